@@ -1,0 +1,133 @@
+"""The catalog's typed collections: what a key and a value mean in each (DESIGN §3).
+
+Values travel as Avro (``schemas/``) and are decoded only when somebody looks at them.  Everything here is a plain
+frozen value; nothing here reads a clock or a topic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+DATABASES = "databases"
+SCHEMAS = "schemas"
+ITEMS = "items"
+CLUSTERS = "clusters"
+NODES = "nodes"
+SETTINGS = "settings"
+REQUESTS = "requests"
+
+COLLECTIONS = (DATABASES, SCHEMAS, ITEMS, CLUSTERS, NODES, SETTINGS, REQUESTS)
+"""Every collection that an update may name.  An update naming any other is malformed."""
+
+TABLE = "table"
+SOURCE = "source"
+ERRORS = "errors"
+VIEW = "view"
+MATERIALIZED_VIEW = "materialized_view"
+INDEX = "index"
+
+ITEM_KINDS = (TABLE, SOURCE, ERRORS, VIEW, MATERIALIZED_VIEW, INDEX)
+
+
+@dataclass(frozen=True)
+class Update:
+    """One change: ``diff=+1`` puts ``value`` at ``key`` (replacing), ``diff=-1`` with ``value=None`` removes ``key``."""
+
+    collection: str
+    key: str
+    value: bytes | None
+    diff: int
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: ``type`` is the text form of a :class:`collection.types.SqlType`, e.g. ``int4``, ``numeric(10,2)``."""
+
+    name: str
+    type: str
+    nullable: bool = True
+    default: str | None = None
+    """The DEFAULT expression in SQL as the user wrote it, or ``None``."""
+
+
+@dataclass(frozen=True)
+class Database:
+    id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Schema:
+    id: str
+    database_id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Cluster:
+    id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Node:
+    """A running controller's address: key ``<kind>/<cluster>`` (``storage/``, ``compute/default``)."""
+
+    kind: str
+    cluster: str
+    address: str
+    incarnation: str
+    started_ms: int
+
+
+@dataclass(frozen=True)
+class Request:
+    """A DDL request that arrived on the ``ddl`` topic and was executed (key: its request id)."""
+
+    catalog_ts: int
+    status: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Item:
+    """Anything with a name in a schema.
+
+    ``id`` (``u1``, ``u2``…) is never used twice.  ``depends_on`` are the ids that the definition names: for a plain or
+    materialized view the relations in its query, for an index the relation it is on, for ``errors`` its source.
+    """
+
+    id: str
+    schema_id: str
+    name: str
+    kind: str
+    create_sql: str
+    columns: tuple[Column, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    cluster_id: str | None = None
+    query_sql: str | None = None
+    """For views: the bound query in Spark SQL.  Plain views are already inlined; relations are named by item id."""
+    inputs: tuple[str, ...] = ()
+    """For views: ids of the collections that ``query_sql`` reads (tables, sources, materialized views)."""
+    index_columns: tuple[str, ...] = ()
+    """For an index: names of its key columns, in order; ``depends_on[0]`` is the indexed relation."""
+    topic: str | None = None
+    """For a source: the user's topic."""
+    options: dict[str, str] = field(default_factory=dict)
+    """For a source: ``format``, ``envelope``, ``errors_id``… as declared."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A named integer or text of the environment; ``next_item_id`` allocates ids."""
+
+    value: str
+
+
+@dataclass(frozen=True)
+class Genesis:
+    """The first record of the topic: which log this is.  Carried in the genesis proposal, not in a collection."""
+
+    format_version: int
+    environment_id: str
+    topic_id: str

@@ -1,0 +1,44 @@
+"""Bindings: which offsets of which topic became visible at which data timestamp (DESIGN §5).
+
+Rows are written first and are invisible; a commit record then binds ranges of their offsets to a timestamp.  At data
+timestamp ``T`` a collection's contents are the rows of all runs bound at or before ``T``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Run(NamedTuple):
+    """A half-open range ``[lower, upper)`` of offsets of one partition of ``topic``.
+
+    ``attempt`` names the write that produced the records (they carry the same id); it is empty for a user's own topic.
+    ``rows`` is the number of rows in the run, for progress and planning; -1 where unknown.
+    """
+
+    topic: str
+    partition: int
+    lower: int
+    upper: int
+    attempt: str = ""
+    rows: int = -1
+
+
+class Binding(NamedTuple):
+    """``run`` belongs to ``collection``.
+
+    ``contiguous`` asks the fold to admit the commit only if ``run.lower`` is exactly where this collection's bindings
+    of that partition end (0 at first, or any offset for the very first run): that is a source's remap, and it makes
+    a second committer harmless.  Without it (tables) the fold only refuses a run that overlaps what is bound.
+    """
+
+    collection: str
+    run: Run
+    contiguous: bool = False
+
+
+class BoundRun(NamedTuple):
+    """A run together with the data timestamp at which it became visible."""
+
+    ts: int
+    run: Run

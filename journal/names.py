@@ -1,0 +1,52 @@
+"""Topic names of one environment, in one place.
+
+An environment is a prefix: two environments may share one Kafka cluster without seeing each other.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from journal.errors import InvalidUsage
+
+_ENV_PATTERN = re.compile(r"^[a-z0-9][a-z0-9_-]{0,62}$")
+
+
+@dataclass(frozen=True)
+class TopicNames:
+    """The names of an environment's topics.  ``env`` is 1 to 63 of ``a-z 0-9 _ -``."""
+
+    env: str
+
+    def __post_init__(self) -> None:
+        if not _ENV_PATTERN.match(self.env):
+            raise InvalidUsage(f"invalid environment name {self.env!r}", hint="use 1 to 63 of a-z, 0-9, _ and -")
+
+    @property
+    def catalog(self) -> str:
+        return f"{self.env}.catalog"
+
+    @property
+    def oracle(self) -> str:
+        return f"{self.env}.oracle"
+
+    @property
+    def views(self) -> str:
+        return f"{self.env}.views"
+
+    @property
+    def ddl(self) -> str:
+        return f"{self.env}.ddl"
+
+    def checkpoints(self, journal_topic: str) -> str:
+        """Where the images of a journal (``oracle``, ``views``) are kept."""
+        return f"{journal_topic}.checkpoints"
+
+    def commands(self, controller: str) -> str:
+        """The command topic of a controller: ``storage`` or ``compute-<cluster>``."""
+        return f"{self.env}.commands.{controller}"
+
+    def data(self, collection_id: str) -> str:
+        """The topic that holds the rows of a collection that Tidemark itself writes."""
+        return f"{self.env}.data.{collection_id}"
