@@ -1,0 +1,84 @@
+"""Fixtures that every area shares: a real broker, started once for the session and ended with it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from embedded.broker import Broker
+from embedded.child import Child
+from embedded.jars import ensure_jars
+from embedded.ports import free_ports
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class RunningBroker:
+    """A broker of a test's own, which it may kill and start again on the same port and data."""
+
+    def __init__(self, directory: Path, jars: Path) -> None:
+        self.broker = Broker(directory, jars, *free_ports(2))
+        self.bootstrap = self.broker.bootstrap
+        self._child: Child | None = None
+
+    def start(self) -> RunningBroker:
+        self._child = Child(self.broker.prepare())
+        self._child.wait_ready()
+        return self
+
+    @property
+    def pid(self) -> int:
+        assert self._child is not None, "not started"
+        return self._child.pid
+
+    def wait_gone(self) -> None:
+        """Until the process is gone (after a kill)."""
+        if self._child:
+            self._child.exited.result(timeout=20)
+
+    def stop(self) -> None:
+        if self._child:
+            self._child.stop()
+            self._child = None
+
+
+@pytest.fixture(scope="session")
+def jars() -> Path:
+    """The broker's jars, fetched at the first use in this checkout."""
+    return ensure_jars(ROOT / ".tidemark" / "jars", print)
+
+
+@pytest.fixture(scope="session")
+def broker(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Bootstrap ``host:port`` of one broker for the whole session.  Use names of your own on it; never stop it."""
+    running = RunningBroker(tmp_path_factory.mktemp("broker"), jars)
+    try:
+        yield running.start().bootstrap
+    finally:
+        running.stop()
+
+
+@pytest.fixture
+def make_broker(jars: Path, tmp_path: Path) -> Iterator[Callable[[], RunningBroker]]:
+    """Make brokers of the test's own (started), for tests that kill one."""
+    made: list[RunningBroker] = []
+
+    def make() -> RunningBroker:
+        running = RunningBroker(tmp_path / f"broker-{len(made)}", jars)
+        made.append(running)
+        return running.start()
+
+    try:
+        yield make
+    finally:
+        for running in made:
+            running.stop()
+
+
+@pytest.fixture
+def env_name() -> str:
+    """A fresh environment name, so that tests share a broker without seeing each other."""
+    return f"t{uuid.uuid4().hex[:10]}"
