@@ -1,0 +1,106 @@
+"""What one session is, apart from its socket: who, where, its variables, its transaction and its buffered writes.
+
+Owned by the session; the executor reads it, sets variables through the methods here and appends to ``buffer``.  Used
+from one event loop, by one statement at a time.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from adapter import variables as vars_
+from adapter.transaction import Transaction
+from journal.timestamps import CatalogTs
+
+DEFAULT_DATABASE = "tidemark"
+
+_PATH_PART = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^,"\s]+))\s*(?:,|$)')
+
+
+@dataclass(slots=True)
+class SessionState:
+    """One client's session."""
+
+    session_id: int
+    """Unique among the live sessions of this adapter; it is also the process id that BackendKeyData gives."""
+    user: str = "tidemark"
+    database: str = DEFAULT_DATABASE
+    variables: vars_.Variables = field(default_factory=vars_.Variables)
+    transaction: Transaction = field(default_factory=Transaction)
+    buffer: list[object] = field(default_factory=list)
+    """Writes of this transaction that are not committed, in the executor's own form, in order.  Savepoints are lengths
+    of this list, so entries are only ever appended."""
+    defers_writes: bool = False
+    """Whether an INSERT run now is to be buffered until ``Executor.commit``: in a transaction block, and in a pipeline
+    until its Sync."""
+    catalog_ts_seen: CatalogTs = CatalogTs(0)
+    """Newest catalog timestamp that this session was answered from; later statements never use an older image."""
+
+    def variable(self, name: str) -> str:
+        """The value of a session variable, as SHOW gives it.  Raises 42704 for an unknown name."""
+        key = vars_.canonical(name)
+        if key == "transaction_isolation":
+            return self.transaction.isolation or self.variables.get("default_transaction_isolation")
+        if key == "transaction_read_only":
+            return "on" if self.read_only else "off"
+        if key == "session_authorization":
+            return self.user
+        return self.variables.get(name)
+
+    def set_variable(self, name: str, value: str, *, local: bool = False) -> None:
+        """Assign a session variable (SET).  Raises 42704, 22023 or 55P02.
+
+        ``transaction_isolation`` and ``transaction_read_only`` set in a block are the block's; outside they are the
+        session's default, which is what users of other systems mean by them.
+        """
+        key = vars_.canonical(name)
+        if key in ("transaction_isolation", "transaction_read_only"):
+            checked = vars_.KNOWN[key].check(name, value)
+            if self.transaction.in_block:
+                if key == "transaction_isolation":
+                    self.transaction.isolation = checked
+                else:
+                    self.transaction.read_only = checked == "on"
+                return
+            name = f"default_{key}"
+        self.variables.set(name, value, local=local)
+
+    def reset_variable(self, name: str) -> None:
+        """Back to the default (RESET); ``all`` for every variable."""
+        key = vars_.canonical(name)
+        self.variables.reset(f"default_{key}" if key in ("transaction_isolation", "transaction_read_only") else name)
+
+    def show_all(self) -> list[tuple[str, str]]:
+        """SHOW ALL: every variable's name and value, by name."""
+        return [(name, self.variable(name)) for name, _ in self.variables.show_all()]
+
+    @property
+    def strict(self) -> bool:
+        """Whether reads are strict serializable (a barrier first).
+
+        Only ``serializable`` gives that up.  The weaker levels of the SQL standard are answered strictly too: a client
+        that asks for READ COMMITTED asks for the customary default, not for staleness.
+        """
+        return self.variable("transaction_isolation") != vars_.SERIALIZABLE
+
+    @property
+    def read_only(self) -> bool:
+        if self.transaction.read_only is not None:
+            return self.transaction.read_only
+        return self.variables.get("default_transaction_read_only") == "on"
+
+    @property
+    def statement_timeout_ms(self) -> int:
+        """0: no timeout."""
+        return vars_.duration_ms("statement_timeout", self.variables.get("statement_timeout"))
+
+    @property
+    def search_path(self) -> tuple[str, ...]:
+        """Schema names to search, in order.  ``"$user"`` is left out: there are no schemas by user."""
+        found = []
+        for quoted, plain in _PATH_PART.findall(self.variables.get("search_path")):
+            name = quoted.replace('""', '"') if quoted else plain.strip("'").lower()
+            if name and name != "$user":
+                found.append(name)
+        return tuple(found)
