@@ -1,0 +1,155 @@
+"""Row batches: what was written comes back, in records of bounded size, readable by any Avro reader."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import io
+from decimal import Decimal
+
+import fastavro
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from catalog_log.model import Column
+from collection import rows
+from collection.columns import DIFF, diff_schema, table_from_rows, with_diff
+from journal.errors import InvalidUsage, Rejected
+
+_WIDE = decimal.Context(prec=60)
+
+COLUMNS = (
+    Column("b", "bool"),
+    Column("i2", "int2"),
+    Column("i4", "int4"),
+    Column("i8", "int8"),
+    Column("f4", "float4"),
+    Column("f8", "float8"),
+    Column("t", "text"),
+    Column("raw", "bytea"),
+    Column("d", "date"),
+    Column("ts", "timestamp"),
+    Column("tz", "timestamptz"),
+    Column("n", "numeric(38,9)"),
+    Column("a b", "int4"),
+)
+
+micro_times = st.datetimes(min_value=dt.datetime(1, 1, 2), max_value=dt.datetime(9999, 12, 30))
+row_values = st.tuples(
+    st.none() | st.booleans(),
+    st.none() | st.integers(-(1 << 15), (1 << 15) - 1),
+    st.none() | st.integers(-(1 << 31), (1 << 31) - 1),
+    st.none() | st.integers(-(1 << 63), (1 << 63) - 1),
+    st.none() | st.floats(width=32, allow_nan=False),
+    st.none() | st.floats(allow_nan=False),
+    st.none() | st.text(max_size=20),
+    st.none() | st.binary(max_size=20),
+    st.none() | st.dates(),
+    st.none() | micro_times,
+    st.none() | micro_times.map(lambda t: t.replace(tzinfo=dt.UTC)),
+    st.none() | st.integers(-(10**38) + 1, 10**38 - 1).map(lambda i: Decimal(i).scaleb(-9, context=_WIDE)),
+    st.none() | st.integers(-5, 5),
+)
+
+
+
+@given(st.lists(row_values, max_size=8), st.lists(st.sampled_from([1, -1, 3]), min_size=8, max_size=8))
+@settings(max_examples=150, deadline=None)
+def test_what_was_written_comes_back(values, diffs) -> None:
+    table = table_from_rows(COLUMNS, values).append_column(
+        pa.field(DIFF, pa.int64(), nullable=False), pa.array(diffs[: len(values)], pa.int64())
+    )
+    batches = list(rows.encode(COLUMNS, table, "w/1"))
+    assert sum(b.rows for b in batches) == len(values)
+    back = rows.decode(COLUMNS, [b.value for b in batches], "w/1")
+    assert back.schema == diff_schema(COLUMNS)
+    assert back.equals(table.cast(back.schema))
+
+
+def test_slices_and_nulls_of_decimals_keep_their_places() -> None:
+    columns = (Column("n", "numeric(10,2)"),)
+    table = table_from_rows(columns, [(Decimal(i) / 4 if i % 3 else None,) for i in range(-50, 50)])
+    chunked = pa.concat_tables([table.slice(7, 20), table.slice(0, 0), table.slice(40, 33)])
+    back = rows.decode(columns, [b.value for b in rows.encode(columns, chunked, "x")])
+    assert back.column("n").to_pylist() == chunked.column("n").to_pylist()
+
+
+def test_an_outside_avro_reader_sees_logical_types() -> None:
+    table = table_from_rows(COLUMNS, [(True, 1, 2, 3, 0.5, 0.25, "é", b"\x00", dt.date(2024, 1, 2),
+                                       dt.datetime(2024, 1, 2, 3), dt.datetime(2024, 1, 2, 3, tzinfo=dt.UTC),
+                                       Decimal("-1.5"), None)])  # fmt: skip
+    (batch,) = rows.encode(COLUMNS, table, "me")
+    assert batch.value[:2] == b"T\x01"
+    record = fastavro.schemaless_reader(
+        io.BytesIO(batch.value[2:]), fastavro.parse_schema(rows.avro_schema(COLUMNS)), None
+    )
+    assert record["attempt"] == "me"
+    (change,) = record["rows"]
+    assert change["diff"] == 1
+    assert change["row"]["n"] == Decimal("-1.5")
+    assert change["row"]["d"] == dt.date(2024, 1, 2)
+    assert change["row"]["tz"] == dt.datetime(2024, 1, 2, 3, tzinfo=dt.UTC)
+    assert change["row"]["c12"] is None
+
+
+def test_names_that_avro_does_not_allow_stay_unique() -> None:
+    columns = (Column("é", "int4"), Column("c0", "int4"), Column("c 2", "int4"), Column("c2_", "int4"))
+    assert rows.field_names(columns) == ("c0_", "c0", "c2", "c2_")
+
+
+def test_records_are_bounded_and_order_is_kept() -> None:
+    columns = (Column("t", "text"),)
+    table = table_from_rows(columns, [(f"{i:06d}" + "x" * 10_000,) for i in range(300)])
+    batches = list(rows.encode(columns, table, "x"))
+    assert max(len(b.value) for b in batches) <= rows.RECORD_BYTES_MAX
+    assert 6 <= len(batches) < 20
+    back = rows.decode(columns, [b.value for b in batches])
+    assert back.column("t").to_pylist() == table.column("t").to_pylist()
+
+
+def test_one_row_above_the_record_bound_travels_alone_and_one_above_the_row_bound_is_refused() -> None:
+    columns = (Column("t", "text"),)
+    large = table_from_rows(columns, [("a",), ("x" * 1_000_000,), ("b",)])
+    assert [b.rows for b in rows.encode(columns, large, "x")] == [1, 1, 1]
+    with pytest.raises(Rejected) as caught:
+        list(rows.encode(columns, table_from_rows(columns, [("x" * (5 << 20),)]), "x"))
+    assert caught.value.sqlstate == "54000"
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    columns = (Column("a", "int2", nullable=False),)
+    with pytest.raises(InvalidUsage, match="not-null"):
+        list(rows.encode(columns, table_from_rows(columns, [(None,)]), "x"))
+    with pytest.raises(InvalidUsage, match="does not fit"):
+        list(rows.encode(columns, pa.table({"a": [70_000]}), "x"))
+    with pytest.raises(InvalidUsage, match="expected 1 columns, got 2"):
+        list(rows.encode(columns, pa.table({"a": [1], "b": [1]}), "x"))
+
+
+@pytest.mark.parametrize("damage", [lambda v: b"", lambda v: b"X" + v[1:], lambda v: v[:-1], lambda v: v + b"\x00",
+                                    lambda v: v[:1] + b"\x09" + v[2:]])  # fmt: skip
+def test_damaged_bytes_are_an_error_never_rows(damage) -> None:
+    columns = (Column("t", "text"), Column("n", "numeric(4,2)"))
+    (batch,) = rows.encode(columns, table_from_rows(columns, [("abc", Decimal("1.25"))]), "x")
+    with pytest.raises(rows.Undecodable):
+        rows.decode(columns, [damage(batch.value)])
+
+
+@given(st.binary(max_size=40))
+@settings(max_examples=200, deadline=None)
+def test_hostile_bytes_are_an_error_or_rows_never_anything_else(noise) -> None:
+    columns = (Column("t", "text"), Column("i", "int2"), Column("n", "numeric(4,2)"), Column("d", "date"))
+    try:
+        rows.decode(columns, [b"T\x01" + noise])
+    except rows.Undecodable:
+        pass
+
+
+def test_another_writers_rows_in_a_bound_range_are_an_error() -> None:
+    columns = (Column("a", "int4"),)
+    (batch,) = rows.encode(columns, with_diff(table_from_rows(columns, [(1,)]), -1), "mine")
+    assert rows.decode(columns, [batch.value], "mine").column(DIFF).to_pylist() == [-1]
+    with pytest.raises(rows.Undecodable, match="another writer"):
+        rows.decode(columns, [batch.value], "yours")
