@@ -8,8 +8,8 @@ What the session promises to an executor:
 * calls for one :class:`~adapter.session_state.SessionState` never overlap; calls for different sessions do;
 * transaction statements (BEGIN, COMMIT, ROLLBACK, SAVEPOINT, SET TRANSACTION…), DEALLOCATE, DISCARD, CLOSE, LISTEN and
   COPY never reach it: the session answers them;
-* in a failed block, in a READ ONLY block (INSERT, DDL) and for DDL beside other statements of a block it is not called;
-* a cancel request, a statement timeout or a vanished client arrive as ``asyncio.CancelledError`` inside the awaited call.
+* it is not called in a failed block, for INSERT or DDL in a READ ONLY block, or for DDL beside other statements of a block;
+* a cancel request, a statement timeout or a vanished client arrive as ``asyncio.CancelledError`` inside the call.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Prepared:
 
     ``param_oids`` has one oid per ``$n``, none of them 0: what the client said or what was inferred (25 where nothing
     can be).  ``columns`` is ``None`` for a statement that returns no rows.  ``tag_hint`` is the command tag that a
-    successful run will have, without counts (``SELECT``, ``INSERT``, ``CREATE TABLE``).  ``plan`` is the executor's own.
+    successful run will have, without counts (``SELECT``, ``INSERT``, ``CREATE TABLE``).  ``plan`` is its own.
     """
 
     sql: str

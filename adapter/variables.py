@@ -27,7 +27,7 @@ SERIALIZABLE = "serializable"
 _ISOLATION = (STRICT_SERIALIZABLE, SERIALIZABLE, "repeatable read", "read committed", "read uncommitted")
 
 CUSTOM_VARIABLES_MAX = 256
-"""Custom (dotted) names a session may invent: enough for any framework, and a bound on what one client can keep here."""
+"""Custom (dotted) names a session may invent: enough for any framework, and a bound on what a client keeps here."""
 
 VALUE_CHARS_MAX = 8192
 """Longest value.  Postgres's startup packet, which carries such values, is limited to 10,000 bytes."""
