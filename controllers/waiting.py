@@ -1,0 +1,151 @@
+"""The peeks that wait: which may run now, at which timestamp, and which never will (DESIGN I7).
+
+A peek waits for two frontiers: the controller's catalog frontier must pass its ``catalog_ts`` (only then does the
+controller know every object that the peek's plan knew), and every input must be complete at its ``as_of``.  A
+serializable peek (``as_of=None``) waits only until all inputs are complete *somewhere* and takes the newest such
+timestamp.
+
+Pure: no clock, no thread.  The shell brings events in and acts on the outcomes; every peek that was admitted leaves
+by exactly one outcome (or by :meth:`PeekQueue.cancel`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+from controllers.peek import Peek
+from journal.errors import InvalidUsage, Rejected
+from journal.timestamps import CatalogTs, DataTs
+
+PEEKS_WAITING_MAX = 1024
+"""Peeks in the queue at once.  Each holds a server thread of the transport, at about 100 kB of stack touched:
+1,024 are some 100 MB.  Postgres's usual ``max_connections`` is 100; ten adapters' worth."""
+
+NOTHING = DataTs(-1)
+"""Complete through nothing: the input has not been computed yet."""
+
+
+class Ready(NamedTuple):
+    """Run it now at ``as_of``."""
+
+    peek: Peek
+    as_of: DataTs
+
+
+class Dropped(NamedTuple):
+    """An input is gone: its catalog timestamp has passed and the controller has no such object."""
+
+    peek: Peek
+    object_id: str
+
+
+class TimedOut(NamedTuple):
+    """It waited ``timeout_ms``; ``waiting_for`` says for what, for the error's detail."""
+
+    peek: Peek
+    waiting_for: str
+
+
+class Cancelled(NamedTuple):
+    peek: Peek
+
+
+Outcome = Ready | Dropped | TimedOut | Cancelled
+
+
+class _Waiting(NamedTuple):
+    peek: Peek
+    deadline_ms: int
+
+
+class PeekQueue:
+    """Peeks in order of arrival, with the newest frontiers known.
+
+    ``catalog_frontier`` is exclusive: everything below it is known.  A data frontier is inclusive: ``complete(id)`` is
+    the newest timestamp at which the collection ``id`` is complete, ``NOTHING`` where there is none.
+    """
+
+    def __init__(self, waiting_max: int = PEEKS_WAITING_MAX) -> None:
+        self._waiting_max = waiting_max
+        self._waiting: dict[str, _Waiting] = {}
+        self._catalog_frontier = CatalogTs(0)
+        self._live: Collection[str] = ()
+        self._complete: Callable[[str], DataTs] = lambda _: NOTHING
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def catalog_frontier(self) -> CatalogTs:
+        return self._catalog_frontier
+
+    def add(self, peek: Peek, now_ms: int) -> list[Outcome]:
+        """Admit ``peek``; its outcome may come at once.  Raises ``Rejected`` 53300 when the queue is full."""
+        if peek.peek_id in self._waiting:
+            raise InvalidUsage(f"peek {peek.peek_id} is waiting already", sqlstate="08P01")
+        waiting = _Waiting(peek, now_ms + peek.timeout_ms)
+        outcome = self._judge(waiting)
+        if outcome is not None:
+            return [outcome]
+        if len(self._waiting) >= self._waiting_max:
+            raise Rejected(f"too many reads are waiting ({self._waiting_max})", sqlstate="53300",
+                           hint="wait for running reads to finish, or add a replica")  # fmt: skip
+        self._waiting[peek.peek_id] = waiting
+        return []
+
+    def on_catalog_frontier(self, frontier: CatalogTs, live: Collection[str]) -> list[Outcome]:
+        """The controller now knows every command below ``frontier``; ``live`` are the objects it has."""
+        assert frontier >= self._catalog_frontier, (frontier, self._catalog_frontier)
+        self._catalog_frontier, self._live = frontier, live
+        return self._judge_all()
+
+    def on_data_frontier(self, complete: Callable[[str], DataTs]) -> list[Outcome]:
+        """Some collection became complete further on; ``complete`` tells through where each one is."""
+        self._complete = complete
+        return self._judge_all()
+
+    def on_time(self, now_ms: int) -> list[Outcome]:
+        """Time has come to ``now_ms``: those whose deadline is at or before it have timed out."""
+        late = [w for w in self._waiting.values() if w.deadline_ms <= now_ms]
+        for waiting in late:
+            del self._waiting[waiting.peek.peek_id]
+        return [TimedOut(w.peek, self._waits_for(w.peek)) for w in late]
+
+    def next_deadline_ms(self) -> int | None:
+        """When :meth:`on_time` has something to do at the earliest; ``None`` if nothing waits."""
+        return min((w.deadline_ms for w in self._waiting.values()), default=None)
+
+    def cancel(self, peek_id: str) -> list[Outcome]:
+        """The client gave up.  Nothing happens if the peek is not waiting (any more)."""
+        waiting = self._waiting.pop(peek_id, None)
+        return [] if waiting is None else [Cancelled(waiting.peek)]
+
+    def _judge_all(self) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        for peek_id, waiting in list(self._waiting.items()):
+            outcome = self._judge(waiting)
+            if outcome is not None:
+                del self._waiting[peek_id]
+                outcomes.append(outcome)
+        return outcomes
+
+    def _judge(self, waiting: _Waiting) -> Outcome | None:
+        peek = waiting.peek
+        if self._catalog_frontier <= peek.catalog_ts:
+            return None
+        for object_id in peek.inputs:
+            if object_id not in self._live:
+                return Dropped(peek, object_id)
+        complete = [self._complete(object_id) for object_id in peek.inputs]
+        if peek.as_of is not None:
+            return Ready(peek, peek.as_of) if all(c >= peek.as_of for c in complete) else None
+        newest = min(complete, default=DataTs(0))
+        return None if newest == NOTHING else Ready(peek, newest)
+
+    def _waits_for(self, peek: Peek) -> str:
+        if self._catalog_frontier <= peek.catalog_ts:
+            return f"catalog frontier {self._catalog_frontier} to pass {peek.catalog_ts}"
+        wanted = DataTs(0) if peek.as_of is None else peek.as_of
+        behind = [f"{i} (complete through {self._complete(i)})" for i in peek.inputs if self._complete(i) < wanted]
+        return f"{', '.join(behind)} to be complete at {wanted}"

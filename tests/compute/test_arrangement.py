@@ -1,0 +1,72 @@
+"""The arrangement against the plainest model there is: a list of updates, summed."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from controllers.arrangement import Arrangement, TooLarge
+from controllers.values import NAN, canonical_float
+from journal.errors import InvalidUsage
+
+
+def model(updates, as_of, prefix=()):
+    counts = Counter()
+    for ts, row, diff in updates:
+        if ts <= as_of and row[: len(prefix)] == tuple(prefix):
+            counts[row] += diff
+    return {row: count for row, count in counts.items() if count > 0}
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_equals_the_model_at_every_timestamp_in_the_window(seed):
+    rng = random.Random(seed)
+    arrangement, updates, upper, since = Arrangement([0, 1]), [], 0, 0
+    present = Counter()
+    values = [None, 1, 2, "x", NAN, canonical_float(-0.0)]
+    for _ in range(60):
+        batch = []
+        for _ in range(rng.randrange(5)):
+            if present and rng.random() < 0.5:
+                row, diff = rng.choice(sorted(present, key=repr)), -1
+                present[row] -= 1
+                present += Counter()
+            else:
+                row, diff = (rng.choice(values), rng.choice(values), rng.randrange(2)), 1
+                present[row] += 1
+            batch.append((upper + rng.randrange(1), row, diff))
+        upper += rng.randrange(1, 4)
+        arrangement.apply(batch, upper)
+        updates += batch
+        if rng.random() < 0.3:
+            since = rng.randrange(since, upper)
+            arrangement.compact(since)
+        for as_of in {since, upper - 1, rng.randrange(since, upper)}:
+            for prefix in [(), (1,), (NAN,), (1, "x"), (0.0, NAN), (99,)]:
+                assert dict(arrangement.rows(as_of, prefix)) == model(updates, as_of, prefix), f"seed {seed}"
+    assert dict(arrangement.rows(upper - 1, (None,))) == {}  # NULL equals nothing
+    # With everything retracted and compacted nothing is held: not a row, not a key, not a prefix.
+    arrangement.apply([(upper, row, -count) for row, count in present.items()], upper + 1)
+    arrangement.compact(upper)
+    assert len(arrangement) == 0 and not arrangement._by_key and not any(arrangement._prefixes.values())
+
+
+def test_below_since_is_refused():
+    arrangement = Arrangement([0])
+    arrangement.apply([(1, (1,), 1)], 10)
+    arrangement.compact(5)
+    with pytest.raises(InvalidUsage, match="too old"):
+        arrangement.rows(4)
+    assert arrangement.rows(5) == [((1,), 1)]
+
+
+def test_bounded():
+    arrangement = Arrangement([0], rows_max=2)
+    arrangement.apply([(1, (1,), 1), (1, (2,), 1), (1, (2,), 1)], 2)
+    with pytest.raises(TooLarge):
+        arrangement.apply([(2, (3,), 1)], 3)
+
+
+def test_more_key_values_than_columns_is_a_usage_error():
+    with pytest.raises(InvalidUsage):
+        Arrangement([0]).rows(0, (1, 2))

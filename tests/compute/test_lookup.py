@@ -1,0 +1,102 @@
+"""The portable residual, evaluated; its agreement with Spark is tested in test_lookup_spark.py."""
+
+import json
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collection.types import parse_type
+from controllers.lookup import compile_residual
+from controllers.values import NAN
+from journal.errors import InvalidUsage, TidemarkError
+
+COLUMNS = [parse_type(t) for t in ("int4", "text", "numeric(10,2)", "float8", "bool", "date")]
+ROWS = [
+    ((1, "a", Decimal("1.50"), 1.5, True, 0), 1),
+    ((2, "b", None, NAN, None, 1), 2),
+    ((None, "c", Decimal("-2.00"), None, False, None), 1),
+]
+
+
+def run(rows=ROWS, **fields):
+    fields = {"filter": None, "project": [["col", 0], ["col", 1]], "aggregate": None, "order_by": [], "limit": None,
+              "offset": 0} | fields  # fmt: skip
+    table = compile_residual(json.dumps(fields), COLUMNS).run(rows)
+    return [tuple(r.values()) for r in table.to_pylist()]
+
+
+def test_projects_with_multiplicity():
+    assert run() == [(1, "a"), (2, "b"), (2, "b"), (None, "c")]
+
+
+def test_three_valued_logic():
+    keep = lambda e: [r[1] for r in run(filter=e)]  # noqa: E731
+    is_one = ["=", ["col", 0], ["lit", "1", "int4"]]
+    assert keep(is_one) == ["a"]
+    assert keep(["not", is_one]) == ["b", "b"]  # NULL = 1 is unknown, and so is its negation
+    assert keep(["or", is_one, ["is_null", ["col", 0]]]) == ["a", "c"]
+    assert keep(["in", ["col", 0], ["lit", "2", "int4"], ["lit", None, "int4"]]) == ["b", "b"]
+    assert keep(["not", ["in", ["col", 0], ["lit", "2", "int4"], ["lit", None, "int4"]]]) == []
+    assert keep(["=", ["col", 3], ["lit", "NaN", "float8"]]) == ["b", "b"]
+    assert keep([">", ["col", 3], ["lit", "1e300", "float8"]]) == ["b", "b"]
+    assert keep(["=", ["col", 5], ["lit", "1970-01-02", "date"]]) == ["b", "b"]
+
+
+def test_orders_with_nulls_where_told():
+    column = [["col", 0]]
+    assert run(project=column, order_by=[[0, "asc", "last"]]) == [(1,), (2,), (2,), (None,)]
+    assert run(project=column, order_by=[[0, "desc", "first"]], limit=2) == [(None,), (2,)]
+    assert run(project=column, order_by=[[0, "asc", "first"]], limit=2, offset=1) == [(1,), (2,)]
+    assert run(project=column, limit=0) == []
+
+
+def test_aggregates():
+    aggregates = [["count_star"], ["count", ["col", 0]], ["sum", ["col", 0]], ["sum", ["col", 2]], ["min", ["col", 3]],
+                  ["max", ["col", 3]]]  # fmt: skip
+    [row] = run(aggregate=aggregates)
+    assert row[:5] == (4, 3, 5, Decimal("-0.50"), 1.5) and row[5] != row[5]
+    assert run(aggregate=aggregates, rows=[]) == [(0, 0, None, None, None, None)]
+
+
+def test_arithmetic_is_exact_or_an_error():
+    assert run(project=[["*", ["col", 2], ["+", ["col", 0], ["lit", "1", "int2"]]]])[0] == (Decimal("3.00"),)
+    with pytest.raises(TidemarkError) as overflow:
+        run(project=[["+", ["col", 0], ["lit", "2147483647", "int4"]]])
+    assert overflow.value.sqlstate == "22003"
+
+
+def test_the_answer_has_the_types_it_announced():
+    residual = compile_residual(
+        json.dumps({"filter": None, "project": [["col", i] for i in range(6)], "order_by": []}), COLUMNS
+    )
+    assert list(residual.output_types) == COLUMNS
+    assert residual.run(ROWS).schema.types == residual.run([]).schema.types
+
+
+EXPRESSIONS = st.recursive(
+    st.none() | st.integers() | st.text(max_size=3),
+    lambda c: st.lists(st.sampled_from(["col", "lit", "=", "and", "in", "+", "not", 0, 1, "int4"]) | c, max_size=4),
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.dictionaries(st.sampled_from(["filter", "project", "aggregate", "order_by", "limit", "offset"]), EXPRESSIONS))
+def test_garbage_is_refused_or_answered_but_never_crashes(fields):
+    try:
+        residual = compile_residual(json.dumps(fields), COLUMNS)
+    except InvalidUsage:
+        return
+    try:
+        residual.run(ROWS)
+    except TidemarkError as error:
+        assert error.sqlstate == "22003"
+
+
+def test_refusals_name_what_is_wrong():
+    for bad in ('{"project": [["col", 9]]}', "[]", "{", '{"project": [["frob", ["col", 0]]]}',
+                '{"project": [["=", ["col", 0], ["col", 1]]]}', '{"project": [], "filter": ["col", 0]}',
+                '{"project": [["col", 0]], "limit": -1}', '{"project": [["lit", "x", "int4"]]}'):  # fmt: skip
+        with pytest.raises(InvalidUsage):
+            compile_residual(bad, COLUMNS)

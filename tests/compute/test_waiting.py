@@ -1,0 +1,140 @@
+"""The peeks that wait: events in, outcomes out."""
+
+import random
+
+import pytest
+
+from controllers.peek import Peek
+from controllers.waiting import NOTHING, Cancelled, Dropped, PeekQueue, Ready, TimedOut
+from journal.errors import InvalidUsage, Rejected
+
+
+def peek(name="p1", inputs=("u1",), catalog_ts=10, as_of=100, timeout_ms=1000):
+    return Peek(name, "select 1", inputs, catalog_ts, as_of, None, timeout_ms)
+
+
+def complete(**frontiers):
+    return lambda i: frontiers.get(i, NOTHING)
+
+
+def test_waits_for_both_frontiers_in_either_order():
+    p = peek()
+    queue = PeekQueue()
+    assert queue.add(p, 0) == []
+    assert queue.on_catalog_frontier(10, {"u1"}) == []  # exclusive: 10 itself is not known yet
+    assert queue.on_catalog_frontier(11, {"u1"}) == []
+    assert queue.on_data_frontier(complete(u1=99)) == []
+    assert queue.on_data_frontier(complete(u1=100)) == [Ready(p, 100)]
+    assert len(queue) == 0
+
+    queue = PeekQueue()
+    queue.add(p, 0)
+    assert queue.on_data_frontier(complete(u1=500)) == []  # I7: never before its catalog frontier
+    assert queue.on_catalog_frontier(11, {"u1"}) == [Ready(p, 100)]
+
+
+def test_ready_at_once_takes_no_place():
+    queue = PeekQueue(waiting_max=0)
+    queue.on_catalog_frontier(11, {"u1"})
+    queue.on_data_frontier(complete(u1=100))
+    assert queue.add(peek(), 0) == [Ready(peek(), 100)]
+
+
+def test_dropped_only_after_the_catalog_frontier_passed():
+    queue = PeekQueue()
+    queue.on_catalog_frontier(5, set())
+    assert queue.add(peek(), 0) == []
+    assert queue.on_catalog_frontier(12, set()) == [Dropped(peek(), "u1")]
+
+
+def test_dropped_while_waiting_for_data():
+    queue = PeekQueue()
+    queue.on_catalog_frontier(11, {"u1"})
+    assert queue.add(peek(), 0) == []
+    assert queue.on_catalog_frontier(12, {"u2"}) == [Dropped(peek(), "u1")]
+
+
+def test_serializable_takes_the_newest_common_timestamp():
+    queue = PeekQueue()
+    queue.on_catalog_frontier(11, {"u1", "u2"})
+    p = peek(inputs=("u1", "u2"), as_of=None)
+    assert queue.add(p, 0) == []
+    assert queue.on_data_frontier(complete(u1=50)) == []  # u2 has never been computed
+    assert queue.on_data_frontier(complete(u1=50, u2=40)) == [Ready(p, 40)]
+
+
+def test_no_inputs_needs_only_the_catalog():
+    queue = PeekQueue()
+    queue.on_catalog_frontier(11, set())
+    assert queue.add(peek(inputs=()), 0) == [Ready(peek(inputs=()), 100)]
+    assert queue.add(peek(inputs=(), as_of=None), 0) == [Ready(peek(inputs=(), as_of=None), 0)]
+
+
+def test_times_out_and_says_what_it_waited_for():
+    queue = PeekQueue()
+    assert queue.next_deadline_ms() is None
+    queue.add(peek(), 0)
+    assert queue.next_deadline_ms() == 1000
+    assert queue.on_time(999) == []
+    [outcome] = queue.on_time(1000)
+    assert isinstance(outcome, TimedOut) and "catalog frontier 0 to pass 10" in outcome.waiting_for
+    queue.on_catalog_frontier(11, {"u1"})
+    queue.add(peek(), 0)
+    [outcome] = queue.on_time(5000)
+    assert "u1 (complete through -1)" in outcome.waiting_for
+
+
+def test_bounded_and_cancelled():
+    queue = PeekQueue(waiting_max=1)
+    queue.add(peek("a"), 0)
+    with pytest.raises(InvalidUsage):
+        queue.add(peek("a"), 0)
+    with pytest.raises(Rejected) as refused:
+        queue.add(peek("b"), 0)
+    assert refused.value.sqlstate == "53300"
+    assert queue.cancel("b") == []
+    assert queue.cancel("a") == [Cancelled(peek("a"))]
+    assert queue.add(peek("b"), 0) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_admitted_peek_leaves_exactly_once_and_never_too_early(seed):
+    rng = random.Random(seed)
+    queue, waiting, left = PeekQueue(waiting_max=8), {}, set()
+    frontier, data, now, live = 0, {"u1": NOTHING, "u2": NOTHING}, 0, {"u1", "u2"}
+
+    def settle(outcomes):
+        for outcome in outcomes:
+            assert outcome.peek.peek_id not in left, f"seed {seed}"
+            left.add(outcome.peek.peek_id)
+            waiting.pop(outcome.peek.peek_id, None)
+            if isinstance(outcome, Ready):
+                assert frontier > outcome.peek.catalog_ts
+                assert all(data[i] >= outcome.as_of and i in live for i in outcome.peek.inputs)
+                assert outcome.as_of == outcome.peek.as_of or outcome.peek.as_of is None
+
+    for n in range(200):
+        match rng.randrange(5):
+            case 0:
+                inputs = tuple(rng.sample(["u1", "u2"], rng.randrange(3)))
+                p = peek(f"p{n}", inputs, rng.randrange(40), rng.choice([None, rng.randrange(60)]), rng.randrange(30))
+                if len(waiting) < 8:
+                    waiting[p.peek_id] = p
+                    settle(queue.add(p, now))
+            case 1:
+                frontier += rng.randrange(4)
+                if rng.random() < 0.05:
+                    live = live - {"u2"}
+                settle(queue.on_catalog_frontier(frontier, live))
+            case 2:
+                name = rng.choice(["u1", "u2"])
+                data = {**data, name: data[name] + rng.randrange(6)}
+                settle(queue.on_data_frontier(data.__getitem__))
+            case 3:
+                now += rng.randrange(5)
+                settle(queue.on_time(now))
+            case 4 if waiting:
+                settle(queue.cancel(rng.choice(sorted(waiting))))
+        assert len(queue) == len(waiting)
+    settle(queue.on_time(now + 1000))
+    assert not waiting
