@@ -1,0 +1,285 @@
+"""The shell that all journals share: one thread reads a topic and applies a pure fold; everybody reads the state.
+
+Promises: ``state`` is the fold of a prefix of the log, only ever moves forward, and may be read from any thread
+without waiting.  A future of :meth:`FoldedJournal.append` gets the outcome that the *fold* gave to that record, after
+the state that contains it is visible.  Everything is bounded: pending appends, waiters, and how long each waits.
+
+It does not promise that an append whose future failed with ``Indeterminate`` did not happen: each journal settles
+that in its own way.  Callbacks run on the reader thread: they must be short and must never wait for a future of the
+same journal.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Generic, Protocol, TypeVar
+
+from journal.api import Entry, Subscription, Transport
+from journal.deadlines import Deadlines
+from journal.errors import FatalLog, Indeterminate, InvalidUsage, Rejected, Unavailable
+
+APPEND_TIMEOUT_S = 15.0
+"""How long an append may take to come back: the longest that a hung producer's write was seen to land late."""
+
+PENDING_MAX = 100_000
+"""Appends in flight; as many as the producer's own queue holds."""
+
+WAITERS_MAX = 10_000
+"""Futures of :meth:`FoldedJournal.when`: each costs a predicate call per batch, about 2 ms for all of them."""
+
+
+class Outcome(Protocol):
+    """What a fold says of a record; ``token`` finds the append that waits for it."""
+
+    @property
+    def token(self) -> str: ...
+
+
+S = TypeVar("S")
+O = TypeVar("O", bound=Outcome)  # noqa: E741 - S and O are the state and the outcome
+Fold = Callable[[S, Entry], tuple[S, O | None]]
+
+
+class FoldedJournal(Generic[S, O]):
+    """Folds ``transport`` from ``from_offset`` on, starting with ``initial``.
+
+    ``start=False`` leaves reading to :meth:`start`, so that subscribers registered before it miss nothing.
+    ``threaded=False`` leaves deadlines to ``deadlines.expire`` (tests).  The journal owns the transport and closes it.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        fold: Fold[S, O],
+        initial: S,
+        from_offset: int = 0,
+        *,
+        name: str = "journal",
+        start: bool = True,
+        threaded: bool = True,
+        append_timeout_s: float = APPEND_TIMEOUT_S,
+        pending_max: int = PENDING_MAX,
+        waiters_max: int = WAITERS_MAX,
+    ) -> None:
+        self.transport = transport
+        self.name = name
+        self.failure: Future[Exception] = Future()
+        """Given the exception that stopped this journal, if one ever does."""
+        self.deadlines = Deadlines(name, threaded=threaded)
+        self._fold = fold
+        self._state = initial
+        self._next_offset = from_offset
+        self._failed: Exception | None = None
+        self._append_timeout_s = append_timeout_s
+        self._pending_max = pending_max
+        self._waiters_max = waiters_max
+        self._pending: dict[str, Future[O]] = {}
+        self._waiters: dict[int, tuple[Callable[[S], bool], Future[S]]] = {}
+        self._waiter_ids = itertools.count()
+        self._subscribers: tuple[Callable[[S, S, Sequence[O]], None], ...] = ()
+        self._lock = threading.Lock()
+        self._subscription: Subscription | None = None
+        if start:
+            self.start()
+
+    def start(self) -> FoldedJournal[S, O]:
+        """Begin to read.  Once."""
+        if self._subscription is not None:
+            raise InvalidUsage(f"{self.name} is being read already")
+        self._subscription = self.transport.subscribe(self._next_offset, self._on_entries, self.fail)
+        return self
+
+    @property
+    def state(self) -> S:
+        """The newest folded state: immutable, safe to keep."""
+        return self._state
+
+    @property
+    def next_offset(self) -> int:
+        """Every record below this offset has been folded into :attr:`state`."""
+        return self._next_offset
+
+    @property
+    def failed(self) -> Exception | None:
+        """The exception after which nothing works any more, or ``None``."""
+        return self._failed
+
+    def append(self, value: bytes, token: str) -> Future[O]:
+        """Append ``value`` and give the outcome that the fold gives to the record carrying ``token``.
+
+        Fails with ``Rejected`` (it will never happen), ``Indeterminate`` (nobody answered in time), or with whatever
+        stopped the journal.
+        """
+        done: Future[O] = Future()
+        done.set_running_or_notify_cancel()  # a caller's cancel must not make set_result raise on the reader thread
+        with self._lock:
+            refused: Exception | None = self._failed
+            if refused is None and len(self._pending) >= self._pending_max:
+                refused = Rejected(f"too many appends to {self.name} are in flight", sqlstate="53400",
+                                   detail=f"the limit is {self._pending_max}")  # fmt: skip
+            if refused is None and token in self._pending:
+                refused = InvalidUsage(f"token {token!r} is in flight already")
+            if refused is None:
+                self._pending[token] = done
+        if refused is not None:
+            done.set_exception(refused)
+            return done
+        self.deadlines.after(self._append_timeout_s, lambda: self._give_up(token, done))
+        try:
+            sent = self.transport.append(value)
+        except Exception:
+            self._pending.pop(token, None)
+            raise
+        sent.add_done_callback(lambda answer: self._on_sent(token, answer))
+        return done
+
+    def when(self, predicate: Callable[[S], bool], timeout_s: float) -> Future[S]:
+        """The first state from now on for which ``predicate`` (pure, quick) holds; perhaps the present one.
+
+        Fails with ``Unavailable`` 57014 after ``timeout_s``, ``Rejected`` 53300 if too many wait already.
+        """
+        done: Future[S] = Future()
+        done.set_running_or_notify_cancel()
+        with self._lock:
+            state, failed = self._state, self._failed
+            holds = failed is None and predicate(state)
+            full = len(self._waiters) >= self._waiters_max
+            if failed is None and not holds and not full:
+                waiter = next(self._waiter_ids)
+                self._waiters[waiter] = (predicate, done)
+        if failed is not None:
+            done.set_exception(failed)
+        elif holds:
+            done.set_result(state)
+        elif full:
+            done.set_exception(Rejected(f"too many wait for {self.name}", sqlstate="53300",
+                                        detail=f"the limit is {self._waiters_max}"))  # fmt: skip
+        else:
+            self.deadlines.after(timeout_s, lambda: self._stop_waiting(waiter, timeout_s))
+        return done
+
+    def when_offset(self, offset: int, timeout_s: float) -> Future[S]:
+        """The state once every record below ``offset`` is folded."""
+        return self.when(lambda _state: self._next_offset >= offset, timeout_s)
+
+    def caught_up(self, timeout_s: float) -> Future[S]:
+        """The state once everything is folded that the topic held when this was called (advisory: DESIGN I4)."""
+        return self.when_offset(self.transport.bounds()[1], timeout_s)
+
+    def subscribe(self, callback: Callable[[S, S, Sequence[O]], None]) -> Callable[[], None]:
+        """Call ``callback(old_state, new_state, outcomes)`` after each batch; returns what ends that.
+
+        Futures of the batch are resolved before.  A callback that raises stops the journal: a subscriber that missed
+        a change would be wrong for ever.
+        """
+        with self._lock:
+            self._subscribers = (*self._subscribers, callback)
+
+        def unsubscribe() -> None:
+            with self._lock:
+                self._subscribers = tuple(c for c in self._subscribers if c is not callback)
+
+        return unsubscribe
+
+    def fail(self, error: Exception) -> None:
+        """Stop for good: everything pending and everything later fails with ``error``."""
+        with self._lock:
+            if self._failed is not None:
+                return
+            self._failed = error
+            pending = list(self._pending.values())
+            waiting = [done for _, done in self._waiters.values()]
+            self._pending.clear()
+            self._waiters.clear()
+        for done in (*pending, *waiting):
+            done.set_exception(error)
+        self.failure.set_result(error)
+
+    def close(self) -> None:
+        """Stop reading and close the transport.  What is pending becomes ``Indeterminate``."""
+        if self._subscription is not None:
+            self._subscription.close()
+        self.transport.close()
+        self.deadlines.close()
+        with self._lock:
+            if self._failed is None:
+                self._failed = Unavailable(f"{self.name} is closed")
+            pending, waiting = list(self._pending.values()), [done for _, done in self._waiters.values()]
+            self._pending.clear()
+            self._waiters.clear()
+        for done in pending:
+            done.set_exception(Indeterminate(f"{self.name} was closed before the answer came"))
+        for done in waiting:
+            done.set_exception(Unavailable(f"{self.name} is closed"))
+
+    def _on_entries(self, entries: Sequence[Entry]) -> None:
+        if self._failed is not None:
+            return
+        old = state = self._state
+        fold, outcomes = self._fold, []
+        try:
+            if entries[0].offset < self._next_offset:
+                raise FatalLog(f"{self.name} went back to offset {entries[0].offset} from {self._next_offset}")
+            for entry in entries:
+                state, outcome = fold(state, entry)
+                if outcome is not None:
+                    outcomes.append(outcome)
+        except Exception as error:
+            self.fail(error)
+            return
+        self._state = state
+        self._next_offset = entries[-1].offset + 1
+        if self._pending:
+            for outcome in outcomes:
+                done = self._pending.pop(outcome.token, None)
+                if done is not None:
+                    done.set_result(outcome)
+        if self._waiters:
+            self._wake_waiters(state)
+        try:
+            for callback in self._subscribers:
+                callback(old, state, outcomes)
+        except Exception as error:
+            self.fail(error)
+
+    def _wake_waiters(self, state: S) -> None:
+        woken: list[tuple[Future[S], Exception | None]] = []
+        with self._lock:
+            for waiter, (predicate, done) in list(self._waiters.items()):
+                try:
+                    if not predicate(state):
+                        continue
+                    woken.append((done, None))
+                except Exception as error:
+                    woken.append((done, error))
+                del self._waiters[waiter]
+        for done, error in woken:
+            if error is None:
+                done.set_result(state)
+            else:
+                done.set_exception(error)
+
+    def _on_sent(self, token: str, answer: Future[int]) -> None:
+        error = answer.exception()
+        if error is not None:
+            done = self._pending.pop(token, None)
+            if done is not None:
+                done.set_exception(error)
+
+    def _give_up(self, token: str, asked: Future[O]) -> None:
+        with self._lock:
+            if self._pending.get(token) is not asked:
+                return
+            del self._pending[token]
+        asked.set_exception(Indeterminate(
+            f"no answer from {self.name} within {self._append_timeout_s:g} s", detail=f"token {token}"))  # fmt: skip
+
+    def _stop_waiting(self, waiter: int, timeout_s: float) -> None:
+        with self._lock:
+            found = self._waiters.pop(waiter, None)
+        if found is not None:
+            found[1].set_exception(
+                Unavailable(f"{self.name} did not get there within {timeout_s:g} s", sqlstate="57014"))  # fmt: skip

@@ -1,0 +1,248 @@
+"""A journal on a Kafka topic.
+
+Keeps the promises of :mod:`journal.api`.  One thread reads, one polls the producer; both end with :meth:`close`.
+
+Why a watchdog: a long-lived librdkafka producer was seen to hang on a deposed leader until the network healed, its
+write landing 15 s later.  So an append without an answer for two seconds fails with ``Indeterminate``, and whoever
+settles it calls :meth:`KafkaTransport.renew` first, which opens a fresh producer bootstrapped from all brokers.
+
+Weak spot: a topic that is deleted and created again *while* we read is noticed only by its offsets; its identity is
+checked when a journal is opened.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from journal import clients
+from journal.api import Entry, Subscription
+from journal.errors import FatalLog, InvalidUsage, Rejected, TidemarkError
+from journal.kafka_producer import ACK_TIMEOUT_S, ProducerSession
+from journal.memory import VALUE_BYTES_MAX, too_large
+
+log = logging.getLogger(__name__)
+
+BATCH_LEN_MAX = 10_000
+"""Records handed to a fold at once while catching up; live batches are one or a few."""
+
+POLL_S = 0.1
+"""How long a reader waits before it looks whether it was closed.  A record wakes it at once."""
+
+MISSING_TOPIC_S = 15.0
+"""How long a topic may be unknown before we believe it: a restarted broker knows its topics within 4 s."""
+
+CUT_TIMEOUT_S = 30.0
+
+
+class KafkaTransport:
+    """One process's access to ``topic`` on the cluster at ``bootstrap``.
+
+    Raises ``Unavailable`` if no broker answers within ``start_timeout_s``, ``FatalLog`` if the topic is missing or has
+    more than one partition.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        *,
+        ack_timeout_s: float = ACK_TIMEOUT_S,
+        start_timeout_s: float = clients.REACH_TIMEOUT_S,
+        producer_settings: dict[str, object] | None = None,
+    ) -> None:
+        self.bootstrap = bootstrap
+        self.topic = topic
+        self._ack_timeout_s = ack_timeout_s
+        self._start_timeout_s = start_timeout_s
+        self._producer_settings = producer_settings or {}
+        self._lock = threading.Lock()
+        self._closed = False
+        self._session: ProducerSession | None = None
+        self._readers: list[_Reader] = []
+        # Metadata comes through a consumer: asking through a producer could create the topic on a lenient broker.
+        self._control = clients.make_consumer(bootstrap)
+        try:
+            self._check_topic()
+        except Exception:
+            self._control.close()
+            raise
+
+    def append(self, value: bytes) -> Future[int]:
+        if len(value) > VALUE_BYTES_MAX:
+            return _failed(too_large(len(value), VALUE_BYTES_MAX))
+        session = self._session
+        if session is None or session.broken:
+            with self._lock:
+                if self._closed:
+                    return _failed(Rejected(f"journal {self.topic} is closed"))
+                if self._session is session:
+                    self._open_session()
+                session = self._session
+        return session.append(value)
+
+    def subscribe(
+        self,
+        from_offset: int,
+        on_entries: Callable[[Sequence[Entry]], None],
+        on_error: Callable[[Exception], None],
+    ) -> Subscription:
+        reader = _Reader(self, from_offset, on_entries, on_error)
+        self._readers.append(reader)
+        return reader
+
+    def bounds(self) -> tuple[int, int]:
+        with self._lock:
+            if self._closed:
+                raise InvalidUsage(f"journal {self.topic} is closed")
+            return clients.reach(
+                self.bootstrap,
+                lambda timeout: self._control.get_watermark_offsets(TopicPartition(self.topic, 0), timeout=timeout),
+                self._start_timeout_s,
+            )
+
+    def cut(self, below_offset: int) -> None:
+        start, end = self.bounds()
+        if below_offset > end:
+            raise InvalidUsage(f"cannot cut {self.topic} below {below_offset}: it ends at {end}")
+        if below_offset <= start:
+            return
+        request = [TopicPartition(self.topic, 0, below_offset)]
+        [answer] = clients.make_admin(self.bootstrap).delete_records(request, request_timeout=CUT_TIMEOUT_S).values()
+        clients.reach(self.bootstrap, lambda timeout: answer.result(timeout), CUT_TIMEOUT_S)
+
+    def renew(self) -> None:
+        with self._lock:
+            session = self._session
+            # One that is younger than the watchdog cannot have been found hanging: many settlers share one renewal.
+            if self._closed or (session is not None and session.age_s() < self._ack_timeout_s and not session.broken):
+                return
+            self._open_session()
+
+    def close(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            session, self._session = self._session, None
+        for reader in self._readers:
+            reader.close()
+        if session is not None:
+            session.close()
+        self._control.close()
+
+    def _open_session(self) -> None:
+        old = self._session
+        self._session = ProducerSession(self.bootstrap, self.topic, self._ack_timeout_s, self._producer_settings)
+        if old is not None:
+            log.warning("renewed the producer", extra={"topic": self.topic, "age_s": round(old.age_s(), 3)})
+            old.abandon()
+
+    def _check_topic(self) -> None:
+        partitions = topic_partitions(self._control, self.bootstrap, self.topic, self._start_timeout_s)
+        if partitions == 0:
+            raise FatalLog(f"topic {self.topic} does not exist at {self.bootstrap}",
+                           hint="create the environment first")  # fmt: skip
+        if partitions != 1:
+            raise FatalLog(f"topic {self.topic} has {partitions} partitions, expected 1")
+
+
+class _Reader:
+    def __init__(
+        self,
+        transport: KafkaTransport,
+        from_offset: int,
+        on_entries: Callable[[Sequence[Entry]], None],
+        on_error: Callable[[Exception], None],
+    ) -> None:
+        self._transport = transport
+        self._topic = transport.topic
+        self._next = from_offset
+        self._on_entries = on_entries
+        self._on_error = on_error
+        self._closed = False
+        self._missing_since: float | None = None
+        self._thread = threading.Thread(target=self._run, name=f"read-{self._topic}", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._closed = True
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        consumer = clients.make_consumer(self._transport.bootstrap)
+        try:
+            consumer.assign([TopicPartition(self._topic, 0, self._next)])
+            self._read(consumer)
+        except Exception as error:  # handed over, not swallowed: this is the thread's only way to tell anybody
+            if not self._closed:
+                self._on_error(error)
+        finally:
+            consumer.close()
+
+    def _read(self, consumer: Consumer) -> None:
+        # poll() returns with the first record at once; consume() alone would wait for a full batch or its timeout.
+        poll, consume, on_entries = consumer.poll, consumer.consume, self._on_entries
+        while not self._closed:
+            first = poll(POLL_S)
+            if first is None:
+                continue
+            entries = []
+            for message in (first, *consume(BATCH_LEN_MAX, 0)):
+                if message.error() is None:
+                    entries.append(Entry(message.offset(), message.value() or b""))
+                else:
+                    self._judge(message)
+            if entries:
+                self._missing_since = None
+                self._next = entries[-1].offset + 1
+                on_entries(entries)
+
+    def _judge(self, message: Message) -> None:
+        """Raise what ends reading; anything else is the broker being away, which librdkafka retries for ever."""
+        error = message.error()
+        if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+            raise FatalLog(
+                f"offset {self._next} of {self._topic} is not there: {self._range()}",
+                detail="the log was cut above what this process had read, or lost its end",
+                hint="start again from the newest checkpoint; if that fails too, restore the topic",
+            )
+        unknown = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+        if error.code() in unknown:
+            now = time.monotonic()
+            self._missing_since = self._missing_since or now
+            if now - self._missing_since > MISSING_TOPIC_S:
+                raise FatalLog(f"topic {self._topic} does not exist any more")
+        else:
+            log.debug("reader waits", extra={"topic": self._topic, "error": error.str()})
+
+    def _range(self) -> str:
+        try:
+            start, end = self._transport.bounds()
+        except TidemarkError as error:
+            return f"its bounds are unknown ({error.message})"
+        return f"the topic holds [{start}, {end})"
+
+
+def topic_partitions(client: Consumer, bootstrap: str, topic: str, timeout_s: float) -> int:
+    """How many partitions ``topic`` has; 0 if there is no such topic.  Raises ``Unavailable``."""
+    found = clients.reach(bootstrap, lambda timeout: client.list_topics(topic, timeout=timeout), timeout_s)
+    metadata = found.topics.get(topic)
+    if metadata is None or metadata.error is not None:
+        code = None if metadata is None else metadata.error.code()
+        if code in (None, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+            return 0
+        raise clients.unreachable(bootstrap, timeout_s, metadata.error)
+    return len(metadata.partitions)
+
+
+def _failed(error: Exception) -> Future[int]:
+    done: Future[int] = Future()
+    done.set_exception(error)
+    return done
