@@ -17,6 +17,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import repeat
 from typing import NamedTuple
 
 import fastavro
@@ -94,15 +95,16 @@ def encode(columns: Columns, table: pa.Table, attempt: str) -> Iterator[EncodedB
         yield from _split(schema, attempt, rows)
 
 
-def decode(columns: Columns, values: Iterable[bytes], attempt: str | None = None) -> pa.Table:
+def decode(columns: Columns, values: Iterable[bytes], attempts: Iterable[str] | None = None) -> pa.Table:
     """The rows of ``values`` in order: the columns, then ``__diff``.
 
-    Raises :class:`Undecodable` for bytes that are not such a record, or whose attempt is not ``attempt`` (if given).
+    ``attempts`` says, value by value, who must have written it.  Raises :class:`Undecodable` for bytes that are not
+    such a record and for another writer's.
     """
     schema = _physical_schema(_key(columns))
     diffs: list[int] = []
     rows: list[dict[str, object]] = []
-    for value in values:
+    for value, attempt in zip(values, repeat(None) if attempts is None else attempts, strict=False):
         record = _decode_record(schema, value)
         if attempt is not None and record["attempt"] != attempt:
             raise Undecodable(
@@ -121,7 +123,6 @@ def decode(columns: Columns, values: Iterable[bytes], attempt: str | None = None
         raise Undecodable("a row batch holds a value outside its column's type", detail=str(error)) from error
     arrays.append(pa.array(diffs, type=pa.int64()))
     return pa.Table.from_arrays(arrays, schema=diff_schema(columns))
-
 
 
 def empty(columns: Columns) -> pa.Table:

@@ -54,7 +54,6 @@ row_values = st.tuples(
 )
 
 
-
 @given(st.lists(row_values, max_size=8), st.lists(st.sampled_from([1, -1, 3]), min_size=8, max_size=8))
 @settings(max_examples=150, deadline=None)
 def test_what_was_written_comes_back(values, diffs) -> None:
@@ -63,7 +62,7 @@ def test_what_was_written_comes_back(values, diffs) -> None:
     )
     batches = list(rows.encode(COLUMNS, table, "w/1"))
     assert sum(b.rows for b in batches) == len(values)
-    back = rows.decode(COLUMNS, [b.value for b in batches], "w/1")
+    back = rows.decode(COLUMNS, [b.value for b in batches], ["w/1"] * len(batches))
     assert back.schema == diff_schema(COLUMNS)
     assert back.equals(table.cast(back.schema))
 
@@ -150,6 +149,6 @@ def test_hostile_bytes_are_an_error_or_rows_never_anything_else(noise) -> None:
 def test_another_writers_rows_in_a_bound_range_are_an_error() -> None:
     columns = (Column("a", "int4"),)
     (batch,) = rows.encode(columns, with_diff(table_from_rows(columns, [(1,)]), -1), "mine")
-    assert rows.decode(columns, [batch.value], "mine").column(DIFF).to_pylist() == [-1]
+    assert rows.decode(columns, [batch.value], ["mine"]).column(DIFF).to_pylist() == [-1]
     with pytest.raises(rows.Undecodable, match="another writer"):
-        rows.decode(columns, [batch.value], "yours")
+        rows.decode(columns, [batch.value], ["yours"])

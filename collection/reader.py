@@ -1,0 +1,237 @@
+"""Rows back from bound runs: exactly those records, from our own topics or from a user's.
+
+Promises: the rows of precisely the given offset ranges; an attempt that differs from the run's is an error, never
+rows; for a user's JSON topic the same rows that the storage controller counted, since both use
+:mod:`collection.json_rows` (bad values are skipped here: they are in the source's errors collection).
+
+It does *not* promise order across partitions.  Offsets that Kafka no longer has are ``Unavailable`` 58P01 with the
+numbers: for a user's topic that is their retention at work, for ours a broken log.
+
+User's topics are read with ``read_committed``; both readers of a range must agree on what an aborted transaction wrote,
+and offsets without a record (markers, compacted away) are simply no rows.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import pyarrow as pa
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+
+from collection.binding import Run
+from collection.columns import Columns, with_diff
+from collection.json_rows import decode_batch
+from collection.rows import decode, empty
+from journal.clients import make_consumer
+from journal.errors import InvalidUsage, Unavailable
+
+ROWS = "rows"
+"""Our own row batches (tables, errors collections, view outputs)."""
+
+JSON = "json"
+"""One JSON object a record (a user's topic)."""
+
+READ_TIMEOUT_S = 30.0
+"""How long nothing may come before a read gives up: as long as a journal's reader survives an absent broker."""
+
+CHUNK_RECORDS = 20_000
+"""Records decoded at once; with records of at most 512 KiB the fetch queue (32 MiB) is what bounds the memory."""
+
+CHUNK_BYTES = 32 * 1024 * 1024
+
+_GAP_MAX = 1000
+"""Offsets between two runs that are read over and dropped rather than sought past: a seek costs a fetch round trip."""
+
+
+class _Span(NamedTuple):
+    """Runs of one partition close enough to be read in one go."""
+
+    lower: int
+    upper: int
+    runs: tuple[Run, ...]
+
+
+class RunReader:
+    """A consumer kept open between reads.  Calls from several threads take turns."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._consumer = make_consumer(
+            bootstrap,
+            **{"isolation.level": "read_committed", "enable.partition.eof": True, "fetch.wait.max.ms": 2},
+        )
+        self._lock = threading.Lock()
+
+    def read(self, runs: Iterable[Run], columns: Columns, format: str = ROWS) -> pa.Table:
+        """All rows of ``runs``: the columns, then ``__diff``.  Raises as :meth:`chunks`."""
+        tables = list(self.chunks(runs, columns, format))
+        return pa.concat_tables(tables) if tables else empty(columns)
+
+    def chunks(self, runs: Iterable[Run], columns: Columns, format: str = ROWS) -> Iterator[pa.Table]:
+        """The same in pieces of at most ``CHUNK_RECORDS`` records, for more rows than fit in memory.
+
+        The reader is busy until the iterator is exhausted or closed.  Raises ``Unavailable`` (offsets are gone, the
+        topic is gone, nothing came for ``READ_TIMEOUT_S``) or :class:`collection.rows.Undecodable`.
+        """
+        if format not in (ROWS, JSON):
+            raise InvalidUsage(f"unknown row format {format!r}")
+        spans = _spans(runs)
+        if not spans:
+            return
+        with self._lock:
+            try:
+                for values, attempts in _records(self._consumer, spans):
+                    if format == JSON:
+                        yield with_diff(decode_batch(values, columns)[0])
+                    else:
+                        yield decode(columns, values, attempts)
+            finally:
+                self._consumer.unassign()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        with self._lock:
+            self._consumer.close()
+
+
+def read_runs(bootstrap: str, runs: Iterable[Run], columns: Columns, format: str = ROWS) -> pa.Table:
+    """One read with a consumer of its own (a connection costs milliseconds: keep a :class:`RunReader` to read often)."""
+    reader = RunReader(bootstrap)
+    try:
+        return reader.read(runs, columns, format)
+    finally:
+        reader.close()
+
+
+def _spans(runs: Iterable[Run]) -> dict[tuple[str, int], list[_Span]]:
+    """Spans per partition, the *next* one last (they are popped)."""
+    by_partition: dict[tuple[str, int], list[Run]] = {}
+    for run in runs:
+        if run.upper > run.lower:
+            by_partition.setdefault((run.topic, run.partition), []).append(run)
+    spans: dict[tuple[str, int], list[_Span]] = {}
+    for key, found in by_partition.items():
+        found.sort()
+        grouped: list[list[Run]] = [[found[0]]]
+        for run in found[1:]:
+            before = grouped[-1][-1]
+            if run.lower < before.upper:
+                raise InvalidUsage(f"runs overlap: {before} and {run}")
+            if run.lower - before.upper <= _GAP_MAX:
+                grouped[-1].append(run)
+            else:
+                grouped.append([run])
+        spans[key] = [_Span(g[0].lower, g[-1].upper, tuple(g)) for g in reversed(grouped)]
+    return spans
+
+
+class _Cursor:
+    """Where the reading of one partition stands."""
+
+    def __init__(self, spans: list[_Span]) -> None:
+        self.spans = spans
+        self.next_span()
+
+    def next_span(self) -> None:
+        self.span = self.spans.pop()
+        self.index = 0
+
+    def attempt_at(self, offset: int) -> str | None:
+        """The attempt that must have written ``offset``, or ``None`` where no run holds it."""
+        runs = self.span.runs
+        while self.index < len(runs) and offset >= runs[self.index].upper:
+            self.index += 1
+        if self.index < len(runs) and offset >= runs[self.index].lower:
+            return runs[self.index].attempt
+        return None
+
+
+def _records(
+    consumer: Consumer, spans: dict[tuple[str, int], list[_Span]]
+) -> Iterator[tuple[list[bytes | None], list[str]]]:
+    """Values and attempts of all records in the spans, in chunks."""
+    cursors = {key: _Cursor(list(found)) for key, found in spans.items()}
+    consumer.assign([TopicPartition(t, p, c.span.lower) for (t, p), c in cursors.items()])
+    values: list[bytes | None] = []
+    attempts: list[str] = []
+    size = 0
+    quiet_since = time.monotonic()
+    while cursors:
+        first = consumer.poll(0.1)
+        messages = [] if first is None else [first, *consumer.consume(10_000, 0)]
+        for message in messages:
+            key = (message.topic(), message.partition())
+            cursor = cursors.get(key)
+            if cursor is None:
+                continue
+            if message.error():
+                offset = _at_error(consumer, message, cursor)
+            else:
+                offset = message.offset()
+                if offset < cursor.span.lower:
+                    continue
+                attempt = cursor.attempt_at(offset)
+                if attempt is not None:
+                    value = message.value()
+                    values.append(value)
+                    attempts.append(attempt)
+                    size += len(value or b"")
+                offset += 1
+            quiet_since = time.monotonic()
+            if offset >= cursor.span.upper:
+                _advance(consumer, cursors, key)
+        if len(values) >= CHUNK_RECORDS or size >= CHUNK_BYTES:
+            yield values, attempts
+            values, attempts, size = [], [], 0
+            quiet_since = time.monotonic()
+        if not messages and time.monotonic() - quiet_since > READ_TIMEOUT_S:
+            raise _silent(cursors)
+    if values:
+        yield values, attempts
+
+
+def _advance(consumer: Consumer, cursors: dict[tuple[str, int], _Cursor], key: tuple[str, int]) -> None:
+    """The present span of ``key`` is read: go to the next, or be done with the partition."""
+    cursor = cursors[key]
+    if cursor.spans:
+        cursor.next_span()
+        consumer.seek(TopicPartition(*key, cursor.span.lower))
+    else:
+        del cursors[key]
+        if cursors:
+            consumer.incremental_unassign([TopicPartition(*key)])
+
+
+def _at_error(consumer: Consumer, message, cursor: _Cursor) -> int:
+    """An event instead of a record: the offset reached (end of partition), or the error it means."""
+    error: KafkaError = message.error()
+    topic, partition = message.topic(), message.partition()
+    if error.code() == KafkaError._PARTITION_EOF:
+        return message.offset()
+    if error.code() == KafkaError._AUTO_OFFSET_RESET:
+        try:
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=5.0)
+        except KafkaException:
+            low = high = OFFSET_BEGINNING
+        raise Unavailable(
+            f"rows of topic {topic} are gone",
+            sqlstate="58P01",
+            detail=f"partition {partition}: needed [{cursor.span.lower}, {cursor.span.upper}), "
+            f"the topic holds [{low}, {high})",
+            hint="was the topic's retention too short, or was it made anew?",
+        )
+    if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
+        raise Unavailable(f"topic {topic} partition {partition} does not exist", sqlstate="58P01", detail=error.str())
+    if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        raise Unavailable(f"kafka does not allow reading topic {topic}", sqlstate="42501", detail=error.str())
+    return -1  # a broker is away or a leader moves: librdkafka goes on by itself, and READ_TIMEOUT_S bounds it
+
+
+def _silent(cursors: dict[tuple[str, int], _Cursor]) -> Unavailable:
+    (topic, partition), cursor = next(iter(cursors.items()))
+    return Unavailable(
+        f"nothing came from kafka for {READ_TIMEOUT_S:g} s",
+        detail=f"waiting for topic {topic} partition {partition} [{cursor.span.lower}, {cursor.span.upper})",
+    )

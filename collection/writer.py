@@ -1,0 +1,225 @@
+"""Rows out to a collection's topic, and the exact offsets that they got.
+
+Promises: a future that gives runs gives precisely the offsets of these rows, durable (acks=all), and nobody sees the
+rows before somebody binds the runs.  Because unbound rows are invisible, *every* failure here is a certain one: the
+write is not bound, so it did not happen (``Rejected``: the same write cannot succeed; ``Unavailable``: it may be tried
+again).  What a failed write left on the topic is garbage that no reader looks at.
+
+It does *not* promise order between two writes, nor that a run is one range: another writer's records may lie between.
+
+A producer can hang on a deposed leader until the network heals (FACTS).  So a write without an answer for
+``WATCHDOG_S`` makes a fresh producer, bootstrapped from all brokers, and is sent again; its first copies, if they land
+after all, are garbage like any other.  The wait doubles each time, up to ``WRITE_TIMEOUT_S`` in all.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+import pyarrow as pa
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from collection.binding import Run
+from collection.columns import Columns, table_from_rows
+from collection.rows import EncodedBatch, encode
+from journal.clients import make_producer
+from journal.errors import Rejected, TidemarkError, Unavailable
+from journal.names import TopicNames
+
+log = logging.getLogger(__name__)
+
+WATCHDOG_S = 2.0
+"""A healthy broker acks in milliseconds and a fresh producer needs 1.6 s after a leader is deposed (FACTS)."""
+
+WRITE_TIMEOUT_S = 30.0
+"""Bound on all of it, the wait for a topic that is being created included."""
+
+PENDING_BYTES_MAX = 64 * 1024 * 1024
+"""Bytes that may be unanswered at once; they are held here to be sent again.  As much as a producer may queue."""
+
+_POLL_S = 0.1
+
+_MISSING = (KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION)
+_TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
+
+
+class _Write:
+    """One call of ``write``: its records, and where those of its present generation landed."""
+
+    def __init__(self, topic: str, attempt: str, batches: list[EncodedBatch], now: float) -> None:
+        self.topic = topic
+        self.attempt = attempt
+        self.batches = batches
+        self.bytes = sum(len(b.value) for b in batches)
+        self.future: Future[list[Run]] = Future()
+        self.deadline = now + WRITE_TIMEOUT_S
+        self.renew_at = now + WATCHDOG_S
+        self.patience_s = WATCHDOG_S
+        self.generation = 0
+        self.landed: list[tuple[int, int, int]] = []  # (partition, offset, rows)
+
+
+class CollectionWriter:
+    """Writes rows of any collection of one environment.  All methods may be called from any thread."""
+
+    def __init__(self, bootstrap: str, names: TopicNames) -> None:
+        self._bootstrap = bootstrap
+        self._names = names
+        self._lock = threading.Lock()
+        self._producer = make_producer(bootstrap)
+        self._generation = 0
+        self._pending: dict[int, _Write] = {}
+        self._pending_bytes = 0
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="collection-writer", daemon=True)
+        self._thread.start()
+
+    def write(
+        self, collection_id: str, columns: Columns, rows: pa.Table | Sequence[Sequence[object]], attempt: str
+    ) -> Future[list[Run]]:
+        """Write ``rows`` (an Arrow table with or without ``__diff``, or tuples) and give their runs, in offset order.
+
+        No rows give no runs.  The future fails with ``Rejected`` (54000 too large, 53400 too much is pending) or
+        ``Unavailable`` (no broker, no topic within ``WRITE_TIMEOUT_S``).  Raises ``InvalidUsage`` where the rows do not
+        fit the columns: nothing was sent then.
+        """
+        table = rows if isinstance(rows, pa.Table) else table_from_rows(columns, rows)
+        write = _Write(
+            self._names.data(collection_id), attempt, list(encode(columns, table, attempt)), time.monotonic()
+        )
+        if not write.batches:
+            write.future.set_result([])
+            return write.future
+        with self._lock:
+            if self._closed.is_set():
+                raise Unavailable("the writer is closed")
+            if self._pending and self._pending_bytes + write.bytes > PENDING_BYTES_MAX:
+                refused = Rejected("too many rows are waiting to be written", sqlstate="53400",
+                                   detail=f"{self._pending_bytes} bytes wait, at most {PENDING_BYTES_MAX}",
+                                   hint="try again when earlier writes are done")  # fmt: skip
+                write.future.set_exception(refused)
+                return write.future
+            self._pending[id(write)] = write
+            self._pending_bytes += write.bytes
+            failed = self._send(write)
+        if failed:
+            self._finish(write, failed)
+        return write.future
+
+    def close(self) -> None:
+        """Stop; writes without an answer fail with ``Unavailable``."""
+        self._closed.set()
+        self._thread.join()
+        for write in list(self._pending.values()):
+            self._finish(write, Unavailable("the writer was closed before the rows were written"))
+        self._producer.purge()
+        self._producer.poll(0)
+
+    def _send(self, write: _Write) -> TidemarkError | None:
+        """Hand all records of ``write`` to the present producer (lock held)."""
+        generation = write.generation = self._generation
+        write.landed = []
+        for batch in write.batches:
+
+            def delivered(error, message, rows=batch.rows):
+                self._on_delivery(write, generation, rows, error, message)
+
+            try:
+                self._producer.produce(write.topic, batch.value, partition=0, on_delivery=delivered)
+            except BufferError:
+                return Rejected("too many rows are waiting to be written", sqlstate="53400")
+            except KafkaException as error:
+                return _failure(write, error.args[0])
+        return None
+
+    def _on_delivery(self, write: _Write, generation: int, rows: int, error: KafkaError | None, message) -> None:
+        """On the poll thread, once per record."""
+        if generation != write.generation or write.future.done():
+            return
+        if error is None:
+            write.landed.append((message.partition(), message.offset(), rows))
+            if len(write.landed) == len(write.batches):
+                self._finish(write, None)
+        elif error.fatal() or error.code() in (KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):
+            write.renew_at = 0.0
+        else:
+            self._finish(write, _failure(write, error))
+
+    def _finish(self, write: _Write, error: Exception | None) -> None:
+        with self._lock:
+            if self._pending.pop(id(write), None) is None:
+                return
+            self._pending_bytes -= write.bytes
+        if error is None:
+            write.future.set_result(_runs(write))
+        else:
+            write.future.set_exception(error)
+
+    def _run(self) -> None:
+        while not self._closed.is_set():
+            self._producer.poll(_POLL_S)
+            now = time.monotonic()
+            with self._lock:
+                late = [w for w in self._pending.values() if now >= w.deadline]
+                renew = any(now >= w.renew_at for w in self._pending.values())
+            for write in late:
+                self._finish(write, _timed_out(write))
+            if renew:
+                self._renew(now)
+
+    def _renew(self, now: float) -> None:
+        failures: list[tuple[_Write, TidemarkError]] = []
+        with self._lock:
+            old, self._producer = self._producer, make_producer(self._bootstrap)
+            self._generation += 1
+            for write in self._pending.values():
+                if now >= write.renew_at:
+                    write.patience_s *= 2
+                write.renew_at = now + write.patience_s
+                failed = self._send(write)
+                if failed:
+                    failures.append((write, failed))
+            pending = len(self._pending)
+        for write, failed in failures:
+            self._finish(write, failed)
+        log.warning("no answer from kafka, writing with a fresh producer", extra={"writes": pending})
+        # Letting go of a producer may block on a dead connection; nothing here waits for it.
+        threading.Thread(target=_discard, args=(old,), name="collection-writer-discard", daemon=True).start()
+
+
+def _discard(producer: Producer) -> None:
+    producer.purge()
+    producer.poll(0)
+
+
+def _runs(write: _Write) -> list[Run]:
+    runs: list[Run] = []
+    for partition, offset, rows in sorted(write.landed):
+        last = runs[-1] if runs else None
+        if last and last.partition == partition and last.upper == offset:
+            runs[-1] = last._replace(upper=offset + 1, rows=last.rows + rows)
+        else:
+            runs.append(Run(write.topic, partition, offset, offset + 1, write.attempt, rows))
+    return runs
+
+
+def _failure(write: _Write, error: KafkaError) -> TidemarkError:
+    if error.code() in _MISSING:
+        return Unavailable(f"the topic {write.topic} does not exist", detail=error.str(),
+                           hint="it is created by the storage controller; is that running?")  # fmt: skip
+    if error.code() in _TOO_LARGE:
+        return Rejected("row is too large for its topic", sqlstate="54000", detail=error.str())
+    if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        return Rejected(f"kafka does not allow writing to {write.topic}", sqlstate="42501", detail=error.str())
+    return Unavailable("rows could not be written to kafka", detail=error.str())
+
+
+def _timed_out(write: _Write) -> Unavailable:
+    return Unavailable(
+        f"rows could not be written to {write.topic} within {WRITE_TIMEOUT_S:g} s",
+        hint="is the broker running, and has the storage controller created the topic?",
+    )
