@@ -1,0 +1,191 @@
+"""Which offsets of a collection are visible at which data timestamp (DESIGN §5), for one collection.  Pure.
+
+Promises (I5): for ``since <= ts``, ``at(ts)`` never changes once ``ts`` is complete, and is the same for every
+reader.  Memory is bounded: runs at or below ``since`` are merged into one per stretch of adjacent offsets.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+import immutables
+
+from collection.binding import BoundRun, Run
+from journal.errors import InvalidUsage
+from oracle.errors import Reason, SnapshotTooOld
+from oracle.growing import Growing
+
+Interval = tuple[int, int]
+Partition = tuple[str, int]
+"""A partition of a topic."""
+
+
+def _ts_of(bound: BoundRun) -> int:
+    return bound.ts
+
+
+class Bound(NamedTuple):
+    """All that the fold keeps of one collection.
+
+    ``base`` are the merged runs at or below ``since`` in order of (topic, partition, lower); their ``ts`` is the
+    newest of what was merged.  ``recent`` are the others in order of ``ts``.  ``coverage`` says, for every partition,
+    which offsets are bound at all, as disjoint ascending intervals that do not touch.
+    """
+
+    base: tuple[BoundRun, ...] = ()
+    recent: Growing[BoundRun] = Growing()
+    coverage: immutables.Map[Partition, tuple[Interval, ...]] = immutables.Map()
+    last_change: int | None = None
+
+
+NOTHING = Bound()
+
+
+def refused(coverage: immutables.Map, run: Run, contiguous: bool) -> tuple[Reason, str] | None:
+    """Why ``run`` may not be bound over ``coverage``, or ``None``."""
+    intervals = coverage.get((run.topic, run.partition), ())
+    if not intervals:
+        return None
+    end = intervals[-1][1]
+    if contiguous and run.lower != end:
+        return Reason.NOT_CONTIGUOUS, f"{run.topic}/{run.partition} is bound up to {end}, the run starts at {run.lower}"
+    if run.lower >= end:
+        return None
+    at = bisect_right(intervals, (run.lower, run.lower)) - 1
+    for lower, upper in intervals[max(at, 0) : at + 2]:
+        if lower < run.upper and run.lower < upper:
+            return Reason.OVERLAP, f"{run.topic}/{run.partition} [{run.lower}, {run.upper}) meets [{lower}, {upper})"
+    return None
+
+
+def cover(coverage: immutables.Map, run: Run) -> immutables.Map:
+    """``coverage`` with ``run`` added (which must not overlap it); touching intervals are merged."""
+    partition = (run.topic, run.partition)
+    intervals = coverage.get(partition, ())
+    at = bisect_right(intervals, (run.lower, run.upper))
+    before, after = at - 1, at
+    lower, upper = run.lower, run.upper
+    first, last = at, at
+    if before >= 0 and intervals[before][1] == lower:
+        lower, first = intervals[before][0], before
+    if after < len(intervals) and intervals[after][0] == upper:
+        upper, last = intervals[after][1], after + 1
+    return coverage.set(partition, (*intervals[:first], (lower, upper), *intervals[last:]))
+
+
+def bind(bound: Bound, ts: int, run: Run, coverage: immutables.Map) -> Bound:
+    """``bound`` with ``run`` visible from ``ts`` on; ``coverage`` already has the run."""
+    return Bound(bound.base, bound.recent.append(BoundRun(ts, run)), coverage, ts)
+
+
+def coalesce(bound: Bound, since: int) -> Bound:
+    """``bound`` with everything at or below ``since`` merged.  Reads at ``ts >= since`` do not change."""
+    split = bound.recent.first_after(since, _ts_of)
+    if not split:
+        return bound
+    runs = sorted((*bound.base, *bound.recent.slice(0, split)), key=lambda b: b.run[:3])
+    merged: list[BoundRun] = []
+    for each in runs:
+        if merged and _adjacent(merged[-1].run, each.run):
+            each = _merge(merged.pop(), each)
+        merged.append(each)
+    return Bound(tuple(merged), Growing(bound.recent.slice(split)), bound.coverage, bound.last_change)
+
+
+def _adjacent(left: Run, right: Run) -> bool:
+    return left.topic == right.topic and left.partition == right.partition and left.upper == right.lower
+
+
+def _merge(left: BoundRun, right: BoundRun) -> BoundRun:
+    """One run for two that touch.
+
+    Runs of different attempts merge too, and then name none: every offset between them is bound, so the attempt (which
+    tells a writer's rows from a dead writer's garbage) has nothing left to decide, and a table of a million single-row
+    inserts would otherwise keep a million runs for ever.
+    """
+    one, two = left.run, right.run
+    rows = one.rows + two.rows if one.rows >= 0 and two.rows >= 0 else -1
+    attempt = one.attempt if one.attempt == two.attempt else ""
+    run = Run(one.topic, one.partition, one.lower, two.upper, attempt, rows)
+    return BoundRun(max(left.ts, right.ts), run)
+
+
+class BoundRuns(NamedTuple):
+    """What readers see of a collection's bindings.  ``complete`` is the newest timestamp that may be read.
+
+    A run whose ``attempt`` is empty is not to be checked against one (a user's own topic, or merged history).
+    """
+
+    bound: Bound
+    since: int
+    complete: int | None = None
+
+    def at(self, ts: int) -> tuple[BoundRun, ...]:
+        """All runs visible at ``ts``.
+
+        Raises :class:`~oracle.errors.SnapshotTooOld` below ``since``, and ``InvalidUsage`` above ``complete`` (what
+        is not complete could still change under the reader, I5).
+        """
+        self._check(ts)
+        if ts < self.since:
+            raise SnapshotTooOld("snapshot too old", detail=f"asked for {ts}, the oldest that is kept is {self.since}")
+        return (*self.bound.base, *self.bound.recent.slice(0, self.bound.recent.first_after(ts, _ts_of)))
+
+    def between(self, lower_ts: int, upper_ts: int) -> tuple[BoundRun, ...]:
+        """The runs with ``lower_ts <= ts < upper_ts``: the delta between two snapshots.
+
+        ``lower_ts <= 0`` is "from the start".  Raises :class:`~oracle.errors.SnapshotTooOld` where runs that old were
+        merged and some may belong to the range, ``InvalidUsage`` where ``upper_ts - 1`` is not complete.
+        """
+        if upper_ts <= lower_ts:
+            return ()
+        self._check(upper_ts - 1)
+        if lower_ts <= 0:
+            return self.at(upper_ts - 1)
+        newest_merged = max((each.ts for each in self.bound.base), default=-1)
+        if lower_ts <= newest_merged:
+            raise SnapshotTooOld("snapshot too old",
+                                 detail=f"changes from {lower_ts} on are merged up to {newest_merged}")  # fmt: skip
+        recent = self.bound.recent
+        return tuple(
+            recent.slice(recent.first_at_or_after(lower_ts, _ts_of), recent.first_at_or_after(upper_ts, _ts_of))
+        )
+
+    def first_change(self, from_ts: int) -> int | None:
+        """A timestamp at or after ``from_ts`` with no change in ``[from_ts, it)``; ``None`` if nothing changed since.
+
+        It is the first change, exactly, unless that was merged: then it is ``from_ts`` itself (never later than the
+        truth, so whoever takes it for the first change waits too long rather than too short).
+        """
+        last = self.bound.last_change
+        if last is None or last < from_ts:
+            return None
+        if any(each.ts >= from_ts for each in self.bound.base):
+            return from_ts
+        at = self.bound.recent.first_at_or_after(from_ts, _ts_of)
+        return self.bound.recent[at].ts
+
+    @property
+    def last_change(self) -> int | None:
+        """The newest timestamp at which anything was bound, or ``None``."""
+        return self.bound.last_change
+
+    @property
+    def row_count(self) -> int:
+        """Rows in all runs together, -1 if any run does not say."""
+        counts = [each.run.rows for each in (*self.bound.base, *self.bound.recent)]
+        return -1 if any(count < 0 for count in counts) else sum(counts)
+
+    def end(self, topic: str, partition: int) -> int | None:
+        """Where the bindings of a partition end: the offset at which a source goes on.  ``None`` if it has none."""
+        intervals = self.bound.coverage.get((topic, partition))
+        return intervals[-1][1] if intervals else None
+
+    def ends(self) -> dict[Partition, int]:
+        """:meth:`end` of every bound partition."""
+        return {partition: intervals[-1][1] for partition, intervals in self.bound.coverage.items()}
+
+    def _check(self, ts: int) -> None:
+        if self.complete is not None and ts > self.complete:
+            raise InvalidUsage(f"timestamp {ts} is not complete", detail=f"complete up to {self.complete}")

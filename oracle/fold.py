@@ -1,0 +1,186 @@
+"""What a record of the oracle topic does: the fold that every process shares (DESIGN §2 I3, I4, I5, I10; §4).  Pure.
+
+Promises: the same records in the same order give the same states and outcomes in every reader, however they are cut
+into batches.  A record that cannot be read, breaks its rules or was fenced off changes nothing but a count; it never
+stops the fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from collection.binding import Binding
+from journal.api import Entry
+from journal.timestamps import CATALOG, TABLE, CatalogTs, DataTs
+from oracle import conflicts
+from oracle.bindings import NOTHING, bind, coalesce, cover, refused
+from oracle.errors import Reason
+from oracle.model import CommitPart, Kind, Outcome, Record, Stamp, Verdict
+from oracle.records import Malformed, decode_record
+from oracle.state import OracleState
+from oracle.timeline import TIMELINES_MAX, Timeline
+
+
+class _Folded(NamedTuple):
+    state: OracleState
+    verdicts: tuple[Verdict, ...] = ()
+
+
+def fold(state: OracleState, entry: Entry) -> tuple[OracleState, Outcome]:
+    """The state after ``entry`` and what became of it.  Never raises for anything that a record may hold."""
+    stats = state.stats._replace(records=state.stats.records + 1)
+    offset = entry.offset
+    try:
+        record = decode_record(entry.value)
+    except Malformed as bad:
+        stats = stats._replace(malformed=stats.malformed + 1)
+        return state._replace(next_offset=offset + 1, stats=stats), Outcome(bad.token, offset, "", Reason.MALFORMED)
+    token = record.token
+    if state.fences.shuts_out(token.writer, token.incarnation):
+        stats = stats._replace(fenced=stats.fenced + 1)
+        return state._replace(next_offset=offset + 1, stats=stats), Outcome(token, offset, record.kind, Reason.FENCED)
+    catalog_upper = CatalogTs(max(state.catalog_upper, record.catalog_upper))
+    state = state._replace(next_offset=offset + 1, catalog_upper=catalog_upper, stats=stats)
+    state, verdicts = _APPLY[record.kind](state, record)
+    return state, Outcome(token, offset, record.kind, None, verdicts)
+
+
+def _nothing(state: OracleState, _record: Record) -> _Folded:
+    return _Folded(state)
+
+
+def _commit(state: OracleState, record: Record) -> _Folded:
+    """All admitted parts get one timestamp, later than everything read or written on ``table`` before.
+
+    A refused part's proposal counts for the timestamp too.  That costs nothing (time passes), and lets the timestamp
+    be known before the parts are judged.
+    """
+    table = state.timelines.get(TABLE, Timeline())
+    timeline = table.write(max((part.proposed_ts for part in record.parts), default=0))
+    ts = timeline.write_ts
+    verdicts = []
+    admitted = state
+    for part in record.parts:
+        admitted, verdict = _part(admitted, part, ts)
+        verdicts.append(verdict)
+    count = sum(verdict.reason is None for verdict in verdicts)
+    stats = state.stats
+    stats = stats._replace(
+        parts_admitted=stats.parts_admitted + count, parts_refused=stats.parts_refused + len(verdicts) - count
+    )
+    if count:
+        admitted = admitted._replace(timelines=state.timelines.set(TABLE, timeline.apply(ts)))
+    return _Folded(admitted._replace(stats=stats), tuple(verdicts))
+
+
+def _part(state: OracleState, part: CommitPart, ts: int) -> tuple[OracleState, Verdict]:
+    """``state`` with ``part`` visible at ``ts``, or unchanged with the reason why not."""
+    if part.catalog_upper_seen is not None and part.catalog_upper_seen < state.catalog_upper:
+        return state, Verdict(0, Reason.STALE_CATALOG, f"planned at catalog upper {part.catalog_upper_seen}, "
+                              f"in force is {state.catalog_upper}", state.catalog_upper)  # fmt: skip
+    if part.read_ts is not None:
+        # `state.last_ts` still is the one before this record: what other parts of it write is at `ts`, after any read.
+        if part.read_ts > state.last_ts:
+            return state, Verdict(0, Reason.AHEAD, f"read at {part.read_ts}, complete is {state.last_ts}",
+                                  state.last_ts)  # fmt: skip
+        if part.read_ts < state.since:
+            return state, Verdict(0, Reason.SNAPSHOT_TOO_OLD, f"read at {part.read_ts}, kept from {state.since}",
+                                  state.since)  # fmt: skip
+        if found := conflicts.check(state.managers, part.reads, part.read_ts):
+            return state, Verdict(0, *found)
+    bound = _bind_all(state, part.bindings, ts)
+    if isinstance(bound, Verdict):
+        return state, bound
+    written = [binding.collection for binding in part.bindings]
+    managers = conflicts.record(state.managers, ts, written, part.writes)
+    return bound._replace(managers=managers), Verdict(ts)
+
+
+def _bind_all(state: OracleState, bindings: Sequence[Binding], ts: int) -> OracleState | Verdict:
+    """All of ``bindings`` bound at ``ts``, or why not (then none is)."""
+    changed = {}
+    for collection, run, contiguous in bindings:
+        bound = changed.get(collection) or state.bound.get(collection, NOTHING)
+        if found := refused(bound.coverage, run, contiguous):
+            return Verdict(0, found[0], f"{collection}: {found[1]}")
+        changed[collection] = bind(bound, ts, run, cover(bound.coverage, run))
+    all_bound, hot = state.bound, state.hot
+    for collection, bound in changed.items():
+        all_bound = all_bound.set(collection, bound)
+        hot = hot if collection in hot else hot.set(collection, None)
+    return state._replace(bound=all_bound, hot=hot)
+
+
+def _stamps(state: OracleState, stamps: Sequence[Stamp], reserved: frozenset[str],
+            move: Callable[[Timeline, int], Timeline]) -> _Folded:  # fmt: skip
+    """Move each stamp's timeline; each verdict holds the timeline's ``write_ts`` after its move."""
+    timelines, verdicts = state.timelines, []
+    for name, ts in stamps:
+        if name in reserved:
+            verdicts.append(Verdict(0, Reason.TIMELINE, f"{name} takes no such record"))
+        elif name not in timelines and len(timelines) >= TIMELINES_MAX:
+            verdicts.append(Verdict(0, Reason.TIMELINE, f"there are {TIMELINES_MAX} timelines already"))
+        else:
+            moved = move(timelines.get(name, Timeline()), ts)
+            timelines = timelines.set(name, moved)
+            verdicts.append(Verdict(moved.write_ts))
+    return _Folded(state._replace(timelines=timelines), tuple(verdicts))
+
+
+def _write_ts(state: OracleState, record: Record) -> _Folded:
+    return _stamps(state, record.stamps, frozenset((CATALOG, TABLE)), Timeline.write)
+
+
+def _apply_write(state: OracleState, record: Record) -> _Folded:
+    return _stamps(state, record.stamps, frozenset((CATALOG, TABLE)), Timeline.apply)
+
+
+def _advance(state: OracleState, record: Record) -> _Folded:
+    return _stamps(state, record.stamps, frozenset((CATALOG,)), Timeline.apply)
+
+
+def _forget(state: OracleState, record: Record) -> _Folded:
+    bound, hot, managers = state.bound, state.hot, state.managers
+    for name in record.names:
+        if name in bound:
+            bound = bound.delete(name)
+        if name in hot:
+            hot = hot.delete(name)
+        if name in managers:
+            managers = managers.delete(name)
+    return _Folded(state._replace(bound=bound, hot=hot, managers=managers))
+
+
+def _compact(state: OracleState, record: Record) -> _Folded:
+    """``since`` moves to the record's ``ts``, never beyond what is complete and never back.
+
+    It is a record, and not something a checkpoint does by itself, because verdicts depend on it ("snapshot too old"):
+    whoever folds the whole log must move it at the same place as whoever starts from the checkpoint.
+    """
+    since = DataTs(max(state.since, min(record.ts, state.last_ts)))
+    bound, hot = state.bound, state.hot
+    for collection in state.hot:
+        merged = coalesce(bound[collection], since)
+        bound = bound.set(collection, merged)
+        if not merged.recent:
+            hot = hot.delete(collection)
+    managers = conflicts.forget_through(state.managers, since)
+    return _Folded(state._replace(since=since, bound=bound, hot=hot, managers=managers))
+
+
+def _fence(state: OracleState, record: Record) -> _Folded:
+    return _Folded(state._replace(fences=state.fences.fence(record.token.writer, record.ts)))
+
+
+_APPLY: dict[Kind, Callable[[OracleState, Record], _Folded]] = {
+    Kind.BARRIER: _nothing,
+    Kind.APPLY: _nothing,
+    Kind.COMMIT: _commit,
+    Kind.ADVANCE: _advance,
+    Kind.WRITE_TS: _write_ts,
+    Kind.APPLY_WRITE: _apply_write,
+    Kind.FORGET: _forget,
+    Kind.COMPACT: _compact,
+    Kind.FENCE: _fence,
+}

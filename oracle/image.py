@@ -1,0 +1,114 @@
+"""The oracle's state as bytes and back, for checkpoints.  Pure.
+
+Promises: ``load(dump(state))`` equals ``state`` and folds on exactly as it would.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import immutables
+
+from collection.binding import BoundRun
+from journal.timestamps import CatalogTs, DataTs
+from oracle.bindings import Bound
+from oracle.conflicts import KeyWrite, Manager
+from oracle.fences import Fences
+from oracle.growing import Growing
+from oracle.records import run_from_dict, run_to_dict
+from oracle.state import OracleState, Stats
+from oracle.timeline import Timeline
+from schemas import codec
+
+ORACLE_IMAGE = "oracle_image"
+
+
+def dump(state: OracleState) -> bytes:
+    """``state`` as bytes.  Equal states give equal bytes."""
+    return codec.encode(
+        ORACLE_IMAGE,
+        {
+            "next_offset": state.next_offset,
+            "catalog_upper": state.catalog_upper,
+            "since": state.since,
+            "timelines": [
+                {"name": name, "read_ts": each.read_ts, "write_ts": each.write_ts}
+                for name, each in sorted(state.timelines.items())
+            ],
+            "bound": [bound_to_dict(name, bound) for name, bound in sorted(state.bound.items())],
+            "managers": [
+                {"collection": name, "floor": each.floor, "whole": each.whole, "last": each.last,
+                 "keyed": [write._asdict() for write in each.keyed]}
+                for name, each in sorted(state.managers.items())
+            ],
+            "fences": fences_to_dict(state.fences),
+            "stats": state.stats._asdict(),
+        },
+    )  # fmt: skip
+
+
+def load(data: bytes) -> OracleState:
+    """The state in ``data``.  Raises ``schemas.codec.Undecodable``."""
+    raw = codec.decode(ORACLE_IMAGE, data)
+    bound = {each["name"]: bound_from_dict(each) for each in raw["bound"]}
+    return OracleState(
+        next_offset=raw["next_offset"],
+        catalog_upper=CatalogTs(raw["catalog_upper"]),
+        since=DataTs(raw["since"]),
+        timelines=immutables.Map({t["name"]: Timeline(t["read_ts"], t["write_ts"]) for t in raw["timelines"]}),
+        bound=immutables.Map(bound),
+        hot=immutables.Map({name: None for name, each in bound.items() if each.recent}),
+        managers=immutables.Map({m["collection"]: _manager(m) for m in raw["managers"]}),
+        fences=fences_from_dict(raw["fences"]),
+        stats=Stats(**raw["stats"]),
+    )
+
+
+def _manager(raw: dict[str, Any]) -> Manager:
+    keyed = Growing(KeyWrite(each["ts"], each["lower"], each["upper"]) for each in raw["keyed"])
+    return Manager(raw["floor"], raw["whole"], raw["last"], keyed)
+
+
+def bound_to_dict(name: str, bound: Bound) -> dict[str, Any]:
+    """One collection's bindings as a record of an image."""
+    return {
+        "name": name,
+        "base": [{"ts": each.ts, "run": run_to_dict(each.run)} for each in bound.base],
+        "recent": [{"ts": each.ts, "run": run_to_dict(each.run)} for each in bound.recent],
+        "coverage": [
+            {"topic": topic, "partition": partition,
+             "intervals": [{"lower": lower, "upper": upper} for lower, upper in intervals]}
+            for (topic, partition), intervals in sorted(bound.coverage.items())
+        ],
+        "last_change": bound.last_change,
+    }  # fmt: skip
+
+
+def bound_from_dict(raw: dict[str, Any]) -> Bound:
+    """What :func:`bound_to_dict` wrote."""
+    return Bound(
+        tuple(BoundRun(each["ts"], run_from_dict(each["run"])) for each in raw["base"]),
+        Growing(BoundRun(each["ts"], run_from_dict(each["run"])) for each in raw["recent"]),
+        immutables.Map(
+            {
+                (each["topic"], each["partition"]): tuple((i["lower"], i["upper"]) for i in each["intervals"])
+                for each in raw["coverage"]
+            }
+        ),
+        raw["last_change"],
+    )
+
+
+def fences_to_dict(fences: Fences) -> dict[str, Any]:
+    """Fences as a record of an image."""
+    below = [
+        {"writer": writer, "incarnation": incarnation, "order": order}
+        for writer, (incarnation, order) in sorted(fences.below.items())
+    ]
+    return {"count": fences.count, "below": below}
+
+
+def fences_from_dict(raw: dict[str, Any]) -> Fences:
+    """What :func:`fences_to_dict` wrote."""
+    below = {each["writer"]: (each["incarnation"], each["order"]) for each in raw["below"]}
+    return Fences(immutables.Map(below), raw["count"])

@@ -1,0 +1,161 @@
+"""The records of the oracle topic as values, and what the fold answers to each.  Pure.
+
+A record is one of the ``Kind``s in an envelope that says who sent it and which catalog upper the sender knew.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from collection.binding import Binding
+from journal.errors import InvalidUsage
+from oracle.errors import Reason
+
+TS_MAX = 253_402_300_799_999
+"""The last millisecond of the year 9999: a timestamp or upper above it is malformed.
+
+One hostile or broken clock must not be able to push a timeline to where it cannot move any more.
+"""
+
+NAME_LENGTH_MAX = 255
+"""Longest writer, timeline, collection or part id; Kafka's own limit for topic names is 249."""
+
+BINDINGS_MAX = 20_000
+"""Bindings, reads and writes of one part, each: a run is about 60 bytes, so they stay below the 4 MiB of a record."""
+
+
+class Token(NamedTuple):
+    """Names one record: the sender's incarnation and its running number.  Never used twice."""
+
+    writer: str
+    incarnation: int
+    seq: int
+
+
+class Kind(StrEnum):
+    BARRIER = "barrier"
+    """Nothing but its place in the log: whoever folded up to it holds the read_ts of every timeline."""
+    APPLY = "apply"
+    """Nothing but its envelope: the catalog upper in it is in force from here on."""
+    COMMIT = "commit"
+    """Parts, each admitted or refused; all admitted ones become visible at one new timestamp of ``table``."""
+    ADVANCE = "advance"
+    """Timelines are at least at these timestamps."""
+    WRITE_TS = "write_ts"
+    """Give a new timestamp of each named timeline."""
+    APPLY_WRITE = "apply_write"
+    """Writes at these timestamps are finished: reads from here on see them."""
+    FORGET = "forget"
+    """These collections are gone; so are their bindings."""
+    COMPACT = "compact"
+    """History below ``ts`` need not be told apart any more: ``since`` moves."""
+    FENCE = "fence"
+    """Incarnations of the sender's writer below ``ts`` were given up: no record of theirs counts from here on."""
+
+
+class Stamp(NamedTuple):
+    """A timestamp of a timeline: proposed, reached or finished, as the record's kind says."""
+
+    timeline: str
+    ts: int
+
+
+class KeyRange(NamedTuple):
+    """Keys ``[lower, upper)`` of a collection in the order of their bytes; ``None`` is unbounded, so both: all keys."""
+
+    collection: str
+    lower: bytes | None = None
+    upper: bytes | None = None
+
+
+def one_key(collection: str, key: bytes) -> KeyRange:
+    """The range that holds exactly ``key``."""
+    return KeyRange(collection, key, key + b"\0")
+
+
+class CommitPart(NamedTuple):
+    """One transaction's share of a commit record.  Admitted or refused as a whole.
+
+    ``proposed_ts`` 0 means "now" by the client's clock; the fold gives at least this, and more if time is further on.
+    ``catalog_upper_seen`` is the upper of the image it was planned on, ``None`` if it does not depend on one.
+    ``read_ts`` and ``reads`` ask for first-committer-wins: refused if any of ``reads`` was written after ``read_ts``.
+    ``writes`` narrows what it writes for others' checks: keys of collections; a bound collection without an entry
+    there counts as written everywhere.
+    """
+
+    part_id: str
+    bindings: tuple[Binding, ...] = ()
+    proposed_ts: int = 0
+    catalog_upper_seen: int | None = None
+    read_ts: int | None = None
+    reads: tuple[KeyRange, ...] = ()
+    writes: tuple[KeyRange, ...] = ()
+
+
+class Record(NamedTuple):
+    """A record of the oracle topic.  Only the fields of its kind are set."""
+
+    token: Token
+    catalog_upper: int
+    kind: Kind
+    parts: tuple[CommitPart, ...] = ()
+    stamps: tuple[Stamp, ...] = ()
+    names: tuple[str, ...] = ()
+    ts: int = 0
+
+
+class Verdict(NamedTuple):
+    """What became of one part or stamp: it happened at ``ts``, or did not for ``reason`` (and never will)."""
+
+    ts: int = 0
+    reason: Reason | None = None
+    detail: str = ""
+    actual: int = 0
+    """What disagreed: the catalog upper, epoch or view upper in force, where ``reason`` is about one."""
+
+
+class Outcome(NamedTuple):
+    """What the fold answered to a record.  ``token`` is ``None`` where the bytes could not be read."""
+
+    token: Token | None
+    offset: int
+    kind: str
+    refused: Reason | None = None
+    """Set if the record as a whole counted for nothing (fenced, malformed)."""
+    verdicts: tuple[Verdict, ...] = ()
+
+
+def check_part(part: CommitPart) -> None:
+    """Raises ``InvalidUsage`` where ``part`` breaks the rules that every reader checks (the fold would refuse it)."""
+    check_name("part id", part.part_id)
+    for what, length in (("bindings", len(part.bindings)), ("reads", len(part.reads)), ("writes", len(part.writes))):
+        if length > BINDINGS_MAX:
+            raise InvalidUsage(f"too many {what} in one commit: {length}", sqlstate="54000",
+                               hint=f"at most {BINDINGS_MAX}")  # fmt: skip
+    for binding in part.bindings:
+        run = binding.run
+        check_name("collection", binding.collection)
+        check_name("topic", run.topic)
+        if len(run.attempt) > NAME_LENGTH_MAX or run.partition < 0 or not 0 <= run.lower < run.upper or run.rows < -1:
+            raise InvalidUsage(f"invalid run {run}")
+    for each in (*part.reads, *part.writes):
+        check_name("collection", each.collection)
+        if each.lower is not None and each.upper is not None and each.lower >= each.upper:
+            raise InvalidUsage(f"empty key range {each}")
+    if part.reads and part.read_ts is None:
+        raise InvalidUsage("a commit that names what it read must say at which timestamp")
+    for ts in (part.proposed_ts, part.catalog_upper_seen or 0, part.read_ts or 0):
+        check_ts(ts)
+
+
+def check_name(what: str, name: str) -> None:
+    """Raises ``InvalidUsage`` unless ``name`` has 1 to :data:`NAME_LENGTH_MAX` characters."""
+    if not 0 < len(name) <= NAME_LENGTH_MAX:
+        raise InvalidUsage(f"invalid {what} {name[:NAME_LENGTH_MAX]!r}", hint=f"1 to {NAME_LENGTH_MAX} characters")
+
+
+def check_ts(ts: int) -> None:
+    """Raises ``InvalidUsage`` unless ``0 <= ts <= TS_MAX``."""
+    if not 0 <= ts <= TS_MAX:
+        raise InvalidUsage(f"timestamp {ts} is out of range", sqlstate="22008", hint=f"0 to {TS_MAX}")

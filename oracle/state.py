@@ -1,0 +1,66 @@
+"""The oracle's state: what every process that folded the same prefix of the topic agrees on.  Pure and immutable."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import immutables
+
+from journal.timestamps import CATALOG, TABLE, CatalogTs, DataTs
+from oracle.bindings import NOTHING, Bound, BoundRuns
+from oracle.fences import Fences
+from oracle.timeline import Timeline
+
+
+class Stats(NamedTuple):
+    """Counts since the log began: for the ``status`` and ``log`` commands, and equal in every reader like all else."""
+
+    records: int = 0
+    malformed: int = 0
+    fenced: int = 0
+    parts_admitted: int = 0
+    parts_refused: int = 0
+
+
+class OracleState(NamedTuple):
+    """A fold of the oracle topic up to (not including) ``next_offset``."""
+
+    next_offset: int = 0
+    catalog_upper: CatalogTs = CatalogTs(0)
+    """The newest catalog upper that is in force: whoever reads after this must know the catalog up to it."""
+    since: DataTs = DataTs(0)
+    """Snapshots below it are no longer told apart."""
+    timelines: immutables.Map[str, Timeline] = immutables.Map()
+    bound: immutables.Map[str, Bound] = immutables.Map()
+    hot: immutables.Map[str, None] = immutables.Map()
+    """Collections with runs that were not merged yet: what the next COMPACT has to look at."""
+    managers: immutables.Map = immutables.Map()
+    fences: Fences = Fences()
+    stats: Stats = Stats()
+
+    @property
+    def last_ts(self) -> DataTs:
+        """The newest complete timestamp of ``table``: the ``as_of`` of a strict read."""
+        return DataTs(self.timelines.get(TABLE, Timeline()).read_ts)
+
+    def read_ts(self, timeline: str) -> int:
+        """The read timestamp of ``timeline``: 0 where nobody wrote yet, -1 for a catalog that holds nothing."""
+        if timeline == CATALOG:
+            return self.catalog_upper - 1
+        return self.timelines.get(timeline, Timeline()).read_ts
+
+    def bindings(self, collection: str) -> BoundRuns:
+        """What is visible of ``collection`` at each timestamp from ``since`` to ``last_ts``."""
+        return BoundRuns(self.bound.get(collection, NOTHING), self.since, self.last_ts)
+
+    def last_change(self, collection: str) -> DataTs | None:
+        """The newest timestamp at which rows of ``collection`` became visible; ``None`` if there never were any."""
+        bound = self.bound.get(collection)
+        return None if bound is None or bound.last_change is None else DataTs(bound.last_change)
+
+    def collections(self) -> tuple[str, ...]:
+        """Every collection that has bindings, in no order."""
+        return tuple(self.bound)
+
+
+EMPTY = OracleState()
