@@ -1,0 +1,340 @@
+"""Parameters: what Bind sent, in text or binary, to Python values by type oid.
+
+Pure.  Errors carry Postgres's SQLSTATEs: 22P02 (text that is not of the type), 22P03 (binary that is not), 22003 and
+22008 (out of range), 22021 (text that is not UTF-8, or has a NUL), 08P01 (wrong number of parameters).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal, InvalidOperation
+from struct import Struct
+from zoneinfo import ZoneInfo
+
+from psycopg import adapters
+from psycopg.adapt import Transformer
+from psycopg.pq import Format
+
+from adapter.scalars import DAYS_TO_2000, MICROS_TO_2000
+from journal.errors import InvalidUsage
+
+NUMERIC_DIGITS_MAX = 38
+"""decimal128: what a numeric parameter may have before and behind the point together."""
+
+TEXT_LIKE = {25, 705, 1043, 1042, 19, 18, 2275, 114}
+"""text, unknown, varchar, bpchar, name, "char", cstring, json: UTF-8 text in both formats."""
+
+NAMES = {
+    16: "boolean", 17: "bytea", 20: "bigint", 21: "smallint", 23: "integer", 25: "text", 26: "oid", 700: "real",
+    701: "double precision", 1082: "date", 1114: "timestamp without time zone", 1184: "timestamp with time zone",
+    1700: "numeric", 2950: "uuid", 3802: "jsonb",
+}  # fmt: skip
+"""Type names for messages."""
+
+_EPOCH = datetime(1970, 1, 1)
+_RANGES = {20: 63, 21: 15, 23: 31}
+
+_INTEGER = re.compile(rb"^\s*([+-]?\d+)\s*$")
+_FLOAT = re.compile(r"^[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf(inity)?|nan)$", re.IGNORECASE)
+_NUMERIC = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
+_DATE = re.compile(r"^(\d{4,6})-(\d{1,2})-(\d{1,2})$")
+_TIMESTAMP = re.compile(
+    r"^(\d{4,6})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(\.\d*)?)?)?\s*"
+    r"(?:(Z|UTC|GMT)|([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?|([A-Za-z_]+/[A-Za-z_/+-]+))?$",
+    re.IGNORECASE,
+)
+
+
+def _invalid(oid: int, shown: str) -> InvalidUsage:
+    return InvalidUsage(f'invalid input syntax for type {NAMES.get(oid, oid)}: "{shown[:200]}"', sqlstate="22P02")
+
+
+def _out_of_range(oid: int, shown: str, sqlstate: str = "22003") -> InvalidUsage:
+    return InvalidUsage(f'value "{shown[:200]}" is out of range for type {NAMES.get(oid, oid)}', sqlstate=sqlstate)
+
+
+def decode_text(raw: bytes) -> str:
+    """UTF-8 text without NUL.  Raises 22021."""
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as e:
+        shown = raw[e.start : e.start + 4].hex(" ")
+        raise InvalidUsage(f'invalid byte sequence for encoding "UTF8": 0x{shown}', sqlstate="22021") from None
+    if "\0" in text:
+        raise InvalidUsage('invalid byte sequence for encoding "UTF8": 0x00', sqlstate="22021")
+    return text
+
+
+def _integer_text(oid: int) -> Callable[[bytes], int]:
+    limit = 1 << _RANGES[oid]
+
+    def decode(raw: bytes) -> int:
+        match = _INTEGER.match(raw)
+        if not match:
+            raise _invalid(oid, raw.decode("utf-8", "replace"))
+        if len(match[1]) > 40:  # int() of very long text is quadratic, and Python refuses it beyond 4300 digits
+            raise _out_of_range(oid, match[1][:40].decode())
+        value = int(match[1])
+        if not -limit <= value < limit:
+            raise _out_of_range(oid, str(value))
+        return value
+
+    return decode
+
+
+def _oid_text(raw: bytes) -> int:
+    match = _INTEGER.match(raw)
+    if not match:
+        raise _invalid(26, raw.decode("utf-8", "replace"))
+    if len(match[1]) > 12 or not -(1 << 31) <= int(match[1]) < 1 << 32:
+        raise _out_of_range(26, match[1][:40].decode())
+    return int(match[1]) % (1 << 32)
+
+
+def _bool_text(raw: bytes) -> bool:
+    text = decode_text(raw).strip().lower()
+    if text and ("true".startswith(text) or "yes".startswith(text) or text in ("on", "1")):
+        return True
+    if text and ("false".startswith(text) or "no".startswith(text) or text in ("of", "off", "0")):
+        return False
+    raise _invalid(16, text)
+
+
+def _float_text(oid: int) -> Callable[[bytes], float]:
+    largest, tiny = (3.4028235677973366e38, 0.7006492321624085e-45) if oid == 700 else (float("inf"), 0.0)
+
+    def decode(raw: bytes) -> float:
+        text = decode_text(raw).strip()
+        if not _FLOAT.match(text):
+            raise _invalid(oid, text)
+        value = float(text)
+        if "n" in text.lower():  # inf or nan, asked for by name
+            return value
+        mantissa = re.split("[eE]", text)[0]
+        if abs(value) >= largest or (abs(value) <= tiny and mantissa.strip("+-0.")):
+            raise _out_of_range(oid, text)
+        return value
+
+    return decode
+
+
+def _check_numeric(value: Decimal, shown: str) -> Decimal:
+    if not value.is_finite():
+        raise InvalidUsage("numeric values must be finite", sqlstate="22003", hint="use double precision for NaN")
+    _, digits, exponent = value.as_tuple()
+    whole, behind = max(0, len(digits) + exponent), max(0, -exponent)
+    if value and whole + behind > NUMERIC_DIGITS_MAX:
+        stripped = value.normalize() if behind and len(digits) <= 1000 else value
+        _, digits, exponent = stripped.as_tuple()
+        if max(0, len(digits) + exponent) + max(0, -exponent) > NUMERIC_DIGITS_MAX:
+            raise _out_of_range(1700, shown)
+        return stripped
+    return value
+
+
+def _numeric_text(raw: bytes) -> Decimal:
+    text = decode_text(raw).strip()
+    if text.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        return _check_numeric(Decimal(text), text)
+    if not _NUMERIC.match(text):
+        raise _invalid(1700, text)
+    if len(text) > 1000:
+        raise _out_of_range(1700, text)
+    try:
+        return _check_numeric(Decimal(text), text)
+    except InvalidOperation:  # an exponent beyond what Decimal holds
+        raise _out_of_range(1700, text) from None
+
+
+def _bytea_text(raw: bytes) -> bytes:
+    if raw.startswith(b"\\x"):
+        try:
+            return bytes.fromhex(raw[2:].decode("ascii"))
+        except ValueError:
+            raise _invalid(17, raw.decode("utf-8", "replace")) from None
+    out, at = bytearray(), 0
+    while at < len(raw):  # the old escape format
+        if raw[at] != 0x5C:
+            out.append(raw[at])
+            at += 1
+        elif raw[at + 1 : at + 2] == b"\\":
+            out.append(0x5C)
+            at += 2
+        elif re.fullmatch(rb"[0-3][0-7]{2}", raw[at + 1 : at + 4]):
+            out.append(int(raw[at + 1 : at + 4], 8))
+            at += 4
+        else:
+            raise _invalid(17, raw.decode("utf-8", "replace"))
+    return bytes(out)
+
+
+def _unbounded(oid: int, text: str) -> InvalidUsage | None:
+    if text.lower() in ("infinity", "-infinity", "epoch", "now", "today", "tomorrow", "yesterday"):
+        return InvalidUsage(f'"{text}" is not supported for type {NAMES[oid]}', sqlstate="0A000")
+    return None
+
+
+def _date_text(raw: bytes) -> date:
+    text = decode_text(raw).strip()
+    match = _DATE.match(text)
+    if not match:
+        if _TIMESTAMP.match(text):
+            return _timestamp_text(1114, "UTC")(raw).date()
+        raise _unbounded(1082, text) or _invalid(1082, text)
+    try:
+        return date(*map(int, match.groups()))
+    except ValueError:
+        raise _out_of_range(1082, text, "22008") from None
+
+
+def _timestamp_text(oid: int, zone: str) -> Callable[[bytes], datetime]:
+    """A zone in the text of a plain timestamp is ignored, as in Postgres; a timestamptz without one is in ``zone``."""
+
+    def decode(raw: bytes) -> datetime:
+        text = decode_text(raw).strip()
+        match = _TIMESTAMP.match(text)
+        if not match:
+            raise _unbounded(oid, text) or _invalid(oid, text)
+        year, month, day, hour, minute, second = (int(g or 0) for g in match.groups()[:6])
+        micros = round(float("0" + match[7]) * 1_000_000) if match[7] else 0
+        try:
+            plain = datetime(year, month, day) + timedelta(
+                hours=_up_to(hour, 24), minutes=_up_to(minute, 59), seconds=_up_to(second, 60), microseconds=micros
+            )
+            if oid == 1114:
+                return plain
+            return plain.replace(tzinfo=_zone_of(match, zone)).astimezone(UTC)
+        except (ValueError, OverflowError):
+            raise _out_of_range(oid, text, "22008") from None
+        except (KeyError, OSError):
+            raise InvalidUsage(f'time zone "{match[13]}" not recognized', sqlstate="22023") from None
+
+    return decode
+
+
+def _up_to(number: int, most: int) -> int:
+    if number > most:
+        raise ValueError
+    return number
+
+
+def _zone_of(match: re.Match, session_zone: str):
+    if match[8]:
+        return UTC
+    if match[9]:
+        hours, minutes, seconds = _up_to(int(match[10]), 15), int(match[11] or 0), int(match[12] or 0)
+        offset = timedelta(hours=hours, minutes=_up_to(minutes, 59), seconds=_up_to(seconds, 59))
+        return timezone(-offset if match[9] == "-" else offset)
+    return ZoneInfo(match[13] or session_zone)
+
+
+def _uuid_binary(raw: bytes) -> str:
+    text = raw.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def _jsonb_binary(raw: bytes) -> str:
+    if raw[:1] != b"\1":
+        raise ValueError
+    return decode_text(raw[1:])
+
+
+_numeric_loader = Transformer(adapters).get_loader(1700, Format.BINARY)
+
+
+def _numeric_binary(raw: bytes) -> Decimal:
+    if len(raw) < 8 or len(raw) != 8 + 2 * int.from_bytes(raw[:2], "big"):
+        raise ValueError
+    if any(int.from_bytes(raw[at : at + 2], "big") > 9999 for at in range(8, len(raw), 2)):
+        raise ValueError
+    if len(raw) > 8 + 2 * 300:  # 1,200 digits; far beyond range, and not worth computing
+        raise _out_of_range(1700, f"{len(raw)} bytes")
+    value = _numeric_loader.load(raw)
+    return _check_numeric(value, str(value))
+
+
+def _date_binary(raw: bytes) -> date:
+    days = int.from_bytes(raw, "big", signed=True) + DAYS_TO_2000
+    try:
+        return date(1970, 1, 1) + timedelta(days=days)
+    except OverflowError:
+        raise _out_of_range(1082, f"{days} days", "22008") from None
+
+
+def _timestamp_binary(oid: int) -> Callable[[bytes], datetime]:
+    zone = UTC if oid == 1184 else None
+
+    def decode(raw: bytes) -> datetime:
+        micros = int.from_bytes(raw, "big", signed=True) + MICROS_TO_2000
+        try:
+            return (_EPOCH + timedelta(microseconds=micros)).replace(tzinfo=zone)
+        except OverflowError:
+            raise _out_of_range(oid, f"{micros} microseconds", "22008") from None
+
+    return decode
+
+
+def _fixed(form: str) -> tuple[int, Callable[[bytes], object]]:
+    struct = Struct(form)
+    return struct.size, lambda raw: struct.unpack(raw)[0]
+
+
+_BINARY: dict[int, tuple[int | None, Callable[[bytes], object]]] = {
+    16: _fixed("!?"), 17: (None, bytes), 20: _fixed("!q"), 21: _fixed("!h"), 23: _fixed("!i"), 26: _fixed("!I"),
+    700: _fixed("!f"), 701: _fixed("!d"), 1082: (4, _date_binary), 1114: (8, _timestamp_binary(1114)),
+    1184: (8, _timestamp_binary(1184)), 1700: (None, _numeric_binary), 2950: (16, _uuid_binary),
+    3802: (None, _jsonb_binary),
+    **{oid: (None, decode_text) for oid in TEXT_LIKE},
+}  # fmt: skip
+"""Oid to (exact length or ``None``, decoder)."""
+
+_TEXT: dict[int, Callable[[bytes], object]] = {
+    16: _bool_text, 17: _bytea_text, 20: _integer_text(20), 21: _integer_text(21), 23: _integer_text(23),
+    26: _oid_text, 700: _float_text(700), 701: _float_text(701), 1082: _date_text, 1114: _timestamp_text(1114, "UTC"),
+    1700: _numeric_text, 2950: decode_text, 3802: decode_text,
+    **{oid: decode_text for oid in TEXT_LIKE},
+}  # fmt: skip
+
+
+def _decode_binary(oid: int, raw: bytes, number: int) -> object:
+    size, decoder = _BINARY[oid]
+    if size is None or len(raw) == size:
+        try:
+            return decoder(raw)
+        except ValueError:
+            pass
+    name = NAMES.get(oid, oid)
+    raise InvalidUsage(
+        f"incorrect binary data format in bind parameter {number}", sqlstate="22P03",
+        detail=f"{len(raw)} bytes for a value of type {name}",
+    )  # fmt: skip
+
+
+def decode_params(
+    oids: Sequence[int], formats: Sequence[int], raw: Sequence[bytes | None], zone: str = "UTC"
+) -> tuple[object | None, ...]:
+    """The values of a Bind message.  ``formats``: none (all text), one for all, or one each."""
+    if len(raw) != len(oids):
+        raise InvalidUsage(
+            f"bind message supplies {len(raw)} parameters, but prepared statement requires {len(oids)}",
+            sqlstate="08P01",
+        )
+    values: list[object | None] = []
+    for index, (oid, data) in enumerate(zip(oids, raw, strict=True)):
+        code = formats[index] if len(formats) > 1 else formats[0] if formats else 0
+        if data is None:
+            values.append(None)
+        elif oid != 1184 and oid not in _TEXT:
+            raise InvalidUsage(
+                f"parameter ${index + 1} is of a type that is not supported (oid {oid})", sqlstate="0A000",
+                hint="cast it in the statement, such as $1::text",
+            )  # fmt: skip
+        elif code:
+            values.append(_decode_binary(oid, data, index + 1))
+        elif oid == 1184:
+            values.append(_timestamp_text(1184, zone)(data))
+        else:
+            values.append(_TEXT[oid](data))
+    return tuple(values)
