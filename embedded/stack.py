@@ -1,0 +1,241 @@
+"""All processes of one environment on this machine, started in the right order and as parallel as that order allows.
+
+    broker ─► environment's topics ─┬─► compute (Spark's JVM takes longest) ┐
+                                    ├─► storage                              ├─► ready
+                                    ├─► subscribers, one per controller      │
+                                    └─► adapters                             ┘
+
+Nothing here is needed by the processes themselves: they meet only on Kafka, so each may be killed and started again,
+here or on another machine.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from catalog_log.bootstrap import create_environment
+
+from controllers.commands import STORAGE, compute
+from embedded.broker import Broker
+from embedded.child import ChildSpec
+from embedded.data_dir import DataDir
+from embedded.jars import ensure_jars
+from embedded.java import find_java
+from embedded.layout import JARS, ROOT, Step
+from embedded.ports import HOST, free_ports, is_free, require_free
+from embedded.supervisor import Event, Supervisor
+from journal.errors import InvalidUsage, TidemarkError, Unavailable
+from journal.names import TopicNames
+
+BROKER_PORT = 9092
+CLUSTER = "default"
+START_TIMEOUT_S = 180.0
+"""Spark needs 6 to 12 s on an idle machine (FACTS); a loaded one of two cores has been seen to take a minute."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to run and where.  ``kafka`` names a cluster of the user's own; then no broker is started."""
+
+    data: Path
+    env: str = "tidemark"
+    adapters: int = 1
+    host: str = HOST
+    port: int = 6875
+    broker_port: int | None = None
+    """``None``: 9092, or any free one where that is taken."""
+    kafka: str | None = None
+    spark_master: str | None = None
+    fresh: bool = False
+    jars: Path = JARS
+
+    def check(self) -> None:
+        """Raises ``InvalidUsage`` for what cannot work, before anything is touched."""
+        TopicNames(self.env)
+        if not 1 <= self.adapters <= 64:
+            raise InvalidUsage(f"{self.adapters} adapters cannot be run", hint="--adapters takes a number from 1 to 64")
+        for port in range(self.port, self.port + self.adapters):
+            require_free(port, "--port", self.host)
+        if self.kafka is None and self.broker_port is not None:
+            require_free(self.broker_port, "--broker-port")
+        find_java()
+
+
+class Stack:
+    """One environment's processes.  Use as ``with running(settings, …) as stack``."""
+
+    def __init__(self, settings: Settings, progress: Callable[[Step], None] = lambda _step: None) -> None:
+        settings.check()
+        self.settings = settings
+        self.names = TopicNames(settings.env)
+        self._progress = progress
+        self._data = DataDir(settings.data, fresh=settings.fresh and settings.kafka is None)
+        self.supervisor = Supervisor(self._on_event)
+        self._run_lock = threading.Lock()
+        self._serving = False
+        self.kafka = settings.kafka or ""
+
+    @property
+    def ports(self) -> list[int]:
+        return list(range(self.settings.port, self.settings.port + self.settings.adapters))
+
+    def dsn(self, adapter: int = 0) -> str:
+        """A libpq connection string for an adapter."""
+        return f"postgresql://tidemark@{self.settings.host}:{self.ports[adapter]}/tidemark"
+
+    def start(self) -> None:
+        """Start everything and return when all of it serves.  Raises what the first failing process said."""
+        if not self.settings.kafka:
+            self._start_broker()
+        self._step("environment", self._create_environment)
+        waiting = {name: self.supervisor.start(name, make) for name, make in self._specs()}
+        for name in waiting:
+            self._progress(Step(name, "started"))
+        for name, ready in waiting.items():
+            ready.add_done_callback(lambda done, name=name: self._progress(_outcome(name, done)))
+        for name, ready in waiting.items():
+            try:
+                ready.result(timeout=START_TIMEOUT_S)
+            except FutureTimeout:
+                raise Unavailable(
+                    f"{name} was not ready within {START_TIMEOUT_S:.0f} s", hint=f"see {self._data.logs}"
+                ) from None
+        self._serving = True
+        self._write_run()
+
+    def _step(self, name: str, action: Callable[[], str]) -> None:
+        self._progress(Step(name, "started"))
+        try:
+            self._progress(Step(name, "done", action()))
+        except TidemarkError as error:
+            self._progress(Step(name, "failed", str(error)))
+            raise
+
+    def _start_broker(self) -> None:
+        settings = self.settings
+        self._progress(Step("broker", "started"))
+        jars = ensure_jars(settings.jars, lambda line: self._progress(Step("broker", "note", line)))
+        port, controller_port = settings.broker_port or BROKER_PORT, *free_ports(1)
+        if settings.broker_port is None and not is_free(port):
+            port = free_ports(1)[0]
+            self._progress(Step("broker", "note", f"port {BROKER_PORT} is taken: using {port}"))
+        broker = Broker(self._data.path / "broker", jars, port, controller_port, self._data.logs / "broker.log")
+        ready = self.supervisor.start("broker", broker.prepare)
+        try:
+            ready.result()
+        except TidemarkError as error:
+            self._progress(Step("broker", "failed", str(error)))
+            raise
+        self.kafka = broker.bootstrap
+        self._progress(Step("broker", "done", f"Kafka on {broker.bootstrap}"))
+
+    def _create_environment(self) -> str:
+        if self.settings.fresh and self.settings.kafka:
+            _drop_topics(self.kafka, self.settings.env)
+        create_environment(self.kafka, self.names, 1 if not self.settings.kafka else _replication(self.kafka))
+        return f"topics {self.settings.env}.*"
+
+    def _specs(self) -> Iterator[tuple[str, Callable[[], ChildSpec]]]:
+        """Every process after the broker, slowest to start first."""
+        settings = self.settings
+        common = ["--kafka", self.kafka, "--env", settings.env]
+        master = ["--spark-master", settings.spark_master] if settings.spark_master else []
+        scratch = self._data.path / "compute"
+        scratch.mkdir(exist_ok=True)
+        yield self._python(
+            "compute", "controllers.compute", *common, "--cluster", CLUSTER, "--data", str(scratch), *master,
+            timeout_s=START_TIMEOUT_S,
+        )  # fmt: skip
+        yield self._python("storage", "controllers.storage", *common)
+        for controller in (STORAGE, compute(CLUSTER)):
+            yield self._python(f"subscriber-{controller}", "subscribers", *common, "--controller", controller)
+        for number, port in enumerate(self.ports):
+            yield self._python(
+                f"adapter-{number + 1}", "adapter", *common, "--host", settings.host, "--port", str(port)
+            )
+
+    def _python(
+        self, name: str, module: str, *arguments: str, timeout_s: float = 60.0
+    ) -> tuple[str, Callable[[], ChildSpec]]:
+        spec = ChildSpec(
+            name=name,
+            argv=[sys.executable, "-m", module, *arguments],
+            log=self._data.logs / f"{name}.log",
+            env={
+                "PYTHONPATH": os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p),
+                "PYSPARK_PYTHON": sys.executable,
+                "PYTHONUNBUFFERED": "1",
+            },
+            ready_timeout_s=timeout_s,
+            # A process of its own directory leaves no stray file (Spark's, Derby's) where the user stands.
+            cwd=self._data.path,
+        )
+        return name, lambda: spec
+
+    def _on_event(self, event: Event) -> None:
+        if event.kind == "ready" and self._serving:
+            self._progress(Step(event.child, "note", "serves again"))
+        elif event.kind in ("died", "gave_up") and self._serving:
+            self._progress(Step(event.child, "note" if event.kind == "died" else "failed", event.detail))
+        if self._serving:
+            self._write_run()
+
+    def _write_run(self) -> None:
+        with self._run_lock:
+            self._data.write_run({
+                "pid": os.getpid(), "kafka": self.kafka, "env": self.settings.env, "host": self.settings.host,
+                "ports": self.ports, "processes": self.supervisor.pids(),
+            })  # fmt: skip
+
+    def stop(self) -> None:
+        """End all processes; the broker last, since the others say goodbye to it."""
+        self._serving = False
+        self.supervisor.stop(keep=("broker",))
+        with self._run_lock:
+            self._data.close()
+
+
+def _outcome(name: str, done: Future[dict]) -> Step:
+    error = done.exception()
+    if error is not None:
+        return Step(name, "failed", str(error))
+    fields = {k: v for k, v in done.result().items() if k not in ("event", "pid")}
+    return Step(name, "done", " ".join(f"{k}={v}" for k, v in fields.items()))
+
+
+def _replication(kafka: str) -> int:
+    """3 where the cluster has three brokers, else 1."""
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": kafka, "socket.timeout.ms": 10_000})
+    return 3 if len(admin.list_topics(timeout=15).brokers) >= 3 else 1
+
+
+def _drop_topics(kafka: str, env: str) -> None:
+    """Start over on a cluster that is not ours: remove this environment's topics and no other."""
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": kafka})
+    topics = [name for name in admin.list_topics(timeout=15).topics if name.startswith(f"{env}.")]
+    if topics:
+        for gone in admin.delete_topics(topics, operation_timeout=30).values():
+            gone.result(timeout=60)
+
+
+@contextmanager
+def running(settings: Settings, progress: Callable[[Step], None] = lambda _step: None) -> Iterator[Stack]:
+    """A started stack; all of it is gone when the block is left, by whichever way."""
+    stack = Stack(settings, progress)
+    try:
+        stack.start()
+        yield stack
+    finally:
+        stack.stop()

@@ -1,0 +1,115 @@
+"""What dies comes back, what keeps dying is given up, and everything is gone after a stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from embedded.child import ChildSpec
+from embedded.supervisor import BACKOFF_MAX_S, DEATHS_MAX, DEATHS_WINDOW_S, Event, RestartPolicy, Supervisor
+from journal.errors import Unavailable
+
+SERVES = 'import json, os, sys; print(json.dumps({"event": "ready", "pid": os.getpid()}), flush=True); sys.stdin.read()'
+DIES = 'import json; print(json.dumps({"event": "ready"}), flush=True); raise SystemExit("no use")'
+
+
+def spec(tmp_path: Path, code: str, name: str = "one") -> ChildSpec:
+    return ChildSpec(name, [sys.executable, "-S", "-c", code], tmp_path / f"{name}.log")
+
+
+class Recorder:
+    """Collects events and lets a test wait for one."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._changed = threading.Condition()
+
+    def __call__(self, event: Event) -> None:
+        with self._changed:
+            self.events.append(event)
+            self._changed.notify_all()
+
+    def wait(self, kind: str, count: int = 1) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: sum(e.kind == kind for e in self.events) >= count, 30), self.events
+
+
+def test_pauses_grow_and_are_bounded() -> None:
+    policy = RestartPolicy()
+    pauses = [policy.died(0.0) for _ in range(DEATHS_MAX + 1)]
+    assert pauses[:3] == [0.1, 0.2, 0.4]
+    assert max(p for p in pauses if p is not None) == BACKOFF_MAX_S
+    assert pauses[-1] is None
+
+
+def test_deaths_long_ago_are_forgiven() -> None:
+    policy = RestartPolicy()
+    for n in range(100):
+        assert policy.died(n * (DEATHS_WINDOW_S + 1)) == 0.1
+
+
+def test_what_is_killed_comes_back(tmp_path: Path) -> None:
+    recorder = Recorder()
+    supervisor = Supervisor(recorder)
+    try:
+        first = supervisor.start("one", lambda: spec(tmp_path, SERVES)).result(timeout=20)["pid"]
+        assert supervisor.pids() == {"one": first}
+        os.kill(first, signal.SIGKILL)
+        recorder.wait("ready", 2)
+        assert supervisor.pids()["one"] != first
+        assert supervisor.starts("one") == 2
+    finally:
+        supervisor.stop()
+    assert supervisor.pids() == {}
+
+
+def test_a_crash_loop_is_given_up_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("embedded.supervisor.BACKOFF_MAX_S", 0.01)
+    supervisor = Supervisor()
+    supervisor.start("one", lambda: spec(tmp_path, DIES)).result(timeout=20)
+    error = supervisor.failed.result(timeout=60)
+    assert "no use" in error.detail
+    supervisor.stop()
+
+
+def test_what_never_served_is_not_tried_again(tmp_path: Path) -> None:
+    supervisor = Supervisor()
+    ready = supervisor.start("one", lambda: spec(tmp_path, "raise SystemExit('wrong disk')"))
+    with pytest.raises(Unavailable) as raised:
+        ready.result(timeout=20)
+    assert "wrong disk" in raised.value.detail
+    assert supervisor.starts("one") == 1
+    supervisor.stop()
+
+
+def test_a_stop_while_something_starts_leaves_nothing(tmp_path: Path) -> None:
+    recorder = Recorder()
+    supervisor = Supervisor(recorder)
+    ready = supervisor.start("one", lambda: spec(tmp_path, "import signal; signal.pause()"))
+    recorder.wait("started")
+    pid = supervisor.pids()["one"]
+    supervisor.stop()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    assert not ready.done() or ready.exception() is not None
+    with pytest.raises(Unavailable):
+        supervisor.start("two", lambda: spec(tmp_path, SERVES, "two"))
+
+
+def test_kept_ones_end_last(tmp_path: Path) -> None:
+    order = []
+    says = SERVES + f"; open({str(tmp_path / 'order')!r}, 'a').write(sys.argv[1])"
+    supervisor = Supervisor()
+    for name in "ab":
+        code = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN);" + says
+        argv = [sys.executable, "-S", "-c", code, name]
+        made = ChildSpec(name, argv, tmp_path / f"{name}.log")
+        supervisor.start(name, lambda made=made: made).result(timeout=20)
+    supervisor.stop(keep=("a",))
+    order = (tmp_path / "order").read_text()
+    assert order == "ba"
