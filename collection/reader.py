@@ -1,8 +1,9 @@
 """Rows back from bound runs: exactly those records, from our own topics or from a user's.
 
 Promises: the rows of precisely the given offset ranges; an attempt that differs from the run's is an error, never
-rows; for a user's JSON topic the same rows that the storage controller counted, since both use
-:mod:`collection.json_rows` (bad values are skipped here: they are in the source's errors collection).
+rows (a run without an attempt is history that the oracle merged, all of it bound: nothing is checked there); for a
+user's JSON topic the same rows that the storage controller counted, since both use :mod:`collection.json_rows` (bad
+values are skipped here: they are in the source's errors collection).
 
 It does *not* promise order across partitions.  Offsets that Kafka no longer has are ``Unavailable`` 58P01 with the
 numbers: for a user's topic that is their retention at work, for ours a broken log.
@@ -97,7 +98,7 @@ class RunReader:
 
 
 def read_runs(bootstrap: str, runs: Iterable[Run], columns: Columns, format: str = ROWS) -> pa.Table:
-    """One read with a consumer of its own (a connection costs milliseconds: keep a :class:`RunReader` to read often)."""
+    """One read with a consumer of its own; to read often keep a :class:`RunReader` (connecting costs milliseconds)."""
     reader = RunReader(bootstrap)
     try:
         return reader.read(runs, columns, format)

@@ -17,7 +17,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import repeat
+from itertools import chain, repeat
 from typing import NamedTuple
 
 import fastavro
@@ -95,18 +95,18 @@ def encode(columns: Columns, table: pa.Table, attempt: str) -> Iterator[EncodedB
         yield from _split(schema, attempt, rows)
 
 
-def decode(columns: Columns, values: Iterable[bytes], attempts: Iterable[str] | None = None) -> pa.Table:
+def decode(columns: Columns, values: Iterable[bytes], attempts: Iterable[str] = ()) -> pa.Table:
     """The rows of ``values`` in order: the columns, then ``__diff``.
 
-    ``attempts`` says, value by value, who must have written it.  Raises :class:`Undecodable` for bytes that are not
-    such a record and for another writer's.
+    ``attempts`` says, value by value, who must have written it (empty: anybody).  Raises :class:`Undecodable` for bytes
+    that are not such a record and for another writer's.
     """
     schema = _physical_schema(_key(columns))
     diffs: list[int] = []
     rows: list[dict[str, object]] = []
-    for value, attempt in zip(values, repeat(None) if attempts is None else attempts, strict=False):
+    for value, attempt in zip(values, chain(attempts, repeat("")), strict=False):
         record = _decode_record(schema, value)
-        if attempt is not None and record["attempt"] != attempt:
+        if attempt and record["attempt"] != attempt:
             raise Undecodable(
                 "a bound range holds another writer's rows",
                 detail=f"expected attempt {attempt!r}, found {record['attempt']!r}",

@@ -129,13 +129,17 @@ def agree(values: list[bytes | None], columns: tuple[Column, ...]) -> None:
 
 literals = st.one_of(
     st.sampled_from(
-        "null true false 0 -0 1 -1 0.0 -0.0 1.5 1e2 1E400 1e-400 32768 2147483648 9223372036854775808 12.345 99.995 3.4028236e38 "
-        "0.1 {} [] [1] {\"a\":1} NaN Infinity -Infinity 01 +1 1. .5 1e 0x1 \"\" \"x\" \"\\u0000\" \"\\u007f\" \"\\ud800\" \"\\ud83d\\ude00\" "
+        "null true false 0 -0 1 -1 0.0 -0.0 1.5 1e2 1E400 1e-400 32768 2147483648 9223372036854775808 "
+        "12.345 99.995 3.4028236e38 "
+        "0.1 {} [] [1] {\"a\":1} NaN Infinity -Infinity 01 +1 1. .5 1e 0x1 \"\" \"x\" \"\\u0000\" \"\\u007f\" "
+        "\"\\ud800\" \"\\ud83d\\ude00\" "
         "\"2024-02-29\" \"2023-02-29\" \"0000-01-01\" \"0001-01-01\" \"9999-12-31\" \"2024-01-01T00:00:00Z\" "
         "\"2024-01-01T00:00:00\" \"2024-01-01T24:00:00\" \"2024-01-01T23:59:60\" \"2024-01-01T00:00:00.123456789\" "
         "\"2024-01-01T00:00Z\" \"2024-01-01T00:00:00.Z\" \"2024-01-01T00:00:00ZZ\" \"2024-01-01T00:00:00.1Z\" "
-        "\"2024-01-01T00:00:00+02:00\" \"2024-01-01T00:00:00-16:00\" \"9999-12-31T23:59:59-01:00\" \"2024-01-01\\n\" "
-        "\"\\\\x00ff\" \"\\\\xzz\" \"1\" \"+5\" \"5.\" \".5\" \"-.5e1\" \".\" \"1_0\" \"NaN\" \"Infinity\" \"1e400\"".split()
+        "\"2024-01-01T00:00:00+02:00\" \"2024-01-01T00:00:00-16:00\" \"9999-12-31T23:59:59-01:00\" "
+        "\"2024-01-01\\n\" "
+        "\"\\\\x00ff\" \"\\\\xzz\" \"1\" \"+5\" \"5.\" \".5\" \"-.5e1\" \".\" "
+        "\"1_0\" \"NaN\" \"Infinity\" \"1e400\"".split()
     ),
     st.integers().map(str),
     st.integers(-(10**40), 10**40).map(str),
@@ -161,7 +165,8 @@ odd_text = st.one_of(
     objects.map(lambda o: o[:-1]),
     objects.map(lambda o: o + "}"),
     st.sampled_from(['{"a":[', '{"b":1},', '{"c":1}]}', '{"a":"', '"}', "{}", "", "null", "[{}]", '{"\x7f":1}',
-                     '{"a":1}{"\x7f":1,"a":5,"z":[', '{"a":1,"z":[{"\\u007F":3}]}', "{\"a\":'x'}", '{"a":1,}', '{"a":1}//']),
+                     '{"a":1}{"\x7f":1,"a":5,"z":[', '{"a":1,"z":[{"\\u007F":3}]}', "{\"a\":'x'}",
+                     '{"a":1,}', '{"a":1}//']),
 )  # fmt: skip
 odd_values = st.one_of(
     odd_text.map(lambda s: s.encode("utf-8", "surrogatepass")),
@@ -186,7 +191,8 @@ def test_columnar_and_row_wise_agree_on_one_literal_at_a_time(data, type_text) -
 def test_the_fast_path_is_taken_for_ordinary_rows() -> None:
     columns = tuple(Column(f"c{i}", t) for i, t in enumerate(TYPES))
     row = {"bool": True, "int2": 1, "int4": -2, "int8": 3, "float4": 0.1, "float8": 1e100, "text": "né Information",
-           "bytea": "\\x01", "date": "2024-01-31", "timestamp": "2024-01-31 01:02:03.5", "timestamptz": "2024-01-31T01:02:03Z"}  # fmt: skip
+           "bytea": "\\x01", "date": "2024-01-31",
+           "timestamp": "2024-01-31 01:02:03.5", "timestamptz": "2024-01-31T01:02:03Z"}  # fmt: skip
     value = json.dumps({c.name: row.get(c.type, 0.25) if c.type != "numeric(38,0)" else 7 for c in columns}).encode()
     nulls = json.dumps({"c0": None}).encode()
     plan = json_rows._plan(json_rows._key(columns))
