@@ -31,7 +31,7 @@ ITEM_KINDS = (TABLE, SOURCE, ERRORS, VIEW, MATERIALIZED_VIEW, INDEX)
 
 @dataclass(frozen=True)
 class Update:
-    """One change: ``diff=+1`` puts ``value`` at ``key`` (replacing), ``diff=-1`` with ``value=None`` removes ``key``."""
+    """One change: ``diff=+1`` puts ``value`` at ``key`` (replacing); ``diff=-1``, ``value=None`` removes ``key``."""
 
     collection: str
     key: str

@@ -1,7 +1,9 @@
 """Deadlines for many futures at the cost of one mostly sleeping thread.
 
-A thread that is woken for every append would cost more than the append.  This one looks every quarter of a second while
-something is pending and sleeps otherwise, so a deadline is kept to that granularity: late, never early.
+A thread that is woken for every append would cost more than the append, and a timer for each would keep every finished
+one alive until its time.  So owners keep their own pending futures, and this thread asks them every quarter of a
+second, while anything is pending, to give up on what is late.  A deadline is kept to that granularity: late, never
+early.
 """
 
 from __future__ import annotations
@@ -16,38 +18,49 @@ TICK_S = 0.25
 
 
 class Deadlines:
-    """Calls back when a deadline passes.  ``threaded=False``: only :meth:`expire` does, called by a test."""
+    """``threaded=False``: nothing happens but by :meth:`expire`, called by a test."""
 
     def __init__(self, name: str, *, threaded: bool = True) -> None:
+        self._sweepers: list[Callable[[float], bool]] = []
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._seq = 0
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._stop = threading.Event()
-        self._asleep = True
+        self._asleep = threaded
         self._thread: threading.Thread | None = None
         if threaded:
             self._thread = threading.Thread(target=self._run, name=f"{name}-deadlines", daemon=True)
             self._thread.start()
 
-    def after(self, timeout_s: float, on_expired: Callable[[], None]) -> None:
-        """Call ``on_expired`` once, ``timeout_s`` from now.  It must know by itself whether it is still wanted."""
+    def add_sweeper(self, sweep: Callable[[float], bool]) -> None:
+        """Call ``sweep(now)`` at every tick after a :meth:`poke`; it gives up on what is late and says whether
+        anything is left."""
+        self._sweepers.append(sweep)
+
+    def poke(self) -> None:
+        """Something is pending from now on.  Nearly free unless the thread sleeps."""
+        if self._asleep:
+            self._wake.set()
+
+    def after(self, timeout_s: float, call: Callable[[], None]) -> None:
+        """``call()`` once, ``timeout_s`` from now.  For few things: each is kept until its time."""
         with self._lock:
             self._seq += 1
-            heapq.heappush(self._heap, (time.monotonic() + timeout_s, self._seq, on_expired))
-            if self._asleep:
-                self._asleep = False
-                self._wake.set()
+            heapq.heappush(self._heap, (time.monotonic() + timeout_s, self._seq, call))
+        self.poke()
 
-    def expire(self, now: float | None = None) -> None:
-        """Call back for every deadline at or before ``now`` (monotonic seconds; default: the present)."""
+    def expire(self, now: float | None = None) -> bool:
+        """Do what is due at ``now`` (monotonic seconds; default: the present); whether anything is left."""
         now = time.monotonic() if now is None else now
         due = []
         with self._lock:
             while self._heap and self._heap[0][0] <= now:
                 due.append(heapq.heappop(self._heap)[2])
-        for on_expired in due:
-            on_expired()
+        for call in due:
+            call()
+        left = [sweep(now) for sweep in self._sweepers]
+        return any(left) or bool(self._heap)
 
     def close(self) -> None:
         self._stop.set()
@@ -57,12 +70,10 @@ class Deadlines:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            with self._lock:
-                if not self._heap:
-                    self._asleep = True
-                    self._wake.clear()
-            if self._asleep:
+            self._asleep = True
+            self._wake.clear()
+            # Looked at after `_asleep` is visible: what came in between is seen here, what comes later sets the event.
+            if not self.expire():
                 self._wake.wait()
-            else:
-                self._stop.wait(TICK_S)
-            self.expire()
+            self._asleep = False
+            self._stop.wait(TICK_S)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Generic, Protocol, TypeVar
@@ -31,6 +32,9 @@ WAITERS_MAX = 10_000
 """Futures of :meth:`FoldedJournal.when`: each costs a predicate call per batch, about 2 ms for all of them."""
 
 
+_NOBODY = (None, 0.0)
+
+
 class Outcome(Protocol):
     """What a fold says of a record; ``token`` finds the append that waits for it."""
 
@@ -47,7 +51,8 @@ class FoldedJournal(Generic[S, O]):
     """Folds ``transport`` from ``from_offset`` on, starting with ``initial``.
 
     ``start=False`` leaves reading to :meth:`start`, so that subscribers registered before it miss nothing.
-    ``threaded=False`` leaves deadlines to ``deadlines.expire`` (tests).  The journal owns the transport and closes it.
+    ``threaded=False`` leaves deadlines to ``deadlines.expire`` (tests).  ``fold_all`` may fold a whole batch at once,
+    equal to ``fold`` one by one, or return ``None`` to have it folded so.  The journal owns the transport and closes it.
     """
 
     def __init__(
@@ -63,6 +68,7 @@ class FoldedJournal(Generic[S, O]):
         append_timeout_s: float = APPEND_TIMEOUT_S,
         pending_max: int = PENDING_MAX,
         waiters_max: int = WAITERS_MAX,
+        fold_all: Callable[[S, Sequence[Entry]], tuple[S, Sequence[O]] | None] | None = None,
     ) -> None:
         self.transport = transport
         self.name = name
@@ -70,18 +76,21 @@ class FoldedJournal(Generic[S, O]):
         """Given the exception that stopped this journal, if one ever does."""
         self.deadlines = Deadlines(name, threaded=threaded)
         self._fold = fold
+        self._fold_all = fold_all
         self._state = initial
         self._next_offset = from_offset
         self._failed: Exception | None = None
         self._append_timeout_s = append_timeout_s
         self._pending_max = pending_max
         self._waiters_max = waiters_max
-        self._pending: dict[str, Future[O]] = {}
-        self._waiters: dict[int, tuple[Callable[[S], bool], Future[S]]] = {}
+        # Both in the order of arrival; the first pending has the first deadline.
+        self._pending: dict[str, tuple[Future[O], float]] = {}
+        self._waiters: dict[int, tuple[Callable[[S], bool], Future[S], float, float]] = {}
         self._waiter_ids = itertools.count()
         self._subscribers: tuple[Callable[[S, S, Sequence[O]], None], ...] = ()
         self._lock = threading.Lock()
         self._subscription: Subscription | None = None
+        self.deadlines.add_sweeper(self._give_up)
         if start:
             self.start()
 
@@ -123,11 +132,11 @@ class FoldedJournal(Generic[S, O]):
             if refused is None and token in self._pending:
                 refused = InvalidUsage(f"token {token!r} is in flight already")
             if refused is None:
-                self._pending[token] = done
+                self._pending[token] = (done, time.monotonic() + self._append_timeout_s)
         if refused is not None:
             done.set_exception(refused)
             return done
-        self.deadlines.after(self._append_timeout_s, lambda: self._give_up(token, done))
+        self.deadlines.poke()
         try:
             sent = self.transport.append(value)
         except Exception:
@@ -149,7 +158,7 @@ class FoldedJournal(Generic[S, O]):
             full = len(self._waiters) >= self._waiters_max
             if failed is None and not holds and not full:
                 waiter = next(self._waiter_ids)
-                self._waiters[waiter] = (predicate, done)
+                self._waiters[waiter] = (predicate, done, time.monotonic() + timeout_s, timeout_s)
         if failed is not None:
             done.set_exception(failed)
         elif holds:
@@ -158,7 +167,7 @@ class FoldedJournal(Generic[S, O]):
             done.set_exception(Rejected(f"too many wait for {self.name}", sqlstate="53300",
                                         detail=f"the limit is {self._waiters_max}"))  # fmt: skip
         else:
-            self.deadlines.after(timeout_s, lambda: self._stop_waiting(waiter, timeout_s))
+            self.deadlines.poke()
         return done
 
     def when_offset(self, offset: int, timeout_s: float) -> Future[S]:
@@ -190,10 +199,7 @@ class FoldedJournal(Generic[S, O]):
             if self._failed is not None:
                 return
             self._failed = error
-            pending = list(self._pending.values())
-            waiting = [done for _, done in self._waiters.values()]
-            self._pending.clear()
-            self._waiters.clear()
+        pending, waiting = self._take_all()
         for done in (*pending, *waiting):
             done.set_exception(error)
         self.failure.set_result(error)
@@ -207,9 +213,7 @@ class FoldedJournal(Generic[S, O]):
         with self._lock:
             if self._failed is None:
                 self._failed = Unavailable(f"{self.name} is closed")
-            pending, waiting = list(self._pending.values()), [done for _, done in self._waiters.values()]
-            self._pending.clear()
-            self._waiters.clear()
+        pending, waiting = self._take_all()
         for done in pending:
             done.set_exception(Indeterminate(f"{self.name} was closed before the answer came"))
         for done in waiting:
@@ -223,10 +227,14 @@ class FoldedJournal(Generic[S, O]):
         try:
             if entries[0].offset < self._next_offset:
                 raise FatalLog(f"{self.name} went back to offset {entries[0].offset} from {self._next_offset}")
-            for entry in entries:
-                state, outcome = fold(state, entry)
-                if outcome is not None:
-                    outcomes.append(outcome)
+            together = None if self._fold_all is None else self._fold_all(state, entries)
+            if together is not None:
+                state, outcomes = together
+            else:
+                for entry in entries:
+                    state, outcome = fold(state, entry)
+                    if outcome is not None:
+                        outcomes.append(outcome)
         except Exception as error:
             self.fail(error)
             return
@@ -234,7 +242,7 @@ class FoldedJournal(Generic[S, O]):
         self._next_offset = entries[-1].offset + 1
         if self._pending:
             for outcome in outcomes:
-                done = self._pending.pop(outcome.token, None)
+                done, _ = self._pending.pop(outcome.token, _NOBODY)
                 if done is not None:
                     done.set_result(outcome)
         if self._waiters:
@@ -248,7 +256,7 @@ class FoldedJournal(Generic[S, O]):
     def _wake_waiters(self, state: S) -> None:
         woken: list[tuple[Future[S], Exception | None]] = []
         with self._lock:
-            for waiter, (predicate, done) in list(self._waiters.items()):
+            for waiter, (predicate, done, _, _) in list(self._waiters.items()):
                 try:
                     if not predicate(state):
                         continue
@@ -265,21 +273,33 @@ class FoldedJournal(Generic[S, O]):
     def _on_sent(self, token: str, answer: Future[int]) -> None:
         error = answer.exception()
         if error is not None:
-            done = self._pending.pop(token, None)
+            done, _ = self._pending.pop(token, _NOBODY)
             if done is not None:
                 done.set_exception(error)
 
-    def _give_up(self, token: str, asked: Future[O]) -> None:
+    def _give_up(self, now: float) -> bool:
+        """Fail what is late; whether anything is left.  For ``Deadlines``."""
+        late: list[tuple[Future, Exception]] = []
         with self._lock:
-            if self._pending.get(token) is not asked:
-                return
-            del self._pending[token]
-        asked.set_exception(Indeterminate(
-            f"no answer from {self.name} within {self._append_timeout_s:g} s", detail=f"token {token}"))  # fmt: skip
+            for token, (done, deadline) in list(self._pending.items()):
+                if deadline > now:
+                    break
+                if self._pending.pop(token, _NOBODY)[0] is done:
+                    late.append((done, Indeterminate(f"no answer from {self.name} within {self._append_timeout_s:g} s",
+                                                     detail=f"token {token}")))  # fmt: skip
+            for waiter, (_, done, deadline, timeout_s) in list(self._waiters.items()):
+                if deadline <= now:
+                    del self._waiters[waiter]
+                    late.append((done, Unavailable(f"{self.name} did not get there within {timeout_s:g} s",
+                                                   sqlstate="57014")))  # fmt: skip
+        for done, error in late:
+            done.set_exception(error)
+        return bool(self._pending or self._waiters)
 
-    def _stop_waiting(self, waiter: int, timeout_s: float) -> None:
+    def _take_all(self) -> tuple[list[Future[O]], list[Future[S]]]:
         with self._lock:
-            found = self._waiters.pop(waiter, None)
-        if found is not None:
-            found[1].set_exception(
-                Unavailable(f"{self.name} did not get there within {timeout_s:g} s", sqlstate="57014"))  # fmt: skip
+            pending = [done for done, _ in self._pending.values()]
+            waiting = [done for _, done, _, _ in self._waiters.values()]
+            self._pending.clear()
+            self._waiters.clear()
+        return pending, waiting

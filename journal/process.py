@@ -78,5 +78,5 @@ def stop_event() -> threading.Event:
 def common_arguments(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     """The arguments that every process of an environment takes."""
     parser.add_argument("--kafka", required=True, metavar="HOST:PORT[,…]", help="bootstrap servers")
-    parser.add_argument("--env", default="tidemark", help="environment: the prefix of all topics (default: %(default)s)")
+    parser.add_argument("--env", default="tidemark", help="prefix of all topics (default: %(default)s)")
     return parser

@@ -9,10 +9,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from confluent_kafka import TopicCollection
 from journal import clients
 from journal.errors import FatalLog, Unavailable
 

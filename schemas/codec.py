@@ -81,14 +81,58 @@ def decode(name: str, data: bytes) -> dict[str, Any]:
     return _read(name, data, writer, reader)
 
 
-def decode_part(name: str, data: bytes, part: str) -> dict[str, Any]:
-    """Only the fields of ``part`` (another record's name, its fields a subset of ``name``'s) out of ``data``.
+def leading_strings(data: bytes, count: int) -> tuple[list[str], int]:
+    """The first ``count`` fields of a framed record, which must be strings, and the position after them.
 
-    The other fields are skipped, not built, which is several times faster; their lengths are still checked, their
-    text is not.  Raises :class:`Undecodable`.
+    Reads nothing behind them: measured eight times faster than decoding an item, and an index of a million items
+    needs no more.  Raises :class:`Undecodable`.
     """
-    writer, reader = _part_reader(name, frame_version(data), part)
-    return _read(name, data, writer, reader)
+    frame_version(data)
+    position, found = FRAME_LEN, []
+    for _ in range(count):
+        text, position = _string(data, position)
+        found.append(text)
+    return found, position
+
+
+def string_array(data: bytes, position: int) -> list[str]:
+    """The array of strings that begins at ``position``.  Raises :class:`Undecodable`."""
+    found: list[str] = []
+    while True:
+        count, position = _long(data, position)
+        if count == 0:
+            return found
+        if count < 0:  # Avro: a negative count is followed by the block's size in bytes
+            count = -count
+            _, position = _long(data, position)
+        if count > len(data):
+            raise Undecodable(f"an array of {count} strings in {len(data)} bytes")
+        for _ in range(count):
+            text, position = _string(data, position)
+            found.append(text)
+
+
+def _string(data: bytes, position: int) -> tuple[str, int]:
+    length, position = _long(data, position)
+    end = position + length
+    if length < 0 or end > len(data):
+        raise Undecodable(f"a string of {length} bytes at {position} of {len(data)}")
+    try:
+        return data[position:end].decode(), end
+    except UnicodeDecodeError as error:
+        raise Undecodable(f"not UTF-8 at {position}") from error
+
+
+def _long(data: bytes, position: int) -> tuple[int, int]:
+    """A zigzag varint, at most ten bytes."""
+    result = shift = 0
+    for at in range(position, min(position + 10, len(data))):
+        byte = data[at]
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (result >> 1) ^ -(result & 1), at + 1
+        shift += 7
+    raise Undecodable(f"no number at {position} of {len(data)}")
 
 
 def frame_version(data: bytes) -> int:
@@ -122,12 +166,6 @@ def _reader(name: str, written: int) -> tuple[object, object]:
     writer = fastavro.parse_schema(released_schema(name, written))
     # Resolving against an equal schema costs a quarter of the speed and changes nothing.
     return writer, None if written == version(name) else fastavro.parse_schema(current_schema(name))
-
-
-@cache
-def _part_reader(name: str, written: int, part: str) -> tuple[object, object]:
-    writer, _ = _reader(name, written)
-    return writer, fastavro.parse_schema(current_schema(part))
 
 
 def _load(path: Path) -> dict[str, Any]:

@@ -1,0 +1,200 @@
+"""Which proposals are admitted: the log decides, not the writer (I1, I2).  Pure.
+
+A proposal is admitted iff ``expected_upper`` is the upper at its place in the log and ``new_upper`` is above it.  Same
+bytes, same verdict, in every process; so at most one proposal is ever admitted per ``expected_upper``, and two copies
+of one proposal can never both be.
+
+A record that makes no sense is *malformed*: refused alike by every reader, counted, and never a reason to stop.  The
+only reasons to stop are those after which going on could be wrong: a genesis of a format that this code does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+import immutables
+
+from catalog_log import model
+from catalog_log.image import Cell, Image, Key, Stats
+from catalog_log.records import KNOWN_FORMATS, SCHEMA_VERSION_MAX, Proposal, decode_proposal
+from journal.api import Entry
+from journal.errors import FatalLog
+from schemas import codec
+
+STEP_MS_MAX = 1000 * 365 * 86_400_000
+"""A thousand years: no honest step is longer (the genesis comes from 0), and a single hostile ``new_upper`` near the
+end of 64 bits would close the catalog for ever."""
+
+
+class VerdictKind(StrEnum):
+    ACCEPTED = "accepted"
+    STALE = "stale"
+    """Another proposal had moved the upper: plan again."""
+    MALFORMED = "malformed"
+    """It makes no sense, whatever the upper."""
+
+
+class Verdict(NamedTuple):
+    """What the fold says of one record."""
+
+    kind: VerdictKind
+    offset: int
+    proposal_id: str
+    """Empty if the record is no proposal at all."""
+    writer: str
+    expected_upper: int
+    new_upper: int
+    actual_upper: int
+    """The upper at the record's place in the log, before it."""
+    updates: int
+    reason: str | None = None
+
+    @property
+    def token(self) -> str:
+        return self.proposal_id
+
+
+def admit(image: Image, entry: Entry) -> tuple[Image, Verdict]:
+    """The image after ``entry`` and what was said of it.  Raises ``FatalLog`` for a genesis of an unknown format."""
+    proposal, verdict = _judge(image.upper, image.genesis, image.cells, entry)
+    stats = _count(image.stats, verdict)
+    if verdict.kind is not VerdictKind.ACCEPTED:
+        return Image(image.upper, image.since, image.genesis, stats, image.cells, image.previous_upper, image.changed,
+                     image.index() if image.has_index else None), verdict  # fmt: skip
+    cells = dict(image.cells)
+    changes = []
+    for update in proposal.updates:
+        before = cells.setdefault(update.collection, immutables.Map())
+        after = None if update.value is None else Cell(update.collection, update.value)
+        changes.append((update.collection, update.key, before.get(update.key), after))
+        cells[update.collection] = before.delete(update.key) if after is None else before.set(update.key, after)
+    return Image(
+        upper=proposal.new_upper,
+        since=proposal.new_upper - 1 if proposal.genesis else image.since,
+        genesis=proposal.genesis or image.genesis,
+        stats=stats,
+        cells=cells,
+        previous_upper=image.upper,
+        changed=_keys(proposal),
+        index=image.index().changed(changes) if image.has_index else None,
+    ), verdict
+
+
+def admit_all(image: Image, entries: Sequence[Entry]) -> tuple[Image, list[Verdict]]:
+    """As :func:`admit` one by one, at several times the speed: for catching up.
+
+    Equal to it by a property test.  The images in between are not made, so ``changed`` and the index are left out.
+    """
+    upper, since, genesis, stats = image.upper, image.since, image.genesis, image.stats
+    drafts = {collection: cells.mutate() for collection, cells in image.cells.items()}
+    verdicts = []
+    for entry in entries:
+        proposal, verdict = _judge(upper, genesis, drafts, entry)
+        verdicts.append(verdict)
+        stats = _count(stats, verdict)
+        if verdict.kind is not VerdictKind.ACCEPTED:
+            continue
+        for update in proposal.updates:
+            draft = drafts.get(update.collection)
+            if draft is None:
+                draft = drafts[update.collection] = immutables.Map().mutate()
+            if update.value is None:
+                del draft[update.key]
+            else:
+                draft[update.key] = Cell(update.collection, update.value)
+        upper = proposal.new_upper
+        if proposal.genesis:
+            genesis, since = proposal.genesis, proposal.new_upper - 1
+    cells = {collection: draft.finish() for collection, draft in drafts.items()}
+    return Image(upper, since, genesis, stats, cells), verdicts
+
+
+def refusal(image: Image, proposal: Proposal) -> str | None:
+    """Why ``proposal`` would be malformed on ``image``; ``None`` if it would be admitted at ``image.upper``."""
+    return _flaw(image.upper, image.genesis, image.cells, proposal)
+
+
+def _judge(
+    upper: int, genesis: model.Genesis | None, cells: Mapping[str, Mapping[str, Cell]], entry: Entry
+) -> tuple[Proposal | None, Verdict]:
+    try:
+        if genesis is not None and codec.frame_version(entry.value) > SCHEMA_VERSION_MAX[genesis.format_version]:
+            raise codec.Undecodable(f"schema version {entry.value[1]} in a log of format {genesis.format_version}")
+        proposal = decode_proposal(entry.value)
+    except codec.Undecodable as error:
+        return None, Verdict(VerdictKind.MALFORMED, entry.offset, "", "", 0, 0, upper, 0, str(error))
+    kind, reason = VerdictKind.ACCEPTED, None
+    if proposal.expected_upper != upper:
+        kind = VerdictKind.STALE
+    else:
+        reason = _flaw(upper, genesis, cells, proposal)
+        if reason is not None:
+            kind = VerdictKind.MALFORMED
+        elif proposal.genesis is not None and proposal.genesis.format_version not in KNOWN_FORMATS:
+            raise FatalLog(
+                f"catalog format {proposal.genesis.format_version} is unknown, expected one of {sorted(KNOWN_FORMATS)}",
+                hint="this catalog was made by newer code: run that",
+            )
+    return proposal, Verdict(kind, entry.offset, proposal.proposal_id, proposal.writer, proposal.expected_upper,
+                             proposal.new_upper, upper, len(proposal.updates), reason)  # fmt: skip
+
+
+def _flaw(
+    upper: int, genesis: model.Genesis | None, cells: Mapping[str, Mapping[str, Cell]], proposal: Proposal
+) -> str | None:
+    if not proposal.proposal_id:
+        return "it has no id"
+    if not upper < proposal.new_upper <= upper + STEP_MS_MAX:
+        return f"new_upper {proposal.new_upper} is not in ({upper}, {upper + STEP_MS_MAX}]"
+    if genesis is None and proposal.genesis is None:
+        return "the log has no genesis yet"
+    if genesis is not None and proposal.genesis is not None:
+        return "the log has a genesis already"
+    format_version = (genesis or proposal.genesis).format_version
+    if proposal.format_version != format_version:
+        return f"format {proposal.format_version}, but the log has format {format_version}"
+    present: dict[Key, bool] = {}
+    for update in proposal.updates:
+        if update.collection not in model.COLLECTIONS:
+            return f"unknown collection {update.collection!r}"
+        key = (update.collection, update.key)
+        if update.diff == 1 and update.value is not None:
+            flaw = _frame_flaw(update.value, format_version)
+            if flaw:
+                return f"{update.collection} {update.key!r}: {flaw}"
+        elif update.diff == -1 and update.value is None:
+            if not present.get(key, update.key in cells.get(update.collection, ())):
+                return f"{update.collection} {update.key!r} is removed but not there"
+        else:
+            given = "no value" if update.value is None else "a value"
+            return f"{update.collection} {update.key!r}: diff {update.diff} with {given}"
+        present[key] = update.diff == 1
+    return None
+
+
+def _frame_flaw(value: bytes, format_version: int) -> str | None:
+    try:
+        version = codec.frame_version(value)
+    except codec.Undecodable as error:
+        return str(error)
+    # A genesis of a format that we do not know is fatal a moment later; its values are not ours to judge.
+    if not 1 <= version <= SCHEMA_VERSION_MAX.get(format_version, codec.VERSION_MAX):
+        return f"schema version {version} in a log of format {format_version}"
+    return None
+
+
+def _keys(proposal: Proposal) -> tuple[Key, ...]:
+    return tuple(dict.fromkeys((u.collection, u.key) for u in proposal.updates))
+
+
+def _count(stats: Stats, verdict: Verdict) -> Stats:
+    return stats._replace(**{verdict.kind.value: getattr(stats, verdict.kind.value) + 1})
+
+
+def fold(image: Image, entries: Iterable[Entry]) -> Image:
+    """The image after ``entries``, one by one."""
+    for entry in entries:
+        image, _ = admit(image, entry)
+    return image

@@ -1,0 +1,353 @@
+"""The catalog as a changelog: compare-and-append, images, history (DESIGN §3).
+
+Promises: ``image`` is the fold of a prefix of the log and may be read without waiting; an append's future says
+*admitted*, *conflict*, *rejected* or, after ``SETTLE_TIMEOUT_S``, *indeterminate*, and the first three are certain;
+for ``since <= ts < upper`` a snapshot is the same for every reader, for ever (I5).
+
+It does not promise that ``image`` is the newest anywhere: that takes a barrier on the oracle (I4).  Callbacks and
+futures complete on the reader thread: be short there and never wait for the catalog.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from itertools import pairwise
+from typing import NamedTuple
+
+from catalog_log import fold
+from catalog_log.attempts import Admitted, Attempt, Attempts, conflict, malformed
+from catalog_log.delta import Delta
+from catalog_log.fold import Verdict, VerdictKind
+from catalog_log.image import EMPTY, Image
+from catalog_log.model import Genesis, Update
+from catalog_log.records import PROPOSAL_BYTES_MAX, Proposal, encode_proposal
+from catalog_log.tail import Tail
+from journal.api import Entry, Transport
+from journal.errors import FatalLog, Indeterminate, InvalidUsage, Rejected
+from journal.folded import FoldedJournal
+from journal.kafka import KafkaTransport
+from journal.names import TopicNames
+from journal.reading import read_range
+from journal.topics import verify_journal
+
+log = logging.getLogger(__name__)
+
+SETTLE_TIMEOUT_S = 15.0
+"""How long an unanswered append is settled before the caller is told that nobody knows: as long as a hung producer's
+write was seen to land late, and seven watchdogs."""
+
+RESEND_S = 0.25
+"""Pause before a refused resend (a full queue) is tried again; an unanswered one is paced by the watchdog."""
+
+OPEN_TIMEOUT_S = 120.0
+"""How long folding the log may take at open: several times what a million objects take."""
+
+IMAGES_MAX = 1024
+"""Recent images kept for snapshots; an older one is folded again from the log.  A step keeps about 2 KiB alive."""
+
+
+class Step(NamedTuple):
+    """One folded record: its verdict and the image right after it."""
+
+    verdict: Verdict
+    image: Image
+
+    @property
+    def token(self) -> str:
+        return self.verdict.proposal_id
+
+
+class CatalogLog:
+    """One process's access to a catalog.  :meth:`open` checks everything; the constructor is for tests."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        writer_id: str,
+        *,
+        expected: Genesis | None = None,
+        bulk_below: int = 0,
+        threaded: bool = True,
+        settle_timeout_s: float = SETTLE_TIMEOUT_S,
+    ) -> None:
+        self.writer_id = writer_id
+        self._expected = expected
+        self._settle_timeout_s = settle_timeout_s
+        self._bulk_below = bulk_below
+        self._attempts = Attempts()
+        self._images: deque[Image] = deque(maxlen=IMAGES_MAX)
+        self._journal: FoldedJournal[Image, Step] = FoldedJournal(
+            transport, self._fold, EMPTY, name="the catalog", start=False, threaded=threaded, fold_all=self._fold_all
+        )
+        self._journal.subscribe(self._on_batch)
+        self._journal.deadlines.add_sweeper(self._expire)
+        self._journal.failure.add_done_callback(lambda failure: self._abandon(failure.result()))
+        self._journal.start()
+
+    @classmethod
+    def open(
+        cls, bootstrap: str, names: TopicNames, writer_id: str, *, timeout_s: float = OPEN_TIMEOUT_S
+    ) -> CatalogLog:
+        """Check the topic and its genesis, fold what is there, and follow.
+
+        Raises ``Unavailable`` (no broker, or too slow), ``FatalLog`` (missing or misconfigured topic, no genesis, the
+        genesis of another catalog, a log whose beginning is gone).
+        """
+        topic_id = verify_journal(bootstrap, names.catalog)
+        transport = KafkaTransport(bootstrap, names.catalog)
+        try:
+            return cls.attach(transport, Genesis(0, names.env, topic_id), writer_id, timeout_s=timeout_s)
+        except Exception:
+            transport.close()
+            raise
+
+    @classmethod
+    def attach(
+        cls, transport: Transport, expected: Genesis, writer_id: str, *, timeout_s: float = OPEN_TIMEOUT_S
+    ) -> CatalogLog:
+        """:meth:`open` on a transport; ``expected`` names the environment and topic (its format is not compared)."""
+        start, end = transport.bounds()
+        if start > 0:
+            raise FatalLog(f"the catalog's log begins at offset {start}, expected 0: its beginning was deleted",
+                           hint="restore the topic; a catalog without its beginning cannot be trusted")  # fmt: skip
+        opened = cls(transport, writer_id, expected=expected, bulk_below=end)
+        try:
+            image = opened._journal.when_offset(end, timeout_s).result()
+            if image.genesis is None:
+                raise FatalLog("the catalog is empty: it has no genesis", hint="create the environment first")
+            image.index()  # once for all images after it, and not in the first statement
+        except Exception:
+            opened.close()
+            raise
+        return opened
+
+    @property
+    def image(self) -> Image:
+        """The newest folded image."""
+        return self._journal.state
+
+    def upper(self) -> int:
+        """Everything below it is in :attr:`image`."""
+        return self.image.upper
+
+    def since(self) -> int:
+        """The first timestamp that :meth:`snapshot_at` answers."""
+        return self.image.since
+
+    @property
+    def failed(self) -> Exception | None:
+        """What stopped the log for good, or ``None``."""
+        return self._journal.failed
+
+    @property
+    def failure(self) -> Future[Exception]:
+        """Given the exception that stops the log, should one."""
+        return self._journal.failure
+
+    @property
+    def journal(self) -> FoldedJournal[Image, Step]:
+        return self._journal
+
+    def compare_and_append(
+        self, expected_upper: int, new_upper: int, updates: Sequence[Update], *, genesis: Genesis | None = None
+    ) -> Future[Admitted]:
+        """Append ``updates`` at ``new_upper - 1`` iff the catalog's upper is ``expected_upper``.
+
+        The future fails with ``Conflict`` (its ``actual_upper`` says how far the catalog is: plan again), ``Rejected``
+        (malformed, over 4 MiB 54000, queue full 53400), ``Indeterminate`` (unsettled for 15 s: read the catalog to
+        find out) or ``InvalidUsage`` (an upper that this process has not seen).
+        """
+        proposal = Proposal(uuid.uuid4().hex, self.writer_id, expected_upper, new_upper, tuple(updates), genesis)
+        value = encode_proposal(proposal)
+        attempt = Attempt(proposal, value, time.monotonic() + self._settle_timeout_s)
+        attempt.done.set_running_or_notify_cancel()  # a cancel must not make set_result raise on the reader thread
+        refused = self._refused(proposal, value)
+        if refused is not None:
+            attempt.done.set_exception(refused)
+            return attempt.done
+        self._attempts.add(attempt)
+        # Registered first: a verdict from here on finds the attempt.  What came before it is seen here.
+        late = self.failed or (conflict(proposal, self.upper()) if self.upper() > expected_upper else None)
+        if late is not None:
+            if self._attempts.take(attempt):
+                attempt.done.set_exception(late)
+            return attempt.done
+        self._journal.deadlines.poke()
+        self._send(attempt)
+        return attempt.done
+
+    def when_upper(self, upper: int, timeout_s: float) -> Future[Image]:
+        """The first image whose upper is at least ``upper``.  Fails with ``Unavailable`` 57014 after ``timeout_s``."""
+        return self._journal.when(lambda image: image.upper >= upper, timeout_s)
+
+    def subscribe(self, callback: Callable[[Image, Image, Sequence[Step]], None]) -> Callable[[], None]:
+        """Call ``callback(old, new, steps)`` on the reader thread after each batch; returns what ends that."""
+        return self._journal.subscribe(callback)
+
+    def snapshot_at(self, ts: int) -> Image:
+        """The catalog as of ``ts``.  Instant for recent timestamps; an older one folds the log again (blocks).
+
+        Raises ``InvalidUsage`` 22023 below ``since``, ``Unavailable`` if the log cannot be read, ``InvalidUsage`` if
+        ``ts`` is not complete yet.
+        """
+        newest, recent = self.image, list(self._images)
+        if ts >= newest.upper:
+            raise InvalidUsage(f"catalog timestamp {ts} is not complete", detail=f"the upper is {newest.upper}")
+        if newest.genesis is None or ts < newest.since:
+            raise InvalidUsage(f"catalog timestamp {ts} is too old", detail=f"history begins at {newest.since}")
+        if ts == newest.upper - 1:
+            return newest
+        # The changes of an image of upper U are at U - 1: it answers from there until the next one's changes.
+        for image, following in zip(recent, [*recent[1:], newest], strict=True):
+            if image.upper - 1 <= ts < following.upper - 1 and following.previous_upper == image.upper:
+                return image
+        for image in self._history():
+            if image.upper - 1 > ts:
+                break
+            found = image
+        return found
+
+    def subscribe_at(self, ts: int, callback: Callable[[Delta], None]) -> Callable[[], None]:
+        """First the delta from empty to the catalog as of ``ts``, then one delta for each admitted proposal since.
+
+        Calls come in order: those for history from the caller's thread before this returns, the rest from the reader
+        thread.  Returns what ends them.  Raises as :meth:`snapshot_at`.
+        """
+        return Tail(self, self.snapshot_at(ts), callback).begin()
+
+    def images_between(self, lower: int, upper: int) -> Iterator[Image]:
+        """The image after each admitted proposal that moved the upper to somewhere in ``(lower, upper]``, in order."""
+        recent = [image for image in self._images if lower < image.upper <= upper]
+        if recent and recent[0].previous_upper == lower and recent[-1].upper == upper and all(
+            following.previous_upper == image.upper for image, following in pairwise(recent)
+        ):
+            yield from recent
+            return
+        for image in self._history():
+            if image.upper > upper:
+                return
+            if image.upper > lower:
+                yield image
+
+    def verdicts(self, from_offset: int = 0) -> Iterator[Verdict]:
+        """Every verdict given on the log from ``from_offset`` to its present end, in order.  Folds the log again."""
+        for step in self._steps():
+            if step.verdict.offset >= from_offset:
+                yield step.verdict
+
+    def close(self) -> None:
+        """Stop following.  What is under way becomes ``Indeterminate``."""
+        self._journal.close()
+        for attempt in self._attempts.take_all():
+            attempt.done.set_exception(Indeterminate("the catalog was closed before the answer came",
+                                                     detail=f"proposal {attempt.proposal.proposal_id}"))  # fmt: skip
+
+    # -- appending
+
+    def _refused(self, proposal: Proposal, value: bytes) -> Exception | None:
+        image = self.image
+        if self.failed is not None:
+            return self.failed
+        if len(value) > PROPOSAL_BYTES_MAX:
+            return Rejected(f"proposal of {len(value)} bytes is too large", sqlstate="54000",
+                            detail=f"the limit is {PROPOSAL_BYTES_MAX} bytes")  # fmt: skip
+        if proposal.expected_upper > image.upper:
+            return InvalidUsage(f"expected upper {proposal.expected_upper} is ahead of the catalog's {image.upper}")
+        if proposal.expected_upper < image.upper:
+            return conflict(proposal, image.upper)
+        reason = fold.refusal(image, proposal)
+        return None if reason is None else malformed(reason)
+
+    def _send(self, attempt: Attempt) -> None:
+        attempt.sent += 1
+        answer = self._journal.transport.append(attempt.value)
+        answer.add_done_callback(lambda done: self._on_sent(attempt, done.exception()))
+
+    def _on_sent(self, attempt: Attempt, error: Exception | None) -> None:
+        if error is None or not self._attempts.waiting(attempt):
+            return  # durable, or decided already: the fold answers
+        if isinstance(error, Rejected) and attempt.sent == 1:
+            if self._attempts.take(attempt):
+                attempt.done.set_exception(error)
+            return
+        # A refusal of a *resend* says nothing of the copy before it: only the fold, or the deadline, ends this.
+        pause = RESEND_S if isinstance(error, Rejected) else 0.0
+        self._journal.deadlines.after(pause, lambda: self._resend(attempt))
+
+    def _resend(self, attempt: Attempt) -> None:
+        if self._attempts.waiting(attempt) and time.monotonic() < attempt.deadline:
+            log.warning("settling an unanswered proposal", extra={"proposal": attempt.proposal.proposal_id,
+                        "expected_upper": attempt.proposal.expected_upper, "sent": attempt.sent})  # fmt: skip
+            self._journal.transport.renew()
+            self._send(attempt)
+
+    def _expire(self, now: float) -> bool:
+        """Tell the callers of attempts that are late; whether any are left.  For ``Deadlines``."""
+        for attempt in self._attempts.late(now):
+            if self._attempts.take(attempt):
+                attempt.done.set_exception(Indeterminate(
+                    f"the catalog did not answer within {self._settle_timeout_s:g} s",
+                    detail=f"proposal {attempt.proposal.proposal_id}, "
+                    f"expected upper {attempt.proposal.expected_upper}",
+                    hint="it may have happened and may still: look at the catalog before trying again",
+                ))  # fmt: skip
+        return len(self._attempts) > 0
+
+    def _abandon(self, error: Exception) -> None:
+        for attempt in self._attempts.take_all():
+            attempt.done.set_exception(error)
+
+    # -- folding
+
+    def _fold(self, image: Image, entry: Entry) -> tuple[Image, Step]:
+        after, verdict = fold.admit(image, entry)
+        self._check_genesis(after)
+        return after, Step(verdict, after)
+
+    def _fold_all(self, image: Image, entries: Sequence[Entry]) -> tuple[Image, list[Step]] | None:
+        """While catching up nobody waits for single steps, so they are not made."""
+        if entries[-1].offset >= self._bulk_below:
+            return None
+        after, _ = fold.admit_all(image, entries)
+        self._check_genesis(after)
+        return after, []
+
+    def _check_genesis(self, image: Image) -> None:
+        expected, actual = self._expected, image.genesis
+        if expected is None or actual is None:
+            return
+        if (actual.environment_id, actual.topic_id) != (expected.environment_id, expected.topic_id):
+            raise FatalLog(
+                "this is the log of another catalog",
+                detail=f"environment is {actual.environment_id!r}, expected {expected.environment_id!r}; "
+                f"topic id is {actual.topic_id!r}, expected {expected.topic_id!r}",
+                hint="was the topic copied or made anew?",
+            )
+
+    def _on_batch(self, _old: Image, new: Image, steps: Sequence[Step]) -> None:
+        for verdict, image in steps:
+            if verdict.kind is VerdictKind.ACCEPTED:
+                self._images.append(image)
+            elif verdict.kind is VerdictKind.MALFORMED:
+                log.warning("malformed record", extra={"offset": verdict.offset, "reason": verdict.reason})
+            self._attempts.settle(verdict, image)
+        if not steps:
+            self._images.append(new)
+
+    def _steps(self) -> Iterator[Step]:
+        image = EMPTY
+        start, end = self._journal.transport.bounds()
+        for batch in read_range(self._journal.transport, start, end):
+            for entry in batch:
+                image, verdict = fold.admit(image, entry)
+                yield Step(verdict, image)
+
+    def _history(self) -> Iterator[Image]:
+        for step in self._steps():
+            if step.verdict.kind is VerdictKind.ACCEPTED:
+                yield step.image

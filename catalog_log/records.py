@@ -1,0 +1,134 @@
+"""Proposals and catalog values as bytes and back.
+
+Bytes that are no such thing raise ``schemas.codec.Undecodable``, alike in every process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from catalog_log import model
+from catalog_log.model import Cluster, Column, Database, Genesis, Item, Node, Request, Schema, Setting, Update
+from schemas import codec
+
+FORMAT_VERSION = 1
+"""The catalog format that this code writes.  It lives in the genesis of every catalog and is not the code's version:
+two code versions run side by side as long as both know the catalog's."""
+
+KNOWN_FORMATS = frozenset({1})
+"""Catalog formats that this code can fold.  Any other in a genesis stops the process."""
+
+SCHEMA_VERSION_MAX = {1: 1}
+"""Catalog format -> the newest schema version its values may have.  A reader that *could* decode a newer one must still
+refuse it, or old and new code would give different verdicts on the same bytes (I1)."""
+
+PROPOSAL_BYTES_MAX = 4 * 1024 * 1024
+"""A proposal above this is refused before it is produced: half of what the topic takes, so that none is ever lost to
+the size of its batch header."""
+
+CatalogValue = Database | Schema | Item | Cluster | Node | Setting | Request
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a writer appends: admitted iff ``expected_upper`` is the upper at its place in the log."""
+
+    proposal_id: str
+    writer: str
+    expected_upper: int
+    new_upper: int
+    updates: tuple[Update, ...] = ()
+    genesis: Genesis | None = None
+    format_version: int = FORMAT_VERSION
+
+
+def encode_proposal(proposal: Proposal) -> bytes:
+    """``proposal`` as bytes."""
+    return codec.encode(
+        "proposal",
+        {
+            "format_version": proposal.format_version,
+            "proposal_id": proposal.proposal_id,
+            "writer": proposal.writer,
+            "expected_upper": proposal.expected_upper,
+            "new_upper": proposal.new_upper,
+            "updates": [
+                {"collection": u.collection, "key": u.key, "value": u.value, "diff": u.diff} for u in proposal.updates
+            ],
+            "genesis": None if proposal.genesis is None else asdict(proposal.genesis),
+        },
+    )
+
+
+def decode_proposal(data: bytes) -> Proposal:
+    """The proposal in ``data``.  Raises ``Undecodable``."""
+    found = codec.decode("proposal", data)
+    genesis = found["genesis"]
+    return Proposal(
+        proposal_id=found["proposal_id"],
+        writer=found["writer"],
+        expected_upper=found["expected_upper"],
+        new_upper=found["new_upper"],
+        updates=tuple([Update(u["collection"], u["key"], u["value"], u["diff"]) for u in found["updates"]]),
+        genesis=None if genesis is None else Genesis(**genesis),
+        format_version=found["format_version"],
+    )
+
+
+def encode_value(collection: str, value: CatalogValue) -> bytes:
+    """``value`` of ``collection`` as bytes.  Raises ``KeyError`` for an unknown collection."""
+    name, _ = _VALUES[collection]
+    return codec.encode(name, asdict(value))
+
+
+def decode_value(collection: str, data: bytes) -> CatalogValue:
+    """The value of ``collection`` in ``data``.  Raises ``Undecodable``, ``KeyError`` for an unknown collection."""
+    name, build = _VALUES[collection]
+    return build(codec.decode(name, data))
+
+
+def item_head(data: bytes) -> tuple[str, str]:
+    """``(schema_id, name)`` of an encoded item, without decoding the rest.  Raises ``Undecodable``."""
+    (_, schema_id, name), _ = codec.leading_strings(data, 3)
+    return schema_id, name
+
+
+def item_depends_on(data: bytes) -> list[str]:
+    """``depends_on`` of an encoded item, without decoding the rest.  Raises ``Undecodable``."""
+    _, position = codec.leading_strings(data, 4)
+    return codec.string_array(data, position)
+
+
+def put(collection: str, key: str, value: CatalogValue) -> Update:
+    """The update that puts ``value`` at ``key``."""
+    return Update(collection, key, encode_value(collection, value), +1)
+
+
+def remove(collection: str, key: str) -> Update:
+    """The update that removes ``key``."""
+    return Update(collection, key, None, -1)
+
+
+def _item(found: dict[str, Any]) -> Item:
+    return Item(
+        **found
+        | {
+            "columns": tuple([Column(**c) for c in found["columns"]]),
+            "depends_on": tuple(found["depends_on"]),
+            "inputs": tuple(found["inputs"]),
+            "index_columns": tuple(found["index_columns"]),
+        }
+    )
+
+
+_VALUES: dict[str, tuple[str, Callable[[dict[str, Any]], CatalogValue]]] = {
+    model.DATABASES: ("database", lambda found: Database(**found)),
+    model.SCHEMAS: ("schema", lambda found: Schema(**found)),
+    model.ITEMS: ("item", _item),
+    model.CLUSTERS: ("cluster", lambda found: Cluster(**found)),
+    model.NODES: ("node", lambda found: Node(**found)),
+    model.SETTINGS: ("setting", lambda found: Setting(**found)),
+    model.REQUESTS: ("request", lambda found: Request(**found)),
+}
