@@ -1,7 +1,7 @@
 """One value at a time: what each SQL value is in Postgres's text and binary formats.
 
-Pure, and the reference: :mod:`adapter.values` encodes whole columns and must give the same bytes.  Values are what Arrow
-holds: temporal values are integers (days or microseconds since 1970-01-01), everything else is the Python value.
+Pure, and the reference: :mod:`adapter.values` encodes whole columns and must give the same bytes.  Values are what
+Arrow holds: temporal values are integers (days or microseconds since 1970-01-01), all else is the Python value.
 """
 
 from __future__ import annotations

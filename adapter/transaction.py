@@ -9,11 +9,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
+from adapter.interfaces import Kind
 from journal.errors import InvalidUsage
 
 SAVEPOINTS_MAX = 1000
 """Savepoints alive in one block: far above what ORMs nest, and a bound on what one client can keep here."""
+
+
+class Savepoint(NamedTuple):
+    name: str
+    buffered: int
+    ddl: object | None
+    statements: int
 
 
 class Status(Enum):
@@ -34,8 +43,8 @@ class Transaction:
     """Statements run in this block that read or write data (SELECT, INSERT, DDL)."""
     ddl: object | None = None
     """The block's one DDL statement, prepared, waiting for COMMIT."""
-    savepoints: list[tuple[str, int]] = field(default_factory=list)
-    """Name and length of the session's buffer, oldest first."""
+    savepoints: list[Savepoint] = field(default_factory=list)
+    """Oldest first."""
 
     @property
     def in_block(self) -> bool:
@@ -60,23 +69,41 @@ class Transaction:
             self.status = Status.FAILED
 
     def savepoint(self, name: str, buffered: int) -> None:
+        """Remember how things stand.  ``buffered`` is the length of the session's buffer."""
         if len(self.savepoints) >= SAVEPOINTS_MAX:
             raise InvalidUsage(f"more than {SAVEPOINTS_MAX} savepoints in one block", sqlstate="54000")
-        self.savepoints.append((name, buffered))
+        self.savepoints.append(Savepoint(name, buffered, self.ddl, self.statements))
 
     def release(self, name: str) -> None:
         """Forget a savepoint and all after it.  Raises 3B001."""
         del self.savepoints[self._find(name) :]
 
     def rollback_to(self, name: str) -> int:
-        """The buffer length to go back to; the savepoint itself stays.  Raises 3B001."""
+        """Back to a savepoint, which itself stays; gives the buffer length to go back to.  Raises 3B001."""
         index = self._find(name)
         del self.savepoints[index + 1 :]
-        self.status = Status.IN_BLOCK
-        return self.savepoints[index][1]
+        found = self.savepoints[index]
+        self.status, self.ddl, self.statements = Status.IN_BLOCK, found.ddl, found.statements
+        return found.buffered
+
+    def admit(self, kind: Kind) -> None:
+        """Whether a statement that reads or writes data may run in this block now.  Raises 0A000; counts it."""
+        if not self.in_block or kind is Kind.SESSION:
+            return
+        if self.ddl is not None:
+            raise InvalidUsage(
+                "a transaction block that changes the catalog may hold only that one statement", sqlstate="0A000",
+                hint="COMMIT first: the change takes effect then",
+            )  # fmt: skip
+        if kind is Kind.DDL and self.statements:
+            raise InvalidUsage(
+                "the catalog cannot be changed in a transaction block with other statements", sqlstate="0A000",
+                hint="run it outside of the block, or in a block of its own",
+            )  # fmt: skip
+        self.statements += 1
 
     def _find(self, name: str) -> int:
         for index in range(len(self.savepoints) - 1, -1, -1):
-            if self.savepoints[index][0] == name:
+            if self.savepoints[index].name == name:
                 return index
         raise InvalidUsage(f'savepoint "{name}" does not exist', sqlstate="3B001")

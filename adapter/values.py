@@ -246,19 +246,19 @@ class RowEncoder:
         self._columns = [_column_encoder(c, bool(code), zone) for c, code in pairs]
         self._scalars = [scalars.encoder(c.type.name, c.type_oid, bool(code), zone) for c, code in pairs]
 
-    def encode(self, batch: pa.RecordBatch) -> Iterator[bytes]:
-        """The batch's rows as DataRow messages, in pieces."""
-        if not len(self._types):
-            yield _ROW_HEAD(b"D", 6, 0) * batch.num_rows
-            return
-        if batch.num_rows <= FEW_ROWS:
-            if batch.num_rows:
-                yield self._few(self._arrays(batch))
-            return
-        per_row = max(1, batch.nbytes // batch.num_rows)
+    def encode(self, batch: pa.RecordBatch) -> Iterator[tuple[bytes | memoryview, int]]:
+        """The batch's rows as DataRow messages, in pieces; each with its number of rows."""
+        rows = batch.num_rows
+        per_row = max(1, batch.nbytes // max(1, rows))
         step = max(1, min(PIECE_ROWS_MAX, PIECE_BYTES // per_row))
-        for lower in range(0, batch.num_rows, step):
-            yield self._many(self._arrays(batch.slice(lower, step)))
+        for lower in range(0, rows, step):
+            part = batch.slice(lower, step) if rows > step else batch
+            if not self._types:
+                yield _ROW_HEAD(b"D", 6, 0) * part.num_rows, part.num_rows
+            elif part.num_rows <= FEW_ROWS:
+                yield self._few(self._arrays(part)), part.num_rows
+            else:
+                yield self._many(self._arrays(part)), part.num_rows
 
     def _arrays(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """The columns in the types that the encoders take: temporal ones as the integers under them."""

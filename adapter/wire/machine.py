@@ -194,6 +194,10 @@ class Machine:
         """Bytes received and not yet taken by :meth:`next_event`: what a reader's back-pressure looks at."""
         return len(self._buffer) - self._at
 
+    def next_is(self, given: Input) -> bool:
+        """Whether the first unread byte announces ``given``.  Takes nothing."""
+        return self._at < len(self._buffer) and _INPUTS.get(self._buffer[self._at]) is given
+
     def next_event(self) -> Event | None:
         """The next thing the client did; ``None`` where more bytes are needed or it is the server's turn."""
         while True:

@@ -7,7 +7,8 @@ not exactly one message; encoders return whole messages.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from struct import Struct, error as StructError
+from struct import Struct
+from struct import error as StructError
 from typing import NamedTuple
 
 PROTOCOL_3_0 = 3 << 16

@@ -1,0 +1,44 @@
+"""Errors and notices as the fields of ErrorResponse and NoticeResponse."""
+
+from __future__ import annotations
+
+from adapter.interfaces import Notice
+from adapter.wire import messages
+from journal.errors import TidemarkError
+
+INTERNAL = "internal error"
+
+_RANK = {"DEBUG": 0, "LOG": 1, "NOTICE": 2, "WARNING": 3, "ERROR": 4, "INFO": 5}
+
+
+def error_message(error: BaseException, severity: str = "ERROR", statement_at: int = 0) -> bytes:
+    """ErrorResponse for ``error``; ``statement_at`` is where its statement starts in the client's query string.
+
+    Anything that is not a ``TidemarkError`` is our bug: the client learns its class and text under XX000, the log the
+    traceback.
+    """
+    if isinstance(error, TidemarkError):
+        fields = {"S": severity, "V": severity, "C": error.sqlstate, "M": error.message}
+        if error.detail:
+            fields["D"] = error.detail
+        if error.hint:
+            fields["H"] = error.hint
+        if error.position is not None:
+            fields["P"] = str(error.position + statement_at)
+    else:
+        fields = {"S": severity, "V": severity, "C": "XX000", "M": INTERNAL}
+        fields["D"] = f"{type(error).__name__}: {error}"
+    return messages.error_response(fields)
+
+
+def notice_message(notice: Notice, least: str) -> bytes:
+    """NoticeResponse, or nothing where ``client_min_messages`` (``least``) is above it.  INFO is always sent."""
+    floor = "DEBUG" if least.startswith("debug") else least.upper()
+    if _RANK.get(notice.severity, 2) < _RANK[floor]:
+        return b""
+    fields = {"S": notice.severity, "V": notice.severity, "C": notice.sqlstate, "M": notice.message}
+    if notice.detail:
+        fields["D"] = notice.detail
+    if notice.hint:
+        fields["H"] = notice.hint
+    return messages.notice_response(fields)

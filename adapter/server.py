@@ -1,0 +1,268 @@
+"""The listening socket, its connections, and their limits: the only place that knows asyncio's transports.
+
+Limits, all of them bounds on what a client can make this process hold: connections (53300 beyond), bytes of a message,
+bytes read ahead of a running statement, bytes written ahead of a slow reader, seconds until authenticated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import secrets
+import socket
+from dataclasses import dataclass
+
+from adapter import startup
+from adapter.authentication import Scram
+from adapter.interfaces import Executor
+from adapter.session import Interrupt, Session
+from adapter.wire import messages as m
+from adapter.wire.machine import MESSAGE_BYTES_MAX, Machine
+from journal.errors import Rejected, Unavailable
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Limits:
+    connections_max: int = 1000
+    """Sessions at once.  An idle one holds about 10 KiB, so memory is not what bounds them; a runaway pool is."""
+    strangers_max: int = 200
+    """Sockets that are not sessions (yet): on their way in, cancel requests, and those above the limit being told so."""
+    message_bytes_max: int = MESSAGE_BYTES_MAX
+    read_ahead_bytes: int = 256 * 1024
+    """While a statement runs, the client is read this far ahead and then no more, until the statement is done."""
+    write_ahead_bytes: int = 256 * 1024
+    """Unsent bytes at which a session stops producing."""
+    authentication_s: float = 60.0
+    """Postgres's authentication_timeout."""
+    stop_grace_s: float = 5.0
+    """How long a stopping server lets running statements finish before it cancels them."""
+
+
+class Connection(asyncio.Protocol):
+    """One socket.  Its task is the session."""
+
+    __slots__ = ("_deadline", "_drained", "_paused", "_received", "_server", "_transport", "closed", "machine",
+                 "session", "task")  # fmt: skip
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._transport: asyncio.Transport | None = None
+        self._received: asyncio.Future[bool] | None = None
+        self._drained: asyncio.Future[None] | None = None
+        self._paused = False
+        self._deadline: asyncio.TimerHandle | None = None
+        self.machine = Machine(server.limits.message_bytes_max)
+        self.session: Session | None = None
+        self.task: asyncio.Task | None = None
+        self.closed = False
+
+    # --- called by the event loop ------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        transport.set_write_buffer_limits(high=self._server.limits.write_ahead_bytes)
+        raw = transport.get_extra_info("socket")
+        if raw is not None and raw.family in (socket.AF_INET, socket.AF_INET6):
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.call_later(self._server.limits.authentication_s, self.abort)
+        self.task = loop.create_task(self._server.converse(self))
+
+    def data_received(self, data: bytes) -> None:
+        self.machine.receive(data)
+        if self._received is not None:
+            if not self._received.done():
+                self._received.set_result(True)
+        elif self.machine.unread_bytes > self._server.limits.read_ahead_bytes and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def eof_received(self) -> bool:
+        return False  # a client that will not send anything more is gone: we do not serve half-closed connections
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        self.closed = True
+        self.established()
+        for waiter in (self._received, self._drained):
+            if waiter is not None and not waiter.done():
+                waiter.set_result(None)
+        if self.session is not None:
+            self.session.interrupt(Interrupt.GONE)
+
+    def pause_writing(self) -> None:
+        self._drained = asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        drained, self._drained = self._drained, None
+        if drained is not None and not drained.done():
+            drained.set_result(None)
+
+    # --- called by the session ---------------------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        if not self.closed:
+            self._transport.write(data)
+
+    async def drain(self) -> None:
+        if self._drained is not None and not self.closed:
+            await asyncio.shield(self._drained)  # an interrupted statement must not resolve it for the next one
+
+    async def received(self, timeout_s: float | None = None) -> bool:
+        if self.closed:
+            return True
+        if self._paused:
+            self._paused = False
+            self._transport.resume_reading()
+        loop = asyncio.get_running_loop()
+        self._received = waiter = loop.create_future()
+        timer = loop.call_later(timeout_s, _set_if_waiting, waiter, False) if timeout_s else None
+        try:
+            return await waiter is not False
+        finally:
+            self._received = None
+            if timer is not None:
+                timer.cancel()
+
+    # --- called by the server ----------------------------------------------------------------------------------------
+
+    def established(self) -> None:
+        """The client is in: the deadline for that is off."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def wake(self) -> None:
+        if self._received is not None:
+            _set_if_waiting(self._received, True)
+
+    def close(self) -> None:
+        """Close once what was written is sent; a client that does not take it is cut off."""
+        if not self.closed:
+            self._transport.close()
+            self._deadline = asyncio.get_running_loop().call_later(self._server.limits.stop_grace_s, self.abort)
+
+    def abort(self) -> None:
+        if not self.closed:
+            self._transport.abort()
+
+
+def _set_if_waiting(waiter: asyncio.Future, value: bool) -> None:
+    if not waiter.done():
+        waiter.set_result(value)
+
+
+class Server:
+    """Serves sessions on one executor until :meth:`stop`."""
+
+    def __init__(self, executor: Executor, *, password: str | None = None, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self._executor = executor
+        self._scram = Scram(password) if password else None
+        self._listener: asyncio.Server | None = None
+        self._connections: set[Connection] = set()
+        self._sessions: dict[int, tuple[bytes, Connection]] = {}
+        self._last_id = 0
+        self._stopping = False
+
+    async def start(self, host: str, port: int) -> tuple[str, int]:
+        """Listen; gives the address in fact (``port`` 0 picks one).  Raises ``Unavailable`` if it is taken."""
+        loop = asyncio.get_running_loop()
+        try:
+            self._listener = await loop.create_server(lambda: Connection(self), host, port, backlog=512)
+        except OSError as e:
+            raise Unavailable(f"cannot listen on {host}:{port}: {e.strerror or e}") from e
+        address = self._listener.sockets[0].getsockname()
+        return address[0], address[1]
+
+    @property
+    def sessions(self) -> int:
+        """Sessions now."""
+        return len(self._sessions)
+
+    async def stop(self) -> None:
+        """Take no one new, end idle sessions, give running statements their grace, then cancel them."""
+        self._stopping = True
+        if self._listener is not None:
+            self._listener.close()
+        for connection in list(self._connections):
+            if connection.session is None:
+                connection.abort()
+            else:
+                connection.session.stop()
+                if not connection.session.busy:
+                    connection.wake()
+        await self._gone(self.limits.stop_grace_s)
+        for connection in list(self._connections):
+            if connection.session is not None:
+                connection.session.interrupt(Interrupt.SHUTDOWN)
+        await self._gone(self.limits.stop_grace_s)
+        for connection in list(self._connections):
+            connection.abort()
+            if connection.task is not None:
+                connection.task.cancel()
+        await self._gone(self.limits.stop_grace_s)
+
+    async def _gone(self, timeout_s: float) -> None:
+        tasks = [c.task for c in self._connections if c.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=timeout_s)
+
+    # --- one connection's life ---------------------------------------------------------------------------------------
+
+    async def converse(self, connection: Connection) -> None:
+        """The task of a connection: startup, then its session, then the end."""
+        session_id = 0
+        self._connections.add(connection)
+        try:
+            if self._stopping or len(self._connections) - len(self._sessions) > self.limits.strangers_max:
+                connection.abort()
+                return
+            first = await startup.next_event(connection)
+            if type(first) is m.CancelRequest:
+                self._cancel(first)
+                return
+            session_id, secret = self._admit(connection)
+            state = await startup.start(connection, first, self._executor, self._scram, session_id, secret)
+            connection.established()
+            connection.session = Session(connection, self._executor, state)
+            await connection.session.serve()
+        except startup.Refused:
+            pass
+        except Exception:
+            log.exception("a session ended by an error of ours", extra={"session": session_id})
+        finally:
+            self._sessions.pop(session_id, None)
+            self._connections.discard(connection)
+            connection.close()
+
+    def _admit(self, connection: Connection) -> tuple[int, bytes]:
+        if self._stopping:
+            startup.refuse(connection, Unavailable("the database system is shutting down"))
+        if len(self._sessions) >= self.limits.connections_max:
+            startup.refuse(
+                connection,
+                Rejected(
+                    "sorry, too many clients already", sqlstate="53300",
+                    detail=f"this adapter serves at most {self.limits.connections_max} sessions",
+                ),
+            )  # fmt: skip
+        while True:
+            self._last_id = self._last_id % 0x7FFFFFFF + 1
+            if self._last_id not in self._sessions:
+                break
+        secret = secrets.token_bytes(4)
+        self._sessions[self._last_id] = (secret, connection)
+        return self._last_id, secret
+
+    def _cancel(self, request: m.CancelRequest) -> None:
+        """Cancel what that session runs.  As in Postgres there is no answer, whether the secret was right or not."""
+        secret, connection = self._sessions.get(request.process_id, (b"", None))
+        if connection is None or not hmac.compare_digest(secret, request.secret):
+            log.warning("cancel request with a wrong key", extra={"session": request.process_id})
+        elif connection.session is not None:
+            connection.session.interrupt(Interrupt.REQUESTED)
+
+
