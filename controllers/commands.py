@@ -2,6 +2,11 @@
 
 A command's identity is ``(catalog_ts, ordinal)``; a subscriber that replays sends the same bytes, and a controller
 drops what it has seen.  ``AdvanceCatalogFrontier`` closes every catalog timestamp.
+
+The command topic is a log of the same kind as the catalog: a command says which frontier it continues (``lower``), and
+the controller's fold takes it only if that is its frontier (:mod:`controllers.protocol`).  So it does not matter how
+many subscribers write at once, whether a deposed one is late, or whether a record was lost between two others: what
+does not continue the log is not taken, and the subscriber that reads back its own commands sends the rest again.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ from journal.timestamps import CatalogTs
 
 class Kind(StrEnum):
     CREATE = "create"
-    """An object exists from now on.  ``item`` says what it is."""
+    """An object exists from now on.  ``item`` says what it is; for an object that exists already, what it is now."""
     DROP = "drop"
     """The object with ``object_id`` is gone."""
     ADVANCE_CATALOG_FRONTIER = "advance_catalog_frontier"
@@ -30,6 +35,9 @@ class Command(NamedTuple):
     object_id: str | None = None
     item: Item | None = None
     frontier: CatalogTs | None = None
+    """For the closing advance: the catalog's upper after this timestamp, ``catalog_ts + 1``."""
+    lower: CatalogTs = CatalogTs(0)
+    """The frontier that this timestamp's commands continue; 0 for the first of a new controller."""
 
 
 STORAGE = "storage"

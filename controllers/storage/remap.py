@@ -1,0 +1,116 @@
+"""From records of a user's topic to the one commit that makes them visible: the pure part of a source.
+
+Promises: every record below a bound offset was judged once; its row is in the source's run, or its verdict in the
+errors collection, never both, never neither, because both are bound by the same commit part.  The runs of a partition
+are contiguous: each begins where the bindings of that partition end, so a second controller, a retry, or a commit
+that lands late can bind nothing twice (the fold refuses it).
+
+Does *not* promise the order of rows across partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from catalog_log.model import Item
+from collection.binding import Binding, Run
+from collection.json_rows import decode_batch
+
+ERROR_VALUE_CHARS_MAX = 64 * 1024
+"""How much of a bad value its error row keeps: enough to see what it is, far below a record's bound."""
+
+ERROR_ROW = tuple[str, str | None, str, int, int]
+"""error, value, topic, partition, offset: the columns of an errors collection."""
+
+
+class Problem(NamedTuple):
+    """Why a source cannot go on, in words for its status.  ``missing`` is a topic that is simply not there yet."""
+
+    message: str
+    missing: bool = False
+
+
+class Prepared(NamedTuple):
+    """A batch, judged: the runs to bind, the error rows to write first, and where each partition goes on."""
+
+    runs: tuple[Run, ...]
+    bad: tuple[ERROR_ROW, ...]
+    good_count: int
+    positions: dict[int, int]
+
+
+def start_positions(
+    topic: str, bound: Mapping[int, int], retained: Mapping[int, tuple[int, int]]
+) -> dict[int, int] | Problem:
+    """Where each partition goes on: where its bindings end, or at the oldest record for one never bound before.
+
+    ``retained`` are the ``[low, high)`` offsets that Kafka has.  A partition whose bindings end outside of them lost
+    records that nobody had judged (or was made anew): the source stops, since going on would hide the loss.
+    """
+    positions = {}
+    for partition, (low, high) in sorted(retained.items()):
+        end = bound.get(partition)
+        if end is not None and not low <= end <= high:
+            return Problem(
+                f"topic {topic} partition {partition} was bound up to offset {end}, but kafka holds [{low}, {high}): "
+                + ("its retention removed records before they were read" if end < low else "the topic was made anew")
+            )
+        positions[partition] = low if end is None else end
+    gone = sorted(set(bound) - set(retained))
+    if gone:
+        return Problem(f"topic {topic} has no partition {gone[0]} any more, bound up to offset {bound[gone[0]]}")
+    return positions
+
+
+def prepare(
+    source: Item, polled: Mapping[int, Sequence[tuple[int, bytes | None]]], positions: Mapping[int, int]
+) -> Prepared:
+    """Judge a batch: per partition the records as (offset, value), ascending, from ``positions`` on.
+
+    A run reaches from the partition's position to behind its last record: offsets in between that hold no record
+    (transaction markers, compacted away) belong to it and are no rows.  The same records always give the same verdicts.
+    """
+    topic = source.topic
+    assert topic is not None, f"{source.id} is no source"
+    places: list[tuple[int, int]] = []
+    values: list[bytes | None] = []
+    for partition, records in sorted(polled.items()):
+        for offset, value in records:
+            places.append((partition, offset))
+            values.append(value)
+    _, bad = decode_batch(values, source.columns)
+    bad_in: dict[int, int] = {}
+    errors = []
+    for row in bad:
+        partition, offset = places[row.index]
+        bad_in[partition] = bad_in.get(partition, 0) + 1
+        errors.append((row.reason, _readable(values[row.index]), topic, partition, offset))
+    runs = []
+    after = dict(positions)
+    for partition, records in sorted(polled.items()):
+        if not records:
+            continue
+        lower, upper = positions[partition], records[-1][0] + 1
+        assert lower <= records[0][0], f"{topic}/{partition}: record {records[0][0]} was judged before (at {lower})"
+        runs.append(Run(topic, partition, lower, upper, "", len(records) - bad_in.get(partition, 0)))
+        after[partition] = upper
+    return Prepared(tuple(runs), tuple(errors), len(values) - len(errors), after)
+
+
+def bindings(source: Item, prepared: Prepared, error_runs: Sequence[Run]) -> tuple[Binding, ...]:
+    """What one commit part binds: the source's runs, contiguous, and the error rows that were written for them."""
+    errors_id = source.options.get("errors_id", "")
+    assert not error_runs or errors_id, f"{source.id} has no errors collection"
+    return (
+        *(Binding(source.id, run, contiguous=True) for run in prepared.runs),
+        *(Binding(errors_id, run) for run in error_runs),
+    )
+
+
+def _readable(value: bytes | None) -> str | None:
+    """The value as text that any client can show: what is not UTF-8 or is U+0000 becomes the replacement character."""
+    if value is None:
+        return None
+    text = value[: 4 * ERROR_VALUE_CHARS_MAX].decode("utf-8", "replace")[:ERROR_VALUE_CHARS_MAX]
+    return text.replace("\x00", "\ufffd")

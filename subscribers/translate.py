@@ -1,0 +1,91 @@
+"""From what changed in the catalog to what one controller is told.
+
+Promises (I6): the commands are a function of the delta alone; the same delta gives the same commands, wherever it is
+computed and however the history before it was cut into batches; every delta ends with the advance that closes it, also
+when nothing in it concerns this controller.  A new controller gets the delta from the empty catalog by the same code.
+
+Objects are dropped before others are created, dependents before what they depend on; created in the order of their
+dependencies.  An object that only changed (a new name) is created again under its id: the controller's own state says
+that it existed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from catalog_log import model
+from catalog_log.delta import Delta
+from catalog_log.index import id_order
+from catalog_log.model import Item
+from controllers.commands import STORAGE, Command, Kind, compute
+from journal.timestamps import CatalogTs
+
+_STORED = frozenset({model.TABLE, model.SOURCE, model.ERRORS, model.MATERIALIZED_VIEW})
+"""What has rows of its own: storage keeps its topics, and any cluster may read it."""
+
+
+def concerns(item: Item, controller: str) -> bool:
+    """Whether ``controller`` must know of ``item``.
+
+    Storage and every cluster know all collections; a cluster also its own indexes.  Plain views are nobody's: they are
+    inlined where they are used.
+    """
+    if item.kind in _STORED:
+        return True
+    return item.kind == model.INDEX and controller != STORAGE and controller == compute(item.cluster_id or "")
+
+
+def translate(delta: Delta, controller: str) -> list[Command]:
+    """The commands for ``controller``, all at ``catalog_ts = delta.to_ts - 1``, ordinals 0, 1, 2…, the advance last.
+
+    An empty range (``to_ts == from_ts``) gives no commands.
+    """
+    if delta.to_ts == delta.from_ts:
+        return []
+    dropped: dict[str, Item] = {}
+    created: dict[str, Item] = {}
+    for change in delta.changes:
+        if change.collection != model.ITEMS:
+            continue
+        before = _told(change.key, change.before, controller)
+        after = _told(change.key, change.after, controller)
+        if after is not None and after != before:
+            created[after.id] = after
+        elif before is not None and after is None:
+            dropped[before.id] = before
+    ts, lower = CatalogTs(delta.catalog_ts), CatalogTs(delta.from_ts)
+    commands = [(Kind.DROP, item.id, None) for item in reversed(in_dependency_order(dropped))]
+    commands += [(Kind.CREATE, item.id, item) for item in in_dependency_order(created)]
+    numbered = [
+        Command(ts, ordinal, kind, object_id, item, None, lower)
+        for ordinal, (kind, object_id, item) in enumerate(commands)
+    ]
+    advance = Command(ts, len(commands), Kind.ADVANCE_CATALOG_FRONTIER, frontier=CatalogTs(delta.to_ts), lower=lower)
+    return [*numbered, advance]
+
+
+def in_dependency_order(items: Mapping[str, Item]) -> list[Item]:
+    """Every item after all that it names, among these; otherwise in the order in which ids were given out.
+
+    An errors collection names its source and the source names the collection in its options; ``depends_on`` and
+    ``inputs`` alone count, and they have no cycles (an object can only name what existed before it).
+    """
+    done: dict[str, Item] = {}
+    begun: set[str] = set()
+    for start in sorted(items, key=id_order):
+        # Iterative, since a chain of views may be longer than Python's stack.
+        stack = [start]
+        while stack:
+            begun.add(stack[-1])
+            item = items[stack[-1]]
+            missing = [i for i in (*item.depends_on, *item.inputs) if i in items and i not in begun]
+            if missing:
+                stack.append(min(missing, key=id_order))
+            else:
+                done[stack.pop()] = item
+    return list(done.values())
+
+
+def _told(key: str, value: object, controller: str) -> Item | None:
+    """The item if this controller is to know of it.  One under a key that is not its id is as good as absent."""
+    return value if isinstance(value, Item) and value.id == key and concerns(value, controller) else None
