@@ -48,6 +48,8 @@ class Deadlines:
         with self._lock:
             self._seq += 1
             heapq.heappush(self._heap, (time.monotonic() + timeout_s, self._seq, call))
+        if timeout_s < TICK_S:
+            self._wake.set()
         self.poke()
 
     def expire(self, now: float | None = None) -> bool:
@@ -69,11 +71,12 @@ class Deadlines:
             self._thread.join()
 
     def _run(self) -> None:
-        while not self._stop.is_set():
+        while True:
             self._asleep = True
             self._wake.clear()
-            # Looked at after `_asleep` is visible: what came in between is seen here, what comes later sets the event.
-            if not self.expire():
-                self._wake.wait()
-            self._asleep = False
-            self._stop.wait(TICK_S)
+            # What came before the clearing is seen now, what comes later sets the event again.
+            if self._stop.is_set():
+                return
+            left = self.expire()
+            self._asleep = not left
+            self._wake.wait(TICK_S if left else None)

@@ -52,7 +52,8 @@ class FoldedJournal(Generic[S, O]):
 
     ``start=False`` leaves reading to :meth:`start`, so that subscribers registered before it miss nothing.
     ``threaded=False`` leaves deadlines to ``deadlines.expire`` (tests).  ``fold_all`` may fold a whole batch at once,
-    equal to ``fold`` one by one, or return ``None`` to have it folded so.  The journal owns the transport and closes it.
+    equal to ``fold`` one by one, or return ``None`` to have it folded so.  The journal owns the transport, and closes
+    it.
     """
 
     def __init__(
