@@ -10,6 +10,7 @@ from typing import Any
 import immutables
 
 from collection.binding import BoundRun
+from journal.errors import FatalLog
 from journal.timestamps import CatalogTs, DataTs
 from oracle.bindings import Bound
 from oracle.conflicts import KeyWrite, Manager
@@ -23,11 +24,12 @@ from schemas import codec
 ORACLE_IMAGE = "oracle_image"
 
 
-def dump(state: OracleState) -> bytes:
-    """``state`` as bytes.  Equal states give equal bytes."""
+def dump(state: OracleState, topic_id: str = "") -> bytes:
+    """``state``, folded from the topic with that identity, as bytes.  Equal states give equal bytes."""
     return codec.encode(
         ORACLE_IMAGE,
         {
+            "topic_id": topic_id,
             "next_offset": state.next_offset,
             "catalog_upper": state.catalog_upper,
             "since": state.since,
@@ -47,9 +49,9 @@ def dump(state: OracleState) -> bytes:
     )  # fmt: skip
 
 
-def load(data: bytes) -> OracleState:
-    """The state in ``data``.  Raises ``schemas.codec.Undecodable``."""
-    raw = codec.decode(ORACLE_IMAGE, data)
+def load(data: bytes, topic_id: str = "") -> OracleState:
+    """The state in ``data``.  Raises ``FatalLog`` if it is not readable or was folded from another topic."""
+    raw = decode_image(ORACLE_IMAGE, data, topic_id)
     bound = {each["name"]: bound_from_dict(each) for each in raw["bound"]}
     return OracleState(
         next_offset=raw["next_offset"],
@@ -62,6 +64,19 @@ def load(data: bytes) -> OracleState:
         fences=fences_from_dict(raw["fences"]),
         stats=Stats(**raw["stats"]),
     )
+
+
+def decode_image(name: str, data: bytes, topic_id: str) -> dict[str, Any]:
+    """The image record in ``data``.  Raises ``FatalLog``: a log must never be continued from another log's image."""
+    try:
+        raw = codec.decode(name, data)
+    except codec.Undecodable as error:
+        raise FatalLog("the checkpoint cannot be read", detail=str(error)) from error
+    if raw["topic_id"] != topic_id:
+        raise FatalLog("the checkpoint belongs to another topic",
+                       detail=f"it was made of {raw['topic_id']!r}, this is {topic_id!r}",
+                       hint="was the topic deleted and created again?")  # fmt: skip
+    return raw
 
 
 def _manager(raw: dict[str, Any]) -> Manager:

@@ -5,7 +5,8 @@ For each timeline, of operations where one finished before the other began:
 * a ``write_ts`` is greater than every earlier ``read_ts`` and ``write_ts``;
 * a ``read_ts`` is at least the ``ts`` of every earlier ``apply_write``, and smaller than every later ``write_ts``.
 
-No two ``write_ts`` are ever equal, even concurrent ones.
+No two ``write_ts`` of a generic timeline are ever equal, even concurrent ones.  On ``table`` a write is a commit, and
+concurrent ones may share a record and with it the timestamp.
 """
 
 from __future__ import annotations

@@ -1,0 +1,302 @@
+"""One process's access to the oracle: timestamps, barriers, commits (DESIGN §4; I3, I4, I10).
+
+Promises: :class:`~oracle.timeline.TimestampOracle` for ``table`` and every generic timeline.  A barrier serves only
+callers that arrived before its record was sent; N callers who arrive while one is under way share the next, for all
+timelines at once.  A commit that answers with a timestamp happened exactly once; one that fails with ``Conflict``,
+``Rejected`` or ``Unavailable`` did not and never will; ``Indeterminate`` says that it is not known.
+
+It does not promise that a ``write_ts`` of ``catalog`` is good by itself: the catalog's compare-and-append proves it.
+
+Every method may be called from any thread.  Each has an ``_async`` twin for coroutines, which answers all waiters of
+one record with one wake-up of their loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+from journal.api import Transport
+from journal.folded import FoldedJournal
+from journal.kafka import KafkaTransport
+from journal.names import TopicNames
+from journal.timestamps import CATALOG, TABLE, CatalogTs, DataTs
+from journal.topics import verify_journal
+from oracle.checkpoints import CHECKPOINT_POLICY, CheckpointPolicy, Checkpoints, open_recovered
+from oracle.fold import fold
+from oracle.image import dump, load
+from oracle.lanes import fence_record, make_lanes, part_weight
+from oracle.link import Link, unique_writer
+from oracle.model import CommitPart, Kind, Outcome, Stamp, check_name, check_part, check_ts
+from oracle.sender import DEADLINE_MS
+from oracle.state import EMPTY, OracleState
+
+log = logging.getLogger(__name__)
+
+AHEAD_MS_MAX = 10_000
+"""How far ``table`` may be ahead of this process's clock before it says so: far above what NTP leaves."""
+
+ALARM_EVERY_MS = 60_000
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since the epoch by this machine."""
+    return time.time_ns() // 1_000_000
+
+
+class Oracle:
+    """Open one with :meth:`open` (Kafka) or :meth:`over` (any transport); close it."""
+
+    def __init__(
+        self,
+        journal: FoldedJournal[OracleState, Outcome],
+        writer: str,
+        catalog_upper: Callable[[], int],
+        checkpoints: Checkpoints,
+        *,
+        now_ms: Callable[[], int] = wall_clock_ms,
+        deadline_ms: int = DEADLINE_MS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.writer = writer
+        self._journal = journal
+        self._catalog_upper = catalog_upper
+        self._now_ms = now_ms
+        self._checkpoints = checkpoints
+        self._alarm_at_ms = 0
+        lanes = make_lanes(catalog_upper, now_ms, lambda: journal.state)
+        self._link = Link(journal, writer, lanes, lambda token: fence_record(token, catalog_upper()),
+                          deadline_ms=deadline_ms, clock=clock)  # fmt: skip
+        journal.subscribe(self._watch_clock)
+        self._link.start()
+
+    @classmethod
+    def open(
+        cls,
+        bootstrap: str,
+        names: TopicNames,
+        writer_id: str,
+        catalog_upper: Callable[[], CatalogTs],
+        *,
+        now_ms: Callable[[], int] = wall_clock_ms,
+    ) -> Oracle:
+        """Recover from the newest checkpoint, fold the rest, and be ready.
+
+        ``writer_id`` names this process to people; the incarnations in the log get an ending of their own.
+        ``catalog_upper`` gives the newest catalog upper that this process has folded, from any thread, at once.
+        Raises ``Unavailable`` (no broker), ``FatalLog`` (missing, misconfigured, or not the topic of the checkpoint).
+        """
+        from journal.checkpoint import CheckpointStore
+
+        topic_id = verify_journal(bootstrap, names.oracle)
+        return cls.over(
+            lambda: KafkaTransport(bootstrap, names.oracle),
+            Checkpoints(CheckpointStore(bootstrap, names.checkpoints(names.oracle)), topic_id),
+            writer_id,
+            catalog_upper,
+            now_ms=now_ms,
+        )
+
+    @classmethod
+    def over(
+        cls,
+        connect: Callable[[], Transport],
+        checkpoints: Checkpoints,
+        writer_id: str,
+        catalog_upper: Callable[[], int],
+        *,
+        now_ms: Callable[[], int] = wall_clock_ms,
+        deadline_ms: int = DEADLINE_MS,
+    ) -> Oracle:
+        """As :meth:`open`, over whatever ``connect`` connects to (called again where a cut overtook the recovery)."""
+
+        def build(transport: Transport, state: OracleState) -> tuple[Oracle, FoldedJournal]:
+            journal = FoldedJournal(transport, fold, state, state.next_offset, name="oracle", start=False)
+            writer = unique_writer(writer_id)
+            oracle = cls(journal, writer, catalog_upper, checkpoints, now_ms=now_ms, deadline_ms=deadline_ms)
+            return oracle, journal
+
+        return open_recovered(connect, checkpoints, load, EMPTY, build)
+
+    @property
+    def state(self) -> OracleState:
+        """The newest folded state: immutable.  A linearizable read needs :meth:`barrier` instead."""
+        return self._journal.state
+
+    @property
+    def failed(self) -> Exception | None:
+        """What stopped this client for good, or ``None``."""
+        return self._journal.failed
+
+    @property
+    def failure(self) -> Future[Exception]:
+        """Given the exception that stops this client for good, if one ever does."""
+        return self._journal.failure
+
+    def subscribe(self, callback: Callable[[OracleState, OracleState, Sequence[Outcome]], None]) -> Callable[[], None]:
+        """Call ``callback(old, new, outcomes)`` on the reader thread after each batch; returns what ends that."""
+        return self._journal.subscribe(callback)
+
+    def when(self, predicate: Callable[[OracleState], bool], timeout_s: float) -> Future[OracleState]:
+        """The first state from now on for which ``predicate`` holds.  Fails with ``Unavailable`` 57014 in the end."""
+        return self._journal.when(predicate, timeout_s)
+
+    def barrier(self) -> Future[OracleState]:
+        """A state that holds everything acknowledged before this call.  May fail with ``Unavailable``."""
+        return self._link.call(Kind.BARRIER, None)
+
+    def barrier_async(self) -> asyncio.Future[OracleState]:
+        """:meth:`barrier` for a coroutine to await."""
+        return self._link.call_async(Kind.BARRIER, None)
+
+    def read_ts(self, timeline: str) -> Future[int]:
+        """The timestamp of ``timeline`` at a barrier."""
+        return _then(self.barrier(), lambda state: state.read_ts(timeline))
+
+    async def read_ts_async(self, timeline: str) -> int:
+        """:meth:`read_ts` for a coroutine."""
+        return (await self.barrier_async()).read_ts(timeline)
+
+    def write_ts(self, timeline: str) -> Future[int]:
+        """A new timestamp of ``timeline``, at least the present by this process's clock.
+
+        ``table``: takes effect at once, as an empty commit.  ``catalog``: no record, see the module's promise.
+        """
+        if timeline == CATALOG:
+            return _given(self.catalog_write_ts())
+        if timeline == TABLE:
+            return self.commit(CommitPart("write_ts"))
+        return self._link.call(Kind.WRITE_TS, _stamp(timeline, self._now_ms()), _stamp_weight(timeline))
+
+    async def write_ts_async(self, timeline: str) -> int:
+        """:meth:`write_ts` for a coroutine."""
+        if timeline == CATALOG:
+            return self.catalog_write_ts()
+        if timeline == TABLE:
+            return await self.commit_async(CommitPart("write_ts"))
+        stamp = _stamp(timeline, self._now_ms())
+        return await self._link.call_async(Kind.WRITE_TS, stamp, _stamp_weight(timeline))
+
+    def catalog_write_ts(self) -> CatalogTs:
+        """The timestamp to propose a catalog change at: the present, but not below the upper."""
+        return CatalogTs(max(self._now_ms(), self._catalog_upper(), self.state.catalog_upper))
+
+    def apply_write(self, timeline: str, ts: int) -> Future[None]:
+        """The write at ``ts`` is finished.  ``catalog``: as :meth:`apply_catalog` of ``ts + 1``."""
+        check_ts(ts)
+        if timeline == CATALOG:
+            return self.apply_catalog(CatalogTs(ts + 1))
+        kind = Kind.ADVANCE if timeline == TABLE else Kind.APPLY_WRITE
+        return self._link.call(kind, _stamp(timeline, ts), _stamp_weight(timeline))
+
+    def apply_catalog(self, upper: CatalogTs) -> Future[None]:
+        """Catalog changes below ``upper``, which this process has folded, are in force for everybody from now on.
+
+        Costs nothing where somebody's record has said so already.
+        """
+        check_ts(upper)
+        if self.state.catalog_upper >= upper:
+            return _given(None)
+        return self._link.call(Kind.APPLY, upper)
+
+    async def apply_catalog_async(self, upper: CatalogTs) -> None:
+        """:meth:`apply_catalog` for a coroutine."""
+        check_ts(upper)
+        if self.state.catalog_upper < upper:
+            await self._link.call_async(Kind.APPLY, upper)
+
+    def commit(self, part: CommitPart) -> Future[DataTs]:
+        """Make ``part`` happen at a new timestamp, which is the answer.
+
+        Fails with :class:`~oracle.errors.StaleCatalog`, ``Conflict``, :class:`~oracle.errors.SnapshotTooOld`,
+        ``Rejected``, ``Unavailable`` (each: it did not and never will happen) or ``Indeterminate``.
+        Raises ``InvalidUsage`` for a part that breaks the rules of :func:`~oracle.model.check_part`.
+        """
+        check_part(part)
+        return self._link.call(Kind.COMMIT, part, part_weight(part))
+
+    def commit_async(self, part: CommitPart) -> asyncio.Future[DataTs]:
+        """:meth:`commit` for a coroutine to await."""
+        check_part(part)
+        return self._link.call_async(Kind.COMMIT, part, part_weight(part))
+
+    def advance(self, timeline: str, ts: int) -> Future[None]:
+        """Time of ``timeline`` is at least ``ts`` from now on, without a write."""
+        return self._link.call(Kind.ADVANCE, _stamp(timeline, ts), _stamp_weight(timeline))
+
+    def forget(self, collection: str) -> Future[None]:
+        """``collection`` was dropped: forget its bindings.  Its id must never be used again."""
+        check_name("collection", collection)
+        return self._link.call(Kind.FORGET, collection, 4 * len(collection) + 10)
+
+    def checkpoint(self, policy: CheckpointPolicy = CHECKPOINT_POLICY) -> int:
+        """Move ``since``, save an image, verify it, cut the log below it; the new start of the log.
+
+        Blocks (not to be called on the reader thread).  Any process may do it at any time; one at a time is enough.
+        Raises ``Unavailable``, ``Indeterminate`` or ``FatalLog``; the log is cut only after the image was read back.
+        """
+        since = self.state.last_ts - policy.retain_ms
+        if since > self.state.since:
+            self._link.call(Kind.COMPACT, since).result()
+        state = self.state
+        topic_id = self._checkpoints.topic_id
+        return self._checkpoints.save_and_cut(
+            state.next_offset,
+            dump(state, topic_id),
+            lambda image: load(image, topic_id) == state,
+            self._journal.transport,
+            policy,
+        )
+
+    @property
+    def records_since_checkpoint(self) -> int:
+        """Records folded since the newest checkpoint that this process knows: when to make the next."""
+        return self.state.next_offset - self._checkpoints.newest_offset
+
+    def close(self) -> None:
+        """Stop.  What waits fails with ``Unavailable``, commits under way with ``Indeterminate``."""
+        self._link.close()
+
+    def _watch_clock(self, old: OracleState, new: OracleState, _outcomes: Sequence[Outcome]) -> None:
+        """Somebody's clock runs ahead: every timestamp follows it, so a person should know."""
+        if new.last_ts == old.last_ts:
+            return
+        now = self._now_ms()
+        if new.last_ts - now > AHEAD_MS_MAX and now >= self._alarm_at_ms:
+            self._alarm_at_ms = now + ALARM_EVERY_MS
+            log.warning("the table timeline is ahead of this machine's clock", extra={"ahead_ms": new.last_ts - now})
+
+
+def _stamp(timeline: str, ts: int) -> Stamp:
+    check_name("timeline", timeline)
+    check_ts(ts)
+    return Stamp(timeline, ts)
+
+
+def _stamp_weight(timeline: str) -> int:
+    return 4 * len(timeline) + 20
+
+
+def _given(value: object) -> Future:
+    done: Future = Future()
+    done.set_result(value)
+    return done
+
+
+def _then(asked: Future, then: Callable) -> Future:
+    """``then(result)`` of a future."""
+    done: Future = Future()
+    done.set_running_or_notify_cancel()
+
+    def finish(answered: Future) -> None:
+        error = answered.exception()
+        if error is None:
+            done.set_result(then(answered.result()))
+        else:
+            done.set_exception(error)
+
+    asked.add_done_callback(finish)
+    return done

@@ -1,0 +1,114 @@
+"""How each kind of the oracle's work shares a record, and what its callers are answered.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from oracle.errors import Reason, StaleCatalog, refusal
+from oracle.link import Answer, Lane
+from oracle.model import CommitPart, Kind, Outcome, Record, Stamp, Token, Verdict
+from oracle.records import encode_record
+from oracle.sender import LaneSpec
+from oracle.state import OracleState
+
+STAMPS_PER_RECORD_MAX = 10_000
+"""At most 3 MB of them with the longest names."""
+
+NAMES_PER_RECORD_MAX = 10_000
+
+PARTS_PER_RECORD_MAX = 1_000
+"""Parts of a commit record: its fold takes some 10 ms then, and everybody else's barrier waits that long."""
+
+
+def part_weight(part: CommitPart) -> int:
+    """An upper bound of the bytes that ``part`` takes in a record (lengths and integers at their longest)."""
+    runs = sum(4 * (len(b.collection) + len(b.run.topic) + len(b.run.attempt)) + 80 for b in part.bindings)
+    ranges = sum(
+        4 * len(each.collection) + len(each.lower or b"") + len(each.upper or b"") + 40
+        for each in (*part.reads, *part.writes)
+    )
+    return 100 + 4 * len(part.part_id) + runs + ranges
+
+
+def make_lanes(
+    catalog_upper: Callable[[], int], now_ms: Callable[[], int], state: Callable[[], OracleState]
+) -> list[Lane]:
+    """The lanes of an oracle client.  ``catalog_upper`` is the newest upper this process folded, ``state`` the newest
+    oracle state, ``now_ms`` its clock; all are read at the moment of sending or answering."""
+
+    def known(at_least: int = 0) -> int:
+        return max(catalog_upper(), at_least, 0)
+
+    def barrier(token: Token, _payloads: Sequence[Any]) -> bytes:
+        return encode_record(Record(token, known(), Kind.BARRIER))
+
+    def at_barrier(_outcome: Outcome | None, payloads: Sequence[Any]) -> Sequence[Answer]:
+        return [state()] * len(payloads)
+
+    def apply(token: Token, uppers: Sequence[int]) -> bytes:
+        return encode_record(Record(token, known(max(uppers)), Kind.APPLY))
+
+    def commit(token: Token, parts: Sequence[CommitPart]) -> bytes:
+        now = now_ms()
+        stamped = tuple(part if part.proposed_ts else part._replace(proposed_ts=now) for part in parts)
+        seen = max((part.catalog_upper_seen or 0 for part in parts), default=0)
+        return encode_record(Record(token, known(seen), Kind.COMMIT, parts=stamped))
+
+    def committed(outcome: Outcome, parts: Sequence[CommitPart]) -> Sequence[Answer]:
+        if outcome.refused is not None:
+            return _whole(outcome, len(parts))
+        return [_part_answer(part, verdict) for part, verdict in zip(parts, outcome.verdicts, strict=True)]
+
+    def stamps(kind: Kind) -> Callable[[Token, Sequence[Stamp]], bytes]:
+        return lambda token, payloads: encode_record(Record(token, known(), kind, stamps=tuple(payloads)))
+
+    def stamped(result: Callable[[Verdict], Answer]) -> Callable[[Outcome, Sequence[Stamp]], Sequence[Answer]]:
+        def answers(outcome: Outcome, payloads: Sequence[Stamp]) -> Sequence[Answer]:
+            if outcome.refused is not None:
+                return _whole(outcome, len(payloads))
+            return [result(v) if v.reason is None else refusal(v.reason, v.detail) for v in outcome.verdicts]
+
+        return answers
+
+    def forget(token: Token, names: Sequence[str]) -> bytes:
+        return encode_record(Record(token, known(), Kind.FORGET, names=tuple(names)))
+
+    def compact(token: Token, since: Sequence[int]) -> bytes:
+        return encode_record(Record(token, known(), Kind.COMPACT, ts=max(since)))
+
+    def done(outcome: Outcome, payloads: Sequence[Any]) -> Sequence[Answer]:
+        return _whole(outcome, len(payloads)) if outcome.refused is not None else [None] * len(payloads)
+
+    return [
+        Lane(LaneSpec(Kind.BARRIER, read=True), barrier, at_barrier),
+        Lane(LaneSpec(Kind.APPLY), apply, done),
+        Lane(LaneSpec(Kind.COMMIT, PARTS_PER_RECORD_MAX), commit, committed),
+        Lane(LaneSpec(Kind.ADVANCE, STAMPS_PER_RECORD_MAX), stamps(Kind.ADVANCE), stamped(lambda _verdict: None)),
+        Lane(LaneSpec(Kind.WRITE_TS, STAMPS_PER_RECORD_MAX), stamps(Kind.WRITE_TS), stamped(lambda v: v.ts)),
+        Lane(LaneSpec(Kind.APPLY_WRITE, STAMPS_PER_RECORD_MAX), stamps(Kind.APPLY_WRITE), stamped(lambda _v: None)),
+        Lane(LaneSpec(Kind.FORGET, NAMES_PER_RECORD_MAX), forget, done),
+        Lane(LaneSpec(Kind.COMPACT), compact, done),
+    ]
+
+
+def fence_record(token: Token, catalog_upper: int) -> bytes:
+    """The record that shuts out every incarnation below ``token.incarnation``."""
+    return encode_record(Record(token, max(catalog_upper, 0), Kind.FENCE, ts=token.incarnation))
+
+
+def _part_answer(part: CommitPart, verdict: Verdict) -> Answer:
+    if verdict.reason is None:
+        return verdict.ts
+    if verdict.reason is Reason.STALE_CATALOG:
+        return StaleCatalog(part.catalog_upper_seen or 0, verdict.actual)
+    return refusal(verdict.reason, verdict.detail)
+
+
+def _whole(outcome: Outcome, count: int) -> list[Answer]:
+    """Answers of a record that counted for nothing.
+
+    Its own sender sees a fenced record only after having settled it, so this is a record that the fold found
+    malformed: a mistake in this code, and yet something that is known not to have happened.
+    """
+    return [refusal(outcome.refused or Reason.MALFORMED, f"at offset {outcome.offset}")] * count

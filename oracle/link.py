@@ -1,0 +1,217 @@
+"""A journal's client with group commit and settled answers: the shell around :class:`oracle.sender.Sender`.
+
+Promises: as the sender's, from any thread; futures are completed after the state that contains their record is
+visible in ``journal.state``.  Waiters of one asyncio loop that are answered by one record cost one wake-up of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+from journal.deadlines import TICK_S
+from journal.errors import Rejected, TidemarkError, Unavailable
+from journal.folded import FoldedJournal
+from oracle.model import Token
+from oracle.sender import DEADLINE_MS, Failed, Folded, Item, LaneSpec, Send, Sender, SendFence, Served
+
+Answer = Any
+"""A result, or a ``TidemarkError`` to fail with."""
+
+
+class AsyncWaiter(NamedTuple):
+    """A coroutine that waits in ``loop``."""
+
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future
+
+
+class Lane(NamedTuple):
+    """How the work of one lane becomes a record and an outcome becomes answers.  All three are pure but for ``encode``,
+    which may read what this process knows."""
+
+    spec: LaneSpec
+    encode: Callable[[Token, Sequence[Any]], bytes]
+    answer: Callable[[Any, Sequence[Any]], Sequence[Answer]]
+    """``answer(outcome, payloads)``: one answer per payload."""
+
+
+def unique_writer(writer_id: str) -> str:
+    """``writer_id`` with an ending that no other opening of a process ever had: incarnations start at 1 in each."""
+    return f"{writer_id}.{uuid.uuid4().hex[:12]}"
+
+
+class Link:
+    """Sends the work of ``lanes`` through ``journal``, whose outcomes must carry :class:`~oracle.model.Token` s.
+
+    ``encode_fence(token)`` gives the record that shuts out the incarnations below ``token.incarnation``.  The journal
+    must not be reading yet; :meth:`start` starts it.  Closing the link closes the journal.
+    """
+
+    def __init__(
+        self,
+        journal: FoldedJournal,
+        writer: str,
+        lanes: Sequence[Lane],
+        encode_fence: Callable[[Token], bytes],
+        *,
+        deadline_ms: int = DEADLINE_MS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.journal = journal
+        self._clock = clock
+        self._lanes = {lane.spec.name: lane for lane in lanes}
+        self._encode_fence = encode_fence
+        self._sender = Sender(writer, [lane.spec for lane in lanes], deadline_ms=deadline_ms)
+        self._lock = threading.Lock()
+        self._ticking = False
+        journal.subscribe(self._on_folded)
+        journal.failure.add_done_callback(lambda failed: self._stop(failed.result()))
+
+    def start(self) -> Link:
+        """Begin to read the journal."""
+        self.journal.start()
+        return self
+
+    def call(self, lane: str, payload: Any, weight: int = 0) -> Future:
+        """Do ``payload``; its answer.  Fails as :mod:`oracle.sender` says."""
+        done: Future = Future()
+        done.set_running_or_notify_cancel()  # a caller's cancel must not make set_result raise on the reader thread
+        try:
+            self._submit(lane, payload, done, weight)
+        except TidemarkError as error:
+            done.set_exception(error)
+        return done
+
+    def call_async(self, lane: str, payload: Any, weight: int = 0) -> asyncio.Future:
+        """As :meth:`call`, for a coroutine of the running loop to await.  Cancelling it leaves the work alone."""
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        self._submit(lane, payload, AsyncWaiter(loop, future), weight)
+        return future
+
+    def close(self) -> None:
+        """Stop: what waits fails with ``Unavailable``, what may be in the log with ``Indeterminate``."""
+        self._stop(Unavailable(f"{self.journal.name} is closed"))
+        self.journal.close()
+
+    def _submit(self, lane: str, payload: Any, waiter: Any, weight: int) -> None:
+        now_ms = self._now_ms()
+        with self._lock:
+            effects = self._sender.submit(lane, payload, waiter, weight, now_ms)
+            wake, self._ticking = not self._ticking, True
+        if wake:
+            self.journal.deadlines.after(TICK_S, self._tick)
+        if effects:
+            self._perform(effects)
+
+    def _on_folded(self, _old: Any, _new: Any, outcomes: Sequence[Any]) -> None:
+        with self._lock:
+            effects = self._sender.folded(outcomes, self._now_ms())
+        # The next records first: they travel while we answer for the last ones.
+        self._perform([e for e in effects if isinstance(e, Send)])
+        self._perform([e for e in effects if not isinstance(e, Send)])
+
+    def _tick(self) -> None:
+        with self._lock:
+            effects = self._sender.tick(self._now_ms())
+            self._ticking = self._sender.busy
+            again = self._ticking
+        if again:
+            self.journal.deadlines.after(TICK_S, self._tick)
+        self._perform(effects)
+
+    def _stop(self, error: Exception) -> None:
+        if not isinstance(error, TidemarkError):
+            error = Unavailable(f"{self.journal.name} stopped", detail=f"{type(error).__name__}: {error}")
+        with self._lock:
+            effects = self._sender.close(error)
+        self._perform(effects)
+
+    def _perform(self, effects: Sequence[Any]) -> None:
+        """Without the lock: appending may answer at once, in this thread."""
+        for effect in effects:
+            match effect:
+                case Send(flight):
+                    self._append(flight.token, lambda flight=flight: self._lanes[flight.lane].encode(
+                        flight.token, [item.payload for item in flight.items]))  # fmt: skip
+                case SendFence(token):
+                    self._append(token, lambda token=token: self._renew_and_fence(token))
+                case Folded(flight, outcome):
+                    answers = self._lanes[flight.lane].answer(outcome, [item.payload for item in flight.items])
+                    self._deliver(flight.items, answers)
+                case Served(lane, items):
+                    self._deliver(items, self._lanes[lane].answer(None, [item.payload for item in items]))
+                case Failed(waiters, error):
+                    _answer_all([(waiter, error) for waiter in waiters])
+
+    def _renew_and_fence(self, token: Token) -> bytes:
+        self.journal.transport.renew()
+        return self._encode_fence(token)
+
+    def _append(self, token: Token, encode: Callable[[], bytes]) -> None:
+        try:
+            sent = self.journal.transport.append(encode())
+        except TidemarkError as error:
+            self._refused(token, error)
+        except (ValueError, TypeError) as error:
+            self._refused(token, Rejected("the record cannot be written", detail=f"{type(error).__name__}: {error}"))
+        else:
+            sent.add_done_callback(lambda answer: self._on_sent(token, answer))
+
+    def _on_sent(self, token: Token, answer: Future[int]) -> None:
+        error = answer.exception()
+        if error is None:
+            with self._lock:
+                self._sender.acknowledged(token)
+        elif isinstance(error, Rejected | Unavailable):
+            self._refused(token, error)
+        else:
+            with self._lock:
+                effects = self._sender.unanswered(token, self._now_ms())
+            self._perform(effects)
+
+    def _refused(self, token: Token, error: TidemarkError) -> None:
+        with self._lock:
+            effects = self._sender.refused(token, error, self._now_ms())
+        self._perform(effects)
+
+    def _deliver(self, items: Sequence[Item], answers: Sequence[Answer]) -> None:
+        _answer_all([(item.waiter, answer) for item, answer in zip(items, answers, strict=True)
+                     if item.waiter is not None])  # fmt: skip
+
+    def _now_ms(self) -> int:
+        return int(self._clock() * 1000)
+
+
+def _answer_all(pairs: Sequence[tuple[Any, Answer]]) -> None:
+    """Complete every waiter; those of one loop with one wake-up of it."""
+    loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future, Answer]]] = {}
+    for waiter, answer in pairs:
+        if isinstance(waiter, AsyncWaiter):
+            loops.setdefault(waiter.loop, []).append((waiter.future, answer))
+        elif isinstance(answer, BaseException):
+            waiter.set_exception(answer)
+        else:
+            waiter.set_result(answer)
+    for loop, group in loops.items():
+        try:
+            loop.call_soon_threadsafe(_answer_in_loop, group)
+        except RuntimeError:
+            # The loop was closed and its coroutines with it: nobody waits, and what was done stays done.
+            continue
+
+
+def _answer_in_loop(group: Sequence[tuple[asyncio.Future, Answer]]) -> None:
+    for future, answer in group:
+        if future.done():
+            continue  # cancelled meanwhile
+        if isinstance(answer, BaseException):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)
