@@ -1,0 +1,63 @@
+"""``python -m subscribers --kafka HOST:PORT --env NAME --controller NAME``: feed one controller its commands."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import sys
+
+from controllers.command_topic import open_command_topic
+from journal.errors import TidemarkError
+from journal.kafka import KafkaTransport
+from journal.names import TopicNames
+from journal.process import announce_ready, common_arguments, setup_logging, stop_event
+from journal.topics import verify_journal
+from subscribers import worker
+
+log = logging.getLogger("subscribers")
+
+
+def main() -> int:
+    parser = common_arguments(argparse.ArgumentParser(prog="python -m subscribers", description=__doc__))
+    parser.add_argument("--controller", required=True, metavar="NAME", help="storage or compute-<cluster>")
+    options = parser.parse_args()
+    setup_logging(f"subscriber-{options.controller}")
+    stopped = stop_event()
+    try:
+        return _serve(options.kafka, TopicNames(options.env), options.controller, stopped)
+    except TidemarkError as error:
+        log.error(error.message, extra={"detail": error.detail, "hint": error.hint})
+        return 1
+
+
+def _serve(bootstrap: str, names: TopicNames, controller: str, stopped) -> int:
+    verify_journal(bootstrap, names.catalog)
+    catalog = KafkaTransport(bootstrap, names.catalog)
+    try:
+        catalog_end = catalog.bounds()[1]
+    finally:
+        catalog.close()
+    commands = open_command_topic(bootstrap, names, controller)
+    try:
+        failed = asyncio.run(
+            worker.run(
+                bootstrap,
+                names,
+                controller,
+                commands,
+                catalog_end,
+                stopped,
+                lambda: announce_ready(controller=controller),
+            )  # fmt: skip
+        )
+    finally:
+        commands.close()
+    if failed is not None:
+        log.error(worker.describe(failed), exc_info=failed, extra={"detail": getattr(failed, "detail", None)})
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

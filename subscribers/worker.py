@@ -1,0 +1,123 @@
+"""The Faust worker that feeds one controller (DESIGN §1).
+
+Promises: exactly one of an environment's workers for a controller acts at a time, and another takes over within
+``SESSION_TIMEOUT_S`` of its death, because all of them are one consumer group on the catalog's single partition; a
+worker keeps nothing between its lives: it folds the catalog from the start and reads from the command topic what was
+sent.  So its offsets are never committed, and two that act at once for a moment do no harm.
+
+Faust gives us the group, the rebalancing and the agent.  Its own state stores, changelogs and web server are off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tempfile
+import threading
+from pathlib import Path
+
+import faust
+
+from journal.api import Entry
+from journal.errors import TidemarkError
+from journal.kafka import KafkaTransport
+from journal.names import TopicNames
+from subscribers.sender import CommandSender
+from subscribers.stepper import Stepper
+
+log = logging.getLogger(__name__)
+
+SESSION_TIMEOUT_S = 6.0
+"""How long a dead worker keeps its place: the least that a broker accepts by default."""
+
+HEARTBEAT_S = 2.0
+
+
+def app_id(names: TopicNames, controller: str) -> str:
+    """The consumer group: the same in every worker of a controller, so that one of them acts and the rest stand by."""
+    return f"{names.env}.subscriber.{controller}"
+
+
+def make_app(bootstrap: str, names: TopicNames, controller: str) -> faust.App:
+    """A Faust application with everything off that we do not use."""
+    return faust.App(
+        app_id(names, controller),
+        broker=[f"kafka://{address.strip()}" for address in bootstrap.split(",")],
+        store="memory://",
+        web_enabled=False,
+        autodiscover=False,
+        topic_disable_leader=True,
+        topic_allow_declare=False,
+        key_serializer="raw",
+        value_serializer="raw",
+        consumer_auto_offset_reset="earliest",
+        broker_session_timeout=SESSION_TIMEOUT_S,
+        broker_heartbeat_interval=HEARTBEAT_S,
+        broker_request_timeout=30.0,
+        broker_max_poll_records=1000,
+        stream_wait_empty=False,
+        # A worker's data directory would hold tables; there are none, but Faust wants to know where.
+        datadir=str(Path(tempfile.gettempdir()) / "tidemark-faust" / app_id(names, controller)),
+    )
+
+
+class Subscriber:
+    """The agent's work: catalog entries in, commands out."""
+
+    def __init__(self, controller: str, sender: CommandSender, catalog_end: int) -> None:
+        self._controller = controller
+        self._sender = sender
+        self._catalog_end = catalog_end
+        self._stepper: Stepper | None = None
+
+    async def on_entry(self, entry: Entry) -> None:
+        """One record of the catalog topic.  Delivery from the start again means that we were made to act anew."""
+        if self._stepper is None or (entry.offset == 0 and self._stepper.next_offset > 0):
+            state = await self._sender.learn()
+            await self._sender.flush()
+            log.info("acting", extra={"controller": self._controller, "frontier": state.frontier})
+            self._stepper = Stepper(self._controller, state.frontier, self._catalog_end)
+        if entry.offset < self._stepper.next_offset:
+            return
+        commands = self._stepper.feed(entry)
+        if commands:
+            await self._sender.send(commands)
+
+
+async def run(
+    bootstrap: str, names: TopicNames, controller: str, commands: KafkaTransport, catalog_end: int,
+    stopped: threading.Event, on_ready,
+) -> Exception | None:  # fmt: skip
+    """Serve until ``stopped``; the exception that ended it earlier, or ``None``.  Calls ``on_ready`` once it serves."""
+    loop = asyncio.get_running_loop()
+    app = make_app(bootstrap, names, controller)
+    sender = CommandSender(commands, loop)
+    subscriber = Subscriber(controller, sender, catalog_end)
+    failed: asyncio.Future[Exception] = loop.create_future()
+    catalog = app.topic(names.catalog, key_type=bytes, value_type=bytes, internal=False, allow_empty=True)
+
+    @app.agent(catalog, name=f"{app_id(names, controller)}.agent")
+    async def follow(stream) -> None:
+        async for event in stream.noack().events():
+            try:
+                await subscriber.on_entry(Entry(event.message.offset, event.message.value or b""))
+            except Exception as error:  # handed over, not swallowed: Faust would restart the agent past the record
+                if not failed.done():
+                    failed.set_result(error)
+                return
+
+    await app.start()
+    try:
+        on_ready()
+        stop = loop.run_in_executor(None, stopped.wait)
+        await asyncio.wait({stop, failed}, return_when=asyncio.FIRST_COMPLETED)
+        stopped.set()
+        return failed.result() if failed.done() else None
+    finally:
+        await app.stop()
+        sender.close()
+
+
+def describe(error: Exception) -> str:
+    """One line for a log."""
+    return error.message if isinstance(error, TidemarkError) else repr(error)
