@@ -19,7 +19,7 @@ from concurrent.futures import Future
 from itertools import pairwise
 from typing import NamedTuple
 
-from catalog_log import fold
+from catalog_log import fold, snapshot
 from catalog_log.attempts import Admitted, Attempt, Attempts, conflict, malformed
 from catalog_log.delta import Delta
 from catalog_log.fold import Verdict, VerdictKind
@@ -28,12 +28,14 @@ from catalog_log.model import Genesis, Update
 from catalog_log.records import PROPOSAL_BYTES_MAX, Proposal, encode_proposal
 from catalog_log.tail import Tail
 from journal.api import Entry, Transport
+from journal.checkpoint import CheckpointStore, StoreOver
 from journal.errors import FatalLog, Indeterminate, InvalidUsage, Rejected
 from journal.folded import FoldedJournal
 from journal.kafka import KafkaTransport
 from journal.names import TopicNames
 from journal.reading import read_range
 from journal.topics import verify_journal
+from schemas.codec import Undecodable
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +73,10 @@ class CatalogLog:
         writer_id: str,
         *,
         expected: Genesis | None = None,
+        initial: Image = EMPTY,
+        from_offset: int = 0,
         bulk_below: int = 0,
+        checkpoints: StoreOver | None = None,
         threaded: bool = True,
         settle_timeout_s: float = SETTLE_TIMEOUT_S,
     ) -> None:
@@ -79,11 +84,13 @@ class CatalogLog:
         self._expected = expected
         self._settle_timeout_s = settle_timeout_s
         self._bulk_below = bulk_below
+        self._checkpoints = checkpoints
         self._attempts = Attempts()
         self._images: deque[Image] = deque(maxlen=IMAGES_MAX)
         self._journal: FoldedJournal[Image, Step] = FoldedJournal(
-            transport, self._fold, EMPTY, name="the catalog", start=False, threaded=threaded, fold_all=self._fold_all
-        )
+            transport, self._fold, initial, from_offset, name="the catalog", start=False, threaded=threaded,
+            fold_all=self._fold_all,
+        )  # fmt: skip
         self._journal.subscribe(self._on_batch)
         self._journal.deadlines.add_sweeper(self._expire)
         self._journal.failure.add_done_callback(lambda failure: self._abandon(failure.result()))
@@ -93,7 +100,7 @@ class CatalogLog:
     def open(
         cls, bootstrap: str, names: TopicNames, writer_id: str, *, timeout_s: float = OPEN_TIMEOUT_S
     ) -> CatalogLog:
-        """Check the topic and its genesis, fold what is there, and follow.
+        """Check the topic and its genesis, load the newest checkpoint, fold what is above it, and follow.
 
         Raises ``Unavailable`` (no broker, or too slow), ``FatalLog`` (missing or misconfigured topic, no genesis, the
         genesis of another catalog, a log whose beginning is gone).
@@ -101,22 +108,35 @@ class CatalogLog:
         topic_id = verify_journal(bootstrap, names.catalog)
         transport = KafkaTransport(bootstrap, names.catalog)
         try:
-            return cls.attach(transport, Genesis(0, names.env, topic_id), writer_id, timeout_s=timeout_s)
+            checkpoints = CheckpointStore(bootstrap, names.checkpoints(names.catalog))
+            return cls.attach(transport, Genesis(0, names.env, topic_id), writer_id, checkpoints, timeout_s=timeout_s)
         except Exception:
             transport.close()
             raise
 
     @classmethod
     def attach(
-        cls, transport: Transport, expected: Genesis, writer_id: str, *, timeout_s: float = OPEN_TIMEOUT_S
+        cls,
+        transport: Transport,
+        expected: Genesis,
+        writer_id: str,
+        checkpoints: StoreOver | None = None,
+        *,
+        timeout_s: float = OPEN_TIMEOUT_S,
     ) -> CatalogLog:
         """:meth:`open` on a transport; ``expected`` names the environment and topic (its format is not compared)."""
         start, end = transport.bounds()
         if start > 0:
             raise FatalLog(f"the catalog's log begins at offset {start}, expected 0: its beginning was deleted",
-                           hint="restore the topic; a catalog without its beginning cannot be trusted")  # fmt: skip
-        opened = cls(transport, writer_id, expected=expected, bulk_below=end)
+                           hint="restore the topic; a catalog without its history cannot be trusted")  # fmt: skip
+        initial, offset = (EMPTY, 0) if checkpoints is None else load_checkpoint(checkpoints)
+        if offset > end:
+            raise FatalLog(f"the catalog's log ends at offset {end}, but its checkpoint holds all below {offset}",
+                           hint="records were lost: restore the topic")  # fmt: skip
+        opened = cls(transport, writer_id, expected=expected, initial=initial, from_offset=offset, bulk_below=end,
+                     checkpoints=checkpoints)  # fmt: skip
         try:
+            opened._check_genesis(initial)
             image = opened._journal.when_offset(end, timeout_s).result()
             if image.genesis is None:
                 raise FatalLog("the catalog is empty: it has no genesis", hint="create the environment first")
@@ -240,6 +260,18 @@ class CatalogLog:
             if step.verdict.offset >= from_offset:
                 yield step.verdict
 
+    def checkpoint(self) -> int:
+        """Save the present image beside the log, read back and compared; the offset below which it holds everything.
+
+        The next open folds only what is above it.  The log itself is not cut: DDL is rare, and every timestamp since
+        the genesis stays readable.  Blocks; any process may do it.  Raises as ``journal.checkpoint.StoreOver.save``.
+        """
+        if self._checkpoints is None:
+            raise InvalidUsage("this catalog was opened without a place for checkpoints")
+        image, offset = self._journal.position
+        self._checkpoints.save(offset, snapshot.to_bytes(image))
+        return offset
+
     def close(self) -> None:
         """Stop following.  What is under way becomes ``Indeterminate``."""
         self._journal.close()
@@ -351,3 +383,19 @@ class CatalogLog:
         for step in self._steps():
             if step.verdict.kind is VerdictKind.ACCEPTED:
                 yield step.image
+
+
+def load_checkpoint(checkpoints: StoreOver) -> tuple[Image, int]:
+    """The newest image and the offset it reaches to; the empty one and 0 if there is none that this code can read.
+
+    The log is never cut, so an image of newer code is no reason to stop: the log is folded from its beginning.
+    """
+    found = checkpoints.load()
+    if found is None:
+        return EMPTY, 0
+    offset, state = found
+    try:
+        return snapshot.from_bytes(state), offset
+    except Undecodable as error:
+        log.warning("unreadable checkpoint, folding everything", extra={"offset": offset, "reason": str(error)})
+        return EMPTY, 0

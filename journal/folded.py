@@ -78,8 +78,8 @@ class FoldedJournal(Generic[S, O]):
         self.deadlines = Deadlines(name, threaded=threaded)
         self._fold = fold
         self._fold_all = fold_all
-        self._state = initial
-        self._next_offset = from_offset
+        # Together in one tuple, so that nobody ever sees a state with another one's offset.
+        self._position: tuple[S, int] = (initial, from_offset)
         self._failed: Exception | None = None
         self._append_timeout_s = append_timeout_s
         self._pending_max = pending_max
@@ -99,18 +99,23 @@ class FoldedJournal(Generic[S, O]):
         """Begin to read.  Once."""
         if self._subscription is not None:
             raise InvalidUsage(f"{self.name} is being read already")
-        self._subscription = self.transport.subscribe(self._next_offset, self._on_entries, self.fail)
+        self._subscription = self.transport.subscribe(self.next_offset, self._on_entries, self.fail)
         return self
 
     @property
     def state(self) -> S:
         """The newest folded state: immutable, safe to keep."""
-        return self._state
+        return self._position[0]
+
+    @property
+    def position(self) -> tuple[S, int]:
+        """``(state, next offset)`` that belong together."""
+        return self._position
 
     @property
     def next_offset(self) -> int:
         """Every record below this offset has been folded into :attr:`state`."""
-        return self._next_offset
+        return self._position[1]
 
     @property
     def failed(self) -> Exception | None:
@@ -154,7 +159,7 @@ class FoldedJournal(Generic[S, O]):
         done: Future[S] = Future()
         done.set_running_or_notify_cancel()
         with self._lock:
-            state, failed = self._state, self._failed
+            state, failed = self.state, self._failed
             holds = failed is None and predicate(state)
             full = len(self._waiters) >= self._waiters_max
             if failed is None and not holds and not full:
@@ -173,7 +178,7 @@ class FoldedJournal(Generic[S, O]):
 
     def when_offset(self, offset: int, timeout_s: float) -> Future[S]:
         """The state once every record below ``offset`` is folded."""
-        return self.when(lambda _state: self._next_offset >= offset, timeout_s)
+        return self.when(lambda _state: self.next_offset >= offset, timeout_s)
 
     def caught_up(self, timeout_s: float) -> Future[S]:
         """The state once everything is folded that the topic held when this was called (advisory: DESIGN I4)."""
@@ -223,11 +228,12 @@ class FoldedJournal(Generic[S, O]):
     def _on_entries(self, entries: Sequence[Entry]) -> None:
         if self._failed is not None:
             return
-        old = state = self._state
+        state, next_offset = self._position
+        old = state
         fold, outcomes = self._fold, []
         try:
-            if entries[0].offset < self._next_offset:
-                raise FatalLog(f"{self.name} went back to offset {entries[0].offset} from {self._next_offset}")
+            if entries[0].offset < next_offset:
+                raise FatalLog(f"{self.name} went back to offset {entries[0].offset} from {next_offset}")
             together = None if self._fold_all is None else self._fold_all(state, entries)
             if together is not None:
                 state, outcomes = together
@@ -239,8 +245,7 @@ class FoldedJournal(Generic[S, O]):
         except Exception as error:
             self.fail(error)
             return
-        self._state = state
-        self._next_offset = entries[-1].offset + 1
+        self._position = (state, entries[-1].offset + 1)
         if self._pending:
             for outcome in outcomes:
                 done, _ = self._pending.pop(outcome.token, _NOBODY)
