@@ -43,9 +43,7 @@ class Blocks:
         """Run a statement of the executor's.  ``defer``: an INSERT may wait for :meth:`settle`."""
         state, transaction = self._state, self._state.transaction
         if prepared.kind in (Kind.INSERT, Kind.DDL) and state.read_only:
-            raise InvalidUsage(
-                f"cannot execute {prepared.tag_hint} in a read-only transaction", sqlstate="25006"
-            )
+            raise InvalidUsage(f"cannot execute {prepared.tag_hint} in a read-only transaction", sqlstate="25006")
         transaction.admit(prepared.kind)
         if transaction.in_block:
             self._tell(prepared.kind)
@@ -157,9 +155,7 @@ class Blocks:
             self._notice(Notice("SET TRANSACTION can only be used in transaction blocks", "WARNING", "25P01"))
             return
         if not statement.session and statement.isolation and transaction.statements:
-            raise InvalidUsage(
-                "SET TRANSACTION ISOLATION LEVEL must be called before any query", sqlstate="25001"
-            )
+            raise InvalidUsage("SET TRANSACTION ISOLATION LEVEL must be called before any query", sqlstate="25001")
         prefix = "default_" if statement.session else ""
         if statement.isolation:
             state.set_variable(f"{prefix}transaction_isolation", statement.isolation)

@@ -45,8 +45,7 @@ class Portal:
         self.result = result
         described, actual = self.prepared.columns, result.columns
         if (described is None) != (actual is None) or (
-            actual is not None
-            and [(c.type, c.type_oid) for c in described] != [(c.type, c.type_oid) for c in actual]
+            actual is not None and [(c.type, c.type_oid) for c in described] != [(c.type, c.type_oid) for c in actual]
         ):
             raise InvalidUsage("cached plan must not change result type", sqlstate="0A000",
                                hint="prepare the statement again")  # fmt: skip

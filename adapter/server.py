@@ -29,7 +29,7 @@ class Limits:
     connections_max: int = 1000
     """Sessions at once.  An idle one holds about 10 KiB, so memory is not what bounds them; a runaway pool is."""
     strangers_max: int = 200
-    """Sockets that are not sessions (yet): on their way in, cancel requests, and those above the limit being told so."""
+    """Sockets that are not sessions: on their way in, cancel requests, and those above the limit being told so."""
     message_bytes_max: int = MESSAGE_BYTES_MAX
     read_ahead_bytes: int = 256 * 1024
     """While a statement runs, the client is read this far ahead and then no more, until the statement is done."""
@@ -264,5 +264,3 @@ class Server:
             log.warning("cancel request with a wrong key", extra={"session": request.process_id})
         elif connection.session is not None:
             connection.session.interrupt(Interrupt.REQUESTED)
-
-

@@ -92,6 +92,7 @@ class Session:
         self._interrupt: Interrupt | None = None
         self._task: asyncio.Task | None = None
         self._stopping = False
+        self._timeout_version, self._timeout_s = -1, 0.0
         self._handlers: dict[type, Callable[..., Awaitable[None]]] = {
             m.Query: self._query, m.Parse: self._parse, m.Bind: self._bind, m.Describe: self._describe,
             m.Execute: self._execute, m.Close: self._close, m.Flush: self._flush_asked, m.Sync: self._sync,
@@ -156,10 +157,12 @@ class Session:
             await self._ready()
 
     async def _interruptible(self, work: Awaitable[None]) -> None:
-        milliseconds = self.state.statement_timeout_ms
+        if self._timeout_version != self.state.variables.version:
+            self._timeout_version = self.state.variables.version
+            self._timeout_s = self.state.statement_timeout_ms / 1000
         timer = None
-        if milliseconds:
-            timer = asyncio.get_running_loop().call_later(milliseconds / 1000, self.interrupt, Interrupt.TIMED_OUT)
+        if self._timeout_s:
+            timer = asyncio.get_running_loop().call_later(self._timeout_s, self.interrupt, Interrupt.TIMED_OUT)
         self._running = True
         try:
             await work

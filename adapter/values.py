@@ -249,8 +249,10 @@ class RowEncoder:
     def encode(self, batch: pa.RecordBatch) -> Iterator[tuple[bytes | memoryview, int]]:
         """The batch's rows as DataRow messages, in pieces; each with its number of rows."""
         rows = batch.num_rows
-        per_row = max(1, batch.nbytes // max(1, rows))
-        step = max(1, min(PIECE_ROWS_MAX, PIECE_BYTES // per_row))
+        step = 1
+        if rows > 1:
+            per_row = max(1, batch.nbytes // rows)
+            step = max(1, min(PIECE_ROWS_MAX, PIECE_BYTES // per_row))
         for lower in range(0, rows, step):
             part = batch.slice(lower, step) if rows > step else batch
             if not self._types:

@@ -237,6 +237,8 @@ class Variables:
     current: dict[str, str] = field(default_factory=dict)
     changed: dict[str, str] = field(default_factory=dict)
     """Reported variables whose value changed and has not been told to the client: key to value."""
+    version: int = 0
+    """Grows with every assignment: whoever derives something from a value may keep it while this stays."""
     _block: dict[str, str] | None = None
     _local: dict[str, str] = field(default_factory=dict)
 
@@ -325,5 +327,6 @@ class Variables:
         self._note_changes(before)
 
     def _note_changes(self, before: dict[str, str]) -> None:
+        self.version += 1
         after = self.reported()
         self.changed.update({name: value for name, value in after.items() if value != before[name]})

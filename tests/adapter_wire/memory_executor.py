@@ -39,7 +39,9 @@ def _literal(text: str) -> tuple[object, str]:
         return _CONST[text.lower()], "bool" if text.lower() != "null" else "text"
     if text.startswith("'"):
         return text[1:-1].replace("''", "'"), "text"
-    return (Decimal(text), "numeric(38,9)") if "." in text else (int(text), "int4" if abs(int(text)) < 2**31 else "int8")
+    return (
+        (Decimal(text), "numeric(38,9)") if "." in text else (int(text), "int4" if abs(int(text)) < 2**31 else "int8")
+    )
 
 
 class MemoryExecutor:
@@ -85,7 +87,9 @@ class MemoryExecutor:
         if match := re.match(r"set (\S+) (?:=|to) '?([^']*)'?$", text, re.IGNORECASE):
             return Prepared(sql, Kind.SESSION, (), None, "SET", ("set", match[1], match[2]))
         if lower.startswith("show "):
-            return Prepared(sql, Kind.SESSION, (), (OutputColumn(text[5:], SqlType("text")),), "SHOW", ("show", text[5:]))
+            return Prepared(
+                sql, Kind.SESSION, (), (OutputColumn(text[5:], SqlType("text")),), "SHOW", ("show", text[5:])
+            )
         if lower.startswith("create table"):
             return Prepared(sql, Kind.DDL, (), None, "CREATE TABLE", ("ddl", text))
         if lower in ("hang", "bug", "notice") or lower.startswith("fail "):
