@@ -1,0 +1,206 @@
+"""What the demo sees through SQL: how fresh the view is, and whether each answer is exact for its timestamp.
+
+Two sessions, each in a thread of its own: the *probe* asks the indexed view for its row count many times a second, the
+*frames* ask for both views and their source in one statement about once a second and have pandas check the answer.
+A session whose connection breaks connects again: a killed adapter is an interruption, never a wrong answer.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import psycopg
+
+from demo.replay import Replay
+from demo.views import FRAME, PROBE, differences, expected_carriers, expected_groups
+from journal.errors import Unavailable
+
+PROBE_EVERY_S = 0.02
+"""Adds at most 20 ms to what is measured, and costs the adapter 50 small reads a second."""
+FRAME_EVERY_S = 1.0
+AWAY_MAX_S = 120.0
+"""How long an adapter may be away before the demo gives up: a restart of everything takes about a minute at worst."""
+RETRY_S = 0.2
+
+
+class Session:
+    """A connection that comes back.  One thread."""
+
+    def __init__(self, dsn: str, stopping: threading.Event, setup: str | None = None) -> None:
+        self._dsn, self._stopping, self._setup = dsn, stopping, setup
+        self._connection: psycopg.Connection | None = None
+        self.reconnects = -1
+
+    def query(self, sql: str) -> list[tuple]:
+        """The rows.  Repeats (reads only!) while the server is away; raises ``Unavailable`` after ``AWAY_MAX_S``."""
+        deadline = time.monotonic() + AWAY_MAX_S
+        while True:
+            try:
+                return self._connected().execute(sql).fetchall()
+            except psycopg.Error as error:
+                if not is_away(error) or time.monotonic() > deadline or self._stopping.is_set():
+                    raise Unavailable(f"a read failed: {str(error).strip()}", sqlstate=error.sqlstate) from error
+                self.close()
+                self._stopping.wait(RETRY_S)
+
+    def _connected(self) -> psycopg.Connection:
+        if self._connection is None:
+            self._connection = psycopg.connect(self._dsn, autocommit=True, connect_timeout=5)
+            self.reconnects += 1
+            if self._setup:
+                self._connection.execute(self._setup)
+        return self._connection
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def is_away(error: psycopg.Error) -> bool:
+    """Whether the read may simply be tried again: the connection broke, or a service behind it was away or late."""
+    state = error.sqlstate or ""
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (
+        not state or state[:2] in ("08", "57", "58", "53") or state == "25006"
+    )
+
+
+@dataclass
+class Frame:
+    """One answer and the verdict on it."""
+
+    visible: int
+    """Rows of the source at the answer's timestamp."""
+    carriers: list[tuple]
+    groups: int
+    took_s: float
+    wrong: list[str]
+
+
+@dataclass
+class Seen:
+    """What is known so far; written by the watcher's threads, read by the display."""
+
+    visible: int = 0
+    frames: int = 0
+    probes: int = 0
+    last: Frame | None = None
+    wrong: list[str] = field(default_factory=list)
+    failure: Exception | None = None
+    all_seen_s: float | None = None
+    """When (``time.monotonic``) the last row of the replay was first seen in the view."""
+
+
+class Watcher:
+    """Watches a replay through SQL until stopped."""
+
+    def __init__(self, dsn: str, replay: Replay, on_frame: Callable[[Frame], None] = lambda _frame: None) -> None:
+        self._replay, self._on_frame = replay, on_frame
+        self.stopping = threading.Event()
+        self.all_visible = threading.Event()
+        self.seen = Seen(visible=replay.start_at)
+        self._freshness: list[np.ndarray] = []
+        self._lock = threading.Lock()
+        # Serializable: the newest timestamp that the view has reached, which is what freshness asks about.
+        self._probe = Session(dsn, self.stopping, "SET transaction_isolation = 'serializable'")
+        self._frames = Session(dsn, self.stopping)
+        self._threads = [
+            threading.Thread(target=self._guard, args=(work,), name=name, daemon=True)
+            for name, work in (("probe", self._probe_once), ("frames", self._frame_once))
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self.stopping.set()
+        for thread in self._threads:
+            thread.join(timeout=10)
+
+    def probe_session(self) -> Session:
+        """The probe's session, for use before :meth:`start`."""
+        return self._probe
+
+    def reconnects(self) -> int:
+        return max(0, self._probe.reconnects) + max(0, self._frames.reconnects)
+
+    def freshness_ms(self, last_rows: int | None = None) -> tuple[float, float] | None:
+        """Median and 95th percentile, in milliseconds, from a row's sending to its being seen; ``None`` before any."""
+        with self._lock:
+            known = np.concatenate(self._freshness) if self._freshness else np.empty(0)
+        known = known[-last_rows:] if last_rows else known
+        if not len(known):
+            return None
+        p50, p95 = np.percentile(known, (50, 95)) * 1000
+        return float(p50), float(p95)
+
+    def _guard(self, work: Callable[[], float]) -> None:
+        try:
+            while not self.stopping.is_set():
+                self.stopping.wait(work())
+        except Exception as error:  # handed to the demo, which ends with it
+            if not self.stopping.is_set():
+                self.seen.failure = self.seen.failure or error
+        if self.seen.failure:
+            self.all_visible.set()
+
+    def _probe_once(self) -> float:
+        """Ask how many rows are visible.  Seconds until the next time."""
+        began = time.monotonic()
+        count = int(self._probe.query(PROBE)[0][0] or 0)
+        now = time.monotonic()
+        self.seen.probes += 1
+        before, self.seen.visible = self.seen.visible, max(self.seen.visible, count)
+        if count < before:
+            self.seen.wrong.append(f"the view went back from {before} to {count} rows")
+        sent = self._replay.sent_at(count - self._replay.start_at)[before - self._replay.start_at :]
+        if len(sent):
+            with self._lock:
+                self._freshness.append(now - sent)
+        if self._replay.start_at + self._replay.count <= count and self.seen.all_seen_s is None:
+            self.seen.all_seen_s = now
+            self.all_visible.set()
+        return max(0.0, PROBE_EVERY_S - (now - began))
+
+    def _frame_once(self) -> float:
+        """Ask for everything at one timestamp and check it.  Seconds until the next time."""
+        began = time.monotonic()
+        rows = self._frames.query(FRAME)
+        frame = judge(rows, time.monotonic() - began)
+        self.seen.last = frame
+        self.seen.frames += 1
+        self.seen.wrong += frame.wrong
+        self._on_frame(frame)
+        return max(0.0, FRAME_EVERY_S - (time.monotonic() - began))
+
+
+def judge(rows: list[tuple], took_s: float) -> Frame:
+    """Check an answer to ``FRAME`` against the input: what it shows must be right for the prefix that it counts."""
+    by_part: dict[str, list[tuple]] = {"carrier": [], "routes": [], "source": []}
+    for part, *rest in rows:
+        by_part[part].append(tuple(rest))
+    ((_key, _name, visible, arrived, delay_sum, _mean),) = by_part["source"]
+    ((_key, groups, route_flights, route_arrived, route_sum, _mean),) = by_part["routes"]
+    visible = int(visible)
+    carriers = expected_carriers(visible)
+    expected_count = expected_groups(visible)
+    found = {(key, name): tuple(rest) for key, name, *rest in by_part["carrier"]}
+    wrong = [f"at {visible} rows, delays_by_carrier: {line}" for line in differences(found, carriers)]
+    if len(found) != len(by_part["carrier"]):
+        wrong.append(f"at {visible} rows, delays_by_carrier has a carrier twice")
+    whole = (sum(row[0] for row in carriers.values()), sum(row[1] for row in carriers.values()),
+             sum(row[2] or 0 for row in carriers.values()))  # fmt: skip
+    for name, actual in (
+        ("flights", (visible, int(arrived or 0), int(delay_sum or 0))),
+        ("delays_by_route_day", (int(route_flights or 0), int(route_arrived or 0), int(route_sum or 0))),
+    ):
+        if actual != whole:
+            wrong.append(f"at {visible} rows, {name} adds up to {actual}, expected {whole}")
+    if int(groups) != expected_count:
+        wrong.append(f"at {visible} rows, delays_by_route_day has {groups} rows, expected {expected_count}")
+    return Frame(visible, sorted(by_part["carrier"], key=lambda row: -int(row[2])), int(groups), took_s, wrong)

@@ -1,0 +1,54 @@
+"""Ask running controllers what they are doing: their own words, by the Flight action ``status``.
+
+A controller is found in the catalog (``nodes``), as an adapter finds it.  One that does not answer is told as such.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from catalog_log.image import Image
+from catalog_log.model import NODES
+
+TIMEOUT_S = 3.0
+"""A status is answered from memory: one that takes longer is as good as away."""
+
+
+class NodeStatus:
+    """Asks nodes and keeps the connections.  One thread."""
+
+    def __init__(self) -> None:
+        self._clients: dict[str, flight.FlightClient] = {}
+
+    def ask(self, image: Image, key: str) -> dict:
+        """What the node at ``key`` (``compute/default``) says; ``{"error": …}`` where it does not answer."""
+        node = image.get(NODES, key)
+        if node is None:
+            return {"error": "not registered"}
+        try:
+            client = self._clients.get(node.address)
+            if client is None:
+                client = self._clients[node.address] = flight.FlightClient(location(node.address))
+            options = flight.FlightCallOptions(timeout=TIMEOUT_S)
+            body = b"".join(part.body.to_pybytes() for part in client.do_action(flight.Action("status", b""), options))
+            return {"address": node.address, **json.loads(body)}
+        except (pa.ArrowException, flight.FlightError, ValueError, OSError) as error:
+            self._clients.pop(node.address, None)
+            return {"address": node.address, "error": f"does not answer: {first_line(error)}"}
+
+    def close(self) -> None:
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
+
+
+def location(address: str) -> str:
+    """A Flight location from a node's address, which may be ``host:port`` alone."""
+    return address if "://" in address else f"grpc://{address}"
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
