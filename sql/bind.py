@@ -1,0 +1,252 @@
+"""Names and types of a whole query against one catalog image.
+
+``bind_query`` resolves every relation to an item id, lets sqlglot qualify the columns, types every expression
+(:mod:`sql.check`) and decides name and type of each output.  The result is a tree in which relations are named by item
+id, plain views are inlined and every output is cast to its type: what is left to do is to print it as Spark SQL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import OptimizeError, SqlglotError
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.schema import MappingSchema
+
+from catalog_log import model
+from catalog_log.model import Item
+from collection.types import SqlType, spark_type
+from journal.errors import InvalidUsage
+from sql import types as t
+from sql.bind_errors import explain_unresolved
+from sql.bind_select import check_query
+from sql.check import Checker
+from sql.errors import unsupported
+from sql.functions import VOLATILE, VOLATILE_NAMES, display_name
+from sql.names import ImageLike, Names, SystemRelation, column_types, relation
+from sql.nodes import cast, position
+from sql.prepare_tree import prepare_tree
+from sql.scope import Scope
+from sql.statements import Name
+
+
+@dataclass(frozen=True)
+class OutputType:
+    name: str
+    type: SqlType
+
+
+@dataclass
+class Bound:
+    """A bound query.
+
+    ``tree`` is in Spark's types with relations named by item id and parameters still in it; ``plain`` is the qualified
+    query before plain views were inlined (what :mod:`sql.lookup_plan` looks at).  ``system`` is true where it reads
+    relations of the system schemas: then only ``original`` counts, which DuckDB answers.
+    """
+
+    original: exp.Expression
+    tree: exp.Expression | None
+    columns: tuple[OutputType, ...]
+    depends_on: tuple[str, ...]
+    inputs: tuple[str, ...]
+    params: dict[int, SqlType] = field(default_factory=dict)
+    volatile: str | None = None
+    system: bool = False
+    relations: dict[str, Item] = field(default_factory=dict)
+
+    @property
+    def constant(self) -> bool:
+        """Whether it reads no relation at all."""
+        return not self.depends_on and not self.system
+
+
+def bind_query(
+    ast: exp.Expression, image: ImageLike, names: Names, declared: dict[int, SqlType] | None = None
+) -> Bound:
+    """Bind a query.  Raises ``InvalidUsage`` with Postgres's SQLSTATEs; a position where the parser kept one."""
+    items, system = _relations(ast, image, names)
+    if system:
+        if items:
+            raise unsupported("a query that reads both system and user relations")
+        return Bound(ast, None, (), (), (), dict(declared or {}), system=True)
+    tree = prepare_tree(ast)
+    by_id = _name_by_id(tree, image, names)
+    schema = MappingSchema(
+        {item.id: {c: spark_type(ty) for c, ty in column_types(item).items()} for item in by_id.values()},
+        dialect="postgres",
+        normalize=False,
+    )
+    tree = _qualified(tree, schema, {i.id: list(column_types(i)) for i in by_id.values()})
+    checker = Checker(lambda node, scope: check_query(checker, node, scope, by_id), declared)
+    holder = exp.Paren(this=tree)
+    outputs = check_query(checker, tree, Scope(), by_id)
+    volatile = volatile_part(holder.this)
+    columns = []
+    for name, found in outputs:
+        columns.append(OutputType(name, t.TEXT if found == t.UNKNOWN else found))
+        if columns[-1].type == t.INTERVAL:
+            raise unsupported(f'an output column of type interval ("{name}")', hint="use extract(epoch from …)")
+    cast_outputs(holder.this, [c.type for c in columns], unique_names([c.name for c in columns]))
+    params = {n: checker.params.get(n, t.TEXT) for n in range(1, max(checker.seen, default=0) + 1)}
+    used = sorted(by_id, key=id_order)
+    bound = Bound(ast, holder.this, tuple(columns), tuple(used), (), params, volatile, relations=by_id)
+    bound.inputs = tuple(sorted({i for item in by_id.values() for i in inputs_of(item)}, key=id_order))
+    return bound
+
+
+def inline_views(tree: exp.Expression, relations: dict[str, Item]) -> exp.Expression:
+    """A copy of ``tree`` with every plain view's query in its place."""
+    tree = tree.copy()
+    holder = exp.Paren(this=tree)
+    for table in list(holder.find_all(exp.Table)):
+        item = relations.get(table.name)
+        if item is not None and item.kind == model.VIEW and not table.db:
+            inner = sqlglot.parse_one(item.query_sql or "", read="spark")
+            subquery = exp.Subquery(this=inner, alias=table.args["alias"].copy())
+            if table.args.get("joins"):
+                subquery.set("joins", [j.copy() for j in table.args["joins"]])
+            table.replace(subquery)
+    return holder.this
+
+
+def inputs_of(item: Item) -> tuple[str, ...]:
+    """The collections that reading ``item`` reads: a plain view's inputs, anything else itself."""
+    return item.inputs if item.kind == model.VIEW else (item.id,)
+
+
+def id_order(item_id: str) -> tuple[int, str]:
+    """Ids in the order in which they were given (``u2`` before ``u10``)."""
+    digits = item_id[1:]
+    return (int(digits), item_id) if digits.isdigit() else (1 << 62, item_id)
+
+
+def _name_of(table: exp.Table) -> Name:
+    parts = [part for part in table.parts if isinstance(part, exp.Identifier)]
+    if isinstance(table.this, exp.Dot) or len(parts) > 3:
+        raise InvalidUsage(
+            f"improper qualified name (too many dotted names): {table.sql('postgres')}",
+            sqlstate="42601",
+            position=position(table),
+        )
+    start = min((p.meta["start"] for p in parts if "start" in p.meta), default=0)
+    return Name(tuple(p.name if p.args.get("quoted") else p.name.lower() for p in parts), start)
+
+
+def _is_cte(table: exp.Table) -> bool:
+    """Whether ``table`` names a WITH query of a query around it."""
+    if table.db or not isinstance(table.this, exp.Identifier):
+        return False
+    name = _name_of(table).last
+    node: exp.Expression | None = table
+    while node is not None:
+        above = node.parent
+        with_ = node.args.get("with_")
+        if isinstance(node, (exp.Query, exp.Subquery)) and with_ is not None:
+            for cte in with_.expressions:
+                alias = cte.args["alias"].this
+                if (alias.name if alias.args.get("quoted") else alias.name.lower()) == name:
+                    return True
+        node = above
+    return False
+
+
+def _real_tables(tree: exp.Expression) -> list[exp.Table]:
+    return [x for x in tree.find_all(exp.Table) if isinstance(x.this, (exp.Identifier, exp.Dot)) and not _is_cte(x)]
+
+
+def _relations(ast: exp.Expression, image: ImageLike, names: Names) -> tuple[list[Item], bool]:
+    items, system = [], False
+    for table in _real_tables(ast):
+        found = relation(image, names, _name_of(table))
+        if isinstance(found, SystemRelation):
+            system = True
+        else:
+            items.append(found)
+    return items, system
+
+
+def _name_by_id(tree: exp.Expression, image: ImageLike, names: Names) -> dict[str, Item]:
+    """Rename every relation in ``tree`` to its item's id, keeping its name as the alias."""
+    by_id: dict[str, Item] = {}
+    for table in _real_tables(tree):
+        name = _name_of(table)
+        item = relation(image, names, name)
+        assert isinstance(item, Item)
+        if item.kind not in (model.TABLE, model.SOURCE, model.ERRORS, model.VIEW, model.MATERIALIZED_VIEW):
+            raise unsupported(f"reading a {item.kind}")
+        by_id[item.id] = item
+        if table.args.get("alias") is None:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(name.last, quoted=True)))
+        for key in ("db", "catalog"):
+            table.set(key, None)
+        table.set("this", exp.to_identifier(item.id, quoted=True))
+    return by_id
+
+
+def _qualified(tree: exp.Expression, schema: MappingSchema, columns: dict[str, list[str]]) -> exp.Expression:
+    before = tree.copy()
+    try:
+        tree = qualify(tree, schema=schema, dialect="postgres", quote_identifiers=False, identify=False)
+        for identifier in tree.find_all(exp.Identifier):
+            identifier.set("quoted", True)  # all are in their final case now, and equal ones must compare equal
+        return annotate_types(tree, schema=schema, dialect="postgres")
+    except OptimizeError as error:
+        raise explain_unresolved(before, str(error), columns) from error
+    except InvalidUsage:
+        raise
+    except (SqlglotError, KeyError, ValueError, AttributeError, IndexError) as error:
+        raise unsupported("this query", hint=f"{type(error).__name__}: {str(error)[:200]}") from error
+
+
+def unique_names(names: list[str]) -> list[str]:
+    """Names that are distinct for Spark, which does not mind case: the second ``a`` becomes ``a_1`` and so on."""
+    taken: set[str] = set()
+    found = []
+    for name in names:
+        candidate, n = name, 0
+        while candidate.lower() in taken:
+            n += 1
+            candidate = f"{name}_{n}"
+        taken.add(candidate.lower())
+        found.append(candidate)
+    return found
+
+
+def cast_outputs(query: exp.Expression, types: list[SqlType], names: list[str] | None = None) -> None:
+    """Cast the outputs of ``query`` (each branch of a set operation) to ``types`` and call them ``names``."""
+    if isinstance(query, (exp.Subquery, exp.Paren)):
+        cast_outputs(query.this, types, names)
+        return
+    if isinstance(query, exp.SetOperation):
+        cast_outputs(query.this, types, names)
+        cast_outputs(query.expression, types, names)
+        return
+    changed = []
+    for index, (each, wanted) in enumerate(zip(query.expressions, types, strict=False)):
+        inner = each.this if isinstance(each, exp.Alias) else each
+        name = names[index] if names else each.alias_or_name
+        already = isinstance(inner, exp.Cast) and inner.to == cast(exp.null(), wanted).to
+        value = inner.copy() if already else cast(inner.copy(), wanted)
+        changed.append(exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True)))
+    query.set("expressions", changed)
+
+
+def first_branch(query: exp.Expression) -> exp.Select:
+    """The SELECT that names the outputs of ``query``: the leftmost of a set operation."""
+    while not isinstance(query, exp.Select):
+        query = query.this
+    return query
+
+
+def volatile_part(tree: exp.Expression) -> str | None:
+    """The name of something in ``tree`` that is no function of its inputs, or ``None``."""
+    for node in tree.walk():
+        if isinstance(node, VOLATILE):
+            return display_name(node)
+        if isinstance(node, exp.Anonymous) and str(node.this).lower() in VOLATILE_NAMES:
+            return str(node.this).lower()
+    return None

@@ -1,0 +1,391 @@
+"""Types of whole queries: FROM, WHERE, GROUP BY, set operations, WITH.  Works on a tree that sqlglot has qualified."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from catalog_log.model import Item
+from collection.types import SqlType
+from journal.errors import InvalidUsage
+from sql import types as t
+from sql.check import Checker
+from sql.errors import ambiguous, grouping, mismatch, unsupported
+from sql.functions import is_aggregate
+from sql.names import column_types
+from sql.nodes import cast, position, unnest
+from sql.scope import Scope
+
+Outputs = list[tuple[str, SqlType]]
+
+
+def check_query(c: Checker, query: exp.Expression, outer: Scope, items: dict[str, Item]) -> Outputs:
+    """Type ``query`` in place and give its outputs; ``UNKNOWN`` where nothing has decided a literal's type yet."""
+    scope = Scope(parent=outer)
+    if query.args.get("with_") is not None:
+        _with(c, query.args["with_"], scope, items)
+    if isinstance(query, (exp.Subquery, exp.Paren)):
+        found = check_query(c, query.this, scope, items)
+        _tail(c, query, scope, found)
+        return found
+    if isinstance(query, exp.SetOperation):
+        return _set_operation(c, query, scope, items)
+    if isinstance(query, exp.Select):
+        return _select(c, query, scope, items)
+    raise unsupported(f"{query.key} here", position=position(query))
+
+
+def _with(c: Checker, with_: exp.With, scope: Scope, items: dict[str, Item]) -> None:
+    for cte in with_.expressions:
+        name, query = cte.alias, cte.this
+        aliases = [column.name for column in cte.args["alias"].columns]
+        if not isinstance(query, (exp.Query, exp.Subquery)):
+            raise unsupported("a data-modifying WITH query")
+        if with_.args.get("recursive") and isinstance(query, exp.SetOperation) and _mentions(query, name):
+            found = check_query(c, query.this, scope, items)
+            found = _settled(query.this, found)
+            scope.ctes[name] = _named(found, aliases)
+            right = check_query(c, query.expression, scope, items)
+            _match_columns(query, found, right, "WITH RECURSIVE")
+            _push(query.expression, [ty for _, ty in found])
+            continue
+        scope.ctes[name] = _named(_settled(query, check_query(c, query, scope, items)), aliases)
+
+
+def _mentions(query: exp.Expression, name: str) -> bool:
+    return any(table.name == name and not table.db for table in query.find_all(exp.Table))
+
+
+def _named(found: Outputs, aliases: list[str]) -> dict[str, SqlType]:
+    names = aliases + [name for name, _ in found][len(aliases) :]
+    if len(aliases) > len(found):
+        raise InvalidUsage(
+            f"there are {len(found)} columns available but {len(aliases)} columns specified", sqlstate="42P10"
+        )
+    return {name: t.AMBIGUOUS if names.count(name) > 1 else ty for name, (_, ty) in zip(names, found, strict=False)}
+
+
+def _settled(query: exp.Expression, found: Outputs) -> Outputs:
+    """Untyped outputs of a derived relation are text."""
+    if any(ty == t.UNKNOWN for _, ty in found):
+        found = [(name, t.TEXT if ty == t.UNKNOWN else ty) for name, ty in found]
+        _push(query, [ty for _, ty in found])
+    return found
+
+
+def _push(query: exp.Expression, types: list[SqlType]) -> None:
+    from sql.bind import cast_outputs
+
+    if all(ty != t.INTERVAL for ty in types):
+        cast_outputs(query, types)
+
+
+def _match_columns(node: exp.Expression, left: Outputs, right: Outputs, where: str) -> None:
+    if len(left) != len(right):
+        raise InvalidUsage(
+            f"each {where} query must have the same number of columns", sqlstate="42601", position=position(node)
+        )
+
+
+def _set_operation(c: Checker, query: exp.SetOperation, scope: Scope, items: dict[str, Item]) -> Outputs:
+    word = {exp.Union: "UNION", exp.Except: "EXCEPT", exp.Intersect: "INTERSECT"}[type(query)]
+    left, right = check_query(c, query.this, scope, items), check_query(c, query.expression, scope, items)
+    _match_columns(query, left, right, word)
+    found: Outputs = []
+    for (name, a), (_, b) in zip(left, right, strict=False):
+        both = t.common(a, b)
+        if both is None:
+            raise mismatch(f"{word} types {t.shown(a)} and {t.shown(b)} cannot be matched", position(query))
+        found.append((name, t.TEXT if both == t.UNKNOWN else both))
+    _push(query, [ty for _, ty in found])
+    _tail(c, query, scope, found)
+    return found
+
+
+def _tail(c: Checker, query: exp.Expression, scope: Scope, outputs: Outputs) -> None:
+    """ORDER BY, LIMIT and OFFSET of something that has no FROM of its own: only output names can be meant."""
+    names = dict(outputs)
+    if order := query.args.get("order"):
+        for each in order.expressions:
+            inner = each.this
+            if not (isinstance(inner, exp.Column) and inner.name in names) and not isinstance(inner, exp.Literal):
+                raise unsupported("ORDER BY an expression over a set operation", position=position(each))
+    _limits(c, query, scope)
+
+
+def _limits(c: Checker, query: exp.Expression, scope: Scope) -> None:
+    for key in ("limit", "offset"):
+        clause = query.args.get(key)
+        if clause is None:
+            continue
+        value = clause.expression
+        if isinstance(value, exp.Null):
+            query.set(key, None)
+            continue
+        c.want(
+            clause,
+            "expression",
+            t.INT8,
+            scope,
+            lambda got, key=key: mismatch(f"argument of {key.upper()} must be type bigint, not type {t.shown(got)}"),
+        )
+        number = unnest(clause.expression)
+        if isinstance(number, exp.Neg):
+            raise InvalidUsage(f"{key.upper()} must not be negative", sqlstate="2201W" if key == "limit" else "2201X")
+        if isinstance(number, exp.Cast) and isinstance(number.this, exp.Literal):
+            number.replace(exp.Literal.number(number.this.this))
+
+
+def _sources(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]) -> None:
+    if select.args.get("from_") is not None:
+        _source(c, select.args["from_"].this, scope, items)
+    for lateral in select.args.get("laterals") or ():
+        raise unsupported("LATERAL VIEW", position=position(lateral))
+    for join in select.args.get("joins") or ():
+        _join(c, join, scope, items)
+
+
+def _join(c: Checker, join: exp.Join, scope: Scope, items: dict[str, Item]) -> None:
+    if join.args.get("using"):
+        raise unsupported("JOIN … USING over a nested join", position=position(join))
+    if join.args.get("method"):
+        raise unsupported(
+            f"{join.args['method']} JOIN", hint="say the columns: JOIN … USING (…)", position=position(join)
+        )
+    _source(c, join.this, scope, items)
+    if join.args.get("on") is not None:
+        _no_aggregates(join.args["on"], "JOIN conditions")
+        c.boolean(join, "on", scope, "JOIN/ON")
+
+
+def _source(c: Checker, source: exp.Expression, scope: Scope, items: dict[str, Item]) -> None:
+    alias = source.alias_or_name
+    aliases = [column.name for column in source.args["alias"].columns] if source.args.get("alias") else []
+    if isinstance(source, exp.Table):
+        cte = scope.cte(source.name)
+        columns = cte if cte is not None and source.name not in items else column_types(items[source.name])
+        names = aliases + list(columns)[len(aliases) :]
+        _add(scope, alias, dict(zip(names, columns.values(), strict=False)), source)
+    elif isinstance(source, exp.Lateral):
+        inner = source.this
+        _add(scope, alias, _named(_settled(inner, check_query(c, inner, scope, items)), aliases), source)
+    elif isinstance(source, exp.Subquery) and isinstance(source.this, (exp.Query, exp.Subquery)):
+        around = Scope(parent=scope.parent, ctes=scope.ctes)
+        _add(scope, alias, _named(_settled(source, check_query(c, source.this, around, items)), aliases), source)
+    elif isinstance(source, exp.Values):
+        _add(scope, alias, _values(c, source, scope, aliases), source)
+    elif isinstance(source, (exp.Subquery, exp.Paren)):
+        _source(c, source.this, scope, items)
+    else:
+        raise unsupported(f"{source.key} in FROM", position=position(source))
+    for join in source.args.get("joins") or ():
+        _join(c, join, scope, items)
+
+
+def _add(scope: Scope, alias: str, columns: dict[str, SqlType], source: exp.Expression) -> None:
+    if alias in scope.sources:
+        raise InvalidUsage(
+            f'table name "{alias}" specified more than once', sqlstate="42712", position=position(source)
+        )
+    scope.sources[alias] = columns
+
+
+def _values(c: Checker, values: exp.Values, scope: Scope, aliases: list[str]) -> dict[str, SqlType]:
+    rows = [row if isinstance(row, exp.Tuple) else exp.Tuple(expressions=[row]) for row in values.expressions]
+    values.set("expressions", rows)
+    width = len(rows[0].expressions)
+    if any(len(row.expressions) != width for row in rows):
+        raise InvalidUsage("VALUES lists must all be the same length", sqlstate="42601", position=position(values))
+    types: list[SqlType] = []
+    for index in range(width):
+        found = []
+        for row in rows:
+            each = row.expressions[index]
+            if isinstance(each, exp.Var) and each.name.upper() == "DEFAULT":
+                raise InvalidUsage("DEFAULT is not allowed in this context", sqlstate="42601")
+            found.append(c.visit(each, scope))
+        nodes = [row.expressions[index] for row in rows]
+        both = c.settle_all(nodes, found, "VALUES")
+        if both == t.UNKNOWN:
+            both = t.TEXT
+            for node in [row.expressions[index] for row in rows]:
+                c.coerce(node, t.UNKNOWN, t.TEXT)
+        else:
+            for row, got in zip(rows, found, strict=False):
+                if got not in (both, t.UNKNOWN):
+                    row.expressions[index].replace(cast(row.expressions[index].copy(), both))
+        types.append(both)
+    return dict(zip(aliases, types, strict=False))
+
+
+def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]) -> Outputs:
+    _sources(c, select, scope, items)
+    _check_grouping(select, scope)
+    if select.args.get("where") is not None:
+        c.boolean(select.args["where"], "this", scope, "WHERE")
+    group = select.args.get("group")
+    if group is not None:
+        for each in _group_expressions(group):
+            c.visit(each, scope)
+    if select.args.get("having") is not None:
+        c.boolean(select.args["having"], "this", scope, "HAVING")
+    if select.args.get("qualify") is not None:
+        raise unsupported("QUALIFY")
+    found: Outputs = []
+    for each in list(select.expressions):
+        inner = each.this if isinstance(each, exp.Alias) else each
+        if isinstance(inner, exp.GenerateSeries):
+            found.append((each.alias_or_name, _series(c, inner, scope)))
+            continue
+        found.append((each.alias_or_name, c.visit(inner, scope)))
+    distinct = select.args.get("distinct")
+    if distinct is not None and distinct.args.get("on") is not None:
+        for each in list(distinct.args["on"].expressions):
+            c.visit(_meant(each, select, scope), scope)
+    for window in select.args.get("windows") or ():
+        for each in [
+            *(window.args.get("partition_by") or ()),
+            *(o.this for o in (window.args["order"].expressions if window.args.get("order") else ())),
+        ]:
+            c.visit(each, scope)
+    if order := select.args.get("order"):
+        names = {name for name, _ in found}
+        for each in order.expressions:
+            inner = each.this
+            if isinstance(inner, exp.Column) and not inner.table and inner.name in names:
+                continue
+            if not isinstance(inner, exp.Literal):
+                c.child(each, "this", scope)
+    _limits(c, select, scope)
+    return found
+
+
+def _meant(node: exp.Expression, select: exp.Select, scope: Scope) -> exp.Expression:
+    """DISTINCT ON's columns, which sqlglot leaves unqualified: an output's name first, then a column in reach."""
+    if not isinstance(node, exp.Column) or node.table:
+        return node
+    name = node.name if node.this.args.get("quoted") else node.name.lower()
+    for each in select.expressions:
+        if each.alias_or_name == name:
+            made = (each.this if isinstance(each, exp.Alias) else each).copy()
+            node.replace(made)
+            return made
+    owners = [alias for alias, columns in scope.sources.items() if name in columns]
+    if len(owners) > 1:
+        raise ambiguous(name, position(node))
+    if owners:
+        node.set("table", exp.to_identifier(owners[0], quoted=True))
+    return node
+
+
+def _series(c: Checker, node: exp.GenerateSeries, scope: Scope) -> SqlType:
+    """``generate_series`` of integers: EXPLODE of a SEQUENCE that is empty where Postgres's would be."""
+    keys = [key for key in ("start", "end", "step") if node.args.get(key) is not None]
+    found = t.UNKNOWN
+    for key in keys:
+        got = c.child(node, key, scope)
+        both = t.common(found, got)
+        if both is None or (both != t.UNKNOWN and not t.is_int(both)):
+            raise unsupported("generate_series of anything but integers", position=position(node))
+        found = both
+    found = t.INT4 if found == t.UNKNOWN else found
+    start, end = (cast(node.args[key].copy(), found) for key in ("start", "end"))
+    step = cast((node.args.get("step") or exp.Literal.number(1)).copy(), found)
+    runs = exp.Or(
+        this=exp.Paren(
+            this=exp.And(
+                this=exp.GT(this=step.copy(), expression=exp.Literal.number(0)),
+                expression=exp.LTE(this=start.copy(), expression=end.copy()),
+            )
+        ),
+        expression=exp.Paren(
+            this=exp.And(
+                this=exp.LT(this=step.copy(), expression=exp.Literal.number(0)),
+                expression=exp.GTE(this=start.copy(), expression=end.copy()),
+            )
+        ),
+    )
+    sequence = exp.Anonymous(this="SEQUENCE", expressions=[start, end, step])
+    chosen = exp.Case(ifs=[exp.If(this=runs, true=sequence)], default=exp.Anonymous(this="ARRAY", expressions=[]))
+    node.replace(exp.Anonymous(this="EXPLODE", expressions=[chosen]))
+    return found
+
+
+def _group_expressions(group: exp.Group) -> list[exp.Expression]:
+    """Everything that is grouped by, also inside ROLLUP, CUBE and GROUPING SETS."""
+    found: list[exp.Expression] = []
+    stack = list(
+        reversed(
+            [*group.expressions, *(e for k in ("cube", "rollup", "grouping_sets") for e in group.args.get(k) or ())]
+        )
+    )
+    while stack:
+        each = unnest(stack.pop())
+        if isinstance(each, (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)):
+            stack.extend(reversed(each.expressions))
+        else:
+            found.append(each)
+    return found
+
+
+def _aggregates_in(node: exp.Expression):
+    """Aggregates of this query's own level (not those of subqueries, not windowed ones)."""
+    stack = [node]
+    while stack:
+        here = stack.pop()
+        if isinstance(here, (exp.Query, exp.Subquery)) and here is not node:
+            continue
+        if isinstance(here, exp.Window):
+            stack.extend(x for x in here.this.iter_expressions())
+            stack.extend(here.args.get("partition_by") or ())
+            continue
+        if is_aggregate(here):
+            yield here
+            continue
+        stack.extend(here.iter_expressions())
+
+
+def _no_aggregates(node: exp.Expression, where: str) -> None:
+    for found in _aggregates_in(node):
+        raise grouping(f"aggregate functions are not allowed in {where}", position(found))
+
+
+def _check_grouping(select: exp.Select, scope: Scope) -> None:
+    """42803: a column beside aggregates that is not grouped by, or an aggregate where none may be."""
+    if select.args.get("where") is not None:
+        _no_aggregates(select.args["where"], "WHERE")
+    group = select.args.get("group")
+    grouped = _group_expressions(group) if group is not None else []
+    for each in grouped:
+        _no_aggregates(each, "GROUP BY")
+    outputs = [e.this if isinstance(e, exp.Alias) else e for e in select.expressions]
+    later = [select.args["having"].this] if select.args.get("having") is not None else []
+    ordered = [o.this for o in select.args["order"].expressions] if select.args.get("order") else []
+    aggregated = group is not None or bool(later) or any(True for e in outputs + ordered for _ in _aggregates_in(e))
+    for each in outputs + later:
+        for found in _aggregates_in(each):
+            for inner in found.iter_expressions():
+                for nested in _aggregates_in(inner):
+                    raise grouping("aggregate function calls cannot be nested", position(nested))
+    if aggregated:
+        for each in outputs + later + [o for o in ordered if not (isinstance(o, exp.Column) and not o.table)]:
+            _ungrouped(each, grouped, scope)
+
+
+def _ungrouped(node: exp.Expression, grouped: list[exp.Expression], scope: Scope) -> None:
+    if any(node == each for each in grouped):
+        return
+    if is_aggregate(node) or isinstance(node, (exp.Query, exp.Subquery)):
+        return
+    if isinstance(node, (exp.Filter, exp.WithinGroup)) and is_aggregate(node.this):
+        return
+    if isinstance(node, exp.Column) and node.table in scope.sources:
+        raise grouping(
+            f'column "{node.table}.{node.name}" must appear in the GROUP BY clause or be used in an aggregate function',
+            position(node),
+        )
+    if isinstance(node, exp.Window):
+        for each in [*node.this.iter_expressions(), *(node.args.get("partition_by") or ())]:
+            _ungrouped(each, grouped, scope)
+        return
+    for each in node.iter_expressions():
+        _ungrouped(each, grouped, scope)

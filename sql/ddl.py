@@ -1,0 +1,293 @@
+"""DDL statements to catalog updates: a pure function of the statement, one image and the session's names.
+
+``plan_ddl`` promises that its updates make sense exactly on the image that it was given: the compare-and-append
+refuses them on any other, and then the statement is planned again.  It never calls a controller (DESIGN I8).
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from catalog_log import model, records
+from catalog_log.model import Column, Item, Schema, Setting, Update
+from journal.errors import InvalidUsage
+from sql import statements as st
+from sql.bind import Bound, bind_query, first_branch, inline_views
+from sql.ddl_drop import plan_drop
+from sql.defaults import check_default
+from sql.errors import already_exists, no_column, unsupported, wrong_kind
+from sql.names import ImageLike, Names, SystemRelation, cluster_named, database_of, relation, target_schema
+from sql.plans import DdlPlan, PlanNotice
+from sql.transpile import spark_sql
+
+NEXT_ITEM_ID = "next_item_id"
+
+IDENTIFIER_BYTES_MAX = 63
+"""As in Postgres (NAMEDATALEN - 1), which cuts longer names silently; we refuse them."""
+
+ERRORS_COLUMNS = (
+    Column("error", "text"),
+    Column("value", "text"),
+    Column("topic", "text"),
+    Column("partition", "int4"),
+    Column("offset", "int8"),
+)
+"""What is kept of a message that is no row of its source."""
+
+
+def plan_ddl(statement: object, image: ImageLike, names: Names) -> DdlPlan:
+    """The updates, tag and notices of a DDL statement.  Raises ``InvalidUsage`` with Postgres's SQLSTATEs."""
+    if isinstance(statement, st.CreateSchema):
+        return _create_schema(statement, image, names)
+    if isinstance(statement, st.CreateTable):
+        return _create_table(statement, image, names)
+    if isinstance(statement, st.CreateSource):
+        return _create_source(statement, image, names)
+    if isinstance(statement, st.CreateView):
+        return _create_view(statement, image, names)
+    if isinstance(statement, st.CreateIndex):
+        return _create_index(statement, image, names)
+    if isinstance(statement, st.Drop):
+        return plan_drop(statement, image, names)
+    raise unsupported(f"{type(statement).__name__} as DDL")
+
+
+class _Ids:
+    """Gives ids that were never used: a counter that is itself in the catalog."""
+
+    def __init__(self, image: ImageLike) -> None:
+        setting = image.get(model.SETTINGS, NEXT_ITEM_ID)
+        self._next = int(setting.value) if setting is not None else 1
+
+    def item(self) -> str:
+        self._next += 1
+        return f"u{self._next - 1}"
+
+    def schema(self) -> str:
+        self._next += 1
+        return f"s{self._next}"
+
+    def update(self) -> Update:
+        return records.put(model.SETTINGS, NEXT_ITEM_ID, Setting(str(self._next)))
+
+
+def _check_identifier(name: str) -> str:
+    if len(name.encode()) > IDENTIFIER_BYTES_MAX:
+        raise InvalidUsage(
+            f'identifier "{name[:20]}…" is too long',
+            sqlstate="42622",
+            detail=f"{len(name.encode())} bytes, at most {IDENTIFIER_BYTES_MAX} are allowed",
+        )
+    return name
+
+
+def _exists(kind: str, name: str, if_not_exists: bool, tag: str, sqlstate: str = "42P07") -> DdlPlan:
+    error = already_exists(kind, name, sqlstate)
+    if not if_not_exists:
+        raise error
+    return DdlPlan((), tag, (PlanNotice(f"{error.message}, skipping", sqlstate),))
+
+
+def _taken(image: ImageLike, schema: Schema, name: str) -> bool:
+    return image.item_by_name(schema.id, name) is not None
+
+
+def _create_schema(s: st.CreateSchema, image: ImageLike, names: Names) -> DdlPlan:
+    database = database_of(image, names)
+    if len(s.name.parts) > 1 and s.name.parts[0] != names.database or len(s.name.parts) > 2:
+        raise InvalidUsage(f'database "{s.name.parts[0]}" does not exist', sqlstate="3D000")
+    name = _check_identifier(s.name.last)
+    if name.startswith("pg_") or name in ("information_schema", "tm_catalog", "tm_internal"):
+        raise InvalidUsage(
+            f'unacceptable schema name "{name}"',
+            sqlstate="42939",
+            detail='the prefix "pg_" and the system schemas\' names are reserved',
+        )
+    if image.schema_by_name(database.id, name) is not None:
+        return _exists("schema", name, s.if_not_exists, "CREATE SCHEMA", "42P06")
+    ids = _Ids(image)
+    schema_id = ids.schema()
+    return DdlPlan(
+        (records.put(model.SCHEMAS, schema_id, Schema(schema_id, database.id, name)), ids.update()),
+        "CREATE SCHEMA",
+        created=(schema_id,),
+    )
+
+
+def _check_columns(columns: list[str]) -> None:
+    """Names must differ, for Spark (and everybody's Avro tools) also without regard to case."""
+    seen: dict[str, str] = {}
+    for name in columns:
+        _check_identifier(name)
+        other = seen.setdefault(name.lower(), name)
+        if other is not name or columns.count(name) > 1:
+            raise InvalidUsage(
+                f'column "{name}" specified more than once',
+                sqlstate="42701",
+                detail=None if other == name else f'"{other}" differs only in case',
+            )
+
+
+def _columns(defs: tuple[st.ColumnDef, ...], what: str) -> tuple[Column, ...]:
+    if not defs:
+        raise InvalidUsage(f"a {what} needs at least one column", sqlstate="42601")
+    _check_columns([d.name for d in defs])
+    for each in defs:
+        if each.default is not None:
+            check_default(each.default, each.name, each.type)
+    return tuple(Column(d.name, str(d.type), d.nullable, d.default_sql) for d in defs)
+
+
+def _create_table(s: st.CreateTable, image: ImageLike, names: Names) -> DdlPlan:
+    schema = target_schema(image, names, s.name)
+    columns = _columns(s.columns, "table")
+    name = _check_identifier(s.name.last)
+    if _taken(image, schema, name):
+        return _exists("relation", name, s.if_not_exists, "CREATE TABLE")
+    ids = _Ids(image)
+    item = Item(ids.item(), schema.id, name, model.TABLE, s.text, columns)
+    return _created(ids, "CREATE TABLE", item)
+
+
+def _created(ids: _Ids, tag: str, *items: Item, notices: tuple[PlanNotice, ...] = ()) -> DdlPlan:
+    puts = tuple(records.put(model.ITEMS, item.id, item) for item in items)
+    return DdlPlan((*puts, ids.update()), tag, notices, tuple(item.id for item in items))
+
+
+def _create_source(s: st.CreateSource, image: ImageLike, names: Names) -> DdlPlan:
+    schema = target_schema(image, names, s.name)
+    columns = _columns(s.columns, "source")
+    name = _check_identifier(s.name.last)
+    if not s.topic or len(s.topic) > 249:
+        raise InvalidUsage(f'invalid topic name "{s.topic}"', sqlstate="22023", hint="1 to 249 characters")
+    if _taken(image, schema, name):
+        return _exists("relation", name, s.if_not_exists, "CREATE SOURCE")
+    errors_name = _check_identifier(f"{name}_errors")
+    if _taken(image, schema, errors_name):
+        raise already_exists("relation", errors_name)
+    ids = _Ids(image)
+    source_id, errors_id = ids.item(), ids.item()
+    source = Item(
+        source_id,
+        schema.id,
+        name,
+        model.SOURCE,
+        s.text,
+        columns,
+        topic=s.topic,
+        options={"format": s.format, "envelope": s.envelope, "errors_id": errors_id},
+    )
+    errors = Item(errors_id, schema.id, errors_name, model.ERRORS, s.text, ERRORS_COLUMNS, depends_on=(source_id,))
+    return _created(ids, "CREATE SOURCE", source, errors)
+
+
+def _create_view(s: st.CreateView, image: ImageLike, names: Names) -> DdlPlan:
+    schema = target_schema(image, names, s.name)
+    tag = "CREATE MATERIALIZED VIEW" if s.materialized else "CREATE VIEW"
+    cluster = cluster_named(image, s.cluster or names.cluster) if s.materialized else None
+    name = _check_identifier(s.name.last)
+    if _taken(image, schema, name):
+        return _exists("relation", name, s.if_not_exists, tag)
+    bound = bind_query(s.query, image, names)
+    _check_view(bound, s)
+    columns = _view_columns(bound, s)
+    ids = _Ids(image)
+    item = Item(
+        ids.item(),
+        schema.id,
+        name,
+        model.MATERIALIZED_VIEW if s.materialized else model.VIEW,
+        s.text,
+        columns,
+        depends_on=bound.depends_on,
+        cluster_id=cluster.id if cluster else None,
+        query_sql=_named_query(bound, columns),
+        inputs=bound.inputs,
+    )
+    return _created(ids, tag, item)
+
+
+def _check_view(bound: Bound, s: st.CreateView) -> None:
+    if bound.system:
+        raise unsupported("a view over system relations")
+    if bound.params:
+        raise InvalidUsage("there is no parameter $1", sqlstate="42P02", detail="a view cannot have parameters")
+    if s.materialized and bound.volatile:
+        raise InvalidUsage(
+            f"materialized views cannot contain {bound.volatile}()",
+            sqlstate="0A000",
+            detail="its result would not be a function of the data",
+            hint="use a plain view on top, or filter when you select",
+        )
+
+
+def _view_columns(bound: Bound, s: st.CreateView) -> tuple[Column, ...]:
+    found = [c.name for c in bound.columns]
+    if s.columns is not None:
+        if len(s.columns) > len(found):
+            raise InvalidUsage("CREATE VIEW specifies more column names than columns", sqlstate="42601")
+        found[: len(s.columns)] = s.columns
+    _check_columns(found)
+    if not found:
+        raise unsupported("a view without columns")
+    return tuple(Column(name, str(c.type)) for name, c in zip(found, bound.columns, strict=False))
+
+
+def _named_query(bound: Bound, columns: tuple[Column, ...]) -> str:
+    """The view's query in Spark SQL, plain views inlined, its outputs called as the view's columns are."""
+    tree = inline_views(bound.tree, bound.relations)
+    first = first_branch(tree)
+    if any(each.alias_or_name != column.name for each, column in zip(first.expressions, columns, strict=False)):
+        outputs = [
+            exp.Alias(
+                this=exp.column(exp.to_identifier(each.alias_or_name, quoted=True), table="_q"),
+                alias=exp.to_identifier(column.name, quoted=True),
+            )
+            for each, column in zip(first.expressions, columns, strict=False)
+        ]
+        tree = exp.select(*outputs).from_(exp.Subquery(this=tree, alias=exp.TableAlias(this=exp.to_identifier("_q"))))
+    return spark_sql(tree)
+
+
+def _create_index(s: st.CreateIndex, image: ImageLike, names: Names) -> DdlPlan:
+    found = relation(image, names, s.relation)
+    if isinstance(found, SystemRelation):
+        raise wrong_kind(s.relation.last, "relation that can be indexed")
+    if found.kind == model.VIEW:
+        raise wrong_kind(found.name, "relation that can be indexed", "create a materialized view and index that")
+    cluster = cluster_named(image, s.cluster or names.cluster)
+    known = [c.name for c in found.columns]
+    for column in s.columns:
+        if column not in known:
+            raise no_column(column, known)
+    _check_columns(list(s.columns))
+    schema = image.get(model.SCHEMAS, found.schema_id)
+    if s.name is not None and len(s.name.parts) > 1:
+        if target_schema(image, names, s.name).id != schema.id:
+            raise InvalidUsage("an index lives in the schema of its relation", sqlstate="42P17")
+    name = s.name.last if s.name is not None else _index_name(image, schema, found, s.columns)
+    _check_identifier(name)
+    if _taken(image, schema, name):
+        return _exists("relation", name, s.if_not_exists, "CREATE INDEX")
+    ids = _Ids(image)
+    item = Item(
+        ids.item(),
+        schema.id,
+        name,
+        model.INDEX,
+        s.text,
+        depends_on=(found.id,),
+        cluster_id=cluster.id,
+        index_columns=s.columns,
+    )
+    return _created(ids, "CREATE INDEX", item)
+
+
+def _index_name(image: ImageLike, schema: Schema, found: Item, columns: tuple[str, ...]) -> str:
+    """``<relation>_<columns>_idx``, with a number where that is taken, cut to fit."""
+    stem = "_".join((found.name, *columns)).encode()[: IDENTIFIER_BYTES_MAX - 8].decode(errors="ignore")
+    name, n = f"{stem}_idx", 0
+    while _taken(image, schema, name):
+        n += 1
+        name = f"{stem}_idx{n}"
+    return name

@@ -1,0 +1,48 @@
+"""Column defaults: expressions without columns, checked when a table is made and evaluated when a row is."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
+
+from collection.types import SqlType
+from journal.errors import InvalidUsage
+from sql import types as t
+from sql.assign import assign
+from sql.bind_select import check_query
+from sql.check import Checker
+from sql.errors import unsupported
+from sql.scope import Scope
+from sql.tokens import parse_tokens, tokenize
+
+
+def check_default(node: exp.Expression, column: str, wanted: SqlType) -> exp.Expression:
+    """The DEFAULT expression typed and assigned to its column.  0A000 for columns, subqueries and parameters in it."""
+    if node.find(exp.Query, exp.Subquery, exp.AggFunc, exp.Window):
+        raise unsupported("a subquery or aggregate in DEFAULT")
+    if node.find(exp.Column):
+        raise InvalidUsage("cannot use column reference in DEFAULT expression", sqlstate="0A000")
+    if node.find(exp.Parameter):
+        raise InvalidUsage("there is no parameter $1", sqlstate="42P02")
+    return typed_expression(node, column, wanted)
+
+
+def typed_expression(
+    node: exp.Expression, column: str, wanted: SqlType, checker: Checker | None = None
+) -> exp.Expression:
+    """A constant expression, typed and made assignable to ``column``.  42804 where it cannot be."""
+    if checker is None:
+        checker = Checker(lambda query, scope: check_query(checker, query, scope, {}))
+    holder = exp.Paren(this=normalize_identifiers(node.copy(), dialect="postgres"))
+    annotate_types(holder, dialect="postgres")
+    got = checker.visit(holder.this, Scope())
+    if got == t.UNKNOWN:
+        checker.coerce(holder.this, got, wanted)
+        got = wanted
+    return assign(holder.this, got, wanted, column)
+
+
+def parse_default(text: str, column: str, wanted: SqlType) -> exp.Expression:
+    """A stored DEFAULT, typed again."""
+    return check_default(parse_tokens(tokenize(text), text), column, wanted)

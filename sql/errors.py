@@ -1,0 +1,123 @@
+"""The errors that a SQL user meets while a statement is parsed and planned, by SQLSTATE.
+
+Each is an :class:`~journal.errors.InvalidUsage`: nothing was attempted and trying the same again cannot help, *as of
+the image that it was derived from*.  The adapter therefore reports one only after a barrier and a fresh plan.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from journal.errors import InvalidUsage
+
+
+def syntax(near: str | None, position: int | None = None, message: str | None = None) -> InvalidUsage:
+    """42601.  ``near`` is the offending word, ``None`` at the end of the input."""
+    text = message or (f'syntax error at or near "{near}"' if near else "syntax error at end of input")
+    return InvalidUsage(text, sqlstate="42601", position=position)
+
+
+def unsupported(what: str, hint: str | None = None, position: int | None = None) -> InvalidUsage:
+    """0A000: it is SQL, and we do not do it (yet)."""
+    return InvalidUsage(f"{what} is not supported", sqlstate="0A000", hint=hint, position=position)
+
+
+def closest(name: str, candidates: Iterable[str]) -> str | None:
+    """The one name that the user probably meant, or ``None``."""
+    found = difflib.get_close_matches(name, sorted(set(candidates)), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def no_relation(name: str, candidates: Iterable[str] = (), position: int | None = None) -> InvalidUsage:
+    """42P01."""
+    meant = closest(name.rsplit(".", 1)[-1], candidates)
+    return InvalidUsage(
+        f'relation "{name}" does not exist',
+        sqlstate="42P01",
+        position=position,
+        hint=f'did you mean "{meant}"?' if meant else None,
+    )
+
+
+def no_column(name: str, candidates: Iterable[str] = (), position: int | None = None) -> InvalidUsage:
+    """42703.  ``name`` as Postgres prints it: ``"a"`` quoted, or ``t.a`` bare when it was qualified."""
+    shown = name if "." in name else f'"{name}"'
+    meant = closest(name.rsplit(".", 1)[-1], candidates)
+    return InvalidUsage(
+        f"column {shown} does not exist",
+        sqlstate="42703",
+        position=position,
+        hint=f'did you mean "{meant}"?' if meant else None,
+    )
+
+
+def ambiguous(name: str, position: int | None = None) -> InvalidUsage:
+    """42702."""
+    return InvalidUsage(f'column reference "{name}" is ambiguous', sqlstate="42702", position=position)
+
+
+def no_schema(name: str, position: int | None = None) -> InvalidUsage:
+    """3F000."""
+    return InvalidUsage(f'schema "{name}" does not exist', sqlstate="3F000", position=position)
+
+
+def already_exists(kind: str, name: str, sqlstate: str = "42P07") -> InvalidUsage:
+    """42P07 for relations and indexes, 42P06 for schemas."""
+    return InvalidUsage(f'{kind} "{name}" already exists', sqlstate=sqlstate)
+
+
+def wrong_kind(name: str, wanted: str, hint: str | None = None) -> InvalidUsage:
+    """42809: it exists, but it is something else."""
+    article = "an" if wanted[0] in "aeiou" else "a"
+    return InvalidUsage(f'"{name}" is not {article} {wanted}', sqlstate="42809", hint=hint)
+
+
+def no_operator(left: str, op: str, right: str, position: int | None = None) -> InvalidUsage:
+    """42883 for operators."""
+    return InvalidUsage(
+        f"operator does not exist: {left} {op} {right}",
+        sqlstate="42883",
+        position=position,
+        hint="no operator matches the given name and argument types; you might need to add explicit type casts",
+    )
+
+
+def no_function(signature: str, hint: str | None = None, position: int | None = None) -> InvalidUsage:
+    """42883 for functions."""
+    return InvalidUsage(
+        f"function {signature} does not exist",
+        sqlstate="42883",
+        position=position,
+        hint=hint or "no function matches the given name and argument types; you might need to add explicit type casts",
+    )
+
+
+def mismatch(message: str, position: int | None = None, hint: str | None = None) -> InvalidUsage:
+    """42804: a type that cannot become the one that is wanted."""
+    return InvalidUsage(message, sqlstate="42804", position=position, hint=hint)
+
+
+def bad_text(type_name: str, text: str, position: int | None = None) -> InvalidUsage:
+    """22P02: a literal that is not a value of its type."""
+    return InvalidUsage(f'invalid input syntax for type {type_name}: "{text}"', sqlstate="22P02", position=position)
+
+
+def out_of_range(type_name: str, text: str | None = None) -> InvalidUsage:
+    """22003."""
+    shown = f'value "{text}" is out of range for type {type_name}' if text is not None else f"{type_name} out of range"
+    return InvalidUsage(shown, sqlstate="22003")
+
+
+def not_null(column: str, relation: str, row: str | None = None) -> InvalidUsage:
+    """23502."""
+    return InvalidUsage(
+        f'null value in column "{column}" of relation "{relation}" violates not-null constraint',
+        sqlstate="23502",
+        detail=f"failing row contains {row}" if row else None,
+    )
+
+
+def grouping(message: str, position: int | None = None) -> InvalidUsage:
+    """42803."""
+    return InvalidUsage(message, sqlstate="42803", position=position)

@@ -1,0 +1,260 @@
+"""INSERT: which rows go where, with defaults, types and assignment casts.  Pure."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from sqlglot import exp
+
+from catalog_log import model
+from catalog_log.model import Item
+from collection.types import SqlType
+from journal.errors import InvalidUsage
+from journal.timestamps import CatalogTs
+from sql import statements as st
+from sql import types as t
+from sql.assign import assign, assignable
+from sql.bind import bind_query, cast_outputs, unique_names
+from sql.bind_select import check_query
+from sql.check import Checker
+from sql.defaults import parse_default, typed_expression
+from sql.errors import mismatch, no_column, not_null, out_of_range, unsupported, wrong_kind
+from sql.names import ImageLike, Names, SystemRelation, column_types, relation
+from sql.nodes import constant
+from sql.plans import InsertPlan, Slot
+from sql.select import plan_bound
+
+ROWS_MAX = 100_000
+"""Rows in one VALUES list: what a 1 MiB statement could hold is fewer, so this only bounds what planning may cost."""
+
+
+def plan_insert(s: st.Insert, image: ImageLike, names: Names, declared: dict[int, SqlType] | None = None) -> InsertPlan:
+    """Plan an INSERT.  Raises 42P01, 42809, 42703, 42601 (counts), 42804, 23502 and the errors of its query."""
+    table = _target(s, image, names)
+    types = tuple(column_types(table).values())
+    targets = _targets(s, table)
+    if s.source is None:
+        row = tuple(_default(table, i, types[i]) for i in range(len(types)))
+        return InsertPlan(table, types, {}, CatalogTs(image.upper - 1), (row,))
+    values = _plain_values(s.source)
+    if values is not None:
+        return _insert_values(table, types, targets, values, s.columns is not None, image, declared)
+    return _insert_query(s.source, table, types, targets, s.columns is not None, image, names, declared)
+
+
+def _target(s: st.Insert, image: ImageLike, names: Names) -> Item:
+    found = relation(image, names, s.table)
+    if isinstance(found, SystemRelation):
+        raise InvalidUsage(f'permission denied for table "{s.table.last}"', sqlstate="42501")
+    if found.kind != model.TABLE:
+        hint = {
+            model.SOURCE: "produce to its topic instead",
+            model.VIEW: "insert into the tables that it reads",
+            model.MATERIALIZED_VIEW: "insert into the tables that it reads",
+        }.get(found.kind)
+        raise wrong_kind(found.name, "table", hint)
+    return found
+
+
+def _targets(s: st.Insert, table: Item) -> list[int]:
+    position = {column.name: i for i, column in enumerate(table.columns)}
+    if s.columns is None:
+        return list(range(len(table.columns)))
+    found = []
+    for name in s.columns:
+        if name not in position:
+            error = no_column(name, position)
+            error.message = f'column "{name}" of relation "{table.name}" does not exist'
+            error.args = (error.message,)
+            raise error
+        if position[name] in found:
+            raise InvalidUsage(f'column "{name}" specified more than once', sqlstate="42701")
+        found.append(position[name])
+    return found
+
+
+def _plain_values(source: exp.Expression) -> exp.Values | None:
+    """The VALUES list of ``source`` if it is nothing else (no ORDER BY, LIMIT or WITH around it)."""
+    if isinstance(source, exp.Values) and not any(source.args.get(k) for k in ("order", "limit", "offset", "with_")):
+        return source
+    return None
+
+
+def _default(table: Item, index: int, wanted: SqlType) -> Slot:
+    column = table.columns[index]
+    if column.default is None:
+        return Slot(None)
+    return _slot(parse_default(column.default, column.name, wanted), wanted)
+
+
+def _slot(tree: exp.Expression, wanted: SqlType) -> Slot:
+    found = constant(tree)
+    if found is None:
+        return Slot(tree=tree)
+    text, _ = found
+    return Slot(None if text is None else stored(t.parse_literal(text, wanted), wanted))
+
+
+def stored(value: object | None, wanted: SqlType) -> object | None:
+    """A Python value as the column keeps it: rounded to its scale, checked against its range.  22003."""
+    if value is None:
+        return None
+    if t.is_int(wanted) and not isinstance(value, bool):
+        number = int(Decimal(str(value)).quantize(Decimal(1), rounding="ROUND_HALF_UP"))
+        bound = t.INT_RANGE[wanted.name]
+        if not -bound <= number < bound:
+            raise out_of_range(t.shown(wanted))
+        return number
+    if wanted.name == "numeric":
+        number = Decimal(str(value)) if not isinstance(value, Decimal) else value
+        if not number.is_finite():
+            raise out_of_range("numeric", str(value))
+        number = number.quantize(Decimal(1).scaleb(-wanted.scale), rounding="ROUND_HALF_UP", context=t.WIDE)
+        if number and number.adjusted() >= wanted.precision - wanted.scale:
+            error = InvalidUsage(
+                "numeric field overflow",
+                sqlstate="22003",
+                detail=f"a field with precision {wanted.precision}, scale {wanted.scale} must round "
+                f"to an absolute value less than 10^{wanted.precision - wanted.scale}",
+            )
+            raise error
+        return number
+    if wanted == t.TEXT and not isinstance(value, str):
+        return t.format_literal(value)
+    if t.is_float(wanted) and not isinstance(value, float):
+        return float(value)
+    if isinstance(value, str) and wanted != t.TEXT:
+        return t.parse_literal(value, wanted)
+    return value
+
+
+def _insert_values(
+    table: Item,
+    types: tuple[SqlType, ...],
+    targets: list[int],
+    values: exp.Values,
+    listed: bool,
+    image: ImageLike,
+    declared: dict[int, SqlType] | None,
+) -> InsertPlan:
+    checker = Checker(lambda query, scope: check_query(checker, query, scope, {}), declared)
+    if len(values.expressions) > ROWS_MAX:
+        raise InvalidUsage(
+            f"{len(values.expressions)} rows in one VALUES list",
+            sqlstate="54000",
+            detail=f"at most {ROWS_MAX} are accepted",
+        )
+    defaults: dict[int, Slot] = {}
+
+    def default(index: int) -> Slot:
+        if index not in defaults:
+            defaults[index] = _default(table, index, types[index])
+        return defaults[index]
+
+    rows = []
+    width = None
+    for row in values.expressions:
+        nodes = row.expressions if isinstance(row, exp.Tuple) else [row.this if isinstance(row, exp.Paren) else row]
+        width = _check_width(len(nodes), width, targets, listed)
+        slots: dict[int, Slot] = {}
+        for index, node in zip(targets, nodes, strict=False):
+            if isinstance(node, exp.Var) and node.name.upper() == "DEFAULT":
+                slots[index] = default(index)
+            else:
+                slots[index] = _value_slot(node, table.columns[index].name, types[index], checker)
+        whole = tuple(slots[i] if i in slots else default(i) for i in range(len(types)))
+        _check_nulls(whole, table)
+        rows.append(whole)
+    params = {n: checker.params.get(n, t.TEXT) for n in range(1, max(checker.seen, default=0) + 1)}
+    return InsertPlan(table, types, params, CatalogTs(image.upper - 1), tuple(rows))
+
+
+def _check_width(width: int, first: int | None, targets: list[int], listed: bool) -> int:
+    if first is not None and width != first:
+        raise InvalidUsage("VALUES lists must all be the same length", sqlstate="42601")
+    if width > len(targets):
+        raise InvalidUsage("INSERT has more expressions than target columns", sqlstate="42601")
+    if width < len(targets) and listed:
+        raise InvalidUsage("INSERT has more target columns than expressions", sqlstate="42601")
+    return width
+
+
+def _value_slot(node: exp.Expression, column: str, wanted: SqlType, checker: Checker) -> Slot:
+    if isinstance(node, exp.Literal) and node.is_string:  # by far the commonest, and nothing to type
+        return Slot(stored(t.parse_literal(node.this, wanted), wanted))
+    if isinstance(node, exp.Null):
+        return Slot(None)
+    if isinstance(node, exp.Parameter):
+        number = int(node.this.this)
+        checker.seen.add(number)
+        known = checker.params.setdefault(number, wanted)
+        if not assignable(known, wanted):
+            raise mismatch(
+                f'column "{column}" is of type {t.shown(wanted)} but expression is of type {t.shown(known)}',
+                hint="you will need to rewrite or cast the expression",
+            )
+        return Slot(param=number)
+    if node.find(exp.Column):
+        raise no_column(node.find(exp.Column).name)
+    if node.find(exp.Query, exp.Subquery):
+        raise unsupported("a subquery in VALUES", hint="use INSERT … SELECT")
+    return _slot(typed_expression(node, column, wanted, checker), wanted)
+
+
+def _check_nulls(row: tuple[Slot, ...], table: Item) -> None:
+    for slot, column in zip(row, table.columns, strict=False):
+        if not column.nullable and slot == Slot(None):
+            raise not_null(column.name, table.name)
+
+
+def _insert_query(
+    source: exp.Expression,
+    table: Item,
+    types: tuple[SqlType, ...],
+    targets: list[int],
+    listed: bool,
+    image: ImageLike,
+    names: Names,
+    declared: dict[int, SqlType] | None,
+) -> InsertPlan:
+    bound = bind_query(source, image, names, declared)
+    if bound.system:
+        raise unsupported("INSERT from system relations")
+    _check_width(len(bound.columns), None, targets, listed)
+    targets = targets[: len(bound.columns)]
+    wanted = [types[i] for i in targets]
+    for got, want, index in zip(bound.columns, wanted, targets, strict=False):
+        assign(exp.null(), got.type, want, table.columns[index].name)
+        if t.is_int(want) and (t.is_float(got.type) or got.type.name == "numeric"):
+            _round_output(bound.tree, targets.index(index), "BROUND" if t.is_float(got.type) else "ROUND")
+    cast_outputs(bound.tree, wanted, unique_names([table.columns[i].name for i in targets]))
+    given = set(targets)
+    defaults = {i: _default(table, i, types[i]) for i in range(len(types)) if i not in given}
+    for index, slot in defaults.items():
+        if slot == Slot(None) and not table.columns[index].nullable:
+            raise not_null(table.columns[index].name, table.name)
+    query = plan_bound(bound, image, names)
+    columns = tuple(
+        type(c)(table.columns[i].name, want) for c, i, want in zip(bound.columns, targets, wanted, strict=False)
+    )
+    query = type(query)(**{**query.__dict__, "columns": columns, "lookup": None})
+    return InsertPlan(
+        table,
+        types,
+        bound.params,
+        CatalogTs(image.upper - 1),
+        query=query,
+        query_columns=tuple(targets),
+        defaults=defaults,
+    )
+
+
+def _round_output(tree: exp.Expression, index: int, name: str) -> None:
+    if isinstance(tree, (exp.Subquery, exp.Paren)):
+        _round_output(tree.this, index, name)
+    elif isinstance(tree, exp.SetOperation):
+        _round_output(tree.this, index, name)
+        _round_output(tree.expression, index, name)
+    else:
+        inner = tree.expressions[index].this
+        inner.replace(exp.Anonymous(this=name, expressions=[inner.copy(), exp.Literal.number(0)]))

@@ -1,0 +1,271 @@
+"""When the arrangement of an index can answer a query by itself: no Spark, milliseconds.
+
+That is a query over one indexed relation that only filters, projects, sorts and limits, or aggregates everything into
+one row, in the small portable grammar that ``controllers/lookup.py`` evaluates.  Whatever does not fit is ``None``,
+and Spark answers; the two must never differ, so anything doubtful (sums of floats, text functions) does not fit.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from catalog_log import model
+from catalog_log.model import Item
+from collection.types import SqlType, parse_type
+from sql import types as t
+from sql.bind import Bound
+from sql.names import ImageLike, Names, column_types
+from sql.nodes import constant, declared_type, unnest
+from sql.plans import LookupPlan
+
+_COMPARE = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+_SIGN = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
+_ANSWERED = {"group", "having", "distinct", "windows", "with_", "joins", "laterals", "qualify"}
+
+DEPTH_MAX = 60
+"""Under the evaluator's own limit of 64 (controllers/lookup.py)."""
+
+
+class _NotPortable(Exception):
+    pass
+
+
+def plan_lookup(bound: Bound, image: ImageLike, names: Names) -> LookupPlan | None:
+    """The lookup that answers ``bound``, or ``None``."""
+    select = bound.tree
+    if len(bound.relations) != 1 or not isinstance(select, exp.Select) or select.args.get("from_") is None:
+        return None
+    if any(select.args.get(key) for key in _ANSWERED):
+        return None
+    source = select.args["from_"].this
+    if not isinstance(source, exp.Table) or source.args.get("joins") or source.name not in bound.relations:
+        return None
+    item = bound.relations[source.name]
+    if item.kind == model.VIEW:
+        return None
+    indexes = _indexes(item, image, names)
+    if not indexes:
+        return None
+    try:
+        residual, conjuncts = _Portable(item, bound.params).residual(select)
+    except _NotPortable:
+        return None
+    index, key = max(((each, _key(each, conjuncts, item)) for each in indexes), key=lambda pair: len(pair[1]))
+    return LookupPlan(index.id, item.id, key, residual)
+
+
+def _indexes(item: Item, image: ImageLike, names: Names) -> list[Item]:
+    cluster = image.cluster_by_name(names.cluster)
+    return [
+        each
+        for each in image.dependents(item.id)
+        if each.kind == model.INDEX and cluster is not None and each.cluster_id == cluster.id
+    ]
+
+
+def _key(index: Item, conjuncts: list, item: Item) -> tuple[tuple[object, ...], ...]:
+    """Values for the leading columns of ``index`` that the query fixes by equality."""
+    position = {column.name: i for i, column in enumerate(item.columns)}
+    types = column_types(item)
+    fixed: dict[int, tuple[object, ...]] = {}
+    for each in conjuncts:
+        if each[0] != "=":
+            continue
+        for left, right in ((each[1], each[2]), (each[2], each[1])):
+            if left[0] == "col" and right[0] in ("lit", "param") and right[1] is not None:
+                fixed.setdefault(left[1], tuple(right))
+    found = []
+    for name in index.index_columns:
+        value = fixed.get(position[name])
+        if value is None or not _same_family(parse_type(value[2]), types[name]):
+            break
+        found.append(value)
+    return tuple(found)
+
+
+def _same_family(left: SqlType, right: SqlType) -> bool:
+    if t.is_number(left) and t.is_number(right):
+        return t.is_float(left) == t.is_float(right)
+    return left.name == right.name
+
+
+class _Portable:
+    def __init__(self, item: Item, params: dict[int, SqlType]) -> None:
+        self.columns = {name: (i, ty) for i, (name, ty) in enumerate(column_types(item).items())}
+        self.params = params
+
+    def residual(self, select: exp.Select) -> tuple[dict[str, object], list]:
+        where = select.args.get("where")
+        condition = None
+        if where is not None:
+            condition, found = self.expression(where.this)
+            if found != t.BOOL:
+                raise _NotPortable
+        outputs = [self._output(each) for each in select.expressions]
+        aggregates = [e for e, aggregated in outputs if aggregated]
+        if aggregates and len(aggregates) != len(outputs):
+            raise _NotPortable
+        if not outputs:
+            raise _NotPortable
+        residual: dict[str, object] = {
+            "filter": condition,
+            "project": [] if aggregates else [e for e, _ in outputs],
+            "aggregate": aggregates or None,
+            "order_by": self._order(select, bool(aggregates)),
+            "limit": self._limit(select, "limit", None),
+            "offset": self._limit(select, "offset", 0),
+        }
+        return residual, _conjuncts(condition)
+
+    def _output(self, node: exp.Expression) -> tuple[list, bool]:
+        inner = node.this if isinstance(node, exp.Alias) else node
+        target = None
+        if isinstance(inner, exp.Cast):
+            target, uncast = declared_type(inner.to), inner.this
+            if constant(inner) is None and not isinstance(unnest(uncast), exp.Parameter):
+                inner = uncast
+        if isinstance(inner, exp.AggFunc):
+            return self._aggregate(inner), True
+        found, actual = self.expression(inner)
+        if target is not None and actual != target and not (t.is_number(actual) and actual.name == target.name):
+            raise _NotPortable
+        return found, False
+
+    def _aggregate(self, node: exp.AggFunc) -> list:
+        if isinstance(node, exp.Count):
+            if node.this is None or isinstance(node.this, exp.Star):
+                return ["count_star"]
+            if isinstance(node.this, exp.Distinct) or node.expressions:
+                raise _NotPortable
+            return ["count", self.expression(node.this)[0]]
+        if isinstance(node, exp.Sum):
+            return ["sum", self._summed(node.this)]
+        if isinstance(node, (exp.Min, exp.Max)) and not isinstance(node.this, exp.Distinct):
+            return ["min" if isinstance(node, exp.Min) else "max", self.expression(node.this)[0]]
+        raise _NotPortable
+
+    def _summed(self, node: exp.Expression) -> list:
+        inner = unnest(node)
+        if isinstance(inner, exp.Cast) and declared_type(inner.to).name == "numeric":
+            found, actual = self.expression(inner.this)
+            if actual != t.INT8:
+                raise _NotPortable
+            return ["*", found, ["lit", "1", "numeric(1,0)"]]
+        found, actual = self.expression(inner)
+        if not t.is_number(actual) or t.is_float(actual):
+            raise _NotPortable
+        return found
+
+    def _order(self, select: exp.Select, aggregated: bool) -> list:
+        order = select.args.get("order")
+        if order is None or aggregated:
+            return []
+        names = [each.alias_or_name for each in select.expressions]
+        projected = []
+        for each in select.expressions:
+            inner = each.this if isinstance(each, exp.Alias) else each
+            projected.append(inner.this if isinstance(inner, exp.Cast) else inner)
+        found = []
+        for each in order.expressions:
+            inner = unnest(each.this)
+            if isinstance(inner, exp.Column) and not inner.table and inner.name in names:
+                index = names.index(inner.name)
+            elif isinstance(inner, exp.Column) and inner in projected:
+                index = projected.index(inner)
+            else:
+                raise _NotPortable
+            descending = bool(each.args.get("desc"))
+            nulls_first = each.args.get("nulls_first")
+            nulls_first = descending if nulls_first is None else nulls_first
+            found.append([index, "desc" if descending else "asc", "first" if nulls_first else "last"])
+        return found
+
+    def _limit(self, select: exp.Select, key: str, default: object) -> object:
+        clause = select.args.get(key)
+        if clause is None:
+            return default
+        value = clause.expression
+        while isinstance(value, (exp.Cast, exp.Paren)):
+            value = value.this
+        if isinstance(value, exp.Literal):
+            return int(value.this)
+        if isinstance(value, exp.Parameter) and key == "limit":
+            return ["param", int(value.this.this), "integer"]
+        raise _NotPortable
+
+    def expression(self, node: exp.Expression, depth: int = 0) -> tuple[list, SqlType]:
+        """``(portable form, type)``.  Raises ``_NotPortable``."""
+        node = unnest(node)
+        if depth > DEPTH_MAX:
+            raise _NotPortable
+        if isinstance(node, exp.Column):
+            if node.name not in self.columns:
+                raise _NotPortable
+            index, found = self.columns[node.name]
+            return ["col", index], found
+        if isinstance(node, exp.Parameter):
+            number = int(node.this.this)
+            return ["param", number, str(self.params[number])], self.params[number]
+        if isinstance(node, exp.Cast) and isinstance(unnest(node.this), exp.Parameter):
+            found, actual = self.expression(node.this, depth + 1)
+            if actual == declared_type(node.to):
+                return found, actual
+            raise _NotPortable
+        literal = constant(node)
+        if literal is not None:
+            text, found = literal
+            return ["lit", text, str(found)], found
+        return self._operator(node, depth)
+
+    def _operator(self, node: exp.Expression, depth: int) -> tuple[list, SqlType]:
+        kind = type(node)
+        if kind in _COMPARE:
+            (a, left), (b, right) = (self.expression(node.args[k], depth + 1) for k in ("this", "expression"))
+            self._comparable(left, right)
+            return [_COMPARE[kind], a, b], t.BOOL
+        if kind in (exp.And, exp.Or):
+            word = "and" if kind is exp.And else "or"
+            found: list = [word]
+            for key in ("this", "expression"):
+                part, sql_type = self.expression(node.args[key], depth + 1)
+                if sql_type != t.BOOL:
+                    raise _NotPortable
+                found.extend(part[1:] if part[0] == word else [part])
+            return found, t.BOOL
+        if kind is exp.Not:
+            part, sql_type = self.expression(node.this, depth + 1)
+            if sql_type != t.BOOL:
+                raise _NotPortable
+            return ["not", part], t.BOOL
+        if kind is exp.Is and isinstance(node.expression, exp.Null):
+            return ["is_null", self.expression(node.this, depth + 1)[0]], t.BOOL
+        if kind is exp.In and node.args.get("query") is None and node.expressions:
+            needle, left = self.expression(node.this, depth + 1)
+            members = []
+            for each in node.expressions:
+                member, right = self.expression(each, depth + 1)
+                self._comparable(left, right)
+                members.append(member)
+            return ["in", needle, *members], t.BOOL
+        if kind is exp.Between and not node.args.get("symmetric"):
+            parts = [self.expression(node.args[k], depth + 1) for k in ("this", "low", "high")]
+            for _, each in parts[1:]:
+                self._comparable(parts[0][1], each)
+            return ["and", [">=", parts[0][0], parts[1][0]], ["<=", parts[0][0], parts[2][0]]], t.BOOL
+        if kind in _SIGN:
+            (a, left), (b, right) = (self.expression(node.args[k], depth + 1) for k in ("this", "expression"))
+            found = t.arithmetic(_SIGN[kind], left, right)
+            if found is None or t.is_float(found):
+                raise _NotPortable
+            return [_SIGN[kind], a, b], found
+        raise _NotPortable
+
+    def _comparable(self, left: SqlType, right: SqlType) -> None:
+        if not (t.is_number(left) and t.is_number(right)) and left.name != right.name:
+            raise _NotPortable
+
+
+def _conjuncts(condition: list | None) -> list:
+    if condition is None:
+        return []
+    return list(condition[1:]) if condition[0] == "and" else [condition]

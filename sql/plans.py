@@ -1,0 +1,118 @@
+"""What a statement is turned into: values that say what is to be done, without doing it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from catalog_log.model import Item, Update
+from collection.types import SqlType, parse_type
+from journal.timestamps import CatalogTs
+from sql.bind import OutputType
+from sql.transpile import spark_sql, with_params
+from sql.types import format_literal, parse_literal
+
+
+@dataclass(frozen=True)
+class PlanNotice:
+    message: str
+    sqlstate: str = "00000"
+    detail: str | None = None
+
+
+@dataclass(frozen=True)
+class DdlPlan:
+    """``updates`` are to be appended at the upper of the image that this was planned on; none for a no-op."""
+
+    updates: tuple[Update, ...]
+    tag: str
+    notices: tuple[PlanNotice, ...] = ()
+    created: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LookupPlan:
+    """A lookup in the portable form, with ``["param", n, type]`` where a parameter will be.
+
+    ``key`` are expressions (``lit`` or ``param``) for the leading columns of the index.
+    """
+
+    index_id: str
+    relation_id: str
+    key: tuple[tuple[object, ...], ...]
+    residual: Mapping[str, object]
+
+    def filled(self, params: Sequence[object | None], types: Mapping[int, SqlType]) -> tuple[tuple[object, ...], str]:
+        """``(key values, residual text)`` for one execution."""
+        key = tuple(_key_value(part, params) for part in self.key)
+        return key, json.dumps(_fill(self.residual, params))
+
+
+def _key_value(part: Sequence[object], params: Sequence[object | None]) -> object:
+    if part[0] == "param":
+        return params[part[1] - 1]
+    return None if part[1] is None else parse_literal(part[1], parse_type(part[2]))
+
+
+def _fill(node: object, params: Sequence[object | None]) -> object:
+    if isinstance(node, (list, tuple)):
+        if len(node) == 3 and node[0] == "param":
+            value = params[node[1] - 1]
+            if node[2] == "integer":
+                return None if value is None else int(value)
+            return ["lit", None if value is None else format_literal(value), node[2]]
+        return [_fill(each, params) for each in node]
+    if isinstance(node, Mapping):
+        return {key: _fill(each, params) for key, each in node.items()}
+    return node
+
+
+@dataclass(frozen=True)
+class SelectPlan:
+    """A query over user relations (or none).
+
+    ``kind`` is ``constant`` (reads nothing), ``catalog`` (system relations; then ``tree`` is as the user wrote it) or
+    ``peek``.  ``tree`` still holds parameters; outputs have distinct names and exactly ``columns``' types.
+    """
+
+    kind: str
+    tree: exp.Expression
+    columns: tuple[OutputType, ...]
+    inputs: tuple[str, ...]
+    depends_on: tuple[str, ...]
+    params: Mapping[int, SqlType]
+    catalog_ts: CatalogTs
+    lookup: LookupPlan | None = None
+
+    def spark_sql(self, params: Sequence[object | None]) -> str:
+        return spark_sql(with_params(self.tree, params, self.params))
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where one value of an inserted row comes from: a known ``value``, parameter ``param``, or ``tree`` to evaluate."""
+
+    value: object = None
+    param: int | None = None
+    tree: exp.Expression | None = None
+
+
+@dataclass(frozen=True)
+class InsertPlan:
+    """Rows for ``table`` from ``rows`` (VALUES), or from ``query`` whose outputs are ``query_columns`` of the table.
+
+    ``defaults`` are the slots of the columns that ``query`` does not give.
+    """
+
+    table: Item
+    types: tuple[SqlType, ...]
+    params: Mapping[int, SqlType]
+    catalog_ts: CatalogTs
+    rows: tuple[tuple[Slot, ...], ...] = ()
+    query: SelectPlan | None = None
+    query_columns: tuple[int, ...] = ()
+    defaults: Mapping[int, Slot] = field(default_factory=dict)

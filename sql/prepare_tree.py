@@ -1,0 +1,134 @@
+"""What is done to a parsed query before sqlglot qualifies it: names for unnamed outputs, VALUES, generate_series.
+
+Postgres names an output column by its own rules (``count``, ``?column?``…); sqlglot would invent ``_col_0``.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from journal.errors import InvalidUsage
+from sql.errors import syntax, unsupported
+from sql.functions import display_name
+from sql.nodes import declared_type, position
+
+
+def prepare_tree(root: exp.Expression) -> exp.Expression:
+    """A changed copy of ``root`` that is a SELECT or a set operation of them."""
+    root = root.copy()
+    holder = exp.Paren(this=root)
+    for values in list(root.find_all(exp.Values)):
+        if not isinstance(values.parent, (exp.From, exp.Join, exp.Lateral)) and not _is_source(values):
+            values.replace(_select_values(values))
+        else:
+            _name_values(values)
+    for node in list(holder.find_all(exp.Select)):
+        for refused, what in (("into", "SELECT INTO"), ("locks", "FOR UPDATE"), ("sample", "TABLESAMPLE")):
+            if node.args.get(refused):
+                raise unsupported(what, position=position(node))
+        if isinstance(node.args.get("limit"), exp.Fetch):
+            fetch = node.args["limit"]
+            node.set("limit", exp.Limit(expression=fetch.args.get("count") or exp.Literal.number(1)))
+        if not node.expressions:
+            raise syntax(None, None, "a SELECT needs at least one column")
+        _name_outputs(node)
+    for table in list(holder.find_all(exp.Table)):
+        _series(table)
+    return holder.this
+
+
+def _is_source(values: exp.Values) -> bool:
+    return isinstance(values.parent, exp.Subquery) and isinstance(values.parent.parent, (exp.From, exp.Join))
+
+
+def _columns(values: exp.Values) -> list[exp.Identifier]:
+    first = values.expressions[0]
+    width = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+    return [exp.to_identifier(f"column{i + 1}", quoted=True) for i in range(width)]
+
+
+def _select_values(values: exp.Values) -> exp.Select:
+    """``VALUES …`` as a query of its own: ``SELECT * FROM (VALUES …) AS _values(column1, …)``."""
+    rows = exp.Values(
+        expressions=[e.copy() for e in values.expressions],
+        alias=exp.TableAlias(this=exp.to_identifier("_values"), columns=_columns(values)),
+    )
+    select = exp.Select(expressions=[exp.Star()])
+    select.set("from_", exp.From(this=rows))
+    for key in ("order", "limit", "offset", "with_"):
+        if values.args.get(key):
+            select.set(key, values.args[key].copy())
+    return select
+
+
+def _name_values(values: exp.Values) -> None:
+    alias = values.args.get("alias")
+    if alias is None:
+        values.set("alias", exp.TableAlias(this=exp.to_identifier("_values"), columns=_columns(values)))
+    elif len(alias.columns) < len(_columns(values)):
+        alias.set("columns", [*alias.columns, *_columns(values)[len(alias.columns) :]])
+
+
+def _name_outputs(select: exp.Select) -> None:
+    named = []
+    for each in select.expressions:
+        if isinstance(each, (exp.Alias, exp.Star)) or isinstance(each, exp.Column):
+            named.append(each)
+        else:
+            named.append(exp.Alias(this=each, alias=exp.to_identifier(figure_name(each) or "?column?", quoted=True)))
+    select.set("expressions", named)
+
+
+def figure_name(node: exp.Expression) -> str | None:
+    """The name that Postgres gives an output without AS (its FigureColname), ``None`` for ``?column?``."""
+    if isinstance(node, (exp.Paren, exp.Window, exp.Filter, exp.IgnoreNulls, exp.WithinGroup)):
+        return figure_name(node.this)
+    if isinstance(node, exp.Column):
+        return node.name
+    if isinstance(node, exp.Cast):
+        inner = figure_name(node.this)
+        if inner is None:
+            try:
+                return declared_type(node.to).name
+            except InvalidUsage:
+                return node.to.sql("postgres").lower()
+        return inner
+    if isinstance(node, exp.Case):
+        return (figure_name(node.args["default"]) if node.args.get("default") is not None else None) or "case"
+    if isinstance(node, exp.Subquery):
+        inner = node.this
+        if isinstance(inner, exp.Select) and inner.expressions:
+            first = inner.expressions[0]
+            return first.alias or figure_name(first)
+        return None
+    if isinstance(node, exp.Dot):
+        return figure_name(node.expression)
+    if isinstance(node, exp.Exists):
+        return "exists"
+    if isinstance(node, exp.Coalesce):
+        return "coalesce"
+    if isinstance(node, exp.CurrentTimestamp):
+        return "now"
+    if isinstance(node, exp.Array):
+        return "array"
+    if isinstance(node, exp.Boolean):
+        return "bool"
+    if isinstance(node, (exp.Connector, exp.Binary)) and not isinstance(node, exp.Pow):
+        return None
+    if isinstance(node, exp.Func):
+        return display_name(node)
+    return None
+
+
+def _series(table: exp.Table) -> None:
+    """``FROM generate_series(a, b[, step]) AS g(x)`` as a subquery that Spark can run."""
+    call = table.this
+    if isinstance(call, exp.Func) and not isinstance(call, exp.GenerateSeries):
+        raise unsupported(f"the table function {display_name(call)}", position=position(call))
+    if not isinstance(call, exp.GenerateSeries):
+        return
+    alias = table.args.get("alias")
+    name = alias.name if alias is not None and alias.name else "generate_series"
+    column = alias.columns[0].name if alias is not None and alias.columns else name
+    select = exp.Select(expressions=[exp.alias_(call.copy(), exp.to_identifier(column, quoted=True))])
+    table.replace(exp.Subquery(this=select, alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True))))

@@ -1,0 +1,224 @@
+"""A cursor over the tokens of one statement: what the hand-written part of the grammar reads through.
+
+sqlglot tokenizes and parses every query and expression; only Tidemark's own statements (CREATE SOURCE, IN CLUSTER…)
+are read here.  All positions are offsets into the text that was given to :class:`Cursor`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokens import Token, TokenType
+
+from journal.errors import InvalidUsage
+from sql.errors import syntax
+from sql.statements import Name
+
+DIALECT = Postgres()
+
+STATEMENT_CHARS_MAX = 1 << 20
+"""A statement's text is at most 1 MiB: what fits a catalog proposal (4 MiB) with room for what is derived from it."""
+
+_COMMAND = re.compile(
+    r"\A(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*(show|explain|describe|comment|analyze|vacuum|call|"
+    r"grant|revoke|prepare|execute|copy|fetch|truncate|optimize|rename|kill|refresh)\b",
+    re.I | re.S,
+)
+"""Words after which sqlglot would swallow the rest as one raw string: blanked out before tokenizing."""
+
+
+def tokenize(text: str) -> list[Token]:
+    """The tokens of ``text``.  42601 where a quote or comment never ends; 54000 where it is too long."""
+    if len(text) > STATEMENT_CHARS_MAX:
+        raise InvalidUsage(
+            f"statement of {len(text)} characters is too long",
+            sqlstate="54000",
+            detail=f"at most {STATEMENT_CHARS_MAX} are accepted",
+        )
+    try:
+        return DIALECT.tokenize(text)
+    except TokenError as error:
+        for quote, what in (("'", "quoted string"), ('"', "quoted identifier"), ("/*", "comment")):
+            if text.count(quote) - (text.count("*/") if what == "comment" else 0) & 1:
+                at = text.rfind(quote)
+                raise syntax(None, at + 1, f'unterminated {what} at or near "{text[at : at + 20]}"') from error
+        raise syntax(None, len(text), "unterminated or invalid token") from error
+
+
+def head_word(text: str) -> tuple[str | None, str]:
+    """A leading command word and the text with that word blanked out (positions stay true)."""
+    if match := _COMMAND.match(text):
+        start, end = match.span(1)
+        return match[1].lower(), text[:start] + " " * (end - start) + text[end:]
+    return None, text
+
+
+class Cursor:
+    """Reads tokens one after another.  Every complaint is a 42601 with the position of the word complained about."""
+
+    def __init__(self, text: str, tokens: list[Token] | None = None) -> None:
+        self.text = text
+        self.tokens = tokenize(text) if tokens is None else tokens
+        self.at = 0
+
+    @property
+    def current(self) -> Token | None:
+        return self.tokens[self.at] if self.at < len(self.tokens) else None
+
+    def source(self, token: Token) -> str:
+        return self.text[token.start : token.end + 1]
+
+    def word(self, ahead: int = 0) -> str | None:
+        """The word or sign ``ahead`` of here in lower case; quoted things are never words.
+
+        sqlglot makes one token of some pairs (``PRIMARY KEY``): their first word stands for them.
+        """
+        at = self.at + ahead
+        if at >= len(self.tokens):
+            return None
+        token = self.tokens[at]
+        if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+            return None
+        return self.source(token).lower().split()[0]
+
+    def error(self, message: str | None = None) -> InvalidUsage:
+        token = self.current
+        if token is None:
+            return syntax(None, len(self.text.rstrip()) + 1, message)
+        return syntax(self.source(token), token.start + 1, message)
+
+    def take(self, *words: str) -> bool:
+        """Step over ``words`` if exactly they come next."""
+        if all(self.word(i) == word for i, word in enumerate(words)):
+            self.at += len(words)
+            return True
+        return False
+
+    def expect(self, *words: str) -> None:
+        for word in words:
+            if not self.take(word):
+                raise self.error()
+
+    def end(self) -> None:
+        if self.current is not None:
+            raise self.error()
+
+    def identifier(self, allow: tuple[str, ...] = ()) -> str:
+        """One identifier: folded to lower case unless it was quoted.  ``allow`` are reserved words that pass here."""
+        token = self.current
+        if token is None:
+            raise self.error()
+        if token.token_type == TokenType.IDENTIFIER:
+            self.at += 1
+            if not token.text:
+                raise syntax(None, token.start + 1, "zero-length delimited identifier")
+            return token.text
+        source = self.source(token)
+        if token.token_type == TokenType.STRING or not re.fullmatch(r"[^\W\d][\w$]*", source):
+            raise self.error()
+        if source.lower() in RESERVED and source.lower() not in allow:
+            raise self.error()
+        self.at += 1
+        return source.lower()
+
+    def name(self) -> Name:
+        """A name of one to three parts."""
+        start = self.current.start if self.current else len(self.text)
+        parts = [self.identifier()]
+        while self.take("."):
+            parts.append(self.identifier())
+        if len(parts) > 3:
+            raise syntax(None, start + 1, f"improper qualified name (too many dotted names): {'.'.join(parts)}")
+        return Name(tuple(parts), start)
+
+    def string(self) -> str:
+        token = self.current
+        if token is None or token.token_type not in (TokenType.STRING, TokenType.HEREDOC_STRING):
+            raise self.error()
+        self.at += 1
+        return token.text
+
+    def names(self) -> tuple[str, ...]:
+        """``( a, b, c )``."""
+        self.expect("(")
+        found = [self.identifier()]
+        while self.take(","):
+            found.append(self.identifier())
+        self.expect(")")
+        return tuple(found)
+
+    def until(self, *stops: str) -> list[Token]:
+        """The tokens up to a top-level ``stops`` word, a closing bracket that is not ours, or the end."""
+        found, depth = [], 0
+        while (token := self.current) is not None:
+            word = self.word()
+            if depth == 0 and (word in stops or word == ")"):
+                break
+            depth += (word in ("(", "[")) - (word in (")", "]"))
+            found.append(token)
+            self.at += 1
+        return found
+
+    def parse_query(self) -> exp.Expression:
+        """Everything that is left, as a query."""
+        tokens = self.tokens[self.at :]
+        if not tokens or self.word() not in ("select", "with", "values", "table", "("):
+            raise self.error()
+        if self.word() == "table":
+            self.at += 1
+            name = self.name()
+            self.end()
+            table = exp.Table(
+                **{
+                    key: exp.to_identifier(part, quoted=True)
+                    for key, part in zip(("this", "db", "catalog"), reversed(name.parts), strict=False)
+                }
+            )
+            return exp.select("*").from_(table)
+        self.at = len(self.tokens)
+        return parse_tokens(tokens, self.text)
+
+
+def parse_tokens(tokens: list[Token], text: str) -> exp.Expression:
+    """Parse one query or expression; identifiers keep their positions in ``text``.  42601 otherwise."""
+    try:
+        found = DIALECT.parser().parse(tokens, text)
+    except ParseError as error:
+        raise _syntax_of(error, tokens, text) from error
+    except RecursionError as error:
+        raise InvalidUsage("statement is nested too deeply", sqlstate="54001") from error
+    if len(found) != 1 or found[0] is None or isinstance(found[0], exp.Command):
+        first = tokens[0] if tokens else None
+        raise syntax(text[first.start : first.end + 1] if first else None, first.start + 1 if first else 1)
+    return found[0]
+
+
+def _syntax_of(error: ParseError, tokens: list[Token], text: str) -> InvalidUsage:
+    first = error.errors[0] if error.errors else {}
+    line, col, near = first.get("line"), first.get("col"), first.get("highlight")
+    if not line or not col:
+        return syntax(None, len(text.rstrip()) + 1)
+    starts = [0]
+    for found in re.finditer("\n", text):
+        starts.append(found.end())
+    end = starts[min(line, len(starts)) - 1] + col - 1
+    token = next((t for t in tokens if t.start <= end <= t.end), None)
+    if token is tokens[-1] and "equired keyword" in str(error):
+        return syntax(None, len(text.rstrip()) + 1)
+    if token is not None:
+        return syntax(text[token.start : token.end + 1], token.start + 1)
+    return syntax(near or None, end + 1)
+
+
+RESERVED = frozenset(
+    "all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create "
+    "current_catalog current_date current_role current_time current_timestamp current_user default deferrable desc "
+    "distinct do else end except false fetch for foreign from grant group having in initially intersect into lateral "
+    "leading limit localtime localtimestamp not null offset on only or order placing primary references returning "
+    "select session_user some symmetric table then to trailing true union unique user using variadic when where "
+    "window with".split()
+)
+"""Postgres's reserved words (its documentation, appendix C): never an identifier unless quoted."""

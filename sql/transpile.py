@@ -1,0 +1,61 @@
+"""A bound tree as Spark SQL.  From the tree, never from strings; parameters become typed literals in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+from sqlglot import exp
+
+from collection.types import SqlType
+from journal.errors import InvalidUsage
+from sql.nodes import literal
+from sql.types import numeric_text, parse_literal
+
+
+def with_params(tree: exp.Expression, params: Sequence[object | None], types: Mapping[int, SqlType]) -> exp.Expression:
+    """A copy of ``tree`` in which every ``$n`` is a literal of its type.  08P01 where one has no value."""
+    copy = exp.Paren(this=tree.copy())
+    for node in list(copy.find_all(exp.Parameter)):
+        number = int(node.this.this)
+        if number > len(params):
+            raise InvalidUsage(f"no value was given for parameter ${number}", sqlstate="08P01")
+        sql_type = types[number]
+        value = params[number - 1]
+        if sql_type.name == "numeric" and value is not None:
+            value = Decimal(value)
+            own = numeric_text(format(value, "f")) if value.is_finite() else sql_type
+            made = literal(value, own)
+        else:
+            made = literal(value, sql_type)
+        parent = node.parent
+        if isinstance(parent, exp.Cast) and made.args.get("to") == parent.to:
+            parent.replace(made)
+        else:
+            node.replace(made)
+    for key in ("limit", "offset"):
+        for query in copy.find_all(exp.Query):
+            _plain_number(query, key)
+    return copy.this
+
+
+def _plain_number(query: exp.Expression, key: str) -> None:
+    """LIMIT and OFFSET take bare numbers in Spark."""
+    clause = query.args.get(key)
+    if clause is None:
+        return
+    value = clause.expression
+    while isinstance(value, (exp.Cast, exp.Paren)):
+        value = value.this
+    if isinstance(value, exp.Null):
+        query.set(key, None)
+    elif isinstance(value, exp.Literal):
+        number = int(parse_literal(value.this, SqlType("int8")))
+        if number < 0:
+            raise InvalidUsage(f"{key.upper()} must not be negative", sqlstate="2201W" if key == "limit" else "2201X")
+        clause.set("expression", exp.Literal.number(number))
+
+
+def spark_sql(tree: exp.Expression) -> str:
+    """``tree`` as Spark SQL with every identifier in backticks."""
+    return tree.sql(dialect="spark", identify=True, comments=False)

@@ -1,0 +1,251 @@
+"""What types do to one another: categories, common types, arithmetic, literals.  Pure tables, no syntax trees.
+
+Postgres decides which operands go together and what a result is called; Spark's decimal rules decide precision and
+scale of ``numeric`` results, since Spark computes them.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+
+from collection.types import NUMERIC_DEFAULT, NUMERIC_PRECISION_MAX, SqlType
+from sql.errors import bad_text, out_of_range
+
+BOOL = SqlType("bool")
+INT2 = SqlType("int2")
+INT4 = SqlType("int4")
+INT8 = SqlType("int8")
+FLOAT4 = SqlType("float4")
+FLOAT8 = SqlType("float8")
+TEXT = SqlType("text")
+BYTEA = SqlType("bytea")
+DATE = SqlType("date")
+TIMESTAMP = SqlType("timestamp")
+TIMESTAMPTZ = SqlType("timestamptz")
+NUMERIC = SqlType("numeric", *NUMERIC_DEFAULT)
+UNKNOWN = SqlType("unknown")
+"""A bare string literal, NULL or an untyped parameter: takes the type that its context wants."""
+AMBIGUOUS = SqlType("ambiguous")
+"""Two columns of a derived relation share this name: an error as soon as somebody means it."""
+INTERVAL = SqlType("interval")
+"""Only ever between the pieces of an expression: no column can be an interval."""
+
+_INT_DIGITS = {"int2": 5, "int4": 10, "int8": 20}
+"""Spark's decimal precision of an integer type (DecimalType.forType)."""
+
+INT_RANGE = {"int2": 1 << 15, "int4": 1 << 31, "int8": 1 << 63}
+
+WIDE = Context(prec=120, rounding=ROUND_HALF_UP)
+"""Room for every product of two 38-digit numbers and then some, so that only the last step rounds."""
+
+_RANK = {"int2": 0, "int4": 1, "int8": 2, "numeric": 3, "float4": 4, "float8": 5}
+_TIME_RANK = {"date": 0, "timestamp": 1, "timestamptz": 2}
+
+_SHOWN = {
+    "bool": "boolean",
+    "int2": "smallint",
+    "int4": "integer",
+    "int8": "bigint",
+    "float4": "real",
+    "float8": "double precision",
+    "timestamp": "timestamp without time zone",
+    "timestamptz": "timestamp with time zone",
+}
+
+
+def shown(sql_type: SqlType) -> str:
+    """The name that Postgres uses for the type in messages (without precision)."""
+    return _SHOWN.get(sql_type.name, sql_type.name)
+
+
+def is_int(sql_type: SqlType) -> bool:
+    return sql_type.name in _INT_DIGITS
+
+
+def is_number(sql_type: SqlType) -> bool:
+    return sql_type.name in _RANK
+
+
+def is_float(sql_type: SqlType) -> bool:
+    return sql_type.name in ("float4", "float8")
+
+
+def is_time(sql_type: SqlType) -> bool:
+    return sql_type.name in _TIME_RANK
+
+
+def numeric(precision: int, scale: int) -> SqlType:
+    """``numeric`` as Spark adjusts it (DecimalType.adjustPrecisionScale): integral digits before fractional ones."""
+    if precision <= NUMERIC_PRECISION_MAX:
+        return SqlType("numeric", max(precision, 1), scale)
+    integral = precision - scale
+    return SqlType("numeric", NUMERIC_PRECISION_MAX, max(NUMERIC_PRECISION_MAX - integral, min(scale, 6)))
+
+
+def as_numeric(sql_type: SqlType) -> SqlType:
+    """The numeric type that holds every value of an integer type; numeric itself unchanged."""
+    if sql_type.name == "numeric":
+        return sql_type
+    return SqlType("numeric", _INT_DIGITS[sql_type.name], 0)
+
+
+def common(left: SqlType, right: SqlType) -> SqlType | None:
+    """The type both sides become in CASE, COALESCE, UNION and comparisons; ``None`` where there is none."""
+    if left == right or right == UNKNOWN:
+        return left
+    if left == UNKNOWN:
+        return right
+    if is_number(left) and is_number(right):
+        if is_float(left) or is_float(right):
+            return FLOAT4 if left == right == FLOAT4 else FLOAT8
+        if left.name == "numeric" or right.name == "numeric":
+            a, b = as_numeric(left), as_numeric(right)
+            scale = max(a.scale, b.scale)
+            return numeric(max(a.precision - a.scale, b.precision - b.scale) + scale, scale)
+        return max(left, right, key=lambda t: _RANK[t.name])
+    if is_time(left) and is_time(right):
+        return max(left, right, key=lambda t: _TIME_RANK[t.name])
+    return None
+
+
+def arithmetic(op: str, left: SqlType, right: SqlType) -> SqlType | None:
+    """Type of ``left op right`` for numbers (``op`` one of ``+ - * / %``), or ``None`` if these are not numbers."""
+    if not (is_number(left) and is_number(right)):
+        return None
+    if is_float(left) or is_float(right):
+        return FLOAT4 if left == right == FLOAT4 else FLOAT8
+    if is_int(left) and is_int(right):
+        return max(left, right, key=lambda t: _RANK[t.name])
+    a, b = as_numeric(left), as_numeric(right)
+    if op in "+-":
+        scale = max(a.scale, b.scale)
+        return numeric(max(a.precision - a.scale, b.precision - b.scale) + scale + 1, scale)
+    if op == "*":
+        return numeric(a.precision + b.precision + 1, a.scale + b.scale)
+    if op == "/":
+        scale = max(6, a.scale + b.precision + 1)
+        return numeric(a.precision - a.scale + b.scale + scale, scale)
+    scale = max(a.scale, b.scale)
+    return numeric(min(a.precision - a.scale, b.precision - b.scale) + scale, scale)
+
+
+def number_literal(text: str) -> SqlType:
+    """The type of a numeric literal: the smallest of int4, int8, numeric that holds it.  22003 beyond 38 digits."""
+    value = Decimal(text)
+    if re.fullmatch(r"\d+", text):
+        for candidate in (INT4, INT8):
+            if value < INT_RANGE[candidate.name]:
+                return candidate
+    _, digits, exponent = value.as_tuple()
+    scale = max(-exponent, 0)
+    precision = max(len(digits) + max(exponent, 0), scale, 1)
+    if precision > NUMERIC_PRECISION_MAX:
+        raise out_of_range("numeric", text)
+    return SqlType("numeric", precision, scale)
+
+
+def numeric_text(text: str, position: int | None = None) -> SqlType:
+    """The numeric type of a quoted number: its own digits.  22P02 where it is none."""
+    value = text.strip()
+    if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", value):
+        raise bad_text("numeric", text, position)
+    return as_numeric(number_literal(value.lstrip("+-")))
+
+
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+def parse_bool(text: str) -> bool:
+    """As Postgres reads a boolean: any unique prefix of true, yes, on, 1 and their opposites."""
+    word = text.strip().lower()
+    if word and any(full.startswith(word) for full in _TRUE) and word != "o":
+        return True
+    if word and any(full.startswith(word) for full in _FALSE) and word != "o":
+        return False
+    raise bad_text("boolean", text)
+
+
+def parse_literal(text: str, sql_type: SqlType) -> object:
+    """The Python value of a string literal taken as ``sql_type``.  22P02, 22007 or 22003 where it is not one.
+
+    Timestamps without an offset are UTC when a timestamptz is wanted; ``now`` and its kin are not accepted.
+    """
+    name, value = sql_type.name, text.strip()
+    if name == "text":
+        return text
+    if name == "bool":
+        return parse_bool(text)
+    if name in INT_RANGE:
+        if not re.fullmatch(r"[+-]?\d+", value):
+            raise bad_text(shown(sql_type), text)
+        number = int(value)
+        if not -INT_RANGE[name] <= number < INT_RANGE[name]:
+            raise out_of_range(shown(sql_type), text)
+        return number
+    if name == "numeric":
+        return _parse_numeric(text, sql_type)
+    if name in ("float4", "float8"):
+        try:
+            return float(value.replace("Infinity", "inf"))
+        except ValueError as error:
+            raise bad_text(shown(sql_type), text) from error
+    if name == "bytea":
+        return _parse_bytea(text)
+    if is_time(sql_type):
+        return _parse_time(text, sql_type)
+    raise bad_text(name, text)
+
+
+def _parse_numeric(text: str, sql_type: SqlType) -> Decimal:
+    try:
+        number = Decimal(text.strip())
+    except InvalidOperation as error:
+        raise bad_text("numeric", text) from error
+    if not number.is_finite():
+        raise out_of_range("numeric", text)
+    if number and number.adjusted() >= sql_type.precision - sql_type.scale:
+        raise out_of_range("numeric", text)
+    return number
+
+
+def _parse_bytea(text: str) -> bytes:
+    if text.startswith("\\x"):
+        try:
+            return bytes.fromhex(text[2:])
+        except ValueError as error:
+            raise bad_text("bytea", text) from error
+    return text.encode()
+
+
+def _parse_time(text: str, sql_type: SqlType) -> date | datetime:
+    value = re.sub(r"\s+(utc|z)$", "+00:00", text.strip(), flags=re.I)
+    value = re.sub(r"([+-]\d\d)$", r"\1:00", value) if re.search(r"\d:\d.*[+-]\d\d$", value) else value
+    try:
+        found = datetime.fromisoformat(value)
+    except ValueError as error:
+        wrong = bad_text(shown(sql_type), text)
+        wrong.sqlstate = "22008" if re.fullmatch(r"\d{4}-\d\d-\d\d.*", value) else "22007"
+        if wrong.sqlstate == "22008":
+            wrong.message = f'date/time field value out of range: "{text}"'
+            wrong.args = (wrong.message,)
+        raise wrong from error
+    if sql_type.name == "date":
+        return found.date()
+    if sql_type.name == "timestamp":
+        return found.replace(tzinfo=None)
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def format_literal(value: object) -> str:
+    """A Python value of one of our types as literal text that :func:`parse_literal` and Spark's CAST both read."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return "\\x" + value.hex()
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return str(value)
