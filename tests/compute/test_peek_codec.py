@@ -2,8 +2,7 @@
 
 import json
 import math
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from datetime import UTC
 
 import pytest
 from hypothesis import given, settings

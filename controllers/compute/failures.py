@@ -1,0 +1,55 @@
+"""What Spark threw, as an error that a user may see: its SQLSTATE and its sentence, without the stack.
+
+Promises: the same failure of the same query gives the same text, whatever task or machine it happened on.
+"""
+
+from __future__ import annotations
+
+import re
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+from journal.errors import InvalidUsage, TidemarkError
+
+MESSAGE_CHARS_MAX = 2000
+"""Of an error's text: an error is kept in a journal record and sent to every reader of its view."""
+
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*(.*)", re.DOTALL)
+_SQLSTATE = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
+
+_POSTGRES = {"22018": "22P02", "42S02": "42P01"}
+"""Spark's SQLSTATE where Postgres's clients know another one for the same thing."""
+
+
+class QueryFailed(InvalidUsage):
+    """The query itself fails on these rows (a division by zero, a bad cast): not the cluster's fault."""
+
+
+class Interrupted(TidemarkError):
+    """The query was cancelled."""
+
+    sqlstate = "57014"
+
+
+def of_spark(error: BaseException) -> TidemarkError | None:
+    """The user's error in ``error``; ``None`` where it is not the query's fault (Spark or the machine is broken)."""
+    if isinstance(error, TidemarkError):
+        return error if isinstance(error, InvalidUsage) else None
+    if not isinstance(error, (PySparkException, Py4JError)):
+        return None
+    text = str(error.java_exception.toString()) if isinstance(error, Py4JJavaError) else str(error)
+    if "cancelled part of cancelled job group" in text or "SPARK_JOB_CANCELLED" in text:
+        return Interrupted("canceling statement due to user request")
+    state = _SQLSTATE.search(text)
+    condition = _CONDITION.search(text)
+    if not state or not condition or state[1].startswith("XX"):
+        return None
+    message = condition[2].split(" SQLSTATE:")[0].split("\n== SQL")[0].strip()
+    message = message[:1].lower() + message[1:]
+    hint = None
+    # Spark advises its own functions and settings, which are not in reach here.
+    message = re.split(r" (?:Use `try_|If necessary set|To return NULL|To tolerate)", message)[0].rstrip(". ")
+    return QueryFailed(
+        message[:MESSAGE_CHARS_MAX], sqlstate=_POSTGRES.get(state[1], state[1]), detail=condition[1], hint=hint
+    )

@@ -1,0 +1,129 @@
+"""A tick without its log: bring the views that need it to one timestamp, in dependency order.
+
+Promises: every view of a tick is evaluated at the same ``t1``, after the views that it reads; a view whose own query
+fails, or that reads one in error, is in error at ``t1`` and every other view is not; a view none of whose inputs
+changed is not evaluated, and where none needs to be, no Spark job runs.  Knows Spark, no Kafka.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pyspark.sql import SparkSession
+
+from controllers.compute.ordering import levels
+from controllers.compute.relation import Relation
+from controllers.compute.rows import stamp
+from controllers.compute.session import TICK_POOL
+from controllers.compute.sources import Sources
+from controllers.compute.view import Change, View
+from journal.errors import TidemarkError
+from journal.timestamps import DataTs
+
+PARALLEL_VIEWS = 4
+"""Views of one level evaluated at once: with several, planning of one overlaps execution of another (FACTS: 4)."""
+
+
+class Maintainer:
+    """The maintained views of one cluster.  ``tick`` and ``install`` are called by one thread at a time."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.views: dict[str, View] = {}
+        self.errors: dict[str, TidemarkError] = {}
+        """Views in error, with what they said when last evaluated."""
+        self._pool = ThreadPoolExecutor(
+            PARALLEL_VIEWS, thread_name_prefix="tick", initializer=_use_pool, initargs=(spark, TICK_POOL)
+        )
+
+    def install(self, relation: Relation, sql: str, inputs: dict[str, Relation]) -> View:
+        """Maintain a view from the next tick on.  ``relation`` is its output, with what it holds already."""
+        with Sources(self.spark) as sources:
+            view = View(relation, sql, inputs, sources)
+        self.views[view.id] = view
+        return view
+
+    def remove(self, view_id: str) -> None:
+        """The view was dropped."""
+        self.views.pop(view_id, None)
+        self.errors.pop(view_id, None)
+
+    def evaluate(self, view_ids: Iterable[str], t1: DataTs) -> list[Change]:
+        """The changes of these views at ``t1``, readers after what they read.
+
+        Each change is put into the view's own relation at once (at ``t1``; nobody may read there before the log says
+        so), for the views that read it.  Call :meth:`accept` when all are committed; if that fails, stop the process.
+        """
+        todo = [v for v in view_ids if v in self.views]
+        done: dict[str, Change] = {}
+        with Sources(self.spark) as sources:
+            for level in levels({v: self.views[v].inputs.keys() for v in todo}):
+                self._advance_idle(level, done, t1)
+                for change in self._run(level, lambda v: self._one(v, sources, done, t1)):
+                    view = self.views[change.view_id]
+                    rows = change.rows
+                    view.relation.append([stamp(rows, t1, view.relation.types)] if rows.num_rows else [], t1 + 1)
+                    done[change.view_id] = change
+        return list(done.values())
+
+    def accept(self, changes: Sequence[Change]) -> None:
+        """The changes are committed: what the views hold moves on."""
+        for change in changes:
+            change.accept()
+            if change.error is None:
+                self.errors.pop(change.view_id, None)
+            else:
+                self.errors[change.view_id] = change.error
+
+    def restore(self, view_ids: Iterable[str]) -> None:
+        """After a restart: let views that have an output find again what they held."""
+        with Sources(self.spark) as sources:
+            for _ in self._run(
+                list(view_ids), lambda v: self.views[v].restore(sources, self.views[v].relation.upper)
+            ):
+                pass
+
+    def run_pool(self, items: Sequence, function) -> list:
+        """Run ``function`` on each item in the tick's threads; the first failure is raised when all are done."""
+        return self._run(items, function)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _one(self, view_id: str, sources: Sources, done: dict[str, Change], t1: DataTs) -> Change:
+        view = self.views[view_id]
+        for input_id in view.inputs:
+            error = done[input_id].error if input_id in done else self.errors.get(input_id)
+            if error is not None:
+                return view.fail(error)
+        return view.evaluate(sources, t1)
+
+    def _advance_idle(self, level: Sequence[str], done: dict[str, Change], t1: DataTs) -> None:
+        """Views that this level reads and that do not change at ``t1`` are complete there too."""
+        for view_id in level:
+            for input_id, relation in self.views[view_id].inputs.items():
+                if input_id in self.views and input_id not in done and relation.upper <= t1:
+                    relation.append([], DataTs(t1 + 1))
+
+    def _run(self, items: Sequence, function) -> list:
+        if len(items) == 1:
+            _use_pool(self.spark, TICK_POOL)
+            return [function(items[0])]
+        futures = [self._pool.submit(function, item) for item in items]
+        errors = [e for f in futures if (e := f.exception()) is not None]
+        if errors:
+            raise errors[0]
+        return [f.result() for f in futures]
+
+
+_pools = threading.local()
+
+
+def _use_pool(spark: SparkSession, pool: str) -> None:
+    if getattr(_pools, "name", None) != pool:
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
+        _pools.name = pool
+
+

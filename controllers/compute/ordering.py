@@ -1,0 +1,34 @@
+"""Which views a tick evaluates, and in which order.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+
+def levels(inputs_of: Mapping[str, Collection[str]]) -> list[list[str]]:
+    """The views (keys) in levels: each reads only views of earlier levels (and things that are no view here).
+
+    Ids are given out upwards and a definition names what existed before it, so there is no cycle; one is refused.
+    """
+    level: dict[str, int] = {}
+    open_: set[str] = set()
+
+    for start in sorted(inputs_of):
+        stack = [(start, iter(sorted(i for i in inputs_of[start] if i in inputs_of)))]
+        open_.add(start)
+        while stack:
+            view, rest = stack[-1]
+            following = next((i for i in rest if i not in level), None)
+            if following is None:
+                stack.pop()
+                open_.discard(view)
+                below = [level[i] for i in inputs_of[view] if i in inputs_of]
+                level[view] = max(below, default=-1) + 1
+            else:
+                assert following not in open_, f"views read each other: {sorted(open_)}"
+                open_.add(following)
+                stack.append((following, iter(sorted(i for i in inputs_of[following] if i in inputs_of))))
+    found: list[list[str]] = [[] for _ in range(max(level.values(), default=-1) + 1)]
+    for view in sorted(level):
+        found[level[view]].append(view)
+    return found

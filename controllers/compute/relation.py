@@ -1,0 +1,366 @@
+"""One collection as this process holds it: sealed chunks that Spark reads from its cache, and a small tail.
+
+Promises: :meth:`Relation.snapshot` gives SQL text that denotes exactly the collection's rows at ``as_of`` (as a
+multiset), for every ``since <= as_of < upper``, and what the text reads stays readable until the snapshot is released;
+:meth:`Relation.delta` gives exactly the changes of ``(after, through]``.  One thread appends, any number read.
+
+Rows arrive in the *tail*, an Arrow table that Spark sees as a local relation.  :meth:`Relation.maintain`, called off
+the tick's path, seals a tail above ``TAIL_ROWS_MAX`` into a *chunk*: a Parquet file under the scratch directory, cached
+by Spark (memory first, disk when that is short).  Chunks merge in tiers, so their number stays logarithmic; merging
+consolidates retracted rows below the compaction horizon and only that moves ``since``.  Python keeps the tail only:
+what bounds a collection is disk, not memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+
+from collection.columns import DIFF, Columns, sql_type
+from collection.types import SqlType, spark_type
+from controllers.arrangement import too_old
+from controllers.compute.rows import TS, between, consolidate, only_insertions, physical_schema
+from journal.errors import Rejected
+from journal.timestamps import DataTs
+
+TAIL_ROWS_MAX = 8192
+"""Above it the tail is sealed.  Turning 8,192 rows into a local relation costs Spark about 30 ms; a chunk costs 100 ms
+once, off the tick's path."""
+
+MERGE_FACTOR = 4
+"""Two neighbouring chunks merge while the older is less than this many times the newer: a million rows in 8,192-row
+tails are then at most about eight chunks, and each row is rewritten about four times."""
+
+ROWS_MAX = 100_000_000
+"""Of one relation.  At some 40 bytes a row in Parquet that is 4 GB of scratch disk."""
+
+
+def quote(name: str) -> str:
+    """``name`` as an identifier of Spark SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+@dataclass
+class _View:
+    """Something a query may be reading: it goes when it is both retired and unpinned."""
+
+    name: str
+    pins: int = 0
+    retired: bool = False
+
+
+@dataclass
+class _Chunk(_View):
+    path: Path = Path()
+    rows: int = 0
+    min_ts: int = 0
+    max_ts: int = 0
+    plain: bool = True
+    """Every diff is +1."""
+    frame: DataFrame | None = None
+
+
+@dataclass
+class _Tail:
+    tables: list[pa.Table]
+    rows: int
+    plain: bool
+    view: _View | None = None
+    """Made when first asked for."""
+
+
+class Snapshot(AbstractContextManager):
+    """A relation at a timestamp, as text that goes where a table's name would.  Release it when the query is done."""
+
+    def __init__(self, relation: Relation, views: Sequence[_View], rows_sql: str, diffs_sql: str) -> None:
+        self._relation = relation
+        self._views = views
+        self.rows_sql = rows_sql
+        """``(SELECT …)``: the columns by their own names, each row as often as it occurs."""
+        self.diffs_sql = diffs_sql
+        """``(SELECT …)``: the columns and ``__diff``, not consolidated."""
+
+    def release(self) -> None:
+        views, self._views = self._views, ()
+        self._relation._unpin(views)
+
+    def __exit__(self, *exc: object) -> None:
+        self.release()
+
+
+class Relation:
+    """See the module.  ``columns`` are the collection's; ``scratch`` is a directory of the caller's for chunk files."""
+
+    def __init__(self, spark: SparkSession, relation_id: str, columns: Columns, scratch: Path) -> None:
+        self.id = relation_id
+        self.names = [c.name for c in columns]
+        self.types: list[SqlType] = [sql_type(c.type) for c in columns]
+        self.columns = columns
+        self._spark = spark
+        self._scratch = scratch
+        self._schema = physical_schema(self.types)
+        self._schema_sql = ", ".join(
+            [f"c{i} {spark_type(t)}" for i, t in enumerate(self.types)] + [f"{TS} BIGINT", f"{DIFF} BIGINT"]
+        )
+        self._chunks: list[_Chunk] = []
+        self._tail = _Tail([], 0, True)
+        self._upper = DataTs(0)
+        self._since = DataTs(0)
+        self._horizon = DataTs(0)
+        self._rows = 0
+        self._counter = 0
+        self._lock = threading.RLock()
+        self._maintaining = threading.Lock()
+        self.advancing = threading.Lock()
+        """Held by whoever reads new changes from the log and appends them (see ``feed.py``)."""
+
+    @property
+    def upper(self) -> DataTs:
+        """Everything below it is here."""
+        return self._upper
+
+    @property
+    def since(self) -> DataTs:
+        return self._since
+
+    @property
+    def rows(self) -> int:
+        """Changes held."""
+        return self._rows
+
+    def append(self, changes: Iterable[pa.Table], upper: DataTs) -> None:
+        """Add tables in the physical shape with ``old upper <= __ts < upper``, and move the upper.
+
+        Raises ``Rejected`` 53200 (and appends nothing) above ``ROWS_MAX``.
+        """
+        tables = [t for t in changes if t.num_rows]
+        with self._lock:
+            assert upper >= self._upper, (self.id, self._upper, upper)
+            rows = sum(t.num_rows for t in tables)
+            if self._rows + rows > ROWS_MAX:
+                raise Rejected(f"collection {self.id} has more than {ROWS_MAX} rows", sqlstate="53200",
+                               hint="filter or aggregate it before it is read as a whole")  # fmt: skip
+            for table in tables:
+                stamps = pc.min_max(table.column(TS)).as_py()
+                assert self._upper <= stamps["min"] and stamps["max"] < upper, (self.id, self._upper, stamps, upper)
+            if tables:
+                old = self._tail
+                self._retire([old.view])
+                plain = old.plain and all(only_insertions(t) for t in tables)
+                self._tail = _Tail([*old.tables, *tables], old.rows + rows, plain)
+                self._rows += rows
+            self._upper = upper
+
+    def allow_compaction(self, horizon: DataTs) -> None:
+        """Nobody will ask for a timestamp below ``horizon``: merging may stop telling those apart."""
+        with self._lock:
+            self._horizon = DataTs(max(self._horizon, min(horizon, self._upper - 1)))
+
+    def reset_since(self, since: DataTs) -> None:
+        """What was loaded was merged up to ``since`` already where it came from."""
+        with self._lock:
+            self._since = DataTs(max(self._since, since))
+
+    def check_readable(self, as_of: DataTs) -> None:
+        """Raise ``InvalidUsage`` 22023 below ``since``."""
+        if as_of < self._since:
+            raise too_old(as_of, self._since)
+        assert as_of < self._upper, (self.id, as_of, self._upper)
+
+    def delta(self, after: DataTs, through: DataTs) -> pa.Table:
+        """The changes of ``(after, through]``, equal rows merged: columns and ``__diff``.
+
+        Raises ``InvalidUsage`` 22023 if ``after`` is not told apart from later timestamps any more.
+        """
+        tables = list(self.changes(after, through))
+        found = pa.concat_tables(tables) if tables else self._schema.empty_table()
+        if only_insertions(found):
+            return found.drop_columns([TS])
+        return consolidate(found)
+
+    def changes(self, after: DataTs, through: DataTs) -> Iterable[pa.Table]:
+        """The same, as they came, in pieces with ``__ts``: for an index, which keeps every version."""
+        with self._lock:
+            self.check_readable(through)
+            if 0 <= after < self._since:
+                raise too_old(after, self._since)
+            chunks = [c for c in self._chunks if c.max_ts > after and c.min_ts <= through]
+            tail = list(self._tail.tables)
+            self._pin(chunks)
+        try:
+            for chunk in chunks:
+                with pq.ParquetFile(chunk.path) as file:
+                    for group in range(file.num_row_groups):
+                        yield between(file.read_row_group(group), after, through)
+        finally:
+            self._unpin(chunks)
+        for table in tail:
+            yield between(table, after, through)
+
+    def snapshot(self, as_of: DataTs) -> Snapshot:
+        """The relation at ``as_of``.  Raises ``InvalidUsage`` 22023 below ``since``."""
+        with self._lock:
+            self.check_readable(as_of)
+            chunks = [c for c in self._chunks if c.min_ts <= as_of]
+            sources = [(c.name, c.max_ts > as_of) for c in chunks]
+            views: list[_View] = [*chunks]
+            tail = self._tail
+            plain = tail.plain and all(c.plain for c in chunks)
+            if tail.tables:
+                if tail.view is None:
+                    tail.view = _View(self._name("tail"))
+                    self._spark.createDataFrame(pa.concat_tables(tail.tables)).createOrReplaceTempView(tail.view.name)
+                views.append(tail.view)
+                sources.append((tail.view.name, True))
+            self._pin(views)
+        return Snapshot(self, views, self._rows_sql(sources, plain, as_of), self._diffs_sql(sources, as_of))
+
+    def local(self, table: pa.Table, name: str) -> str:
+        """``table`` (columns and ``__diff``) as a view ``name``; gives the text ``(SELECT …)`` over it.
+
+        The hint makes it one partition: what groups it then needs no exchange, which halves a small query's time.
+        """
+        self._spark.createDataFrame(table).createOrReplaceTempView(name)
+        return f"(SELECT /*+ COALESCE(1) */ {self._select_list()}, {DIFF} FROM {name})"
+
+    def empty_sql(self) -> str:
+        """``(SELECT …)``: the columns and ``__diff`` without a row, for finding types."""
+        return self._diffs_sql([], DataTs(0))
+
+    def maintain(self) -> bool:
+        """Seal the tail if it is long, merge chunks, drop what nobody reads; whether anything was done."""
+        with self._maintaining:
+            done = False
+            if self._tail.rows > TAIL_ROWS_MAX:
+                self._seal()
+                done = True
+            while self._merge():
+                done = True
+            return done
+
+    def close(self) -> None:
+        """Forget everything: the collection was dropped."""
+        with self._maintaining, self._lock:
+            chunks, self._chunks = self._chunks, []
+            tail, self._tail = self._tail, _Tail([], 0, True)
+            self._retire([*chunks, tail.view])
+
+    # -- text ---------------------------------------------------------------------------------------------------------
+
+    def _select_list(self) -> str:
+        return ", ".join(f"c{i} AS {quote(n)}" for i, n in enumerate(self.names))
+
+    def _diffs_sql(self, sources: Sequence[tuple[str, bool]], as_of: DataTs) -> str:
+        if not sources:
+            columns = zip(self.names, self.types, strict=True)
+            nulls = [f"CAST(NULL AS {spark_type(t)}) AS {quote(n)}" for n, t in columns]
+            return f"(SELECT {', '.join([*nulls, f'CAST(1 AS BIGINT) AS {DIFF}'])} WHERE FALSE)"
+        parts = [
+            f"SELECT {self._select_list()}, {DIFF} FROM {view}" + (f" WHERE {TS} <= {as_of}" if filtered else "")
+            for view, filtered in sources
+        ]
+        return f"({' UNION ALL '.join(parts)})"
+
+    def _rows_sql(self, sources: Sequence[tuple[str, bool]], plain: bool, as_of: DataTs) -> str:
+        columns = ", ".join(quote(n) for n in self.names)
+        changes = self._diffs_sql(sources, as_of)
+        if plain or not sources:
+            return f"(SELECT {columns} FROM {changes})"
+        return (
+            f"(SELECT {columns} FROM (SELECT {columns}, SUM({DIFF}) AS __n FROM {changes} GROUP BY {columns}"
+            f" HAVING SUM({DIFF}) > 0) LATERAL VIEW EXPLODE(SEQUENCE(1L, __n)) __e AS __i)"
+        )
+
+    # -- chunks -------------------------------------------------------------------------------------------------------
+
+    def _name(self, kind: str) -> str:
+        self._counter += 1
+        return f"tm_{self.id}_{kind}{self._counter}"
+
+    def _make_chunk(self, table: pa.Table) -> _Chunk:
+        view = self._name("chunk")
+        path = self._scratch / f"{view}.parquet"
+        pq.write_table(table, path, compression="lz4", row_group_size=128 * 1024)
+        frame = self._spark.read.schema(self._schema_sql).parquet(str(path)).persist(StorageLevel.MEMORY_AND_DISK)
+        frame.createOrReplaceTempView(view)
+        frame.count()  # Fills the cache here, off the tick's path.
+        stamps = pc.min_max(table.column(TS)).as_py()
+        return _Chunk(
+            view, path=path, rows=table.num_rows, min_ts=stamps["min"], max_ts=stamps["max"],
+            plain=only_insertions(table), frame=frame,
+        )  # fmt: skip
+
+    def _seal(self) -> None:
+        with self._lock:
+            sealed = list(self._tail.tables)
+        chunk = self._make_chunk(pa.concat_tables(sealed))
+        with self._lock:
+            rest = self._tail.tables[len(sealed) :]
+            self._retire([self._tail.view])
+            self._tail = _Tail(rest, sum(t.num_rows for t in rest), all(only_insertions(t) for t in rest))
+            self._chunks.append(chunk)
+
+    def _merge(self) -> bool:
+        with self._lock:
+            chunks = self._chunks
+            at = next(
+                (i for i in range(len(chunks) - 1, 0, -1) if chunks[i - 1].rows < MERGE_FACTOR * chunks[i].rows), None
+            )
+            if at is None:
+                return False
+            old = chunks[at - 1 : at + 1]
+            horizon = self._horizon
+        table = pa.concat_tables([pq.read_table(c.path, schema=self._schema) for c in old])
+        compacted = not all(c.plain for c in old) and horizon > self._since
+        if compacted:
+            table = _merge_below(table, horizon)
+        chunk = self._make_chunk(table) if table.num_rows else None
+        with self._lock:
+            # Other chunks may tell timestamps below the horizon apart still; to be one multi-version relation they all
+            # speak for ``since`` and later only.
+            if compacted:
+                self._since = horizon
+            self._chunks[at - 1 : at + 1] = [chunk] if chunk else []
+            self._rows += (chunk.rows if chunk else 0) - sum(c.rows for c in old)
+            self._retire(old)
+        return True
+
+    def _pin(self, views: Sequence[_View]) -> None:
+        for view in views:
+            view.pins += 1
+
+    def _unpin(self, views: Sequence[_View]) -> None:
+        with self._lock:
+            for view in views:
+                view.pins -= 1
+            gone = [v for v in views if v.retired and v.pins == 0]
+        self._delete(gone)
+
+    def _retire(self, views: Sequence[_View | None]) -> None:
+        found = [v for v in views if v is not None]
+        for view in found:
+            view.retired = True
+        self._delete([v for v in found if v.pins == 0])
+
+    def _delete(self, views: Sequence[_View]) -> None:
+        for view in views:
+            self._spark.catalog.dropTempView(view.name)
+            if isinstance(view, _Chunk) and view.frame is not None:
+                view.frame.unpersist()
+                view.path.unlink(missing_ok=True)
+
+
+def _merge_below(table: pa.Table, horizon: int) -> pa.Table:
+    """``table`` with everything at or below ``horizon`` told as one change at ``horizon``."""
+    stamps = table.column(TS)
+    old = pc.if_else(pc.less_equal(stamps, horizon), pa.scalar(horizon, pa.int64()), stamps)
+    return consolidate(table.set_column(table.column_names.index(TS), TS, old), with_ts=True)

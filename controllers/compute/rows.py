@@ -1,0 +1,68 @@
+"""Changes of a collection as Arrow tables in one physical shape: columns ``c0``…``cN``, then ``__ts`` and ``__diff``.
+
+The names are positional because a column's own name may be anything (Parquet and Spark disagree about some), and two
+may differ in case only.  Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from collection.columns import DIFF
+from collection.types import SqlType, arrow_type
+
+TS = "__ts"
+
+
+def physical_schema(types: Sequence[SqlType]) -> pa.Schema:
+    """The schema of changes of a relation with columns of ``types``."""
+    fields = [pa.field(f"c{i}", arrow_type(t)) for i, t in enumerate(types)]
+    return pa.schema([*fields, pa.field(TS, pa.int64()), pa.field(DIFF, pa.int64())])
+
+
+def stamp(table: pa.Table, ts: int, types: Sequence[SqlType]) -> pa.Table:
+    """``table`` (columns by position, then ``__diff`` or none) in the physical shape, all of it at ``ts``.
+
+    Floats are made canonical (one NaN, no -0.0), so that a retraction meets its row whatever the bits were.
+    """
+    schema = physical_schema(types)
+    diff = table.column(DIFF) if DIFF in table.column_names else pa.repeat(pa.scalar(1, pa.int64()), table.num_rows)
+    values = [table.column(i) for i, name in enumerate(table.column_names) if name != DIFF]
+    assert len(values) == len(types), (table.column_names, types)
+    arrays = [_canonical(v.cast(f.type)) for v, f in zip(values, schema, strict=False)]
+    return pa.Table.from_arrays([*arrays, pa.repeat(pa.scalar(ts, pa.int64()), table.num_rows), diff], schema=schema)
+
+
+def _canonical(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pa.types.is_floating(column.type):
+        return column
+    positive = pc.add(column, pa.scalar(0.0, column.type))
+    return pc.if_else(pc.is_nan(positive), pa.scalar(float("nan"), column.type), positive)
+
+
+def consolidate(table: pa.Table, with_ts: bool = False) -> pa.Table:
+    """Equal rows (at equal ``__ts`` if ``with_ts``) become one with the sum of their diffs; those with none go."""
+    if table.num_rows == 0:
+        return table
+    keys = [n for n in table.column_names if n != DIFF and (with_ts or n != TS)]
+    order = table.column_names if with_ts else [n for n in table.column_names if n != TS]
+    if not keys:
+        total = pc.sum(table.column(DIFF)).as_py()
+        return pa.table({DIFF: pa.array([total] if total else [], pa.int64())})
+    grouped = table.group_by(keys, use_threads=False).aggregate([(DIFF, "sum")])
+    grouped = grouped.rename_columns([DIFF if n == f"{DIFF}_sum" else n for n in grouped.column_names])
+    return grouped.select(order).filter(pc.not_equal(grouped.column(DIFF), 0))
+
+
+def only_insertions(table: pa.Table) -> bool:
+    """Whether every diff is +1."""
+    return table.num_rows == 0 or bool(pc.all(pc.equal(table.column(DIFF), 1)).as_py())
+
+
+def between(table: pa.Table, after_ts: int, through_ts: int) -> pa.Table:
+    """The changes with ``after_ts < __ts <= through_ts``."""
+    stamps = table.column(TS)
+    return table.filter(pc.and_(pc.greater(stamps, after_ts), pc.less_equal(stamps, through_ts)))

@@ -1,0 +1,74 @@
+"""What the queries of one tick read, made once however many views read it, and given back when the tick is over."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from contextlib import AbstractContextManager
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from controllers.compute.relation import Relation, Snapshot
+from journal.timestamps import DataTs
+
+_serial = itertools.count()
+
+
+class Sources(AbstractContextManager):
+    """Texts for relations at timestamps.  Use as a context: what they read lives until its end.  Thread-safe."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self._lock = threading.RLock()
+        self._snapshots: dict[tuple[str, int], Snapshot] = {}
+        self._tables: dict[tuple[str, int, int], pa.Table] = {}
+        self._deltas: dict[tuple[str, int, int], str] = {}
+        self._views: list[str] = []
+
+    def rows(self, relation: Relation, as_of: DataTs) -> str:
+        """The rows of ``relation`` at ``as_of``, each as often as it occurs."""
+        return self._snapshot(relation, as_of).rows_sql
+
+    def diffs(self, relation: Relation, as_of: DataTs) -> str:
+        """The same with ``__diff``, not consolidated.  Nothing at all for ``as_of`` before every timestamp."""
+        return relation.empty_sql() if as_of < 0 else self._snapshot(relation, as_of).diffs_sql
+
+    def changed(self, relation: Relation, after: DataTs, through: DataTs) -> bool:
+        """Whether ``relation`` differs between the two timestamps."""
+        return self._table(relation, after, through).num_rows > 0
+
+    def delta(self, relation: Relation, after: DataTs, through: DataTs) -> str:
+        """The changes of ``(after, through]`` with ``__diff``, consolidated."""
+        key = (relation.id, after, through)
+        with self._lock:
+            if key not in self._deltas:
+                view = f"tm_delta_{next(_serial)}"
+                self._deltas[key] = relation.local(self._table(relation, after, through), view)
+                self._views.append(view)
+            return self._deltas[key]
+
+    def _table(self, relation: Relation, after: DataTs, through: DataTs) -> pa.Table:
+        key = (relation.id, after, through)
+        with self._lock:
+            if key not in self._tables:
+                self._tables[key] = relation.delta(after, through)
+            return self._tables[key]
+
+    def _snapshot(self, relation: Relation, as_of: DataTs) -> Snapshot:
+        key = (relation.id, as_of)
+        with self._lock:
+            if key not in self._snapshots:
+                self._snapshots[key] = relation.snapshot(as_of)
+            return self._snapshots[key]
+
+    def close(self) -> None:
+        with self._lock:
+            for snapshot in self._snapshots.values():
+                snapshot.release()
+            for view in self._views:
+                self.spark.catalog.dropTempView(view)
+            self._snapshots, self._deltas, self._tables, self._views = {}, {}, {}, []
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

@@ -1,0 +1,346 @@
+"""One materialized view: its change between two timestamps, whatever its strategy.
+
+Promises: :meth:`View.evaluate` gives the change of the view's output from what its own output collection holds to what
+its query is at ``t1``, with equal rows merged, or the view's error; the two strategies give the same.  What the view
+holds in memory moves only by :meth:`View.accept`, after the change is safely committed; a view that failed, or whose
+memory is not of its upper, is brought back by comparing the whole query with its output.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from collection.columns import DIFF
+from collection.types import SqlType, from_arrow, spark_type
+from controllers.compute import strategy as st
+from controllers.compute.failures import of_spark
+from controllers.compute.groups import EXACT, Group, Groups, TooManyGroups, call_type
+from controllers.compute.relation import Relation
+from controllers.compute.rows import consolidate
+from controllers.compute.sources import Sources
+from controllers.lookup import fit_decimal, out_of_range
+from controllers.values import INT_BITS, Row, schema_of, to_rows, to_table
+from journal.errors import TidemarkError
+from journal.timestamps import DataTs
+
+log = logging.getLogger(__name__)
+
+NEVER = DataTs(-1)
+"""State of a view that holds nothing yet: everything is a change since then."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a tick found: ``rows`` (the view's columns by position, then ``__diff``), or ``error``."""
+
+    view_id: str
+    rows: pa.Table
+    error: TidemarkError | None
+    accept: Callable[[], None]
+
+
+class View:
+    """``relation`` is the view's own output collection, ``inputs`` those that its query reads, by id."""
+
+    def __init__(self, relation: Relation, sql: str, inputs: dict[str, Relation], sources: Sources) -> None:
+        self.id = relation.id
+        self.relation = relation
+        self.inputs = inputs
+        self._sql = sql
+        self._spark = sources.spark
+        self._types = relation.types
+        self._schema = schema_of(self._types, [f"c{i}" for i in range(len(self._types))]).append(
+            pa.field(DIFF, pa.int64())
+        )
+        self.state_ts: DataTs | None = NEVER
+        """Timestamp that the held state is of; ``None`` where it must be found again (after an error, a restart)."""
+        self.compared = 0
+        """How often the whole query was compared with the output."""
+        self._groups: Groups | None = None
+        self._key_types: list[SqlType] = []
+        self._call_types: list[SqlType] = []
+        self.strategy = self._install(st.analyse(sql, inputs.keys()))
+
+    # -- installing ---------------------------------------------------------------------------------------------------
+
+    def _install(self, strategy: st.Strategy) -> st.Strategy:
+        """Let Spark's analyser confirm ``strategy``: its terms must resolve, and what is summed must be exact."""
+        if isinstance(strategy, st.Recompute):
+            return strategy
+        linear = strategy if isinstance(strategy, st.Linear) else strategy.input
+        try:
+            whole = self._types_of(linear.full_sql)
+            for term in linear.terms:
+                if self._types_of(term.sql) != whole:
+                    return st.Recompute("branches of a UNION differ in type")
+            if isinstance(strategy, st.Linear):
+                return strategy
+            types = whole[: strategy.keys + strategy.arguments]
+            self._key_types, arguments = types[: strategy.keys], types[strategy.keys :]
+            for call in strategy.calls:
+                if call.function in ("sum", "avg") and arguments[call.argument].name not in EXACT:
+                    kind = arguments[call.argument]
+                    return st.Recompute(f"{call.function} over {kind}, whose addition cannot be taken back exactly")
+            self._call_types = [call_type(c, arguments) for c in strategy.calls]
+            self._groups = Groups(strategy.calls, arguments, has_keys=strategy.keys > 0)
+            self._outputs = self._direct_outputs(strategy)
+            return strategy
+        except Exception as error:
+            # The whole query may be fine where a rewritten one is not; it alone decides about errors.
+            log.info("view is recomputed", extra={"view": self.id, "why": str(error)[:500]})
+            return st.Recompute("its incremental form is not understood by spark")
+
+    def _types_of(self, sql: str) -> list[SqlType]:
+        texts = {(i, v): self.inputs[i].empty_sql() for i, v in st.placeholders(sql)}
+        schema = self._spark.sql(st.fill(sql, texts)).schema
+        return [from_arrow(f.type) for f in to_arrow_schema(schema)][:-1]
+
+    def _direct_outputs(self, strategy: st.Aggregate) -> list[Callable[[Row], object]] | None:
+        """A function per output column where nothing but picking and exact casts is needed; else ``None``."""
+        if strategy.outputs is None or len(strategy.outputs) != len(self._types):
+            return None
+        found = []
+        for output, wanted in zip(strategy.outputs, self._types, strict=True):
+            position = output.index + (strategy.keys if output.kind == "a" else 0)
+            have = (self._key_types + self._call_types)[position]
+            steps = [t for t in (output.cast, spark_type(wanted)) if t is not None]
+            by_text = {spark_type(t): t for t in (wanted, have, *(SqlType(n) for n in INT_BITS))}
+            path = [have]
+            for text in steps:
+                target = by_text.get(text)
+                if target is None or not _exact_cast(path[-1], target):
+                    return None
+                path.append(target)
+            found.append(_picker(position, path))
+        return found
+
+    # -- evaluating ---------------------------------------------------------------------------------------------------
+
+    def evaluate(self, sources: Sources, t1: DataTs) -> Change:
+        """The change of the output at ``t1``.  All inputs and the output are known through ``t1`` and ``upper - 1``."""
+        nothing = self._schema.empty_table()
+        if not isinstance(self.strategy, st.Recompute) and self._can_go_on():
+            try:
+                return self._incremental(sources, t1)
+            except Exception as error:
+                if of_spark(error) is None and not isinstance(error, TooManyGroups):
+                    raise
+                # A row that came and went within the delta may fail where the whole query does not: ask that.
+                log.info("incremental step failed", extra={"view": self.id, "why": str(error)[:500]})
+                if isinstance(error, TooManyGroups):
+                    self.recompute(error.message)
+        try:
+            return self._whole(sources, t1)
+        except Exception as error:
+            failure = of_spark(error)
+            if failure is None:
+                raise
+            return Change(self.id, nothing, failure, self._forget)
+
+    def fail(self, error: TidemarkError) -> Change:
+        """The change when an input is in error: none, and the same error."""
+        return Change(self.id, self._schema.empty_table(), error, self._forget)
+
+    def recompute(self, reason: str) -> None:
+        """Maintain it by recomputation from now on."""
+        self.strategy, self._groups = st.Recompute(reason), None
+
+    def _can_go_on(self) -> bool:
+        if self.state_ts is None:
+            return False
+        return self.state_ts == NEVER or all(r.since <= self.state_ts for r in self.inputs.values())
+
+    def _forget(self) -> None:
+        self.state_ts = None
+
+    def _reached(self, t1: DataTs) -> None:
+        self.state_ts = t1
+
+    def restore(self, sources: Sources, upper: DataTs) -> None:
+        """After a restart: find again what is held at ``upper - 1``, if the inputs still tell that timestamp apart."""
+        at = DataTs(upper - 1)
+        self.state_ts = at
+        if isinstance(self.strategy, st.Recompute):
+            return
+        if not self._can_go_on():
+            self.state_ts = None
+            return
+        if self._groups is not None:
+            try:
+                self._groups.accept(self._groups.merge(self._partials(sources, NEVER, at), base=False), base=False)
+            except Exception as error:
+                if of_spark(error) is None and not isinstance(error, TooManyGroups):
+                    raise
+                self.state_ts = None
+
+    def _incremental(self, sources: Sources, t1: DataTs) -> Change:
+        if isinstance(self.strategy, st.Linear):
+            text = self._delta_sql(self.strategy, sources, self.state_ts, t1)
+            if text is None:
+                return Change(self.id, self._schema.empty_table(), None, lambda: self._reached(t1))
+            casts = [f"CAST(c{i} AS {spark_type(t)}) AS c{i}" for i, t in enumerate(self._types)]
+            names = [f"c{i}" for i in range(len(self._types))]
+            rows = self._run(f"SELECT {', '.join(casts)}, {DIFF} FROM ({text}) AS d({', '.join(names)}, {DIFF})")
+            return Change(self.id, consolidate(rows), None, lambda: self._reached(t1))
+        groups = self._groups
+        is_new = self.state_ts == NEVER
+        touched = groups.merge(self._partials(sources, self.state_ts, t1))
+        before = [] if is_new else [r for key in touched if (r := groups.row(key)) is not None]
+        after = [groups.row_of(key, group) for key, group in touched.items() if group is not None]
+        same = set(before) & set(after)
+        rows = self._rows_of_groups([r for r in before if r not in same], [r for r in after if r not in same])
+
+        def accept() -> None:
+            groups.accept(touched)
+            self._reached(t1)
+
+        return Change(self.id, rows, None, accept)
+
+    def _whole(self, sources: Sources, t1: DataTs) -> Change:
+        """Compare the query at ``t1`` with the output held."""
+        self.compared += 1
+        names = [f"c{i}" for i in range(len(self._types))]
+        listed = ", ".join(names)
+        texts = {i: sources.rows(r, t1) for i, r in self.inputs.items()}
+        query = st.name_relations(self._sql, self.inputs.keys(), texts)
+        casts = ", ".join(f"CAST({n} AS {spark_type(t)}) AS {n}" for n, t in zip(names, self._types, strict=True))
+        held = sources.diffs(self.relation, DataTs(self.relation.upper - 1))
+        rows = self._run(
+            f"SELECT {listed}, SUM({DIFF}) AS {DIFF} FROM ("
+            f"SELECT {casts}, 1L AS {DIFF} FROM ({query}) AS q({listed})"
+            f" UNION ALL SELECT {listed}, -{DIFF} FROM {held} AS h({listed}, {DIFF})"
+            f") GROUP BY {listed} HAVING SUM({DIFF}) <> 0"
+        )
+        touched: dict[Row, Group | None] | None = None
+        if self._groups is not None:
+            try:
+                touched = self._groups.merge(self._partials(sources, NEVER, t1), base=False)
+            except Exception as error:
+                if of_spark(error) is None and not isinstance(error, TooManyGroups):
+                    raise
+                log.warning("view is recomputed from now on", extra={"view": self.id, "why": str(error)[:500]})
+                self.recompute("its groups cannot be held")
+
+        def accept() -> None:
+            if touched is not None and self._groups is not None:
+                self._groups.accept(touched, base=False)
+            self._reached(t1)
+
+        return Change(self.id, rows, None, accept)
+
+    # -- pieces -------------------------------------------------------------------------------------------------------
+
+    def _run(self, sql: str) -> pa.Table:
+        table = self._spark.sql(sql).toArrow()
+        # Spark's own Arrow types differ in nothing but field names and nullability.
+        arrays = [c.cast(f.type) for c, f in zip(table.columns, self._schema, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=self._schema)
+
+    def _delta_sql(self, linear: st.Linear, sources: Sources, t0: DataTs, t1: DataTs) -> str | None:
+        """The linear part's change of ``(t0, t1]`` as text; ``None`` if no input changed."""
+        if t0 == NEVER:
+            texts = {(i, v): sources.diffs(self.inputs[i], t1) for i, v in st.placeholders(linear.full_sql)}
+            return st.fill(linear.full_sql, texts)
+        changed = {i for i, r in self.inputs.items() if sources.changed(r, t0, t1)}
+        parts = []
+        for term in linear.terms:
+            if term.leaf not in changed:
+                continue
+            texts = {}
+            for relation_id, version in st.placeholders(term.sql):
+                relation = self.inputs[relation_id]
+                if version == st.DELTA:
+                    texts[relation_id, version] = sources.delta(relation, t0, t1)
+                else:
+                    texts[relation_id, version] = sources.diffs(relation, t0 if version == st.OLD else t1)
+            parts.append(st.fill(term.sql, texts))
+        return " UNION ALL ".join(f"({p})" for p in parts) if parts else None
+
+    def _partials(self, sources: Sources, t0: DataTs, t1: DataTs) -> list[tuple[Row, int, Group]]:
+        """Per group and diff: rows, and count and sum of each argument."""
+        plan = self.strategy
+        assert isinstance(plan, st.Aggregate)
+        text = self._delta_sql(plan.input, sources, t0, t1)
+        if text is None:
+            return []
+        keys = [f"k{i}" for i in range(plan.keys)]
+        arguments = [f"x{i}" for i in range(plan.arguments)]
+        summed = {c.argument for c in plan.calls if c.function in ("sum", "avg")}
+        measures = ["COUNT(1)"]
+        for i in range(plan.arguments):
+            measures += [f"COUNT(x{i})", f"SUM(x{i})" if i in summed else "0"]
+        names = ", ".join([*(keys + arguments or ["one"]), DIFF])
+        by = ", ".join([*keys, DIFF])
+        table = self._spark.sql(
+            f"SELECT {by}, {', '.join(f'{m} AS m{i}' for i, m in enumerate(measures))} FROM ({text}) AS d({names})"
+            f" GROUP BY {by}"
+        ).toArrow()
+        n = plan.keys
+        return [(row[:n], row[n], row[n + 1 :]) for row in to_rows(table)]
+
+    def _rows_of_groups(self, before: Sequence[Row], after: Sequence[Row]) -> pa.Table:
+        """The view's rows of groups as they were and as they are, as a change."""
+        if not before and not after:
+            return self._schema.empty_table()
+        if self._outputs is not None:
+            rows = [(*(o(r) for o in self._outputs), -1) for r in before]
+            rows += [(*(o(r) for o in self._outputs), 1) for r in after]
+            return consolidate(to_table(rows, self._schema))
+        plan = self.strategy
+        names = [f"k{i}" for i in range(plan.keys)] + [f"a{i}" for i in range(len(plan.calls))]
+        schema = schema_of(self._key_types + self._call_types, names).append(pa.field(DIFF, pa.int64()))
+        table = to_table([(*r, -1) for r in before] + [(*r, 1) for r in after], schema)
+        view = f"tm_groups_{self.id}"
+        self._spark.createDataFrame(table).createOrReplaceTempView(view)
+        listed = ", ".join(f"c{i}" for i in range(len(self._types)))
+        casts = ", ".join(f"CAST(c{i} AS {spark_type(t)}) AS c{i}" for i, t in enumerate(self._types))
+        parts = []
+        for diff, present in ((-1, before), (1, after)):
+            if not present:
+                continue
+            groups = f"(SELECT {', '.join(names) or '1 AS one'} FROM {view} WHERE {DIFF} = {diff}) AS {st.GROUPS}"
+            post = re.sub(rf"\bFROM {st.GROUPS}\b", lambda _m, g=groups: f"FROM {g}", plan.post_sql)
+            parts.append(f"SELECT {casts}, CAST({diff} AS BIGINT) AS {DIFF} FROM ({post}) AS p({listed})")
+        try:
+            return consolidate(self._run(" UNION ALL ".join(parts)))
+        finally:
+            self._spark.catalog.dropTempView(view)
+
+
+def _exact_cast(source: SqlType, target: SqlType) -> bool:
+    if source == target:
+        return True
+    return source.name in EXACT and (
+        (target.name in INT_BITS and source.name in INT_BITS)
+        or (target.name == "numeric" and (source.name in INT_BITS or target.scale >= source.scale))
+    )
+
+
+def _picker(position: int, path: Sequence[SqlType]) -> Callable[[Row], object]:
+    casts = [t for s, t in zip(path, path[1:], strict=False) if s != t]
+
+    def pick(row: Row) -> object:
+        value = row[position]
+        for target in casts:
+            value = _cast(value, target)
+        return value
+
+    return pick
+
+
+def _cast(value: object, target: SqlType) -> object:
+    if value is None:
+        return None
+    if target.name == "numeric":
+        return fit_decimal(Decimal(value), target)
+    limit = 1 << (INT_BITS[target.name] - 1)
+    if not -limit <= value < limit:
+        raise out_of_range(target)
+    return value

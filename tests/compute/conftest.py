@@ -1,0 +1,114 @@
+"""One Spark session for all tests here, and a cluster of relations and views without a log."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from catalog_log.model import Column
+from collection.columns import DIFF
+from controllers.values import schema_of, to_rows, to_table
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory) -> Iterator:
+    from controllers.compute.session import scratch_directory, start_session
+
+    session = start_session("local[2]", scratch_directory(tmp_path_factory.mktemp("spark")))
+    yield session
+    session.stop()
+
+
+class Bench:
+    """Relations and views at a time of the test's own.  Rows are plain tuples."""
+
+    _ids = itertools.count(1000)
+
+    def __init__(self, spark, scratch: Path) -> None:
+        from controllers.compute.maintainer import Maintainer
+
+        self.spark = spark
+        self.scratch = scratch
+        self.maintainer = Maintainer(spark)
+        self.now = 0
+        self.relations = {}
+        self.queries = {}
+
+    def relation(self, columns: dict[str, str], relation_id: str | None = None):
+        from controllers.compute.relation import Relation
+
+        relation_id = relation_id or f"u{next(self._ids)}"
+        found = Relation(self.spark, relation_id, [Column(n, t) for n, t in columns.items()], self.scratch)
+        self.relations[relation_id] = found
+        return found
+
+    def view(self, sql: str, columns: dict[str, str], *inputs, recompute=False):
+        """``sql`` names its inputs ``{0}``, ``{1}``…"""
+        relation = self.relation(columns)
+        text = sql.format(*(i.id for i in inputs))
+        view = self.maintainer.install(relation, text, {i.id: i for i in inputs})
+        if recompute:
+            view.recompute("asked for")
+        self.queries[relation.id] = text
+        return view
+
+    def change(self, changes: dict) -> None:
+        """At a new timestamp apply ``{relation: [(row, diff)…]}`` to the base relations."""
+        from controllers.compute.rows import stamp
+
+        self.now += 1
+        for relation in self.relations.values():
+            if relation.id in self.queries:
+                continue
+            rows = changes.get(relation, [])
+            table = self.table(relation, rows)
+            relation.append([stamp(table, self.now, relation.types)] if rows else [], self.now + 1)
+
+    def table(self, relation, rows) -> pa.Table:
+        schema = schema_of(relation.types).append(pa.field(DIFF, pa.int64()))
+        return to_table([(*row, diff) for row, diff in rows], schema)
+
+    def tick(self):
+        changes = self.maintainer.evaluate(list(self.queries), self.now)
+        self.maintainer.accept(changes)
+        return {c.view_id: c for c in changes}
+
+    def held(self, view) -> Counter:
+        """What the view's output collection says at the newest timestamp."""
+        relation = view.relation
+        found: Counter = Counter()
+        for *row, diff in to_rows(relation.delta(-1, relation.upper - 1)):
+            found[tuple(row)] += diff
+        assert all(count > 0 for count in found.values()), found
+        return found
+
+    def truth(self, view) -> Counter:
+        """What its query is now."""
+        from controllers.compute import strategy as st
+
+        snapshots = {i: r.snapshot(self.now) for i, r in view.inputs.items()}
+        sql = st.name_relations(self.queries[view.id], view.inputs, {i: s.rows_sql for i, s in snapshots.items()})
+        rows = self.rows(sql, view)
+        for snapshot in snapshots.values():
+            snapshot.release()
+        return rows
+
+    def rows(self, sql: str, view) -> Counter:
+        table = self.spark.sql(sql).toArrow()
+        schema = schema_of(view.relation.types)
+        arrays = [c.cast(f.type) for c, f in zip(table.columns, schema, strict=True)]
+        return Counter(to_rows(pa.Table.from_arrays(arrays, schema=schema)))
+
+
+@pytest.fixture
+def bench(spark, tmp_path) -> Iterator[Bench]:
+    found = Bench(spark, tmp_path)
+    yield found
+    found.maintainer.close()
+    for relation in found.relations.values():
+        relation.close()
