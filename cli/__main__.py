@@ -21,6 +21,8 @@ COMMANDS = {
     "bench": "measure, each figure with its limit in the same run",
     "setup": "fetch everything that is needed, so that all else works without a network",
 }
+PASS_ON = {"test": ("--json", "--unit", "-h", "--help"), "bench": ("--json", "-h", "--help")}
+"""Commands that hand every word but these to another program, in order."""
 INTERRUPTED = 130
 
 
@@ -41,7 +43,13 @@ def make_parser(command: str | None) -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     command = next((word for word in argv if not word.startswith("-")), None)
+    passed_on: list[str] = []
+    if command in PASS_ON:
+        at = argv.index(command) + 1
+        passed_on = [word for word in argv[at:] if word not in (*PASS_ON[command], "--")]
+        argv = [*argv[:at], *(word for word in argv[at:] if word in PASS_ON[command])]
     arguments = make_parser(command if command in COMMANDS else None).parse_args(argv)
+    arguments.passed_on = passed_on
     # Everything above needs the standard library only, so --help is quick.
     from cli.output import FAILED, USAGE, print_error
     from journal.errors import InvalidUsage, TidemarkError

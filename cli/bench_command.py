@@ -6,10 +6,11 @@ import argparse
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("figures", nargs="*", metavar="ARG", help="handed to the bench; write -- before options")
+    parser.usage = "tidemark bench [-h] [--json] [GROUP …] [--sample N]"
+    parser.epilog = "groups: journals, statements, views (default: all); --sample: rows of the view throughput run"
 
 
 def run(arguments: argparse.Namespace) -> int:
     from bench.run import main
 
-    return main([*arguments.figures, *(["--json"] if arguments.json else [])])
+    return main([*arguments.passed_on, *(["--json"] if arguments.json else [])])

@@ -17,7 +17,8 @@ LINT = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unit", action="store_true", help="only what needs neither broker nor Spark")
-    parser.add_argument("pytest", nargs="*", metavar="ARG", help="handed to pytest; write -- before options")
+    parser.usage = "tidemark test [-h] [--json] [--unit] [ARG …]"
+    parser.epilog = "every other argument is handed to pytest"
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -31,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not results[name]:
             out.print(done.stdout + done.stderr, markup=False)
     pytest = [sys.executable, "-m", "pytest", *(["-m", "not integration and not spark"] if arguments.unit else [])]
-    results["pytest"] = subprocess.run([*pytest, *arguments.pytest], cwd=ROOT, stdout=target).returncode == 0
+    results["pytest"] = subprocess.run([*pytest, *arguments.passed_on], cwd=ROOT, stdout=target).returncode == 0
     failed = [name for name, passed in results.items() if not passed]
     if arguments.json:
         print_json({"command": "test", "ok": not failed, **results})

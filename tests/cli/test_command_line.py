@@ -76,26 +76,45 @@ def test_tables_look_as_in_psql() -> None:
     assert format_table(["n", "name"], [(1, "a"), (None, "bc")]) == " n | name\n---+------\n 1 | a\n   | bc"
 
 
-def launcher(*argv: str, **env: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **env}
-    return subprocess.run(
-        [sys.executable, str(ROOT / "tidemark"), *argv], env=environment, capture_output=True, text=True
-    )
-
-
-def copied_launcher(tmp_path: Path) -> Path:
+def checkout(tmp_path: Path, lock: str) -> Path:
+    """A copy of the launcher with a lock file of its own and a command line that prints its arguments."""
     (tmp_path / "tidemark").write_bytes((ROOT / "tidemark").read_bytes())
-    (tmp_path / "requirements.lock").write_text("no-such-package==1.0 --hash=sha256:" + "0" * 64 + "\n")
+    (tmp_path / "requirements.lock").write_text(lock)
+    (tmp_path / "cli").mkdir()
+    (tmp_path / "cli" / "__main__.py").write_text("import sys\nprint(sys.argv[1:], sys.prefix)\nsys.exit(7)\n")
     return tmp_path / "tidemark"
+
+
+def run_launcher(script: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **env}
+    return subprocess.run([sys.executable, str(script), "up", "-x"], env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+def test_the_launcher_makes_its_environment_once_and_hands_over(tmp_path: Path) -> None:
+    script = checkout(tmp_path, "# nothing\n")
+    first = run_launcher(script)
+    assert (first.returncode, "ready after" in first.stderr) == (7, True), first.stderr
+    assert first.stdout.startswith("['up', '-x']") and str(tmp_path) in first.stdout
+    second = run_launcher(script)
+    assert (second.returncode, second.stderr) == (7, "")
+    # Another lock file is installed into what is there; an install that was interrupted is started over.
+    (tmp_path / "requirements.lock").write_text("# another\n")
+    third = run_launcher(script)
+    assert third.returncode == 7 and "installing" in third.stderr and "making" not in third.stderr
+    (tmp_path / ".tidemark" / "venv-installing").touch()
+    (tmp_path / ".tidemark" / "venv" / "tidemark-installed").unlink()
+    fourth = run_launcher(script)
+    assert fourth.returncode == 7 and "making" in fourth.stderr
+    assert not (tmp_path / ".tidemark" / "venv-installing").exists()
 
 
 @pytest.mark.slow
 def test_an_install_that_fails_says_so_and_does_not_count(tmp_path: Path) -> None:
     """Without an index, without a network: three attempts, one line, exit code 2, and the next run tries again."""
-    script = copied_launcher(tmp_path)
-    environment = {**os.environ, "PIP_NO_INDEX": "1"}
+    script = checkout(tmp_path, "no-such-package==1.0 --hash=sha256:" + "0" * 64 + "\n")
     for _ in range(2):
-        done = subprocess.run([sys.executable, str(script), "--help"], env=environment, capture_output=True, text=True)
+        done = run_launcher(script, PIP_NO_INDEX="1")
         assert done.returncode == 2
         assert "could not be installed" in done.stderr
         assert not (tmp_path / ".tidemark" / "venv" / "tidemark-installed").exists()
