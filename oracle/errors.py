@@ -23,7 +23,7 @@ class Reason(StrEnum):
     AHEAD = "ahead of its timeline"
     """A ``read_ts`` that nobody can have read yet."""
     FENCED = "fenced"
-    """Written by an incarnation that was given up; its own client has settled it as not having happened."""
+    """A later record of its writer came first: a copy, or an append that its client has settled as not happened."""
     MALFORMED = "malformed"
     """The record breaks its own rules."""
     TIMELINE = "timeline"

@@ -37,11 +37,12 @@ def fold(state: OracleState, entry: Entry) -> tuple[OracleState, Outcome]:
         stats = stats._replace(malformed=stats.malformed + 1)
         return state._replace(next_offset=offset + 1, stats=stats), Outcome(bad.token, offset, "", Reason.MALFORMED)
     token = record.token
-    if state.fences.shuts_out(token.writer, token.incarnation):
+    if state.fences.shuts_out(token.writer, token.seq):
         stats = stats._replace(fenced=stats.fenced + 1)
         return state._replace(next_offset=offset + 1, stats=stats), Outcome(token, offset, record.kind, Reason.FENCED)
     catalog_upper = CatalogTs(max(state.catalog_upper, record.catalog_upper))
-    state = state._replace(next_offset=offset + 1, catalog_upper=catalog_upper, stats=stats)
+    fences = state.fences.passed(token.writer, token.seq, offset)
+    state = state._replace(next_offset=offset + 1, catalog_upper=catalog_upper, fences=fences, stats=stats)
     state, verdicts = _APPLY[record.kind](state, record)
     return state, Outcome(token, offset, record.kind, None, verdicts)
 
@@ -169,10 +170,6 @@ def _compact(state: OracleState, record: Record) -> _Folded:
     return _Folded(state._replace(since=since, bound=bound, hot=hot, managers=managers))
 
 
-def _fence(state: OracleState, record: Record) -> _Folded:
-    return _Folded(state._replace(fences=state.fences.fence(record.token.writer, record.ts)))
-
-
 _APPLY: dict[Kind, Callable[[OracleState, Record], _Folded]] = {
     Kind.BARRIER: _nothing,
     Kind.APPLY: _nothing,
@@ -182,5 +179,5 @@ _APPLY: dict[Kind, Callable[[OracleState, Record], _Folded]] = {
     Kind.APPLY_WRITE: _apply_write,
     Kind.FORGET: _forget,
     Kind.COMPACT: _compact,
-    Kind.FENCE: _fence,
+    Kind.FENCE: _nothing,
 }

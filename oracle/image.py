@@ -14,7 +14,7 @@ from journal.errors import FatalLog
 from journal.timestamps import CatalogTs, DataTs
 from oracle.bindings import Bound
 from oracle.conflicts import KeyWrite, Manager
-from oracle.fences import Fences
+from oracle.fences import Fences, Seen
 from oracle.growing import Growing
 from oracle.records import run_from_dict, run_to_dict
 from oracle.state import OracleState, Stats
@@ -114,16 +114,11 @@ def bound_from_dict(raw: dict[str, Any]) -> Bound:
     )
 
 
-def fences_to_dict(fences: Fences) -> dict[str, Any]:
-    """Fences as a record of an image."""
-    below = [
-        {"writer": writer, "incarnation": incarnation, "order": order}
-        for writer, (incarnation, order) in sorted(fences.below.items())
-    ]
-    return {"count": fences.count, "below": below}
+def fences_to_dict(fences: Fences) -> list[dict[str, Any]]:
+    """Fences as a part of an image."""
+    return [{"writer": writer, "seq": seen.seq, "offset": seen.offset} for writer, seen in sorted(fences.seen.items())]
 
 
-def fences_from_dict(raw: dict[str, Any]) -> Fences:
+def fences_from_dict(raw: list[dict[str, Any]]) -> Fences:
     """What :func:`fences_to_dict` wrote."""
-    below = {each["writer"]: (each["incarnation"], each["order"]) for each in raw["below"]}
-    return Fences(immutables.Map(below), raw["count"])
+    return Fences(immutables.Map({each["writer"]: Seen(each["seq"], each["offset"]) for each in raw}))

@@ -93,8 +93,8 @@ def make_lanes(
 
 
 def fence_record(token: Token, catalog_upper: int) -> bytes:
-    """The record that shuts out every incarnation below ``token.incarnation``."""
-    return encode_record(Record(token, max(catalog_upper, 0), Kind.FENCE, ts=token.incarnation))
+    """The record after which nothing counts that was sent before it."""
+    return encode_record(Record(token, max(catalog_upper, 0), Kind.FENCE))
 
 
 def _part_answer(part: CommitPart, verdict: Verdict) -> Answer:
@@ -108,7 +108,7 @@ def _part_answer(part: CommitPart, verdict: Verdict) -> Answer:
 def _whole(outcome: Outcome, count: int) -> list[Answer]:
     """Answers of a record that counted for nothing.
 
-    Its own sender sees a fenced record only after having settled it, so this is a record that the fold found
-    malformed: a mistake in this code, and yet something that is known not to have happened.
+    Its sender has settled a fenced record before it sees it, so this is one that the fold found malformed: a mistake
+    in this code, and yet something that is known not to have happened.
     """
     return [refusal(outcome.refused or Reason.MALFORMED, f"at offset {outcome.offset}")] * count

@@ -15,10 +15,22 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from journal.deadlines import TICK_S
-from journal.errors import Rejected, TidemarkError, Unavailable
+from journal.errors import InvalidUsage, Rejected, TidemarkError, Unavailable
 from journal.folded import FoldedJournal
 from oracle.model import Token
-from oracle.sender import DEADLINE_MS, Failed, Folded, Item, LaneSpec, Send, Sender, SendFence, Served
+from oracle.sender import (
+    DEADLINE_MS,
+    Effect,
+    Failed,
+    Flight,
+    Folded,
+    Item,
+    LaneSpec,
+    Send,
+    Sender,
+    SendFence,
+    Served,
+)
 
 Answer = Any
 """A result, or a ``TidemarkError`` to fail with."""
@@ -49,8 +61,8 @@ def unique_writer(writer_id: str) -> str:
 class Link:
     """Sends the work of ``lanes`` through ``journal``, whose outcomes must carry :class:`~oracle.model.Token` s.
 
-    ``encode_fence(token)`` gives the record that shuts out the incarnations below ``token.incarnation``.  The journal
-    must not be reading yet; :meth:`start` starts it.  Closing the link closes the journal.
+    ``encode_fence(token)`` gives a record without effect of its own.  The journal must not be reading yet;
+    :meth:`start` starts it.  Closing the link closes the journal.
     """
 
     def __init__(
@@ -101,47 +113,51 @@ class Link:
         self.journal.close()
 
     def _submit(self, lane: str, payload: Any, waiter: Any, weight: int) -> None:
-        now_ms = self._now_ms()
-        with self._lock:
+        wake = False
+
+        def submit(now_ms: int) -> Sequence[Effect]:
+            nonlocal wake
             effects = self._sender.submit(lane, payload, waiter, weight, now_ms)
             wake, self._ticking = not self._ticking, True
+            return effects
+
+        self._step(submit)
         if wake:
             self.journal.deadlines.after(TICK_S, self._tick)
-        if effects:
-            self._perform(effects)
 
     def _on_folded(self, _old: Any, _new: Any, outcomes: Sequence[Any]) -> None:
-        with self._lock:
-            effects = self._sender.folded(outcomes, self._now_ms())
-        # The next records first: they travel while we answer for the last ones.
-        self._perform([e for e in effects if isinstance(e, Send)])
-        self._perform([e for e in effects if not isinstance(e, Send)])
+        self._step(lambda now_ms: self._sender.folded(outcomes, now_ms))
 
     def _tick(self) -> None:
-        with self._lock:
-            effects = self._sender.tick(self._now_ms())
+        def tick(now_ms: int) -> Sequence[Effect]:
+            effects = self._sender.tick(now_ms)
             self._ticking = self._sender.busy
-            again = self._ticking
-        if again:
+            return effects
+
+        self._step(tick)
+        if self._ticking:
             self.journal.deadlines.after(TICK_S, self._tick)
-        self._perform(effects)
 
     def _stop(self, error: Exception) -> None:
         if not isinstance(error, TidemarkError):
             error = Unavailable(f"{self.journal.name} stopped", detail=f"{type(error).__name__}: {error}")
-        with self._lock:
-            effects = self._sender.close(error)
-        self._perform(effects)
+        self._step(lambda _now_ms: self._sender.close(error))
 
-    def _perform(self, effects: Sequence[Any]) -> None:
-        """Without the lock: appending may answer at once, in this thread."""
+    def _step(self, event: Callable[[int], Sequence[Effect]]) -> None:
+        """Tell the sender of an event and perform the effects.
+
+        Records are appended under the lock: a writer's records must come in the order of their numbers, for the folds
+        refuse one that comes after a later one.  Everything else happens without it, for it may call us back.
+        """
+        with self._lock:
+            effects = event(int(self._clock() * 1000))
+            sent = [(effect.flight.token, self._append(effect.flight)) for effect in effects if type(effect) is Send]
+        for token, answer in sent:
+            answer.add_done_callback(lambda answer, token=token: self._on_sent(token, answer))
         for effect in effects:
             match effect:
-                case Send(flight):
-                    self._append(flight.token, lambda flight=flight: self._lanes[flight.lane].encode(
-                        flight.token, [item.payload for item in flight.items]))  # fmt: skip
                 case SendFence(token):
-                    self._append(token, lambda token=token: self._renew_and_fence(token))
+                    self._fence(token).add_done_callback(lambda answer, token=token: self._on_sent(token, answer))
                 case Folded(flight, outcome):
                     answers = self._lanes[flight.lane].answer(outcome, [item.payload for item in flight.items])
                     self._deliver(flight.items, answers)
@@ -150,43 +166,42 @@ class Link:
                 case Failed(waiters, error):
                     _answer_all([(waiter, error) for waiter in waiters])
 
-    def _renew_and_fence(self, token: Token) -> bytes:
-        self.journal.transport.renew()
-        return self._encode_fence(token)
-
-    def _append(self, token: Token, encode: Callable[[], bytes]) -> None:
+    def _append(self, flight: Flight) -> Future[int]:
+        payloads = [item.payload for item in flight.items]
         try:
-            sent = self.journal.transport.append(encode())
-        except TidemarkError as error:
-            self._refused(token, error)
-        except (ValueError, TypeError) as error:
-            self._refused(token, Rejected("the record cannot be written", detail=f"{type(error).__name__}: {error}"))
-        else:
-            sent.add_done_callback(lambda answer: self._on_sent(token, answer))
+            return self.journal.transport.append(self._lanes[flight.lane].encode(flight.token, payloads))
+        except Exception as error:  # handed to whoever waits for this record, not swallowed
+            return _failed(error)
+
+    def _fence(self, token: Token) -> Future[int]:
+        try:
+            self.journal.transport.renew()
+            return self.journal.transport.append(self._encode_fence(token))
+        except Exception as error:  # as above; a fence is tried again
+            return _failed(error)
 
     def _on_sent(self, token: Token, answer: Future[int]) -> None:
         error = answer.exception()
         if error is None:
             with self._lock:
                 self._sender.acknowledged(token)
-        elif isinstance(error, Rejected | Unavailable):
-            self._refused(token, error)
+        elif isinstance(error, Rejected | Unavailable | InvalidUsage):
+            self._step(lambda now_ms: self._sender.refused(token, error, now_ms))
         else:
-            with self._lock:
-                effects = self._sender.unanswered(token, self._now_ms())
-            self._perform(effects)
-
-    def _refused(self, token: Token, error: TidemarkError) -> None:
-        with self._lock:
-            effects = self._sender.refused(token, error, self._now_ms())
-        self._perform(effects)
+            self._step(lambda now_ms: self._sender.unanswered(token, now_ms))
 
     def _deliver(self, items: Sequence[Item], answers: Sequence[Answer]) -> None:
         _answer_all([(item.waiter, answer) for item, answer in zip(items, answers, strict=True)
                      if item.waiter is not None])  # fmt: skip
 
-    def _now_ms(self) -> int:
-        return int(self._clock() * 1000)
+
+def _failed(error: Exception) -> Future[int]:
+    """A future that failed before anything was sent: what raised here left nothing in the log."""
+    if not isinstance(error, TidemarkError):
+        error = Rejected("the record could not be written", detail=f"{type(error).__name__}: {error}")
+    done: Future[int] = Future()
+    done.set_exception(error)
+    return done
 
 
 def _answer_all(pairs: Sequence[tuple[Any, Answer]]) -> None:

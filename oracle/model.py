@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from collection.binding import Binding
+from collection.binding import Binding, Run
 from journal.errors import InvalidUsage
 from oracle.errors import Reason
 
@@ -26,10 +26,11 @@ BINDINGS_MAX = 20_000
 
 
 class Token(NamedTuple):
-    """Names one record: the sender's incarnation and its running number.  Never used twice."""
+    """Names one record.  ``seq`` grows with every record of a writer, over all its incarnations."""
 
     writer: str
     incarnation: int
+    """Which producer of the writer sent it, from 1; for people who read the log."""
     seq: int
 
 
@@ -51,7 +52,7 @@ class Kind(StrEnum):
     COMPACT = "compact"
     """History below ``ts`` need not be told apart any more: ``since`` moves."""
     FENCE = "fence"
-    """Incarnations of the sender's writer below ``ts`` were given up: no record of theirs counts from here on."""
+    """Nothing but its number: no record of its writer with a smaller one counts from here on (as after any record)."""
 
 
 class Stamp(NamedTuple):
@@ -113,6 +114,8 @@ class Verdict(NamedTuple):
     detail: str = ""
     actual: int = 0
     """What disagreed: the catalog upper, epoch or view upper in force, where ``reason`` is about one."""
+    subject: str = ""
+    """The view that it was about, where it was about one."""
 
 
 class Outcome(NamedTuple):
@@ -134,11 +137,8 @@ def check_part(part: CommitPart) -> None:
             raise InvalidUsage(f"too many {what} in one commit: {length}", sqlstate="54000",
                                hint=f"at most {BINDINGS_MAX}")  # fmt: skip
     for binding in part.bindings:
-        run = binding.run
         check_name("collection", binding.collection)
-        check_name("topic", run.topic)
-        if len(run.attempt) > NAME_LENGTH_MAX or run.partition < 0 or not 0 <= run.lower < run.upper or run.rows < -1:
-            raise InvalidUsage(f"invalid run {run}")
+        check_run(binding.run)
     for each in (*part.reads, *part.writes):
         check_name("collection", each.collection)
         if each.lower is not None and each.upper is not None and each.lower >= each.upper:
@@ -147,6 +147,13 @@ def check_part(part: CommitPart) -> None:
         raise InvalidUsage("a commit that names what it read must say at which timestamp")
     for ts in (part.proposed_ts, part.catalog_upper_seen or 0, part.read_ts or 0):
         check_ts(ts)
+
+
+def check_run(run: Run) -> None:
+    """Raises ``InvalidUsage`` unless ``run`` is a non-empty range of a partition."""
+    check_name("topic", run.topic)
+    if len(run.attempt) > NAME_LENGTH_MAX or run.partition < 0 or not 0 <= run.lower < run.upper or run.rows < -1:
+        raise InvalidUsage(f"invalid run {run}")
 
 
 def check_name(what: str, name: str) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 from collection.binding import Binding, Run
 from journal.errors import InvalidUsage
 from oracle.model import (
-    TS_MAX,
     CommitPart,
     KeyRange,
     Kind,
@@ -140,8 +139,4 @@ def _check(record: Record) -> None:
         check_ts(stamp.ts)
     for name in record.names:
         check_name("collection", name)
-    if record.kind is Kind.FENCE:
-        if not 1 <= record.ts <= record.token.incarnation:
-            raise InvalidUsage(f"a fence of {record.token} cannot shut out incarnations below {record.ts}")
-    elif not 0 <= record.ts <= TS_MAX:
-        raise InvalidUsage(f"timestamp {record.ts} is out of range")
+    check_ts(record.ts)

@@ -8,9 +8,9 @@ Work waits in *lanes*.  A lane has at most one record in flight; what arrives me
 commit).  So N callers who arrive while a record is under way cost one more record, however many they are.
 
 A lost answer.  The append got no answer; its record may be in the log, may land later, or never.  Sending it again
-could do it twice; reporting a failure could be a lie.  So: take the next incarnation, open a fresh producer, and
-append a *fence*, after which every fold refuses whatever the older incarnations still land.  Having folded our own
-fence we know: what we saw of the older incarnations happened, the rest never will, and that may be sent again.
+could do it twice; reporting a failure could be a lie.  But every fold refuses a record that comes after a later one of
+its writer (:mod:`oracle.fences`).  So: open a fresh producer (the next *incarnation*) and append a *fence*.  Having
+folded a record of our own we know: what we saw of those before it happened, the rest never will and may be sent again.
 
 The shell (:mod:`oracle.link`) performs the effects and brings back what happened.  Not thread-safe: it holds a lock.
 """
@@ -86,7 +86,7 @@ class Send(NamedTuple):
 
 
 class SendFence(NamedTuple):
-    """Renew the producer, then append a fence that shuts out every incarnation below ``token.incarnation``."""
+    """Renew the producer, then append a fence."""
 
     token: Token
 
@@ -99,7 +99,7 @@ class Folded(NamedTuple):
 
 
 class Served(NamedTuple):
-    """Items of a ``read`` lane that a folded fence answers as well as their own record would have."""
+    """Items of a ``read`` lane that a later record of ours answers as well as their own would have."""
 
     lane: str
     items: list[Item]
@@ -188,12 +188,18 @@ class Sender:
             token = outcome.token
             if token is None or token.writer != self.writer:
                 continue
+            # A fenced record of ours was settled when we folded the one that fenced it, so it has no flight any more
+            # (unless somebody else writes in our name: then it is answered as refused, which is true).
             flight = self._flights.pop(token, None)
+            if outcome.refused is None:
+                effects += self._settled(token)
             if flight is not None:
                 effects.append(Folded(flight, outcome))
-                effects += self._free(flight, now_ms)
-            elif token in self._fences and outcome.refused is None:
-                effects += self._fenced(token, now_ms)
+                self._lanes[flight.lane].flight = None
+        if not self.settling and self._closed is None:
+            for lane in self._lanes.values():
+                if lane.flight is None and lane.queue:
+                    effects += self._next(lane, now_ms)
         return effects
 
     def acknowledged(self, token: Token) -> None:
@@ -207,7 +213,7 @@ class Sender:
     def unanswered(self, token: Token, now_ms: int) -> list[Effect]:
         """Nobody said whether the record is in the log: settle it."""
         if token.incarnation < self.incarnation or self._closed is not None:
-            return []  # being settled already, by a fence that covers it
+            return []  # being settled already, by a later fence
         if token == self._fence:
             self._pause(now_ms)  # it may be folded meanwhile: then all is well
         elif token in self._flights:
@@ -295,24 +301,24 @@ class Sender:
         self._fence_at_ms = now_ms + self._fence_pause_ms
         self._fence_pause_ms = min(2 * self._fence_pause_ms, FENCE_RETRY_MS_MAX)
 
-    def _fenced(self, token: Token, now_ms: int) -> list[Effect]:
-        """A fence of ours was folded: of the incarnations below it nothing more will happen."""
+    def _settled(self, token: Token) -> list[Effect]:
+        """A record of ours was folded: of those before it nothing more will happen."""
         effects: list[Effect] = []
-        for flight in [f for f in self._flights.values() if f.token.incarnation < token.incarnation]:
-            del self._flights[flight.token]
-            lane = self._lanes[flight.lane]
-            lane.flight = None
-            wanted = [item for item in flight.items if item.waiter is not None]
-            if lane.spec.read:
-                effects.append(Served(flight.lane, wanted))
-            else:
-                lane.put_back(wanted)
-        self._fences = {other: sent for other, sent in self._fences.items() if other.incarnation > token.incarnation}
+        if self._flights:
+            for flight in [f for f in self._flights.values() if f.token.seq < token.seq]:
+                del self._flights[flight.token]
+                lane = self._lanes[flight.lane]
+                lane.flight = None
+                wanted = [item for item in flight.items if item.waiter is not None]
+                if lane.spec.read:
+                    effects.append(Served(flight.lane, wanted))
+                else:
+                    lane.put_back(wanted)
+        if self._fences:
+            self._fences = {other: sent for other, sent in self._fences.items() if other.seq > token.seq}
         if token == self._fence:
             self._fence = self._fence_at_ms = None
             self._fence_pause_ms = FENCE_RETRY_MS_MIN
-            for lane in self._lanes.values():
-                effects += self._next(lane, now_ms) if lane.flight is None else []
         return effects
 
     def _token(self) -> Token:

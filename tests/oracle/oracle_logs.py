@@ -81,9 +81,8 @@ def random_log(seed, length):
             log.add(kind, names=tuple(rng.choices("abcd", k=rng.randint(0, 1))), **envelope)
         elif kind is Kind.COMPACT:
             log.add(kind, ts=rng.randint(0, log.state.last_ts + 3), **envelope)
-        elif kind is Kind.FENCE:
-            if rng.random() < 0.2:
-                log.add(kind, ts=rng.randint(1, incarnation), **envelope)
+        elif kind is Kind.FENCE and log.entries:
+            log.add_bytes(rng.choice(log.entries).value)  # a copy, or something late
         else:
             log.add(kind, **envelope)
     return log

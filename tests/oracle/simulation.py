@@ -23,7 +23,7 @@ class World:
         self.flights = []
         """(future, value): appends that the network has not decided on."""
         self.late = []
-        """Values whose append was answered with Indeterminate and that may still land."""
+        """Values that may still land: nobody answered for them, or they are copies."""
         self.now_s = 1000.0
         self.nodes = []
         self.appends = 0
@@ -42,12 +42,12 @@ class World:
         if not self.flights:
             return
         done, value = self.flights.pop(self.rng.randrange(len(self.flights)))
-        fate = fate or self.rng.choice(["ok", "ok", "ok", "ok", "lied", "late", "lost", "refused"])
-        if fate in ("ok", "lied"):
+        fate = fate or self.rng.choice(["ok", "ok", "ok", "ok", "ok", "lied", "late", "lost", "refused", "doubled"])
+        if fate in ("ok", "lied", "doubled"):
             self.land(value)
-        if fate == "late":
+        if fate in ("late", "doubled"):
             self.late.append(value)
-        if fate == "ok":
+        if fate in ("ok", "doubled"):
             done.set_result(len(self.log) - 1)
         elif fate == "refused":
             done.set_exception(Rejected("the send queue is full", sqlstate="53400"))

@@ -7,7 +7,7 @@ import pytest
 from collection.binding import Binding
 from journal.errors import InvalidUsage
 from oracle.errors import Reason, SnapshotTooOld
-from oracle.fences import FENCES_MAX, Fences
+from oracle.fences import WRITERS_MAX, Fences
 from oracle.image import dump, load
 from oracle.model import TS_MAX, CommitPart, KeyRange, Kind, Record, Stamp, Token, check_part, one_key
 from oracle.records import decode_record, encode_record
@@ -208,33 +208,36 @@ def test_forgetting_a_collection_drops_all_of_it():
     assert not log.state.managers and not log.state.hot and not log.state.bound
 
 
-def test_after_a_fence_nothing_of_the_incarnation_counts():
+def test_a_record_after_a_later_one_of_its_writer_counts_for_nothing():
     log = Log()
     log.write("a", 0, 1)
-    log.add(Kind.FENCE, incarnation=2, ts=2)
+    late = Record(Token("w", 1, 2), 99, Kind.COMMIT, parts=(part_of("a", 1, 2),))
+    log.seq = 2
+    log.add(Kind.FENCE, incarnation=2)
     before = log.state
-    late = log.add(Kind.COMMIT, incarnation=1, catalog_upper=99, parts=(part_of("a", 1, 2),))
-    assert late.refused is Reason.FENCED
-    assert log.state.bound == before.bound and log.state.catalog_upper == before.catalog_upper
-    assert log.state.stats.fenced == 1
+    outcome = log.add_bytes(encode_record(late))
+    assert outcome.refused is Reason.FENCED and outcome.token == late.token
+    assert log.state == before._replace(next_offset=3, stats=before.stats._replace(records=3, fenced=1))
+    assert log.add_bytes(log.entries[0].value).refused is Reason.FENCED, "a copy is never applied twice"
     assert log.add(Kind.COMMIT, incarnation=2, parts=(part_of("a", 1, 2),)).verdicts[0].reason is None
-    assert log.add(Kind.COMMIT, writer="other", parts=(part_of("a", 2, 3),)).verdicts[0].reason is None
+    other = encode_record(late._replace(token=Token("other", 1, 1), catalog_upper=0, parts=(part_of("a", 2, 3),)))
+    assert log.add_bytes(other).verdicts[0].reason is None
 
 
-def test_a_fence_shuts_out_only_older_incarnations_of_its_own_writer():
+def test_a_malformed_record_fences_nothing():
     log = Log()
-    assert log.add(Kind.FENCE, incarnation=2, ts=3).refused is Reason.MALFORMED
-    assert log.add(Kind.FENCE, incarnation=2, ts=0).refused is Reason.MALFORMED
-    assert not log.state.fences.below
+    bad = Record(Token("w", 1, 5), TS_MAX + 1, Kind.BARRIER)
+    assert log.add_bytes(encode_record(bad)).refused is Reason.MALFORMED
+    assert log.add().refused is None
 
 
-def test_fences_are_bounded_and_the_newest_are_kept():
+def test_writers_are_bounded_and_the_newest_are_kept():
     fences = Fences()
-    for i in range(FENCES_MAX + 1):
-        fences = fences.fence(f"w{i}", 2)
-    assert len(fences.below) == FENCES_MAX // 2
-    assert fences.shuts_out(f"w{FENCES_MAX}", 1) and not fences.shuts_out("w0", 1)
-    assert fences.fence(f"w{FENCES_MAX}", 1).shuts_out(f"w{FENCES_MAX}", 1), "a fence never goes back"
+    for i in range(WRITERS_MAX + 1):
+        fences = fences.passed(f"w{i}", 7, i)
+    assert len(fences.seen) == WRITERS_MAX // 2
+    assert fences.shuts_out(f"w{WRITERS_MAX}", 7) and not fences.shuts_out("w0", 7)
+    assert not fences.shuts_out(f"w{WRITERS_MAX}", 8)
 
 
 GOOD = Record(Token("w", 1, 1), 0, Kind.COMMIT, parts=(part_of("a", 0, 1),))
@@ -264,7 +267,7 @@ def test_a_record_that_breaks_its_rules_is_counted_and_changes_nothing(record):
     log = Log()
     log.write("a", 0, 1, ts=10)
     before = log.state
-    outcome = log.add_bytes(encode_record(record))
+    outcome = log.add_bytes(encode_record(record._replace(token=record.token._replace(seq=2))))
     assert outcome.refused is Reason.MALFORMED
     stats = before.stats._replace(records=2, malformed=1)
     assert log.state == before._replace(next_offset=2, stats=stats)
@@ -283,7 +286,7 @@ def test_hostile_bytes_are_counted_and_never_stop_the_fold():
         at = rng.randrange(2, len(good))
         log.add_bytes(good[:at] + bytes([rng.randrange(256)]) + good[at + 1 :])
     assert log.state.stats.records == 308
-    assert log.write("z", 0, 1).reason is None
+    assert log.commit(part_of("z", 0, 1), writer="honest")[0].reason is None
 
 
 def test_the_client_side_check_refuses_what_the_fold_would():

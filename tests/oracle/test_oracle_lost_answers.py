@@ -142,7 +142,7 @@ def test_the_same_seed_gives_the_same_run():
 
 
 def test_without_fences_the_judge_would_notice(monkeypatch):
-    """The checker is checked: a fold that ignores fences must be convicted."""
+    """The checker is checked: a fold that counts what comes late must be convicted."""
     from oracle.fences import Fences
 
     monkeypatch.setattr(Fences, "shuts_out", lambda *_: False)
