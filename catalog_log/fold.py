@@ -62,7 +62,7 @@ def admit(image: Image, entry: Entry) -> tuple[Image, Verdict]:
     stats = _count(image.stats, verdict)
     if verdict.kind is not VerdictKind.ACCEPTED:
         return Image(image.upper, image.since, image.genesis, stats, image.cells, image.previous_upper, image.changed,
-                     image.index() if image.has_index else None), verdict  # fmt: skip
+                     image.lazy_index), verdict  # fmt: skip
     cells = dict(image.cells)
     changes = []
     for update in proposal.updates:
@@ -78,7 +78,7 @@ def admit(image: Image, entry: Entry) -> tuple[Image, Verdict]:
         cells=cells,
         previous_upper=image.upper,
         changed=_keys(proposal),
-        index=image.index().changed(changes) if image.has_index else None,
+        index=None if image.lazy_index is None else image.lazy_index.changed(changes),
     ), verdict
 
 
@@ -190,7 +190,12 @@ def _keys(proposal: Proposal) -> tuple[Key, ...]:
 
 
 def _count(stats: Stats, verdict: Verdict) -> Stats:
-    return stats._replace(**{verdict.kind.value: getattr(stats, verdict.kind.value) + 1})
+    accepted, stale, malformed = stats
+    if verdict.kind is VerdictKind.ACCEPTED:
+        return Stats(accepted + 1, stale, malformed)
+    if verdict.kind is VerdictKind.STALE:
+        return Stats(accepted, stale + 1, malformed)
+    return Stats(accepted, stale, malformed + 1)
 
 
 def fold(image: Image, entries: Iterable[Entry]) -> Image:

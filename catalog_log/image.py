@@ -17,7 +17,7 @@ from typing import NamedTuple
 import immutables
 
 from catalog_log import model, records
-from catalog_log.index import EMPTY_INDEX, Index, id_order
+from catalog_log.index import EMPTY_INDEX, Index, LazyIndex, id_order
 from catalog_log.model import Cluster, Database, Genesis, Item, Schema
 from catalog_log.records import CatalogValue
 from schemas.codec import Undecodable
@@ -72,7 +72,7 @@ _NO_CELLS: immutables.Map[str, Cell] = immutables.Map()
 class Image:
     """The fold of a prefix of the catalog log.  Compares by content."""
 
-    __slots__ = ("upper", "since", "genesis", "stats", "cells", "previous_upper", "changed", "_index")
+    __slots__ = ("upper", "since", "genesis", "stats", "cells", "previous_upper", "changed", "lazy_index")
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Image:
         cells: Mapping[str, immutables.Map[str, Cell]],
         previous_upper: int | None = None,
         changed: tuple[Key, ...] = (),
-        index: Index | None = None,
+        index: LazyIndex | None = None,
     ) -> None:
         self.upper = upper
         """Everything below is complete; 0 before the genesis."""
@@ -96,7 +96,8 @@ class Image:
         self.previous_upper = previous_upper
         """Upper of the image that ``changed`` is relative to; ``None`` if that is not known."""
         self.changed = changed
-        self._index = index
+        self.lazy_index = index
+        """``None`` until somebody asks by name; from then on every later image extends it."""
 
     @property
     def catalog_ts(self) -> int:
@@ -159,15 +160,11 @@ class Image:
 
     def index(self) -> Index:
         """The indexes, built now if no predecessor had any (about 5 s per million items, once)."""
-        if self._index is None:
+        if self.lazy_index is None:
             everything = ((c, k, None, cell) for c in (model.SCHEMAS, model.ITEMS)
                           for k, cell in self.cells.get(c, _NO_CELLS).items())  # fmt: skip
-            self._index = EMPTY_INDEX.changed(everything)
-        return self._index
-
-    @property
-    def has_index(self) -> bool:
-        return self._index is not None
+            self.lazy_index = LazyIndex(EMPTY_INDEX.changed(everything))
+        return self.lazy_index.get()
 
     def _items(self, ids: object) -> Iterator[Item]:
         for item_id in ids:
@@ -187,5 +184,5 @@ class Image:
         return f"Image(upper={self.upper}, since={self.since}, stats={self.stats})"
 
 
-EMPTY = Image(0, 0, None, Stats(), {}, index=EMPTY_INDEX)
+EMPTY = Image(0, 0, None, Stats(), {}, index=LazyIndex(EMPTY_INDEX))
 """What every fold begins with."""

@@ -23,6 +23,10 @@ class HasData(Protocol):
     value: object
 
 
+IndexChange = tuple[str, str, HasData | None, HasData | None]
+"""``(collection, key, before, after)``."""
+
+
 def id_order(item_id: str) -> tuple[int, str]:
     """Sorts ids as people count: ``u2`` before ``u10``."""
     return len(item_id), item_id
@@ -52,7 +56,7 @@ class Index:
         """Ids of the items that depend on ``item_id``, in order."""
         return sorted(self._dependents.get(item_id, {}), key=id_order)
 
-    def changed(self, changes: Iterable[tuple[str, str, HasData | None, HasData | None]]) -> Index:
+    def changed(self, changes: Iterable[IndexChange]) -> Index:
         """After ``changes`` of ``(collection, key, before, after)``."""
         items, schemas, dependents = _Draft(self._items), _Draft(self._schemas), _Draft(self._dependents)
         for collection, key, before, after in changes:
@@ -61,8 +65,7 @@ class Index:
                     if cell is None:
                         continue
                     try:
-                        schema_id, name = records.item_head(cell.data)
-                        depends_on = records.item_depends_on(cell.data)
+                        schema_id, name, depends_on = records.item_head(cell.data)
                     except Undecodable:
                         continue  # found by nothing, as the image promises
                     change(items, schema_id, name, key)
@@ -120,3 +123,34 @@ class _Draft:
 def _first(named: Named, container: str, name: str) -> str | None:
     ids = named.get(container, {}).get(name)
     return ids[0] if ids else None
+
+
+PENDING_MAX = 256
+"""Changes that may wait for the next question by name: applied together they cost a millisecond or two."""
+
+
+class LazyIndex:
+    """An index and the changes that nobody has asked about yet.
+
+    Appending must not pay for names that are looked up later, and by another thread; so changes are only noted here,
+    and applied by the first question.
+    """
+
+    __slots__ = ("_built",)
+
+    def __init__(self, index: Index, pending: tuple[IndexChange, ...] = ()) -> None:
+        self._built = (index, pending)
+
+    def get(self) -> Index:
+        """The index with everything applied.  Two threads may both do it: the results are equal."""
+        index, pending = self._built
+        if pending:
+            index = index.changed(pending)
+            self._built = (index, ())
+        return index
+
+    def changed(self, changes: Iterable[IndexChange]) -> LazyIndex:
+        """The next one."""
+        index, pending = self._built
+        pending = (*pending, *changes)
+        return LazyIndex(index.changed(pending)) if len(pending) > PENDING_MAX else LazyIndex(index, pending)

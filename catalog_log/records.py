@@ -89,16 +89,10 @@ def decode_value(collection: str, data: bytes) -> CatalogValue:
     return build(codec.decode(name, data))
 
 
-def item_head(data: bytes) -> tuple[str, str]:
-    """``(schema_id, name)`` of an encoded item, without decoding the rest.  Raises ``Undecodable``."""
-    (_, schema_id, name), _ = codec.leading_strings(data, 3)
-    return schema_id, name
-
-
-def item_depends_on(data: bytes) -> list[str]:
-    """``depends_on`` of an encoded item, without decoding the rest.  Raises ``Undecodable``."""
-    _, position = codec.leading_strings(data, 4)
-    return codec.string_array(data, position)
+def item_head(data: bytes) -> tuple[str, str, list[str]]:
+    """``(schema_id, name, depends_on)`` of an encoded item, without decoding the rest.  Raises ``Undecodable``."""
+    (_, schema_id, name, _), position = codec.leading_strings(data, 4)
+    return schema_id, name, codec.string_array(data, position)
 
 
 def put(collection: str, key: str, value: CatalogValue) -> Update:

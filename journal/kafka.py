@@ -93,7 +93,8 @@ class KafkaTransport:
         on_error: Callable[[Exception], None],
     ) -> Subscription:
         reader = _Reader(self, from_offset, on_entries, on_error)
-        self._readers.append(reader)
+        with self._lock:
+            self._readers.append(reader)
         return reader
 
     def bounds(self) -> tuple[int, int]:
@@ -130,11 +131,17 @@ class KafkaTransport:
                 return
             self._closed = True
             session, self._session = self._session, None
-        for reader in self._readers:
+        for reader in list(self._readers):
             reader.close()
         if session is not None:
             session.close()
         self._control.close()
+
+    def forget(self, reader: _Reader) -> None:
+        """``reader`` was closed."""
+        with self._lock:
+            if reader in self._readers:
+                self._readers.remove(reader)
 
     def _open_session(self) -> None:
         old = self._session
@@ -174,6 +181,7 @@ class _Reader:
         self._closed = True
         if self._thread is not threading.current_thread():
             self._thread.join()
+        self._transport.forget(self)
 
     def _run(self) -> None:
         consumer = clients.make_consumer(self._transport.bootstrap)

@@ -61,9 +61,13 @@ class MemoryTopic:
     def pump(self) -> int:
         """Manual mode: deliver in this thread whatever readers have not seen; the number of entries delivered."""
         delivered = 0
-        for reader in list(self._readers):
+        for reader in self.readers():
             delivered += reader.deliver()
         return delivered
+
+    def readers(self) -> list[_Reader]:
+        with self.changed:
+            return list(self._readers)
 
     def attach(self, reader: _Reader) -> None:
         with self.changed:
@@ -82,7 +86,9 @@ class _Reader:
         from_offset: int,
         on_entries: Callable[[Sequence[Entry]], None],
         on_error: Callable[[Exception], None],
+        owner: MemoryTransport,
     ) -> None:
+        self.owner = owner
         self._topic = topic
         self._next = from_offset
         self._on_entries = on_entries
@@ -128,7 +134,6 @@ class MemoryTransport:
 
     def __init__(self, topic: MemoryTopic | None = None, *, manual: bool = False) -> None:
         self.topic = topic if topic is not None else MemoryTopic(manual=manual)
-        self._readers: list[_Reader] = []
         self._closed = False
         self.renewals = 0
         """How often :meth:`renew` was called, for tests."""
@@ -154,9 +159,7 @@ class MemoryTransport:
         on_entries: Callable[[Sequence[Entry]], None],
         on_error: Callable[[Exception], None],
     ) -> Subscription:
-        reader = _Reader(self.topic, from_offset, on_entries, on_error)
-        self._readers.append(reader)
-        return reader
+        return _Reader(self.topic, from_offset, on_entries, on_error, self)
 
     def bounds(self) -> tuple[int, int]:
         with self.topic.changed:
@@ -170,8 +173,9 @@ class MemoryTransport:
 
     def close(self) -> None:
         self._closed = True
-        for reader in self._readers:
-            reader.close()
+        for reader in self.topic.readers():
+            if reader.owner is self:
+                reader.close()
 
 
 def too_large(size: int, size_max: int) -> Rejected:

@@ -89,9 +89,20 @@ def leading_strings(data: bytes, count: int) -> tuple[list[str], int]:
     """
     frame_version(data)
     position, found = FRAME_LEN, []
-    for _ in range(count):
-        text, position = _string(data, position)
-        found.append(text)
+    try:
+        for _ in range(count):
+            length = data[position]
+            if length & 0x81:  # negative, or above 63: rare in names and ids
+                length, position = _long(data, position)
+            else:
+                length, position = length >> 1, position + 1
+            end = position + length
+            if length < 0 or end > len(data):
+                raise Undecodable(f"a string of {length} bytes at {position} of {len(data)}")
+            found.append(data[position:end].decode())
+            position = end
+    except (IndexError, UnicodeDecodeError) as error:
+        raise Undecodable(f"no string at {position} of {len(data)}: {error}") from error
     return found, position
 
 
@@ -105,22 +116,16 @@ def string_array(data: bytes, position: int) -> list[str]:
         if count < 0:  # Avro: a negative count is followed by the block's size in bytes
             count = -count
             _, position = _long(data, position)
-        if count > len(data):
-            raise Undecodable(f"an array of {count} strings in {len(data)} bytes")
-        for _ in range(count):
-            text, position = _string(data, position)
-            found.append(text)
-
-
-def _string(data: bytes, position: int) -> tuple[str, int]:
-    length, position = _long(data, position)
-    end = position + length
-    if length < 0 or end > len(data):
-        raise Undecodable(f"a string of {length} bytes at {position} of {len(data)}")
-    try:
-        return data[position:end].decode(), end
-    except UnicodeDecodeError as error:
-        raise Undecodable(f"not UTF-8 at {position}") from error
+        for _ in range(count):  # ends at the latest where the data ends
+            length, position = _long(data, position)
+            end = position + length
+            if length < 0 or end > len(data):
+                raise Undecodable(f"a string of {length} bytes at {position} of {len(data)}")
+            try:
+                found.append(data[position:end].decode())
+            except UnicodeDecodeError as error:
+                raise Undecodable(f"not UTF-8 at {position}") from error
+            position = end
 
 
 def _long(data: bytes, position: int) -> tuple[int, int]:
