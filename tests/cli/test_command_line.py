@@ -81,6 +81,7 @@ def checkout(tmp_path: Path, lock: str) -> Path:
     (tmp_path / "tidemark").write_bytes((ROOT / "tidemark").read_bytes())
     (tmp_path / "requirements.lock").write_text(lock)
     (tmp_path / "cli").mkdir()
+    (tmp_path / "cli" / "__init__.py").touch()
     (tmp_path / "cli" / "__main__.py").write_text("import sys\nprint(sys.argv[1:], sys.prefix)\nsys.exit(7)\n")
     return tmp_path / "tidemark"
 
