@@ -26,10 +26,9 @@ MICROS_TO_2000 = DAYS_TO_2000 * 86_400_000_000
 
 MICROS_PER_DAY = 86_400_000_000
 
-FLOAT8_FIXED_BELOW = 1e15
-FLOAT4_FIXED_BELOW = 1e6
-FLOAT_FIXED_FROM = 1e-4
-"""Postgres prints floats in fixed notation within these magnitudes (ryu's d2s.c and f2s.c), else as ``1e+15``."""
+FLOAT_FIXED_POWERS = {"float4": (-4, 6), "float8": (-4, 15)}
+"""Postgres prints a float in fixed notation where its shortest digits' power of ten is in this half-open range
+(ryu's f2s.c and d2s.c), else as ``1e+15``."""
 
 Encode = Callable[[object], bytes]
 
@@ -39,8 +38,11 @@ _ordinal_epoch = date(1970, 1, 1).toordinal()
 _epoch = datetime(1970, 1, 1)
 
 
-def _float_text(value: float, shortest: str, fixed_below: float) -> bytes:
-    """``shortest`` is any shortest round-trip form of ``value``; this lays its digits out as Postgres does."""
+def _float_text(value: float, shortest: str, fixed_powers: tuple[int, int]) -> bytes:
+    """``shortest`` is any shortest round-trip form of ``value``; this lays its digits out as Postgres does.
+
+    Above 2**53 Postgres's own digits are one longer now and then (its ryu excludes interval bounds); same value.
+    """
     if isnan(value):
         return b"NaN"
     if isinf(value):
@@ -49,20 +51,20 @@ def _float_text(value: float, shortest: str, fixed_below: float) -> bytes:
     minus = "-" if sign else ""
     if value == 0:
         return f"{minus}0".encode()
-    if FLOAT_FIXED_FROM <= abs(value) < fixed_below:
+    power = exponent + len(digits) - 1
+    if fixed_powers[0] <= power < fixed_powers[1]:
         return f"{Decimal(shortest).normalize():f}".encode()
     mantissa = "".join(map(str, digits))
-    power = exponent + len(digits) - 1
     point = f".{mantissa[1:]}" if len(mantissa) > 1 else ""
     return f"{minus}{mantissa[0]}{point}e{'-' if power < 0 else '+'}{abs(power):02d}".encode()
 
 
 def float8_text(value: float) -> bytes:
-    return _float_text(value, repr(value), FLOAT8_FIXED_BELOW)
+    return _float_text(value, repr(value), FLOAT_FIXED_POWERS["float8"])
 
 
 def float4_text(value: float) -> bytes:
-    return _float_text(value, str(np.float32(value)), FLOAT4_FIXED_BELOW)
+    return _float_text(value, str(np.float32(value)), FLOAT_FIXED_POWERS["float4"])
 
 
 def civil(days: int) -> tuple[int, int, int]:

@@ -106,15 +106,18 @@ def _bool_binary(array: pa.Array) -> pa.Array:
     return pc.if_else(array, pa.scalar(b"\1", pa.binary()), pa.scalar(b"\0", pa.binary()))
 
 
-def _float_text(encode: scalars.Encode, fixed_below: float) -> Callable[[pa.Array], pa.Array]:
-    # Arrow itself leaves fixed notation at 1e14, one decade before Postgres.
-    fixed_below = min(fixed_below, 1e14)
+FLOAT_PLAIN = {"float4": (1.01e-4, 1e6), "float8": (1.01e-4, 1e14)}
+"""Magnitudes whose text is Arrow's.  Above, Arrow leaves fixed notation at 1e14, one decade before Postgres; below, what
+counts is the shortest decimal (the single nearest to 0.0001 is a little less than that), so there is a margin."""
+
+
+def _float_text(name: str) -> Callable[[pa.Array], pa.Array]:
+    (lower, upper), encode = FLOAT_PLAIN[name], scalars.TEXT[name]
 
     def column(array: pa.Array) -> pa.Array:
         values = np.abs(array.fill_null(0).to_numpy(zero_copy_only=False))
         with np.errstate(invalid="ignore"):
-            plain = (values >= scalars.FLOAT_FIXED_FROM) & (values < fixed_below)
-        odd = ~(plain | (values == 0))
+            odd = ~(((values >= lower) & (values < upper)) | (values == 0))
         return _with_exceptions(array, _simple_text(array), odd, encode)
 
     return column
@@ -224,8 +227,8 @@ def _column_encoder(column: OutputColumn, binary: bool, zone: str) -> Callable[[
         return _bool_binary if name == "bool" else _as_bytes
     return {
         "bool": _bool_text,
-        "float4": _float_text(one, scalars.FLOAT4_FIXED_BELOW),
-        "float8": _float_text(one, scalars.FLOAT8_FIXED_BELOW),
+        "float4": _float_text("float4"),
+        "float8": _float_text("float8"),
         "numeric": _numeric_text,
         "text": _as_bytes,
         "bytea": _bytea_text,

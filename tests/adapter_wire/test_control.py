@@ -1,0 +1,191 @@
+"""Statements about the session: how they are read, and the variables they change."""
+
+from __future__ import annotations
+
+import pytest
+
+from adapter import control as c
+from adapter.control import parse
+from adapter.interfaces import Kind
+from adapter.session_state import SessionState
+from adapter.transaction import SAVEPOINTS_MAX, Status, Transaction
+from adapter.variables import KNOWN, Variables
+from journal.errors import InvalidUsage
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("BEGIN", c.Begin(None, None, "BEGIN")),
+        ("  begin work ;", c.Begin(None, None, "BEGIN")),
+        ("-- why\n/* so */ BEGIN READ ONLY", c.Begin(None, True, "BEGIN")),
+        ("START TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ WRITE", c.Begin("serializable", False, "START TRANSACTION")),
+        ("begin isolation level read committed read only not deferrable", c.Begin("read committed", True, "BEGIN")),
+        ("BEGIN ISOLATION LEVEL STRICT SERIALIZABLE", c.Begin("strict serializable", None, "BEGIN")),
+        ("COMMIT", c.Commit()), ("end transaction", c.Commit()), ("COMMIT AND CHAIN", c.Commit(True)),
+        ("ROLLBACK WORK AND NO CHAIN", c.Rollback()), ("abort", c.Rollback()),
+        ("ROLLBACK TO a", c.RollbackTo("a")), ("rollback to savepoint savepoint", c.RollbackTo("savepoint")),
+        ('SAVEPOINT "A b""c"', c.Savepoint('A b"c')), ("SAVEPOINT Abc", c.Savepoint("abc")),
+        ("RELEASE SAVEPOINT a", c.Release("a")), ("release a", c.Release("a")),
+        ("SET TRANSACTION READ ONLY", c.SetTransaction(None, True, False)),
+        ("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE", c.SetTransaction("serializable", None, True)),
+        ("DEALLOCATE ALL", c.Deallocate(None)), ('DEALLOCATE PREPARE "_pg3_0"', c.Deallocate("_pg3_0")),
+        ("DISCARD ALL", c.Discard("all")), ("CLOSE ALL", c.CloseCursors(None)), ("UNLISTEN *", c.Unlisten()),
+        ("", c.Empty()), (" -- nothing", c.Empty()), (";", c.Empty()),
+        ("SET search_path = x", None), ("SET SESSION application_name = 'x'", None), ("SELECT 1", None), ("(select 1)", None),
+        ("SHOW transaction_isolation", None),
+    ],
+)  # fmt: skip
+def test_control_statements(sql, expected):
+    assert parse(sql) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "sqlstate"),
+    [
+        ("COPY t FROM STDIN", "0A000"), ("LISTEN x", "0A000"), ("DECLARE c CURSOR FOR SELECT 1", "0A000"),
+        ("PREPARE a AS SELECT 1", "0A000"), ("PREPARE TRANSACTION 'x'", "0A000"), ("COMMIT PREPARED 'x'", "0A000"),
+        ("BEGIN NONSENSE", "42601"), ("START", "42601"), ("COMMIT now", "42601"), ("SAVEPOINT", "42601"),
+        ("SAVEPOINT 'a'", "42601"), ("DISCARD everything", "42601"), ("BEGIN ISOLATION LEVEL read sideways", "42601"),
+        ("SET TRANSACTION SNAPSHOT 'x'", "0A000"),
+    ],
+)  # fmt: skip
+def test_refused_and_malformed(sql, sqlstate):
+    with pytest.raises(InvalidUsage) as e:
+        parse(sql)
+    assert e.value.sqlstate == sqlstate
+
+
+def test_variables_in_a_block():
+    v = Variables()
+    v.set("application_name", "before")
+    v.begin()
+    v.set("application_name", "inside")
+    v.set("search_path", "local_path", local=True)
+    assert (v.get("application_name"), v.get("search_path")) == ("inside", "local_path")
+    v.rollback()
+    assert (v.get("application_name"), v.get("search_path")) == ("before", '"$user", public')
+    v.begin()
+    v.set("application_name", "kept")
+    v.set("timezone", "Europe/Berlin", local=True)
+    assert v.changed["TimeZone"] == "Europe/Berlin"
+    v.commit()
+    assert (v.get("application_name"), v.get("TIME ZONE")) == ("kept", "UTC")
+    assert v.changed == {"application_name": "kept", "TimeZone": "UTC"}
+
+
+def test_set_local_outside_of_a_block_does_nothing():
+    v = Variables()
+    v.set("application_name", "x", local=True)
+    assert v.get("application_name") == ""
+
+
+def test_reset_goes_back_to_what_startup_said():
+    v = Variables()
+    v.set_default("application_name", "startup")
+    v.set("application_name", "x")
+    v.reset("application_name")
+    assert v.get("application_name") == "startup"
+    v.set("my.own", "1")
+    v.reset("all")
+    with pytest.raises(InvalidUsage):
+        v.get("my.own")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sqlstate"),
+    [
+        ("nonsense", "1", "42704"), ("server_version", "9", "55P02"), ("client_encoding", "LATIN1", "22023"),
+        ("DateStyle", "German", "22023"), ("TimeZone", "Mars/Base", "22023"), ("TimeZone", "../../etc/passwd", "22023"),
+        ("statement_timeout", "soon", "22023"), ("standard_conforming_strings", "off", "22023"),
+        ("bytea_output", "escape", "22023"), ("transaction_isolation", "chaos", "22023"), ("extra_float_digits", "9", "22023"),
+        ("application_name", "x" * 9000, "22023"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_set(name, value, sqlstate):
+    with pytest.raises(InvalidUsage) as e:
+        Variables().set(name, value)
+    assert e.value.sqlstate == sqlstate
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "shown"),
+    [
+        ("statement_timeout", "5000", "5s"), ("statement_timeout", "1500ms", "1500ms"), ("statement_timeout", "0", "0"),
+        ("statement_timeout", "2min", "2min"), ("client_encoding", "utf-8", "UTF8"), ("NAMES", "UTF8", "UTF8"),
+        ("datestyle", "ISO", "ISO, MDY"), ("timezone", "utc", "UTC"), ("row_security", "FALSE", "off"),
+    ],
+)  # fmt: skip
+def test_values_are_shown_as_in_postgres(name, given, shown):
+    v = Variables()
+    v.set(name, given)
+    assert v.get(name) == shown
+
+
+def test_every_default_is_a_value_it_takes():
+    for variable in KNOWN.values():
+        assert variable.check(variable.name, variable.default) == variable.default
+
+
+def test_custom_variables_are_bounded():
+    v = Variables()
+    with pytest.raises(InvalidUsage) as e:
+        for n in range(1000):
+            v.set(f"my.v{n}", "x")
+    assert e.value.sqlstate == "54000"
+
+
+def test_isolation_of_a_session_and_of_a_block():
+    s = SessionState(1)
+    assert s.strict
+    s.set_variable("transaction_isolation", "serializable")
+    assert not s.strict and s.variable("default_transaction_isolation") == "serializable"
+    s.transaction.begin("strict serializable")
+    assert s.strict
+    s.transaction.end()
+    s.set_variable("transaction_isolation", "read committed")
+    assert s.strict and s.variable("transaction isolation level") == "read committed"
+    s.reset_variable("transaction_isolation")
+    assert s.variable("transaction_isolation") == "strict serializable"
+
+
+def test_search_path():
+    s = SessionState(1)
+    assert s.search_path == ("public",)
+    s.set_variable("search_path", '"My ""Schema", Other, public')
+    assert s.search_path == ('My "Schema', "other", "public")
+
+
+def test_savepoints_nest():
+    t = Transaction()
+    t.begin()
+    t.savepoint("a", 1)
+    t.savepoint("b", 2)
+    t.savepoint("a", 3)
+    t.fail()
+    assert t.rollback_to("a") == 3 and t.status is Status.IN_BLOCK
+    t.release("a")
+    assert t.rollback_to("a") == 1
+    with pytest.raises(InvalidUsage):
+        t.release("b")
+    with pytest.raises(InvalidUsage):
+        for _ in range(SAVEPOINTS_MAX + 1):
+            t.savepoint("x", 0)
+
+
+def test_ddl_is_alone_in_its_block():
+    t = Transaction()
+    t.admit(Kind.DDL)  # outside of a block anything goes
+    t.begin()
+    t.admit(Kind.SESSION)
+    t.admit(Kind.DDL)
+    t.ddl = object()
+    for kind in (Kind.SELECT, Kind.INSERT, Kind.DDL):
+        with pytest.raises(InvalidUsage):
+            t.admit(kind)
+    t.admit(Kind.SESSION)
+    t.begin()
+    t.admit(Kind.SELECT)
+    with pytest.raises(InvalidUsage) as e:
+        t.admit(Kind.DDL)
+    assert e.value.sqlstate == "0A000"

@@ -1,0 +1,133 @@
+"""Parameters in text and binary: from psycopg's own dumpers, and everything that is not of its type."""
+
+from __future__ import annotations
+
+import math
+import struct
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from psycopg import adapters
+from psycopg.adapt import PyFormat
+
+from adapter.parameters import decode_params
+from journal.errors import InvalidUsage
+
+_text = st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)))
+_aware = st.datetimes(min_value=datetime(2, 1, 1), max_value=datetime(9998, 1, 1),
+                      timezones=st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30)), timezone(-timedelta(hours=9))]))  # fmt: skip
+
+
+def dump(value: object, code: int) -> tuple[int, bytes]:
+    dumper = adapters.get_dumper(type(value), PyFormat.BINARY if code else PyFormat.TEXT)(type(value), None)
+    dumper = dumper.upgrade(value, PyFormat.BINARY if code else PyFormat.TEXT)
+    raw = dumper.dump(value)
+    return dumper.oid, b"" if raw is None else bytes(raw)
+
+
+@pytest.mark.parametrize("code", [0, 1])
+@settings(max_examples=400, deadline=None)
+@given(
+    value=st.one_of(
+        st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(), _text, st.dates(), st.datetimes(), _aware,
+        st.integers(-(10**37), 10**37).map(lambda n: Decimal(n).scaleb(-9)),
+    )
+)  # fmt: skip
+def test_what_psycopg_sends(code, value):
+    oid, raw = dump(value, code)
+    (found,) = decode_params([oid or 25], [code], [raw])
+    if isinstance(value, float) and math.isnan(value):
+        assert math.isnan(found)
+    else:
+        assert found == value
+    if isinstance(value, datetime) and value.tzinfo:
+        assert found.tzinfo is UTC
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.binary())
+def test_bytes_in_every_form(value):
+    escaped = b"".join(b"\\%03o" % b if b < 32 or b > 126 or b == 92 else bytes([b]) for b in value)
+    assert decode_params([17], [1], [value]) == (value,)
+    assert decode_params([17], [0], [b"\\x" + value.hex().encode()]) == (value,)
+    assert decode_params([17], [0], [escaped]) == (value,)
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    oid=st.sampled_from([16, 17, 20, 21, 23, 25, 26, 700, 701, 1082, 1114, 1184, 1700, 2950, 3802, 1043]),
+    code=st.integers(0, 1),
+    raw=st.one_of(st.binary(max_size=24), st.text("0123456789-+:. eETZinfa\\x", max_size=24).map(str.encode)),
+)
+def test_any_bytes_are_a_value_or_a_proper_error(oid, code, raw):
+    try:
+        decode_params([oid], [code], [raw], "Europe/Berlin")
+    except InvalidUsage as e:
+        assert e.sqlstate in {"22P02", "22P03", "22003", "22008", "22021", "22023", "0A000"}
+
+
+@pytest.mark.parametrize(
+    ("oid", "raw", "sqlstate"),
+    [
+        (23, b"abc", "22P02"), (23, b"", "22P02"), (23, b"1.5", "22P02"), (23, b"2147483648", "22003"),
+        (21, b"-32769", "22003"), (20, b"9" * 5000, "22003"), (16, b"maybe", "22P02"), (16, b"", "22P02"),
+        (701, b"1e999", "22003"), (701, b"1e-999", "22003"), (701, b"1_0", "22P02"), (701, b"0x10", "22P02"),
+        (700, b"3.5e38", "22003"), (700, b"1e-46", "22003"), (1700, b"NaN", "22003"), (1700, b"1e40", "22003"),
+        (1700, b"1e-40", "22003"), (1700, b"x", "22P02"), (1700, b"1" * 2000, "22003"), (1700, b"1e9999999999999999999", "22003"),
+        (1082, b"2024-13-01", "22008"), (1082, b"infinity", "0A000"), (1082, b"yesterdayish", "22P02"),
+        (1114, b"2024-01-01 25:00:00", "22008"), (1114, b"99999-01-01", "22008"), (1184, b"2024-01-01 00:00 Nowhere/Land", "22023"),
+        (25, b"\xff", "22021"), (25, b"a\0b", "22021"), (17, b"\\xzz", "22P02"), (17, b"\\9", "22P02"),
+        (26, b"4294967296", "22003"), (1009, b"{}", "0A000"),
+    ],
+)  # fmt: skip
+def test_text_that_is_not_of_the_type(oid, raw, sqlstate):
+    with pytest.raises(InvalidUsage) as e:
+        decode_params([oid], [], [raw])
+    assert e.value.sqlstate == sqlstate
+
+
+@pytest.mark.parametrize(
+    ("oid", "raw", "sqlstate"),
+    [
+        (23, b"\0\0\1", "22P03"), (20, b"", "22P03"), (1700, b"\0\1", "22P03"),
+        (1700, struct.pack("!HhHHH", 1, 0, 0, 0, 10_000), "22P03"), (1700, struct.pack("!HhHH", 0, 0, 0xC000, 0), "22003"),
+        (1114, struct.pack("!q", 2**63 - 1), "22008"), (1082, struct.pack("!i", -(2**31)), "22008"), (3802, b"\2{}", "22P03"),
+    ],
+)  # fmt: skip
+def test_binary_that_is_not_of_the_type(oid, raw, sqlstate):
+    with pytest.raises(InvalidUsage) as e:
+        decode_params([oid], [1], [raw])
+    assert e.value.sqlstate == sqlstate
+
+
+def test_times_in_text():
+    def one(oid: int, text: str, zone: str = "UTC") -> object:
+        return decode_params([oid], [], [text.encode()], zone)[0]
+
+    at = datetime(2024, 7, 1, 10, 0, tzinfo=UTC)
+    assert one(1184, "2024-07-01 10:00:00") == at
+    assert one(1184, "2024-07-01 12:00:00", "Europe/Berlin") == at
+    assert one(1184, "2024-07-01T12:00+02", "Asia/Kolkata") == at
+    assert one(1184, "2024-07-01 15:30:00.0+05:30") == at
+    assert one(1184, "2024-07-01 12:00 Europe/Berlin") == at
+    assert one(1184, "2024-07-01 10:00:00Z") == at
+    assert one(1114, "2024-07-01 10:00:00.1234567+02") == datetime(2024, 7, 1, 10, 0, 0, 123457)
+    assert one(1114, "2024-07-01") == datetime(2024, 7, 1)
+    assert one(1114, "2024-07-01 24:00:00") == datetime(2024, 7, 2)
+    assert one(1082, "2024-07-01 10:00:00") == date(2024, 7, 1)
+
+
+def test_one_format_for_all_and_one_each():
+    four = struct.pack("!i", 4)
+    assert decode_params([23, 23], [1], [four, four]) == (4, 4)
+    assert decode_params([23, 23], [1, 0], [four, b"4"]) == (4, 4)
+    assert decode_params([23, 23], [], [None, b"4"]) == (None, 4)
+
+
+def test_the_number_of_parameters_is_checked():
+    with pytest.raises(InvalidUsage) as e:
+        decode_params([23], [], [])
+    assert e.value.sqlstate == "08P01"

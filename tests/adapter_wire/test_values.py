@@ -1,0 +1,230 @@
+"""Results in text and binary: against psycopg's own loaders, and whole columns against single values."""
+
+from __future__ import annotations
+
+import math
+import struct
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from psycopg import adapters
+from psycopg.adapt import Transformer
+from psycopg.pq import Format
+
+from adapter import scalars, values
+from adapter.interfaces import OutputColumn
+from adapter.values import FEW_ROWS, RowEncoder, formats_for, row_fields
+from collection.types import OID, SqlType, arrow_type, parse_type
+from journal.errors import InvalidUsage
+from tests.adapter_wire.frontend import backend_messages, row
+
+_numeric = parse_type("numeric(38,9)")
+_decimals = st.integers(-(10**37), 10**37).map(lambda n: Decimal(n).scaleb(-9))
+_micros = st.integers(-62_135_596_800_000_000, 253_402_300_799_999_999)
+
+STRATEGIES: dict[str, tuple[SqlType, st.SearchStrategy]] = {
+    "bool": (SqlType("bool"), st.booleans()),
+    "int2": (SqlType("int2"), st.integers(-(2**15), 2**15 - 1)),
+    "int4": (SqlType("int4"), st.integers(-(2**31), 2**31 - 1)),
+    "int8": (SqlType("int8"), st.integers(-(2**63), 2**63 - 1)),
+    "float4": (SqlType("float4"), st.floats(width=32)),
+    "float8": (SqlType("float8"), st.floats()),
+    "numeric": (_numeric, _decimals),
+    "text": (SqlType("text"), st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)))),
+    "bytea": (SqlType("bytea"), st.binary()),
+    "date": (SqlType("date"), st.dates()),
+    "timestamp": (SqlType("timestamp"), st.datetimes()),
+    "timestamptz": (SqlType("timestamptz"), _micros.map(lambda n: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=n))),
+}  # fmt: skip
+
+
+def encode(sql_type: SqlType, array: pa.Array, code: int, zone: str = "UTC") -> list[bytes | None]:
+    column = OutputColumn("x", sql_type)
+    data = b"".join(bytes(p) for p, _ in RowEncoder([column], [code], zone).encode(pa.record_batch([array], ["x"])))
+    messages = backend_messages(data)
+    assert {kind for kind, _ in messages} <= {"D"}
+    return [row(body)[0] for _, body in messages]
+
+
+def array_of(sql_type: SqlType, items: list) -> pa.Array:
+    return pa.array(items, arrow_type(sql_type))
+
+
+def same(a: object, b: object) -> bool:
+    if isinstance(a, float) and math.isnan(a):
+        return math.isnan(b)
+    return a == b and (not isinstance(a, float) or math.copysign(1, a) == math.copysign(1, b))
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("code", [0, 1])
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_psycopg_reads_what_we_write(name, code, data):
+    sql_type, strategy = STRATEGIES[name]
+    given_values = data.draw(st.lists(st.none() | strategy, min_size=1, max_size=5))
+    loader = Transformer(adapters).get_loader(OID[name], Format(code))
+    for value, raw in zip(given_values, encode(sql_type, array_of(sql_type, given_values), code), strict=True):
+        if value is None:
+            assert raw is None
+        else:
+            loaded = loader.load(raw)
+            if name == "float4":  # the shortest text of a single, which psycopg reads as a double
+                loaded = float(np.float32(loaded))
+            assert same(value, loaded), (value, raw, loaded)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("code", [0, 1])
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_a_column_is_the_same_as_its_values_one_by_one(name, code, data):
+    sql_type, strategy = STRATEGIES[name]
+    some = data.draw(st.lists(st.none() | strategy, min_size=1, max_size=12))
+    zone = data.draw(st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata", "America/St_Johns"]))
+    array = array_of(sql_type, some * (FEW_ROWS // len(some) + 2))
+    # A slice, so that offsets inside of the buffers are put to the test as well.
+    array = array.slice(data.draw(st.integers(0, len(some) - 1)))
+    encoder = RowEncoder([OutputColumn("x", sql_type)], [code], zone)
+    arrays = encoder._arrays(pa.record_batch([array], ["x"]))
+    assert bytes(encoder._many(arrays)) == encoder._few(arrays)
+
+
+@pytest.mark.parametrize("name", ["date", "timestamp", "timestamptz"])
+@pytest.mark.parametrize("code", [0, 1])
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_times_beyond_the_calendar_of_python(name, code, data):
+    bits, under = (31, pa.int32()) if name == "date" else (62, pa.int64())
+    numbers = data.draw(st.lists(st.none() | st.integers(-(2**bits) + 2**30 // 2, 2**bits - 1), min_size=1, max_size=5))
+    array = pa.array(numbers * FEW_ROWS, under).view(arrow_type(SqlType(name)))
+    encoder = RowEncoder([OutputColumn("x", SqlType(name))], [code], "Europe/Berlin")
+    arrays = encoder._arrays(pa.record_batch([array], ["x"]))
+    assert bytes(encoder._many(arrays)) == encoder._few(arrays)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.0, "1"), (-0.0, "-0"), (0.1, "0.1"), (1e14, "100000000000000"), (999999999999999.0, "999999999999999"),
+        (1e15, "1e+15"), (1.5e300, "1.5e+300"), (0.0001, "0.0001"), (0.00001, "1e-05"), (5e-324, "5e-324"),
+        (float("nan"), "NaN"), (float("inf"), "Infinity"), (float("-inf"), "-Infinity"), (123.456, "123.456"),
+    ],
+)  # fmt: skip
+def test_floats_look_as_in_postgres(value, text):
+    for count in (1, FEW_ROWS + 1):
+        assert encode(SqlType("float8"), pa.array([value] * count), 0) == [text.encode()] * count
+
+
+@pytest.mark.parametrize(("value", "text"), [(1e5, "100000"), (1e6, "1e+06"), (0.1, "0.1"), (1.17549435e-38, "1.1754944e-38")])
+def test_small_floats_look_as_in_postgres(value, text):
+    for count in (1, FEW_ROWS + 1):
+        assert encode(SqlType("float4"), pa.array([value] * count, pa.float32()), 0) == [text.encode()] * count
+
+
+@pytest.mark.parametrize("count", [1, FEW_ROWS + 1])
+def test_times_look_as_in_postgres(count):
+    at = datetime(2024, 7, 1, 12, 30, 0, 500000, tzinfo=UTC)
+
+    def shown(zone: str) -> str:
+        return encode(SqlType("timestamptz"), pa.array([at] * count, pa.timestamp("us", "UTC")), 0, zone)[0].decode()
+
+    assert shown("UTC") == "2024-07-01 12:30:00.5+00"
+    assert shown("Europe/Berlin") == "2024-07-01 14:30:00.5+02"
+    assert shown("Asia/Kolkata") == "2024-07-01 18:00:00.5+05:30"
+    assert shown("America/St_Johns") == "2024-07-01 10:00:00.5-02:30"
+    assert encode(SqlType("timestamp"), pa.array([datetime(2024, 1, 1)] * count), 0)[0] == b"2024-01-01 00:00:00"
+    days = pa.array([-719163, 2932897] * count, pa.int32()).cast(pa.date32())
+    assert encode(SqlType("date"), days, 0)[:2] == [b"0001-12-31 BC", b"10000-01-01"]
+
+
+@pytest.mark.parametrize("count", [1, FEW_ROWS + 1])
+def test_numerics_are_never_in_exponent_form(count):
+    array = pa.array([Decimal("0"), Decimal("0.000000001"), Decimal("-1.5")] * count, pa.decimal128(38, 9))
+    assert encode(_numeric, array, 0)[:3] == [b"0.000000000", b"0.000000001", b"-1.500000000"]
+
+
+def test_dates_that_postgres_cannot_hold():
+    lowest = pa.array([-(2**31)] * 200, pa.int32()).cast(pa.date32())
+    for array in (lowest, lowest.slice(0, 1)):
+        with pytest.raises(InvalidUsage) as e:
+            encode(SqlType("date"), array, 1)
+        assert e.value.sqlstate == "22008"
+
+
+def test_civil_is_the_calendar():
+    for days in [*range(-800_000, 3_000_000, 9973), -719_162, 0, 2_932_896]:
+        if -719_162 <= days <= 2_932_896:
+            at = date.fromordinal(days + date(1970, 1, 1).toordinal())
+            assert scalars.civil(days) == (at.year, at.month, at.day)
+    assert scalars.civil(-719_163) == (0, 12, 31)
+
+
+def test_pieces_are_bounded_and_hold_every_row():
+    count = 60_000
+    batch = pa.record_batch([pa.array(np.arange(count)), pa.array(["x" * 50] * count)], ["a", "b"])
+    columns = [OutputColumn("a", SqlType("int8")), OutputColumn("b", SqlType("text"))]
+    pieces = list(RowEncoder(columns, [0, 0]).encode(batch))
+    assert sum(n for _, n in pieces) == count
+    assert max(len(p) for p, _ in pieces) < 4 * values.PIECE_BYTES
+    rows = [row(body) for piece, _ in pieces for _, body in backend_messages(bytes(piece))]
+    assert [int(r[0]) for r in rows] == list(range(count))
+
+
+def test_nulls_in_some_columns_only():
+    count = FEW_ROWS * 2
+    batch = pa.record_batch(
+        [pa.array([None, 1] * FEW_ROWS, pa.int32()), pa.array(["", None] * FEW_ROWS), pa.nulls(count, pa.float64())],
+        ["a", "b", "c"],
+    )
+    columns = [OutputColumn("a", SqlType("int4")), OutputColumn("b", SqlType("text")), OutputColumn("c", SqlType("float8"))]
+    for code in (0, 1):
+        data = b"".join(bytes(p) for p, _ in RowEncoder(columns, [code] * 3).encode(batch))
+        found = [row(body) for _, body in backend_messages(data)]
+        one = b"1" if code == 0 else b"\0\0\0\1"
+        assert found == [[None, b"", None], [one, None, None]] * FEW_ROWS
+
+
+def test_batches_of_a_related_arrow_type_are_cast():
+    assert encode(SqlType("text"), pa.array(["a"], pa.large_string()), 0) == [b"a"]
+    assert encode(SqlType("int8"), pa.array([1], pa.int32()), 1) == [struct.pack("!q", 1)]
+    at = pa.array([datetime(2024, 1, 1)], pa.timestamp("ms"))
+    assert encode(SqlType("timestamp"), at, 0) == [b"2024-01-01 00:00:00"]
+
+
+def test_oids_in_binary_are_four_unsigned_bytes():
+    column = OutputColumn("oid", SqlType("int8"), oid=26)
+    for count in (1, FEW_ROWS + 1):
+        batch = pa.record_batch([pa.array([4_000_000_000] * count)], ["oid"])
+        data = b"".join(bytes(p) for p, _ in RowEncoder([column], [1]).encode(batch))
+        assert row(backend_messages(data)[0][1]) == [struct.pack("!I", 4_000_000_000)]
+
+
+def test_what_row_description_says():
+    columns = [
+        OutputColumn("a", parse_type("numeric(10,2)")), OutputColumn("b", parse_type("numeric")),
+        OutputColumn("c", SqlType("text"), oid=19), OutputColumn("d", SqlType("int4")),
+    ]  # fmt: skip
+    assert row_fields(columns, (0, 1, 0, 0)) == [
+        ("a", 1700, -1, (10 << 16 | 2) + 4, 0), ("b", 1700, -1, -1, 1), ("c", 19, 64, -1, 0), ("d", 23, 4, -1, 0),
+    ]  # fmt: skip
+    assert formats_for((), 3) == (0, 0, 0)
+    assert formats_for((1,), 3) == (1, 1, 1)
+    assert formats_for((1, 0, 1), 3) == (1, 0, 1)
+
+
+def test_offsets_are_those_of_the_zone():
+    for zone in ("Europe/Amsterdam", "America/New_York"):
+        at = datetime(1900, 1, 1, tzinfo=UTC)
+        micros = int(at.timestamp() * 1_000_000)
+        shown = scalars.timestamptz_text(zone)(micros).decode()
+        seconds = at.astimezone(ZoneInfo(zone)).utcoffset().total_seconds()
+        assert shown.endswith(scalars.offset_text(round(seconds)))
+    assert scalars.offset_text(-1772) == "-00:29:32"
+    assert timezone.utc.utcoffset(None) == timedelta(0)
