@@ -57,7 +57,8 @@ def make_app(bootstrap: str, names: TopicNames, controller: str) -> faust.App:
         broker_max_poll_records=1000,
         stream_wait_empty=False,
         # A worker's data directory would hold tables; there are none, but Faust wants to know where.
-        datadir=str(Path(tempfile.gettempdir()) / "tidemark-faust" / app_id(names, controller)),
+        # One level only: Faust makes the directory, but not what is above it.
+        datadir=str(Path(tempfile.gettempdir()) / f"tidemark-faust-{app_id(names, controller)}"),
     )
 
 
