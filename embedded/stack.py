@@ -15,14 +15,12 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from catalog_log.bootstrap import create_environment
-
 from controllers.commands import STORAGE, compute
 from embedded.broker import Broker
 from embedded.child import ChildSpec
@@ -101,13 +99,12 @@ class Stack:
             self._progress(Step(name, "started"))
         for name, ready in waiting.items():
             ready.add_done_callback(lambda done, name=name: self._progress(_outcome(name, done)))
-        for name, ready in waiting.items():
-            try:
-                ready.result(timeout=START_TIMEOUT_S)
-            except FutureTimeout:
-                raise Unavailable(
-                    f"{name} was not ready within {START_TIMEOUT_S:.0f} s", hint=f"see {self._data.logs}"
-                ) from None
+        done, late = wait(waiting.values(), timeout=START_TIMEOUT_S, return_when=FIRST_EXCEPTION)
+        for ready in done:
+            ready.result()
+        if late:
+            names = ", ".join(name for name, ready in waiting.items() if ready in late)
+            raise Unavailable(f"{names} not ready within {START_TIMEOUT_S:.0f} s", hint=f"see {self._data.logs}")
         self._serving = True
         self._write_run()
 
@@ -167,7 +164,7 @@ class Stack:
     ) -> tuple[str, Callable[[], ChildSpec]]:
         spec = ChildSpec(
             name=name,
-            argv=[sys.executable, "-m", module, *arguments],
+            argv=[sys.executable, "-P", "-m", module, *arguments],
             log=self._data.logs / f"{name}.log",
             env={
                 "PYTHONPATH": os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p),
