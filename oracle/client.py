@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from journal.api import Transport
+from journal.checkpoint import CheckpointStore
 from journal.folded import FoldedJournal
 from journal.kafka import KafkaTransport
 from journal.names import TopicNames
@@ -89,8 +90,6 @@ class Oracle:
         ``catalog_upper`` gives the newest catalog upper that this process has folded, from any thread, at once.
         Raises ``Unavailable`` (no broker), ``FatalLog`` (missing, misconfigured, or not the topic of the checkpoint).
         """
-        from journal.checkpoint import CheckpointStore
-
         topic_id = verify_journal(bootstrap, names.oracle)
         return cls.over(
             lambda: KafkaTransport(bootstrap, names.oracle),

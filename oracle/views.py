@@ -40,12 +40,17 @@ class View(NamedTuple):
     upper: int = 0
     bound: Bound = NOTHING
     errors: Growing[ErrorAt] = Growing()
-    """Each change from or to an error."""
+    """Each change from or to an error, and first of all the commit that hydrated it."""
     last_change: int | None = None
     """Newest timestamp at which its contents changed, an error coming or going included."""
 
 
 NEW = View()
+
+
+def is_hot(view: View) -> bool:
+    """Whether a COMPACT may find something to merge."""
+    return bool(view.bound.recent) or len(view.errors) > 1
 
 
 class ViewProgress(NamedTuple):
@@ -85,11 +90,12 @@ class ViewProgress(NamedTuple):
         """As :meth:`oracle.bindings.BoundRuns.first_change`, an error coming or going being a change too."""
         if self.view.last_change is None or self.view.last_change < from_ts:
             return None
-        changes = [self.runs.first_change(from_ts)]
         errors = self.view.errors
         at = errors.first_at_or_after(from_ts, _ts_of)
-        changes.append(errors[at].ts if at < len(errors) else None)
-        return min((ts for ts in changes if ts is not None), default=from_ts)
+        if at == 0 and errors[0].ts <= self.since:
+            return from_ts  # what was before it was merged and may have been a change as well
+        changes = (self.runs.first_change(from_ts), errors[at].ts if at < len(errors) else None)
+        return min(ts for ts in changes if ts is not None)
 
 
 class ViewsStats(NamedTuple):
@@ -166,7 +172,8 @@ def _commit(state: ViewsState, record: ViewsRecord) -> tuple[ViewsState, Verdict
         if isinstance(moved, Verdict):
             return state, moved
         views = views.set(each.view_id, moved)
-        hot = hot if each.view_id in hot else hot.set(each.view_id, None)
+        if each.view_id not in hot and is_hot(moved):
+            hot = hot.set(each.view_id, None)
     return state._replace(views=views, hot=hot), Verdict(record.ts)
 
 
@@ -180,11 +187,11 @@ def _move(view: View, commit: ViewCommit, ts: int) -> View | Verdict:
         if found := refused(bound.coverage, run, False):
             return Verdict(0, found[0], f"{commit.view_id}: {found[1]}", view.upper, commit.view_id)
         bound = bind(bound, ts, run, cover(bound.coverage, run))
-    before = errors[-1].error if errors else None
-    if commit.error != before:
-        errors = errors.append(ErrorAt(ts, commit.error))
     # The first commit is a change even without rows: before it the view was unknown, from it on it is empty.
-    if commit.runs or commit.error != before or view.upper == 0:
+    if not errors or commit.error != errors[-1].error:
+        errors = errors.append(ErrorAt(ts, commit.error))
+        last_change = ts
+    if commit.runs:
         last_change = ts
     return View(ts + 1, bound, errors, last_change)
 
@@ -208,7 +215,7 @@ def _compact(state: ViewsState, record: ViewsRecord) -> tuple[ViewsState, Verdic
         errors = Growing(view.errors.slice(kept)) if kept else view.errors
         view = view._replace(bound=coalesce(view.bound, since), errors=errors)
         views = views.set(view_id, view)
-        if not view.bound.recent and len(view.errors) <= 1:
+        if not is_hot(view):
             hot = hot.delete(view_id)
     return state._replace(since=since, views=views, hot=hot), Verdict(since)
 
