@@ -81,10 +81,10 @@ class CommandFold:
 
 def follow(
     transport: Transport,
-    on_effects: Callable[[ControllerState, Sequence[Effect]], None],
+    on_effects: Callable[[ControllerState, Sequence[Effect], int], None],
     on_error: Callable[[Exception], None],
 ) -> Subscription:
-    """Fold the command topic from its start, for ever: ``on_effects(state, effects)`` after each batch.
+    """Fold the command topic from its start, for ever: ``on_effects(state, effects, next_offset)`` after each batch.
 
     It is called on the reader's thread.  A controller keeps nothing between its lives: it always begins here.
     """
@@ -94,6 +94,6 @@ def follow(
         effects: list[Effect] = []
         for entry in entries:
             effects.extend(fold.take(entry))
-        on_effects(fold.state, effects)
+        on_effects(fold.state, effects, entries[-1].offset + 1)
 
     return transport.subscribe(0, on_entries, on_error)

@@ -1,0 +1,30 @@
+"""A controller's address in the catalog: how adapters find it (DESIGN §1)."""
+
+from __future__ import annotations
+
+import time
+
+from catalog_log.log import CatalogLog
+from catalog_log.model import NODES, Node
+from catalog_log.records import put
+from journal.errors import Conflict, Unavailable
+
+TRIES_MAX = 100
+"""Compare-and-append needs 5 tries with eight processes at full speed (FACTS)."""
+
+
+def register(catalog: CatalogLog, node: Node) -> int:
+    """Put ``node`` at ``<kind>/<cluster>``, replacing whoever was there; the catalog's upper after it.
+
+    Raises ``Unavailable`` after ``TRIES_MAX`` conflicts, ``Indeterminate`` or what stopped the catalog.
+    """
+    for _ in range(TRIES_MAX):
+        image = catalog.image
+        now_ms = time.time_ns() // 1_000_000
+        update = put(NODES, f"{node.kind}/{node.cluster}", node)
+        try:
+            upper = max(now_ms, image.upper) + 1
+            return catalog.compare_and_append(image.upper, upper, [update]).result().upper
+        except Conflict as conflict:
+            catalog.when_upper(getattr(conflict, "actual_upper", image.upper + 1), 15.0).result()
+    raise Unavailable("the node could not be registered: the catalog changes faster than we can propose")

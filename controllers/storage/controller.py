@@ -1,0 +1,261 @@
+"""The storage controller: what the commands say becomes topics and running sources.
+
+Promises: topics are made for live objects only, also after a restart (the whole command log is folded before anything
+is done); topics of dropped objects go, foreign topics are never touched; each live source is read by one thread; the
+table timeline moves on once a second without writes; the oracle's log is checkpointed and cut.
+
+It keeps nothing of its own: commands, bindings and the catalog are all it needs to begin again.  A second storage
+controller beside it does no harm: bindings are contiguous, so one of the two commits each range.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+
+from catalog_log.log import CatalogLog
+from catalog_log.model import SOURCE, Item, Node
+from collection.writer import CollectionWriter
+from controllers.command_topic import open_command_topic, replication_factor
+from controllers.commands import STORAGE
+from controllers.commands_log import follow
+from controllers.nodes import register
+from controllers.protocol import Altered, ControllerState, Created, Dropped, Effect
+from controllers.storage.keeper import TopicKeeper
+from controllers.storage.reconcile import WRITTEN, reconcile
+from controllers.storage.source import Source
+from controllers.storage.status_server import StatusServer
+from journal.errors import TidemarkError
+from journal.names import TopicNames
+from journal.timestamps import TABLE
+from oracle.client import Oracle, wall_clock_ms
+
+log = logging.getLogger(__name__)
+
+CHECKPOINT_EVERY = 20_000
+"""Records of the oracle's log between checkpoints: folded in about a second by whoever starts."""
+
+IDLE_ADVANCE_S = 1.0
+
+BATCHES_MAX = 1000
+"""Command batches read ahead of us."""
+
+Batch = tuple[ControllerState, Sequence[Effect], int]
+
+
+class StorageController:
+    """Runs in the thread that calls :meth:`run`."""
+
+    def __init__(
+        self, bootstrap: str, names: TopicNames, *, checkpoint_every: int = CHECKPOINT_EVERY, host: str = "127.0.0.1"
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._names = names
+        self._checkpoint_every = checkpoint_every
+        self._incarnation = uuid.uuid4().hex[:12]
+        self._state = ControllerState()
+        self._sources: dict[str, Source] = {}
+        self._batches: queue.Queue[Batch | Exception] = queue.Queue(BATCHES_MAX)
+        self._checkpointing: threading.Thread | None = None
+        self._closing: list[threading.Thread] = []
+        self._ended = threading.Event()
+        self._commands = open_command_topic(bootstrap, names, STORAGE)
+        self._catalog = CatalogLog.open(bootstrap, names, STORAGE)
+        self._oracle = Oracle.open(bootstrap, names, STORAGE, self._catalog.upper)
+        self._writer = CollectionWriter(bootstrap, names)
+        self._keeper = TopicKeeper(bootstrap, names, replication_factor(bootstrap, names))
+        self._server = StatusServer(host, self.status)
+
+    def run(self, stopped: threading.Event, on_ready) -> None:
+        """Serve until ``stopped``.  Calls ``on_ready(address)`` once everything that was known is being served.
+
+        Raises what made it impossible to go on: the process should end then.
+        """
+        subscription = follow(self._commands, self._on_effects, self._offer)
+        try:
+            self._catch_up(stopped)
+            register(self._catalog, Node(STORAGE, "", self._server.address, self._incarnation, wall_clock_ms()))
+            on_ready(self._server.address)
+            advance_at = time.monotonic()
+            while not stopped.is_set():
+                self._take(max(0.0, min(advance_at - time.monotonic(), 0.2)))
+                self._check()
+                if time.monotonic() >= advance_at:
+                    advance_at = time.monotonic() + IDLE_ADVANCE_S
+                    self._advance()
+                    self._checkpoint_if_due()
+        finally:
+            self._ended.set()
+            subscription.close()
+            self._close()
+
+    def status(self) -> dict[str, object]:
+        """For people: read from any thread."""
+        sources = [dict(vars(s.status)) for s in list(self._sources.values())]
+        return {
+            "controller": STORAGE,
+            "incarnation": self._incarnation,
+            "catalog_frontier": self._state.frontier,
+            "objects": len(self._state.objects),
+            "commands_ignored": self._state.ignored,
+            "table_ts": self._oracle.state.last_ts,
+            "topics": self._keeper.status(),
+            "sources": sources,
+        }
+
+    # -- commands
+
+    def _on_effects(self, state: ControllerState, effects: Sequence[Effect], next_offset: int) -> None:
+        self._offer((state, effects, next_offset))
+
+    def _offer(self, found: Batch | Exception) -> None:
+        """On the reader's thread."""
+        while not self._ended.is_set():
+            try:
+                self._batches.put(found, timeout=0.2)
+                return
+            except queue.Full:
+                continue  # we are slower than the log: hold the reader
+
+    def _catch_up(self, stopped: threading.Event) -> None:
+        """Fold what is there, then make the world match it.  Nothing is done for objects that lived in between."""
+        end = self._commands.bounds()[1]
+        dropped: dict[str, Item] = {}
+        folded = 0
+        while folded < end and not stopped.is_set():
+            batch = self._next(0.2)
+            if batch is None:
+                continue
+            self._state, effects, folded = batch
+            dropped.update({e.item.id: e.item for e in effects if isinstance(e, Dropped)})
+        plan = reconcile(self._state.objects, dropped.values(), self._keeper.existing(), self._names)
+        self._keeper.create(plan.create)
+        self._keeper.delete(plan.delete)
+        bound = self._oracle.barrier().result()
+        for item in dropped.values():
+            if item.id not in self._state.objects and item.id in bound.bound:
+                self._forget(item.id)
+        for item in self._state.objects.values():
+            self._begin_source(item)
+
+    def _take(self, timeout_s: float) -> None:
+        batch = self._next(timeout_s)
+        if batch is None:
+            return
+        self._state, effects, _ = batch
+        create, delete = [], []
+        for effect in effects:
+            match effect:
+                case Created(_, item):
+                    if item.kind in WRITTEN:
+                        create.append(item.id)
+                    self._begin_source(item)
+                case Dropped(_, item):
+                    if item.kind in WRITTEN:
+                        delete.append(item.id)
+                    self._drop(item)
+                case Altered(_, before, item) if item.kind == SOURCE and _reads_otherwise(before, item):
+                    self._end_source(before, then=lambda: None)
+                    self._begin_source(item)
+        self._keeper.create(create)
+        self._keeper.delete(delete)
+
+    def _next(self, timeout_s: float) -> Batch | None:
+        try:
+            found = self._batches.get(timeout=max(timeout_s, 0.001))
+        except queue.Empty:
+            return None
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def _drop(self, item: Item) -> None:
+        if item.kind == SOURCE:
+            self._end_source(item, then=lambda: self._forget(item.id))
+        else:
+            self._forget(item.id)
+
+    # -- sources
+
+    def _begin_source(self, item: Item) -> None:
+        if item.kind == SOURCE and item.id not in self._sources:
+            self._sources[item.id] = Source(item, self._bootstrap, self._oracle, self._writer, self._incarnation)
+
+    def _end_source(self, item: Item, then) -> None:
+        """Stop it, and when its last commit is settled, ``then``.  Nobody waits for that."""
+        source = self._sources.pop(item.id, None)
+        if source is None:
+            then()
+            return
+        source.stop()
+
+        def wait() -> None:
+            source.join()
+            then()
+
+        thread = threading.Thread(target=wait, name=f"end-{item.id}", daemon=True)
+        thread.start()
+        self._closing = [t for t in self._closing if t.is_alive()] + [thread]
+
+    # -- the oracle
+
+    def _forget(self, collection_id: str) -> None:
+        self._oracle.forget(collection_id).add_done_callback(_log_failure("bindings were not forgotten"))
+
+    def _advance(self) -> None:
+        now = wall_clock_ms()
+        if self._oracle.state.last_ts < now - 1000 * IDLE_ADVANCE_S:
+            self._oracle.advance(TABLE, now).add_done_callback(_log_failure("the table timeline did not advance"))
+
+    def _checkpoint_if_due(self) -> None:
+        if self._checkpointing is not None and self._checkpointing.is_alive():
+            return
+        if self._oracle.records_since_checkpoint >= self._checkpoint_every:
+            self._checkpointing = threading.Thread(target=self._checkpoint, name="checkpoint", daemon=True)
+            self._checkpointing.start()
+
+    def _checkpoint(self) -> None:
+        try:
+            start = self._oracle.checkpoint()
+            log.info("checkpointed the oracle", extra={"log_start": start})
+        except TidemarkError as error:
+            log.warning("no checkpoint this time", extra={"reason": error.message, "detail": error.detail})
+
+    def _check(self) -> None:
+        """A stopped process beats a wrong catalog (I10)."""
+        failed = self._catalog.failed or self._oracle.failed
+        if failed is not None:
+            raise failed
+
+    def _close(self) -> None:
+        for source in self._sources.values():
+            source.stop()
+        for source in self._sources.values():
+            source.join()
+        for thread in self._closing:
+            thread.join()
+        if self._checkpointing is not None:
+            self._checkpointing.join()
+        self._server.shutdown()
+        self._keeper.close()
+        self._writer.close()
+        self._oracle.close()
+        self._catalog.close()
+        self._commands.close()
+
+
+def _reads_otherwise(before: Item, after: Item) -> bool:
+    return (before.topic, before.columns, before.options) != (after.topic, after.columns, after.options)
+
+
+def _log_failure(what: str):
+    def look(done) -> None:
+        error = done.exception()
+        if error is not None:
+            log.warning(what, extra={"reason": str(error)})
+
+    return look

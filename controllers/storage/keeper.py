@@ -1,0 +1,126 @@
+"""Makes and removes the topics of collections, in the background, until it is done.
+
+Promises: every order is carried out once the brokers allow it, however long they are away; the last order for a
+collection wins; nobody waits for it (a writer to a topic that is not there yet waits by itself, DESIGN I8).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import NewTopic
+
+from journal import clients
+from journal.names import TopicNames
+from journal.topics import data_spec
+
+log = logging.getLogger(__name__)
+
+BATCH_MAX = 200
+"""Topics in one request: a broker makes some hundreds a second, so the answer comes within its timeout."""
+
+REQUEST_TIMEOUT_S = 30.0
+
+BACKOFF_FIRST_S = 0.25
+BACKOFF_MAX_S = 10.0
+
+
+class TopicKeeper:
+    """One thread with one admin client.  Orders are bounded by the number of collections."""
+
+    def __init__(self, bootstrap: str, names: TopicNames, replication_factor: int) -> None:
+        self._admin = clients.make_admin(bootstrap)
+        self._names = names
+        self._replication_factor = replication_factor
+        self._lock = threading.Lock()
+        self._orders: dict[str, bool] = {}
+        self._error: str | None = None
+        self._ordered = threading.Event()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="topic-keeper", daemon=True)
+        self._thread.start()
+
+    def create(self, ids: Iterable[str]) -> None:
+        """These collections need a topic."""
+        self._order(ids, True)
+
+    def delete(self, ids: Iterable[str]) -> None:
+        """These collections need none any more."""
+        self._order(ids, False)
+
+    def status(self) -> dict[str, object]:
+        """Orders not carried out yet, and why the last attempt failed."""
+        with self._lock:
+            return {"pending": len(self._orders), "error": self._error}
+
+    def existing(self) -> list[str]:
+        """All topics there are, ours or not.  Raises ``Unavailable``."""
+        return list(clients.reach("kafka", lambda timeout: self._admin.list_topics(timeout=timeout)).topics)
+
+    def close(self) -> None:
+        """Stop after the request under way."""
+        self._stopped.set()
+        self._ordered.set()
+        self._thread.join()
+
+    def _order(self, ids: Iterable[str], wanted: bool) -> None:
+        with self._lock:
+            self._orders.update(dict.fromkeys(ids, wanted))
+        self._ordered.set()
+
+    def _run(self) -> None:
+        backoff_s = BACKOFF_FIRST_S
+        while not self._stopped.is_set():
+            self._ordered.wait()
+            self._ordered.clear()
+            with self._lock:
+                orders = dict(list(self._orders.items())[:BATCH_MAX])
+            if not orders or self._stopped.is_set():
+                continue
+            error = self._carry_out(orders)
+            with self._lock:
+                again = bool(self._orders)
+                self._error = error
+            if error is None:
+                backoff_s = BACKOFF_FIRST_S
+            elif not self._stopped.is_set():
+                log.warning("topics are not as they should be yet", extra={"error": error, "orders": len(orders)})
+                self._stopped.wait(backoff_s)
+                backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
+            if again:
+                self._ordered.set()
+
+    def _carry_out(self, orders: dict[str, bool]) -> str | None:
+        """Do what can be done and strike it off; one error of what could not."""
+        create = [i for i, wanted in orders.items() if wanted]
+        delete = [i for i, wanted in orders.items() if not wanted]
+        answers: dict[str, object] = {}
+        try:
+            if create:
+                specs = [data_spec(self._names.data(i), self._replication_factor) for i in create]
+                new = [NewTopic(s.name, s.partitions, s.replication_factor, config=s.config) for s in specs]
+                answers |= self._admin.create_topics(new, operation_timeout=REQUEST_TIMEOUT_S)
+            if delete:
+                answers |= self._admin.delete_topics([self._names.data(i) for i in delete],
+                                                     operation_timeout=REQUEST_TIMEOUT_S)  # fmt: skip
+        except KafkaException as error:
+            return error.args[0].str()
+        failed = None
+        for collection_id, wanted in orders.items():
+            try:
+                answers[self._names.data(collection_id)].result(2 * REQUEST_TIMEOUT_S)
+            except KafkaException as error:
+                fine = KafkaError.TOPIC_ALREADY_EXISTS if wanted else KafkaError.UNKNOWN_TOPIC_OR_PART
+                if error.args[0].code() != fine:
+                    failed = f"{self._names.data(collection_id)}: {error.args[0].str()}"
+                    continue
+            except TimeoutError:
+                failed = f"{self._names.data(collection_id)}: no answer"
+                continue
+            with self._lock:
+                if self._orders.get(collection_id) is wanted:
+                    del self._orders[collection_id]
+        return failed

@@ -1,0 +1,254 @@
+"""One source: reads the user's topic and binds what it read, for as long as the source lives.
+
+Promises: a record that arrives is bound within one poll and one commit (``LINGER_S`` plus two round trips); every
+record is bound exactly once whatever dies when, since the position is never kept anywhere but in the bindings
+themselves (:mod:`controllers.storage.remap` says why that suffices); trouble of this source stops this source only, is
+in its status, and is tried again with growing pauses.
+
+Does *not* promise to notice that a topic was deleted and made anew with at least as many records: offsets are all that
+Kafka clients are told.
+
+The next batch is read and judged while the commit of the last is under way, but at most one commit is: so under load
+batches grow by themselves, and after a failed commit there is nothing later to take back.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass, field
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from catalog_log.model import Column, Item
+from collection.writer import CollectionWriter
+from controllers.storage.remap import Prepared, Problem, bindings, prepare, start_positions
+from journal.clients import make_consumer
+from journal.errors import TidemarkError, Unavailable
+from oracle.client import Oracle
+from oracle.model import CommitPart
+
+log = logging.getLogger(__name__)
+
+BATCH_ROWS_MAX = 20_000
+"""Rows of one commit: judged in about 50 ms, so that no other commit waits long behind them."""
+
+LINGER_S = 0.005
+"""How long a batch is kept open behind its first record: bounds the commits of a trickling source to 200 a second."""
+
+POLL_S = 0.1
+LOOK_AGAIN_S = 5.0
+"""How often new partitions are looked for."""
+
+METADATA_TIMEOUT_S = 5.0
+ANSWER_TIMEOUT_S = 60.0
+"""The oracle and the writer answer or give up by themselves within 30 s; this only bounds a mistake of ours."""
+
+BACKOFF_FIRST_S = 0.25
+BACKOFF_MAX_S = 10.0
+
+ERROR_COLUMNS = (
+    Column("error", "text"), Column("value", "text"), Column("topic", "text"), Column("partition", "int4"),
+    Column("offset", "int8"),
+)  # fmt: skip
+"""The columns of every errors collection."""
+
+_MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+
+STARTING, RUNNING, WAITING, FAILED, STOPPED = "starting", "running", "waiting", "failed", "stopped"
+
+
+class SourceProblem(Exception):
+    """Why this source cannot go on now."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+@dataclass
+class SourceStatus:
+    """What a person is told of a source."""
+
+    id: str
+    name: str
+    topic: str
+    state: str = STARTING
+    error: str | None = None
+    good_rows: int = 0
+    """Rows bound by this process."""
+    bad_rows: int = 0
+    commits: int = 0
+    last_ts: int | None = None
+    positions: dict[int, int] = field(default_factory=dict)
+
+
+class Source:
+    """A thread per source: one slow topic keeps nobody waiting.  ``stop`` it, then ``join`` it."""
+
+    def __init__(self, item: Item, bootstrap: str, oracle: Oracle, writer: CollectionWriter, incarnation: str) -> None:
+        self.item = item
+        self.status = SourceStatus(item.id, item.name, item.topic or "")
+        self._bootstrap = bootstrap
+        self._oracle = oracle
+        self._writer = writer
+        self._incarnation = incarnation
+        self._attempts = 0
+        self._backoff_s = BACKOFF_FIRST_S
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"source-{item.id}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Begin to stop.  Returns at once."""
+        self._stopped.set()
+
+    def join(self) -> None:
+        """Wait until nothing of this source is under way any more."""
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                self._ingest()
+            except SourceProblem as error:
+                self._trouble(WAITING if error.problem.missing else FAILED, error.problem.message)
+            except TidemarkError as error:
+                self._trouble(FAILED, f"{error.message} ({error.detail})" if error.detail else error.message)
+            except (KafkaException, FutureTimeout) as error:
+                self._trouble(FAILED, str(error))
+            except Exception as error:  # a mistake of ours must not end other sources, nor be silent
+                log.exception("source failed", extra={"source": self.item.id})
+                self._trouble(FAILED, f"internal error: {error!r}")
+            if not self._stopped.is_set():
+                self._stopped.wait(self._backoff_s)
+                self._backoff_s = min(2 * self._backoff_s, BACKOFF_MAX_S)
+        self.status.state = STOPPED
+
+    def _trouble(self, state: str, error: str) -> None:
+        if (self.status.state, self.status.error) != (state, error):
+            log.warning("source cannot go on", extra={"source": self.item.id, "state": state, "reason": error})
+        self.status.state, self.status.error = state, error
+
+    def _ingest(self) -> None:
+        """Read, judge and bind until stopped or until something is wrong."""
+        consumer = make_consumer(self._bootstrap, **{"isolation.level": "read_committed"})
+        under_way: tuple[Future, Prepared] | None = None
+        try:
+            positions = self._begin(consumer)
+            look_again_at = time.monotonic() + LOOK_AGAIN_S
+            while not self._stopped.is_set():
+                polled = self._poll(consumer, positions)
+                if polled:
+                    prepared = prepare(self.item, polled, positions)
+                    part = self._part(prepared)
+                    if under_way is not None:
+                        self._settle(*under_way)
+                        under_way = None
+                    under_way = self._oracle.commit(part), prepared
+                    positions = prepared.positions
+                elif under_way is not None and under_way[0].done():
+                    self._settle(*under_way)
+                    under_way = None
+                if time.monotonic() >= look_again_at:
+                    self._look_again(consumer, positions)
+                    look_again_at = time.monotonic() + LOOK_AGAIN_S
+            if under_way is not None:
+                last, under_way = under_way, None
+                self._settle(*last)
+        finally:
+            if under_way is not None:
+                under_way[0].exception(
+                    ANSWER_TIMEOUT_S
+                )  # it failed or will be found in the bindings when we begin anew
+            consumer.close()
+
+    def _begin(self, consumer: Consumer) -> dict[int, int]:
+        """Where to go on, by a barrier: everything that was ever bound is known, also by commits of dead processes."""
+        topic = self.item.topic
+        partitions = self._partitions(consumer)
+        if not partitions:
+            raise SourceProblem(Problem(f"topic {topic} does not exist yet", missing=True))
+        state = self._oracle.barrier().result(ANSWER_TIMEOUT_S)
+        bound = {p: end for (t, p), end in state.bindings(self.item.id).ends().items() if t == topic}
+        retained = {p: self._watermarks(consumer, p) for p in partitions}
+        positions = start_positions(topic, bound, retained)
+        if isinstance(positions, Problem):
+            raise SourceProblem(positions)
+        consumer.assign([TopicPartition(topic, p, at) for p, at in positions.items()])
+        self.status.positions = dict(positions)
+        self.status.state, self.status.error = RUNNING, None
+        log.info("source runs", extra={"source": self.item.id, "topic": topic, "positions": positions})
+        return positions
+
+    def _poll(self, consumer: Consumer, positions: dict[int, int]) -> dict[int, list[tuple[int, bytes | None]]]:
+        first = consumer.poll(POLL_S)
+        if first is None:
+            return {}
+        polled: dict[int, list[tuple[int, bytes | None]]] = {}
+        for message in (first, *consumer.consume(BATCH_ROWS_MAX - 1, LINGER_S)):
+            error = message.error()
+            if error is None:
+                polled.setdefault(message.partition(), []).append((message.offset(), message.value()))
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+                self._offsets_gone(consumer, positions, message.partition())
+            elif error.code() in _MISSING:
+                raise SourceProblem(Problem(f"topic {self.item.topic} does not exist any more", missing=True))
+            elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise SourceProblem(Problem(f"kafka does not allow reading topic {self.item.topic}"))
+            # Anything else is a broker being away, which librdkafka overcomes by itself.
+        return polled
+
+    def _offsets_gone(self, consumer: Consumer, positions: dict[int, int], partition: int) -> None:
+        retained = {partition: self._watermarks(consumer, partition)}
+        found = start_positions(self.item.topic, {partition: positions[partition]}, retained)
+        if isinstance(found, Problem):
+            raise SourceProblem(found)
+        raise SourceProblem(Problem(f"topic {self.item.topic} partition {partition} cannot be read from "
+                                    f"offset {positions[partition]}"))  # fmt: skip
+
+    def _part(self, prepared: Prepared) -> CommitPart:
+        """Write the error rows, if any, and say what to bind.  Rows that are never bound are never seen."""
+        self._attempts += 1
+        attempt = f"{self._incarnation}/{self.item.id}/{self._attempts}"
+        runs = []
+        if prepared.bad:
+            errors_id = self.item.options["errors_id"]
+            written = self._writer.write(errors_id, ERROR_COLUMNS, prepared.bad, attempt)
+            runs = written.result(ANSWER_TIMEOUT_S)
+        return CommitPart(attempt, bindings(self.item, prepared, runs))
+
+    def _settle(self, commit: Future, prepared: Prepared) -> None:
+        """Wait for the commit.  Raises where it did not happen, or nobody knows: then we begin anew, by a barrier."""
+        self.status.last_ts = commit.result(ANSWER_TIMEOUT_S)
+        self._backoff_s = BACKOFF_FIRST_S
+        self.status.commits += 1
+        self.status.good_rows += prepared.good_count
+        self.status.bad_rows += len(prepared.bad)
+        self.status.positions = dict(prepared.positions)
+
+    def _look_again(self, consumer: Consumer, positions: dict[int, int]) -> None:
+        """Take on partitions that were added."""
+        try:
+            added = [p for p in self._partitions(consumer) if p not in positions]
+            begin = {p: self._watermarks(consumer, p)[0] for p in added}
+        except (KafkaException, Unavailable):
+            return  # the brokers are away; we look again
+        if begin:
+            positions.update(begin)
+            consumer.incremental_assign([TopicPartition(self.item.topic, p, at) for p, at in begin.items()])
+            log.info("source has new partitions", extra={"source": self.item.id, "partitions": sorted(begin)})
+
+    def _partitions(self, consumer: Consumer) -> list[int]:
+        found = consumer.list_topics(self.item.topic, METADATA_TIMEOUT_S).topics[self.item.topic]
+        if found.error is not None:
+            if found.error.code() in _MISSING:
+                return []
+            raise Unavailable(f"topic {self.item.topic} cannot be looked up", detail=found.error.str())
+        return sorted(found.partitions)
+
+    def _watermarks(self, consumer: Consumer, partition: int) -> tuple[int, int]:
+        return consumer.get_watermark_offsets(TopicPartition(self.item.topic, partition), METADATA_TIMEOUT_S)
