@@ -114,8 +114,9 @@ class KafkaTransport:
         if below_offset <= start:
             return
         request = [TopicPartition(self.topic, 0, below_offset)]
-        [answer] = clients.make_admin(self.bootstrap).delete_records(request, request_timeout=CUT_TIMEOUT_S).values()
-        clients.reach(self.bootstrap, lambda timeout: answer.result(timeout), CUT_TIMEOUT_S)
+        admin = clients.make_admin(self.bootstrap)  # kept in a name: its answers never come once it is collected
+        [answer] = admin.delete_records(request, request_timeout=CUT_TIMEOUT_S).values()
+        clients.reach(self.bootstrap, lambda _timeout: answer.result(), CUT_TIMEOUT_S)
 
     def renew(self) -> None:
         with self._lock:

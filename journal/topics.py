@@ -67,9 +67,9 @@ def ensure_topics(bootstrap: str, specs: list[TopicSpec]) -> list[bool]:
     created = set()
     if wanted:
         new = [NewTopic(s.name, s.partitions, s.replication_factor, config=s.config) for s in wanted]
-        for name, answer in admin.create_topics(new, operation_timeout=TOPIC_READY_S).items():
+        for name, answer in admin.create_topics(new, request_timeout=TOPIC_READY_S).items():
             try:
-                answer.result(TOPIC_READY_S)
+                answer.result()
                 created.add(name)
             except KafkaException as error:
                 code = error.args[0].code()
@@ -102,7 +102,7 @@ def verify_journal(bootstrap: str, name: str) -> str:
     admin = clients.make_admin(bootstrap)
     answer = admin.describe_topics(TopicCollection([name]), request_timeout=clients.REACH_TIMEOUT_S)[name]
     try:
-        described = answer.result(clients.REACH_TIMEOUT_S)
+        described = answer.result()
     except KafkaException as error:
         if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise FatalLog(f"topic {name} does not exist at {bootstrap}",
@@ -115,9 +115,10 @@ def verify_journal(bootstrap: str, name: str) -> str:
 
 def delete_topic(bootstrap: str, name: str) -> bool:
     """Delete the topic; False if there was none.  Raises ``Unavailable``."""
-    [answer] = clients.make_admin(bootstrap).delete_topics([name], operation_timeout=TOPIC_READY_S).values()
+    admin = clients.make_admin(bootstrap)  # kept in a name: its answers never come once it is collected
+    [answer] = admin.delete_topics([name], request_timeout=TOPIC_READY_S).values()
     try:
-        answer.result(TOPIC_READY_S)
+        answer.result()
     except KafkaException as error:
         if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return False
@@ -144,7 +145,7 @@ def _durable(replication_factor: int) -> dict[str, str]:
 def _actual_config(admin: AdminClient, bootstrap: str, name: str) -> dict[str, str]:
     [answer] = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name)],
                                       request_timeout=clients.REACH_TIMEOUT_S).values()  # fmt: skip
-    entries = clients.reach(bootstrap, lambda timeout: answer.result(timeout))
+    entries = clients.reach(bootstrap, lambda _timeout: answer.result())
     return {key: entry.value for key, entry in entries.items()}
 
 
