@@ -1,0 +1,72 @@
+"""``tidemark bench``: measure, print the table, write ``bench/RESULTS.md``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench import journals, statements, views
+from bench.figure import Figure, table
+from embedded.ports import free_ports
+from embedded.stack import Settings, running
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+GROUPS = ("journals", "statements", "views")
+
+
+def main(argv: list[str]) -> int:
+    """Returns an exit code: 0 measured, 2 wrong usage (from argparse)."""
+    parser = argparse.ArgumentParser(prog="tidemark bench", description="Measure, each figure with its limit in the same run.")
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help="what to measure (default: everything)")
+    parser.add_argument("--sample", type=int, default=100_000, help="rows of the demo's throughput run (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
+    arguments = parser.parse_args(argv)
+    wanted = arguments.groups or list(GROUPS)
+    measured: list[Figure] = []
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    if {"journals", "statements"} & set(wanted):
+        with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as data:
+            settings = Settings(data=Path(data), env="bench", port=free_ports(1)[0], broker_port=free_ports(1)[0])
+            say("starting a stack of its own")
+            with running(settings) as stack:
+                if "journals" in wanted:
+                    say("journals: compare-and-append, read_ts")
+                    measured += journals.figures(stack.kafka)
+                if "statements" in wanted:
+                    say("statements: CREATE TABLE, INSERT, peeks")
+                    measured += statements.figures(stack.kafka, stack.dsn())
+    if "views" in wanted:
+        say("views: two runs of the demo")
+        measured += views.figures(arguments.sample)
+    if set(wanted) == set(GROUPS):
+        RESULTS.write_text(report(measured))
+    print(table(measured), file=sys.stderr if arguments.json else sys.stdout)
+    if arguments.json:
+        print(json.dumps({"machine": machine(), "figures": [figure.as_json() for figure in measured]}), flush=True)
+    return 0
+
+
+def machine() -> str:
+    """Processor count, memory and versions: enough to know what kind of machine a figure is from."""
+    memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{os.cpu_count()} cores, {memory_gib:.0f} GiB, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
+
+
+def report(measured: list[Figure]) -> str:
+    """The whole of ``bench/RESULTS.md``."""
+    return (
+        "# Results\n\n"
+        f"Written by `./tidemark bench` on {datetime.now(UTC):%Y-%m-%d}; {machine()}.\n\n"
+        "Each figure is held against a limit measured in the same run, in turn with it where that is possible; the machine is\n"
+        "shared and noisy, so the ratio is what to quote. `better` says which way the ratio should go.\n\n"
+        f"{table(measured)}\n"
+    )

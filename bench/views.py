@@ -1,0 +1,77 @@
+"""Views under load: the demo's freshness and throughput, held against the bare work in one plain process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+
+from bench.figure import Figure, percentile
+
+ROOT = Path(__file__).resolve().parent.parent
+DEMO_TIMEOUT_S = 900
+JOBS = 40
+JOB_ROWS = 1_000
+
+
+def figures(sample: int) -> list[Figure]:
+    """Runs ``tidemark demo`` twice on data of its own: as fast as it goes, and at 200 rows/s."""
+    fast = _demo(sample, None)
+    calm = _demo(4_000, 200)
+    job_ms = _bare_job_ms()
+    rate = _bare_rows_per_s(min(sample, 100_000))
+    note = f"exact: {fast['exact']} and {calm['exact']}"
+    limit = f"one Spark job: {JOB_ROWS} Arrow rows in, group by, Arrow out"
+    return [
+        Figure("freshness at 200 rows/s, p50", calm["freshness_ms"]["p50"], percentile(job_ms, 0.5), limit, "ms", "less", calm["rows"], note),
+        Figure("freshness at 200 rows/s, p95", calm["freshness_ms"]["p95"], percentile(job_ms, 0.95), limit, "ms", "less", calm["rows"], note),
+        Figure("view throughput of the demo", fast["rows_per_s"], rate, "json.loads and two dict group-bys in one process", "rows/s", "more",
+               fast["rows"], note),  # fmt: skip
+    ]
+
+
+def _demo(rows: int, speed: int | None) -> dict:
+    command = [sys.executable, "-m", "cli", "demo", "--json", "--fresh", "--sample", str(rows)]
+    done = subprocess.run(
+        command + (["--speed", str(speed)] if speed else []),
+        cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=DEMO_TIMEOUT_S, check=True,
+    )  # fmt: skip
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def _bare_job_ms() -> list[float]:
+    """What Spark itself needs for a tick's worth of work, in a session of its own with the compute controller's settings."""
+    from controllers.compute.session import spark_session
+
+    spark = spark_session()
+    try:
+        table = pa.table({"k": pa.array(i % 100 for i in range(JOB_ROWS)), "x": pa.array(range(JOB_ROWS))})
+        times = []
+        for _ in range(JOBS + 10):
+            begun = time.perf_counter()
+            spark.createDataFrame(table).groupBy("k").sum("x").toArrow()
+            times.append((time.perf_counter() - begun) * 1e3)
+        return times[10:]
+    finally:
+        spark.stop()
+
+
+def _bare_rows_per_s(rows: int) -> float:
+    from demo.flights import value_at
+
+    values = [value_at(i) for i in range(rows)]
+    by_carrier: dict[str, list[int]] = {}
+    by_route: dict[tuple, list[int]] = {}
+    begun = time.perf_counter()
+    for value in values:
+        row = json.loads(value)
+        delay = row["arr_delay"]
+        for groups, key in ((by_carrier, row["carrier"]), (by_route, (row["origin"], row["dest"], row["month"], row["day"]))):
+            group = groups.setdefault(key, [0, 0])
+            group[0] += 1
+            group[1] += delay or 0
+    return rows / (time.perf_counter() - begun)

@@ -1,0 +1,54 @@
+"""kill -9 each process in turn while the demo runs: every answer on the way and at the end is exact (I10)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+from rich.console import Console
+
+from demo.run import Demo, DemoSettings
+from embedded.stack import Stack
+from tests.e2e.conftest import Steps
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+
+ROWS, SPEED = 24_000, 400
+"""A minute of rows: longer than killing and restarting everything takes."""
+BACK_S_MAX = 120.0
+
+
+@pytest.mark.timeout(600)
+def test_every_process_is_killed_in_turn_and_every_answer_is_exact(stack: Stack, steps: Steps) -> None:
+    console = Console(stderr=True)
+    demo = Demo(DemoSettings(stack.kafka, stack.dsn(), stack.settings.env, sample=ROWS, speed=SPEED), console)
+    raised: list[BaseException] = []
+
+    def replay() -> None:
+        try:
+            demo.run()
+        except BaseException as error:  # judged below, in the test's own thread
+            raised.append(error)
+
+    running = threading.Thread(target=replay)
+    running.start()
+    killed = []
+    try:
+        for name in stack.supervisor.pids():
+            if not running.is_alive():
+                break
+            seen = steps.count(name, "serves again")
+            os.kill(stack.supervisor.pids()[name], signal.SIGKILL)
+            assert steps.wait_for_another(name, "serves again", seen, BACK_S_MAX), f"{name} did not come back"
+            killed.append(name)
+    finally:
+        running.join(timeout=400)
+    if raised:
+        raise raised[0]
+    assert not running.is_alive()
+    assert {"broker", "compute", "storage", "subscriber-storage", "subscriber-compute-default", "adapter-1"} <= set(killed)
+    assert demo.report.exact, demo.report.wrong
+    assert demo.report.reconnects > 0
+    assert demo.report.rows == ROWS

@@ -1,0 +1,123 @@
+"""Two adapters on one log: what one acknowledged, the other knows at once (the four anomalies of DESIGN §2)."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+
+import psycopg
+import pytest
+
+from embedded.stack import Stack
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+
+ROUNDS = 20
+
+
+@pytest.fixture
+def both(stack: Stack):
+    with psycopg.connect(stack.dsn(0), autocommit=True) as one, psycopg.connect(stack.dsn(1), autocommit=True) as two:
+        yield one, two
+
+
+def fresh(prefix: str) -> str:
+    return f"{prefix}_{uuid.uuid4().hex[:8]}"
+
+
+def test_an_acknowledged_create_insert_and_drop_are_seen_at_once_by_the_other(both) -> None:
+    for number in range(ROUNDS):
+        one, two = both if number % 2 else both[::-1]
+        name = fresh("t")
+        one.execute(f"CREATE TABLE {name} (a int NOT NULL, b text)")
+        two.execute(f"INSERT INTO {name} VALUES (%s, 'x')", (number,))
+        assert one.execute(f"SELECT a, b FROM {name}").fetchall() == [(number, "x")]
+        two.execute(f"DROP TABLE {name}")
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            one.execute(f"INSERT INTO {name} VALUES (1, 'y')")
+        one.execute(f"CREATE TABLE {name} (a int)")
+        one.execute(f"DROP TABLE {name}")
+
+
+def test_a_view_read_through_the_other_adapter_has_every_acknowledged_row(both) -> None:
+    one, two = both
+    table, view = fresh("t"), fresh("v")
+    one.execute(f"CREATE TABLE {table} (k int, n int)")
+    two.execute(f"CREATE MATERIALIZED VIEW {view} AS SELECT k, count(*) AS c, sum(n) AS s FROM {table} GROUP BY k")
+    one.execute(f"CREATE INDEX {view}_k ON {view} (k)")
+    for number in range(1, ROUNDS + 1):
+        one.execute(f"INSERT INTO {table} VALUES (1, %s)", (number,))
+        assert two.execute(f"SELECT c, s FROM {view} WHERE k = 1").fetchall() == [(number, number * (number + 1) // 2)]
+    one.execute(f"DROP TABLE {table} CASCADE")
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        two.execute(f"SELECT c FROM {view}")
+
+
+def test_two_views_are_read_at_one_timestamp(both) -> None:
+    """A join of two views of one table never shows one of them ahead of the other (I9), while rows stream in."""
+    one, two = both
+    table = fresh("t")
+    one.execute(f"CREATE TABLE {table} (n int)")
+    one.execute(f"CREATE MATERIALIZED VIEW {table}_c AS SELECT count(*) AS c FROM {table}")
+    one.execute(f"CREATE MATERIALIZED VIEW {table}_s AS SELECT sum(n) AS s FROM {table}")
+    stop, failures = threading.Event(), []
+
+    def write() -> None:
+        while not stop.is_set():
+            one.execute(f"INSERT INTO {table} VALUES (1), (1)")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for isolation in ("strict serializable", "serializable"):
+            two.execute(f"SET transaction_isolation = '{isolation}'")
+            for _ in range(8):
+                [(c, s, n)] = two.execute(
+                    f"SELECT (SELECT c FROM {table}_c), (SELECT s FROM {table}_s), (SELECT count(*) FROM {table})"
+                ).fetchall()
+                if not (c == (s or 0) == n):
+                    failures.append((isolation, c, s, n))
+    finally:
+        stop.set()
+        writer.join()
+    assert failures == []
+
+
+def test_of_concurrent_creates_of_one_name_exactly_one_succeeds(stack: Stack) -> None:
+    for _ in range(ROUNDS):
+        name, outcomes, start = fresh("c"), [], threading.Barrier(4)
+
+        def create(adapter: int, name=name, outcomes=outcomes, start=start) -> None:
+            with psycopg.connect(stack.dsn(adapter), autocommit=True) as connection:
+                start.wait(timeout=30)
+                try:
+                    connection.execute(f"CREATE TABLE {name} (a int)")
+                    outcomes.append("created")
+                except psycopg.Error as error:
+                    outcomes.append(error.sqlstate)
+
+        threads = [threading.Thread(target=create, args=(number % 2,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(outcomes) == ["42P07", "42P07", "42P07", "created"]
+
+
+def test_concurrent_inserts_through_both_are_all_there_once(stack: Stack) -> None:
+    table, workers, each = fresh("t"), 8, 25
+    with psycopg.connect(stack.dsn(), autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE {table} (w int, n int)")
+
+        def insert(worker: int) -> None:
+            with psycopg.connect(stack.dsn(worker % 2), autocommit=True) as mine:
+                for number in range(each):
+                    mine.execute(f"INSERT INTO {table} VALUES (%s, %s)", (worker, number))
+
+        threads = [threading.Thread(target=insert, args=(worker,)) for worker in range(workers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        rows = connection.execute(f"SELECT w, n FROM {table}").fetchall()
+    assert sorted(rows) == [(worker, number) for worker in range(workers) for number in range(each)]
