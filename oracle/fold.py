@@ -120,7 +120,7 @@ def _stamps(state: OracleState, stamps: Sequence[Stamp], reserved: frozenset[str
     for name, ts in stamps:
         if name in reserved:
             verdicts.append(Verdict(0, Reason.TIMELINE, f"{name} takes no such record"))
-        elif name not in timelines and len(timelines) >= TIMELINES_MAX:
+        elif name != TABLE and name not in timelines and len(timelines) >= TIMELINES_MAX:
             verdicts.append(Verdict(0, Reason.TIMELINE, f"there are {TIMELINES_MAX} timelines already"))
         else:
             moved = move(timelines.get(name, Timeline()), ts)

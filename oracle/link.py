@@ -82,6 +82,8 @@ class Link:
         self._sender = Sender(writer, [lane.spec for lane in lanes], deadline_ms=deadline_ms)
         self._lock = threading.Lock()
         self._ticking = False
+        self._flushing: set[asyncio.AbstractEventLoop] = set()
+        """Loops that will flush before they wait for anything again."""
         journal.subscribe(self._on_folded)
         journal.failure.add_done_callback(lambda failed: self._stop(failed.result()))
 
@@ -101,10 +103,17 @@ class Link:
         return done
 
     def call_async(self, lane: str, payload: Any, weight: int = 0) -> asyncio.Future:
-        """As :meth:`call`, for a coroutine of the running loop to await.  Cancelling it leaves the work alone."""
+        """As :meth:`call`, for a coroutine of the running loop to await.  Cancelling it leaves the work alone.
+
+        The record is sent once the loop has run everybody who is ready now.  Sent at once it would carry the first
+        caller alone, and all the others, who are usually woken together, would wait for it and then for theirs.
+        """
         loop = asyncio.get_running_loop()
         future = loop.create_future()
-        self._submit(lane, payload, AsyncWaiter(loop, future), weight)
+        self._submit(lane, payload, AsyncWaiter(loop, future), weight, hold=True)
+        if loop not in self._flushing:
+            self._flushing.add(loop)
+            loop.call_soon(self._flush, loop)
         return future
 
     def close(self) -> None:
@@ -112,30 +121,34 @@ class Link:
         self._stop(Unavailable(f"{self.journal.name} is closed"))
         self.journal.close()
 
-    def _submit(self, lane: str, payload: Any, waiter: Any, weight: int) -> None:
-        wake = False
+    def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._flushing.discard(loop)
+        self._step(self._sender.flush)
 
-        def submit(now_ms: int) -> Sequence[Effect]:
-            nonlocal wake
-            effects = self._sender.submit(lane, payload, waiter, weight, now_ms)
+    def _submit(self, lane: str, payload: Any, waiter: Any, weight: int, hold: bool = False) -> None:
+        with self._lock:
+            effects = self._sender.submit(lane, payload, waiter, weight, self._now_ms(), hold=hold)
             wake, self._ticking = not self._ticking, True
-            return effects
-
-        self._step(submit)
+            sent = self._append_all(effects) if effects else ()
         if wake:
             self.journal.deadlines.after(TICK_S, self._tick)
+        if effects:
+            self._perform(effects, sent)
 
     def _on_folded(self, _old: Any, _new: Any, outcomes: Sequence[Any]) -> None:
         self._step(lambda now_ms: self._sender.folded(outcomes, now_ms))
 
     def _tick(self) -> None:
+        again = False
+
         def tick(now_ms: int) -> Sequence[Effect]:
+            nonlocal again
             effects = self._sender.tick(now_ms)
-            self._ticking = self._sender.busy
+            again = self._ticking = self._sender.busy
             return effects
 
         self._step(tick)
-        if self._ticking:
+        if again:
             self.journal.deadlines.after(TICK_S, self._tick)
 
     def _stop(self, error: Exception) -> None:
@@ -144,14 +157,19 @@ class Link:
         self._step(lambda _now_ms: self._sender.close(error))
 
     def _step(self, event: Callable[[int], Sequence[Effect]]) -> None:
-        """Tell the sender of an event and perform the effects.
-
-        Records are appended under the lock: a writer's records must come in the order of their numbers, for the folds
-        refuse one that comes after a later one.  Everything else happens without it, for it may call us back.
-        """
+        """Tell the sender of an event and perform the effects."""
         with self._lock:
-            effects = event(int(self._clock() * 1000))
-            sent = [(effect.flight.token, self._append(effect.flight)) for effect in effects if type(effect) is Send]
+            effects = event(self._now_ms())
+            sent = self._append_all(effects)
+        self._perform(effects, sent)
+
+    def _append_all(self, effects: Sequence[Effect]) -> list[tuple[Token, Future[int]]]:
+        """Append the records among ``effects``, under the lock: a writer's records must come in the order of their
+        numbers, for the folds refuse one that comes after a later one."""
+        return [(effect.flight.token, self._append(effect.flight)) for effect in effects if type(effect) is Send]
+
+    def _perform(self, effects: Sequence[Effect], sent: Sequence[tuple[Token, Future[int]]]) -> None:
+        """Everything else, without the lock, for it may call us back."""
         for token, answer in sent:
             answer.add_done_callback(lambda answer, token=token: self._on_sent(token, answer))
         for effect in effects:
@@ -189,6 +207,9 @@ class Link:
             self._step(lambda now_ms: self._sender.refused(token, error, now_ms))
         else:
             self._step(lambda now_ms: self._sender.unanswered(token, now_ms))
+
+    def _now_ms(self) -> int:
+        return int(self._clock() * 1000)
 
     def _deliver(self, items: Sequence[Item], answers: Sequence[Answer]) -> None:
         _answer_all([(item.waiter, answer) for item, answer in zip(items, answers, strict=True)

@@ -147,8 +147,8 @@ class Sender:
         self._seq = 0
         self._fence: Token | None = None
         """The fence whose folding ends the present settling; ``None`` outside one."""
-        self._fences: dict[Token, float] = {}
-        """All fences that may still be folded, with when they were sent (infinity: known to be in the log)."""
+        self._fence_sent_ms: float = math.inf
+        """When it was sent; infinity once it is known to be in the log."""
         self._fence_at_ms: int | None = None
         """When to try another fence, after the transport refused the last one."""
         self._fence_pause_ms = FENCE_RETRY_MS_MIN
@@ -164,8 +164,13 @@ class Sender:
         """Whether anything waits for an answer or for the clock."""
         return bool(self._flights) or self.settling or any(lane.queue for lane in self._lanes.values())
 
-    def submit(self, lane_name: str, payload: Any, waiter: Any, weight: int, now_ms: int) -> Sequence[Effect]:
-        """Take one piece of work of about ``weight`` bytes, or raise ``Rejected`` (54000 too large, 53400 too many)."""
+    def submit(
+        self, lane_name: str, payload: Any, waiter: Any, weight: int, now_ms: int, *, hold: bool = False
+    ) -> Sequence[Effect]:
+        """Take one piece of work of about ``weight`` bytes, or raise ``Rejected`` (54000 too large, 53400 too many).
+
+        ``hold``: more is about to come, so send nothing yet; :meth:`flush` follows soon.
+        """
         if self._closed is not None:
             raise self._closed
         lane = self._lanes[lane_name]
@@ -177,17 +182,28 @@ class Sender:
                            detail=f"the limits are {QUEUE_LEN_MAX} and {QUEUE_BYTES_MAX} bytes")  # fmt: skip
         lane.queue.append(Item(payload, waiter, weight, now_ms + self._deadline_ms))
         lane.weight += weight
-        if lane.flight is not None or self.settling:
+        if hold or lane.flight is not None or self.settling:
             return ()
         return self._next(lane, now_ms)
+
+    def flush(self, now_ms: int) -> list[Effect]:
+        """Send the next record of every lane that has work and no record in flight."""
+        effects: list[Effect] = []
+        if not self.settling and self._closed is None:
+            for lane in self._lanes.values():
+                if lane.flight is None and lane.queue:
+                    effects += self._next(lane, now_ms)
+        return effects
 
     def folded(self, outcomes: Iterable[Any], now_ms: int) -> list[Effect]:
         """These outcomes were folded, in this order."""
         effects: list[Effect] = []
+        ours = False
         for outcome in outcomes:
             token = outcome.token
             if token is None or token.writer != self.writer:
                 continue
+            ours = True
             # A fenced record of ours was settled when we folded the one that fenced it, so it has no flight any more
             # (unless somebody else writes in our name: then it is answered as refused, which is true).
             flight = self._flights.pop(token, None)
@@ -196,19 +212,15 @@ class Sender:
             if flight is not None:
                 effects.append(Folded(flight, outcome))
                 self._lanes[flight.lane].flight = None
-        if not self.settling and self._closed is None:
-            for lane in self._lanes.values():
-                if lane.flight is None and lane.queue:
-                    effects += self._next(lane, now_ms)
-        return effects
+        return effects + self.flush(now_ms) if ours else effects
 
     def acknowledged(self, token: Token) -> None:
         """The record is durable; its outcome will come with the fold."""
         flight = self._flights.get(token)
         if flight is not None:
             flight.acknowledged = True
-        elif token in self._fences:
-            self._fences[token] = math.inf
+        elif token == self._fence:
+            self._fence_sent_ms = math.inf
 
     def unanswered(self, token: Token, now_ms: int) -> list[Effect]:
         """Nobody said whether the record is in the log: settle it."""
@@ -222,11 +234,9 @@ class Sender:
 
     def refused(self, token: Token, error: TidemarkError, now_ms: int) -> list[Effect]:
         """The transport knows that the record is not in the log and never will be."""
-        if token in self._fences:
-            del self._fences[token]
-            if token == self._fence and self._closed is None:
-                self._fence = None
-                self._pause(now_ms)
+        if token == self._fence and self._closed is None:
+            self._fence = None
+            self._pause(now_ms)
             return []
         flight = self._flights.pop(token, None)
         if flight is None:
@@ -248,10 +258,10 @@ class Sender:
         sent = [f.sent_ms for f in self._flights.values()
                 if not f.acknowledged and f.token.incarnation == self.incarnation]  # fmt: skip
         if self._fence is not None:
-            sent.append(self._fences[self._fence])
+            sent.append(self._fence_sent_ms)
         if sent and min(sent) + UNANSWERED_MS <= now_ms:
-            effects += self._settle(now_ms)
-        return effects
+            return effects + self._settle(now_ms)
+        return effects + self.flush(now_ms)
 
     def close(self, error: TidemarkError) -> list[Effect]:
         """Send and fold nothing more.  What may be in the log is ``Indeterminate``; the rest fails with ``error``."""
@@ -293,7 +303,7 @@ class Sender:
     def _settle(self, now_ms: int) -> list[Effect]:
         self.incarnation += 1
         token = self._fence = self._token()
-        self._fences[token] = now_ms
+        self._fence_sent_ms = now_ms
         self._fence_at_ms = None
         return [SendFence(token)]
 
@@ -314,8 +324,6 @@ class Sender:
                     effects.append(Served(flight.lane, wanted))
                 else:
                     lane.put_back(wanted)
-        if self._fences:
-            self._fences = {other: sent for other, sent in self._fences.items() if other.seq > token.seq}
         if token == self._fence:
             self._fence = self._fence_at_ms = None
             self._fence_pause_ms = FENCE_RETRY_MS_MIN
