@@ -11,7 +11,7 @@ found by nothing else.  (Decoding every value in the fold, to refuse the proposa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import immutables
@@ -125,8 +125,7 @@ class Image:
         return self.get(model.ITEMS, item_id)
 
     def item_by_name(self, schema_id: str, name: str) -> Item | None:
-        found = self.index().item_id(schema_id, name)
-        return None if found is None else self.item(found)
+        return next(self._items(self.index().item_ids(schema_id, name)), None)
 
     def items_in(self, schema_id: str) -> Iterator[Item]:
         """The items of a schema, ids in order."""
@@ -144,8 +143,8 @@ class Image:
         return next((d for _, d in self.all(model.DATABASES) if d.name == name), None)
 
     def schema_by_name(self, database_id: str, name: str) -> Schema | None:
-        found = self.index().schema_id(database_id, name)
-        return None if found is None else self.get(model.SCHEMAS, found)
+        found = self.index().schema_ids(database_id, name)
+        return self.get(model.SCHEMAS, found[0]) if found else None
 
     def schemas_in(self, database_id: str) -> Iterator[Schema]:
         """The schemas of a database, ids in order."""
@@ -166,7 +165,7 @@ class Image:
             self.lazy_index = LazyIndex(EMPTY_INDEX.changed(everything))
         return self.lazy_index.get()
 
-    def _items(self, ids: object) -> Iterator[Item]:
+    def _items(self, ids: Iterable[str]) -> Iterator[Item]:
         for item_id in ids:
             item = self.item(item_id)
             if item is not None:

@@ -42,11 +42,13 @@ class Index:
         self._schemas = schemas
         self._dependents = dependents
 
-    def item_id(self, schema_id: str, name: str) -> str | None:
-        return _first(self._items, schema_id, name)
+    def item_ids(self, schema_id: str, name: str) -> tuple[str, ...]:
+        """Ids of the items of that name, in order: one, but for hostile records."""
+        return self._items.get(schema_id, {}).get(name, ())
 
-    def schema_id(self, database_id: str, name: str) -> str | None:
-        return _first(self._schemas, database_id, name)
+    def schema_ids(self, database_id: str, name: str) -> tuple[str, ...]:
+        """Ids of the schemas of that name, in order: one, but for hostile records."""
+        return self._schemas.get(database_id, {}).get(name, ())
 
     def item_ids_in(self, schema_id: str) -> list[str]:
         """Ids of a schema's items, in order."""
@@ -118,11 +120,6 @@ class _Draft:
         if inner is None:
             inner = self._touched[container] = self._base.get(container, immutables.Map()).mutate()
         return inner
-
-
-def _first(named: Named, container: str, name: str) -> str | None:
-    ids = named.get(container, {}).get(name)
-    return ids[0] if ids else None
 
 
 PENDING_MAX = 256
