@@ -17,7 +17,7 @@ from sql import types as t
 from sql.check_aggregates import AGGREGATES
 from sql.check_time import TIME
 from sql.errors import ambiguous, mismatch, no_column, no_function, no_operator, unsupported
-from sql.functions import FUNCTIONS, WINDOW_ONLY, display_name
+from sql.functions import FUNCTIONS, SYSTEM, display_name
 from sql.nodes import cast, declared_type, position, text_literal, unnest
 from sql.scope import Scope
 
@@ -245,7 +245,7 @@ class Checker:
             got = self.visit(each, scope)
             shown.append(t.shown(got))
         name = display_name(node)
-        if isinstance(node, exp.Anonymous) or node.type is None or node.is_type("unknown"):
+        if isinstance(node, SYSTEM) or isinstance(node, exp.Anonymous) or node.type is None or node.is_type("unknown"):
             raise no_function(f"{name}({', '.join(shown)})", position=position(node))
         result = declared_type(node.type)
         if result != t.INTERVAL:
@@ -655,5 +655,3 @@ _VISITORS: dict[type[exp.Expression], Callable[[Checker, exp.Expression, Scope],
     exp.RespectNulls: _ignore_nulls,
     exp.Dot: _dot,
 }
-
-__all__ = ["WINDOW_ONLY", "Checker"]

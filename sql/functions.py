@@ -116,7 +116,12 @@ VOLATILE = (exp.Rand, exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp,
 
 VOLATILE_NAMES = frozenset({"clock_timestamp", "statement_timestamp", "timeofday", "gen_random_uuid", "random", "now"})
 
-FOREIGN = {"lag", "lead"}
+SYSTEM = tuple(
+    getattr(exp, name)
+    for name in ("CurrentVersion", "CurrentUser", "SessionUser", "CurrentCatalog", "CurrentDatabase", "CurrentSchema", "CurrentRole")
+    if hasattr(exp, name)
+)
+"""What only the adapter knows: answered with the system relations, never by Spark."""
 
 
 def is_aggregate(node: exp.Expression) -> bool:

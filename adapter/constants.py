@@ -1,0 +1,50 @@
+"""Typed constant expressions for DuckDB: the same tree that Spark would get, with Spark's function names replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from sql.nodes import data_type
+from sql.types import DATE, TIMESTAMP
+
+
+def _call(name: str, *args: exp.Expression) -> exp.Expression:
+    return exp.Anonymous(this=name, expressions=[a.copy() for a in args])
+
+
+def _date(value: exp.Expression) -> exp.Expression:
+    return exp.Cast(this=value.copy(), to=data_type(DATE))
+
+
+def _local(value: exp.Expression) -> exp.Expression:
+    return exp.Cast(this=value.copy(), to=data_type(TIMESTAMP))
+
+
+_SPARK: dict[str, Callable[..., exp.Expression]] = {
+    "DATE_ADD": lambda d, n: exp.Paren(this=exp.Add(this=_date(d), expression=n.copy())),
+    "DATE_SUB": lambda d, n: exp.Paren(this=exp.Sub(this=_date(d), expression=n.copy())),
+    "DATEDIFF": lambda a, b: exp.Paren(this=exp.Sub(this=_date(a), expression=_date(b))),
+    "UNIX_MICROS": lambda x: _call("epoch_us", x),
+    "BROUND": lambda x, n: _call("round_even", x, n),
+    "DAYOFWEEK": lambda x: exp.Paren(this=exp.Add(this=_call("dayofweek", x), expression=exp.Literal.number(1))),
+    "WEEKDAY": lambda x: exp.Paren(this=exp.Sub(this=_call("isodow", x), expression=exp.Literal.number(1))),
+    "FROM_UTC_TIMESTAMP": lambda x, zone: _call("timezone", zone, x),
+    "TO_UTC_TIMESTAMP": lambda x, zone: _call("timezone", zone, _local(x)),
+    "SEQUENCE": lambda a, b, step: _call("generate_series", a, b, step),
+    "EXPLODE": lambda x: _call("unnest", x),
+    "PERCENTILE": lambda x, p: _call("quantile_cont", x, p),
+    "ARRAY": lambda *items: exp.Array(expressions=[i.copy() for i in items]),
+}
+
+
+def for_duckdb(tree: exp.Expression) -> exp.Expression:
+    """A copy of ``tree`` that DuckDB runs with the same result."""
+    holder = exp.Paren(this=tree.copy())
+    for node in reversed(list(holder.walk())):
+        if isinstance(node, exp.Anonymous) and (made := _SPARK.get(str(node.this).upper())):
+            node.replace(made(*node.expressions))
+        elif isinstance(node, (exp.Like, exp.ILike)) and not isinstance(node.parent, exp.Escape):
+            node.replace(exp.Escape(this=node.copy(), expression=exp.Literal.string("\\")))
+    return holder.this

@@ -1,0 +1,266 @@
+"""DDL of one adapter, group-committed: append, apply, then answer (DESIGN §3, §4).
+
+Promises: a statement that is answered with success is in the catalog and in force for everybody (its catalog
+timestamp is applied on the oracle) before the answer; one that is answered with an error derived from the catalog
+(42P07, 42P01…) or as a no-op (IF NOT EXISTS) was judged on an image that holds everything acknowledged before the
+statement arrived.  After a conflict everything is planned again on the new image, never resent.
+
+Statements that arrive while a proposal is under way share the next one: each is planned on the image as those before
+it in the same proposal leave it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from catalog_log import model, records
+from catalog_log.fold import VerdictKind, admit
+from catalog_log.image import Image
+from catalog_log.log import CatalogLog
+from catalog_log.model import Request, Update
+from catalog_log.records import PROPOSAL_BYTES_MAX, Proposal
+from journal.aio import Bridge
+from journal.api import Entry
+from journal.errors import Conflict, InvalidUsage, Rejected, TidemarkError, Unavailable
+from journal.timestamps import CatalogTs
+from oracle.client import Oracle
+from sql.ddl import plan_ddl
+from sql.names import Names
+from sql.plans import DdlPlan
+
+log = logging.getLogger(__name__)
+
+QUEUE_LEN_MAX = 10_000
+"""Statements waiting in one adapter: at the measured hundreds of proposals a second (FACTS), far more than a client's
+patience; beyond it 53300."""
+
+GROUP_LEN_MAX = 256
+"""Statements in one proposal: planning them holds the event loop for about 50 ms at 0.2 ms each."""
+
+GROUP_BYTES_MAX = PROPOSAL_BYTES_MAX // 2
+"""Updates in one shared proposal; a single statement may fill a whole one."""
+
+TRIES_MAX = 200
+"""Proposals that one group may lose: eight processes at full speed need 5 (FACTS)."""
+
+CATALOG_WAIT_S = 15.0
+"""How long a known upper may take to be folded here: as long as settling an append may (catalog_log)."""
+
+REQUESTS_MAX = 10_000
+REQUESTS_CUT = 1_000
+"""Answers to DDL requests kept in the catalog, and how many of the oldest go at once.  A request is only looked up
+again if the adapter died between its execution and its answer, so the newest few would do."""
+
+
+@dataclass(frozen=True)
+class DdlOutcome:
+    """What became of a statement.  ``already`` is the recorded answer of a request that was executed before."""
+
+    tag: str
+    notices: tuple
+    catalog_ts: CatalogTs
+    already: Request | None = None
+
+
+@dataclass(eq=False)
+class _Pending:
+    statement: object
+    names: Names
+    done: asyncio.Future[DdlOutcome]
+    request_id: str | None = None
+    plan: DdlPlan | None = None
+    judged: TidemarkError | DdlOutcome | None = None
+    judged_upper: int = 0
+
+
+class DdlQueue:
+    """The DDL of one adapter.  Lives on one event loop; :meth:`start` once, :meth:`close` in the end."""
+
+    def __init__(self, catalog: CatalogLog, oracle: Oracle, bridge: Bridge, now_ms: Callable[[], int]) -> None:
+        self._catalog = catalog
+        self._oracle = oracle
+        self._bridge = bridge
+        self._now_ms = now_ms
+        self._waiting: deque[_Pending] = deque()
+        self._arrived = asyncio.Event()
+        self._task: asyncio.Task | None = None
+        self._answers: set[asyncio.Task] = set()
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._work(), name="ddl-queue")
+
+    async def close(self) -> None:
+        """Stop; what waits fails with ``Unavailable``, what was sent is settled first, bounded by the catalog."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, *self._answers, return_exceptions=True)
+        for each in self._waiting:
+            _fail(each, Unavailable("the adapter is shutting down"))
+        self._waiting.clear()
+
+    async def submit(self, statement: object, names: Names, request_id: str | None = None) -> DdlOutcome:
+        """Execute one DDL statement.  Raises what :func:`sql.ddl.plan_ddl` raises, ``Rejected`` 54000 and 53300,
+        ``Unavailable`` or ``Indeterminate``.
+
+        With a ``request_id`` the statement is executed at most once: the id is recorded in the same proposal.
+        Cancelling the caller does not stop a statement that is under way.
+        """
+        if len(self._waiting) >= QUEUE_LEN_MAX:
+            raise Rejected("too many DDL statements are waiting", sqlstate="53300",
+                           detail=f"{len(self._waiting)} wait in this adapter")  # fmt: skip
+        pending = _Pending(statement, names, asyncio.get_running_loop().create_future(), request_id)
+        self._waiting.append(pending)
+        self._arrived.set()
+        return await asyncio.shield(pending.done)
+
+    async def _work(self) -> None:
+        while True:
+            await self._arrived.wait()
+            group = [self._waiting.popleft() for _ in range(min(len(self._waiting), GROUP_LEN_MAX))]
+            if not self._waiting:
+                self._arrived.clear()
+            try:
+                await self._commit(group)
+            except asyncio.CancelledError:
+                for each in group:
+                    _fail(each, Unavailable("the adapter is shutting down"))
+                raise
+            except Exception as error:
+                if not isinstance(error, TidemarkError):
+                    log.exception("a group of DDL statements failed")
+                for each in group:
+                    _fail(each, error)
+
+    async def _commit(self, group: list[_Pending]) -> None:
+        open_ = list(group)
+        for _ in range(TRIES_MAX):
+            image = self._catalog.image
+            ts = max(self._now_ms(), image.upper)
+            accepted, judged, later, updates = self._plan(open_, image, ts)
+            self._judge(judged)
+            if accepted:
+                try:
+                    admitted = await asyncio.shield(self._bridge.wait(
+                        self._catalog.compare_and_append(image.upper, ts + 1, updates)))  # fmt: skip
+                except Conflict as conflict:
+                    actual = getattr(conflict, "actual_upper", image.upper + 1)
+                    await self._bridge.wait(self._catalog.when_upper(actual, CATALOG_WAIT_S))
+                    open_ = [*accepted, *later]
+                    continue
+                except TidemarkError as error:
+                    for each in accepted:
+                        _fail(each, error)
+                else:
+                    await self._answer(accepted, admitted)
+            if not later:
+                return
+            open_ = later
+        raise Conflict("the catalog changes faster than this statement can be planned",
+                       detail=f"{TRIES_MAX} proposals were overtaken", hint="try again")  # fmt: skip
+
+    def _plan(self, group: list[_Pending], image: Image, ts: int) -> tuple[list, list, list, list[Update]]:
+        """``(in the proposal, judged on the image, left for the next proposal, updates)``."""
+        shadow, updates, size = image, [], 0
+        accepted, judged = [], []
+        for position, each in enumerate(group):
+            done_before = _recorded(shadow, each)
+            if done_before is not None:
+                each.judged = DdlOutcome("", (), CatalogTs(done_before.catalog_ts), done_before)
+                each.judged_upper = image.upper
+                judged.append(each)
+                continue
+            try:
+                each.plan = plan_ddl(each.statement, shadow, each.names)
+            except TidemarkError as error:
+                each.judged, each.judged_upper = error, image.upper
+                judged.append(each)
+                continue
+            if not each.plan.updates:
+                each.judged = DdlOutcome(each.plan.tag, each.plan.notices, CatalogTs(image.upper - 1))
+                each.judged_upper = image.upper
+                judged.append(each)
+                continue
+            new = [*each.plan.updates, *_request_updates(shadow, each, ts)]
+            weight = sum(len(u.value or b"") + len(u.key) + 32 for u in new)
+            if accepted and size + weight > GROUP_BYTES_MAX:
+                return accepted, judged, group[position:], updates
+            size += weight
+            updates.extend(new)
+            shadow = after(shadow, new)
+            accepted.append(each)
+        return accepted, judged, [], updates
+
+    def _judge(self, judged: list[_Pending]) -> None:
+        """Errors and no-ops come from an image that may be old: a barrier and a fresh plan decide, beside the queue."""
+        for each in judged:
+            task = asyncio.get_running_loop().create_task(self._confirm(each))
+            self._answers.add(task)
+            task.add_done_callback(self._answers.discard)
+
+    async def _confirm(self, each: _Pending) -> None:
+        try:
+            if isinstance(each.judged, DdlOutcome) and each.judged.already is not None:
+                await self._oracle.apply_catalog_async(CatalogTs(self._catalog.upper()))
+                _give(each, each.judged)
+                return
+            state = await self._oracle.barrier_async()
+            image = await self._bridge.wait(self._catalog.when_upper(state.catalog_upper, CATALOG_WAIT_S))
+            plan = plan_ddl(each.statement, image, each.names)
+            if plan.updates:  # the world has changed in our favour
+                self._waiting.append(each)
+                self._arrived.set()
+                return
+            _give(each, DdlOutcome(plan.tag, plan.notices, CatalogTs(image.upper - 1)))
+        except Exception as error:
+            if not isinstance(error, TidemarkError):
+                log.exception("a DDL statement failed")
+            _fail(each, error)
+
+    async def _answer(self, accepted: list[_Pending], admitted) -> None:
+        try:
+            await self._oracle.apply_catalog_async(CatalogTs(admitted.upper))
+        except TidemarkError as error:
+            for each in accepted:
+                _fail(each, error)
+            return
+        for each in accepted:
+            _give(each, DdlOutcome(each.plan.tag, each.plan.notices, CatalogTs(admitted.catalog_ts)))
+
+
+def after(image: Image, updates: list[Update]) -> Image:
+    """``image`` with ``updates``, as the fold would make it: what the next statement of a proposal is planned on."""
+    proposal = Proposal("shadow", "shadow", image.upper, image.upper + 1, tuple(updates))
+    made, verdict = admit(image, Entry(-1, records.encode_proposal(proposal)))
+    if verdict.kind is not VerdictKind.ACCEPTED:
+        raise InvalidUsage("the statement makes no sense on the catalog", sqlstate="XX000", detail=verdict.reason)
+    made.upper = image.upper  # type: ignore[misc]  # the whole group is planned at one upper
+    return made
+
+
+def _recorded(image: Image, pending: _Pending) -> Request | None:
+    return image.get(model.REQUESTS, pending.request_id) if pending.request_id is not None else None
+
+
+def _request_updates(image: Image, pending: _Pending, ts: int) -> list[Update]:
+    if pending.request_id is None:
+        return []
+    found = [records.put(model.REQUESTS, pending.request_id, Request(ts, "ok", pending.plan.tag))]
+    if image.count(model.REQUESTS) >= REQUESTS_MAX:
+        oldest = sorted(image.all(model.REQUESTS), key=lambda pair: pair[1].catalog_ts)[:REQUESTS_CUT]
+        found.extend(records.remove(model.REQUESTS, key) for key, _ in oldest)
+    return found
+
+
+def _give(pending: _Pending, outcome: DdlOutcome) -> None:
+    if not pending.done.done():
+        pending.done.set_result(outcome)
+
+
+def _fail(pending: _Pending, error: Exception) -> None:
+    if not pending.done.done():
+        pending.done.set_exception(error)
+        pending.done.exception()  # the caller may have gone: nobody else needs to hear of it

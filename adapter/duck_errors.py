@@ -1,0 +1,47 @@
+"""DuckDB's errors as Postgres's SQLSTATEs."""
+
+from __future__ import annotations
+
+import re
+
+import duckdb
+
+from journal.errors import InvalidUsage, TidemarkError
+
+_BY_TEXT = (
+    (r"division by zero", "22012"),
+    (r"scalar function with name|table function with name|no function matches|no macro matches|aggregate function with name",
+     "42883"),
+    (r"column .* not found|referenced column|referenced table", "42703"),
+    (r"table with name", "42P01"),
+    (r"must appear in the group by|must be part of an aggregate", "42803"),
+    (r"ambiguous reference", "42702"),
+    (r"out of range|overflow", "22003"),
+    (r"could not convert|conversion error|invalid input", "22P02"),
+    (r"type with name", "42704"),
+)  # fmt: skip
+
+_BY_CLASS: tuple[tuple[type[Exception], str], ...] = (
+    (duckdb.OutOfRangeException, "22003"),
+    (duckdb.ConversionException, "22P02"),
+    (duckdb.ParserException, "42601"),
+    (duckdb.NotImplementedException, "0A000"),
+    (duckdb.OutOfMemoryException, "53200"),
+    (duckdb.PermissionException, "42501"),
+    (duckdb.InterruptException, "57014"),
+    (duckdb.BinderException, "42804"),
+    (duckdb.CatalogException, "42704"),
+    (duckdb.InvalidInputException, "22023"),
+)
+
+
+def explain(error: duckdb.Error) -> TidemarkError:
+    """An error for a client: the first line of what DuckDB said, with the SQLSTATE that Postgres would use."""
+    text = str(error).split("\n")[0]
+    text = re.sub(r"^[A-Za-z ]+ Error: ", "", text)
+    lower = text.lower()
+    sqlstate = next((code for pattern, code in _BY_TEXT if re.search(pattern, lower)), None)
+    sqlstate = sqlstate or next((code for kind, code in _BY_CLASS if isinstance(error, kind)), "XX000")
+    if sqlstate == "22012":
+        text = "division by zero"
+    return InvalidUsage(text[:1].lower() + text[1:], sqlstate=sqlstate)

@@ -1,0 +1,113 @@
+"""EXPLAIN: what a statement is planned to do, at which timestamps it reads, how a view is maintained.
+
+Pure: the executor brings the image and the oracle's state.
+"""
+
+from __future__ import annotations
+
+import sqlglot
+
+from catalog_log import model
+from catalog_log.model import Item
+from controllers.compute.strategy import analyse
+from oracle.state import OracleState
+from sql import statements as st
+from sql.bind import inputs_of
+from sql.ddl import plan_ddl
+from sql.errors import wrong_kind
+from sql.insert import plan_insert
+from sql.names import ImageLike, Names, SystemRelation, full_name, relation
+from sql.plans import SelectPlan
+from sql.select import plan_select
+
+
+def explain(statement: st.Explain, image: ImageLike, names: Names, state: OracleState | None) -> list[str]:
+    """The lines of an EXPLAIN.  Raises what planning the statement raises."""
+    inner = statement.statement
+    if statement.mode == "strategy":
+        return _strategy(statement, image, names)
+    if isinstance(inner, st.Query):
+        plan = plan_select(inner.ast, image, names)
+        return _timestamp(plan, image, state) if statement.mode == "timestamp" else _select(plan, image)
+    if statement.mode == "timestamp":
+        raise wrong_kind("this statement", "query")
+    if isinstance(inner, st.Insert):
+        made = plan_insert(inner, image, names)
+        lines = [f"Insert into {made.table.name} ({made.table.id})"]
+        if made.query is None:
+            return [*lines, f"  Values: {len(made.rows)} row" + "s" * (len(made.rows) != 1)]
+        return [*lines, *(f"  {line}" for line in _select(made.query, image))]
+    if isinstance(inner, st.DDL):
+        plan = plan_ddl(inner, image, names)
+        lines = [plan.tag] + [f"  {'put' if u.diff > 0 else 'remove'} {u.collection} {u.key}" for u in plan.updates]
+        return lines + [f"  notice: {notice.message}" for notice in plan.notices]
+    raise wrong_kind("this statement", "statement that can be explained")
+
+
+def _select(plan: SelectPlan, image: ImageLike) -> list[str]:
+    if plan.kind == "constant":
+        return ["Constant: answered by the adapter"]
+    if plan.kind == "catalog":
+        return [f"System relations: answered by the adapter at catalog timestamp {plan.catalog_ts}"]
+    lines = []
+    if plan.lookup is not None:
+        index = image.item(plan.lookup.index_id)
+        columns = ", ".join(index.index_columns[: len(plan.lookup.key)]) if index else ""
+        lines.append(f"Index lookup on {index.name if index else plan.lookup.index_id}"
+                     + (f" by {columns}" if columns else ", whole relation"))  # fmt: skip
+        for name, value in plan.lookup.residual.items():
+            if value not in (None, [], 0):
+                lines.append(f"  {name}: {value}")
+    else:
+        lines.append("Spark query")
+    lines.append("Inputs: " + ", ".join(f"{_label(image, each)} ({each})" for each in plan.inputs))
+    lines.append("Spark SQL:")
+    text = plan.tree.sql("spark", identify=True, pretty=True, comments=False)
+    return lines + [f"  {line}" for line in text.splitlines()]
+
+
+def _label(image: ImageLike, item_id: str) -> str:
+    item = image.item(item_id)
+    return full_name(image, item) if item is not None else item_id
+
+
+def _timestamp(plan: SelectPlan, image: ImageLike, state: OracleState | None) -> list[str]:
+    lines = [f"catalog_ts: {plan.catalog_ts}", f"catalog upper: {image.upper}"]
+    if state is not None:
+        lines += [f"as_of: {state.last_ts} (newest of the table timeline at a barrier)", f"since: {state.since}"]
+    for each in plan.inputs:
+        item = image.item(each)
+        change = state.last_change(each) if state is not None else None
+        if item is not None and item.kind == model.MATERIALIZED_VIEW:
+            lines.append(f"input {_label(image, each)} ({each}): maintained by cluster {item.cluster_id}")
+        else:
+            lines.append(f"input {_label(image, each)} ({each}): "
+                         + (f"last changed at {change}" if change is not None else "never written"))  # fmt: skip
+    return lines
+
+
+def _strategy(statement: st.Explain, image: ImageLike, names: Names) -> list[str]:
+    if statement.name is not None:
+        item = relation(image, names, statement.name)
+        if isinstance(item, SystemRelation) or item.kind not in (model.VIEW, model.MATERIALIZED_VIEW):
+            raise wrong_kind(str(statement.name), "view")
+        return _strategy_of(item.query_sql or "", item.inputs, item)
+    inner = statement.statement
+    query = inner.query if isinstance(inner, st.CreateView) else inner.ast if isinstance(inner, st.Query) else None
+    if query is None:
+        raise wrong_kind("this statement", "query")
+    plan = plan_select(query, image, names)
+    return _strategy_of(plan.spark_sql([None] * len(plan.params)), plan.inputs, None)
+
+
+def _strategy_of(sql: str, inputs: tuple[str, ...], item: Item | None) -> list[str]:
+    found = analyse(sql, inputs)
+    lines = [str(getattr(found, "name", type(found).__name__))]
+    if reason := getattr(found, "reason", None):
+        lines.append(f"  because {reason}")
+    if terms := getattr(found, "terms", None):
+        lines += [f"  change of {term.leaf}" for term in terms]
+    if item is not None:
+        lines.append("inputs: " + ", ".join(inputs_of(item) if item.kind == model.VIEW else item.inputs))
+    text = sqlglot.parse_one(sql, read="spark").sql("spark", pretty=True, identify=True)
+    return [*lines, "query:", *(f"  {line}" for line in text.splitlines())]

@@ -1,0 +1,173 @@
+"""INSERT: rows are written first, then one commit record makes them visible (DESIGN §1, §5).
+
+No barrier comes first: the commit carries the catalog upper that the statement was planned on, and the fold refuses it
+where the catalog has moved on.  Then the statement is planned again, and the *same* rows are committed again if the
+table is still what it was; they lie on the topic and nobody has seen them.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from catalog_log.image import Image
+from catalog_log.log import CatalogLog
+from catalog_log.model import Column, Item
+from collection.binding import Binding, Run
+from collection.types import arrow_type, parse_type
+from journal.aio import Bridge
+from journal.errors import Conflict, Rejected, TidemarkError
+from journal.timestamps import DataTs
+from oracle.client import Oracle
+from oracle.errors import StaleCatalog
+from oracle.model import CommitPart, KeyRange
+from sql.errors import no_relation, not_null
+from sql.insert import stored
+from sql.plans import InsertPlan, Slot
+
+CATALOG_WAIT_S = 15.0
+"""How long a catalog upper that the oracle knows may take to arrive here."""
+
+RECOMMITS_MAX = 50
+"""Commits of one statement that may find a newer catalog: DDL would have to be faster than a commit, 50 times over."""
+
+BUFFER_BYTES_MAX = 64 << 20
+"""Rows that one transaction may hold back until COMMIT; what does not fit is refused with 54000."""
+
+
+class Writer(Protocol):
+    """``collection.writer.CollectionWriter``."""
+
+    def write(self, collection_id: str, columns, rows, attempt: str) -> Future[list[Run]]: ...
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows for one table, planned on a catalog upper.  ``read_ts`` and ``reads`` are of the query they came from."""
+
+    table: Item
+    rows: pa.Table
+    catalog_upper: int
+    read_ts: DataTs | None = None
+    reads: tuple[str, ...] = ()
+
+
+def rows_of_values(plan: InsertPlan, params: Sequence[object | None], evaluate: Callable[[Slot], object]) -> pa.Table:
+    """The rows of INSERT … VALUES.  ``evaluate`` computes what is neither a literal nor a parameter.
+
+    Raises 23502, 22003.  A default that is an expression (``now()``) is evaluated once a statement.
+    """
+    computed: dict[int, object] = {}
+
+    def value(slot: Slot, index: int) -> object:
+        if slot.param is not None:
+            return stored(params[slot.param - 1], plan.types[index])
+        if slot.tree is None:
+            return slot.value
+        if id(slot) not in computed:
+            computed[id(slot)] = stored(evaluate(slot), plan.types[index])
+        return computed[id(slot)]
+
+    columns: list[list[object]] = [[] for _ in plan.types]
+    for row in plan.rows:
+        for index, slot in enumerate(row):
+            columns[index].append(value(slot, index))
+    return checked(plan.table, [pa.array(c, arrow_type(t)) for c, t in zip(columns, plan.types, strict=True)])
+
+
+def rows_of_query(plan: InsertPlan, batches: Sequence[pa.RecordBatch], evaluate: Callable[[Slot], object]) -> pa.Table:
+    """The rows of INSERT … SELECT from what the query gave.  Raises 23502."""
+    height = sum(batch.num_rows for batch in batches)
+    arrays: list[pa.Array | pa.ChunkedArray | None] = [None] * len(plan.types)
+    for position, index in enumerate(plan.query_columns):
+        kind = arrow_type(plan.types[index])
+        arrays[index] = pa.chunked_array([batch.column(position).cast(kind) for batch in batches], kind)
+    for index, slot in plan.defaults.items():
+        value = slot.value if slot.tree is None else stored(evaluate(slot), plan.types[index])
+        arrays[index] = pa.array([value] * height, arrow_type(plan.types[index]))
+    return checked(plan.table, arrays)
+
+
+def checked(table: Item, arrays: Sequence[pa.Array | pa.ChunkedArray | None]) -> pa.Table:
+    """The rows as a table of the relation's columns.  23502 where NOT NULL is violated, with the row as detail."""
+    made = pa.table(list(arrays), names=[column.name for column in table.columns])
+    for column, values in zip(table.columns, made.columns, strict=True):
+        if not column.nullable and values.null_count:
+            at = values.is_null().to_pylist().index(True)
+            row = ", ".join("null" if c[at].as_py() is None else str(c[at].as_py()) for c in made.columns)
+            raise not_null(column.name, table.name, f"({row})")
+    return made
+
+
+def sql_columns(columns: Sequence[Column]) -> list:
+    """Columns as :mod:`collection` wants them."""
+    return [(column.name, parse_type(column.type)) for column in columns]
+
+
+class Inserter:
+    """Writes rows and commits them.  Lives on one event loop."""
+
+    def __init__(self, catalog: CatalogLog, oracle: Oracle, writer: Writer, bridge: Bridge) -> None:
+        self._catalog = catalog
+        self._oracle = oracle
+        self._writer = writer
+        self._bridge = bridge
+
+    async def commit(self, entries: Sequence[Rows], names: Callable[[Item], str]) -> DataTs | None:
+        """Make ``entries`` visible at one timestamp (the answer; ``None`` where there are no rows).
+
+        Raises 42P01 where a table was dropped meanwhile, 40001 for a conflict of what a query read, ``Rejected`` or
+        ``Unavailable`` (it did not happen), ``Indeterminate``.
+        """
+        runs = await self._write(entries)
+        upper = min((each.catalog_upper for each in entries), default=0)
+        read_ts = min((each.read_ts for each in entries if each.read_ts is not None), default=None)
+        reads = tuple(KeyRange(name) for name in sorted({name for each in entries for name in each.reads}))
+        bindings = tuple(Binding(each.table.id, run) for each, of in zip(entries, runs, strict=True) for run in of)
+        for _ in range(RECOMMITS_MAX):
+            part = CommitPart(uuid.uuid4().hex, bindings, catalog_upper_seen=upper, read_ts=read_ts, reads=reads)
+            try:
+                return await self._oracle.commit_async(part)
+            except StaleCatalog as stale:
+                image = await self._bridge.wait(self._catalog.when_upper(stale.catalog_upper, CATALOG_WAIT_S))
+                for each in entries:
+                    check_unchanged(each.table, image, names)
+                upper = image.upper
+        raise Conflict("the catalog changes faster than rows can be committed", hint="try again")
+
+    async def _write(self, entries: Sequence[Rows]) -> list[list[Run]]:
+        attempt = uuid.uuid4().hex
+        asked = [self._writer.write(each.table.id, each.table.columns, each.rows, f"{attempt}-{n}")
+                 for n, each in enumerate(entries)]  # fmt: skip
+        runs, failed = [], None
+        for future in asked:
+            try:
+                runs.append(await self._bridge.wait(future))
+            except TidemarkError as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+        return runs
+
+
+def check_unchanged(table: Item, image: Image, names: Callable[[Item], str]) -> None:
+    """42P01 where ``table`` is gone from ``image``; 40001 where it is not what the rows were made for."""
+    now = image.item(table.id)
+    if now is None:
+        raise no_relation(names(table))
+    if now.columns != table.columns:
+        raise Conflict(f'table "{table.name}" was changed while rows were inserted', hint="try again")
+
+
+def check_buffer(entries: Sequence[Rows]) -> None:
+    """54000 where a transaction holds back more than it may."""
+    size = sum(each.rows.nbytes for each in entries)
+    if size > BUFFER_BYTES_MAX:
+        raise Rejected(f"the transaction's inserts of {size} bytes are too large", sqlstate="54000",
+                       detail=f"at most {BUFFER_BYTES_MAX} bytes are kept until COMMIT",
+                       hint="commit more often, or insert outside of a transaction block")  # fmt: skip

@@ -1,0 +1,264 @@
+"""Peeks over Arrow Flight: find the cluster's node in the catalog, ask it, pass its batches on.
+
+Promises: a peek is retried where the node could not be reached or was replaced, until its timeout; a peek whose first
+batch has arrived is never repeated.  A cancelled peek is cancelled at its node.  At most ``BATCHES_AHEAD_MAX`` batches
+wait for a slow client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from catalog_log import model
+from catalog_log.log import CatalogLog
+from catalog_log.model import Node
+from controllers.peek import Peek
+from controllers.peek_codec import decode_error, encode_peek
+from journal.aio import Bridge
+from journal.errors import TidemarkError, Unavailable
+
+log = logging.getLogger(__name__)
+
+BATCHES_AHEAD_MAX = 4
+"""Record batches read from Flight ahead of the client: enough to hide a round trip, at most some tens of MB."""
+
+RETRY_S = 0.1
+"""Pause before a node that refused a connection is asked again; a new node in the catalog ends it at once."""
+
+THREADS_MAX = 64
+"""Peeks under way in one adapter; each holds a thread while it waits for the controller."""
+
+CLIENTS_MAX = 16
+"""Flight connections kept: one per node, and there are few."""
+
+
+class PeekAnswer(Protocol):
+    """``schema`` and ``as_of`` (``None`` where the controller did not say) of the answer, and its batches."""
+
+    schema: pa.Schema
+    as_of: int | None
+
+    def batches(self) -> AsyncIterator[pa.RecordBatch]: ...
+
+
+class Peeks(Protocol):
+    """Where reads are sent."""
+
+    async def peek(self, peek: Peek, cluster_id: str, deadline_s: float) -> PeekAnswer:
+        """Send ``peek`` to the compute controller of a cluster.  Raises ``Unavailable``, what the controller raised, or
+        57014 after ``deadline_s`` (``time.monotonic``)."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class FlightAnswer:
+    """The stream of one peek; a thread reads it into a short queue."""
+
+    def __init__(self, reader, loop: asyncio.AbstractEventLoop, cancel: Callable[[], None]) -> None:
+        self.schema: pa.Schema = reader.schema
+        metadata = self.schema.metadata or {}
+        self.as_of = int(metadata[b"as_of"]) if metadata.get(b"as_of", b"").isdigit() else None
+        self._reader = reader
+        self._loop = loop
+        self._cancel = cancel
+        self._ready: asyncio.Queue = asyncio.Queue()
+        self._room = threading.Semaphore(BATCHES_AHEAD_MAX)
+        self._stopped = threading.Event()
+
+    async def batches(self) -> AsyncIterator[pa.RecordBatch]:
+        thread = threading.Thread(target=self._read, name="peek-reader", daemon=True)
+        thread.start()
+        finished = False
+        try:
+            while True:
+                kind, value = await self._ready.get()
+                if kind == "batch":
+                    self._room.release()
+                    yield value
+                elif kind == "end":
+                    finished = True
+                    return
+                else:
+                    finished = True
+                    raise value
+        finally:
+            self._stopped.set()
+            self._room.release()
+            if not finished:
+                self._cancel()
+
+    def _read(self) -> None:
+        try:
+            while not self._stopped.is_set():
+                self._room.acquire()
+                if self._stopped.is_set():
+                    break
+                try:
+                    chunk = self._reader.read_chunk()
+                except StopIteration:
+                    self._hand("end", None)
+                    return
+                if chunk.data is not None:
+                    self._hand("batch", chunk.data)
+            self._reader.cancel()
+        except Exception as error:
+            self._hand("error", translate(error))
+
+    def _hand(self, kind: str, value: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._ready.put_nowait, (kind, value))
+        except RuntimeError:
+            log.debug("the loop was closed while a peek was read")
+
+
+def translate(error: Exception) -> TidemarkError:
+    """A Flight error as ours: what the controller said, or that it could not be reached."""
+    if isinstance(error, TidemarkError):
+        return error
+    text = str(error)
+    if '{"family"' in text:
+        return decode_error(text)
+    if isinstance(error, (flight.FlightUnavailableError, flight.FlightTimedOutError)):
+        return Unavailable("the cluster's controller cannot be reached", detail=text.split("\n")[0][:300])
+    if isinstance(error, flight.FlightCancelledError):
+        return TidemarkError("canceling statement due to user request", sqlstate="57014")
+    return TidemarkError("the cluster's controller failed", detail=text.split("\n")[0][:500])
+
+
+class FlightPeeks:
+    """Peeks for one adapter.  Lives on one event loop."""
+
+    def __init__(self, catalog: CatalogLog, bridge: Bridge) -> None:
+        self._catalog = catalog
+        self._bridge = bridge
+        self._clients: dict[str, flight.FlightClient] = {}
+        self._work: queue.SimpleQueue = queue.SimpleQueue()
+        self._slots = asyncio.Semaphore(THREADS_MAX)
+        self._threads = 0
+        self._idle = 0
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        for _ in range(self._threads):
+            self._work.put(None)
+        for client in self._clients.values():
+            client.close()
+
+    async def peek(self, peek: Peek, cluster_id: str, deadline_s: float) -> FlightAnswer:
+        key = f"compute/{cluster_id}"
+        failed: tuple[Node, TidemarkError] | None = None
+        while True:
+            node = await self._node(key, failed, deadline_s)
+            left_ms = int((deadline_s - time.monotonic()) * 1000)
+            if left_ms <= 0:
+                raise failed[1] if failed else TidemarkError("canceling statement due to statement timeout",
+                                                             sqlstate="57014")  # fmt: skip
+            try:
+                return await self._ask(node, peek._replace(timeout_ms=left_ms))
+            except Unavailable as error:
+                failed = node, error
+                self._forget(node.address)
+
+    async def _node(self, key: str, failed: tuple[Node, TidemarkError] | None, deadline_s: float) -> Node:
+        """The node to ask: a new incarnation at once, the one that failed again after a pause."""
+        before = failed[0].incarnation if failed else None
+        node = self._catalog.image.get(model.NODES, key)
+        if node is not None and node.incarnation != before:
+            return node
+        left = deadline_s - time.monotonic()
+        wait_s = max(0.0, min(left, RETRY_S if node is not None else left))
+
+        def changed(image) -> bool:
+            found = image.get(model.NODES, key)
+            return found is not None and found.incarnation != before
+
+        try:
+            image = await self._bridge.wait(self._catalog.journal.when(changed, wait_s))
+            return image.get(model.NODES, key)
+        except Unavailable:
+            if node is not None:
+                return node
+            raise Unavailable(f"cluster {key.split('/', 1)[1]} has no running controller",
+                              hint="start its compute controller") from None  # fmt: skip
+
+    async def _ask(self, node: Node, peek: Peek) -> FlightAnswer:
+        loop = asyncio.get_running_loop()
+        client = self._client(node.address)
+
+        def cancel() -> None:
+            self._run(lambda: _cancel(client, peek.peek_id))
+
+        async with self._slots:
+            asked = self._run(lambda: _open(client, peek))
+            try:
+                reader = await self._bridge.wait(asked)
+            except asyncio.CancelledError:
+                cancel()
+                raise
+            except Exception as error:
+                raise translate(error) from error
+        return FlightAnswer(reader, loop, cancel)
+
+    def _client(self, address: str) -> flight.FlightClient:
+        found = self._clients.get(address)
+        if found is None:
+            while len(self._clients) >= CLIENTS_MAX:
+                self._clients.pop(next(iter(self._clients))).close()
+            location = address if "://" in address else f"grpc://{address}"
+            found = self._clients[address] = flight.FlightClient(location)
+        return found
+
+    def _forget(self, address: str) -> None:
+        self._clients.pop(address, None)  # closed when its last reader lets go
+
+    def _run(self, call: Callable[[], object]) -> Future:
+        """``call`` on a thread of ours; a thread is made when none is idle."""
+        done: Future = Future()
+        with self._lock:
+            if self._idle == 0 and self._threads < 2 * THREADS_MAX:
+                self._threads += 1
+                threading.Thread(target=self._serve, name="peek", daemon=True).start()
+        self._work.put((call, done))
+        return done
+
+    def _serve(self) -> None:
+        while True:
+            with self._lock:
+                self._idle += 1
+            job = self._work.get()
+            with self._lock:
+                self._idle -= 1
+            if job is None:
+                return
+            call, done = job
+            if not done.set_running_or_notify_cancel():
+                continue
+            try:
+                done.set_result(call())
+            except BaseException as error:
+                done.set_exception(error)
+
+
+def _open(client: flight.FlightClient, peek: Peek):
+    options = flight.FlightCallOptions(timeout=peek.timeout_ms / 1000 + 5)
+    reader = client.do_get(flight.Ticket(encode_peek(peek)), options)
+    reader.schema  # noqa: B018 - waits for the answer to begin, and raises what the controller raised
+    return reader
+
+
+def _cancel(client: flight.FlightClient, peek_id: str) -> None:
+    try:
+        list(client.do_action(flight.Action("cancel", peek_id.encode()), flight.FlightCallOptions(timeout=5)))
+    except flight.FlightError as error:
+        log.info("a peek could not be cancelled at its controller", extra={"peek_id": peek_id, "error": str(error)[:200]})
