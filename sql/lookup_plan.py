@@ -111,7 +111,7 @@ class _Portable:
             "filter": condition,
             "project": [] if aggregates else [e for e, _ in outputs],
             "aggregate": aggregates or None,
-            "order_by": self._order(select, bool(aggregates)),
+            "order_by": [] if aggregates else self._order(select, [e for e, _ in outputs]),
             "limit": self._limit(select, "limit", None),
             "offset": self._limit(select, "offset", 0),
         }
@@ -156,22 +156,21 @@ class _Portable:
             raise _NotPortable
         return found
 
-    def _order(self, select: exp.Select, aggregated: bool) -> list:
+    def _order(self, select: exp.Select, outputs: list[list]) -> list:
+        """ORDER BY by output position: an output's name, its number, or an expression that is an output."""
         order = select.args.get("order")
-        if order is None or aggregated:
+        if order is None:
             return []
         names = [each.alias_or_name for each in select.expressions]
-        projected = []
-        for each in select.expressions:
-            inner = each.this if isinstance(each, exp.Alias) else each
-            projected.append(inner.this if isinstance(inner, exp.Cast) else inner)
         found = []
         for each in order.expressions:
             inner = unnest(each.this)
             if isinstance(inner, exp.Column) and not inner.table and inner.name in names:
                 index = names.index(inner.name)
-            elif isinstance(inner, exp.Column) and inner in projected:
-                index = projected.index(inner)
+            elif isinstance(inner, exp.Literal) and not inner.is_string and 0 < int(inner.this) <= len(outputs):
+                index = int(inner.this) - 1
+            elif (wanted := self.expression(inner)[0]) in outputs:
+                index = outputs.index(wanted)
             else:
                 raise _NotPortable
             descending = bool(each.args.get("desc"))

@@ -1,0 +1,316 @@
+"""The executor's promises, on logs in memory: strict reads, conditional inserts, DDL that everybody sees."""
+
+from __future__ import annotations
+
+import asyncio
+from decimal import Decimal
+
+import pytest
+
+from adapter.session_state import SessionState
+from journal.errors import TidemarkError
+from journal.memory import MemoryTransport
+from tests.adapter.world import World, rows_of
+
+
+def run(story):
+    """Run ``story(world)`` on a loop of its own, bounded."""
+    asyncio.run(asyncio.wait_for(story(World()), 60))
+
+
+async def refused(awaitable) -> TidemarkError:
+    with pytest.raises(TidemarkError) as caught:
+        await awaitable
+    return caught.value
+
+
+def test_rows_inserted_are_read_back_with_types_and_defaults():
+    async def story(world):
+        async with world.adapter() as a:
+            assert await a.sql("create table t (a int not null, b numeric(6,2) default 1.5, c text)") == "CREATE TABLE"
+            assert await a.sql("insert into t values (1, 2.345, 'x'), (2, default, null)") == "INSERT 0 2"
+            assert await a.sql("insert into t (a, c) values ($1, $2)", 3, "y") == "INSERT 0 1"
+            assert await a.sql("select a, b, c from t order by a") == [
+                (1, Decimal("2.35"), "x"), (2, Decimal("1.50"), None), (3, Decimal("1.50"), "y")]  # fmt: skip
+            assert await a.sql("select count(*), sum(b) from t where a > $1", 1) == [(2, Decimal("3.00"))]
+
+    run(story)
+
+
+def test_two_adapters_create_one_name_and_exactly_one_is_told_that_it_exists():
+    async def story(world):
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            answers = await asyncio.gather(
+                *(x.sql(f"create table t{n} (a int)") for n in range(20) for x in (a, b)), return_exceptions=True
+            )
+            for n in range(20):
+                pair = answers[2 * n : 2 * n + 2]
+                assert sorted(getattr(p, "sqlstate", p) for p in pair) == ["42P07", "CREATE TABLE"]
+            assert len(await a.sql("show tables")) == 20
+
+    run(story)
+
+
+def test_ddl_of_one_adapter_is_visible_at_once_through_the_other():
+    async def story(world):
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            for n in range(20):
+                await a.sql(f"create table t{n} (a int)")
+                assert await b.sql(f"insert into t{n} values ({n})") == "INSERT 0 1"
+                assert await a.sql(f"select a from t{n}") == [(n,)]
+                await b.sql(f"drop table t{n}")
+                assert (await refused(a.sql(f"select a from t{n}"))).sqlstate == "42P01"
+                assert (await refused(a.sql(f"insert into t{n} values (1)"))).sqlstate == "42P01"
+
+    run(story)
+
+
+class HeldTransport:
+    """A catalog transport whose deliveries a test can hold back: an adapter that lags behind."""
+
+    def __init__(self, topic):
+        self.inner = MemoryTransport(topic)
+        self.held = False
+        self.waiting = []
+        self.on_entries = None
+
+    def append(self, value):
+        return self.inner.append(value)
+
+    def subscribe(self, from_offset, on_entries, on_error):
+        self.on_entries = on_entries
+
+        def deliver(entries):
+            if self.held:
+                self.waiting.append(entries)
+            else:
+                on_entries(entries)
+
+        return self.inner.subscribe(from_offset, deliver, on_error)
+
+    def release(self):
+        self.held = False
+        for entries in self.waiting:
+            self.on_entries(entries)
+        self.waiting.clear()
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+
+def test_an_insert_planned_on_a_stale_image_is_planned_again_and_its_rows_are_written_once():
+    async def story(world):
+        slow = HeldTransport(world.catalog_topic)
+        async with world.adapter("slow", slow) as a, world.adapter("b") as b:
+            await a.sql("create table t (a int)")
+            slow.held = True
+            await b.sql("create table other (a int)")
+            inserting = asyncio.create_task(a.sql("insert into t values (1)"))
+            await until(lambda: world.store.writes == 1)
+            await asyncio.sleep(0)
+            assert not inserting.done(), "the commit was refused: the catalog in force is newer than the plan"
+            slow.release()
+            assert await inserting == "INSERT 0 1"
+            assert world.store.writes == 1
+            assert await b.sql("select a from t") == [(1,)]
+
+    run(story)
+
+
+def test_a_table_dropped_between_write_and_commit_is_missing_and_no_rows_appear():
+    async def story(world):
+        slow = HeldTransport(world.catalog_topic)
+        async with world.adapter("slow", slow) as a, world.adapter("b") as b:
+            await a.sql("create table t (a int)")
+            slow.held = True
+            await b.sql("drop table t")
+            await b.sql("create table t (a int)")
+            inserting = asyncio.create_task(a.sql("insert into t values (1)"))
+            await until(lambda: world.store.writes == 1)
+            slow.release()
+            assert (await refused(inserting)).sqlstate == "42P01"
+            assert await b.sql("select a from t") == []
+
+    run(story)
+
+
+def test_a_select_waits_for_the_catalog_that_is_in_force():
+    async def story(world):
+        slow = HeldTransport(world.catalog_topic)
+        async with world.adapter("slow", slow) as a, world.adapter("b") as b:
+            slow.held = True
+            await b.sql("create table t (a int)")
+            await b.sql("insert into t values (7)")
+            reading = asyncio.create_task(a.sql("select a from t"))
+            asking = asyncio.create_task(a.sql("create table if not exists t (a int)"))
+            await asyncio.sleep(0.05)
+            assert not reading.done() and not asking.done()
+            slow.release()
+            assert await reading == [(7,)]
+            assert await asking == "CREATE TABLE"
+
+    run(story)
+
+
+def test_a_serializable_session_reads_without_a_barrier():
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create table t (a int)")
+            session = SessionState(99)
+            session.set_variable("transaction_isolation", "serializable")
+            before = world.oracle_topic.end
+            assert await a.sql("select a from t", session=session) == []
+            assert world.oracle_topic.end == before
+            assert a.peeks.asked[-1].as_of is None
+
+    run(story)
+
+
+def test_inserts_of_a_block_are_held_back_and_committed_as_one():
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create table t (a int)")
+            await a.sql("create table u (a int)")
+            session = SessionState(99)
+            session.defers_writes = True
+            await a.sql("insert into t values (1)", session=session)
+            await a.sql("insert into u values (2)", session=session)
+            assert await a.sql("select a from t") == []
+            before = world.oracle_topic.end
+            await a.executor.commit(session)
+            assert session.buffer == [] and world.oracle_topic.end == before + 1
+            assert await a.sql("select t.a, u.a from t, u") == [(1, 2)]
+
+    run(story)
+
+
+def test_insert_select_reads_at_a_barrier_and_loses_to_a_concurrent_writer_until_it_wins():
+    async def story(world):
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            await a.sql("create table t (a int)")
+            await a.sql("create table total (n bigint)")
+            await a.sql("insert into t values (1), (2)")
+            interfere = [True]
+            peek = a.peeks.peek
+
+            async def interfering(*args):
+                answer = await peek(*args)
+                if interfere:
+                    interfere.pop()
+                    await b.sql("insert into t values (3)")
+                return answer
+
+            a.peeks.peek = interfering
+            assert await a.sql("insert into total select count(*) from t") == "INSERT 0 1"
+            assert await a.sql("select n from total") == [(3,)], "the first count was overtaken, so it was taken again"
+
+    run(story)
+
+
+def test_values_are_refused_with_postgres_sqlstates():
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create table t (a int2 not null, b numeric(4,1))")
+            for text, params, sqlstate in (
+                ("insert into t values (null)", (), "23502"),
+                ("insert into t values ($1)", (None,), "23502"),
+                ("insert into t values (70000)", (), "22003"),
+                ("insert into t values ($1, $2)", (1, Decimal("12345")), "22003"),
+                ("insert into t values (1/0)", (), "22012"),
+                ("insert into t values ('x')", (), "22P02"),
+                ("insert into t (b) values (1)", (), "23502"),
+                ("select 1/0", (), "22012"),
+                ("select * from nope", (), "42P01"),
+            ):
+                assert (await refused(a.sql(text, *params))).sqlstate == sqlstate, text
+            assert await a.sql("select count(*) from t") == [(0,)]
+
+    run(story)
+
+
+def test_a_prepared_statement_follows_the_catalog_but_never_changes_its_columns():
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create table t (a int)")
+            select = await a.executor.prepare(a.session, "select * from t where a = $1")
+            insert = await a.executor.prepare(a.session, "insert into t values ($1)")
+            assert select.param_oids == (23,) and insert.param_oids == (23,)
+            await a.sql("create index on t (a)")
+            await a.executor.run(a.session, insert, (5,))
+            assert await rows_of(await a.executor.run(a.session, select, (5,))) == [(5,)]
+            assert a.peeks.asked[-1].lookup is not None, "planned again: the new index is used"
+            await a.sql("drop table t")
+            await a.sql("create table t (a text)")
+            assert (await refused(a.executor.run(a.session, select, (5,)))).sqlstate in ("0A000", "42883")
+
+    run(story)
+
+
+def test_a_lookup_answers_as_spark_would():
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create table t (a int, b numeric(6,2), c text, d timestamptz)")
+            await a.sql("insert into t values (1, 1.5, 'x', '2024-01-01'), (2, null, 'y', null), (3, 2.5, null, now())")
+            queries = [
+                "select * from t where a = 1", "select a, b * 2 from t where b > 1 order by b * 2 desc limit 1",
+                "select count(*), sum(b), min(c), max(a), sum(a), count(b) from t", "select c from t where c is null",
+                "select a from t where a in (1, 3) or c = 'y' order by a desc", "select sum(b) from t where a > 10",
+                "select a from t where d = '2024-01-01 00:00:00+00'", "select a from t order by a offset 1",
+                "select a + 1, -5, 'k' from t where not a = 1 order by 1",
+            ]  # fmt: skip
+            by_spark = [await a.sql(q) for q in queries]
+            assert all(peek.lookup is None for peek in a.peeks.asked)
+            await a.sql("create index on t (a)")
+            asked = len(a.peeks.asked)
+            assert [await a.sql(q) for q in queries] == by_spark
+            assert all(peek.lookup is not None for peek in a.peeks.asked[asked:])
+
+    run(story)
+
+
+def test_system_relations_and_session_statements():
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create table t (a int not null)")
+            await a.sql("create materialized view m as select count(*) as n from t")
+            assert await a.sql("select relname, relkind from pg_class order by 1") == [("m", "m"), ("t", "r")]
+            assert await a.sql("select column_name, is_nullable from information_schema.columns") == [("a", "NO")]
+            assert (await a.sql("select version()"))[0][0].startswith("PostgreSQL 15")
+            assert await a.sql("select current_database(), current_schema()") == [("tidemark", "public")]
+            assert await a.sql("show tables") == [("t",)]
+            assert await a.sql("show materialized views") == [("m", "default")]
+            assert await a.sql("set application_name to 'x'") == "SET"
+            assert await a.sql("show application_name") == [("x",)]
+            assert "CREATE TABLE tidemark.public.t" in (await a.sql("show create table t"))[0][1]
+            assert (await a.sql("explain strategy m"))[0][0].startswith("incremental")
+            assert "as_of" in str(await a.sql("explain timestamp for select * from t"))
+            assert await a.sql("explain select 1") == [("Constant: answered by the adapter",)]
+            assert (await refused(a.sql("show nonsense"))).sqlstate == "42704"
+
+    run(story)
+
+
+def test_concurrent_ddl_of_one_adapter_shares_proposals():
+    async def story(world):
+        async with world.adapter() as a:
+            before = world.catalog_topic.end
+            await asyncio.gather(*(a.sql(f"create table t{n} (a int)") for n in range(50)))
+            assert world.catalog_topic.end - before < 10
+            assert len({i.id for i in a.catalog.image.objects()}) == 50
+
+    run(story)
+
+
+def test_an_unknown_database_is_refused_when_the_session_opens():
+    async def story(world):
+        async with world.adapter() as a:
+            await a.executor.open(a.session)
+            assert (await refused(a.executor.open(SessionState(5, database="nope")))).sqlstate == "3D000"
+
+    run(story)
+
+
+async def until(condition) -> None:
+    """Wait for a condition that another thread brings about; the caller's story is bounded."""
+    while not condition():
+        await asyncio.sleep(0.001)

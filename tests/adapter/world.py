@@ -1,0 +1,167 @@
+"""A whole environment in memory for executor tests: one catalog log, one oracle log, any number of adapters on them.
+
+``Store`` plays the data topics and the compute controller: rows that were written stay invisible until the oracle's
+state binds their runs, and a peek evaluates the plan's query over what is bound at its ``as_of``, in DuckDB.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+
+import duckdb
+import pyarrow as pa
+import sqlglot
+
+from adapter.executor import TidemarkExecutor
+from adapter.session_state import SessionState
+from catalog_log.bootstrap import ensure_genesis
+from catalog_log.log import CatalogLog
+from catalog_log.model import Genesis
+from collection.binding import Run
+from collection.columns import table_from_rows
+from collection.types import parse_type
+from controllers.lookup import compile_residual
+from controllers.values import to_rows
+from journal.aio import Bridge
+from journal.checkpoint import MemoryCheckpointStore
+from journal.memory import MemoryTopic, MemoryTransport
+from oracle.checkpoints import Checkpoints
+from oracle.client import Oracle
+
+GENESIS = Genesis(1, "env", "topic")
+
+
+class Store:
+    """Data topics: rows by collection, at offsets."""
+
+    def __init__(self) -> None:
+        self.written: dict[str, list[pa.Table]] = {}
+        self.writes = 0
+        self.before_write = None
+        """Called before rows are written, so that a test can slip something in between."""
+
+    def write(self, collection_id, columns, rows, attempt) -> Future:
+        if self.before_write is not None:
+            self.before_write()
+        self.writes += 1
+        table = rows if isinstance(rows, pa.Table) else table_from_rows(columns, rows)
+        log = self.written.setdefault(collection_id, [])
+        log.append(table)
+        done: Future = Future()
+        done.set_result([Run(f"env.data.{collection_id}", 0, len(log) - 1, len(log), attempt, table.num_rows)]
+                        if table.num_rows else [])  # fmt: skip
+        return done
+
+    def rows_at(self, collection_id, state, as_of):
+        runs = [run for _, run in state.bindings(collection_id).at(as_of)]
+        return [self.written[collection_id][o] for run in runs for o in range(run.lower, run.upper)]
+
+
+class Answer:
+    def __init__(self, table: pa.Table, as_of: int | None) -> None:
+        self.schema, self.as_of, self._table = table.schema, as_of, table
+
+    async def batches(self):
+        for batch in self._table.to_batches():
+            yield batch
+
+
+class StorePeeks:
+    """Plays the compute controller of one adapter's cluster."""
+
+    def __init__(self, store: Store, catalog: CatalogLog, oracle: Oracle) -> None:
+        self.store, self.catalog, self.oracle = store, catalog, oracle
+        self.asked = []
+
+    async def peek(self, peek, cluster_id, deadline_s):
+        self.asked.append(peek)
+        state = self.oracle.state
+        as_of = peek.as_of if peek.as_of is not None else state.last_ts
+        assert state.last_ts >= as_of and self.catalog.upper() > peek.catalog_ts
+        tables = {each: self._relation(each, state, as_of) for each in peek.inputs}
+        if peek.lookup is not None:
+            return Answer(self._lookup(peek.lookup, tables[peek.lookup.relation_id]), as_of)
+        db = duckdb.connect()
+        db.execute("SET TimeZone = 'UTC'")
+        for name, table in tables.items():
+            db.register(name, table)
+        text = sqlglot.transpile(peek.sql, read="spark", write="duckdb")[0]
+        return Answer(db.sql(text).to_arrow_table(), as_of)
+
+    def _relation(self, item_id, state, as_of) -> pa.Table:
+        item = self.catalog.image.item(item_id)
+        schema = table_from_rows(item.columns, []).schema
+        return pa.concat_tables([schema.empty_table(), *self.store.rows_at(item_id, state, as_of)])
+
+    def _lookup(self, lookup, table) -> pa.Table:
+        item = self.catalog.image.item(lookup.relation_id)
+        residual = compile_residual(lookup.residual, [parse_type(c.type) for c in item.columns])
+        return residual.run((row, 1) for row in to_rows(table))
+
+    def close(self) -> None:
+        pass
+
+
+class World:
+    """Logs that adapters share.  ``now_ms`` is a clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.catalog_topic, self.oracle_topic = MemoryTopic(), MemoryTopic()
+        self.checkpoints = MemoryCheckpointStore()
+        self.store = Store()
+        self.now_ms = 1_000_000
+        ensure_genesis(MemoryTransport(self.catalog_topic), GENESIS, "bootstrap")
+
+    @asynccontextmanager
+    async def adapter(self, name="adapter", catalog_transport=None):
+        catalog = CatalogLog(catalog_transport or MemoryTransport(self.catalog_topic), name, expected=GENESIS)
+        oracle = Oracle.over(lambda: MemoryTransport(self.oracle_topic), Checkpoints(self.checkpoints, "id"), name,
+                             catalog.upper, now_ms=lambda: self.now_ms)  # fmt: skip
+        bridge = Bridge(asyncio.get_running_loop())
+        await bridge.wait(catalog.when_upper(1, 10))
+        peeks = StorePeeks(self.store, catalog, oracle)
+        executor = TidemarkExecutor(catalog, oracle, self.store, peeks, bridge, now_ms=lambda: self.now_ms)
+        executor.start()
+        try:
+            yield Adapter(executor, catalog, oracle, peeks)
+        finally:
+            await executor.close()
+            oracle.close()
+            catalog.close()
+
+
+_sessions = itertools.count(1)
+
+
+class Adapter:
+    def __init__(self, executor, catalog, oracle, peeks) -> None:
+        self.executor, self.catalog, self.oracle, self.peeks = executor, catalog, oracle, peeks
+        self.session = SessionState(next(_sessions))
+
+    async def sql(self, text, *params, session=None):
+        """Prepare and run one statement: its rows as tuples where it has columns, else its tag."""
+        session = session or self.session
+        prepared = await self.executor.prepare(session, text)
+        result = await self.executor.run(session, prepared, params)
+        return await rows_of(result)
+
+
+async def rows_of(result):
+    if result.columns is None:
+        return result.tag
+    rows = []
+    if hasattr(result.batches, "__aiter__"):
+        batches = [b async for b in result.batches]
+    else:
+        batches = list(result.batches)
+    for batch in batches:
+        rows += list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    return rows
+
+
+def as_json(value) -> str:
+    return json.dumps(value, default=str)
