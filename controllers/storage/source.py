@@ -233,10 +233,13 @@ class Source:
     def _look_again(self, consumer: Consumer, positions: dict[int, int]) -> None:
         """Take on partitions that were added."""
         try:
-            added = [p for p in self._partitions(consumer) if p not in positions]
+            partitions = self._partitions(consumer)
+            added = [p for p in partitions if p not in positions]
             begin = {p: self._watermarks(consumer, p)[0] for p in added}
         except (KafkaException, Unavailable):
             return  # the brokers are away; we look again
+        if not partitions:
+            raise SourceProblem(Problem(f"topic {self.item.topic} does not exist any more", missing=True))
         if begin:
             positions.update(begin)
             consumer.incremental_assign([TopicPartition(self.item.topic, p, at) for p, at in begin.items()])

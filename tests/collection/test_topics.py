@@ -1,0 +1,203 @@
+"""Rows to a real topic and back: exact offsets, missing topics, lost ranges, a broker that dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from decimal import Decimal
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import NewTopic
+
+from catalog_log.model import Column
+from collection import reader as reader_module
+from collection import writer as writer_module
+from collection.binding import Run
+from collection.columns import DIFF, table_from_rows, with_diff
+from collection.reader import JSON, RunReader, read_runs
+from collection.rows import Undecodable
+from collection.writer import CollectionWriter
+from journal import clients
+from journal.errors import InvalidUsage, Rejected, Unavailable
+from journal.names import TopicNames
+from journal.topics import data_spec, ensure_topic
+
+pytestmark = pytest.mark.integration
+
+COLUMNS = (Column("id", "int8"), Column("t", "text"), Column("n", "numeric(10,2)"))
+
+
+def rows(*ids: int) -> list[tuple]:
+    return [(i, f"row {i}", Decimal(i) / 4) for i in ids]
+
+
+def ids(table) -> list[int]:
+    return table.column("id").to_pylist()
+
+
+@pytest.fixture
+def names(env_name: str) -> TopicNames:
+    return TopicNames(env_name)
+
+
+@pytest.fixture
+def writer(broker: str, names: TopicNames):
+    made = CollectionWriter(broker, names)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def reader(broker: str):
+    made = RunReader(broker)
+    yield made
+    made.close()
+
+
+def make(broker: str, names: TopicNames, collection: str) -> None:
+    ensure_topic(broker, data_spec(names.data(collection), 1))
+
+
+def test_what_was_written_is_read_back_by_its_runs_alone(broker, names, writer, reader) -> None:
+    make(broker, names, "u1")
+    first = writer.write("u1", COLUMNS, rows(1, 2), "a").result(30)
+    garbage = writer.write("u1", COLUMNS, rows(66), "dead").result(30)
+    second = writer.write("u1", COLUMNS, with_diff(table_from_rows(COLUMNS, rows(1)), -1), "b").result(30)
+    assert (first[0].rows, second[0].attempt) == (2, "b")
+    table = reader.read(first + second, COLUMNS)
+    assert ids(table) == [1, 2, 1]
+    assert table.column(DIFF).to_pylist() == [1, 1, -1]
+    assert table.column("n").to_pylist()[1] == Decimal("0.50")
+    assert ids(reader.read(garbage, COLUMNS)) == [66]
+    assert reader.read([], COLUMNS).schema == table.schema
+
+
+def test_concurrent_writers_get_their_own_offsets(broker, names, writer, reader) -> None:
+    make(broker, names, "u1")
+    written = [(n, writer.write("u1", COLUMNS, rows(n, n + 1000), f"w{n}")) for n in range(100)]
+    runs = {n: done.result(30) for n, done in written}
+    offsets = [o for found in runs.values() for r in found for o in range(r.lower, r.upper)]
+    assert sorted(offsets) == list(range(100))
+    for n in (0, 50, 99):
+        assert ids(reader.read(runs[n], COLUMNS)) == [n, n + 1000]
+    merged = Run(names.data("u1"), 0, 0, 100, "", 200)
+    assert sorted(ids(reader.read([merged], COLUMNS))) == sorted(i for n in range(100) for i in (n, n + 1000))
+
+
+def test_large_writes_are_many_records_and_come_back_in_chunks(broker, names, writer, reader, monkeypatch) -> None:
+    monkeypatch.setattr(reader_module, "CHUNK_RECORDS", 3)
+    make(broker, names, "u1")
+    (run,) = writer.write("u1", COLUMNS, rows(*range(30_000)), "a").result(30)
+    assert run.upper - run.lower > 3
+    chunks = list(reader.chunks([run], COLUMNS))
+    assert len(chunks) > 1
+    assert [i for c in chunks for i in ids(c)] == list(range(30_000))
+
+
+def test_far_apart_runs_are_sought_not_read_through(broker, names, writer, reader, monkeypatch) -> None:
+    monkeypatch.setattr(reader_module, "_GAP_MAX", 2)
+    make(broker, names, "u1")
+    runs = [writer.write("u1", COLUMNS, rows(n), "a").result(30)[0] for n in range(30)]
+    wanted = [runs[0], runs[2], runs[10], runs[29]]
+    assert ids(reader.read(reversed(wanted), COLUMNS)) == [0, 2, 10, 29]
+
+
+def test_a_topic_that_comes_late_is_awaited(broker, names, writer) -> None:
+    done = writer.write("u1", COLUMNS, rows(1), "a")
+    assert not done.done()
+    make(broker, names, "u1")
+    assert done.result(30)[0].rows == 1
+
+
+def test_a_topic_that_never_comes_is_unavailable(broker, names, writer, monkeypatch) -> None:
+    monkeypatch.setattr(writer_module, "WRITE_TIMEOUT_S", 0.5)
+    with pytest.raises(Unavailable, match="0.5 s"):
+        writer.write("u1", COLUMNS, rows(1), "a").result(30)
+
+
+def test_what_cannot_be_written_is_refused_at_once(broker, names, writer, monkeypatch) -> None:
+    assert writer.write("u1", COLUMNS, [], "a").result(0) == []
+    with pytest.raises(InvalidUsage):
+        writer.write("u1", COLUMNS, [("x", "y", "z")], "a")
+    monkeypatch.setattr(writer_module, "PENDING_BYTES_MAX", 10)
+    pending = writer.write("u1", COLUMNS, rows(1), "a")
+    with pytest.raises(Rejected) as refused:
+        writer.write("u1", COLUMNS, rows(2), "b").result(0)
+    assert refused.value.sqlstate == "53400"
+    assert not pending.done()
+
+
+def test_ranges_that_kafka_does_not_have_are_an_error_with_the_numbers(broker, names, writer, reader) -> None:
+    make(broker, names, "u1")
+    for n in range(4):
+        writer.write("u1", COLUMNS, rows(n), "a").result(30)
+    topic = names.data("u1")
+    admin = clients.make_admin(broker)
+    for done in admin.delete_records([TopicPartition(topic, 0, 2)]).values():
+        done.result(30)
+    for run in (Run(topic, 0, 1, 4, "a"), Run(topic, 0, 7, 9, "a")):
+        with pytest.raises(Unavailable) as gone:
+            reader.read([run], COLUMNS)
+        assert gone.value.detail == f"partition 0: needed [{run.lower}, {run.upper}), the topic holds [2, 4)"
+    assert ids(reader.read([Run(topic, 0, 2, 4, "a")], COLUMNS)) == [2, 3]
+    with pytest.raises(Unavailable, match="does not exist"):
+        reader.read([Run(names.data("u9"), 0, 0, 1, "a")], COLUMNS)
+
+
+def test_wrong_attempts_formats_and_overlaps_are_errors(broker, names, writer, reader) -> None:
+    make(broker, names, "u1")
+    (run,) = writer.write("u1", COLUMNS, rows(1), "a").result(30)
+    with pytest.raises(Undecodable):
+        reader.read([run._replace(attempt="b")], COLUMNS)
+    with pytest.raises(InvalidUsage):
+        reader.read([run], COLUMNS, "xml")
+    with pytest.raises(InvalidUsage):
+        reader.read([run, run], COLUMNS)
+    assert ids(reader.read([run], COLUMNS)) == [1]
+
+
+def test_a_users_json_topic_with_transactions_and_many_partitions(broker, names) -> None:
+    topic = f"{names.env}-user"
+    admin = clients.make_admin(broker)
+    for done in admin.create_topics([NewTopic(topic, 2, 1)]).values():
+        done.result(30)
+    producer = clients.make_producer(broker, **{"transactional.id": names.env})
+    producer.init_transactions(30)
+    for values, commit in ((b'{"id":1}', b"bad"), True), ((b'{"id":66}',), False), ((b'{"id":2,"t":"x"}',), True):
+        producer.begin_transaction()
+        for value in values:
+            producer.produce(topic, value, partition=1)
+        producer.flush(30)
+        producer.commit_transaction(30) if commit else producer.abort_transaction(30)
+    # Offsets: 0 1 rows, 2 marker, 3 aborted, 4 marker, 5 row, 6 marker.
+    runs = [Run(topic, 1, 0, 6)]
+    table = read_runs(broker, runs, COLUMNS, JSON)
+    assert ids(table) == [1, 2]
+    assert table.column(DIFF).to_pylist() == [1, 1]
+    assert ids(read_runs(broker, [Run(topic, 1, 2, 5)], COLUMNS, JSON)) == []
+    assert ids(read_runs(broker, [Run(topic, 1, 6, 7)], COLUMNS, JSON)) == []
+
+
+@pytest.mark.slow
+def test_a_broker_that_is_killed_and_comes_back_loses_no_write(make_broker, names) -> None:
+    running = make_broker()
+    make(running.bootstrap, names, "u1")
+    writer, reader = CollectionWriter(running.bootstrap, names), RunReader(running.bootstrap)
+    try:
+        before = writer.write("u1", COLUMNS, rows(1), "a").result(30)
+        os.kill(running.pid, signal.SIGKILL)
+        running.wait_gone()
+        during = writer.write("u1", COLUMNS, rows(2), "b")
+        back = threading.Timer(3.0, running.start)
+        back.start()
+        started = time.monotonic()
+        runs = before + during.result(40)
+        assert time.monotonic() - started > 2
+        back.join()
+        assert ids(reader.read(runs, COLUMNS)) == [1, 2]
+    finally:
+        reader.close()
+        writer.close()

@@ -1,0 +1,302 @@
+"""The storage controller on a real broker: topics, sources, trouble, crashes, restarts."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pyarrow.flight as flight
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import NewPartitions, NewTopic
+
+from catalog_log import model
+from catalog_log.bootstrap import create_environment
+from catalog_log.log import CatalogLog
+from catalog_log.model import Column, Item
+from collection.reader import JSON, read_runs
+from controllers.command_topic import open_command_topic
+from controllers.commands import STORAGE, Command, Kind
+from controllers.commands_log import encode
+from controllers.storage.controller import StorageController
+from controllers.storage.source import ERROR_COLUMNS
+from journal import clients
+from journal.names import TopicNames
+from oracle.client import Oracle
+
+pytestmark = pytest.mark.integration
+
+COLUMNS = (Column("id", "int4", False), Column("t", "text"))
+
+
+def eventually(look: Callable[[], object], timeout_s: float = 40) -> object:
+    """What ``look`` gives once it is true."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        found = look()
+        if found:
+            return found
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.02)
+
+
+class World:
+    """An environment, its command log, users' topics, and controllers that live and die."""
+
+    def __init__(self, bootstrap: str, env: str) -> None:
+        self.bootstrap, self.env = bootstrap, env
+        self.names = TopicNames(env)
+        create_environment(bootstrap, self.names)
+        self.admin = clients.make_admin(bootstrap)
+        self.producer = clients.make_producer(bootstrap)
+        self.commands = open_command_topic(bootstrap, self.names, STORAGE)
+        self.oracle = Oracle.open(bootstrap, self.names, "test", lambda: 0)
+        self.frontier = 0
+        self.running: list[tuple[threading.Thread, threading.Event, StorageController]] = []
+
+    def tell(self, *changes: Item | str) -> None:
+        """One catalog timestamp's commands."""
+        ts = self.frontier + 9
+        sent = [
+            Command(ts, n, Kind.DROP, c, None, None, self.frontier) if isinstance(c, str)
+            else Command(ts, n, Kind.CREATE, c.id, c, None, self.frontier)
+            for n, c in enumerate(changes)
+        ]  # fmt: skip
+        sent.append(
+            Command(ts, len(changes), Kind.ADVANCE_CATALOG_FRONTIER, frontier=ts + 1, lower=self.frontier)
+        )  # fmt: skip
+        for command in sent:
+            self.commands.append(encode(command)).result()
+        self.frontier = ts + 1
+
+    def source(self, object_id: str, topic: str) -> tuple[Item, Item]:
+        """A source and its errors collection ``<id>0``."""
+        topic = self.topic(topic)
+        errors = Item(f"{object_id}0", "s1", f"{object_id}_errors", model.ERRORS, "", ERROR_COLUMNS, (object_id,))
+        return Item(object_id, "s1", object_id, model.SOURCE, "", COLUMNS, topic=topic,
+                    options={"format": "json", "errors_id": errors.id}), errors  # fmt: skip
+
+    def topic(self, name: str) -> str:
+        return f"{self.env}-user-{name}"
+
+    def make_topic(self, name: str, partitions: int = 1) -> None:
+        for done in self.admin.create_topics([NewTopic(self.topic(name), partitions, 1)]).values():
+            done.result()
+
+    def produce(self, name: str, *values: bytes | None, partition: int = 0) -> None:
+        failed = []
+        for value in values:
+            self.producer.produce(self.topic(name), value, partition=partition,
+                                  on_delivery=lambda e, _m: failed.append(e) if e else None)  # fmt: skip
+        assert self.producer.flush(30) == 0
+        assert not failed
+
+    def topics(self) -> set[str]:
+        """Data topics of the environment, by id."""
+        prefix = self.names.data("")
+        return {t[len(prefix) :] for t in self.admin.list_topics(timeout=10).topics if t.startswith(prefix)}
+
+    def start(self, **options: object) -> StorageController:
+        controller = StorageController(self.bootstrap, self.names, **options)
+        stopped, ready = threading.Event(), threading.Event()
+        thread = threading.Thread(target=controller.run, args=(stopped, lambda _address: ready.set()), daemon=True)
+        thread.start()
+        self.running.append((thread, stopped, controller))
+        assert ready.wait(60)
+        return controller
+
+    def stop(self) -> None:
+        for _, stopped, _ in self.running:
+            stopped.set()
+        for thread, _, _ in self.running:
+            thread.join(60)
+            assert not thread.is_alive()
+        self.running.clear()
+
+    def rows(self, source: Item) -> list[tuple]:
+        state = self.oracle.barrier().result()
+        runs = [b.run for b in state.bindings(source.id).at(state.last_ts)]
+        table = read_runs(self.bootstrap, runs, source.columns, JSON)
+        assert sum(r.rows for r in runs) == table.num_rows
+        return sorted(zip(table.column("id").to_pylist(), table.column("t").to_pylist(), strict=True))
+
+    def errors(self, errors: Item) -> list[tuple]:
+        state = self.oracle.barrier().result()
+        runs = [b.run for b in state.bindings(errors.id).at(state.last_ts)]
+        table = read_runs(self.bootstrap, runs, errors.columns)
+        return sorted(zip(*(table.column(c.name).to_pylist() for c in errors.columns), strict=True),
+                      key=lambda row: row[3:])  # fmt: skip
+
+    def bound(self, source: Item) -> int:
+        """Records bound, of all partitions."""
+        return sum(self.oracle.barrier().result().bindings(source.id).ends().values())
+
+
+@pytest.fixture
+def world(broker: str, env_name: str) -> Iterator[World]:
+    made = World(broker, env_name)
+    try:
+        yield made
+    finally:
+        made.stop()
+        made.oracle.close()
+        made.commands.close()
+
+
+def state_of(controller: StorageController, source_id: str) -> tuple[str, str | None]:
+    (found,) = [s for s in controller.status()["sources"] if s["id"] == source_id]
+    return found["state"], found["error"]
+
+
+def test_rows_and_errors_are_bound_together(world: World) -> None:
+    source, errors = world.source("u1", "clicks")
+    world.make_topic("clicks", 2)
+    world.produce("clicks", b'{"id":1,"t":"a"}', b"nonsense", b'{"id":"x"}')
+    world.produce("clicks", b'{"id":2}', None, partition=1)
+    world.tell(source, errors)
+    controller = world.start()
+    eventually(lambda: world.bound(source) == 5)
+    assert world.rows(source) == [(1, "a"), (2, None)]
+    assert world.errors(errors) == [
+        ("not valid JSON", "nonsense", source.topic, 0, 1),
+        ('column "id": expected an integer, got a string', '{"id":"x"}', source.topic, 0, 2),
+        ("the record has no value", None, source.topic, 1, 1),
+    ]
+
+    def counted() -> bool:
+        (status,) = controller.status()["sources"]
+        return (status["good_rows"], status["bad_rows"], status["state"]) == (2, 3, "running")
+
+    eventually(counted)
+    state = world.oracle.state
+    changed = {b.ts for i in (source, errors) for b in state.bindings(i.id).at(state.last_ts)}
+    assert state.last_change(errors.id) in changed
+
+
+def test_topics_follow_the_objects_and_foreign_ones_stay(world: World) -> None:
+    table, view = Item("u1", "s1", "t", model.TABLE, ""), Item("u2", "s1", "v", model.MATERIALIZED_VIEW, "")
+    gone = Item("u3", "s1", "g", model.TABLE, "")
+    foreign = NewTopic(world.names.data("foreign"), 1, 1)
+    for done in world.admin.create_topics([foreign, NewTopic(world.names.data("u3"), 1, 1)]).values():
+        done.result()
+    world.tell(gone)
+    world.tell("u3", table)
+    world.start()
+    eventually(lambda: world.topics() == {"u1", "foreign"})
+    world.tell(view)
+    eventually(lambda: world.topics() == {"u1", "u2", "foreign"})
+    world.tell("u1")
+    eventually(lambda: world.topics() == {"u2", "foreign"})
+    world.stop()
+    world.tell("u2", Item("u4", "s1", "t4", model.TABLE, ""))
+    world.start()
+    eventually(lambda: world.topics() == {"u4", "foreign"})
+
+
+def test_a_missing_topic_is_waited_for_and_others_go_on(world: World) -> None:
+    (missing, its_errors), (there, errors) = world.source("u1", "later"), world.source("u2", "now")
+    world.make_topic("now")
+    world.tell(missing, its_errors, there, errors)
+    controller = world.start()
+    world.produce("now", b'{"id":7}')
+    eventually(lambda: world.bound(there) == 1)
+    assert eventually(lambda: state_of(controller, "u1")[1]) == f"topic {missing.topic} does not exist yet"
+    assert state_of(controller, "u1")[0] == "waiting"
+    world.make_topic("later")
+    world.produce("later", b'{"id":8}')
+    eventually(lambda: world.bound(missing) == 1)
+    assert state_of(controller, "u1") == ("running", None)
+
+
+def test_a_partition_added_later_is_read_from_its_beginning(world: World, monkeypatch) -> None:
+    monkeypatch.setattr("controllers.storage.source.LOOK_AGAIN_S", 0.2)
+    source, errors = world.source("u1", "growing")
+    world.make_topic("growing")
+    world.tell(source, errors)
+    world.start()
+    world.produce("growing", b'{"id":1}')
+    eventually(lambda: world.bound(source) == 1)
+    for done in world.admin.create_partitions([NewPartitions(source.topic, 2)]).values():
+        done.result()
+    eventually(lambda: len(world.admin.list_topics(source.topic, timeout=5).topics[source.topic].partitions) == 2)
+    world.producer = clients.make_producer(world.bootstrap)  # the old one does not know the partition for a while
+    world.produce("growing", b'{"id":2}', partition=1)
+    eventually(lambda: world.bound(source) == 2)
+    assert [i for i, _ in world.rows(source)] == [1, 2]
+
+
+def test_records_that_retention_took_before_they_were_read_stop_that_source_alone(world: World) -> None:
+    (cut, cut_errors), (fine, fine_errors) = world.source("u1", "cut"), world.source("u2", "fine")
+    for name in ("cut", "fine"):
+        world.make_topic(name)
+    world.tell(cut, cut_errors, fine, fine_errors)
+    world.start()
+    world.produce("cut", b'{"id":1}')
+    eventually(lambda: world.bound(cut) == 1)
+    world.stop()
+    world.produce("cut", *[b'{"id":2}'] * 4)
+    for done in world.admin.delete_records([TopicPartition(cut.topic, 0, 3)]).values():
+        done.result()
+    controller = world.start()
+    error = eventually(lambda: state_of(controller, "u1")[1])
+    assert error == (f"topic {cut.topic} partition 0 was bound up to offset 1, but kafka holds [3, 5): "
+                     "its retention removed records before they were read")  # fmt: skip
+    assert state_of(controller, "u1")[0] == "failed"
+    world.produce("fine", b'{"id":9}')
+    eventually(lambda: world.bound(fine) == 1)
+    assert world.bound(cut) == 1
+
+
+def test_two_controllers_and_restarts_neither_lose_nor_double(world: World) -> None:
+    source, errors = world.source("u1", "busy")
+    world.make_topic("busy", 2)
+    world.tell(source, errors)
+    count = 0
+    for round_number in range(3):
+        world.start()
+        if round_number == 1:
+            world.start()
+        for _ in range(20):
+            world.produce("busy", *(b'{"id":%d}' % (count + n) for n in range(10)), partition=count % 2)
+            world.produce("busy", b"bad", partition=(count + 1) % 2)
+            count += 10
+        world.stop()
+    world.start()
+    eventually(lambda: world.bound(source) == count + count // 10)
+    assert [i for i, _ in world.rows(source)] == list(range(count))
+    assert len(world.errors(errors)) == count // 10
+
+
+def test_a_dropped_source_is_forgotten_and_the_users_topic_stays(world: World) -> None:
+    source, errors = world.source("u1", "kept")
+    world.make_topic("kept")
+    world.tell(source, errors)
+    world.start()
+    world.produce("kept", b'{"id":1}', b"bad")
+    eventually(lambda: world.bound(source) == 2)
+    world.tell("u10", "u1")
+    eventually(lambda: not {"u1", "u10"} & set(world.oracle.barrier().result().bound))
+    eventually(lambda: world.topics() == set())
+    assert source.topic in world.admin.list_topics(timeout=5).topics
+
+
+def test_time_goes_on_and_the_oracle_is_checkpointed(world: World) -> None:
+    before = world.oracle.barrier().result().last_ts
+    controller = world.start(checkpoint_every=5)
+    eventually(lambda: world.oracle.barrier().result().last_ts > before + 1000)
+    eventually(lambda: controller._oracle._checkpoints.newest_offset > 0)
+
+
+def test_its_status_is_served(world: World) -> None:
+    world.start()
+    catalog = CatalogLog.open(world.bootstrap, world.names, "test")
+    node = catalog.image.get(model.NODES, "storage/")
+    catalog.close()
+    client = flight.FlightClient(node.address)
+    (result,) = client.do_action(flight.Action("status", b""))
+    assert json.loads(result.body.to_pybytes())["incarnation"] == node.incarnation
+    with pytest.raises(flight.FlightError):
+        list(client.do_action(flight.Action("nonsense", b"")))
+    client.close()
