@@ -1,0 +1,172 @@
+"""DDL from any Kafka client: the ``<env>.ddl`` topic, read by all adapters as one consumer group (DESIGN §7).
+
+Promises: every record is answered (if it says where), garbage included, and none stops the rest; a statement is
+executed at most once per request id, in whichever adapter it lands and however often it is delivered, because the id
+is recorded in the same proposal; offsets are committed only after the answers were produced, so an adapter that dies
+in between leaves the request to the next one, which finds the record of its execution and answers from it.
+
+It does not promise an order between requests of different partitions, nor that an answer is sent only once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Sequence
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from adapter.ddl_messages import (
+    DdlRequest,
+    Garbage,
+    decode_request,
+    error_reply,
+    garbage_reply,
+    ok_reply,
+    parse_ddl,
+    reply_headers,
+    reply_topic,
+)
+from adapter.executor import TidemarkExecutor
+from adapter.session_state import DEFAULT_DATABASE
+from adapter.system_schemas import RELATIONS
+from journal.clients import make_consumer, make_producer
+from journal.errors import TidemarkError
+from journal.names import TopicNames
+from sql.names import Names
+
+log = logging.getLogger(__name__)
+
+BATCH_LEN_MAX = 256
+"""Requests in progress at once: one group of DDL (ddl_commit)."""
+
+POLL_S = 0.25
+"""How long a poll waits for the first request, and so how soon a stop is noticed."""
+
+REPLY_TIMEOUT_S = 10.0
+"""How long answers may take to be produced before they are given up (a reply topic that does not exist)."""
+
+STOP_TIMEOUT_S = 30.0
+"""A batch under way at a stop is finished; everything in it is bounded by less than this."""
+
+
+async def answer(executor: TidemarkExecutor, value: bytes | None, key: bytes | None) -> tuple[str, bytes]:
+    """``(request id, answer)`` for one record.  Never raises but for cancellation."""
+    request = decode_request(value, key)
+    if isinstance(request, Garbage):
+        return request.request_id, garbage_reply(request)
+    try:
+        statement = parse_ddl(request.sql)
+        outcome = await executor.execute_ddl(statement, _names(request), request.request_id)
+    except TidemarkError as error:
+        return request.request_id, error_reply(request.request_id, error)
+    except Exception as error:
+        log.exception("a DDL request failed", extra={"request_id": request.request_id})
+        return request.request_id, error_reply(request.request_id, TidemarkError(f"internal error: {error}"))
+    if outcome.already is not None:
+        return request.request_id, ok_reply(request.request_id, outcome.already.catalog_ts, outcome.already.message)
+    return request.request_id, ok_reply(request.request_id, outcome.catalog_ts, outcome.tag)
+
+
+def _names(request: DdlRequest) -> Names:
+    return Names(request.database or DEFAULT_DATABASE, (request.schema or "public",), system=RELATIONS)
+
+
+class DdlTopic:
+    """One adapter's share of the DDL topic.  :meth:`start` on the event loop that the executor lives on."""
+
+    def __init__(self, bootstrap: str, names: TopicNames, executor: TidemarkExecutor) -> None:
+        self._bootstrap = bootstrap
+        self._names = names
+        self._executor = executor
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.assigned = threading.Event()
+        """Set when the group has given this adapter partitions (perhaps none) for the first time."""
+
+    def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._run, name="ddl-topic", daemon=True)
+        self._thread.start()
+
+    async def close(self) -> None:
+        """Finish the batch under way, leave the group."""
+        self._stopped.set()
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join, STOP_TIMEOUT_S)
+
+    def _run(self) -> None:
+        consumer = make_consumer(self._bootstrap, **{
+            "group.id": f"{self._names.env}.ddl", "auto.offset.reset": "earliest",
+            "session.timeout.ms": 10_000, "partition.assignment.strategy": "cooperative-sticky",
+        })  # fmt: skip
+        producer = make_producer(self._bootstrap)
+        try:
+            consumer.subscribe([self._names.ddl], on_assign=lambda *_: self.assigned.set())
+            while not self._stopped.is_set():
+                self._turn(consumer, producer)
+        finally:
+            consumer.close()
+            producer.flush(REPLY_TIMEOUT_S)
+
+    def _turn(self, consumer: Consumer, producer: Producer) -> None:
+        try:
+            messages = [m for m in consumer.consume(BATCH_LEN_MAX, POLL_S) if not _failed(m)]
+        except KafkaException as error:
+            log.warning("the DDL topic could not be read", extra={"error": str(error)})
+            self._stopped.wait(POLL_S)
+            return
+        if not messages:
+            return
+        answers = self._answers(messages)
+        if answers is None:
+            return  # stopping: nothing is committed, so the requests are delivered again
+        self._reply(producer, messages, answers)
+        offsets: dict[tuple[str, int], int] = {}
+        for message in messages:
+            place = (message.topic(), message.partition())
+            offsets[place] = max(offsets.get(place, 0), message.offset() + 1)
+        try:
+            consumer.commit(offsets=[TopicPartition(t, p, o) for (t, p), o in offsets.items()], asynchronous=False)
+        except KafkaException as error:
+            # The partition went to another adapter meanwhile: it will answer again, from the recorded requests.
+            log.info("offsets of the DDL topic were not committed", extra={"error": str(error)})
+
+    def _answers(self, messages: Sequence[Message]) -> list[tuple[str, bytes]] | None:
+        async def all_of_them() -> list[tuple[str, bytes]]:
+            # In topic order into the queue: a later statement of a batch sees what an earlier one made.
+            return await asyncio.gather(*(answer(self._executor, m.value(), m.key()) for m in messages))
+
+        try:
+            return asyncio.run_coroutine_threadsafe(all_of_them(), self._loop).result()
+        except (RuntimeError, asyncio.CancelledError, TimeoutError):
+            self._stopped.set()
+            return None
+
+    def _reply(self, producer: Producer, messages: Sequence[Message], answers: Sequence[tuple[str, bytes]]) -> None:
+        for message, (request_id, value) in zip(messages, answers, strict=True):
+            topic = reply_topic(message.headers())
+            if topic is None:
+                continue
+            try:
+                producer.produce(topic, value, key=request_id.encode(), headers=reply_headers(message.headers()),
+                                 on_delivery=_on_delivery)  # fmt: skip
+            except (BufferError, KafkaException) as error:
+                log.warning("a DDL request could not be answered", extra={"topic": topic, "error": str(error)})
+        if producer.flush(REPLY_TIMEOUT_S):
+            producer.purge()
+            log.warning("some DDL requests could not be answered in time")
+
+
+def _failed(message: Message) -> bool:
+    error = message.error()
+    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+        log.warning("the DDL topic could not be read", extra={"error": error.str()})
+    return error is not None
+
+
+def _on_delivery(error: KafkaError | None, message: Message) -> None:
+    if error is not None:
+        log.warning("a DDL request could not be answered", extra={"topic": message.topic(), "error": error.str()})
