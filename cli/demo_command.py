@@ -8,6 +8,7 @@ from cli.output import FAILED, OK, StartProgress, console, print_error, print_js
 from cli.stack_options import DEMO_DATA, add_stack_options, settings_from
 from cli.up_command import print_connect, wait_failed
 from demo.run import Demo, DemoSettings
+from embedded.frontiers import FrontierReader, frontiers_line
 from embedded.stack import running
 from journal.errors import InvalidUsage, TidemarkError
 
@@ -35,7 +36,11 @@ def run(arguments: argparse.Namespace) -> int:
             out.print(f"ready after {progress.finish():.1f} s")
             print_connect(out, stack)
             settings = DemoSettings(stack.kafka, stack.dsn(), arguments.env, arguments.sample, arguments.speed or None)
-            report = Demo(settings, out, stack.frontiers_line).run()
+            reader = FrontierReader(stack.kafka, stack.names, "demo")
+            try:
+                report = Demo(settings, out, lambda: frontiers_line(reader.now())).run()
+            finally:
+                reader.close()
             summary |= report.as_json()
             code = OK if report.exact else FAILED
             out.print(closing_line(summary))

@@ -10,17 +10,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from catalog_log.image import Image
-from catalog_log.log import CatalogLog
 from catalog_log.model import INDEX, MATERIALIZED_VIEW, NODES, SCHEMAS, VIEW
 from cli.output import FAILED, OK, console, print_json
 from cli.stack_options import add_find_options, find_kafka
+from embedded.frontiers import FrontierReader, Frontiers
 from embedded.node_status import NodeStatus
 from journal.names import TopicNames
-from oracle.client import Oracle
-from oracle.state import OracleState
-
-BARRIER_TIMEOUT_S = 15.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -29,24 +24,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     kafka, env, found = find_kafka(arguments)
-    names = TopicNames(env)
-    catalog = CatalogLog.open(kafka, names, "status")
+    reader = FrontierReader(kafka, TopicNames(env), "status")
     try:
-        oracle = Oracle.open(kafka, names, "status", catalog.upper)
-        try:
-            # A barrier, so that what we print holds everything acknowledged before the command was given.
-            state = oracle.barrier().result(timeout=BARRIER_TIMEOUT_S)
-        finally:
-            oracle.close()
-        image = catalog.when_upper(state.catalog_upper, BARRIER_TIMEOUT_S).result()
+        # Behind a barrier, so that what we print holds everything acknowledged before the command was given.
+        frontiers = reader.after_barrier()
     finally:
-        catalog.close()
+        reader.close()
     nodes = NodeStatus()
     try:
-        controllers = {key: nodes.ask(image, key) for key, _node in image.all(NODES)}
+        controllers = {key: nodes.ask(frontiers.image, key) for key, _node in frontiers.image.all(NODES)}
     finally:
         nodes.close()
-    status = gather(image, state, controllers, int(time.time() * 1000))
+    status = gather(frontiers, controllers, int(time.time() * 1000))
     status |= {
         "env": env,
         "kafka": kafka,
@@ -62,8 +51,10 @@ def run(arguments: argparse.Namespace) -> int:
     return OK if healthy else FAILED
 
 
-def gather(image: Image, state: OracleState, controllers: dict[str, dict], now_ms: int) -> dict:
-    """The status as one object.  Lag is in milliseconds behind ``now_ms``.  Pure."""
+def gather(frontiers: Frontiers, controllers: dict[str, dict], now_ms: int) -> dict:
+    """The status as one object.  ``lag_ms``: of the tables behind the clock, of a view behind the tables.  Pure."""
+    image, state = frontiers.image, frontiers.oracle
+    progress = {view.id: view for view in frontiers.views}
     views = {view_id: view for controller in controllers.values()
              for view_id, view in _by_id(controller.get("views")).items()}  # fmt: skip
     objects = []
@@ -75,7 +66,10 @@ def gather(image: Image, state: OracleState, controllers: dict[str, dict], now_m
         }  # fmt: skip
         if item.kind == MATERIALIZED_VIEW:
             view = views.get(item.id, {})
-            described |= {key: view[key] for key in ("upper", "strategy", "rows", "error", "hydrated") if key in view}
+            described |= {key: view[key] for key in ("strategy", "rows") if key in view}
+            seen = progress[item.id]
+            described |= {"upper": seen.upper, "complete": seen.complete, "error": seen.error}
+            described["lag_ms"] = state.last_ts - seen.complete if seen.complete >= 0 else None
         elif item.kind not in (VIEW, INDEX):
             bound = state.bindings(item.id)
             rows = bound.row_count
@@ -119,8 +113,10 @@ def show(status: dict, out: Console) -> None:
     for column in ("id", "kind", "name", "rows", "frontier", "notes"):
         objects.add_column(column, justify="right" if column == "rows" else "left")
     for item in status["objects"]:
-        frontier = item.get("upper", item.get("last_change"))
+        frontier = item.get("complete", item.get("last_change"))
         notes = [str(item[key]) for key in ("strategy", "error") if item.get(key)]
+        if item.get("lag_ms"):
+            notes.append(f"{item['lag_ms']:,} ms behind")
         rows = f"{item['rows']:,}" if item.get("rows") is not None else ""
         objects.add_row(item["id"], item["kind"], item["name"], rows, when(frontier), escape(", ".join(notes)))
     out.print(objects)

@@ -178,7 +178,7 @@ class Stack:
         return name, lambda: spec
 
     def _on_event(self, event: Event) -> None:
-        if event.kind == "ready" and self._serving:
+        if event.kind == "ready" and self._serving and self.supervisor.starts(event.child) > 1:
             self._progress(Step(event.child, "note", "serves again"))
         elif event.kind in ("died", "gave_up") and self._serving:
             self._progress(Step(event.child, "note" if event.kind == "died" else "failed", event.detail))
