@@ -137,7 +137,8 @@ class _Rewriter:
     def _replacement(self, node: exp.Expression) -> exp.Expression | None:
         if isinstance(node, exp.Dot):
             inner = node.expression
-            return inner.copy() if isinstance(node.this, exp.Identifier) and isinstance(inner, exp.Func) else None
+            named = isinstance(node.this, exp.Identifier) and not isinstance(inner, exp.Identifier)
+            return inner.copy() if named else None  # pg_catalog.f(…); the call may have become a literal by now
         if isinstance(node, exp.ByteString):
             return exp.Literal.string(node.this)
         if isinstance(node, exp.Collate):
