@@ -1,6 +1,6 @@
 """One source: reads the user's topic and binds what it read, for as long as the source lives.
 
-Promises: a record that arrives is bound within one poll and one commit (``LINGER_S`` plus two round trips); every
+Promises: a record that arrives is bound by the next commit (two round trips, ``LINGER_S`` more under load); every
 record is bound exactly once whatever dies when, since the position is never kept anywhere but in the bindings
 themselves (:mod:`controllers.storage.remap` says why that suffices); trouble of this source stops this source only, is
 in its status, and is tried again with growing pauses.
@@ -26,7 +26,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from catalog_log.model import Column, Item
 from collection.writer import CollectionWriter
 from controllers.storage.remap import Prepared, Problem, bindings, prepare, start_positions
-from journal.clients import make_consumer
+from journal.clients import make_consumer, reach
 from journal.errors import TidemarkError, Unavailable
 from oracle.client import Oracle
 from oracle.model import CommitPart
@@ -37,7 +37,8 @@ BATCH_ROWS_MAX = 20_000
 """Rows of one commit: judged in about 50 ms, so that no other commit waits long behind them."""
 
 LINGER_S = 0.005
-"""How long a batch is kept open behind its first record: bounds the commits of a trickling source to 200 a second."""
+"""Least time between the commits of a source: at most 200 a second for one that trickles.  A record that comes after a
+longer silence is bound at once, so this costs a quiet source nothing."""
 
 POLL_S = 0.1
 LOOK_AGAIN_S = 5.0
@@ -97,6 +98,7 @@ class Source:
         self._writer = writer
         self._incarnation = incarnation
         self._attempts = 0
+        self._committed_at = 0.0
         self._backoff_s = BACKOFF_FIRST_S
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"source-{item.id}", daemon=True)
@@ -149,6 +151,7 @@ class Source:
                         self._settle(*under_way)
                         under_way = None
                     under_way = self._oracle.commit(part), prepared
+                    self._committed_at = time.monotonic()
                     positions = prepared.positions
                 elif under_way is not None and under_way[0].done():
                     self._settle(*under_way)
@@ -189,7 +192,8 @@ class Source:
         if first is None:
             return {}
         polled: dict[int, list[tuple[int, bytes | None]]] = {}
-        for message in (first, *consumer.consume(BATCH_ROWS_MAX - 1, LINGER_S)):
+        linger_s = max(0.0, min(LINGER_S, self._committed_at + LINGER_S - time.monotonic()))
+        for message in (first, *consumer.consume(BATCH_ROWS_MAX - 1, linger_s)):
             error = message.error()
             if error is None:
                 polled.setdefault(message.partition(), []).append((message.offset(), message.value()))
@@ -254,4 +258,7 @@ class Source:
         return sorted(found.partitions)
 
     def _watermarks(self, consumer: Consumer, partition: int) -> tuple[int, int]:
-        return consumer.get_watermark_offsets(TopicPartition(self.item.topic, partition), METADATA_TIMEOUT_S)
+        asked = TopicPartition(self.item.topic, partition)
+        return reach(
+            self._bootstrap, lambda timeout: consumer.get_watermark_offsets(asked, timeout), METADATA_TIMEOUT_S
+        )
