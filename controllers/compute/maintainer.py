@@ -77,13 +77,10 @@ class Maintainer:
             else:
                 self.errors[change.view_id] = change.error
 
-    def restore(self, view_ids: Iterable[str]) -> None:
-        """After a restart: let views that have an output find again what they held."""
+    def restore(self, views: Sequence[tuple[View, DataTs]]) -> None:
+        """After a restart: let views find again what they held at their upper."""
         with Sources(self.spark) as sources:
-            for _ in self._run(
-                list(view_ids), lambda v: self.views[v].restore(sources, self.views[v].relation.upper)
-            ):
-                pass
+            self._run(views, lambda pair: pair[0].restore(sources, pair[1]))
 
     def run_pool(self, items: Sequence, function) -> list:
         """Run ``function`` on each item in the tick's threads; the first failure is raised when all are done."""
@@ -105,7 +102,7 @@ class Maintainer:
         for view_id in level:
             for input_id, relation in self.views[view_id].inputs.items():
                 if input_id in self.views and input_id not in done and relation.upper <= t1:
-                    relation.append([], DataTs(t1 + 1))
+                    relation.advance(DataTs(t1 + 1))
 
     def _run(self, items: Sequence, function) -> list:
         if len(items) == 1:

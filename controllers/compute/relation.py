@@ -160,6 +160,19 @@ class Relation:
                 self._rows += rows
             self._upper = upper
 
+    def advance(self, upper: DataTs) -> None:
+        """Nothing changed below ``upper``; no effect if that is known already."""
+        with self._lock:
+            self._upper = max(self._upper, upper)
+
+    def reset(self) -> None:
+        """Forget all contents, to be loaded anew; what a query reads of them stays readable to its end."""
+        with self._maintaining, self._lock:
+            chunks, self._chunks = self._chunks, []
+            tail, self._tail = self._tail, _Tail([], 0, True)
+            self._rows, self._upper, self._since, self._horizon = 0, DataTs(0), DataTs(0), DataTs(0)
+            self._retire([*chunks, tail.view])
+
     def allow_compaction(self, horizon: DataTs) -> None:
         """Nobody will ask for a timestamp below ``horizon``: merging may stop telling those apart."""
         with self._lock:
@@ -249,10 +262,7 @@ class Relation:
 
     def close(self) -> None:
         """Forget everything: the collection was dropped."""
-        with self._maintaining, self._lock:
-            chunks, self._chunks = self._chunks, []
-            tail, self._tail = self._tail, _Tail([], 0, True)
-            self._retire([*chunks, tail.view])
+        self.reset()
 
     # -- text ---------------------------------------------------------------------------------------------------------
 

@@ -144,7 +144,7 @@ def test_a_restored_view_goes_on_where_its_output_ended(bench):
     for _ in range(3):
         bench.change({i: random_changes(rng, present[i], c, 12) for i, c in ((r, R), (s, S))})
     again = bench.maintainer.install(view.relation, bench.queries[view.id], view.inputs)
-    bench.maintainer.restore([again.id])
+    bench.maintainer.restore([(again, 2)])
     assert again.state_ts == 1
     bench.tick()
     assert bench.held(again) == bench.truth(again)
@@ -152,7 +152,7 @@ def test_a_restored_view_goes_on_where_its_output_ended(bench):
     bench.change({r: [((1, None, None, "z"), 3)]})
     again = bench.maintainer.install(view.relation, bench.queries[view.id], view.inputs)
     r.reset_since(bench.now)
-    bench.maintainer.restore([again.id])
+    bench.maintainer.restore([(again, again.relation.upper)])
     assert again.state_ts is None
     bench.tick()
     assert bench.held(again) == bench.truth(again)

@@ -1,0 +1,49 @@
+"""``python -m controllers.compute --kafka HOST:PORT --env NAME --cluster default --data DIR``: one cluster on Spark."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+
+from journal.errors import TidemarkError
+from journal.names import TopicNames
+from journal.process import announce_ready, common_arguments, setup_logging, stop_event
+
+log = logging.getLogger("controllers.compute")
+
+
+def main() -> int:
+    parser = common_arguments(argparse.ArgumentParser(prog="python -m controllers.compute", description=__doc__))
+    parser.add_argument("--cluster", default="default", help="the cluster to be (default: %(default)s)")
+    parser.add_argument("--spark-master", default="local[2]", help="where spark runs (default: %(default)s)")
+    parser.add_argument("--data", type=Path, required=True, help="directory for spark's scratch files")
+    parser.add_argument("--flight-host", default="127.0.0.1",
+                        help="address to serve reads on; it has no authentication (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--flight-port", type=int, default=0, help="port, 0 for any free one (default: %(default)s)")
+    options = parser.parse_args()
+    setup_logging(f"compute-{options.cluster}")
+    stopped = stop_event()
+    # Late, so that a wrong argument does not wait for Spark's own imports.
+    from controllers.compute.controller import ComputeController
+    from oracle.errors import StaleEpoch
+
+    name = f"compute-{options.cluster}"
+    try:
+        controller = ComputeController(
+            options.kafka, TopicNames(options.env), options.cluster, spark_master=options.spark_master,
+            data=options.data, host=options.flight_host, port=options.flight_port,
+        )  # fmt: skip
+        controller.run(stopped, lambda address: announce_ready(controller=name, address=address))
+    except StaleEpoch as fenced:
+        log.error("fenced: another controller serves this cluster now; this one stops", extra={"detail": str(fenced)})
+        return 3
+    except TidemarkError as error:
+        log.error(error.message, extra={"detail": error.detail, "hint": error.hint})
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

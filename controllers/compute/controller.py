@@ -1,0 +1,283 @@
+"""The compute controller of one cluster: its views kept, its indexes followed, its peeks answered.
+
+Promises: every view is maintained by the holder of the cluster's newest epoch only; a tick's outputs become visible by
+one record, all or none; after a crash at any point nothing is lost or doubled, because rows count only once they are
+bound, and uppers decide what is still to be done.  A controller whose epoch has passed stops itself.
+
+Threads: the commands' and the journals' readers only say that something moved; the control loop (:meth:`run`) tells
+the waiting peeks and asks for ticks; ticks run in the streaming query's thread, and it alone installs and evaluates
+views; one thread follows indexes, one seals and merges chunks.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from catalog_log.log import CatalogLog
+from catalog_log.model import Item, Node
+from collection.writer import CollectionWriter
+from controllers.command_topic import open_command_topic
+from controllers.commands import compute
+from controllers.commands_log import follow
+from controllers.compute.feed import Feed
+from controllers.compute.indexes import Indexes
+from controllers.compute.inventory import Inventory
+from controllers.compute.maintainer import Maintainer
+from controllers.compute.peeks import PeekDesk
+from controllers.compute.server import ComputeServer
+from controllers.compute.session import scratch_directory, start_session, stop_session, warm_up
+from controllers.compute.ticking import Ticking
+from controllers.compute.ticks import Ticker
+from controllers.nodes import register
+from controllers.protocol import ControllerState, Dropped, Effect
+from journal.errors import Rejected, TidemarkError
+from journal.names import TopicNames
+from oracle.client import Oracle, wall_clock_ms
+from oracle.errors import StaleEpoch
+from oracle.views_log import ViewsLog
+
+log = logging.getLogger(__name__)
+
+WINDOW_MS = 300_000
+"""How far back reads may go in what merging and compaction forget: the oracle's own window."""
+
+CHECKPOINT_EVERY = 20_000
+"""Records of the views' journal between checkpoints, as the storage controller has it for the oracle's."""
+
+LOOK_S = 1.0
+"""How often failures and checkpoints are looked after; everything else is woken by events."""
+
+CLAIMS_MAX = 10
+"""Tries to become the cluster's writer: two controllers starting at once take turns, a third try is rare."""
+
+
+class ComputeController:
+    """Open, :meth:`run` in one thread, done."""
+
+    def __init__(
+        self, bootstrap: str, names: TopicNames, cluster: str, *,
+        spark_master: str, data: Path, host: str = "127.0.0.1", port: int = 0,
+    ) -> None:  # fmt: skip
+        self._names = names
+        self._cluster = cluster
+        self._incarnation = uuid.uuid4().hex[:12]
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._commands = open_command_topic(bootstrap, names, compute(cluster))
+        writer_id = f"compute-{cluster}"
+        self._catalog = CatalogLog.open(bootstrap, names, writer_id)
+        self._oracle = Oracle.open(bootstrap, names, writer_id, self._catalog.upper)
+        self._views = ViewsLog.open(bootstrap, names, writer_id)
+        self._writer = CollectionWriter(bootstrap, names)
+        self._scratch = scratch_directory(data)
+        started = time.monotonic()
+        self._spark = start_session(spark_master, self._scratch)
+        warm_up(self._spark)
+        log.info("spark is warm", extra={"seconds": round(time.monotonic() - started, 1)})
+        self._feed = Feed(bootstrap, self._oracle, self._views)
+        self._inventory = Inventory(self._spark, self._scratch / "chunks", self._feed, self._oracle, self._views)
+        self._indexes = Indexes(self._inventory, cluster, WINDOW_MS)
+        self._desk = PeekDesk(self._spark, self._inventory, self._indexes)
+        self._server = ComputeServer(host, port, self._desk, self.status)
+        self._dropped: list[Item] = []
+        self._command_offset = 0
+        self._failure: BaseException | None = None
+        self._checkpointing: threading.Thread | None = None
+        self._ticking: Ticking | None = None
+        self._ticker: Ticker | None = None
+        self._follow_wake = threading.Event()
+
+    def run(self, stopped: threading.Event, on_ready: Callable[[str], None]) -> None:
+        """Serve until ``stopped``; ``on_ready(address)`` when warm and registered.
+
+        Raises what made it impossible to go on, :class:`~oracle.errors.StaleEpoch` if another took over.
+        """
+        subscription = None
+        threads: list[threading.Thread] = []
+        unsubscribe: list[Callable[[], None]] = []
+        try:
+            epoch = self._claim()
+            end = self._commands.bounds()[1]
+            subscription = follow(self._commands, self._on_commands, self._fail)
+            self._await_commands(stopped, end)
+            unsubscribe.append(self._oracle.subscribe(lambda *_: self._wake.set()))
+            unsubscribe.append(self._views.subscribe(lambda *_: self._wake.set()))
+            self._ticking = Ticking(
+                Maintainer(self._spark), self._inventory, self._views, self._writer, self._cluster, epoch,
+                self._incarnation, WINDOW_MS,
+            )  # fmt: skip
+            warm = threading.Event()
+            self._ticker = Ticker(self._spark, self._scratch / "ticks", lambda t: self._tick(t.ts, warm))
+            self._ticker.move_to(self._oracle.state.last_ts, again=True)
+            while not warm.wait(0.1):
+                self._check()
+                if stopped.is_set():
+                    return
+            threads = [
+                threading.Thread(target=self._guard, args=(target,), name=name, daemon=True)
+                for target, name in ((self._follow_indexes, "index-follower"), (self._maintain, "chunk-keeper"))
+            ]
+            for thread in threads:
+                thread.start()
+            self._look()
+            register(self._catalog, Node("compute", self._cluster, self._server.address, self._incarnation,
+                                         wall_clock_ms()))  # fmt: skip
+            on_ready(self._server.address)
+            # ``stopped`` is set by a signal or a closed pipe: nothing wakes us for it, so look every so often.
+            while not stopped.is_set():
+                self._wake.wait(0.2)
+                self._wake.clear()
+                self._check()
+                self._look()
+                self._checkpoint_if_due()
+        finally:
+            self._close(subscription, unsubscribe, threads)
+
+    def status(self) -> dict[str, object]:
+        """For people and for the status command; any thread."""
+        frontiers = self._inventory.frontiers()
+        ticking = self._ticking
+        return {
+            "controller": compute(self._cluster),
+            "incarnation": self._incarnation,
+            "catalog_frontier": self._inventory.catalog.frontier,
+            "table_ts": frontiers.oracle.last_ts,
+            "views": {} if ticking is None else ticking.status(frontiers),
+            "indexes": self._indexes.status(),
+            "peeks": self._desk.status(),
+            **({} if ticking is None else {"ticks": ticking.counts()}),
+        }
+
+    # -- what moved ---------------------------------------------------------------------------------------------------
+
+    def _on_commands(self, state: ControllerState, effects: Sequence[Effect], next_offset: int) -> None:
+        """On the command reader's thread."""
+        self._dropped.extend(e.item for e in effects if isinstance(e, Dropped))
+        self._inventory.catalog = state
+        self._command_offset = next_offset
+        self._wake.set()
+
+    def _await_commands(self, stopped: threading.Event, end: int) -> None:
+        """Until all commands that were there at the start are folded: nothing is built for what is gone by then."""
+        while self._command_offset < end and not stopped.is_set():
+            self._wake.wait(0.2)
+            self._wake.clear()
+            self._check(ticking=False)
+
+    def _look(self) -> None:
+        """Take in what moved: drop, release peeks, ask for a tick."""
+        catalog = self._inventory.catalog
+        dropped, self._dropped = self._dropped, []
+        for item in dropped:
+            if item.id not in catalog.objects:
+                self._ticking.drop(item)
+                self._inventory.forget(item.id)
+        self._indexes.reconcile()
+        frontiers = self._inventory.frontiers()
+        self._desk.on_frontiers(frontiers, catalog.frontier, catalog.objects)
+        target = self._ticking.wanted(frontiers)
+        if target is not None:
+            self._ticker.move_to(target, again=target <= self._ticker.target.ts and not self._ticking.busy)
+        self._follow_wake.set()
+
+    def _tick(self, ts: int, warm: threading.Event) -> None:
+        """On the streaming query's thread."""
+        self._ticking.tick(ts)
+        warm.set()
+        self._wake.set()
+
+    # -- background ---------------------------------------------------------------------------------------------------
+
+    def _guard(self, target: Callable[[], None]) -> None:
+        try:
+            target()
+        except BaseException as error:
+            self._fail(error)
+
+    def _follow_indexes(self) -> None:
+        while not self._stop.is_set():
+            self._follow_wake.wait()
+            self._follow_wake.clear()
+            if self._stop.is_set():
+                return
+            try:
+                self._indexes.follow(self._inventory.frontiers())
+            except Rejected as error:
+                log.warning("an index cannot be followed", extra={"why": error.message})
+            except TidemarkError as error:
+                log.warning("indexes are behind", extra={"why": error.message, "detail": error.detail})
+
+    def _maintain(self) -> None:
+        while not self._stop.wait(LOOK_S):
+            for relation in self._inventory.relations():
+                relation.maintain()
+
+    def _checkpoint_if_due(self) -> None:
+        if self._checkpointing is not None and self._checkpointing.is_alive():
+            return
+        if self._views.records_since_checkpoint >= CHECKPOINT_EVERY:
+            self._checkpointing = threading.Thread(target=self._checkpoint, name="checkpoint", daemon=True)
+            self._checkpointing.start()
+
+    def _checkpoint(self) -> None:
+        try:
+            start = self._views.checkpoint(self._oracle.state.since)
+            log.info("checkpointed the views' journal", extra={"log_start": start})
+        except TidemarkError as error:
+            log.warning("no checkpoint this time", extra={"reason": error.message, "detail": error.detail})
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def _claim(self) -> int:
+        for attempt in range(CLAIMS_MAX):
+            try:
+                return self._views.claim(self._cluster).result()
+            except StaleEpoch:
+                if attempt == CLAIMS_MAX - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _fail(self, error: BaseException) -> None:
+        self._failure = self._failure or error
+        self._wake.set()
+
+    def _check(self, ticking: bool = True) -> None:
+        """A stopped process beats a wrong catalog (I10)."""
+        failed = self._failure or self._catalog.failed or self._oracle.failed or self._views.failed
+        if failed is None and ticking and self._ticker is not None:
+            failed = self._ticker.failure()
+        if failed is None and ticking and self._inventory.frontiers().views.epoch(self._cluster) > self._epoch():
+            failed = StaleEpoch(self._epoch(), self._inventory.frontiers().views.epoch(self._cluster))
+        if failed is not None:
+            raise failed
+
+    def _epoch(self) -> int:
+        return self._ticking.epoch if self._ticking is not None else 1 << 62
+
+    def _close(self, subscription, unsubscribe, threads) -> None:
+        self._stop.set()
+        self._follow_wake.set()
+        if subscription is not None:
+            subscription.close()
+        for end in unsubscribe:
+            end()
+        self._desk.close()
+        self._server.shutdown()
+        if self._ticker is not None:
+            self._ticker.stop()
+        for thread in threads:
+            thread.join(timeout=10)
+        if self._ticking is not None:
+            self._ticking.close()
+        stop_session(self._spark)
+        self._feed.close()
+        self._writer.close()
+        self._views.close()
+        self._oracle.close()
+        self._catalog.close()
+        self._commands.close()

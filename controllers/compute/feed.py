@@ -1,0 +1,102 @@
+"""Changes from the logs into relations: what the oracle and the views' journal bound, read from Kafka when needed.
+
+Promises: after ``catch_up(relation, item, through)`` the relation holds exactly the changes bound at or before
+``through``, each at its own timestamp as far back as the journals tell timestamps apart.  A relation that fell behind
+what they still tell apart is loaded anew.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from catalog_log.model import MATERIALIZED_VIEW, SOURCE, Item
+from collection.binding import BoundRun
+from collection.reader import JSON, ROWS, RunReader
+from controllers.compute.relation import Relation
+from controllers.compute.rows import stamp
+from journal.timestamps import DataTs
+from oracle.bindings import BoundRuns
+from oracle.client import Oracle
+from oracle.errors import SnapshotTooOld
+from oracle.views_log import ViewsLog
+
+log = logging.getLogger(__name__)
+
+READERS_MAX = 6
+"""Consumers kept open: four reads and a tick's two at once.  Each holds a connection per broker and 32 MiB at most."""
+
+
+class Feed:
+    """Reads for any number of threads."""
+
+    def __init__(self, bootstrap: str, oracle: Oracle, views: ViewsLog) -> None:
+        self._bootstrap = bootstrap
+        self._oracle = oracle
+        self._views = views
+        self._readers: queue.LifoQueue[RunReader | None] = queue.LifoQueue()
+        for _ in range(READERS_MAX):
+            self._readers.put(None)
+
+    def catch_up(self, relation: Relation, item: Item, through: DataTs) -> None:
+        """Bring ``relation`` (of ``item``) to ``through``, which must be complete.
+
+        Raises ``Unavailable`` (no broker, rows are gone), ``Rejected`` 53200 (too large) or ``FatalLog``.
+        """
+        if relation.upper > through:
+            return
+        with relation.advancing:
+            if relation.upper > through:
+                return
+            bound, since = self._bound(item)
+            try:
+                runs = bound.between(relation.upper, through + 1)
+            except SnapshotTooOld:
+                log.info("loading a collection anew", extra={"collection": relation.id, "upper": relation.upper})
+                relation.reset()
+                runs = bound.between(DataTs(0), through + 1)
+            first = relation.upper == 0
+            tables = self._read(relation, item, runs, since)
+            if tables:
+                relation.append(tables, DataTs(through + 1))
+            else:
+                relation.advance(DataTs(through + 1))
+            if first:
+                relation.reset_since(DataTs(min(since, through)))
+
+    def close(self) -> None:
+        for _ in range(READERS_MAX):
+            reader = self._readers.get()
+            if reader is not None:
+                reader.close()
+
+    def _bound(self, item: Item) -> tuple[BoundRuns, int]:
+        if item.kind == MATERIALIZED_VIEW:
+            state = self._views.state
+            return state.view(item.id).runs, state.since
+        state = self._oracle.state
+        return state.bindings(item.id), state.since
+
+    def _read(self, relation: Relation, item: Item, runs: Sequence[BoundRun], since: int) -> list[pa.Table]:
+        if not runs:
+            return []
+        # What is older than ``since`` is one snapshot; newer runs go by their timestamps.
+        groups: dict[int, list] = {}
+        newest_old = max((b.ts for b in runs if b.ts <= since), default=0)
+        for bound in runs:
+            groups.setdefault(newest_old if bound.ts <= since else bound.ts, []).append(bound.run)
+        format_ = JSON if item.kind == SOURCE else ROWS
+        reader = self._readers.get()
+        try:
+            if reader is None:
+                reader = RunReader(self._bootstrap)
+            tables = []
+            for ts in sorted(groups):
+                for table in reader.chunks(groups[ts], item.columns, format_):
+                    tables.append(stamp(table, ts, relation.types))
+            return tables
+        finally:
+            self._readers.put(reader)

@@ -1,0 +1,144 @@
+"""The arrangements of a cluster's indexes: followed as their relations change, read without Spark.
+
+Promises: a lookup at ``as_of`` sees the relation exactly as of then, because it brings the arrangement there first if
+it is behind (usually it is not: a thread follows).  A relation too large to be held disables its index, with the
+reason in the status, and its reads go to Spark.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from catalog_log.model import Item
+from controllers.arrangement import Arrangement, TooLarge
+from controllers.compute.inventory import Frontiers, Inventory
+from controllers.compute.rows import TS
+from controllers.lookup import Residual, compile_residual
+from controllers.peek import Lookup
+from controllers.values import Row, canonical, to_rows
+from journal.errors import InvalidUsage
+from journal.timestamps import DataTs
+
+log = logging.getLogger(__name__)
+
+RESIDUALS_MAX = 1000
+"""Compiled residuals kept: a statement's text repeats, with its values in the key."""
+
+
+class _Index:
+    def __init__(self, item: Item, relation: Item) -> None:
+        self.item = item
+        self.relation_id = relation.id
+        names = [c.name for c in relation.columns]
+        self.key_columns = [names.index(n) for n in item.index_columns]
+        self.arrangement = Arrangement(self.key_columns)
+        self.disabled: str | None = None
+        self.lock = threading.Lock()
+
+
+class Indexes:
+    """Any thread may call it."""
+
+    def __init__(self, inventory: Inventory, cluster: str, window_ms: int) -> None:
+        self._inventory = inventory
+        self._cluster = cluster
+        self._window_ms = window_ms
+        self._indexes: dict[str, _Index] = {}
+        self._residuals: dict[tuple[str, str], Residual] = {}
+        self._lock = threading.Lock()
+
+    def reconcile(self) -> None:
+        """Have an arrangement for each live index, and none for others."""
+        wanted = self._inventory.indexes_of(self._cluster)
+        objects = self._inventory.catalog.objects
+        with self._lock:
+            for gone in self._indexes.keys() - wanted.keys():
+                del self._indexes[gone]
+                self._residuals = {k: r for k, r in self._residuals.items() if k[0] != gone}
+            for index_id in wanted.keys() - self._indexes.keys():
+                item = wanted[index_id]
+                relation = objects.get(item.depends_on[0])
+                if relation is not None:
+                    self._indexes[index_id] = _Index(item, relation)
+
+    def follow(self, frontiers: Frontiers) -> None:
+        """Bring every index whose relation changed to where that is complete."""
+        with self._lock:
+            indexes = list(self._indexes.values())
+        for index in indexes:
+            through = frontiers.complete(index.relation_id)
+            if through < 0 or index.disabled:
+                continue
+            if index.arrangement.upper == 0 or frontiers.changed_since(index.relation_id, index.arrangement.upper):
+                self._bring(index, through)
+
+    def answer(self, lookup: Lookup, as_of: DataTs) -> pa.Table | None:
+        """The answer to ``lookup`` at ``as_of``, at which the relation is complete; ``None`` if the index cannot."""
+        with self._lock:
+            index = self._indexes.get(lookup.index_id)
+        if index is None or index.disabled or index.relation_id != lookup.relation_id:
+            return None
+        if index.arrangement.upper <= as_of:
+            self._bring(index, as_of)
+            if index.disabled:
+                return None
+        if as_of < index.arrangement.since:
+            return None
+        types = self._inventory.relation(index.relation_id).types
+        if len(lookup.key) > len(index.key_columns):
+            raise InvalidUsage("malformed lookup", sqlstate="08P01", detail="more key values than index columns")
+        key = [canonical(v, types[c]) for v, c in zip(lookup.key, index.key_columns, strict=False)]
+        residual = self._compiled(lookup, types)
+        return residual.run(index.arrangement.rows(as_of, key))
+
+    def status(self) -> dict[str, dict]:
+        with self._lock:
+            return {
+                i: {"relation": x.relation_id, "rows": len(x.arrangement), "upper": x.arrangement.upper,
+                    "error": x.disabled}
+                for i, x in self._indexes.items()
+            }  # fmt: skip
+
+    def _compiled(self, lookup: Lookup, types) -> Residual:
+        key = (lookup.index_id, lookup.residual)
+        found = self._residuals.get(key)
+        if found is None:
+            found = compile_residual(lookup.residual, types)
+            with self._lock:
+                while len(self._residuals) >= RESIDUALS_MAX:
+                    del self._residuals[next(iter(self._residuals))]
+                self._residuals[key] = found
+        return found
+
+    def _bring(self, index: _Index, through: DataTs) -> None:
+        with index.lock:
+            arrangement = index.arrangement
+            if arrangement.upper > through or index.disabled:
+                return
+            relation = self._inventory.relation_through(index.relation_id, through)
+            after = DataTs(arrangement.upper - 1)
+            if 0 <= after < relation.since:
+                # It lay idle while the relation forgot: begin anew.
+                arrangement = Arrangement(index.key_columns)
+                after = DataTs(-1)
+            try:
+                arrangement.apply(_updates(relation.changes(after, through)), DataTs(through + 1))
+                index.arrangement = arrangement
+            except TooLarge as error:
+                index.disabled = error.message
+                index.arrangement = Arrangement(index.key_columns)
+                log.warning("an index is too large, its reads go to spark",
+                            extra={"index": index.item.id, "why": error.message})  # fmt: skip
+                return
+            arrangement.compact(DataTs(max(relation.since, through - self._window_ms)))
+
+
+def _updates(tables: Iterable[pa.Table]) -> Iterator[tuple[int, Row, int]]:
+    for table in tables:
+        stamps = table.column(TS).to_pylist()
+        for ts, row in zip(stamps, to_rows(table.drop_columns([TS])), strict=True):
+            yield ts, row[:-1], row[-1]

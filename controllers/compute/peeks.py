@@ -1,0 +1,214 @@
+"""Peeks: wait for the frontiers, then answer from an index or by Spark.
+
+Promises (I7): a peek runs only when the catalog frontier has passed its catalog_ts and all its inputs are complete at
+its as_of, and is answered as of exactly that timestamp.  At most ``SPARK_PEEKS_MAX`` run on Spark at once, in a pool
+of their own that never takes a tick's turn; a peek is over at its timeout, waiting or running.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from controllers.compute import strategy as st
+from controllers.compute.failures import Interrupted, of_spark
+from controllers.compute.indexes import Indexes
+from controllers.compute.inventory import Frontiers, Inventory
+from controllers.compute.session import PEEK_POOL
+from controllers.compute.sources import Sources
+from controllers.peek import Peek
+from controllers.peek_codec import decode_error
+from controllers.waiting import Cancelled, Dropped, Outcome, PeekQueue, Ready, TimedOut
+from journal.errors import InvalidUsage, TidemarkError, Unavailable
+from journal.timestamps import DataTs
+
+log = logging.getLogger(__name__)
+
+SPARK_PEEKS_MAX = 4
+"""Reads on Spark at once: planning of one overlaps execution of others; more would only share two cores thinner."""
+
+
+def now_ms() -> int:
+    """A clock for deadlines, which no change of the wall clock moves."""
+    return time.monotonic_ns() // 1_000_000
+
+
+class PeekDesk:
+    """Every peek of this controller goes over it.  Any thread may call it."""
+
+    def __init__(self, spark: SparkSession, inventory: Inventory, indexes: Indexes) -> None:
+        self._spark = spark
+        self._inventory = inventory
+        self._indexes = indexes
+        self._queue = PeekQueue()
+        self._lock = threading.Condition()
+        self._waiting: dict[str, Future[Outcome]] = {}
+        self._running: set[str] = set()
+        self._frontiers: Frontiers | None = None
+        self._closed = False
+        self._pool = ThreadPoolExecutor(
+            SPARK_PEEKS_MAX, thread_name_prefix="peek",
+            initializer=lambda: spark.sparkContext.setLocalProperty("spark.scheduler.pool", PEEK_POOL),
+        )  # fmt: skip
+        self.answered = {"index": 0, "spark": 0, "failed": 0}
+        self._clock = threading.Thread(target=self._watch_deadlines, name="peek-deadlines", daemon=True)
+        self._clock.start()
+
+    def on_frontiers(self, frontiers: Frontiers, catalog_frontier: int, live) -> None:
+        """The frontiers moved."""
+        with self._lock:
+            self._frontiers = frontiers
+            outcomes = []
+            if catalog_frontier > self._queue.catalog_frontier:
+                outcomes += self._queue.on_catalog_frontier(catalog_frontier, live)
+            outcomes += self._queue.on_data_frontier(frontiers.complete)
+            self._settle(outcomes)
+
+    def peek(self, peek: Peek) -> tuple[pa.Table, DataTs]:
+        """The answer and the timestamp it is as of; blocks.  Raises ``TidemarkError``."""
+        deadline = now_ms() + peek.timeout_ms
+        try:
+            as_of = self._wait(peek)
+            return self._answer(peek, as_of, deadline), as_of
+        except BaseException:
+            self.answered["failed"] += 1
+            raise
+
+    def cancel(self, peek_id: str) -> None:
+        """Give up a peek, waiting or running; no effect if it is over."""
+        with self._lock:
+            self._settle(self._queue.cancel(peek_id))
+            running = peek_id in self._running
+        if running:
+            self._spark.sparkContext.cancelJobGroup(peek_id)
+
+    def status(self) -> dict:
+        with self._lock:
+            return {"waiting": len(self._queue), "running": len(self._running), **self.answered}
+
+    def close(self) -> None:
+        """Refuse what waits, cancel what runs."""
+        with self._lock:
+            self._closed = True
+            waiting, self._waiting = self._waiting, {}
+            running = list(self._running)
+            self._lock.notify_all()
+        for future in waiting.values():
+            future.set_exception(_stopping())
+        for peek_id in running:
+            self._spark.sparkContext.cancelJobGroup(peek_id)
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._clock.join()
+
+    # -- waiting ------------------------------------------------------------------------------------------------------
+
+    def _wait(self, peek: Peek) -> DataTs:
+        with self._lock:
+            if self._closed:
+                raise _stopping()
+            future: Future[Outcome] = Future()
+            self._waiting[peek.peek_id] = future
+            try:
+                outcomes = self._queue.add(peek, now_ms())
+            except TidemarkError:
+                del self._waiting[peek.peek_id]
+                raise
+            self._settle(outcomes)
+            self._lock.notify_all()
+        match future.result():
+            case Ready(_, as_of):
+                return as_of
+            case Dropped(_, object_id):
+                raise InvalidUsage(f"relation {object_id} was dropped", sqlstate="42P01",
+                                   detail="it went while the statement was under way")  # fmt: skip
+            case TimedOut(_, waiting_for):
+                raise TidemarkError("canceling statement due to statement timeout", sqlstate="57014",
+                                    detail=f"waited {peek.timeout_ms} ms for {waiting_for}")  # fmt: skip
+            case Cancelled(_):
+                raise Interrupted("canceling statement due to user request")
+
+    def _settle(self, outcomes: list[Outcome]) -> None:
+        for outcome in outcomes:
+            future = self._waiting.pop(outcome.peek.peek_id, None)
+            if future is not None:
+                future.set_result(outcome)
+
+    def _watch_deadlines(self) -> None:
+        with self._lock:
+            while not self._closed:
+                deadline = self._queue.next_deadline_ms()
+                self._lock.wait(None if deadline is None else max(0.001, (deadline - now_ms()) / 1000))
+                self._settle(self._queue.on_time(now_ms()))
+
+    # -- answering ----------------------------------------------------------------------------------------------------
+
+    def _answer(self, peek: Peek, as_of: DataTs, deadline: int) -> pa.Table:
+        frontiers = self._frontiers
+        for object_id in peek.inputs:
+            if frontiers.inputs_of(object_id) is not None:
+                error = self._inventory.frontiers().views.view(object_id).error_at(as_of)
+                if error is not None:
+                    raise _of_view(object_id, decode_error(error))
+        if peek.lookup is not None:
+            answer = self._indexes.answer(peek.lookup, as_of)
+            if answer is not None:
+                self.answered["index"] += 1
+                return answer
+        with self._lock:
+            if self._closed:
+                raise _stopping()
+            self._running.add(peek.peek_id)
+            future = self._pool.submit(self._run, peek, as_of)
+        try:
+            answer = future.result(timeout=max(0.001, (deadline - now_ms()) / 1000))
+            self.answered["spark"] += 1
+            return answer
+        except FutureTimeout:
+            future.cancel()
+            self._spark.sparkContext.cancelJobGroup(peek.peek_id)
+            raise TidemarkError("canceling statement due to statement timeout", sqlstate="57014",
+                                detail=f"it ran for {peek.timeout_ms} ms") from None  # fmt: skip
+        finally:
+            with self._lock:
+                self._running.discard(peek.peek_id)
+
+    def _run(self, peek: Peek, as_of: DataTs) -> pa.Table:
+        context = self._spark.sparkContext
+        context.setJobGroup(peek.peek_id, f"peek as of {as_of}", interruptOnCancel=True)
+        try:
+            with Sources(self._spark) as sources:
+                texts = {
+                    i: sources.rows(self._inventory.relation_through(i, as_of), as_of) for i in peek.inputs
+                }  # fmt: skip
+                sql = st.name_relations(peek.sql, peek.inputs, texts) if peek.inputs else peek.sql
+                return self._spark.sql(sql).toArrow()
+        except Exception as error:
+            found = of_spark(error)
+            if found is None:
+                if isinstance(error, TidemarkError):
+                    raise
+                log.exception("a read failed", extra={"peek_id": peek.peek_id})
+                raise TidemarkError("the read failed on spark", detail=str(error)[:1000]) from error
+            raise found from error
+        finally:
+            context.setLocalProperty("spark.jobGroup.id", None)
+
+
+def _of_view(view_id: str, error: TidemarkError) -> TidemarkError:
+    return InvalidUsage(
+        error.message, sqlstate=error.sqlstate,
+        detail=f"materialized view {view_id} is in error: {error.detail or error.message}",
+        hint="it clears by itself when the rows that cause it are gone",
+    )  # fmt: skip
+
+
+def _stopping() -> Unavailable:
+    return Unavailable("the cluster's controller is stopping")
+
+

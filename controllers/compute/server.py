@@ -1,0 +1,62 @@
+"""The compute controller over Arrow Flight: peeks, ``status`` and ``cancel``.
+
+Listens on loopback unless told otherwise: it has no authentication of its own, and whoever reaches it reads everything.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from controllers.compute.peeks import PeekDesk
+from controllers.peek_codec import decode_peek, encode_error
+from journal.errors import TidemarkError
+
+log = logging.getLogger(__name__)
+
+BATCH_ROWS = 16 * 1024
+"""Rows in one message of the answer: about a megabyte of common rows, below gRPC's default of 4 MB."""
+
+
+class ComputeServer(flight.FlightServerBase):
+    """``address`` is what others connect to."""
+
+    def __init__(self, host: str, port: int, desk: PeekDesk, status: Callable[[], dict[str, object]]) -> None:
+        super().__init__(f"grpc://{host}:{port}")
+        self._desk = desk
+        self._status = status
+        self.address = f"grpc://{host}:{self.port}"
+
+    def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.FlightDataStream:
+        """A peek (``controllers/peek_codec.py``): its rows, ``as_of`` in the schema's metadata."""
+        try:
+            table, as_of = self._desk.peek(decode_peek(ticket.ticket))
+        except TidemarkError as error:
+            raise flight.FlightServerError(encode_error(error)) from None
+        except Exception as error:
+            log.exception("a peek failed")
+            raise flight.FlightServerError(encode_error(error)) from None
+        table = table.replace_schema_metadata({"as_of": str(as_of)})
+        return flight.GeneratorStream(table.schema, _batches(table))
+
+    def do_action(self, context: flight.ServerCallContext, action: flight.Action) -> list[flight.Result]:
+        if action.type == "status":
+            return [flight.Result(json.dumps(self._status()).encode())]
+        if action.type == "cancel":
+            self._desk.cancel(action.body.to_pybytes().decode("utf-8", "replace"))
+            return []
+        raise flight.FlightServerError(encode_error(TidemarkError(f"no action {action.type!r}", sqlstate="0A000")))
+
+    def list_actions(self, context: flight.ServerCallContext) -> list[tuple[str, str]]:
+        return [
+            ("status", "frontiers, views and indexes of the compute controller, as JSON"),
+            ("cancel", "give up the peek whose id is the body"),
+        ]
+
+
+def _batches(table: pa.Table):
+    yield from table.to_batches(max_chunksize=BATCH_ROWS)

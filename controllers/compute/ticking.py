@@ -1,0 +1,299 @@
+"""A tick with its log: which views need one, read what changed, evaluate, write, bind by one record.
+
+Promises: a tick at ``ts`` brings every view of the cluster that needs it to ``ts``, or (where anything fails that is
+not a view's own fault) binds nothing and raises; the process then starts again from what is bound.  A tick that comes
+twice finds nothing to do: uppers decide.  Runs in one thread; ``wanted`` and ``status`` may be called from others.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Collection, Sequence
+
+from catalog_log.model import Column, Item
+from collection.binding import Run
+from collection.writer import CollectionWriter
+from controllers.compute.inventory import Frontiers, Inventory
+from controllers.compute.maintainer import Maintainer
+from controllers.compute.view import Change
+from controllers.peek_codec import decode_error, encode_error
+from journal.errors import Rejected, TidemarkError, Unavailable
+from journal.timestamps import DataTs
+from oracle.views_log import ViewsLog
+from oracle.views_records import ViewCommit
+
+log = logging.getLogger(__name__)
+
+WRITE_TRIES_MAX = 4
+"""A write waits up to 30 s for a broker by itself, so this rides out two minutes; then the process starts again."""
+
+COMMIT_VIEWS_MAX = 1000
+"""Views in one record: some 100 bytes each, far below the 4 MiB a record may have."""
+
+RECENT_TICKS = 100
+
+_INPUT_LOST = frozenset({"58P01", "53200", "42501"})
+"""Rows that are gone, too many, or not ours to read: waiting does not help."""
+
+
+class Ticking:
+    """See the module."""
+
+    def __init__(
+        self, maintainer: Maintainer, inventory: Inventory, views: ViewsLog, writer: CollectionWriter,
+        cluster: str, epoch: int, incarnation: str, window_ms: int,
+    ) -> None:  # fmt: skip
+        self.epoch = epoch
+        self.busy = False
+        self._maintainer = maintainer
+        self._inventory = inventory
+        self._views = views
+        self._writer = writer
+        self._cluster = cluster
+        self._incarnation = incarnation
+        self._window_ms = window_ms
+        self._writes = 0
+        self._ticks = 0
+        self._recent: deque[tuple[float, float]] = deque(maxlen=RECENT_TICKS)
+        self._seen_objects: object = None
+        self._base_inputs: list[str] = []
+        self._idle_at: object = None
+
+    # -- deciding -----------------------------------------------------------------------------------------------------
+
+    def wanted(self, frontiers: Frontiers) -> DataTs | None:
+        """The timestamp at which some view needs a tick now; ``None`` if none does.
+
+        Called for every record of the oracle: where no input of any view changed, it looks at the inputs only.
+        """
+        objects = self._inventory.catalog.objects
+        if objects is not self._seen_objects:
+            self._seen_objects = objects
+            self._base_inputs = sorted({
+                i for item in self._inventory.views_of(self._cluster).values()
+                for i in item.inputs if frontiers.inputs_of(i) is None
+            })  # fmt: skip
+            self._idle_at = None
+        seen = (frontiers.views.next_offset, [frontiers.oracle.last_change(i) for i in self._base_inputs])
+        if seen == self._idle_at:
+            return None
+        ts = self._reachable(frontiers)
+        if self._needing(frontiers, ts):
+            return ts
+        self._idle_at = seen
+        return None
+
+    def _foreign(self, item: Item, frontiers: Frontiers) -> list[DataTs]:
+        """Through when the views that ``item`` reads and other clusters maintain are complete."""
+        objects = self._inventory.catalog.objects
+        return [
+            frontiers.complete(i) for i in item.inputs
+            if frontiers.inputs_of(i) is not None and objects[i].cluster_id != self._cluster
+        ]  # fmt: skip
+
+    def _reachable(self, frontiers: Frontiers) -> DataTs:
+        """The newest timestamp at which everything that is not ours to compute is complete, if it ever was."""
+        ts = frontiers.oracle.last_ts
+        for item in self._inventory.views_of(self._cluster).values():
+            ts = min([ts, *(c for c in self._foreign(item, frontiers) if c >= 0)])
+        return DataTs(ts)
+
+    def _needing(self, frontiers: Frontiers, ts: int) -> list[str]:
+        """Views that are new, or whose inputs changed at or before ``ts`` since they were evaluated."""
+        found = []
+        for view_id, item in self._inventory.views_of(self._cluster).items():
+            upper = frontiers.views.view(view_id).upper
+            if upper > ts or any(c < ts for c in self._foreign(item, frontiers)):
+                continue
+            if upper == 0 or any(frontiers.changed_since(i, upper) for i in item.inputs):
+                found.append(view_id)
+        return found
+
+    # -- doing --------------------------------------------------------------------------------------------------------
+
+    def tick(self, ts: int) -> None:
+        """Bring every view that needs it to ``ts`` or what is complete now.  Raises what stops the process."""
+        started = time.perf_counter()
+        self.busy = True
+        try:
+            for gone in self._maintainer.views.keys() - self._inventory.views_of(self._cluster).keys():
+                self._maintainer.remove(gone)
+            frontiers = self._inventory.frontiers()
+            ts = DataTs(min(ts, self._reachable(frontiers)))
+            needing = self._needing(frontiers, ts)
+            if not needing:
+                return
+            todo = [v for v in self._with_readers(needing) if self._ready(v, frontiers, ts)]
+            self._install(todo, frontiers)
+            self._step(todo, frozenset(needing), frontiers, ts)
+            self._ticks += 1
+            self._recent.append((time.perf_counter() - started, time.time() * 1000 - ts))
+        finally:
+            self.busy = False
+
+    def _ready(self, view_id: str, frontiers: Frontiers, ts: int) -> bool:
+        item = self._inventory.catalog.objects.get(view_id)
+        if item is None or frontiers.views.view(view_id).upper > ts:
+            return False
+        return all(c >= ts for c in self._foreign(item, frontiers))
+
+    def drop(self, item: Item) -> None:
+        """An object is gone; if it was a view of ours, its progress is forgotten by all."""
+        if item.kind == "materialized_view" and item.cluster_id == self._cluster:
+            self._views.drop(item.id).add_done_callback(_log_failure)
+
+    def status(self, frontiers: Frontiers) -> dict[str, dict]:
+        """By view: upper, complete_through, strategy, rows, error, hydrated."""
+        found = {}
+        for view_id, item in self._inventory.views_of(self._cluster).items():
+            progress = frontiers.views.view(view_id)
+            view = self._maintainer.views.get(view_id)
+            found[view_id] = {
+                "name": item.name,
+                "upper": progress.upper,
+                "complete_through": frontiers.complete(view_id),
+                "strategy": None if view is None else view.strategy.name,
+                "rows": None if view is None else view.relation.rows,
+                "error": progress.error,
+                "hydrated": progress.upper > 0,
+            }
+        return found
+
+    def counts(self) -> dict[str, object]:
+        """Ticks so far, and of the recent ones how long they took and how old their timestamp was at the end."""
+        recent = list(self._recent)
+        ordered = sorted(seconds for seconds, _ in recent)
+        ages = sorted(age for _, age in recent)
+        middle = len(recent) // 2
+        return {
+            "count": self._ticks,
+            "tick_ms_p50": round(ordered[middle] * 1000, 1) if recent else None,
+            "freshness_ms_p50": round(ages[middle], 1) if recent else None,
+        }
+
+    def close(self) -> None:
+        self._maintainer.close()
+
+    def _install(self, todo: Sequence[str], frontiers: Frontiers) -> None:
+        """Have these views in memory: one that lay idle since the start is restored only now."""
+        resumed = []
+        for view_id in todo:
+            if view_id in self._maintainer.views:
+                continue
+            item = self._inventory.item(view_id)
+            progress = frontiers.views.view(view_id)
+            relation = self._inventory.relation(view_id)
+            inputs = {i: self._inventory.relation(i) for i in item.inputs}
+            if progress.upper > 0:
+                through = DataTs(progress.upper - 1)
+                self._inventory.relation_through(view_id, through)
+                for input_id in item.inputs:
+                    self._load(input_id, through)
+            view = self._maintainer.install(relation, item.query_sql, inputs)
+            if progress.error is not None:
+                view.state_ts = None
+                self._maintainer.errors[view_id] = decode_error(progress.error)
+            elif progress.upper > 0:
+                resumed.append((view, progress.upper))
+            log.info("view installed", extra={"view": view_id, "strategy": view.strategy.name})
+        if resumed:
+            self._maintainer.restore(resumed)
+
+    def _load(self, input_id: str, through: DataTs) -> None:
+        """Bring an input that no view of ours computes to ``through``.
+
+        Where its rows are lost or too many, that is an error of the views that read it, not the cluster's end.
+        """
+        try:
+            self._inventory.relation_through(input_id, through)
+        except TidemarkError as error:
+            if error.sqlstate not in _INPUT_LOST:
+                raise
+            log.warning("an input cannot be read", extra={"collection": input_id, "why": error.message})
+            self._maintainer.errors[input_id] = error
+        else:
+            if input_id not in self._maintainer.views:
+                self._maintainer.errors.pop(input_id, None)
+
+    def _with_readers(self, view_ids: Sequence[str]) -> list[str]:
+        """These views and, transitively, the views of ours that read them."""
+        readers: dict[str, list[str]] = {}
+        for view_id, item in self._inventory.views_of(self._cluster).items():
+            for input_id in item.inputs:
+                readers.setdefault(input_id, []).append(view_id)
+        found = dict.fromkeys(view_ids)
+        todo = list(view_ids)
+        while todo:
+            for reader in readers.get(todo.pop(), ()):
+                if reader not in found:
+                    found[reader] = None
+                    todo.append(reader)
+        return list(found)
+
+    def _step(self, todo: Sequence[str], needing: Collection[str], frontiers: Frontiers, ts: DataTs) -> None:
+        views = self._maintainer.views
+        outside = sorted({i for v in todo for i in views[v].inputs if i not in views})
+        self._maintainer.run_pool(outside, lambda i: self._load(i, ts))
+        for input_id in outside:
+            error = frontiers.views.view(input_id).error
+            if error is not None:
+                self._maintainer.errors[input_id] = decode_error(error)
+        changes = self._maintainer.evaluate(todo, ts)
+        # A reader of what did not change after all is complete without a word.
+        changes = [
+            c for c in changes
+            if c.view_id in needing or c.rows.num_rows or c.error is not None or c.view_id in self._maintainer.errors
+        ]  # fmt: skip
+        runs = self._write(changes)
+        for start in range(0, len(changes), COMMIT_VIEWS_MAX):
+            part = changes[start : start + COMMIT_VIEWS_MAX]
+            commits = [
+                ViewCommit(
+                    c.view_id, frontiers.views.view(c.view_id).upper, tuple(runs.get(c.view_id, ())),
+                    None if c.error is None else encode_error(c.error),
+                )
+                for c in part
+            ]  # fmt: skip
+            self._views.commit(self._cluster, self.epoch, ts, commits).result()
+        self._maintainer.accept(changes)
+        for change in changes:
+            view = self._maintainer.views[change.view_id]
+            horizon = DataTs(ts - self._window_ms)
+            for relation in (view.relation, *view.inputs.values()):
+                relation.allow_compaction(horizon)
+
+    def _write(self, changes: Sequence[Change]) -> dict[str, list[Run]]:
+        """Write all outputs; their runs by view.  Unbound rows are invisible, so any write may be tried again."""
+        todo = [c for c in changes if c.rows.num_rows]
+        found: dict[str, list[Run]] = {}
+        for attempt in range(WRITE_TRIES_MAX):
+            futures = {}
+            for change in todo:
+                self._writes += 1
+                columns = [Column(c.name, c.type) for c in self._maintainer.views[change.view_id].relation.columns]
+                name = f"{self._incarnation}-{self._writes}"
+                futures[change.view_id] = self._writer.write(change.view_id, columns, change.rows, name)
+            failed = {}
+            for view_id, future in futures.items():
+                error = future.exception()
+                if error is None:
+                    found[view_id] = future.result()
+                else:
+                    failed[view_id] = error
+            if not failed:
+                return found
+            for error in failed.values():
+                again = isinstance(error, Unavailable) or (isinstance(error, Rejected) and error.sqlstate == "53400")
+                if not again or attempt == WRITE_TRIES_MAX - 1:
+                    raise error
+            log.warning("outputs are written again", extra={"views": sorted(failed), "attempt": attempt + 1})
+            todo = [c for c in todo if c.view_id in failed]
+        return found
+
+
+def _log_failure(done) -> None:
+    error = done.exception()
+    if error is not None:
+        log.warning("a dropped view's progress was not forgotten", extra={"reason": str(error)})

@@ -1,0 +1,160 @@
+"""What makes a cluster tick: a Structured Streaming query whose source's offset is the data timestamp (DESIGN §6).
+
+Promises: after :meth:`Ticker.move_to` the query calls ``on_tick`` with the newest target, soon, from one thread, one
+call at a time; targets published meanwhile are joined into one.  Between targets nothing runs but a poll that sleeps
+in the kernel.  A tick that raises stops the query, and :meth:`Ticker.failure` tells.
+
+The source's reader runs in a process of Spark's own, so a target goes to it through a small file, replaced atomically;
+a FIFO beside it says that there is something to read.  The reader has no partitions and so costs no Spark job: what a
+tick reads and writes is its own business.  A target is ``{"ts": T, "round": n}``: ``round`` lets a tick happen again
+at the same timestamp, for a view that was created since.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming import StreamingQuery
+
+POLL_S = 0.25
+"""How long the reader sleeps without a wake-up: the time by which a stop may be late, and what a lost byte costs."""
+
+_START = {"ts": 0, "round": 0}
+
+
+class Target(NamedTuple):
+    ts: int
+    round: int
+
+
+class TickSource(DataSource):
+    """``option("directory")`` is where :class:`Ticker` publishes."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "tidemark_ticks"
+
+    def schema(self) -> str:
+        return "ts BIGINT"
+
+    def streamReader(self, schema) -> DataSourceStreamReader:  # noqa: N802 - Spark's name, called by keyword
+        return TickReader(self.options["directory"])
+
+
+class TickReader(DataSourceStreamReader):
+    def __init__(self, directory: str) -> None:
+        self._file = os.path.join(directory, "target.json")
+        # Read and write, so that the pipe never reports an end when the other side is late or gone.
+        self._fifo = os.open(os.path.join(directory, "wake"), os.O_RDWR | os.O_NONBLOCK)
+        self._last: dict | None = None
+
+    def initialOffset(self) -> dict:  # noqa: N802 - Spark's name
+        return dict(_START)
+
+    def latestOffset(self) -> dict:  # noqa: N802 - Spark's name
+        target = self._read()
+        if target == self._last:
+            select.select([self._fifo], [], [], POLL_S)
+            try:
+                os.read(self._fifo, 4096)
+            except BlockingIOError:
+                pass
+            target = self._read()
+        self._last = target
+        return target
+
+    def _read(self) -> dict:
+        with open(self._file) as file:
+            return json.load(file)
+
+    def partitions(self, start: dict, end: dict) -> list[InputPartition]:
+        return []
+
+    def read(self, partition: InputPartition):
+        return iter(())
+
+    def commit(self, end: dict) -> None:
+        pass
+
+
+class Ticker:
+    """Runs the query.  ``directory`` is fresh: nothing of a query outlives its process (the journals decide)."""
+
+    def __init__(self, spark: SparkSession, directory: Path, on_tick: Callable[[Target], None]) -> None:
+        self._directory = directory
+        self._checkpoint = directory / "query"
+        self._on_tick = on_tick
+        self._lock = threading.Lock()
+        self._target = Target(0, 0)
+        self._failure: BaseException | None = None
+        directory.mkdir(parents=True, exist_ok=True)
+        self._publish()
+        os.mkfifo(directory / "wake")
+        self._wake = os.open(directory / "wake", os.O_RDWR | os.O_NONBLOCK)
+        # The reader's process does not have this package on its path: send the class itself.
+        import controllers.compute.ticks as this_module
+
+        cloudpickle.register_pickle_by_value(this_module)
+        spark.dataSource.register(TickSource)
+        self._query: StreamingQuery = (
+            spark.readStream.format(TickSource.name())
+            .option("directory", str(directory))
+            .load()
+            .writeStream.foreachBatch(self._on_batch)
+            .option("checkpointLocation", str(self._checkpoint))
+            .start()
+        )
+
+    @property
+    def target(self) -> Target:
+        return self._target
+
+    def move_to(self, ts: int, *, again: bool = False) -> None:
+        """Ask for a tick at ``ts`` (never back in time); ``again``: also if there was one at ``ts`` already."""
+        with self._lock:
+            ts = max(ts, self._target.ts)
+            if ts == self._target.ts and not again:
+                return
+            self._target = Target(ts, self._target.round + (1 if again else 0))
+            self._publish()
+        try:
+            os.write(self._wake, b"x")
+        except BlockingIOError:
+            pass  # The pipe is full of wake-ups already.
+
+    def failure(self) -> BaseException | None:
+        """Why the query stopped by itself; ``None`` while it runs."""
+        if self._failure is not None:
+            return self._failure
+        if not self._query.isActive:
+            return self._query.exception() or RuntimeError("the streaming query stopped")
+        return None
+
+    def stop(self) -> None:
+        """Stop the query; a tick under way is interrupted."""
+        self._query.stop()
+        os.close(self._wake)
+
+    def _publish(self) -> None:
+        temporary = self._directory / "target.json.new"
+        temporary.write_text(json.dumps(self._target._asdict()))
+        os.replace(temporary, self._directory / "target.json")
+
+    def _on_batch(self, _frame: object, batch_id: int) -> None:
+        # The query's own log is the one place that says which offset this batch has.
+        lines = (self._checkpoint / "offsets" / str(batch_id)).read_text().splitlines()
+        offset = json.loads(lines[2])
+        try:
+            self._on_tick(Target(int(offset["ts"]), int(offset["round"])))
+        except BaseException as error:
+            self._failure = error
+            raise
