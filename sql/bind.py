@@ -91,6 +91,7 @@ def bind_query(
         if columns[-1].type == t.INTERVAL:
             raise unsupported(f'an output column of type interval ("{name}")', hint="use extract(epoch from …)")
     cast_outputs(holder.this, [c.type for c in columns], unique_names([c.name for c in columns]))
+    _order_distinct_on(holder)
     params = {n: checker.params.get(n, t.TEXT) for n in range(1, max(checker.seen, default=0) + 1)}
     used = sorted(by_id, key=id_order)
     bound = Bound(ast, holder.this, tuple(columns), tuple(used), (), params, volatile, relations=by_id)
@@ -233,6 +234,48 @@ def cast_outputs(query: exp.Expression, types: list[SqlType], names: list[str] |
         value = inner.copy() if already else cast(inner.copy(), wanted)
         changed.append(exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True)))
     query.set("expressions", changed)
+
+
+def _order_distinct_on(holder: exp.Paren) -> None:
+    """DISTINCT ON becomes a window function in Spark and would lose its ORDER BY: sort outside of it once more."""
+    select = holder.this
+    if not isinstance(select, exp.Select) or select.args.get("order") is None:
+        return
+    if select.args.get("distinct") is None or select.args["distinct"].args.get("on") is None:
+        return
+    names = [each.alias_or_name for each in select.expressions]
+    keys, hidden = [], []
+    for number, each in enumerate(select.args["order"].expressions):
+        inner = each.this
+        if isinstance(inner, exp.Column) and not inner.table and inner.name in names:
+            name = inner.name
+        elif isinstance(inner, exp.Literal) and not inner.is_string:
+            name = names[int(inner.this) - 1]
+        else:
+            name = f"_o{number}"
+            hidden.append(exp.Alias(this=inner.copy(), alias=exp.to_identifier(name, quoted=True)))
+        key = each.copy()
+        key.set("this", exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier("_d", quoted=True)))
+        keys.append(key)
+    outer = exp.Select(
+        expressions=[
+            exp.Alias(
+                this=exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier("_d", quoted=True)),
+                alias=exp.to_identifier(name, quoted=True),
+            )
+            for name in names
+        ]
+    )
+    for key in ("limit", "offset", "with_"):
+        if select.args.get(key) is not None:
+            outer.set(key, select.args[key].copy())
+            select.set(key, None)
+    inner_query = select.copy()
+    inner_query.set("expressions", [*(e.copy() for e in select.expressions), *hidden])
+    alias = exp.TableAlias(this=exp.to_identifier("_d", quoted=True))
+    outer.set("from_", exp.From(this=exp.Subquery(this=inner_query, alias=alias)))
+    outer.set("order", exp.Order(expressions=keys))
+    holder.set("this", outer)
 
 
 def first_branch(query: exp.Expression) -> exp.Select:

@@ -15,14 +15,12 @@ from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql import types as t
 from sql.check_aggregates import AGGREGATES
+from sql.check_expressions import EXPRESSIONS
 from sql.check_time import TIME
-from sql.errors import ambiguous, mismatch, no_column, no_function, no_operator, unsupported
+from sql.errors import mismatch, no_function, no_operator, unsupported
 from sql.functions import FUNCTIONS, SYSTEM, display_name
 from sql.nodes import cast, declared_type, position, text_literal, unnest
 from sql.scope import Scope
-
-PARAMETERS_MAX = 32_767
-"""The wire protocol counts parameters in 16 bits, signed in most drivers."""
 
 _COMPARED = {
     exp.EQ: "=",
@@ -51,7 +49,7 @@ class Checker:
         self.seen: set[int] = set(self.params)
 
     def visit(self, node: exp.Expression, scope: Scope) -> SqlType:
-        """The type of ``node``, which may be replaced in its parent on the way: read it again from there afterwards."""
+        """The type of ``node``, which may be replaced in its parent on the way: read it from there afterwards."""
         kind = type(node)
         if kind in _COMPARED:
             return self._comparison(node, scope)
@@ -65,7 +63,7 @@ class Checker:
                     lambda got: no_operator(t.shown(got), _MATCHED[kind], "text", position(node)),
                 )
             return t.BOOL
-        for table in (_VISITORS, TIME, AGGREGATES):
+        for table in (EXPRESSIONS, TIME, AGGREGATES):
             if kind in table:
                 return table[kind](self, node, scope)
         if kind in FUNCTIONS:
@@ -86,9 +84,9 @@ class Checker:
             raise wrong(got)
 
     def coerce(self, node: exp.Expression, got: SqlType, wanted: SqlType) -> bool:
-        """Make ``node`` (of type ``got``) usable as ``wanted``, as an implicit cast would; ``False`` if there is none."""
+        """Make ``node`` (of type ``got``) usable as ``wanted``, as an implicit cast would; ``False`` if none does."""
         if got == t.UNKNOWN:
-            self._settle(node, wanted)
+            self.settle(node, wanted)
             return True
         if got == wanted or (got.name == wanted.name == "numeric"):
             return True
@@ -98,7 +96,7 @@ class Checker:
             )
         return t.is_time(got) and t.is_time(wanted) and t.common(got, wanted) == wanted
 
-    def _settle(self, node: exp.Expression, wanted: SqlType) -> None:
+    def settle(self, node: exp.Expression, wanted: SqlType) -> None:
         """Give an untyped literal, NULL or parameter its type (looking through brackets, CASE and the like)."""
         inner = unnest(node)
         if isinstance(inner, exp.Parameter):
@@ -127,7 +125,7 @@ class Checker:
         if found != t.UNKNOWN:
             for node, got in zip(nodes, types, strict=False):
                 if got == t.UNKNOWN:
-                    self._settle(node, found)
+                    self.settle(node, found)
                 elif got != found and (t.is_time(got) or got.name == "numeric"):
                     node.replace(cast(node.copy(), found))
         return found
@@ -159,7 +157,7 @@ class Checker:
             raise no_operator(t.shown(types[0]), op, t.shown(types[1]), position(node))
         for key, got in zip(("this", "expression"), types, strict=False):
             if got == t.UNKNOWN:
-                self._settle(node.args[key], t.TEXT if both == t.UNKNOWN else both)
+                self.settle(node.args[key], t.TEXT if both == t.UNKNOWN else both)
         return t.BOOL
 
     def _quantified(self, node: exp.Expression, right: exp.Expression, scope: Scope) -> SqlType:
@@ -222,7 +220,7 @@ class Checker:
             kind
         ]
         if got == t.UNKNOWN:
-            self._settle(node, wanted)
+            self.settle(node, wanted)
             return wanted
         fits = {
             "text": got == t.TEXT,
@@ -251,407 +249,3 @@ class Checker:
         if result != t.INTERVAL:
             node.replace(cast(node.copy(), result))
         return result
-
-
-def _column(c: Checker, node: exp.Column, scope: Scope) -> SqlType:
-    found = scope.column(node.table, node.name)
-    if found is None:
-        shown = f"{node.table}.{node.name}" if node.table else node.name
-        if isinstance(node.this, exp.Star):
-            raise unsupported(f"{node.table}.* as a value", position=position(node))
-        raise no_column(shown, position=position(node))
-    if found == t.AMBIGUOUS:
-        raise ambiguous(node.name, position(node))
-    return found
-
-
-def _literal(c: Checker, node: exp.Literal, scope: Scope) -> SqlType:
-    if node.is_string:
-        return t.UNKNOWN
-    found = t.number_literal(node.this)
-    if "e" in node.this.lower():
-        node.replace(cast(exp.Literal.string(node.this), found))
-    else:
-        node.meta["sql_type"] = found
-    return found
-
-
-def _parameter(c: Checker, node: exp.Parameter, scope: Scope) -> SqlType:
-    number = int(node.this.this) if isinstance(node.this, exp.Literal) and not node.this.is_string else 0
-    if not 1 <= number <= PARAMETERS_MAX:
-        raise InvalidUsage(f"there is no parameter ${number}", sqlstate="42P02")
-    c.seen.add(number)
-    if number in c.params:
-        if not isinstance(node.parent, exp.Cast) and c.params[number].name != "numeric":
-            node.replace(cast(node.copy(), c.params[number]))
-        return c.params[number]
-    return t.UNKNOWN
-
-
-def _cast(c: Checker, node: exp.Cast, scope: Scope) -> SqlType:
-    target = declared_type(node.to)
-    got = c.child(node, "this", scope)
-    length = node.to.expressions if target == t.TEXT else ()
-    if got == t.UNKNOWN:
-        c._settle(node.this, target)
-    elif got != target and not _castable(got, target):
-        raise InvalidUsage(
-            f"cannot cast type {t.shown(got)} to {t.shown(target)}", sqlstate="42846", position=position(node)
-        )
-    elif t.is_int(target) and (t.is_float(got) or got.name == "numeric"):
-        rounded = "BROUND" if t.is_float(got) else "ROUND"
-        node.this.replace(exp.Anonymous(this=rounded, expressions=[node.this.copy(), exp.Literal.number(0)]))
-    if target != t.INTERVAL:
-        made = cast(node.this.copy(), target)
-        if length:
-            made = exp.Left(this=made, expression=length[0].this.copy())
-        node.replace(made)
-    return target
-
-
-def _castable(got: SqlType, target: SqlType) -> bool:
-    if t.TEXT in (got, target):
-        return True
-    if t.is_number(got) and t.is_number(target) or t.is_time(got) and t.is_time(target):
-        return True
-    return {got, target} == {t.BOOL, t.INT4}
-
-
-def _paren(c: Checker, node: exp.Paren, scope: Scope) -> SqlType:
-    return c.child(node, "this", scope)
-
-
-def _connector(c: Checker, node: exp.Connector, scope: Scope) -> SqlType:
-    for key in ("this", "expression"):
-        c.boolean(node, key, scope, node.key.upper())
-    return t.BOOL
-
-
-def _not(c: Checker, node: exp.Not, scope: Scope) -> SqlType:
-    c.boolean(node, "this", scope, "NOT")
-    return t.BOOL
-
-
-def _is(c: Checker, node: exp.Is, scope: Scope) -> SqlType:
-    right = node.expression
-    if isinstance(right, exp.Null):
-        if c.child(node, "this", scope) == t.UNKNOWN:
-            c._settle(node.this, t.TEXT)
-        return t.BOOL
-    if isinstance(right, exp.Boolean):
-        c.boolean(node, "this", scope, f"IS {'TRUE' if right.this else 'FALSE'}")
-        return t.BOOL
-    raise unsupported(node.sql("postgres"), position=position(node))
-
-
-def _between(c: Checker, node: exp.Between, scope: Scope) -> SqlType:
-    keys = ("this", "low", "high")
-    types = [c.child(node, key, scope) for key in keys]
-    both = t.UNKNOWN
-    for got in types:
-        nearest = t.common(both, got)
-        if nearest is None:
-            raise no_operator(t.shown(types[0]), ">=", t.shown(got), position(node))
-        both = nearest
-    for key, got in zip(keys, types, strict=False):
-        if got == t.UNKNOWN:
-            c._settle(node.args[key], t.TEXT if both == t.UNKNOWN else both)
-    return t.BOOL
-
-
-def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
-    query = node.args.get("query")
-    left = unnest(node.this)
-    if isinstance(left, exp.Tuple):
-        lefts = [c.visit(e, scope) for e in list(left.expressions)]
-    else:
-        lefts = [c.child(node, "this", scope)]
-    if query is not None:
-        columns = c.subquery(query, scope)
-        if len(columns) != len(lefts):
-            raise InvalidUsage(
-                "subquery has too " + ("many" if len(columns) > len(lefts) else "few") + " columns",
-                sqlstate="42601",
-                position=position(query),
-            )
-        sides = list(left.expressions) if isinstance(left, exp.Tuple) else [node.this]
-        for side, got, (_, right) in zip(sides, lefts, columns, strict=False):
-            if t.common(got, right) is None:
-                raise no_operator(t.shown(got), "=", t.shown(right), position(node))
-            if got == t.UNKNOWN:
-                c._settle(side, right if right != t.UNKNOWN else t.TEXT)
-        return t.BOOL
-    if isinstance(left, exp.Tuple):
-        parts = [exp.EQ(this=exp.Paren(this=left.copy()), expression=e.copy()) for e in node.expressions]
-        made = exp.Paren(this=exp.or_(*parts))
-        node.replace(made)
-        return c.visit(made, scope)
-    types = [lefts[0], *(c.visit(e, scope) for e in list(node.expressions))]
-    both = t.UNKNOWN
-    for got in types:
-        nearest = t.common(both, got)
-        if nearest is None:
-            raise no_operator(t.shown(types[0]), "=", t.shown(got), position(node))
-        both = nearest
-    for each, got in zip([node.this, *node.expressions], types, strict=False):
-        if got == t.UNKNOWN:
-            c._settle(each, t.TEXT if both == t.UNKNOWN else both)
-    return t.BOOL
-
-
-def _escape(c: Checker, node: exp.Escape, scope: Scope) -> SqlType:
-    return c.child(node, "this", scope)
-
-
-_SIGNS = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
-
-
-def _arithmetic(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
-    from sql.check_time import time_arithmetic
-
-    op = _SIGNS[type(node)]
-    left, right = c.child(node, "this", scope), c.child(node, "expression", scope)
-    if left == t.UNKNOWN and right == t.UNKNOWN:
-        raise InvalidUsage(
-            f"operator is not unique: unknown {op} unknown",
-            sqlstate="42725",
-            position=position(node),
-            hint="could not choose a best candidate operator; you might need to add explicit type casts",
-        )
-    if found := time_arithmetic(c, node, op, left, right):
-        return found
-    for key, got, other in (("this", left, right), ("expression", right, left)):
-        if got == t.UNKNOWN:
-            c._settle(node.args[key], other)
-    left, right = (right if left == t.UNKNOWN else left), (left if right == t.UNKNOWN else right)
-    found = t.arithmetic(op, left, right)
-    if found is None:
-        raise no_operator(t.shown(left), op, t.shown(right), position(node))
-    if op == "/" and t.is_int(found):
-        node.replace(cast(exp.IntDiv(this=node.this.copy(), expression=node.expression.copy()), found))
-    elif op == "/":
-        node.set("typed", False)
-        node.set("safe", False)
-    return found
-
-
-def _negative(c: Checker, node: exp.Neg, scope: Scope) -> SqlType:
-    got = c.child(node, "this", scope)
-    if got == t.UNKNOWN:
-        c._settle(node.this, t.FLOAT8)
-        return t.FLOAT8
-    if not t.is_number(got) and got != t.INTERVAL:
-        raise no_operator("", "-", t.shown(got), position(node))
-    return got
-
-
-def _bits(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
-    left, right = c.child(node, "this", scope), c.child(node, "expression", scope)
-    both = t.common(left, right)
-    if both is None or not t.is_int(both):
-        raise no_operator(t.shown(left), node.key, t.shown(right), position(node))
-    for key, got in (("this", left), ("expression", right)):
-        if got == t.UNKNOWN:
-            c._settle(node.args[key], both)
-    return both
-
-
-def _join_text(c: Checker, node: exp.DPipe, scope: Scope) -> SqlType:
-    types = [c.child(node, "this", scope), c.child(node, "expression", scope)]
-    if not any(got in (t.TEXT, t.UNKNOWN) for got in types) or t.INTERVAL in types:
-        raise no_operator(t.shown(types[0]), "||", t.shown(types[1]), position(node))
-    for key, got in zip(("this", "expression"), types, strict=False):
-        if got == t.UNKNOWN:
-            c._settle(node.args[key], t.TEXT)
-        elif got != t.TEXT:
-            node.args[key].replace(cast(node.args[key].copy(), t.TEXT))
-    return t.TEXT
-
-
-def _concat(c: Checker, node: exp.Concat, scope: Scope) -> SqlType:
-    for each in list(node.expressions):
-        c.visit(each, scope)
-    texts = [
-        exp.Coalesce(this=cast(each.copy(), t.TEXT), expressions=[exp.Literal.string("")]) for each in node.expressions
-    ]
-    node.replace(exp.Anonymous(this="CONCAT", expressions=texts))
-    return t.TEXT
-
-
-def _concat_ws(c: Checker, node: exp.ConcatWs, scope: Scope) -> SqlType:
-    for each in list(node.expressions):
-        c.visit(each, scope)
-    texts = [cast(each.copy(), t.TEXT) for each in node.expressions]
-    node.replace(exp.Anonymous(this="CONCAT_WS", expressions=texts))
-    return t.TEXT
-
-
-def _case(c: Checker, node: exp.Case, scope: Scope) -> SqlType:
-    operand = node.args.get("this")
-    subject = c.child(node, "this", scope) if operand is not None else None
-    if subject == t.UNKNOWN:
-        c._settle(node.this, t.TEXT)
-        subject = t.TEXT
-    for branch in node.args["ifs"]:
-        if subject is None:
-            c.boolean(branch, "this", scope, "CASE/WHEN")
-            continue
-        got = c.child(branch, "this", scope)
-        if t.common(subject, got) is None:
-            raise no_operator(t.shown(subject), "=", t.shown(got), position(branch))
-        if got == t.UNKNOWN:
-            c._settle(branch.this, subject)
-    types = [c.child(branch, "true", scope) for branch in node.args["ifs"]]
-    nodes = [branch.args["true"] for branch in node.args["ifs"]]
-    if node.args.get("default") is not None:
-        types.append(c.child(node, "default", scope))
-        nodes.append(node.args["default"])
-    return c.settle_all(nodes, types, "CASE")
-
-
-def _alternatives(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
-    types = [c.child(node, "this", scope), *(c.visit(e, scope) for e in list(node.expressions))]
-    return c.settle_all([node.this, *node.expressions], types, node.key.upper())
-
-
-def _nullif(c: Checker, node: exp.Nullif, scope: Scope) -> SqlType:
-    types = [c.child(node, "this", scope), c.child(node, "expression", scope)]
-    found = c.settle_all([node.this, node.expression], types, "NULLIF")
-    return types[0] if types[0] != t.UNKNOWN else found
-
-
-def _rounded(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
-    got = c.child(node, "this", scope)
-    if got == t.UNKNOWN:
-        c._settle(node.this, t.FLOAT8)
-        got = t.FLOAT8
-    if not t.is_number(got):
-        raise no_function(f"{display_name(node)}({t.shown(got)})", position=position(node))
-    decimals = node.args.get("decimals")
-    if decimals is not None:
-        c.visit(decimals, scope)
-        if t.is_float(got):
-            raise no_function(
-                f"{display_name(node)}({t.shown(got)}, integer)",
-                position=position(node),
-                hint="cast the first argument to numeric",
-            )
-        digits = node.args["decimals"]
-        source = t.as_numeric(got)
-        if isinstance(digits, exp.Literal) and not digits.is_string:
-            scale = min(int(digits.this), source.scale) if isinstance(node, exp.Round) else source.scale
-            result = t.numeric(source.precision - source.scale + scale + 1, scale)
-        else:
-            result = t.numeric(source.precision + 1, source.scale)
-    elif t.is_float(got) or t.is_int(got):
-        result = t.FLOAT8 if t.is_int(got) or got == t.FLOAT8 else got
-    else:
-        result = t.numeric(got.precision - got.scale + 1, 0)
-    if isinstance(node, exp.Round) and t.is_float(got):
-        node.replace(cast(exp.Anonymous(this="BROUND", expressions=[node.this.copy(), exp.Literal.number(0)]), result))
-    else:
-        node.replace(cast(node.copy(), result))
-    return result
-
-
-def _scalar(c: Checker, node: exp.Subquery, scope: Scope) -> SqlType:
-    columns = c.subquery(node, scope)
-    if len(columns) != 1:
-        raise InvalidUsage("subquery must return only one column", sqlstate="42601", position=position(node))
-    return columns[0][1]
-
-
-def _exists(c: Checker, node: exp.Exists, scope: Scope) -> SqlType:
-    c.subquery(node.this, scope)
-    return t.BOOL
-
-
-def _window(c: Checker, node: exp.Window, scope: Scope) -> SqlType:
-    result = c.child(node, "this", scope)
-    for each in list(node.args.get("partition_by") or ()):
-        c.visit(each, scope)
-    if order := node.args.get("order"):
-        for each in list(order.expressions):
-            c.child(each, "this", scope)
-    if isinstance(node.this, exp.Cast):
-        inner = node.this.this
-        over = exp.Window(**{**node.args, "this": inner.copy()})
-        node.replace(cast(over, result))
-    return result
-
-
-def _shifted(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
-    got = c.child(node, "this", scope)
-    if node.args.get("offset") is not None:
-        c.child(node, "offset", scope)
-    if node.args.get("default") is not None:
-        other = c.child(node, "default", scope)
-        return c.settle_all([node.this, node.args["default"]], [got, other], node.key.upper())
-    return got
-
-
-def _ignore_nulls(c: Checker, node: exp.Expression, scope: Scope) -> SqlType:
-    return c.child(node, "this", scope)
-
-
-def _dot(c: Checker, node: exp.Dot, scope: Scope) -> SqlType:
-    """``pg_catalog.now()``: the schema of a built-in function says nothing new."""
-    if (
-        isinstance(node.this, exp.Identifier)
-        and node.this.name == "pg_catalog"
-        and isinstance(node.expression, exp.Func)
-    ):
-        inner = node.expression.copy()
-        if isinstance(inner, exp.Anonymous):
-            inner = exp.func(str(inner.this), *inner.expressions, dialect="postgres")
-        node.replace(inner)
-        return c.visit(inner, scope)
-    raise unsupported(node.sql("postgres"), position=position(node))
-
-
-_VISITORS: dict[type[exp.Expression], Callable[[Checker, exp.Expression, Scope], SqlType]] = {
-    exp.Column: _column,
-    exp.Literal: _literal,
-    exp.HexString: lambda c, n, s: t.BYTEA,
-    exp.Boolean: lambda c, n, s: t.BOOL,
-    exp.Null: lambda c, n, s: t.UNKNOWN,
-    exp.Parameter: _parameter,
-    exp.Interval: lambda c, n, s: t.INTERVAL,
-    exp.Cast: _cast,
-    exp.Paren: _paren,
-    exp.And: _connector,
-    exp.Or: _connector,
-    exp.Not: _not,
-    exp.Is: _is,
-    exp.Between: _between,
-    exp.In: _in,
-    exp.Escape: _escape,
-    exp.Add: _arithmetic,
-    exp.Sub: _arithmetic,
-    exp.Mul: _arithmetic,
-    exp.Div: _arithmetic,
-    exp.Mod: _arithmetic,
-    exp.Neg: _negative,
-    exp.BitwiseAnd: _bits,
-    exp.BitwiseOr: _bits,
-    exp.BitwiseXor: _bits,
-    exp.DPipe: _join_text,
-    exp.Concat: _concat,
-    exp.ConcatWs: _concat_ws,
-    exp.Case: _case,
-    exp.Coalesce: _alternatives,
-    exp.Greatest: _alternatives,
-    exp.Least: _alternatives,
-    exp.Nullif: _nullif,
-    exp.Round: _rounded,
-    exp.Ceil: _rounded,
-    exp.Floor: _rounded,
-    exp.Subquery: _scalar,
-    exp.Exists: _exists,
-    exp.Window: _window,
-    exp.Lag: _shifted,
-    exp.Lead: _shifted,
-    exp.IgnoreNulls: _ignore_nulls,
-    exp.RespectNulls: _ignore_nulls,
-    exp.Dot: _dot,
-}

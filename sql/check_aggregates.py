@@ -55,7 +55,7 @@ def _summed(c: Checker, node: exp.Sum, scope: Scope) -> SqlType:
 
 
 def _averaged(c: Checker, node: exp.Avg, scope: Scope) -> SqlType:
-    """Integers average as numeric with 16 digits behind the point (as Postgres shows them), exactly: never as floats."""
+    """Integers average as numeric with 16 digits behind the point (as Postgres shows them): never as floats."""
     got = _number(c, node, scope)
     if t.is_float(got):
         return t.FLOAT8

@@ -16,7 +16,7 @@ from sql import types as t
 
 @dataclass(frozen=True)
 class Fn:
-    """``args`` are (argument key in sqlglot's node, wanted kind); ``result`` a type, or ``same`` as the argument ``this``.
+    """``args`` are (argument key in sqlglot's node, wanted kind); ``result`` a type, or ``same`` as ``this``.
 
     Kinds: text, int, float, number, bool, any.  ``force`` casts the result, where Spark's own type differs from ours.
     """
@@ -49,7 +49,6 @@ FUNCTIONS: dict[type[exp.Expression], Fn] = {
     exp.Unicode: _fn(t.INT4, "this:text"),
     exp.Chr: _fn(t.TEXT, "expressions:int"),
     exp.Translate: _fn(t.TEXT, "this:text", "from_:text", "to:text"),
-    exp.RegexpReplace: _fn(t.TEXT, "this:text", "expression:text", "replacement:text", "modifiers:text"),
     exp.StartsWith: _fn(t.BOOL, "this:text", "expression:text"),
     exp.Sqrt: _fn(t.FLOAT8, "this:float"),
     exp.Cbrt: _fn(t.FLOAT8, "this:float"),
@@ -112,13 +111,21 @@ WINDOW_ONLY = (
 )
 
 VOLATILE = (exp.Rand, exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp, exp.Uuid)
-"""Not a function of their arguments: a materialized view cannot hold them, since its contents would never be definite."""
+"""No functions of their arguments: a materialized view cannot hold them, or its contents would never be definite."""
 
 VOLATILE_NAMES = frozenset({"clock_timestamp", "statement_timestamp", "timeofday", "gen_random_uuid", "random", "now"})
 
 SYSTEM = tuple(
     getattr(exp, name)
-    for name in ("CurrentVersion", "CurrentUser", "SessionUser", "CurrentCatalog", "CurrentDatabase", "CurrentSchema", "CurrentRole")
+    for name in (
+        "CurrentVersion",
+        "CurrentUser",
+        "SessionUser",
+        "CurrentCatalog",
+        "CurrentDatabase",
+        "CurrentSchema",
+        "CurrentRole",
+    )
     if hasattr(exp, name)
 )
 """What only the adapter knows: answered with the system relations, never by Spark."""

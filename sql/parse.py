@@ -45,7 +45,7 @@ def split(text: str) -> list[str]:
 
 
 def parse(text: str) -> st.Statement:
-    """The one statement in ``text`` (a trailing semicolon is fine).  Positions in errors count from ``text``'s start."""
+    """The one statement in ``text`` (a trailing semicolon is fine).  Positions in errors count from its start."""
     word, rest = head_word(text)
     tokens = tokenize(rest)
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:

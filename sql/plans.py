@@ -94,7 +94,7 @@ class SelectPlan:
 
 @dataclass(frozen=True)
 class Slot:
-    """Where one value of an inserted row comes from: a known ``value``, parameter ``param``, or ``tree`` to evaluate."""
+    """Where a value of an inserted row comes from: a known ``value``, parameter ``param``, or ``tree`` to evaluate."""
 
     value: object = None
     param: int | None = None

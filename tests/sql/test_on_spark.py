@@ -1,0 +1,85 @@
+"""The Spark SQL that planning prints, run by Spark: it is accepted, and its columns have the promised types.
+
+Constants are answered by DuckDB in the adapter; where Spark can run them too, both must give the same values.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from adapter.catalog_relations import CatalogRelations
+from catalog_log import model
+from collection.types import arrow_type, parse_type
+from sql import statements as st
+from sql.parse import parse
+from sql.select import plan_select
+from tests.sql.doubles import names
+from tests.sql.test_stories import STORIES, rich_shop
+
+pytestmark = pytest.mark.spark
+
+SAMPLES = {
+    "bool": True, "int2": 1, "int4": 7, "int8": 8, "float4": 1.5, "float8": 2.5, "text": "apple", "bytea": b"\1",
+    "date": dt.date(2024, 1, 7), "timestamp": dt.datetime(2024, 1, 7, 13, 14, 15, 600000),
+    "timestamptz": dt.datetime(2024, 1, 7, 13, 14, 15, tzinfo=dt.UTC), "numeric": Decimal("1.5"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    from controllers.compute.session import scratch_directory, start_session
+
+    session = start_session("local[2]", scratch_directory(tmp_path_factory.mktemp("spark")))
+    for item in rich_shop().objects():
+        if item.kind == model.INDEX or item.kind == model.VIEW:
+            continue
+        types = [parse_type(c.type) for c in item.columns]
+        rows = [[SAMPLES[t.name], None] for t in types]
+        table = pa.table([pa.array(r, arrow_type(t)) for r, t in zip(rows, types, strict=True)],
+                         names=[c.name for c in item.columns])  # fmt: skip
+        session.createDataFrame(table).createOrReplaceTempView(item.id)
+    yield session
+    session.stop()
+
+
+def queries() -> list[str]:
+    found = []
+    image = rich_shop()
+    for story in ("select", "lookup"):
+        for line in (STORIES / f"{story}.txt").read_text().splitlines():
+            if line.startswith("> "):
+                plan = plan_select(parse(line[2:]).ast, image, names())
+                if plan.kind != "catalog":
+                    found.append(line[2:])
+    return found
+
+
+@pytest.mark.parametrize("text", queries())
+def test_spark_runs_what_is_planned(spark, text):
+    plan = plan_select(parse(text).ast, rich_shop(), names())
+    params = [SAMPLES[t.name] if t.name != "int8" else 1 for t in plan.params.values()]
+    table = spark.sql(plan.spark_sql(params)).toArrow()
+    assert [field.type for field in table.schema] == [arrow_type(c.type) for c in plan.columns]
+
+
+CONSTANTS = (Path(__file__).parent / "constants.txt").read_text().splitlines()
+
+
+@pytest.mark.parametrize("text", [line for line in CONSTANTS if line])
+def test_spark_and_the_adapter_agree_on_constants(spark, text):
+    statement = parse(text)
+    assert isinstance(statement, st.Query)
+    plan = plan_select(statement.ast, rich_shop(), names())
+    assert plan.kind == "constant"
+    ours = CatalogRelations().constant(plan.tree, [(c.name, c.type) for c in plan.columns])
+    sparks = spark.sql(plan.spark_sql([])).toArrow()
+    assert [tuple(r.values()) for r in _renamed(ours)] == [tuple(r.values()) for r in _renamed(sparks)]
+
+
+def _renamed(table: pa.Table) -> list[dict]:
+    return table.rename_columns([f"c{i}" for i in range(table.num_columns)]).to_pylist()
