@@ -25,7 +25,7 @@ from catalog_log.model import Request, Update
 from catalog_log.records import PROPOSAL_BYTES_MAX, Proposal
 from journal.aio import Bridge
 from journal.api import Entry
-from journal.errors import Conflict, InvalidUsage, Rejected, TidemarkError, Unavailable
+from journal.errors import Conflict, Indeterminate, InvalidUsage, Rejected, TidemarkError, Unavailable
 from journal.timestamps import CatalogTs
 from oracle.client import Oracle
 from sql.ddl import plan_ddl
@@ -75,6 +75,8 @@ class _Pending:
     plan: DdlPlan | None = None
     judged: TidemarkError | DdlOutcome | None = None
     judged_upper: int = 0
+    sent: bool = False
+    """A proposal with it is under way, or was admitted: it may have happened."""
 
 
 class DdlQueue:
@@ -110,8 +112,11 @@ class DdlQueue:
         Cancelling the caller does not stop a statement that is under way.
         """
         if len(self._waiting) >= QUEUE_LEN_MAX:
-            raise Rejected("too many DDL statements are waiting", sqlstate="53300",
-                           detail=f"{len(self._waiting)} wait in this adapter")  # fmt: skip
+            raise Rejected(
+                "too many DDL statements are waiting",
+                sqlstate="53300",
+                detail=f"{len(self._waiting)} wait in this adapter",
+            )
         pending = _Pending(statement, names, asyncio.get_running_loop().create_future(), request_id)
         self._waiting.append(pending)
         self._arrived.set()
@@ -127,7 +132,7 @@ class DdlQueue:
                 await self._commit(group)
             except asyncio.CancelledError:
                 for each in group:
-                    _fail(each, Unavailable("the adapter is shutting down"))
+                    _fail(each, _shut_down(each))
                 raise
             except Exception as error:
                 if not isinstance(error, TidemarkError):
@@ -143,12 +148,17 @@ class DdlQueue:
             accepted, judged, later, updates = self._plan(open_, image, ts)
             self._judge(judged)
             if accepted:
+                for each in accepted:
+                    each.sent = True
                 try:
-                    admitted = await asyncio.shield(self._bridge.wait(
-                        self._catalog.compare_and_append(image.upper, ts + 1, updates)))  # fmt: skip
+                    admitted = await asyncio.shield(
+                        self._bridge.wait(self._catalog.compare_and_append(image.upper, ts + 1, updates))
+                    )
                 except Conflict as conflict:
                     actual = getattr(conflict, "actual_upper", image.upper + 1)
                     await self._bridge.wait(self._catalog.when_upper(actual, CATALOG_WAIT_S))
+                    for each in accepted:
+                        each.sent = False  # it lost, for certain
                     open_ = [*accepted, *later]
                     continue
                 except TidemarkError as error:
@@ -159,8 +169,11 @@ class DdlQueue:
             if not later:
                 return
             open_ = later
-        raise Conflict("the catalog changes faster than this statement can be planned",
-                       detail=f"{TRIES_MAX} proposals were overtaken", hint="try again")  # fmt: skip
+        raise Conflict(
+            "the catalog changes faster than this statement can be planned",
+            detail=f"{TRIES_MAX} proposals were overtaken",
+            hint="try again",
+        )
 
     def _plan(self, group: list[_Pending], image: Image, ts: int) -> tuple[list, list, list, list[Update]]:
         """``(in the proposal, judged on the image, left for the next proposal, updates)``."""
@@ -208,7 +221,7 @@ class DdlQueue:
                 _give(each, each.judged)
                 return
             state = await self._oracle.barrier_async()
-            image = await self._bridge.wait(self._catalog.when_upper(state.catalog_upper, CATALOG_WAIT_S))
+            image = await image_in_force(self._catalog, self._bridge, state.catalog_upper)
             plan = plan_ddl(each.statement, image, each.names)
             if plan.updates:  # the world has changed in our favour
                 self._waiting.append(each)
@@ -224,8 +237,14 @@ class DdlQueue:
         try:
             await self._oracle.apply_catalog_async(CatalogTs(admitted.upper))
         except TidemarkError as error:
+            # It is in the catalog for good, only nobody said so: whatever family the error is of, this is "don't know".
+            unknown = Indeterminate(
+                "the statement was appended, but nobody confirmed that it is in force",
+                detail=error.message,
+                hint="it will take effect with the next statement that reaches the oracle: look before trying again",
+            )
             for each in accepted:
-                _fail(each, error)
+                _fail(each, unknown)
             return
         for each in accepted:
             _give(each, DdlOutcome(each.plan.tag, each.plan.notices, CatalogTs(admitted.catalog_ts)))
@@ -239,6 +258,22 @@ def after(image: Image, updates: list[Update]) -> Image:
         raise InvalidUsage("the statement makes no sense on the catalog", sqlstate="XX000", detail=verdict.reason)
     made.upper = image.upper  # type: ignore[misc]  # the whole group is planned at one upper
     return made
+
+
+async def image_in_force(catalog: CatalogLog, bridge: Bridge, upper: int) -> Image:
+    """The catalog at exactly ``upper``, waiting until it is folded here."""
+    image = catalog.image
+    if image.upper < upper:
+        image = await bridge.wait(catalog.when_upper(upper, CATALOG_WAIT_S))
+    # A later append may be folded already; kept images make going back instant, and the log is read again otherwise.
+    return image if image.upper == upper else await asyncio.to_thread(catalog.snapshot_at, upper - 1)
+
+
+def _shut_down(pending: _Pending) -> TidemarkError:
+    if pending.sent:
+        return Indeterminate("the adapter is shutting down and the statement was sent already",
+                             hint="look at the catalog before trying again")  # fmt: skip
+    return Unavailable("the adapter is shutting down")
 
 
 def _recorded(image: Image, pending: _Pending) -> Request | None:

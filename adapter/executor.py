@@ -19,20 +19,32 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar
 
 import pyarrow as pa
+from sqlglot import exp
 
 from adapter import show
 from adapter.catalog_relations import CatalogRelations
 from adapter.catalog_rewrite import SessionFacts
-from adapter.ddl_commit import DdlOutcome, DdlQueue
+from adapter.ddl_commit import DdlOutcome, DdlQueue, image_in_force
 from adapter.explain import explain
-from adapter.insert import BUFFER_BYTES_MAX, Inserter, Rows, Writer, check_buffer, rows_of_query, rows_of_values
+from adapter.insert import (
+    Inserter,
+    Rows,
+    Writer,
+    check_buffer,
+    check_unchanged,
+    rows_of_query,
+    rows_of_values,
+)
 from adapter.interfaces import Kind, Notice, OutputColumn, Prepared, Result
 from adapter.peeks import PeekAnswer, Peeks
+from adapter.results import DECLARED, as_promised, check_result, collect, ddl_result, ddl_tag, oids_of
 from adapter.session_state import SessionState
 from adapter.system_schemas import RELATIONS
 from adapter.variables import SERVER_VERSION
@@ -40,10 +52,10 @@ from catalog_log import model
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
 from catalog_log.model import Item
-from collection.types import OID, SqlType, arrow_type
+from collection.types import SqlType
 from controllers.peek import PEEK_TIMEOUT_MS, Lookup, Peek
 from journal.aio import Bridge
-from journal.errors import Conflict, InvalidUsage, Rejected, TidemarkError
+from journal.errors import Conflict, InvalidUsage, Unavailable
 from journal.timestamps import CatalogTs, DataTs
 from oracle.client import Oracle, wall_clock_ms
 from oracle.state import OracleState
@@ -62,16 +74,9 @@ CATALOG_WAIT_S = 15.0
 INSERT_TRIES_MAX = 5
 """Times that an INSERT … SELECT is read and committed anew because what it read was written meanwhile."""
 
-DECLARED = {oid: SqlType(name) for name, oid in OID.items() if name != "numeric"} | {
-    1700: SqlType("numeric", 38, 9), 1043: SqlType("text"), 1042: SqlType("text"), 19: SqlType("text"),
-    18: SqlType("text"), 26: SqlType("int8"),
-}  # fmt: skip
-"""Parameter types that a client may declare; any other (0, 705 unknown) is inferred."""
-
-_TAGS = {
-    st.CreateSchema: "CREATE SCHEMA", st.CreateTable: "CREATE TABLE", st.CreateSource: "CREATE SOURCE",
-    st.CreateIndex: "CREATE INDEX",
-}  # fmt: skip
+STATEMENTS_MAX = 1000
+STATEMENT_KEPT_CHARS_MAX = 10_000
+"""Statements whose plans are remembered, and how long their text may be: some tens of MB at most."""
 
 T = TypeVar("T")
 
@@ -105,6 +110,7 @@ class TidemarkExecutor:
         self._bridge = bridge
         self._peeks = peeks
         self._relations = CatalogRelations()
+        self._statements: OrderedDict[tuple[str, tuple[int, ...]], _Statement] = OrderedDict()
         self._inserter = Inserter(catalog, oracle, writer, bridge)
         self.ddl = DdlQueue(catalog, oracle, bridge, now_ms)
 
@@ -116,6 +122,11 @@ class TidemarkExecutor:
         """Stop taking DDL and settle what was sent."""
         await self.ddl.close()
 
+    @property
+    def failures(self) -> tuple[Future[Exception], ...]:
+        """Given what stops the catalog's or the oracle's log for good, should one."""
+        return self._catalog.failure, self._oracle.failure
+
     # --- what the session asks
 
     async def open(self, session: SessionState) -> None:
@@ -126,18 +137,17 @@ class TidemarkExecutor:
         return split(sql)
 
     async def prepare(self, session: SessionState, sql: str, param_oids: Sequence[int] = ()) -> Prepared:
-        parsed = parse(sql)
-        declared = {n: DECLARED[oid] for n, oid in enumerate(param_oids, 1) if oid in DECLARED}
-        statement = _Statement(parsed, declared)
+        statement = self._parsed(sql, tuple(param_oids))
+        parsed = statement.parsed
         if isinstance(parsed, st.Query):
             plan = await self._certain(session, lambda image: self._plan(statement, image, session))
             columns = await self._columns(plan, session)
-            return Prepared(sql, Kind.SELECT, _oids(plan.params, param_oids), columns, "SELECT", statement)
+            return Prepared(sql, Kind.SELECT, oids_of(plan.params, param_oids), columns, "SELECT", statement)
         if isinstance(parsed, st.Insert):
             plan = await self._certain(session, lambda image: self._plan(statement, image, session))
-            return Prepared(sql, Kind.INSERT, _oids(plan.params, param_oids), None, "INSERT", statement)
+            return Prepared(sql, Kind.INSERT, oids_of(plan.params, param_oids), None, "INSERT", statement)
         if isinstance(parsed, st.DDL):
-            return Prepared(sql, Kind.DDL, (), None, _ddl_tag(parsed), statement)
+            return Prepared(sql, Kind.DDL, (), None, ddl_tag(parsed), statement)
         if isinstance(parsed, st.Explain):
             return Prepared(sql, Kind.SESSION, (), (OutputColumn("QUERY PLAN", SqlType("text")),), "EXPLAIN", statement)
         if isinstance(parsed, (st.ShowObjects, st.ShowCreate, st.ShowVariable)):
@@ -160,7 +170,7 @@ class TidemarkExecutor:
         if isinstance(parsed, st.Insert):
             return await self._insert(session, statement, params)
         if isinstance(parsed, st.DDL):
-            return _ddl_result(await self.execute_ddl(parsed, self._names(session), session=session))
+            return ddl_result(await self.execute_ddl(parsed, self._names(session), session=session))
         if isinstance(parsed, st.SetVariable):
             if parsed.value is None:
                 session.reset_variable(parsed.name)
@@ -183,13 +193,28 @@ class TidemarkExecutor:
     async def rollback(self, session: SessionState, buffered: Sequence[object]) -> None:
         """Buffered rows are only in this process's memory: there is nothing to release."""
 
-    async def execute_ddl(self, statement: object, names: Names, request_id: str | None = None,
-                          session: SessionState | None = None) -> DdlOutcome:  # fmt: skip
+    async def execute_ddl(
+        self, statement: object, names: Names, request_id: str | None = None, session: SessionState | None = None
+    ) -> DdlOutcome:
         """One DDL statement, for a session or for the DDL topic."""
         outcome = await self._finish(self.ddl.submit(statement, names, request_id))
         if session is not None:
             session.catalog_ts_seen = max(session.catalog_ts_seen, outcome.catalog_ts)
         return outcome
+
+    def _parsed(self, sql: str, param_oids: tuple[int, ...]) -> _Statement:
+        """What ``sql`` says, with its newest plan: remembered, since clients say the same things over and over."""
+        found = self._statements.get((sql, param_oids))
+        if found is not None:
+            self._statements.move_to_end((sql, param_oids))
+            return found
+        declared = {n: DECLARED[oid] for n, oid in enumerate(param_oids, 1) if oid in DECLARED}
+        statement = _Statement(parse(sql), declared)
+        if len(sql) <= STATEMENT_KEPT_CHARS_MAX and isinstance(statement.parsed, (st.Query, st.Insert)):
+            self._statements[sql, param_oids] = statement
+            while len(self._statements) > STATEMENTS_MAX:
+                self._statements.popitem(last=False)
+        return statement
 
     # --- images, barriers, plans
 
@@ -203,9 +228,13 @@ class TidemarkExecutor:
         return await self._bridge.wait(self._catalog.when_upper(upper, CATALOG_WAIT_S))
 
     async def _barrier(self) -> tuple[OracleState, Image]:
-        """The oracle's state at a barrier and an image that holds every DDL acknowledged before it."""
+        """The oracle's state at a barrier and the image in force there.
+
+        It holds every DDL acknowledged before, and none that is admitted but not in force yet: an answer that showed
+        such a DDL could be followed, through another adapter, by one that does not.
+        """
         state = await self._oracle.barrier_async()
-        return state, await self._image(state.catalog_upper)
+        return state, await image_in_force(self._catalog, self._bridge, state.catalog_upper)
 
     async def _certain(self, session: SessionState, plan: Callable[[Image], T]) -> T:
         """``plan`` on the local image; where it fails, after a barrier and on an image at least that new."""
@@ -232,8 +261,9 @@ class TidemarkExecutor:
         return statement.plan
 
     def _facts(self, session: SessionState) -> SessionFacts:
-        return SessionFacts(self._names(session), session.user, f"PostgreSQL {SERVER_VERSION}", session.session_id,
-                            session.variable)  # fmt: skip
+        return SessionFacts(
+            self._names(session), session.user, f"PostgreSQL {SERVER_VERSION}", session.session_id, session.variable
+        )
 
     async def _columns(self, plan: SelectPlan, session: SessionState) -> tuple[OutputColumn, ...]:
         if plan.kind != "catalog":
@@ -244,8 +274,9 @@ class TidemarkExecutor:
 
     # --- reads
 
-    async def _select(self, session: SessionState, prepared: Prepared, statement: _Statement,
-                      params: Sequence[object | None]) -> Result:  # fmt: skip
+    async def _select(
+        self, session: SessionState, prepared: Prepared, statement: _Statement, params: Sequence[object | None]
+    ) -> Result:
         plan = statement.plan
         if plan is not None and plan.kind == "constant":
             table = await asyncio.to_thread(self._constant, plan, params)
@@ -256,11 +287,11 @@ class TidemarkExecutor:
             image = await self._image(plan.catalog_ts + 1)
             facts = self._facts(session)
             table = await asyncio.to_thread(self._relations.answer, plan, params, image, facts)
-            _check_result(columns, await self._columns(plan, session))
+            check_result(columns, await self._columns(plan, session))
             return Result("SELECT", columns, table.to_batches())
-        _check_result(columns, tuple(OutputColumn(c.name, c.type) for c in plan.columns))
+        check_result(columns, tuple(OutputColumn(c.name, c.type) for c in plan.columns))
         answer = await self._peek(session, plan, params, state.last_ts if state is not None else None)
-        return Result("SELECT", columns, _cast(answer, [c.type for c in plan.columns]))
+        return Result("SELECT", columns, as_promised(answer, [c.type for c in plan.columns]))
 
     async def _planned(self, session: SessionState, statement: _Statement) -> tuple[OracleState | None, SelectPlan]:
         """The plan on an image that is new enough for this session's isolation, and the barrier it rests on."""
@@ -277,8 +308,9 @@ class TidemarkExecutor:
         tree = with_params(plan.tree, params, plan.params)
         return self._relations.constant(tree, [(c.name, c.type) for c in plan.columns])
 
-    async def _peek(self, session: SessionState, plan: SelectPlan, params: Sequence[object | None],
-                    as_of: DataTs | None) -> PeekAnswer:  # fmt: skip
+    async def _peek(
+        self, session: SessionState, plan: SelectPlan, params: Sequence[object | None], as_of: DataTs | None
+    ) -> PeekAnswer:
         image = await self._image(plan.catalog_ts + 1)
         cluster = cluster_named(image, session.variable("cluster"))
         timeout_ms = min(session.statement_timeout_ms or PEEK_TIMEOUT_MS, PEEK_TIMEOUT_MS)
@@ -330,7 +362,7 @@ class TidemarkExecutor:
         if state is None:  # it became a query over relations only now, on a newer image
             state, _ = await self._barrier()
         answer = await self._peek(session, plan.query, params, state.last_ts)
-        batches = await _collect(_cast(answer, [c.type for c in plan.query.columns]))
+        batches = await collect(as_promised(answer, [c.type for c in plan.query.columns]))
         tables = self._tables_below(plan.query.inputs)
         return Rows(plan.table, rows_of_query(plan, batches, evaluate), upper, state.last_ts, tables)
 
@@ -344,12 +376,9 @@ class TidemarkExecutor:
             raise Conflict("the table changed while the statement ran", hint="try again") from error
 
     def _evaluator(self, plan: InsertPlan, params: Sequence[object | None]) -> Callable[[Slot], object]:
-        from sqlglot import exp
-
         def evaluate(slot: Slot) -> object:
             tree = with_params(exp.select(exp.alias_(slot.tree.copy(), "v")), params, plan.params)
-            value = self._relations.value(tree)
-            return value
+            return self._relations.value(tree)
 
         return evaluate
 
@@ -376,7 +405,15 @@ class TidemarkExecutor:
         def label(table: Item) -> str:
             return full_name(self._catalog.image, table)
 
-        await self._inserter.commit(entries, label)
+        try:
+            await self._inserter.commit(entries, label)
+        except Unavailable as error:
+            # A dropped table's topic is gone: then the user should hear that, not that Kafka is unwell.
+            _, image = await self._barrier()
+            self._saw(session, image)
+            for each in entries:
+                check_unchanged(each.table, image, label)
+            raise error
 
     async def _finish(self, work) -> T:
         """Await ``work`` to its end even if we are cancelled: what was sent cannot be taken back, so the answer must be
@@ -405,64 +442,3 @@ class TidemarkExecutor:
         else:
             rows = [(line,) for line in explain(parsed, image, names, state)]
         return Result("EXPLAIN" if isinstance(parsed, st.Explain) else "SHOW", columns, [show.batch(columns, rows)])
-
-
-def _oids(params: dict[int, SqlType], given: Sequence[int]) -> tuple[int, ...]:
-    """One oid per parameter: what the client declared where we know it, what was inferred otherwise."""
-    count = max(max(params, default=0), len(given))
-    found = []
-    for number in range(1, count + 1):
-        declared = given[number - 1] if number <= len(given) else 0
-        inferred = params.get(number)
-        found.append(declared if declared in DECLARED else OID[inferred.name] if inferred is not None else OID["text"])
-    return tuple(found)
-
-
-def _ddl_tag(parsed: object) -> str:
-    if isinstance(parsed, st.CreateView):
-        return "CREATE MATERIALIZED VIEW" if parsed.materialized else "CREATE VIEW"
-    if isinstance(parsed, st.Drop):
-        return f"DROP {parsed.kind.replace('_', ' ').upper()}"
-    return _TAGS[type(parsed)]
-
-
-def _ddl_result(outcome: DdlOutcome) -> Result:
-    return Result(outcome.tag, notices=[Notice(n.message, sqlstate=n.sqlstate, detail=n.detail) for n in outcome.notices])
-
-
-def _check_result(before: Sequence[OutputColumn] | None, now: Sequence[OutputColumn]) -> None:
-    """A prepared statement whose relations were replaced may not change what Describe said."""
-    if [c.type_oid for c in before or ()] != [c.type_oid for c in now] or [c.type for c in before] != [c.type for c in now]:
-        raise InvalidUsage("cached plan must not change result type", sqlstate="0A000",
-                           hint="prepare the statement again: a relation that it reads was replaced")  # fmt: skip
-
-
-async def _cast(answer: PeekAnswer, types: Sequence[SqlType]) -> AsyncIterator[pa.RecordBatch]:
-    """The answer's batches in exactly the promised types: by position, whatever the controller called its columns."""
-    kinds = [arrow_type(kind) for kind in types]
-    async for batch in answer.batches():
-        if batch.num_columns != len(kinds):
-            raise TidemarkError("the controller answered with other columns than were asked for",
-                                detail=f"{batch.num_columns} instead of {len(kinds)}")  # fmt: skip
-        arrays = [a if a.type == kind else _cast_array(a, kind) for a, kind in zip(batch.columns, kinds, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, [f"c{i}" for i in range(len(arrays))])
-
-
-def _cast_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    try:
-        return array.cast(kind)
-    except pa.ArrowInvalid as error:
-        raise InvalidUsage("value out of range", sqlstate="22003", detail=str(error)[:200]) from error
-
-
-async def _collect(batches: AsyncIterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Everything, bounded by what one INSERT may hold in memory (54000)."""
-    found, size = [], 0
-    async for batch in batches:
-        size += batch.nbytes
-        if size > BUFFER_BYTES_MAX:
-            raise Rejected("INSERT … SELECT of too many rows", sqlstate="54000",
-                           detail=f"at most {BUFFER_BYTES_MAX} bytes are written by one statement",
-                           hint="insert in several statements")  # fmt: skip
-        found.append(batch)
-    return found

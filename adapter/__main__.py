@@ -1,0 +1,89 @@
+"""``python -m adapter``: a SQL front on the Postgres wire.  Stateless: run as many as you like on one environment."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import sys
+import uuid
+from contextlib import AsyncExitStack
+
+import uvloop
+
+from adapter.authentication import password_from
+from adapter.build import open_executor
+from adapter.ddl_topic import DdlTopic
+from adapter.server import Server
+from journal import process
+from journal.errors import TidemarkError, Unavailable
+from journal.names import TopicNames
+
+log = logging.getLogger(__name__)
+
+PORT = 6875
+
+
+def main() -> int:
+    """Serve until told to stop.  Exit code 0 when told to, 1 when it could not start or its logs failed."""
+    parser = process.common_arguments(argparse.ArgumentParser(prog="python -m adapter", description=__doc__))
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=PORT, help="0 takes any free port (default: %(default)s)")
+    parser.add_argument("--password-file", metavar="FILE", help="ask for this password (SCRAM-SHA-256); else trust")
+    parser.add_argument("--no-ddl-topic", action="store_true", help="do not execute requests of the ddl topic")
+    arguments = parser.parse_args()
+    process.setup_logging("adapter")
+    try:
+        return uvloop.run(serve(arguments))
+    except TidemarkError as error:
+        log.error("stopped: %s", error.message, extra={"sqlstate": error.sqlstate, "detail": error.detail})
+        print(f"adapter: {error.message}" + (f" ({error.hint})" if error.hint else ""), file=sys.stderr)
+        return 1
+
+
+async def serve(arguments: argparse.Namespace) -> int:
+    """One adapter, from opening its logs to closing them."""
+    # Signals and the parent's pipe may come while the logs are still being opened.
+    stopped = process.stop_event()
+    names = TopicNames(arguments.env)
+    async with AsyncExitStack() as stack:
+        executor = await stack.enter_async_context(
+            open_executor(arguments.kafka, names, f"adapter-{uuid.uuid4().hex[:12]}")
+        )
+        server = Server(executor, password=password_from(arguments.password_file))
+        try:
+            host, port = await server.start(arguments.host, arguments.port)
+        except OSError as error:
+            raise Unavailable(f"cannot listen on {arguments.host}:{arguments.port}: {error.strerror}",
+                              hint="choose another --port") from error  # fmt: skip
+        stack.push_async_callback(server.stop)
+        if not arguments.no_ddl_topic:
+            ddl = DdlTopic(arguments.kafka, names, executor)
+            stack.push_async_callback(ddl.close)
+            ddl.start()
+        process.announce_ready(address=f"{host}:{port}")
+        await until(stopped, executor)
+    return 0
+
+
+async def until(stopped, executor) -> None:
+    """Until told to stop.  Raises what stopped the catalog's or the oracle's log, if that comes first: a stopped
+    process beats one that answers from a log that it can no longer follow."""
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+
+    def finish(error: BaseException | None) -> None:
+        if not over.done():
+            over.set_result(None) if error is None else over.set_exception(error)
+
+    for failure in executor.failures:
+        failure.add_done_callback(lambda done: loop.call_soon_threadsafe(finish, done.result()))
+    asyncio.ensure_future(asyncio.to_thread(stopped.wait)).add_done_callback(lambda _done: finish(None))
+    try:
+        await over
+    finally:
+        stopped.set()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
