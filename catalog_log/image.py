@@ -17,7 +17,7 @@ from typing import NamedTuple
 import immutables
 
 from catalog_log import model, records
-from catalog_log.index import EMPTY_INDEX, Index, LazyIndex, id_order
+from catalog_log.index import EMPTY_INDEX, Index, LazyIndex, build, id_order
 from catalog_log.model import Cluster, Database, Genesis, Item, Schema
 from catalog_log.records import CatalogValue
 from schemas.codec import Undecodable
@@ -160,9 +160,8 @@ class Image:
     def index(self) -> Index:
         """The indexes, built now if no predecessor had any (about 5 s per million items, once)."""
         if self.lazy_index is None:
-            everything = ((c, k, None, cell) for c in (model.SCHEMAS, model.ITEMS)
-                          for k, cell in self.cells.get(c, _NO_CELLS).items())  # fmt: skip
-            self.lazy_index = LazyIndex(EMPTY_INDEX.changed(everything))
+            items, schemas = (self.cells.get(c, _NO_CELLS) for c in (model.ITEMS, model.SCHEMAS))
+            self.lazy_index = LazyIndex(build(items, schemas))
         return self.lazy_index.get()
 
     def _items(self, ids: Iterable[str]) -> Iterator[Item]:

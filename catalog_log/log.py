@@ -24,6 +24,7 @@ from catalog_log.attempts import Admitted, Attempt, Attempts, conflict, malforme
 from catalog_log.delta import Delta
 from catalog_log.fold import Verdict, VerdictKind
 from catalog_log.image import EMPTY, Image
+from catalog_log.memory import many_new_objects
 from catalog_log.model import Genesis, Update
 from catalog_log.records import PROPOSAL_BYTES_MAX, Proposal, encode_proposal
 from catalog_log.tail import Tail
@@ -129,21 +130,22 @@ class CatalogLog:
         if start > 0:
             raise FatalLog(f"the catalog's log begins at offset {start}, expected 0: its beginning was deleted",
                            hint="restore the topic; a catalog without its history cannot be trusted")  # fmt: skip
-        initial, offset = (EMPTY, 0) if checkpoints is None else load_checkpoint(checkpoints)
-        if offset > end:
-            raise FatalLog(f"the catalog's log ends at offset {end}, but its checkpoint holds all below {offset}",
-                           hint="records were lost: restore the topic")  # fmt: skip
-        opened = cls(transport, writer_id, expected=expected, initial=initial, from_offset=offset, bulk_below=end,
-                     checkpoints=checkpoints)  # fmt: skip
-        try:
-            opened._check_genesis(initial)
-            image = opened._journal.when_offset(end, timeout_s).result()
-            if image.genesis is None:
-                raise FatalLog("the catalog is empty: it has no genesis", hint="create the environment first")
-            image.index()  # once for all images after it, and not in the first statement
-        except Exception:
-            opened.close()
-            raise
+        with many_new_objects():
+            initial, offset = (EMPTY, 0) if checkpoints is None else load_checkpoint(checkpoints)
+            if offset > end:
+                raise FatalLog(f"the catalog's log ends at offset {end}, but its checkpoint holds all below {offset}",
+                               hint="records were lost: restore the topic")  # fmt: skip
+            opened = cls(transport, writer_id, expected=expected, initial=initial, from_offset=offset, bulk_below=end,
+                         checkpoints=checkpoints)  # fmt: skip
+            try:
+                opened._check_genesis(initial)
+                image = opened._journal.when_offset(end, timeout_s).result()
+                if image.genesis is None:
+                    raise FatalLog("the catalog is empty: it has no genesis", hint="create the environment first")
+                image.index()  # once for all images after it, and not in the first statement
+            except Exception:
+                opened.close()
+                raise
         return opened
 
     @property

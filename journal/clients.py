@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
@@ -21,6 +22,9 @@ REACH_TIMEOUT_S = 10.0
 RECORD_BYTES_MAX = 8 * 1024 * 1024
 """``max.message.bytes`` of our topics; a client must allow at least as much."""
 
+LOOK_AGAIN_S = 0.05
+_NO_LEADER_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError._NOENT)
+
 PRODUCE_QUEUE_LEN_MAX = 100_000
 PRODUCE_QUEUE_KIB_MAX = 64 * 1024
 """Records and KiB that may wait in a producer: three seconds of the fastest pipelined rate measured (34,000/s); at
@@ -28,6 +32,28 @@ PRODUCE_QUEUE_KIB_MAX = 64 * 1024
 
 FETCH_QUEUE_KIB_MAX = 32 * 1024
 """KiB that a consumer fetches ahead: four of the largest records."""
+
+TRY_AGAIN_S = 0.05
+MIN_CALL_S = 0.1
+"""Between two tries of a metadata request, and the least that one is given."""
+
+_SILENCE = (
+    KafkaError._TIMED_OUT,
+    KafkaError._TIMED_OUT_QUEUE,
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._RESOLVE,
+    KafkaError.REQUEST_TIMED_OUT,
+)
+_PASSING = (
+    *_SILENCE,
+    KafkaError._WAIT_COORD,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.NOT_CONTROLLER,
+)
 
 _log = logging.getLogger("librdkafka")
 _log.addHandler(logging.NullHandler())
@@ -97,16 +123,29 @@ def make_admin(bootstrap: str) -> AdminClient:
     return AdminClient(common_settings(bootstrap))
 
 
-def reach(bootstrap: str, call: Callable[[float], object], timeout_s: float = REACH_TIMEOUT_S) -> object:
-    """``call(timeout_s)``, a metadata request; a broker that does not answer becomes one clear ``Unavailable``."""
-    try:
-        return call(timeout_s)
-    except KafkaException as error:
-        raise unreachable(bootstrap, timeout_s, error.args[0]) from None
+def reach(bootstrap: str, call: Callable[[float], object], timeout_s: float | None = None) -> object:
+    """``call(timeout_s)``, a metadata request, tried again while its failure is a passing one.
+
+    A broker that does not answer within ``timeout_s`` (``REACH_TIMEOUT_S`` unless given) becomes one clear
+    ``Unavailable``, and so does an answer that says no.
+    """
+    timeout_s = REACH_TIMEOUT_S if timeout_s is None else timeout_s
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            return call(max(MIN_CALL_S, deadline - time.monotonic()))
+        except KafkaException as error:
+            failure = error.args[0]
+            # A topic made a moment ago may have no leader yet, as this client's metadata has it.
+            if failure.code() not in _PASSING or time.monotonic() + TRY_AGAIN_S > deadline:
+                raise unreachable(bootstrap, timeout_s, failure) from None
+        time.sleep(TRY_AGAIN_S)
 
 
 def unreachable(bootstrap: str, timeout_s: float, error: KafkaError) -> Unavailable:
-    """The one line for a broker that is away."""
+    """The one line for a broker that is away, or answers that it cannot now."""
+    if error.code() not in _SILENCE:
+        return Unavailable(f"kafka at {bootstrap} could not answer: {error.str()}", sqlstate="08001")
     return Unavailable(
         f"cannot reach kafka at {bootstrap}: no answer within {timeout_s:g} s",
         sqlstate="08001",

@@ -22,7 +22,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from journal import clients
 from journal.api import Entry, Subscription
-from journal.errors import FatalLog, InvalidUsage, Rejected, TidemarkError
+from journal.errors import FatalLog, InvalidUsage, Rejected, TidemarkError, Unavailable
 from journal.kafka_producer import ACK_TIMEOUT_S, ProducerSession
 from journal.memory import VALUE_BYTES_MAX, too_large
 
@@ -34,8 +34,11 @@ BATCH_LEN_MAX = 10_000
 POLL_S = 0.1
 """How long a reader waits before it looks whether it was closed.  A record wakes it at once."""
 
-MISSING_TOPIC_S = 15.0
-"""How long a topic may be unknown before we believe it: a restarted broker knows its topics within 4 s."""
+QUIET_S = 15.0
+"""A reader without records asks this often whether its topic is there still: four times what a restart takes."""
+
+EXISTS_TIMEOUT_S = 1.0
+"""For that question; the reader does nothing else meanwhile."""
 
 CUT_TIMEOUT_S = 30.0
 
@@ -53,13 +56,13 @@ class KafkaTransport:
         topic: str,
         *,
         ack_timeout_s: float = ACK_TIMEOUT_S,
-        start_timeout_s: float = clients.REACH_TIMEOUT_S,
+        start_timeout_s: float | None = None,
         producer_settings: dict[str, object] | None = None,
     ) -> None:
         self.bootstrap = bootstrap
         self.topic = topic
         self._ack_timeout_s = ack_timeout_s
-        self._start_timeout_s = start_timeout_s
+        self._start_timeout_s = clients.REACH_TIMEOUT_S if start_timeout_s is None else start_timeout_s
         self._producer_settings = producer_settings or {}
         self._lock = threading.Lock()
         self._closed = False
@@ -144,6 +147,11 @@ class KafkaTransport:
             if reader in self._readers:
                 self._readers.remove(reader)
 
+    def exists(self, timeout_s: float) -> bool:
+        """Whether the topic exists now.  Raises ``Unavailable``."""
+        with self._lock:
+            return self._closed or topic_partitions(self._control, self.bootstrap, self.topic, timeout_s) > 0
+
     def _open_session(self) -> None:
         old = self._session
         self._session = ProducerSession(self.bootstrap, self.topic, self._ack_timeout_s, self._producer_settings)
@@ -174,7 +182,9 @@ class _Reader:
         self._on_entries = on_entries
         self._on_error = on_error
         self._closed = False
-        self._missing_since: float | None = None
+        self._quiet_since = time.monotonic()
+        self._was_missing = False
+        self._away = False
         self._thread = threading.Thread(target=self._run, name=f"read-{self._topic}", daemon=True)
         self._thread.start()
 
@@ -185,7 +195,7 @@ class _Reader:
         self._transport.forget(self)
 
     def _run(self) -> None:
-        consumer = clients.make_consumer(self._transport.bootstrap)
+        consumer = clients.make_consumer(self._transport.bootstrap, error_cb=self._on_client_error)
         try:
             consumer.assign([TopicPartition(self._topic, 0, self._next)])
             self._read(consumer)
@@ -201,6 +211,7 @@ class _Reader:
         while not self._closed:
             first = poll(POLL_S)
             if first is None:
+                self._check_missing()
                 continue
             entries = []
             for message in (first, *consume(BATCH_LEN_MAX, 0)):
@@ -209,7 +220,8 @@ class _Reader:
                 else:
                     self._judge(message)
             if entries:
-                self._missing_since = None
+                self._quiet_since, self._was_missing = time.monotonic(), False
+                self._is_back()
                 self._next = entries[-1].offset + 1
                 on_entries(entries)
 
@@ -222,14 +234,35 @@ class _Reader:
                 detail="the log was cut above what this process had read, or lost its end",
                 hint="start again from the newest checkpoint; if that fails too, restore the topic",
             )
-        unknown = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
-        if error.code() in unknown:
-            now = time.monotonic()
-            self._missing_since = self._missing_since or now
-            if now - self._missing_since > MISSING_TOPIC_S:
-                raise FatalLog(f"topic {self._topic} does not exist any more")
-        else:
-            log.debug("reader waits", extra={"topic": self._topic, "error": error.str()})
+        log.debug("reader waits", extra={"topic": self._topic, "error": error.str()})
+
+    def _on_client_error(self, error: KafkaError) -> None:
+        if error.code() == KafkaError._ALL_BROKERS_DOWN and not self._away:
+            self._away = True
+            log.warning("no broker answers; waiting", extra={"topic": self._topic})
+
+    def _is_back(self) -> None:
+        if self._away:
+            self._away = False
+            log.warning("the broker is back", extra={"topic": self._topic})
+
+    def _check_missing(self) -> None:
+        """librdkafka tells a reader nothing of a deleted topic (measured: not within 100 s), so a quiet one asks.
+
+        A broker that was just restarted may not know its topics yet: it is believed at the second time.
+        """
+        now = time.monotonic()
+        if now - self._quiet_since < QUIET_S:
+            return
+        self._quiet_since = now
+        try:
+            exists = self._transport.exists(EXISTS_TIMEOUT_S)
+        except Unavailable:
+            return  # a broker that is away is waited for
+        self._is_back()
+        if not exists and self._was_missing:
+            raise FatalLog(f"topic {self._topic} does not exist any more", hint="restore it from a backup")
+        self._was_missing = not exists
 
     def _range(self) -> str:
         try:

@@ -1,0 +1,131 @@
+"""Our topics are made as they must be, and one that is not is refused by name, setting, and both values."""
+
+from __future__ import annotations
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from embedded.ports import free_ports
+from journal import clients, topics
+from journal.errors import FatalLog, Unavailable
+from journal.kafka import KafkaTransport
+
+WRONG = {
+    "cleanup.policy": "compact",
+    "retention.ms": "604800000",
+    "retention.bytes": "1000000",
+    "unclean.leader.election.enable": "true",
+    "min.insync.replicas": "2",
+    "max.message.bytes": "1048588",
+    "flush.messages": "1000",
+}
+
+
+@pytest.fixture
+def name() -> str:
+    return f"topic-{uuid.uuid4().hex[:10]}"
+
+
+def set_config(bootstrap: str, name: str, key: str, value: str) -> None:
+    admin = clients.make_admin(bootstrap)
+    entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+    [answer] = admin.incremental_alter_configs(
+        [ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])]
+    ).values()
+    answer.result()
+
+
+def test_specs_by_replication() -> None:
+    assert topics.journal_spec("x", 1).config["flush.messages"] == "1"
+    assert "flush.messages" not in topics.journal_spec("x", 3).config
+    assert [topics.journal_spec("x", rf).config["min.insync.replicas"] for rf in (1, 2, 3, 5)] == ["1", "2", "2", "3"]
+    assert topics.queue_spec("x", 1).config["retention.ms"] == str(7 * 24 * 3600 * 1000)
+    assert set(topics.journal_spec("x", 1).config) == set(WRONG)
+
+
+@pytest.mark.integration
+def test_a_topic_is_made_once_and_as_it_must_be(broker: str, name: str) -> None:
+    spec = topics.journal_spec(name, 1)
+    assert topics.ensure_topic(broker, spec)
+    assert not topics.ensure_topic(broker, spec)
+    topics.verify_topic(broker, spec)
+    assert topics.verify_journal(broker, name)
+
+
+@pytest.mark.integration
+def test_many_may_make_it_at_once(broker: str, name: str) -> None:
+    spec = topics.journal_spec(name, 1)
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _: topics.ensure_topic(broker, spec), range(4)))
+    assert sum(made) == 1
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(("key", "value"), WRONG.items())
+def test_each_wrong_setting_is_refused_with_both_values(broker: str, name: str, key: str, value: str) -> None:
+    spec = topics.journal_spec(name, 1)
+    topics.ensure_topic(broker, spec)
+    set_config(broker, name, key, value)
+    with pytest.raises(FatalLog) as caught:
+        topics.verify_journal(broker, name)
+    assert caught.value.message == (
+        f"topic {name} is configured wrongly: {key} is {value!r}, expected {spec.config[key]!r}"
+    )
+
+
+@pytest.mark.integration
+def test_the_wrong_number_of_partitions_is_refused(broker: str, name: str) -> None:
+    topics.ensure_topic(broker, topics.TopicSpec(name, 2, 1, topics.journal_spec(name, 1).config))
+    with pytest.raises(FatalLog, match="has 2 partitions, expected 1"):
+        topics.verify_journal(broker, name)
+    with pytest.raises(FatalLog, match="has 2 partitions, expected 1"):
+        KafkaTransport(broker, name)
+
+
+@pytest.mark.integration
+def test_a_missing_topic_is_refused_and_not_made(broker: str, name: str) -> None:
+    for _ in range(2):
+        with pytest.raises(FatalLog, match="does not exist"):
+            topics.verify_journal(broker, name)
+        with pytest.raises(FatalLog, match="does not exist"):
+            KafkaTransport(broker, name)
+
+
+@pytest.mark.integration
+def test_what_the_broker_refuses_is_said(broker: str, name: str) -> None:
+    with pytest.raises(FatalLog, match="refused to create"):
+        topics.ensure_topic(broker, topics.journal_spec(name, 3))  # there is one broker
+
+
+@pytest.mark.integration
+def test_deleting_says_whether_there_was_one(broker: str, name: str) -> None:
+    topics.ensure_topic(broker, topics.journal_spec(name, 1))
+    assert topics.delete_topic(broker, name)
+    assert not topics.delete_topic(broker, name)
+
+
+@pytest.mark.integration
+def test_the_topic_id_tells_a_topic_from_its_successor(broker: str, name: str) -> None:
+    spec = topics.journal_spec(name, 1)
+    topics.ensure_topic(broker, spec)
+    first = topics.verify_journal(broker, name)
+    topics.delete_topic(broker, name)
+    topics.ensure_topic(broker, spec)
+    assert topics.verify_journal(broker, name) != first
+
+
+def test_a_broker_that_is_away_is_one_clear_line(capfd: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "REACH_TIMEOUT_S", 1.0)
+    address = f"127.0.0.1:{free_ports(1)[0]}"
+    for call in (
+        lambda: KafkaTransport(address, "x", start_timeout_s=1.0),
+        lambda: topics.verify_journal(address, "x"),
+    ):
+        with pytest.raises(Unavailable) as caught:
+            call()
+        assert caught.value.message == f"cannot reach kafka at {address}: no answer within 1 s"
+        assert caught.value.hint
+    assert capfd.readouterr() == ("", "")
