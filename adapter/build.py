@@ -17,7 +17,7 @@ from oracle.client import Oracle
 
 @asynccontextmanager
 async def open_executor(bootstrap: str, names: TopicNames, writer_id: str) -> AsyncIterator[TidemarkExecutor]:
-    """An executor on a real environment.  Raises ``Unavailable`` (no broker) or ``FatalLog`` (wrong topics, no genesis)."""
+    """An executor on a real environment.  Raises ``Unavailable`` (no broker) or ``FatalLog`` (not our topics)."""
     bridge = Bridge(asyncio.get_running_loop())
     async with AsyncExitStack() as stack:
         catalog = await asyncio.to_thread(CatalogLog.open, bootstrap, names, writer_id)

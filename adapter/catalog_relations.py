@@ -145,14 +145,15 @@ class CatalogRelations:
         params = [None] * len(plan.params)
         return self._database(image, facts.names.database).run(_prepared(plan, params, image, facts), describe=True)[0]
 
-    def answer(self, plan: SelectPlan, params: Sequence[object | None], image: ImageLike, facts: SessionFacts) -> pa.Table:
+    def answer(
+        self, plan: SelectPlan, params: Sequence[object | None], image: ImageLike, facts: SessionFacts
+    ) -> pa.Table:
         """The rows of a ``catalog`` query.  Blocks: call it off the event loop."""
         return self._database(image, facts.names.database).run(_prepared(plan, params, image, facts))[1]
 
     def constant(self, tree: exp.Expression, types: Sequence[tuple[str, SqlType]]) -> pa.Table:
-        """A query that reads nothing, already typed: ``tree`` is what :mod:`sql.bind` made of it, without parameters."""
+        """A query that reads nothing, already typed: ``tree`` is what :mod:`sql.bind` made of it."""
         return _constants().constant(tree, types)
-
 
     def value(self, tree: exp.Expression) -> object:
         """The one value of a constant query, as a Python value."""
@@ -182,8 +183,13 @@ class _Database:
         self._system = system
         self._lock = threading.Lock()
         self._made: set[tuple[str, str]] = set()
-        config = {"enable_external_access": "false", "memory_limit": MEMORY_LIMIT, "threads": "1",
-                  "autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}  # fmt: skip
+        config = {
+            "enable_external_access": "false",
+            "memory_limit": MEMORY_LIMIT,
+            "threads": "1",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+        }
         self._db = duckdb.connect(":memory:", config=config)
         self._db.execute("SET TimeZone = 'UTC'; SET default_null_order = 'nulls_last'")
         if system is not None:
@@ -194,8 +200,11 @@ class _Database:
     def _helpers(self, system: System) -> None:
         schemas = {item_oid(s.id): s.name for s in system.schemas()}
         schemas |= {11: "pg_catalog", 13000: "information_schema", 13001: "tm_catalog"}
-        self._table("tm.namespaces", {"tm_nsp_oid": list(schemas), "tm_nsp_name": list(schemas.values())},
-                    {"tm_nsp_oid": pa.int64(), "tm_nsp_name": pa.string()})  # fmt: skip
+        self._table(
+            "tm.namespaces",
+            {"tm_nsp_oid": list(schemas), "tm_nsp_name": list(schemas.values())},
+            {"tm_nsp_oid": pa.int64(), "tm_nsp_name": pa.string()},
+        )
         classes, definitions = [], []
         for schema, item in system.named():
             classes.append((item_oid(item.id), item.name, schema.name))
@@ -205,17 +214,29 @@ class _Database:
                 text = view_definition(item)
             if text is not None:
                 definitions.append((item_oid(item.id), text, list(item.index_columns)))
-        self._table("tm.classes", dict(zip(("tm_c_oid", "tm_c_name", "tm_c_schema"), _turned(classes, 3), strict=True)),
-                    {"tm_c_oid": pa.int64(), "tm_c_name": pa.string(), "tm_c_schema": pa.string()})  # fmt: skip
-        self._table("tm.definitions", dict(zip(("tm_i_oid", "tm_i_def", "tm_i_keys"), _turned(definitions, 3), strict=True)),
-                    {"tm_i_oid": pa.int64(), "tm_i_def": pa.string(), "tm_i_keys": pa.list_(pa.string())})  # fmt: skip
+        self._table(
+            "tm.classes",
+            dict(zip(("tm_c_oid", "tm_c_name", "tm_c_schema"), _turned(classes, 3), strict=True)),
+            {"tm_c_oid": pa.int64(), "tm_c_name": pa.string(), "tm_c_schema": pa.string()},
+        )
+        self._table(
+            "tm.definitions",
+            dict(zip(("tm_i_oid", "tm_i_def", "tm_i_keys"), _turned(definitions, 3), strict=True)),
+            {"tm_i_oid": pa.int64(), "tm_i_def": pa.string(), "tm_i_keys": pa.list_(pa.string())},
+        )
         types = [(row["oid"], row["typname"], row["typarray"]) for row in ROWS["pg_catalog", "pg_type"](system)]
         arrays = [(array, DISPLAY.get(oid, name)) for oid, name, array in types if array]
-        self._table("tm.arrays", dict(zip(("tm_t_array", "tm_t_name"), _turned(arrays, 2), strict=True)),
-                    {"tm_t_array": pa.int64(), "tm_t_name": pa.string()})  # fmt: skip
+        self._table(
+            "tm.arrays",
+            dict(zip(("tm_t_array", "tm_t_name"), _turned(arrays, 2), strict=True)),
+            {"tm_t_array": pa.int64(), "tm_t_name": pa.string()},
+        )
         settings = [(r["name"].lower(), r["setting"]) for r in ROWS["pg_catalog", "pg_settings"](system)]
-        self._table("tm.settings", dict(zip(("tm_s_name", "tm_s_value"), _turned(settings, 2), strict=True)),
-                    {"tm_s_name": pa.string(), "tm_s_value": pa.string()})  # fmt: skip
+        self._table(
+            "tm.settings",
+            dict(zip(("tm_s_name", "tm_s_value"), _turned(settings, 2), strict=True)),
+            {"tm_s_name": pa.string(), "tm_s_value": pa.string()},
+        )
 
     def _table(self, name: str, columns: Mapping[str, list], types: Mapping[str, pa.DataType]) -> None:
         made = pa.table({c: pa.array(columns[c], types[c]) for c in types})
@@ -283,10 +304,22 @@ def _turned(rows: list[tuple], width: int) -> list[list]:
 
 
 _DUCK = {
-    "BOOLEAN": "bool", "TINYINT": "int2", "SMALLINT": "int2", "INTEGER": "int4", "BIGINT": "int8", "UTINYINT": "int2",
-    "USMALLINT": "int4", "UINTEGER": "int8", "FLOAT": "float4", "DOUBLE": "float8", "VARCHAR": "text", "BLOB": "bytea",
-    "DATE": "date", "TIMESTAMP": "timestamp", "TIMESTAMP WITH TIME ZONE": "timestamptz",
-}  # fmt: skip
+    "BOOLEAN": "bool",
+    "TINYINT": "int2",
+    "SMALLINT": "int2",
+    "INTEGER": "int4",
+    "BIGINT": "int8",
+    "UTINYINT": "int2",
+    "USMALLINT": "int4",
+    "UINTEGER": "int8",
+    "FLOAT": "float4",
+    "DOUBLE": "float8",
+    "VARCHAR": "text",
+    "BLOB": "bytea",
+    "DATE": "date",
+    "TIMESTAMP": "timestamp",
+    "TIMESTAMP WITH TIME ZONE": "timestamptz",
+}
 
 
 def _output(duck: str) -> tuple[str, SqlType]:
@@ -315,4 +348,3 @@ def _as(found: pa.Table, types: Sequence[SqlType]) -> pa.Table:
         except pa.ArrowInvalid as error:
             raise InvalidUsage(f"value out of range for type {wanted}", sqlstate="22003", detail=str(error)) from error
     return pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))]) if arrays else found
-

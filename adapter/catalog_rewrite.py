@@ -25,14 +25,16 @@ from sql.tokens import Cursor
 
 _RENAMED = frozenset(
     "format_type pg_get_expr pg_get_userbyid pg_get_indexdef pg_get_constraintdef pg_get_viewdef pg_get_triggerdef "
-    "pg_get_ruledef pg_get_function_result pg_get_function_arguments pg_get_function_identity_arguments pg_get_functiondef "
+    "pg_get_ruledef pg_get_function_result pg_get_function_arguments pg_get_function_identity_arguments "
+    "pg_get_functiondef "
     "pg_get_serial_sequence pg_get_statisticsobjdef_columns pg_get_partkeydef pg_get_keywords "
     "pg_relation_is_publishable pg_encoding_to_char obj_description col_description shobj_description "
     "has_table_privilege has_schema_privilege has_database_privilege has_column_privilege has_any_column_privilege "
     "has_function_privilege has_sequence_privilege has_type_privilege has_tablespace_privilege pg_has_role "
     "pg_table_size pg_total_relation_size pg_relation_size pg_indexes_size pg_database_size pg_size_pretty "
     "pg_tablespace_location pg_is_in_recovery pg_my_temp_schema pg_is_other_temp_schema pg_type_is_visible "
-    "pg_function_is_visible pg_operator_is_visible pg_opclass_is_visible pg_opfamily_is_visible pg_collation_is_visible "
+    "pg_function_is_visible pg_operator_is_visible pg_opclass_is_visible pg_opfamily_is_visible "
+    "pg_collation_is_visible "
     "pg_conversion_is_visible pg_ts_config_is_visible pg_ts_dict_is_visible pg_statistics_obj_is_visible "
     "pg_stat_get_numscans txid_current pg_current_xact_id inet_server_addr inet_server_port inet_client_addr "
     "inet_client_port array_upper array_lower array_remove array_to_string quote_ident pg_client_encoding "
@@ -100,8 +102,13 @@ def _name(node: exp.Expression) -> str | None:
     if isinstance(node, exp.Column):
         return node.name if node.this.args.get("quoted") else node.name.lower()
     if isinstance(node, (exp.CurrentUser, exp.SessionUser, exp.CurrentCatalog, exp.CurrentSchema, exp.CurrentDatabase)):
-        return {exp.CurrentUser: "current_user", exp.SessionUser: "session_user", exp.CurrentCatalog: "current_catalog",
-                exp.CurrentSchema: "current_schema", exp.CurrentDatabase: "current_database"}[type(node)]  # fmt: skip
+        return {
+            exp.CurrentUser: "current_user",
+            exp.SessionUser: "session_user",
+            exp.CurrentCatalog: "current_catalog",
+            exp.CurrentSchema: "current_schema",
+            exp.CurrentDatabase: "current_database",
+        }[type(node)]
     return figure_name(node)
 
 
@@ -196,8 +203,18 @@ class _Rewriter:
             return value.copy()
         if target in ("oid", "xid", "cid"):
             return exp.Cast(this=value.copy(), to=exp.DataType.build("BIGINT"))
-        if target in ("name", "text", "char", "bpchar", "varchar", "cstring", "information_schema.sql_identifier",
-                      "character_data", "sql_identifier", "yes_or_no"):  # fmt: skip
+        if target in (
+            "name",
+            "text",
+            "char",
+            "bpchar",
+            "varchar",
+            "cstring",
+            "information_schema.sql_identifier",
+            "character_data",
+            "sql_identifier",
+            "yes_or_no",
+        ):
             return exp.Cast(this=value.copy(), to=exp.DataType.build("TEXT"))
         if target in ("int2", "int4", "int8", "bool", "float8"):
             word = {"int2": "SMALLINT", "int4": "INT", "int8": "BIGINT", "bool": "BOOLEAN", "float8": "DOUBLE"}[target]
@@ -231,9 +248,12 @@ class _Rewriter:
     def _function(self, node: exp.Func) -> exp.Expression | None:
         facts = self.facts
         fixed = {
-            exp.CurrentUser: facts.user, exp.SessionUser: facts.user, exp.CurrentCatalog: facts.names.database,
-            exp.CurrentDatabase: facts.names.database, exp.CurrentSchema: self._schema(),
-        }  # fmt: skip
+            exp.CurrentUser: facts.user,
+            exp.SessionUser: facts.user,
+            exp.CurrentCatalog: facts.names.database,
+            exp.CurrentDatabase: facts.names.database,
+            exp.CurrentSchema: self._schema(),
+        }
         if type(node) in fixed:
             return _text(fixed[type(node)])
         name = (str(node.this) if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
@@ -265,7 +285,11 @@ class _Rewriter:
                 return exp.null()
         if name in ("lower", "upper", "length", "coalesce") or name not in _RENAMED:
             return None
-        children = list(node.expressions) if isinstance(node, exp.Anonymous) else [c for c in node.iter_expressions() if not isinstance(c, exp.Var)]
+        children = (
+            list(node.expressions)
+            if isinstance(node, exp.Anonymous)
+            else [c for c in node.iter_expressions() if not isinstance(c, exp.Var)]
+        )
         return exp.Anonymous(this=f"tm_{name}", expressions=[c.copy() for c in children])
 
     def _setting(self, args: Sequence[exp.Expression]) -> exp.Expression:
@@ -278,8 +302,11 @@ class _Rewriter:
 
     def _existing(self) -> tuple[str, ...]:
         database = self.image.database_by_name(self.facts.names.database)
-        return tuple(each for each in self.facts.names.search_path
-                     if database is not None and self.image.schema_by_name(database.id, each) is not None)  # fmt: skip
+        return tuple(
+            each
+            for each in self.facts.names.search_path
+            if database is not None and self.image.schema_by_name(database.id, each) is not None
+        )
 
     def _schema(self) -> str | None:
         return next(iter(self._existing()), None)
@@ -309,6 +336,12 @@ def _type_word(node: exp.Expression) -> str:
             return last.name.lower() if isinstance(last, exp.Expression) else str(last).lower()
         if not isinstance(node.this, exp.DataType.Type):
             return str(node.this).lower()  # REGCLASS, OID…: sqlglot's object identifiers
-        return {"NAME": "name", "TEXT": "text", "VARCHAR": "varchar", "CHAR": "char", "BPCHAR": "bpchar",
-                "USERDEFINED": "userdefined"}.get(node.this.name, node.this.name.lower())  # fmt: skip
+        return {
+            "NAME": "name",
+            "TEXT": "text",
+            "VARCHAR": "varchar",
+            "CHAR": "char",
+            "BPCHAR": "bpchar",
+            "USERDEFINED": "userdefined",
+        }.get(node.this.name, node.this.name.lower())
     return str(node.this).lower()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from sqlglot import exp
@@ -22,6 +23,18 @@ def _local(value: exp.Expression) -> exp.Expression:
     return exp.Cast(this=value.copy(), to=data_type(TIMESTAMP))
 
 
+def _regexp_replace(text: exp.Expression, pattern: exp.Expression, new: exp.Expression) -> exp.Expression:
+    if isinstance(new, exp.Literal):
+        new = exp.Literal.string(re.sub(r"(?<!\\)\$(\d)", r"\\\1", new.this).replace(r"\$", "$"))
+    return _call("regexp_replace", text, pattern, new, exp.Literal.string("g"))
+
+
+def _seconds(node: exp.Extract) -> exp.Expression:
+    """DuckDB's second has no fraction; its microseconds count the whole minute."""
+    micros = exp.Extract(this=exp.var("MICROSECONDS"), expression=node.expression.copy())
+    return exp.Paren(this=exp.Div(this=micros, expression=exp.Literal.number(1_000_000), typed=False, safe=False))
+
+
 _SPARK: dict[str, Callable[..., exp.Expression]] = {
     "DATE_ADD": lambda d, n: exp.Paren(this=exp.Add(this=_date(d), expression=n.copy())),
     "DATE_SUB": lambda d, n: exp.Paren(this=exp.Sub(this=_date(d), expression=n.copy())),
@@ -35,6 +48,7 @@ _SPARK: dict[str, Callable[..., exp.Expression]] = {
     "SEQUENCE": lambda a, b, step: _call("generate_series", a, b, step),
     "EXPLODE": lambda x: _call("unnest", x),
     "PERCENTILE": lambda x, p: _call("quantile_cont", x, p),
+    "REGEXP_REPLACE": _regexp_replace,
     "ARRAY": lambda *items: exp.Array(expressions=[i.copy() for i in items]),
 }
 
@@ -45,6 +59,8 @@ def for_duckdb(tree: exp.Expression) -> exp.Expression:
     for node in reversed(list(holder.walk())):
         if isinstance(node, exp.Anonymous) and (made := _SPARK.get(str(node.this).upper())):
             node.replace(made(*node.expressions))
+        elif isinstance(node, exp.Extract) and node.name.upper() == "SECOND":
+            node.replace(_seconds(node))
         elif isinstance(node, (exp.Like, exp.ILike)) and not isinstance(node.parent, exp.Escape):
             node.replace(exp.Escape(this=node.copy(), expression=exp.Literal.string("\\")))
     return holder.this

@@ -61,8 +61,9 @@ def decode_request(value: bytes | None, key: bytes | None = None) -> DdlRequest 
         request_id = key.decode("utf-8", "replace")
     known = request_id if isinstance(request_id, str) else ""
     if not known or len(known) > REQUEST_ID_CHARS_MAX:
-        return Garbage(f"request_id must be a string of 1 to {REQUEST_ID_CHARS_MAX} characters",
-                       known[:REQUEST_ID_CHARS_MAX])  # fmt: skip
+        return Garbage(
+            f"request_id must be a string of 1 to {REQUEST_ID_CHARS_MAX} characters", known[:REQUEST_ID_CHARS_MAX]
+        )
     if not isinstance(found.get("sql"), str) or not found["sql"].strip():
         return Garbage("sql must be a string with one statement", known)
     for name in ("database", "schema"):
@@ -75,8 +76,11 @@ def parse_ddl(sql: str) -> object:
     """The DDL statement in ``sql``.  Raises 42601, or 0A000 for any other kind of statement."""
     statement = parse(sql)
     if not isinstance(statement, st.DDL):
-        raise InvalidUsage("only DDL is executed from the DDL topic", sqlstate="0A000",
-                           hint="send queries and inserts through a Postgres client")  # fmt: skip
+        raise InvalidUsage(
+            "only DDL is executed from the DDL topic",
+            sqlstate="0A000",
+            hint="send queries and inserts through a Postgres client",
+        )
     return statement
 
 
@@ -93,9 +97,19 @@ def garbage_reply(garbage: Garbage) -> bytes:
     return _reply(garbage.request_id, "error", None, "08P01", garbage.reason)
 
 
-def _reply(request_id: str, status: str, catalog_ts: int | None, sqlstate: str | None, message: str, **more: object) -> bytes:
-    return json.dumps({"request_id": request_id, "status": status, "catalog_ts": catalog_ts, "sqlstate": sqlstate,
-                       "message": message, **more}).encode()  # fmt: skip
+def _reply(
+    request_id: str, status: str, catalog_ts: int | None, sqlstate: str | None, message: str, **more: object
+) -> bytes:
+    return json.dumps(
+        {
+            "request_id": request_id,
+            "status": status,
+            "catalog_ts": catalog_ts,
+            "sqlstate": sqlstate,
+            "message": message,
+            **more,
+        }
+    ).encode()
 
 
 def reply_topic(headers: Headers | None) -> str | None:

@@ -98,10 +98,15 @@ class DdlTopic:
             await asyncio.to_thread(self._thread.join, STOP_TIMEOUT_S)
 
     def _run(self) -> None:
-        consumer = make_consumer(self._bootstrap, **{
-            "group.id": f"{self._names.env}.ddl", "auto.offset.reset": "earliest",
-            "session.timeout.ms": 10_000, "partition.assignment.strategy": "cooperative-sticky",
-        })  # fmt: skip
+        consumer = make_consumer(
+            self._bootstrap,
+            **{
+                "group.id": f"{self._names.env}.ddl",
+                "auto.offset.reset": "earliest",
+                "session.timeout.ms": 10_000,
+                "partition.assignment.strategy": "cooperative-sticky",
+            },
+        )
         producer = make_producer(self._bootstrap)
         try:
             consumer.subscribe([self._names.ddl], on_assign=lambda *_: self.assigned.set())
@@ -151,8 +156,13 @@ class DdlTopic:
             if topic is None:
                 continue
             try:
-                producer.produce(topic, value, key=request_id.encode(), headers=reply_headers(message.headers()),
-                                 on_delivery=_on_delivery)  # fmt: skip
+                producer.produce(
+                    topic,
+                    value,
+                    key=request_id.encode(),
+                    headers=reply_headers(message.headers()),
+                    on_delivery=_on_delivery,
+                )
             except (BufferError, KafkaException) as error:
                 log.warning("a DDL request could not be answered", extra={"topic": topic, "error": str(error)})
         if producer.flush(REPLY_TIMEOUT_S):

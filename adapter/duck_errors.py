@@ -10,8 +10,7 @@ from journal.errors import InvalidUsage, TidemarkError
 
 _BY_TEXT = (
     (r"division by zero", "22012"),
-    (r"scalar function with name|table function with name|no function matches|no macro matches|aggregate function with name",
-     "42883"),
+    (r"(scalar|table|aggregate) function with name|no function matches|no macro matches", "42883"),
     (r"column .* not found|referenced column|referenced table", "42703"),
     (r"table with name", "42P01"),
     (r"must appear in the group by|must be part of an aggregate", "42803"),
@@ -19,7 +18,7 @@ _BY_TEXT = (
     (r"out of range|overflow", "22003"),
     (r"could not convert|conversion error|invalid input", "22P02"),
     (r"type with name", "42704"),
-)  # fmt: skip
+)
 
 _BY_CLASS: tuple[tuple[type[Exception], str], ...] = (
     (duckdb.OutOfRangeException, "22003"),

@@ -41,6 +41,7 @@ from adapter.insert import (
     check_unchanged,
     rows_of_query,
     rows_of_values,
+    tables_below,
 )
 from adapter.interfaces import Kind, Notice, OutputColumn, Prepared, Result
 from adapter.peeks import PeekAnswer, Peeks
@@ -48,7 +49,6 @@ from adapter.results import DECLARED, as_promised, check_result, collect, ddl_re
 from adapter.session_state import SessionState
 from adapter.system_schemas import RELATIONS
 from adapter.variables import SERVER_VERSION
-from catalog_log import model
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
 from catalog_log.model import Item
@@ -88,12 +88,12 @@ class _Statement:
     parsed: object
     declared: dict[int, SqlType]
     plan: SelectPlan | InsertPlan | None = None
-    upper: int = -1
+    image: Image | None = None
     names: Names | None = None
 
 
 class TidemarkExecutor:
-    """Implements :class:`adapter.interfaces.Executor`.  Lives on one event loop; made by :func:`adapter.build.build`."""
+    """Implements :class:`adapter.interfaces.Executor`.  Lives on one event loop; see :mod:`adapter.build`."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class TidemarkExecutor:
         parsed = statement.parsed
         if isinstance(parsed, st.Query):
             plan = await self._certain(session, lambda image: self._plan(statement, image, session))
-            columns = await self._columns(plan, session)
+            columns = await self._columns(plan, statement.image, session)
             return Prepared(sql, Kind.SELECT, oids_of(plan.params, param_oids), columns, "SELECT", statement)
         if isinstance(parsed, st.Insert):
             plan = await self._certain(session, lambda image: self._plan(statement, image, session))
@@ -252,12 +252,12 @@ class TidemarkExecutor:
     def _plan(self, statement: _Statement, image: Image, session: SessionState) -> SelectPlan | InsertPlan:
         """The statement's plan on ``image``, kept until the catalog or the session's names change."""
         names = self._names(session)
-        if statement.plan is None or statement.upper != image.upper or statement.names != names:
+        if statement.plan is None or statement.image.upper != image.upper or statement.names != names:
             if isinstance(statement.parsed, st.Query):
                 statement.plan = plan_select(statement.parsed.ast, image, names, statement.declared)
             else:
                 statement.plan = plan_insert(statement.parsed, image, names, statement.declared)
-            statement.upper, statement.names = image.upper, names
+            statement.image, statement.names = image, names
         return statement.plan
 
     def _facts(self, session: SessionState) -> SessionFacts:
@@ -265,10 +265,9 @@ class TidemarkExecutor:
             self._names(session), session.user, f"PostgreSQL {SERVER_VERSION}", session.session_id, session.variable
         )
 
-    async def _columns(self, plan: SelectPlan, session: SessionState) -> tuple[OutputColumn, ...]:
+    async def _columns(self, plan: SelectPlan, image: Image, session: SessionState) -> tuple[OutputColumn, ...]:
         if plan.kind != "catalog":
             return tuple(OutputColumn(column.name, column.type) for column in plan.columns)
-        image = await self._image(plan.catalog_ts + 1)
         found = await asyncio.to_thread(self._relations.describe, plan, image, self._facts(session))
         return tuple(OutputColumn(name, kind) for name, kind in found)
 
@@ -281,37 +280,43 @@ class TidemarkExecutor:
         if plan is not None and plan.kind == "constant":
             table = await asyncio.to_thread(self._constant, plan, params)
             return Result("SELECT", prepared.columns, table.to_batches())
-        state, plan = await self._planned(session, statement)
+        state, image, plan = await self._planned(session, statement)
         columns = prepared.columns
         if plan.kind == "catalog":
-            image = await self._image(plan.catalog_ts + 1)
             facts = self._facts(session)
             table = await asyncio.to_thread(self._relations.answer, plan, params, image, facts)
-            check_result(columns, await self._columns(plan, session))
+            check_result(columns, await self._columns(plan, image, session))
             return Result("SELECT", columns, table.to_batches())
         check_result(columns, tuple(OutputColumn(c.name, c.type) for c in plan.columns))
-        answer = await self._peek(session, plan, params, state.last_ts if state is not None else None)
+        answer = await self._peek(session, image, plan, params, state.last_ts if state is not None else None)
         return Result("SELECT", columns, as_promised(answer, [c.type for c in plan.columns]))
 
-    async def _planned(self, session: SessionState, statement: _Statement) -> tuple[OracleState | None, SelectPlan]:
-        """The plan on an image that is new enough for this session's isolation, and the barrier it rests on."""
+    async def _planned(
+        self, session: SessionState, statement: _Statement
+    ) -> tuple[OracleState | None, Image, SelectPlan]:
+        """The barrier that this session's isolation asks for, the image it is planned on, and the plan."""
         if session.strict:
             state, image = await self._barrier()
-            image = await self._image(max(image.upper, session.catalog_ts_seen + 1))
+            if image.upper <= session.catalog_ts_seen:  # it was serializable before, and had seen further
+                image = await image_in_force(self._catalog, self._bridge, session.catalog_ts_seen + 1)
             self._saw(session, image)
-            return state, self._plan(statement, image, session)
+            return state, image, self._plan(statement, image, session)
         plan = await self._certain(session, lambda image: self._plan(statement, image, session))
-        session.catalog_ts_seen = CatalogTs(max(session.catalog_ts_seen, plan.catalog_ts))
-        return None, plan
+        self._saw(session, statement.image)
+        return None, statement.image, plan
 
     def _constant(self, plan: SelectPlan, params: Sequence[object | None]) -> pa.Table:
         tree = with_params(plan.tree, params, plan.params)
         return self._relations.constant(tree, [(c.name, c.type) for c in plan.columns])
 
     async def _peek(
-        self, session: SessionState, plan: SelectPlan, params: Sequence[object | None], as_of: DataTs | None
+        self,
+        session: SessionState,
+        image: Image,
+        plan: SelectPlan,
+        params: Sequence[object | None],
+        as_of: DataTs | None,
     ) -> PeekAnswer:
-        image = await self._image(plan.catalog_ts + 1)
         cluster = cluster_named(image, session.variable("cluster"))
         timeout_ms = min(session.statement_timeout_ms or PEEK_TIMEOUT_MS, PEEK_TIMEOUT_MS)
         lookup = None
@@ -348,7 +353,7 @@ class TidemarkExecutor:
             plan = self._plan(statement, image, session)
         else:
             plan = await self._certain(session, lambda image: self._plan(statement, image, session))
-        upper = plan.catalog_ts + 1
+        image, upper = statement.image, plan.catalog_ts + 1
         evaluate = self._evaluator(plan, params)
         if plan.query is None:
             try:
@@ -361,13 +366,13 @@ class TidemarkExecutor:
             return Rows(plan.table, rows_of_query(plan, table.to_batches(), evaluate), upper)
         if state is None:  # it became a query over relations only now, on a newer image
             state, _ = await self._barrier()
-        answer = await self._peek(session, plan.query, params, state.last_ts)
+        answer = await self._peek(session, image, plan.query, params, state.last_ts)
         batches = await collect(as_promised(answer, [c.type for c in plan.query.columns]))
-        tables = self._tables_below(plan.query.inputs)
+        tables = tables_below(image, plan.query.inputs)
         return Rows(plan.table, rows_of_query(plan, batches, evaluate), upper, state.last_ts, tables)
 
     async def _still_so(self, session: SessionState, statement: _Statement, error: InvalidUsage) -> None:
-        """A value was refused because of what the table is (NOT NULL, a range): that must hold on the newest catalog."""
+        """A value was refused for what the table is (NOT NULL, a range): that must hold on the catalog in force."""
         before = statement.plan
         _, image = await self._barrier()
         self._saw(session, image)
@@ -381,25 +386,6 @@ class TidemarkExecutor:
             return self._relations.value(tree)
 
         return evaluate
-
-    def _tables_below(self, inputs: Sequence[str]) -> tuple[str, ...]:
-        """The tables that a query reads, also through materialized views: what first-committer-wins looks at.
-
-        Sources are left out: they grow all the time, and nobody's transaction writes them.
-        """
-        image = self._catalog.image
-        found, queue, seen = set(), list(inputs), set()
-        while queue:
-            each = queue.pop()
-            if each in seen:
-                continue
-            seen.add(each)
-            item = image.item(each)
-            if item is not None and item.kind == model.TABLE:
-                found.add(each)
-            elif item is not None:
-                queue.extend(item.inputs)
-        return tuple(sorted(found))
 
     async def _commit(self, session: SessionState, entries: Sequence[Rows]) -> None:
         def label(table: Item) -> str:
@@ -424,7 +410,7 @@ class TidemarkExecutor:
         except asyncio.CancelledError:
             if task.cancelled():
                 raise
-            return await task
+            return await asyncio.shield(task)  # asked a second time, we go, and it ends by itself
 
     # --- looking
 

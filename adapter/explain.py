@@ -53,8 +53,10 @@ def _select(plan: SelectPlan, image: ImageLike) -> list[str]:
     if plan.lookup is not None:
         index = image.item(plan.lookup.index_id)
         columns = ", ".join(index.index_columns[: len(plan.lookup.key)]) if index else ""
-        lines.append(f"Index lookup on {index.name if index else plan.lookup.index_id}"
-                     + (f" by {columns}" if columns else ", whole relation"))  # fmt: skip
+        lines.append(
+            f"Index lookup on {index.name if index else plan.lookup.index_id}"
+            + (f" by {columns}" if columns else ", whole relation")
+        )
         for name, value in plan.lookup.residual.items():
             if value not in (None, [], 0):
                 lines.append(f"  {name}: {value}")
@@ -81,8 +83,10 @@ def _timestamp(plan: SelectPlan, image: ImageLike, state: OracleState | None) ->
         if item is not None and item.kind == model.MATERIALIZED_VIEW:
             lines.append(f"input {_label(image, each)} ({each}): maintained by cluster {item.cluster_id}")
         else:
-            lines.append(f"input {_label(image, each)} ({each}): "
-                         + (f"last changed at {change}" if change is not None else "never written"))  # fmt: skip
+            lines.append(
+                f"input {_label(image, each)} ({each}): "
+                + (f"last changed at {change}" if change is not None else "never written")
+            )
     return lines
 
 

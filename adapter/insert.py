@@ -7,17 +7,19 @@ table is still what it was; they lie on the topic and nobody has seen them.
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
 
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
-from catalog_log.model import Column, Item
+from catalog_log.model import TABLE, Column, Item
 from collection.binding import Binding, Run
 from collection.types import arrow_type, parse_type
 from journal.aio import Bridge
@@ -38,6 +40,10 @@ RECOMMITS_MAX = 50
 
 BUFFER_BYTES_MAX = 64 << 20
 """Rows that one transaction may hold back until COMMIT; what does not fit is refused with 54000."""
+
+
+ON_LOOP_BYTES_MAX = 64 << 10
+"""Rows above this are encoded on a thread: 64 KiB take about 2 ms, and the event loop serves everybody."""
 
 
 class Writer(Protocol):
@@ -142,8 +148,10 @@ class Inserter:
 
     async def _write(self, entries: Sequence[Rows]) -> list[list[Run]]:
         attempt = uuid.uuid4().hex
-        asked = [self._writer.write(each.table.id, each.table.columns, each.rows, f"{attempt}-{n}")
-                 for n, each in enumerate(entries)]  # fmt: skip
+        asked = []
+        for n, each in enumerate(entries):
+            write = partial(self._writer.write, each.table.id, each.table.columns, each.rows, f"{attempt}-{n}")
+            asked.append(await asyncio.to_thread(write) if each.rows.nbytes > ON_LOOP_BYTES_MAX else write())
         runs, failed = [], None
         for future in asked:
             try:
@@ -168,6 +176,28 @@ def check_buffer(entries: Sequence[Rows]) -> None:
     """54000 where a transaction holds back more than it may."""
     size = sum(each.rows.nbytes for each in entries)
     if size > BUFFER_BYTES_MAX:
-        raise Rejected(f"the transaction's inserts of {size} bytes are too large", sqlstate="54000",
-                       detail=f"at most {BUFFER_BYTES_MAX} bytes are kept until COMMIT",
-                       hint="commit more often, or insert outside of a transaction block")  # fmt: skip
+        raise Rejected(
+            f"the transaction's inserts of {size} bytes are too large",
+            sqlstate="54000",
+            detail=f"at most {BUFFER_BYTES_MAX} bytes are kept until COMMIT",
+            hint="commit more often, or insert outside of a transaction block",
+        )
+
+
+def tables_below(image: Image, inputs: Sequence[str]) -> tuple[str, ...]:
+    """The tables that a query reads, also through materialized views: what first-committer-wins looks at.
+
+    Sources are left out: they grow all the time, and nobody's transaction writes them.
+    """
+    found, queue, seen = set(), list(inputs), set()
+    while queue:
+        each = queue.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        item = image.item(each)
+        if item is not None and item.kind == TABLE:
+            found.add(each)
+        elif item is not None:
+            queue.extend(item.inputs)
+    return tuple(sorted(found))

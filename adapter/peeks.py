@@ -162,8 +162,11 @@ class FlightPeeks:
             node = await self._node(key, failed, deadline_s)
             left_ms = int((deadline_s - time.monotonic()) * 1000)
             if left_ms <= 0:
-                raise failed[1] if failed else TidemarkError("canceling statement due to statement timeout",
-                                                             sqlstate="57014")  # fmt: skip
+                raise (
+                    failed[1]
+                    if failed
+                    else TidemarkError("canceling statement due to statement timeout", sqlstate="57014")
+                )
             try:
                 return await self._ask(node, peek._replace(timeout_ms=left_ms))
             except Unavailable as error:
@@ -189,8 +192,9 @@ class FlightPeeks:
         except Unavailable:
             if node is not None:
                 return node
-            raise Unavailable(f"cluster {key.split('/', 1)[1]} has no running controller",
-                              hint="start its compute controller") from None  # fmt: skip
+            raise Unavailable(
+                f"cluster {key.split('/', 1)[1]} has no running controller", hint="start its compute controller"
+            ) from None
 
     async def _ask(self, node: Node, peek: Peek) -> FlightAnswer:
         loop = asyncio.get_running_loop()
@@ -261,4 +265,6 @@ def _cancel(client: flight.FlightClient, peek_id: str) -> None:
     try:
         list(client.do_action(flight.Action("cancel", peek_id.encode()), flight.FlightCallOptions(timeout=5)))
     except flight.FlightError as error:
-        log.info("a peek could not be cancelled at its controller", extra={"peek_id": peek_id, "error": str(error)[:200]})
+        log.info(
+            "a peek could not be cancelled at its controller", extra={"peek_id": peek_id, "error": str(error)[:200]}
+        )

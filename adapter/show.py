@@ -14,16 +14,30 @@ from catalog_log.model import Item
 from collection.types import SqlType, arrow_type, parse_type
 from sql import statements as st
 from sql.errors import no_relation, wrong_kind
-from sql.names import KIND_WORDS, ImageLike, Names, SystemRelation, candidates, find, relation, schema_named, target_schema
+from sql.names import (
+    KIND_WORDS,
+    ImageLike,
+    Names,
+    SystemRelation,
+    candidates,
+    find,
+    relation,
+    schema_named,
+    target_schema,
+)
 
 TEXT = SqlType("text")
 INT4 = SqlType("int4")
 BOOL = SqlType("bool")
 
 _KINDS = {
-    "tables": (model.TABLE,), "views": (model.VIEW,), "materialized views": (model.MATERIALIZED_VIEW,),
-    "sources": (model.SOURCE,), "objects": model.ITEM_KINDS, "indexes": (model.INDEX,),
-}  # fmt: skip
+    "tables": (model.TABLE,),
+    "views": (model.VIEW,),
+    "materialized views": (model.MATERIALIZED_VIEW,),
+    "sources": (model.SOURCE,),
+    "objects": model.ITEM_KINDS,
+    "indexes": (model.INDEX,),
+}
 
 _COLUMNS: dict[str, tuple[tuple[str, SqlType], ...]] = {
     "tables": (("name", TEXT),),
@@ -66,8 +80,15 @@ def show_variable(statement: st.ShowVariable, session: SessionState) -> list[tup
 
 def show_objects(statement: st.ShowObjects, image: ImageLike, names: Names) -> list[tuple]:
     """The rows of SHOW TABLES and its kin, by name.  3F000, 42P01 for what it names."""
-    return [row for row in sorted(_rows(statement, image, names), key=lambda r: str(r[0])) if _like(row[0], statement.like)] \
-        if statement.what != "columns" else list(_rows(statement, image, names))  # fmt: skip
+    return (
+        [
+            row
+            for row in sorted(_rows(statement, image, names), key=lambda r: str(r[0]))
+            if _like(row[0], statement.like)
+        ]
+        if statement.what != "columns"
+        else list(_rows(statement, image, names))
+    )
 
 
 def _rows(statement: st.ShowObjects, image: ImageLike, names: Names) -> list[tuple]:
@@ -86,13 +107,22 @@ def _rows(statement: st.ShowObjects, image: ImageLike, names: Names) -> list[tup
         item = relation(image, names, statement.on)
         if isinstance(item, SystemRelation):
             raise wrong_kind(str(statement.on), "relation of this catalog", "ask information_schema.columns")
-        return [(c.name, c.nullable, type_display(parse_type(c.type))) for c in item.columns
-                if _like(c.name, statement.like)]  # fmt: skip
+        return [
+            (c.name, c.nullable, type_display(parse_type(c.type)))
+            for c in item.columns
+            if _like(c.name, statement.like)
+        ]
     on = relation(image, names, statement.on) if statement.on is not None else None
-    schema = schema_named(image, names, statement.schema.last) if statement.schema is not None else \
-        target_schema(image, names, st.Name(("",)))  # fmt: skip
-    return [_row(item, what, image) for item in image.items_in(schema.id)
-            if item.kind in _KINDS[what] and (on is None or item.depends_on == (on.id,))]  # fmt: skip
+    schema = (
+        schema_named(image, names, statement.schema.last)
+        if statement.schema is not None
+        else target_schema(image, names, st.Name(("",)))
+    )
+    return [
+        _row(item, what, image)
+        for item in image.items_in(schema.id)
+        if item.kind in _KINDS[what] and (on is None or item.depends_on == (on.id,))
+    ]
 
 
 def _row(item: Item, what: str, image: ImageLike) -> tuple:
@@ -133,9 +163,11 @@ def create_statement(item: Item, name: str, image: ImageLike) -> str:
     """DDL that would make ``item`` again under its full name."""
     cluster = image.get(model.CLUSTERS, item.cluster_id) if item.cluster_id else None
     columns = ",\n".join(
-        f"    {quoted(c.name)} {type_display(parse_type(c.type))}" + ("" if c.nullable else " NOT NULL")
-        + (f" DEFAULT {c.default}" if c.default is not None else "") for c in item.columns
-    )  # fmt: skip
+        f"    {quoted(c.name)} {type_display(parse_type(c.type))}"
+        + ("" if c.nullable else " NOT NULL")
+        + (f" DEFAULT {c.default}" if c.default is not None else "")
+        for c in item.columns
+    )
     if item.kind == model.TABLE:
         return f"CREATE TABLE {name} (\n{columns}\n)"
     if item.kind == model.SOURCE:

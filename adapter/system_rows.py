@@ -37,7 +37,8 @@ _TYPES = (
 )  # fmt: skip
 
 _OTHER_TYPES = (
-    ("char", 18, 1, True, "Z"), ("name", 19, 64, False, "S"), ("oid", 26, 4, True, "N"), ("regclass", 2205, 4, True, "N"),
+    ("char", 18, 1, True, "Z"), ("name", 19, 64, False, "S"), ("oid", 26, 4, True, "N"),
+    ("regclass", 2205, 4, True, "N"),
     ("regtype", 2206, 4, True, "N"), ("varchar", 1043, -1, False, "S"), ("bpchar", 1042, -1, False, "S"),
     ("unknown", 705, -2, False, "X"), ("json", 114, -1, False, "U"), ("jsonb", 3802, -1, False, "U"),
     ("uuid", 2950, 16, False, "U"), ("interval", 1186, 16, False, "T"), ("time", 1083, 8, True, "D"),
@@ -125,8 +126,8 @@ Rows = Iterator[dict[str, object]]
 
 
 def _pg_namespace(s: System) -> Rows:
-    fixed = (("pg_catalog", PG_CATALOG_OID), ("information_schema", INFORMATION_SCHEMA_OID), ("tm_catalog", TM_CATALOG_OID))
-    for name, oid in (*fixed, *((schema.name, item_oid(schema.id)) for schema in s.schemas())):
+    fixed = {"pg_catalog": PG_CATALOG_OID, "information_schema": INFORMATION_SCHEMA_OID, "tm_catalog": TM_CATALOG_OID}
+    for name, oid in (*fixed.items(), *((schema.name, item_oid(schema.id)) for schema in s.schemas())):
         yield {"oid": oid, "nspname": name, "nspowner": OWNER_OID, "tableoid": CLASS_OIDS["pg_namespace"]}
 
 
@@ -328,7 +329,8 @@ def _views(s: System) -> Rows:
 def _tm_objects(s: System) -> Rows:
     for schema, item in s.named():
         yield {"id": item.id, "database_name": s.database, "schema_name": schema.name, "name": item.name,
-               "kind": item.kind, "cluster_id": item.cluster_id, "topic": item.topic, "definition": item.create_sql}  # fmt: skip
+               "kind": item.kind, "cluster_id": item.cluster_id, "topic": item.topic,
+               "definition": item.create_sql}  # fmt: skip
 
 
 def _tm_columns(s: System) -> Rows:

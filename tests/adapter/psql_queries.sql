@@ -594,7 +594,3 @@ SELECT c.relname, NULL::pg_catalog.text FROM pg_catalog.pg_class c WHERE c.relki
   UNION ALL
   SELECT NULL::pg_catalog.text, n.nspname FROM pg_catalog.pg_namespace n WHERE n.nspname LIKE '%' AND n.nspname NOT LIKE E'pg\\_%'
   LIMIT 1000;
-
-BEGIN;
-
-select 1;

@@ -42,9 +42,21 @@ async def serving(world):
 async def psql(port: int, *commands: str) -> tuple[str, str]:
     arguments = [part for command in commands for part in ("-c", command)]
     process = await asyncio.create_subprocess_exec(
-        "psql", "-X", "-A", "-h", "127.0.0.1", "-p", str(port), "-U", "tidemark", "-d", "tidemark", *arguments,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+        "psql",
+        "-X",
+        "-A",
+        "-h",
+        "127.0.0.1",
+        "-p",
+        str(port),
+        "-U",
+        "tidemark",
+        "-d",
+        "tidemark",
+        *arguments,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
     out, err = await process.communicate()
     return out.decode(), err.decode()
 
@@ -93,8 +105,14 @@ def test_psql_describes_everything():
 @needs_psql
 def test_psql_shows_rows_errors_and_notices():
     async def story(port):
-        out, err = await psql(port, "select id, name, price from items order by id", "select nam from items",
-                              "create table if not exists items (a int)", "drop table items", "values (1, 'x')")  # fmt: skip
+        out, err = await psql(
+            port,
+            "select id, name, price from items order by id",
+            "select nam from items",
+            "create table if not exists items (a int)",
+            "drop table items",
+            "values (1, 'x')",
+        )
         assert "1|apple|1.50\n2||" in out and "(2 rows)" in out and "1|x" in out
         assert 'ERROR:  column "nam" does not exist' in err and 'HINT:  did you mean "name"?' in err
         assert "LINE 1: select nam from items\n               ^" in err
@@ -135,8 +153,11 @@ def test_psycopg_uses_parameters_transactions_and_prepared_statements():
 @needs_psql
 def test_what_sqlalchemy_and_friends_ask_at_connect():
     questions = [
-        "select pg_catalog.version()", "select current_schema()", "show transaction isolation level",
-        "show standard_conforming_strings", "select current_setting('server_version_num')",
+        "select pg_catalog.version()",
+        "select current_schema()",
+        "show transaction isolation level",
+        "show standard_conforming_strings",
+        "select current_setting('server_version_num')",
         "SELECT pg_catalog.pg_class.relname FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON "
         "pg_catalog.pg_namespace.oid = pg_catalog.pg_class.relnamespace WHERE pg_catalog.pg_class.relkind = "
         "ANY (ARRAY['r', 'p']) AND pg_catalog.pg_class.relpersistence != 't' AND "
@@ -149,7 +170,7 @@ def test_what_sqlalchemy_and_friends_ask_at_connect():
         "select n.nspname, c.relname, a.attname, a.atttypid, a.attnotnull or (t.typtype = 'd' and t.typnotnull) from "
         "pg_catalog.pg_namespace n join pg_catalog.pg_class c on c.relnamespace = n.oid join pg_catalog.pg_attribute a on "
         "a.attrelid = c.oid join pg_catalog.pg_type t on a.atttypid = t.oid where a.attnum > 0",
-    ]  # fmt: skip
+    ]
 
     async def story(port):
         async with await psycopg.AsyncConnection.connect(

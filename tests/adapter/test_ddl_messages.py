@@ -33,11 +33,25 @@ def test_the_key_stands_in_for_a_missing_id():
     assert decode_request(b'{"sql": "drop table t"}', b"k").request_id == "k"
 
 
-@pytest.mark.parametrize("value", [
-    None, b"", b"hello", b"[]", b"1", b'{"sql": "x"}', b'{"request_id": 5, "sql": "x"}', b'{"request_id": "r"}',
-    b'{"request_id": "r", "sql": ""}', b'{"request_id": "r", "sql": "x", "schema": 1}', b"T\x01\x02", b"T\xff",
-    json.dumps({"request_id": "r" * 300, "sql": "x"}).encode(), b"[" * 100_000,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        b"",
+        b"hello",
+        b"[]",
+        b"1",
+        b'{"sql": "x"}',
+        b'{"request_id": 5, "sql": "x"}',
+        b'{"request_id": "r"}',
+        b'{"request_id": "r", "sql": ""}',
+        b'{"request_id": "r", "sql": "x", "schema": 1}',
+        b"T\x01\x02",
+        b"T\xff",
+        json.dumps({"request_id": "r" * 300, "sql": "x"}).encode(),
+        b"[" * 100_000,
+    ],
+)
 def test_garbage_has_a_reason(value):
     found = decode_request(value)
     assert isinstance(found, Garbage) and found.reason
@@ -59,7 +73,12 @@ def test_only_ddl_is_accepted():
 
 def test_replies_and_headers():
     assert json.loads(ok_reply("r", 5, "CREATE TABLE")) == {
-        "request_id": "r", "status": "ok", "catalog_ts": 5, "sqlstate": None, "message": "CREATE TABLE"}  # fmt: skip
+        "request_id": "r",
+        "status": "ok",
+        "catalog_ts": 5,
+        "sqlstate": None,
+        "message": "CREATE TABLE",
+    }
     found = json.loads(error_reply("r", InvalidUsage("no", sqlstate="42P01", hint="look")))
     assert (found["status"], found["sqlstate"], found["hint"]) == ("error", "42P01", "look")
     headers = [("reply-to", b"answers"), ("correlation-id", b"7"), ("other", b"x")]

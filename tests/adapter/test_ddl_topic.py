@@ -92,7 +92,8 @@ def test_on_a_real_broker_two_adapters_share_the_topic(broker):
                 for each in topics:
                     await each.close()
             assert {(r, a["status"]) for r, (a, _) in found.items() if r.startswith("r")} == {
-                (f"r{n}", "ok") for n in range(20)}  # fmt: skip
+                (f"r{n}", "ok") for n in range(20)
+            }
             assert found["avro"][0]["status"] == "ok" and found["avro"][1] == b"7"
             assert found["bad"][0]["sqlstate"] == "42601"
             assert found[""][0]["sqlstate"] == "08P01"

@@ -31,7 +31,10 @@ def test_rows_inserted_are_read_back_with_types_and_defaults():
             assert await a.sql("insert into t values (1, 2.345, 'x'), (2, default, null)") == "INSERT 0 2"
             assert await a.sql("insert into t (a, c) values ($1, $2)", 3, "y") == "INSERT 0 1"
             assert await a.sql("select a, b, c from t order by a") == [
-                (1, Decimal("2.35"), "x"), (2, Decimal("1.50"), None), (3, Decimal("1.50"), "y")]  # fmt: skip
+                (1, Decimal("2.35"), "x"),
+                (2, Decimal("1.50"), None),
+                (3, Decimal("1.50"), "y"),
+            ]
             assert await a.sql("select count(*), sum(b) from t where a > $1", 1) == [(2, Decimal("3.00"))]
 
     run(story)
@@ -252,12 +255,16 @@ def test_a_lookup_answers_as_spark_would():
             await a.sql("create table t (a int, b numeric(6,2), c text, d timestamptz)")
             await a.sql("insert into t values (1, 1.5, 'x', '2024-01-01'), (2, null, 'y', null), (3, 2.5, null, now())")
             queries = [
-                "select * from t where a = 1", "select a, b * 2 from t where b > 1 order by b * 2 desc limit 1",
-                "select count(*), sum(b), min(c), max(a), sum(a), count(b) from t", "select c from t where c is null",
-                "select a from t where a in (1, 3) or c = 'y' order by a desc", "select sum(b) from t where a > 10",
-                "select a from t where d = '2024-01-01 00:00:00+00'", "select a from t order by a offset 1",
+                "select * from t where a = 1",
+                "select a, b * 2 from t where b > 1 order by b * 2 desc limit 1",
+                "select count(*), sum(b), min(c), max(a), sum(a), count(b) from t",
+                "select c from t where c is null",
+                "select a from t where a in (1, 3) or c = 'y' order by a desc",
+                "select sum(b) from t where a > 10",
+                "select a from t where d = '2024-01-01 00:00:00+00'",
+                "select a from t order by a offset 1",
                 "select a + 1, -5, 'k' from t where not a = 1 order by 1",
-            ]  # fmt: skip
+            ]
             by_spark = [await a.sql(q) for q in queries]
             assert all(peek.lookup is None for peek in a.peeks.asked)
             await a.sql("create index on t (a)")

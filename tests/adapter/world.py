@@ -52,8 +52,11 @@ class Store:
         log = self.written.setdefault(collection_id, [])
         log.append(table)
         done: Future = Future()
-        done.set_result([Run(f"env.data.{collection_id}", 0, len(log) - 1, len(log), attempt, table.num_rows)]
-                        if table.num_rows else [])  # fmt: skip
+        done.set_result(
+            [Run(f"env.data.{collection_id}", 0, len(log) - 1, len(log), attempt, table.num_rows)]
+            if table.num_rows
+            else []
+        )
         return done
 
     def rows_at(self, collection_id, state, as_of):
@@ -119,8 +122,13 @@ class World:
     @asynccontextmanager
     async def adapter(self, name="adapter", catalog_transport=None):
         catalog = CatalogLog(catalog_transport or MemoryTransport(self.catalog_topic), name, expected=GENESIS)
-        oracle = Oracle.over(lambda: MemoryTransport(self.oracle_topic), Checkpoints(self.checkpoints, "id"), name,
-                             catalog.upper, now_ms=lambda: self.now_ms)  # fmt: skip
+        oracle = Oracle.over(
+            lambda: MemoryTransport(self.oracle_topic),
+            Checkpoints(self.checkpoints, "id"),
+            name,
+            catalog.upper,
+            now_ms=lambda: self.now_ms,
+        )
         bridge = Bridge(asyncio.get_running_loop())
         await bridge.wait(catalog.when_upper(1, 10))
         peeks = StorePeeks(self.store, catalog, oracle)

@@ -1,0 +1,105 @@
+"""From plans and answers to what the session is told: oids, tags, columns, batches."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from adapter.ddl_commit import DdlOutcome
+from adapter.insert import BUFFER_BYTES_MAX
+from adapter.interfaces import Notice, OutputColumn, Result
+from adapter.peeks import PeekAnswer
+from collection.types import OID, SqlType, arrow_type
+from journal.errors import InvalidUsage, Rejected, TidemarkError
+from sql import statements as st
+
+DECLARED = {oid: SqlType(name) for name, oid in OID.items() if name != "numeric"} | {
+    1700: SqlType("numeric", 38, 9),
+    1043: SqlType("text"),
+    1042: SqlType("text"),
+    19: SqlType("text"),
+    18: SqlType("text"),
+    26: SqlType("int8"),
+}
+"""Parameter types that a client may declare; any other (0, 705 unknown) is inferred."""
+
+_TAGS = {
+    st.CreateSchema: "CREATE SCHEMA",
+    st.CreateTable: "CREATE TABLE",
+    st.CreateSource: "CREATE SOURCE",
+    st.CreateIndex: "CREATE INDEX",
+}
+
+
+def oids_of(params: Mapping[int, SqlType], given: Sequence[int]) -> tuple[int, ...]:
+    """One oid per parameter: what the client declared where we know it, what was inferred otherwise."""
+    count = max(max(params, default=0), len(given))
+    found = []
+    for number in range(1, count + 1):
+        declared = given[number - 1] if number <= len(given) else 0
+        inferred = params.get(number)
+        found.append(declared if declared in DECLARED else OID[inferred.name] if inferred is not None else OID["text"])
+    return tuple(found)
+
+
+def ddl_tag(parsed: object) -> str:
+    if isinstance(parsed, st.CreateView):
+        return "CREATE MATERIALIZED VIEW" if parsed.materialized else "CREATE VIEW"
+    if isinstance(parsed, st.Drop):
+        return f"DROP {parsed.kind.replace('_', ' ').upper()}"
+    return _TAGS[type(parsed)]
+
+
+def ddl_result(outcome: DdlOutcome) -> Result:
+    return Result(
+        outcome.tag, notices=[Notice(n.message, sqlstate=n.sqlstate, detail=n.detail) for n in outcome.notices]
+    )
+
+
+def check_result(before: Sequence[OutputColumn] | None, now: Sequence[OutputColumn]) -> None:
+    """A prepared statement whose relations were replaced may not change what Describe said."""
+    if [c.type_oid for c in before or ()] != [c.type_oid for c in now] or [c.type for c in before] != [
+        c.type for c in now
+    ]:
+        raise InvalidUsage(
+            "cached plan must not change result type",
+            sqlstate="0A000",
+            hint="prepare the statement again: a relation that it reads was replaced",
+        )
+
+
+async def as_promised(answer: PeekAnswer, types: Sequence[SqlType]) -> AsyncIterator[pa.RecordBatch]:
+    """The answer's batches in exactly the promised types: by position, whatever the controller called its columns."""
+    kinds = [arrow_type(kind) for kind in types]
+    async for batch in answer.batches():
+        if batch.num_columns != len(kinds):
+            raise TidemarkError(
+                "the controller answered with other columns than were asked for",
+                detail=f"{batch.num_columns} instead of {len(kinds)}",
+            )
+        arrays = [a if a.type == kind else _cast_array(a, kind) for a, kind in zip(batch.columns, kinds, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, [f"c{i}" for i in range(len(arrays))])
+
+
+def _cast_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    try:
+        return array.cast(kind)
+    except pa.ArrowInvalid as error:
+        raise InvalidUsage("value out of range", sqlstate="22003", detail=str(error)[:200]) from error
+
+
+async def collect(batches: AsyncIterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Everything, bounded by what one INSERT may hold in memory (54000)."""
+    found, size = [], 0
+    async for batch in batches:
+        size += batch.nbytes
+        if size > BUFFER_BYTES_MAX:
+            raise Rejected(
+                "INSERT … SELECT of too many rows",
+                sqlstate="54000",
+                detail=f"at most {BUFFER_BYTES_MAX} bytes are written by one statement",
+                hint="insert in several statements",
+            )
+        found.append(batch)
+    return found
