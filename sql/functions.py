@@ -68,6 +68,7 @@ FUNCTIONS: dict[type[exp.Expression], Fn] = {
     exp.Rand: _fn(t.FLOAT8),
     exp.Abs: _fn("same", "this:number"),
     exp.Sign: _fn("same", "this:number", force=True),
+    exp.DateFromParts: _fn(t.DATE, "year:int", "month:int", "day:int"),
     exp.CurrentDate: _fn(t.DATE),
     exp.CurrentTimestamp: _fn(t.TIMESTAMPTZ),
     exp.Localtimestamp: _fn(t.TIMESTAMP, force=True),
