@@ -41,7 +41,16 @@ class Exchange:
         self._server = server
 
     def first(self, data: bytes) -> bytes:
-        return self._step(self._server.set_client_first, self._server.get_server_first, data)
+        """libpq leaves the user's name empty (the startup message had it), which scramp refuses to parse.  So scramp
+        gets a stand-in for the name, and then the message as it was, since that is what both sides' proofs are over.
+        """
+        flag, authzid, bare = (data.split(b",", 2) + [b"", b""])[:3]
+        if not bare.startswith(b"n=,"):
+            return self._step(self._server.set_client_first, self._server.get_server_first, data)
+        named = b",".join([flag, authzid, b"n=-" + bare[2:]])
+        answer = self._step(self._server.set_client_first, self._server.get_server_first, named)
+        self._server.client_first_bare = bare.decode()
+        return answer
 
     def final(self, data: bytes) -> bytes:
         return self._step(self._server.set_client_final, self._server.get_server_final, data)

@@ -8,7 +8,8 @@ What the session promises to an executor:
 * calls for one :class:`~adapter.session_state.SessionState` never overlap; calls for different sessions do;
 * transaction statements (BEGIN, COMMIT, ROLLBACK, SAVEPOINT, SET TRANSACTION…), DEALLOCATE, DISCARD, CLOSE, LISTEN and
   COPY never reach it: the session answers them;
-* it is not called in a failed block, for INSERT or DDL in a READ ONLY block, or for DDL beside other statements of a block;
+* it is not called in a failed block, for INSERT or DDL in a READ ONLY block, or for DDL beside other statements of a
+  block;
 * a cancel request, a statement timeout or a vanished client arrive as ``asyncio.CancelledError`` inside the call.
 """
 

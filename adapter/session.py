@@ -41,6 +41,9 @@ STATEMENTS_MAX = 5_000
 PORTALS_MAX = 1_000
 """Open portals of one session: each may hold a running query, so far fewer than statements would be sane."""
 
+EVENTS_IN_A_ROW = 64
+"""Messages of one client that are handled before the others have their turn: a pipeline never makes us wait either."""
+
 FLUSH_BYTES = 64 * 1024
 """Answers are handed to the socket at least this often; the socket's own limits then slow the session down."""
 
@@ -105,26 +108,36 @@ class Session:
         """Serve until the client leaves.  Returns with everything released; raises nothing that a client did."""
         self._task = asyncio.current_task()
         try:
+            handled = 0
             while (event := await self._next()) is not None:
                 await self._handle(event)
+                handled += 1
+                if handled % EVENTS_IN_A_ROW == 0:
+                    await asyncio.sleep(0)
         except Ended:
             pass
         finally:
             await self._release()
 
     async def _next(self) -> Event | None:
-        """The client's next message; ``None`` at the end.  Sends what is due before it waits."""
-        while (event := self._machine.next_event()) is None:
-            if self._stopping and not self._running:
+        """The client's next message; ``None`` at the end.  Sends what is due before it waits.
+
+        A client that is gone is not served any more, whatever it sent before it went: nobody would be left to cancel.
+        """
+        while not self._connection.closed:
+            event = self._machine.next_event()
+            if event is not None:
+                return event
+            if self._stopping:
                 self._fatal(Unavailable(Interrupt.SHUTDOWN.value, sqlstate="57P01"))
             self._flush()
-            if self._connection.closed or self._machine.state is State.CLOSED:
+            if self._machine.state is State.CLOSED:
                 return None
             await self._wait()
-        return event
+        return None
 
     async def _wait(self) -> None:
-        if self._running or self._machine.state is not State.READY:
+        if self._machine.state is not State.READY:
             await self._connection.received()
             return
         name = "idle_in_transaction_session_timeout" if self.state.transaction.in_block else "idle_session_timeout"
@@ -218,8 +231,11 @@ class Session:
         self._out_bytes = 0
 
     async def _flush_if_large(self) -> None:
+        """Send, and let others run: a socket that takes everything (or is dead) would otherwise never make us wait,
+        and then nobody else is served, nor is it noticed that the client is gone."""
         if self._out_bytes >= FLUSH_BYTES:
             self._flush()
+            await asyncio.sleep(0)
             await self._connection.drain()
 
     def _notice(self, notice: Notice) -> None:

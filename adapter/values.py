@@ -107,8 +107,8 @@ def _bool_binary(array: pa.Array) -> pa.Array:
 
 
 FLOAT_PLAIN = {"float4": (1.01e-4, 1e6), "float8": (1.01e-4, 1e14)}
-"""Magnitudes whose text is Arrow's.  Above, Arrow leaves fixed notation at 1e14, one decade before Postgres; below, what
-counts is the shortest decimal (the single nearest to 0.0001 is a little less than that), so there is a margin."""
+"""Magnitudes whose text is Arrow's.  Above, Arrow leaves fixed notation at 1e14, one decade before Postgres; below, the
+shortest decimal counts (the single nearest to 0.0001 is a little less than that), so there is a margin."""
 
 
 def _float_text(name: str) -> Callable[[pa.Array], pa.Array]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from concurrent.futures import Future
 
 import uvloop
 
 from adapter.server import Limits, Server
+from tests.adapter_wire import frontend
 from tests.adapter_wire.memory_executor import MemoryExecutor
 
 
@@ -50,3 +52,64 @@ class Loopback:
         self._ready.set_result(None)
         await self._stop.wait()
         await self.server.stop()
+
+
+class Raw:
+    """A client that speaks bytes."""
+
+    def __init__(self, server: Loopback, *, start: bool = True, **parameters: str) -> None:
+        self.socket = socket.create_connection((server.host, server.port), timeout=10)
+        self._left = b""
+        self.key: tuple[int, bytes] = (0, b"")
+        self.parameters: dict[str, str] = {}
+        if start:
+            self.send(frontend.startup(**parameters))
+            for kind, body in self.until_ready():
+                if kind == "S":
+                    name, value, _ = body.split(b"\0")
+                    self.parameters[name.decode()] = value.decode()
+                elif kind == "K":
+                    self.key = (int.from_bytes(body[:4], "big"), body[4:])
+
+    def __enter__(self) -> Raw:
+        return self
+
+    def __exit__(self, *_exc) -> None:
+        self.socket.close()
+
+    def send(self, *parts: bytes) -> None:
+        self.socket.sendall(b"".join(parts))
+
+    def message(self) -> tuple[str, bytes] | None:
+        """The next message; ``None`` at the end of the stream."""
+        while len(self._left) < 5 or len(self._left) < 1 + int.from_bytes(self._left[1:5], "big"):
+            data = self.socket.recv(1 << 16)
+            if not data:
+                assert not self._left
+                return None
+            self._left += data
+        end = 1 + int.from_bytes(self._left[1:5], "big")
+        found, self._left = (chr(self._left[0]), self._left[5:end]), self._left[end:]
+        return found
+
+    def until(self, kind: str) -> list[tuple[str, bytes]]:
+        found = []
+        while not found or found[-1][0] != kind:
+            got = self.message()
+            assert got is not None, f"the connection ended after {found}"
+            found.append(got)
+        return found
+
+    def until_ready(self) -> list[tuple[str, bytes]]:
+        return self.until("Z")
+
+    def ask(self, *parts: bytes) -> list[tuple[str, bytes]]:
+        self.send(*parts)
+        return self.until_ready()
+
+    def rest(self) -> list[tuple[str, bytes]]:
+        """Everything until the server closes."""
+        found = []
+        while (got := self.message()) is not None:
+            found.append(got)
+        return found

@@ -17,8 +17,8 @@ from adapter.parameters import decode_params
 from journal.errors import InvalidUsage
 
 _text = st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)))
-_aware = st.datetimes(min_value=datetime(2, 1, 1), max_value=datetime(9998, 1, 1),
-                      timezones=st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30)), timezone(-timedelta(hours=9))]))  # fmt: skip
+_zones = st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30)), timezone(-timedelta(hours=9))])
+_aware = st.datetimes(min_value=datetime(2, 1, 1), max_value=datetime(9998, 1, 1), timezones=_zones)
 
 
 def dump(value: object, code: int) -> tuple[int, bytes]:
@@ -76,9 +76,11 @@ def test_any_bytes_are_a_value_or_a_proper_error(oid, code, raw):
         (21, b"-32769", "22003"), (20, b"9" * 5000, "22003"), (16, b"maybe", "22P02"), (16, b"", "22P02"),
         (701, b"1e999", "22003"), (701, b"1e-999", "22003"), (701, b"1_0", "22P02"), (701, b"0x10", "22P02"),
         (700, b"3.5e38", "22003"), (700, b"1e-46", "22003"), (1700, b"NaN", "22003"), (1700, b"1e40", "22003"),
-        (1700, b"1e-40", "22003"), (1700, b"x", "22P02"), (1700, b"1" * 2000, "22003"), (1700, b"1e9999999999999999999", "22003"),
+        (1700, b"1e-40", "22003"), (1700, b"x", "22P02"), (1700, b"1" * 2000, "22003"),
+        (1700, b"1e9999999999999999999", "22003"),
         (1082, b"2024-13-01", "22008"), (1082, b"infinity", "0A000"), (1082, b"yesterdayish", "22P02"),
-        (1114, b"2024-01-01 25:00:00", "22008"), (1114, b"99999-01-01", "22008"), (1184, b"2024-01-01 00:00 Nowhere/Land", "22023"),
+        (1114, b"2024-01-01 25:00:00", "22008"), (1114, b"99999-01-01", "22008"),
+        (1184, b"2024-01-01 00:00 Nowhere/Land", "22023"),
         (25, b"\xff", "22021"), (25, b"a\0b", "22021"), (17, b"\\xzz", "22P02"), (17, b"\\9", "22P02"),
         (26, b"4294967296", "22003"), (1009, b"{}", "0A000"),
     ],
@@ -93,8 +95,10 @@ def test_text_that_is_not_of_the_type(oid, raw, sqlstate):
     ("oid", "raw", "sqlstate"),
     [
         (23, b"\0\0\1", "22P03"), (20, b"", "22P03"), (1700, b"\0\1", "22P03"),
-        (1700, struct.pack("!HhHHH", 1, 0, 0, 0, 10_000), "22P03"), (1700, struct.pack("!HhHH", 0, 0, 0xC000, 0), "22003"),
-        (1114, struct.pack("!q", 2**63 - 1), "22008"), (1082, struct.pack("!i", -(2**31)), "22008"), (3802, b"\2{}", "22P03"),
+        (1700, struct.pack("!HhHHH", 1, 0, 0, 0, 10_000), "22P03"), (1700, struct.pack("!HhHH", 0, 0, 0xC000, 0),
+        "22003"),
+        (1114, struct.pack("!q", 2**63 - 1), "22008"), (1082, struct.pack("!i", -(2**31)), "22008"), (3802, b"\2{}",
+        "22P03"),
     ],
 )  # fmt: skip
 def test_binary_that_is_not_of_the_type(oid, raw, sqlstate):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
@@ -24,6 +24,7 @@ from collection.types import OID, SqlType, arrow_type, parse_type
 from journal.errors import InvalidUsage
 from tests.adapter_wire.frontend import backend_messages, row
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _numeric = parse_type("numeric(38,9)")
 _decimals = st.integers(-(10**37), 10**37).map(lambda n: Decimal(n).scaleb(-9))
 _micros = st.integers(-62_135_596_800_000_000, 253_402_300_799_999_999)
@@ -40,7 +41,7 @@ STRATEGIES: dict[str, tuple[SqlType, st.SearchStrategy]] = {
     "bytea": (SqlType("bytea"), st.binary()),
     "date": (SqlType("date"), st.dates()),
     "timestamp": (SqlType("timestamp"), st.datetimes()),
-    "timestamptz": (SqlType("timestamptz"), _micros.map(lambda n: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=n))),
+    "timestamptz": (SqlType("timestamptz"), _micros.map(lambda n: EPOCH + timedelta(microseconds=n))),
 }  # fmt: skip
 
 
@@ -122,7 +123,10 @@ def test_floats_look_as_in_postgres(value, text):
         assert encode(SqlType("float8"), pa.array([value] * count), 0) == [text.encode()] * count
 
 
-@pytest.mark.parametrize(("value", "text"), [(1e5, "100000"), (1e6, "1e+06"), (0.1, "0.1"), (1.17549435e-38, "1.1754944e-38")])
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1e5, "100000"), (1e6, "1e+06"), (0.1, "0.1"), (0.0001, "0.0001"), (1.17549435e-38, "1.1754944e-38")],
+)
 def test_small_floats_look_as_in_postgres(value, text):
     for count in (1, FEW_ROWS + 1):
         assert encode(SqlType("float4"), pa.array([value] * count, pa.float32()), 0) == [text.encode()] * count
@@ -183,7 +187,7 @@ def test_nulls_in_some_columns_only():
         [pa.array([None, 1] * FEW_ROWS, pa.int32()), pa.array(["", None] * FEW_ROWS), pa.nulls(count, pa.float64())],
         ["a", "b", "c"],
     )
-    columns = [OutputColumn("a", SqlType("int4")), OutputColumn("b", SqlType("text")), OutputColumn("c", SqlType("float8"))]
+    columns = [OutputColumn(n, SqlType(t)) for n, t in (("a", "int4"), ("b", "text"), ("c", "float8"))]
     for code in (0, 1):
         data = b"".join(bytes(p) for p, _ in RowEncoder(columns, [code] * 3).encode(batch))
         found = [row(body) for _, body in backend_messages(data)]
@@ -227,4 +231,3 @@ def test_offsets_are_those_of_the_zone():
         seconds = at.astimezone(ZoneInfo(zone)).utcoffset().total_seconds()
         assert shown.endswith(scalars.offset_text(round(seconds)))
     assert scalars.offset_text(-1772) == "-00:29:32"
-    assert timezone.utc.utcoffset(None) == timedelta(0)

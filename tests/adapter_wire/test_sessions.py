@@ -1,0 +1,621 @@
+"""Sessions over real sockets, byte by byte as a client sees them, on an executor in memory."""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+
+import pytest
+
+from adapter.server import Limits
+from adapter.wire.machine import MESSAGE_BYTES_MAX
+from journal.errors import Conflict
+from tests.adapter_wire import frontend as f
+from tests.adapter_wire.loopback import Loopback, Raw
+
+READY_IDLE, READY_BLOCK, READY_FAILED = ("Z", b"I"), ("Z", b"T"), ("Z", b"E")
+
+
+def kinds(messages) -> str:
+    return "".join(kind for kind, _ in messages)
+
+
+def error(messages) -> dict[str, str]:
+    (body,) = [body for kind, body in messages if kind == "E"]
+    return f.fields(body)
+
+
+def tags(messages) -> list[str]:
+    return [body[:-1].decode() for kind, body in messages if kind == "C"]
+
+
+def rows(messages) -> list[list[bytes | None]]:
+    return [f.row(body) for kind, body in messages if kind == "D"]
+
+
+def eventually(predicate, timeout_s: float = 10.0) -> None:
+    """Wait for something that happens in another process's or thread's time and has no event of its own."""
+    deadline = time.monotonic() + timeout_s
+    while not predicate():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.005)
+
+
+# --- startup -----------------------------------------------------------------------------------------------------
+
+
+def test_startup_tells_what_clients_need(server):
+    with Raw(server, application_name="me", options="-c statement_timeout=3s --search_path=a\\ b") as c:
+        assert c.parameters["server_version"].startswith("15.0 (Tidemark")
+        assert {k: c.parameters[k] for k in ("server_encoding", "client_encoding", "DateStyle", "TimeZone")} == {
+            "server_encoding": "UTF8",
+            "client_encoding": "UTF8",
+            "DateStyle": "ISO, MDY",
+            "TimeZone": "UTC",
+        }
+        for name in ("integer_datetimes", "standard_conforming_strings"):
+            assert c.parameters[name] == "on"
+        assert c.parameters["in_hot_standby"] == "off"
+        assert c.parameters["application_name"] == "me"
+        assert c.parameters["session_authorization"] == "tester"
+        assert rows(c.ask(f.query("show statement_timeout; show search_path"))) == [[b"3s"], [b"a b"]]
+
+
+def test_encryption_is_refused_and_the_client_goes_on(server):
+    with Raw(server, start=False) as c:
+        c.send(f.SSL_REQUEST)
+        assert c.socket.recv(1) == b"N"
+        c.send(f.GSSENC_REQUEST)
+        assert c.socket.recv(1) == b"N"
+        c.send(f.startup())
+        assert c.until_ready()[-1] == READY_IDLE
+
+
+def test_protocol_3_2_is_negotiated_down(server):
+    with Raw(server, start=False) as c:
+        c.send(f.startup(2, **{"_pq_.x": "y"}))
+        messages = c.until_ready()
+        assert messages[0] == ("v", struct.pack("!ii", 3 << 16, 1) + b"_pq_.x\0")
+        assert messages[-1] == READY_IDLE
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sqlstate"),
+    [
+        ({"user": ""}, "28000"), ({"database": "other"}, "3D000"), ({"replication": "database"}, "0A000"),
+        ({"nonsense": "1"}, "42704"), ({"client_encoding": "LATIN1"}, "22023"), ({"options": "-x"}, "08P01"),
+    ],
+)  # fmt: skip
+def test_refused_startups(server, parameters, sqlstate):
+    with Raw(server, start=False) as c:
+        c.send(f.startup(**parameters))
+        messages = c.rest()
+        assert (error(messages)["S"], error(messages)["C"]) == ("FATAL", sqlstate)
+
+
+def test_the_database_that_libpq_names_after_the_user(server):
+    with Raw(server, user="alice", database="alice") as c:
+        assert c.ask(f.query("select 1"))[-1] == READY_IDLE
+
+
+def test_a_stranger_who_says_nothing_is_cut_off():
+    with Loopback(limits=Limits(authentication_s=0.05)) as server, Raw(server, start=False) as c:
+        assert c.rest() == []
+
+
+def test_connection_limit():
+    with Loopback(limits=Limits(connections_max=2)) as server, Raw(server) as one, Raw(server):
+        with Raw(server, start=False) as c:
+            c.send(f.startup())
+            assert (error(m := c.rest())["C"], error(m)["S"]) == ("53300", "FATAL")
+        one.send(f.TERMINATE)
+        assert one.rest() == []
+        eventually(lambda: server.server.sessions == 1)
+        with Raw(server) as c:
+            assert rows(c.ask(f.query("select 1"))) == [[b"1"]]
+
+
+# --- simple query ------------------------------------------------------------------------------------------------
+
+
+def test_simple_query(server):
+    with Raw(server) as c:
+        messages = c.ask(f.query("select 1, 'a', null"))
+        assert kinds(messages) == "TDCZ"
+        assert rows(messages) == [[b"1", b"a", None]]
+        assert tags(messages) == ["SELECT 1"]
+
+
+def test_several_statements_in_one_string(server):
+    with Raw(server) as c:
+        messages = c.ask(f.query("select 1; select 'a;b' ;; select 3"))
+        assert kinds(messages) == "TDCTDCTDCZ"
+        assert rows(messages) == [[b"1"], [b"a;b"], [b"3"]]
+
+
+@pytest.mark.parametrize("sql", ["", " ", ";", "-- nothing", ";;"])
+def test_empty_query(server, sql):
+    with Raw(server) as c:
+        assert kinds(c.ask(f.query(sql))) == "IZ"
+
+
+def test_an_error_stops_the_string_and_tells_where(server):
+    with Raw(server) as c:
+        messages = c.ask(f.query("select 1;  select oops; select 3"))
+        assert kinds(messages) == "TDCEZ"
+        assert error(messages)["C"] == "42703"
+        assert error(messages)["P"] == str("select 1;  select oops".index("oops") + 1)
+        assert messages[-1] == READY_IDLE
+
+
+def test_error_fields(server):
+    with Raw(server) as c:
+        found = error(c.ask(f.query("fail 22012")))
+        assert found == {
+            "S": "ERROR", "V": "ERROR", "C": "22012", "M": "it failed", "D": "the detail", "H": "the hint", "P": "1",
+        }  # fmt: skip
+
+
+def test_a_bug_is_xx000_and_the_session_lives_on(server, caplog):
+    with Raw(server) as c:
+        found = error(c.ask(f.query("bug")))
+        assert (found["C"], found["M"]) == ("XX000", "internal error")
+        assert "RuntimeError" in found["D"]
+        assert rows(c.ask(f.query("select 1"))) == [[b"1"]]
+    assert "a bug of the executor's" in caplog.text
+
+
+def test_notices_and_their_level(server):
+    with Raw(server) as c:
+        messages = c.ask(f.query("notice"))
+        assert kinds(messages) == "NCZ"
+        assert f.fields(messages[0][1])["M"] == "mind the gap"
+        assert (
+            kinds(
+                c.ask(
+                    f.query("set client_min_messages = warning"),
+                )
+            )
+            == "CZ"
+        )
+        assert kinds(c.ask(f.query("notice"))) == "CZ"
+
+
+def test_copy_is_refused(server):
+    with Raw(server) as c:
+        found = error(
+            c.ask(
+                f.query("copy t from stdin"),
+            )
+        )
+        assert found["C"] == "0A000"
+        c.send(f.message("d", b"1\t2\n"), f.message("c"))  # a client that did not wait
+        assert rows(c.ask(f.query("select 1"))) == [[b"1"]]
+
+
+def test_changed_variables_are_told(server):
+    with Raw(server) as c:
+        messages = c.ask(f.query("set application_name = 'you'"))
+        assert kinds(messages) == "CSZ"
+        assert messages[1][1] == b"application_name\0you\0"
+        assert kinds(c.ask(f.query("begin; set timezone = 'Europe/Berlin'; rollback"))) == "CCCSZ"
+
+
+def test_function_calls_are_refused(server):
+    with Raw(server) as c:
+        assert error(c.ask(f.message("F", b"\0\0\0\1")))["C"] == "0A000"
+
+
+def test_text_that_is_not_utf8(server):
+    with Raw(server) as c:
+        assert error(c.ask(f.message("Q", b"select '\xff'\0")))["C"] == "08P01"
+        assert rows(c.ask(f.query("select 1"))) == [[b"1"]]
+
+
+# --- extended query ----------------------------------------------------------------------------------------------
+
+
+def test_parse_describe_bind_execute(server):
+    with Raw(server) as c:
+        messages = c.ask(f.parse("select $1::int4, $2", "s"), f.describe("S", "s"), f.SYNC)
+        assert kinds(messages) == "1tTZ"
+        assert messages[1][1] == struct.pack("!hII", 2, 23, 25)
+        assert server.executor.runs == 0
+        messages = c.ask(f.bind((b"7", None), "s", results=(1, 0)), f.describe("P"), f.execute(), f.SYNC)
+        assert kinds(messages) == "2TDCZ"
+        assert rows(messages) == [[struct.pack("!i", 7), None]]
+
+
+def test_declared_oids_are_kept(server):
+    with Raw(server) as c:
+        messages = c.ask(f.parse("select $1, $2", "", (20, 0)), f.describe("S"), f.SYNC)
+        assert messages[1][1] == struct.pack("!hII", 2, 20, 25)
+
+
+def test_a_statement_without_rows_has_no_data(server):
+    with Raw(server) as c:
+        messages = c.ask(f.parse("insert into t values ($1, $2)"), f.describe("S"), f.SYNC)
+        assert kinds(messages) == "1tnZ"
+
+
+def test_empty_statement(server):
+    with Raw(server) as c:
+        assert kinds(c.ask(f.parse(""), f.bind(), f.describe(), f.execute(), f.SYNC)) == "12nIZ"
+
+
+def test_row_limits_and_suspended_portals(server):
+    with Raw(server) as c:
+        c.send(f.parse("select * from series(2500)"), f.bind(portal="p"))
+        for expected in (1200, 1200):
+            c.send(f.execute("p", 1200), f.FLUSH)
+            messages = c.until("s")
+            assert len(rows(messages)) == expected
+        messages = c.ask(f.execute("p", 1200), f.execute("p", 0), f.SYNC)
+        assert len(rows(messages)) == 100
+        assert tags(messages) == ["SELECT 100", "SELECT 0"]
+        assert server.executor.batches_closed == 1
+        assert [int(r[0]) for r in rows(messages)] == list(range(2400, 2500))
+
+
+def test_exactly_as_many_rows_as_the_limit(server):
+    with Raw(server) as c:
+        messages = c.ask(f.parse("select 1"), f.bind(), f.execute("", 1), f.execute("", 1), f.SYNC)
+        assert kinds(messages) == "12DsCZ"
+        assert tags(messages) == ["SELECT 0"]
+
+
+def test_portals_end_with_their_transaction(server):
+    with Raw(server) as c:
+        c.send(f.parse("select * from series(5000)", "s"), f.bind(statement="s", portal="p"), f.execute("p", 1))
+        assert kinds(c.ask(f.SYNC)) == "12DsZ"
+        assert server.executor.batches_closed == 1
+        assert error(c.ask(f.execute("p"), f.SYNC))["C"] == "34000"
+        c.ask(f.query("begin"))
+        c.ask(f.bind(statement="s", portal="p"), f.execute("p", 1), f.SYNC)
+        messages = c.ask(f.execute("p", 2), f.SYNC)
+        assert [int(r[0]) for r in rows(messages)] == [1, 2]
+        c.ask(f.query("commit"))
+        assert error(c.ask(f.execute("p"), f.SYNC))["C"] == "34000"
+
+
+def test_close(server):
+    with Raw(server) as c:
+        closed = f.close("S", "s") + f.close("S", "never")
+        messages = c.ask(f.parse("select 1", "s"), closed, f.bind(statement="s"), f.SYNC)
+        assert kinds(messages) == "133EZ"
+        assert error(messages)["C"] == "26000"
+
+
+@pytest.mark.parametrize(
+    ("parts", "sqlstate"),
+    [
+        ((f.bind(statement="x"),), "26000"), ((f.describe("S", "x"),), "26000"), ((f.describe("P", "x"),), "34000"),
+        ((f.execute("x"),), "34000"), ((f.parse("select 1", "s"), f.parse("select 2", "s")), "42P05"),
+        ((f.parse("select 1; select 2"),), "42601"), ((f.parse("select $1"), f.bind()), "08P01"),
+        ((f.parse("select 1"), f.bind(results=(0, 1))), "08P01"), ((f.parse("select $1::int4"), f.bind((b"x",))),
+        "22P02"),
+        ((f.parse("select $1::int4"), f.bind((b"\0",), formats=(1,))), "22P03"),
+        ((f.parse("select 1", "s"), f.bind(statement="s", portal="p"), f.bind(statement="s", portal="p")), "42P03"),
+        ((f.parse("insert into t values (1,'a')"), f.bind(), f.execute(), f.execute()), "55000"),
+        ((f.message("B", b"\0"),), "08P01"), ((f.message("D", b"Zx\0"),), "08P01"),
+    ],
+)  # fmt: skip
+def test_errors_skip_until_sync(server, parts, sqlstate):
+    with Raw(server) as c:
+        messages = c.ask(*parts, f.parse("select 1"), f.bind(), f.query("select 2"), f.execute(), f.SYNC)
+        assert error(messages)["C"] == sqlstate
+        assert kinds(messages)[-2:] == "EZ" and messages[-1] == READY_IDLE
+        assert rows(c.ask(f.query("select 1"))) == [[b"1"]]
+        assert server.executor.table == []
+
+
+def test_a_pipeline_is_answered_in_order(server):
+    with Raw(server) as c:
+        c.send(*[f.parse(f"select {n}") + f.bind() + f.execute() + f.SYNC for n in range(500)])
+        for n in range(500):
+            assert rows(c.until_ready()) == [[str(n).encode()]]
+
+
+def test_messages_cut_anywhere(server):
+    conversation = f.parse("select $1::int4, 'x'", "s") + f.bind((b"5",), "s") + f.execute() + f.SYNC
+    conversation += f.query("select 2")
+    with Raw(server) as c:
+        for at in range(0, len(conversation), 7):
+            c.send(conversation[:at])
+            c.send(conversation[at:])
+            assert rows(c.until_ready() + c.until_ready()) == [[b"5", b"x"], [b"2"]]
+            c.ask(f.close("S", "s"), f.SYNC)
+
+
+# --- transactions ------------------------------------------------------------------------------------------------
+
+
+def test_status_bytes_and_failed_blocks(server):
+    with Raw(server) as c:
+        assert c.ask(f.query("begin"))[-1] == READY_BLOCK
+        assert c.ask(f.query("select oops"))[-1] == READY_FAILED
+        messages = c.ask(f.query("select 1"))
+        assert (error(messages)["C"], messages[-1]) == ("25P02", READY_FAILED)
+        assert error(c.ask(f.parse("select 1"), f.SYNC))["C"] == "25P02"
+        messages = c.ask(f.query("commit"))
+        assert (tags(messages), messages[-1]) == (["ROLLBACK"], READY_IDLE)
+
+
+def test_inserts_of_a_block_are_one_commit(server):
+    with Raw(server) as c:
+        c.ask(f.query("begin; insert into t values (1,'a'); insert into t values (2,'b')"))
+        assert server.executor.table == []
+        assert tags(c.ask(f.query("commit"))) == ["COMMIT"]
+        assert (server.executor.table, server.executor.commits) == ([(1, "a"), (2, "b")], [2])
+
+
+def test_rollback_and_savepoints(server):
+    with Raw(server) as c:
+        c.ask(f.query("begin; insert into t values (1,'a'); savepoint s; insert into t values (2,'b')"))
+        assert c.ask(f.query("select oops"))[-1] == READY_FAILED
+        assert c.ask(f.query("rollback to s"))[-1] == READY_BLOCK
+        c.ask(f.query("insert into t values (3,'c'); release s; commit"))
+        assert server.executor.table == [(1, "a"), (3, "c")]
+        assert server.executor.rolled_back == [[(2, "b")]]
+        c.ask(f.query("begin; insert into t values (4,'d'); rollback"))
+        assert server.executor.commits == [2]
+
+
+def test_a_commit_that_fails_is_a_rollback(server):
+    with Raw(server) as c:
+        c.ask(f.query("begin; insert into t values (1,'a')"))
+        server.executor.commit_error = Conflict("somebody was first")
+        messages = c.ask(f.query("commit"))
+        assert (error(messages)["C"], messages[-1], tags(messages)) == ("40001", READY_IDLE, [])
+
+
+def test_ddl_in_a_block_takes_effect_at_commit(server):
+    with Raw(server) as c:
+        assert tags(c.ask(f.query("begin; create table x"))) == ["BEGIN", "CREATE TABLE"]
+        assert server.executor.ddl == []
+        c.ask(f.query("commit"))
+        assert server.executor.ddl == ["create table x"]
+        c.ask(f.query("begin; create table y; rollback"))
+        assert server.executor.ddl == ["create table x"]
+        found = error(c.ask(f.query("begin; insert into t values (1,'a'); create table z")))
+        assert (found["C"], "H" in found) == ("0A000", True)
+        c.ask(f.query("rollback"))
+
+
+def test_read_only(server):
+    with Raw(server) as c:
+        assert error(c.ask(f.query("begin read only; insert into t values (1,'a')")))["C"] == "25006"
+        c.ask(f.query("rollback; set session characteristics as transaction read only"))
+        assert error(c.ask(f.query("create table x")))["C"] == "25006"
+        assert rows(c.ask(f.query("show transaction_read_only"))) == [[b"on"]]
+
+
+def test_warnings_about_blocks(server):
+    with Raw(server) as c:
+        assert f.fields(c.ask(f.query("commit"))[0][1])["C"] == "25P01"
+        c.ask(f.query("begin"))
+        assert f.fields(c.ask(f.query("begin"))[0][1])["C"] == "25001"
+
+
+def test_a_block_says_once_that_it_is_not_a_snapshot(server):
+    with Raw(server) as c:
+        assert "N" in kinds(c.ask(f.query("begin; select 1; select 2; commit")))
+        assert "N" not in kinds(c.ask(f.query("begin; select 1; select 2; commit")))
+    with Raw(server) as c:
+        assert "N" not in kinds(c.ask(f.query("begin; select 1; commit")))
+
+
+def test_isolation_of_a_block(server):
+    with Raw(server) as c:
+        show = "show transaction_isolation"
+        messages = c.ask(f.query(f"begin isolation level serializable; {show}; commit; {show}"))
+        assert rows(messages) == [[b"serializable"], [b"strict serializable"]]
+
+
+def test_adjacent_inserts_of_one_string_are_one_commit(server):
+    with Raw(server) as c:
+        one, two, three = (f"insert into t values ({n},'a')" for n in (1, 2, 3))
+        c.ask(f.query(f"{one}; {two}; create table x; {three}"))
+        assert server.executor.commits == [2, 1]
+        assert tags(c.ask(f.query("insert into t values (4,'d'); select oops"))) == ["INSERT 0 1"]
+        assert server.executor.commits == [2, 1]  # not settled yet, so it went with its string, as in Postgres
+        assert server.executor.rolled_back == [[(4, "d")]]
+
+
+def insert(n: int) -> bytes:
+    return f.bind((str(n).encode(), b"x"), "i") + f.execute()
+
+
+def test_a_pipeline_of_inserts_is_one_commit_at_sync(server):
+    with Raw(server) as c:
+        c.ask(f.parse("insert into t values ($1, $2)", "i"), f.SYNC)
+        messages = c.ask(*[insert(n) for n in range(100)], f.SYNC)
+        assert tags(messages) == ["INSERT 0 1"] * 100
+        assert server.executor.commits == [100]
+        messages = c.ask(insert(1), insert(2), f.bind((b"x", b"x"), "i"), f.execute(), f.SYNC)
+        assert error(messages)["C"] == "22P02"
+        assert server.executor.commits == [100]
+        assert len(server.executor.rolled_back) == 2
+
+
+def test_a_failed_commit_is_told_instead_of_a_completion(server):
+    with Raw(server) as c:
+        c.ask(f.parse("insert into t values ($1, $2)", "i"), f.SYNC)
+        server.executor.commit_error = Conflict("somebody was first")
+        for parts in ([insert(1), f.SYNC], [insert(1), insert(2), f.SYNC]):
+            messages = c.ask(*parts)
+            assert error(messages)["C"] == "40001"
+            assert len(tags(messages)) == len(parts) - 2
+        c.send(insert(1))  # Sync comes so late that the commit had to be deferred
+        time.sleep(0.05)
+        messages = c.ask(f.SYNC)
+        assert (error(messages)["C"], tags(messages)) == ("40001", [])
+
+
+def test_a_client_that_leaves_before_sync_committed_nothing(server):
+    with Raw(server) as c:
+        c.ask(f.parse("insert into t values ($1, $2)", "i"), f.SYNC)
+        c.send(insert(1), f.FLUSH)
+        c.until("C")
+    eventually(lambda: server.executor.rolled_back == [[(1, "x")]])
+    assert server.executor.commits == []
+
+
+def test_deallocate_and_discard(server):
+    with Raw(server) as c:
+        c.ask(f.parse("select 1", "s"), f.parse("select 2", "r"), f.SYNC)
+        assert tags(c.ask(f.query("deallocate s"))) == ["DEALLOCATE"]
+        assert error(c.ask(f.query("deallocate s")))["C"] == "26000"
+        assert tags(c.ask(f.query("discard all"))) == ["DISCARD ALL"]
+        assert error(c.ask(f.bind(statement="r"), f.SYNC))["C"] == "26000"
+
+
+# --- interruption ------------------------------------------------------------------------------------------------
+
+
+def wait_for(server: Loopback, event) -> None:
+    server.call(event.wait())
+
+
+def test_cancel_request(server):
+    with Raw(server) as c:
+        c.send(f.query("hang"))
+        wait_for(server, server.executor.hanging)
+        with Raw(server, start=False) as stranger:
+            stranger.send(f.cancel(c.key[0], b"xxxx"))
+            assert stranger.rest() == []
+        assert not server.executor.cancelled.is_set()
+        with Raw(server, start=False) as canceller:
+            canceller.send(f.cancel(*c.key))
+            assert canceller.rest() == []
+        assert error(c.until_ready()) == {
+            "S": "ERROR", "V": "ERROR", "C": "57014", "M": "canceling statement due to user request"}  # fmt: skip
+        assert server.executor.cancelled.is_set()
+        assert rows(c.ask(f.query("select 1"))) == [[b"1"]]
+
+
+def test_cancel_of_an_idle_session_does_nothing(server):
+    with Raw(server) as c, Raw(server, start=False) as canceller:
+        canceller.send(f.cancel(*c.key))
+        assert canceller.rest() == []
+        assert rows(c.ask(f.query("select 1"))) == [[b"1"]]
+
+
+def test_statement_timeout(server):
+    with Raw(server) as c:
+        c.ask(f.query("set statement_timeout = '30ms'"))
+        found = error(c.ask(f.parse("hang"), f.bind(), f.execute(), f.SYNC))
+        assert (found["C"], found["M"]) == ("57014", "canceling statement due to statement timeout")
+        assert rows(c.ask(f.query("select 1"))) == [[b"1"]]
+
+
+def test_a_client_that_disappears_cancels_its_statement(server):
+    with Raw(server) as c:
+        c.ask(f.query("begin; insert into t values (1,'a')"))
+        c.send(f.query("hang"))
+        wait_for(server, server.executor.hanging)
+    wait_for(server, server.executor.cancelled)
+    eventually(lambda: server.server.sessions == 0)
+    assert server.executor.rolled_back == [[(1, "a")]]
+
+
+def test_a_client_that_resets_in_the_middle_of_rows(server):
+    c = Raw(server)
+    c.send(f.query("select * from series(100000000)"))
+    c.until("D")
+    c.socket.setsockopt(1, 13, struct.pack("ii", 1, 0))  # SOL_SOCKET, SO_LINGER: close with RST
+    c.socket.close()
+    eventually(lambda: server.executor.batches_closed == 1)
+    eventually(lambda: server.server.sessions == 0)
+
+
+def test_a_slow_reader_slows_the_result_down(server):
+    with Raw(server) as c:
+        c.send(f.query("select * from series(3000000)"))
+        c.until("D")
+        before = -1
+        while server.executor.batches_made != before:  # until it stands still
+            before = server.executor.batches_made
+            time.sleep(0.2)
+        assert before < 2000, "the result was produced ahead of its reader"
+        with Raw(server, start=False) as canceller:
+            canceller.send(f.cancel(*c.key))
+            canceller.rest()
+        assert error(c.until_ready()[-2:])["C"] == "57014"
+        assert server.executor.batches_closed == 1
+
+
+def test_a_client_is_not_read_without_end_while_its_statement_runs(server):
+    with Raw(server) as c:
+        c.send(f.query("hang"))
+        wait_for(server, server.executor.hanging)
+        c.socket.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            for _ in range(1000):
+                c.send(f.query("select '" + "x" * 65_000 + "'"))
+
+
+def test_a_message_above_the_limit_ends_the_session(server):
+    with Raw(server) as c:
+        c.send(b"Q" + struct.pack("!i", MESSAGE_BYTES_MAX + 1))
+        assert error(c.rest())["C"] == "54000"
+
+
+def test_a_large_message_below_the_limit(server):
+    with Raw(server) as c:
+        text = "x" * (4 << 20)
+        assert rows(c.ask(f.query(f"select '{text}'"))) == [[text.encode()]]
+
+
+def test_broken_framing_ends_the_session(server):
+    with Raw(server) as c:
+        c.send(b"\x80\0\0\0\4")
+        assert (error(m := c.rest())["C"], error(m)["S"]) == ("08P01", "FATAL")
+
+
+def test_idle_timeouts(server):
+    with Raw(server) as c:
+        c.send(f.query("set idle_session_timeout = 30"))
+        assert error(c.rest())["C"] == "57P05"
+    with Raw(server) as c:
+        c.send(f.query("set idle_in_transaction_session_timeout = 30; begin"))
+        assert error(c.rest())["C"] == "25P03"
+
+
+# --- the end -----------------------------------------------------------------------------------------------------
+
+
+def test_stop_ends_idle_sessions_at_once_and_running_ones_after_their_grace():
+    with Loopback(limits=Limits(stop_grace_s=0.2)) as server:
+        idle, running, stranger = Raw(server), Raw(server), Raw(server, start=False)
+        running.send(f.query("hang"))
+        wait_for(server, server.executor.hanging)
+        server.call(server.server.stop())
+        assert error(idle.rest())["C"] == "57P01"
+        assert error(running.rest())["C"] == "57P01"
+        assert server.executor.cancelled.is_set()
+        try:
+            assert stranger.rest() == []
+        except ConnectionResetError:
+            pass
+        for client in (idle, running, stranger):
+            client.socket.close()
+        assert server.server.sessions == 0
+
+
+def test_idle_sessions_cost_little():
+    count = 300
+
+    def resident_kib() -> int:
+        with open("/proc/self/statm") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+    with Loopback() as server:
+        clients = [Raw(server) for _ in range(20)]
+        before = resident_kib()
+        clients += [Raw(server) for _ in range(count)]
+        per_session = (resident_kib() - before) / count
+        for client in clients:
+            client.socket.close()
+        assert per_session < 64, f"{per_session:.1f} KiB a session, the test's own client included"
