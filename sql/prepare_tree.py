@@ -123,6 +123,8 @@ def figure_name(node: exp.Expression) -> str | None:
 def _series(table: exp.Table) -> None:
     """``FROM generate_series(a, b[, step]) AS g(x)`` as a subquery that Spark can run."""
     call = table.this
+    if not isinstance(call, (exp.Identifier, exp.Dot, exp.Func)):
+        raise syntax(call.sql("postgres"), position(call))
     if isinstance(call, exp.Func) and not isinstance(call, exp.GenerateSeries):
         raise unsupported(f"the table function {display_name(call)}", position=position(call))
     if not isinstance(call, exp.GenerateSeries):

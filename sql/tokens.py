@@ -39,13 +39,32 @@ def tokenize(text: str) -> list[Token]:
             detail=f"at most {STATEMENT_CHARS_MAX} are accepted",
         )
     try:
-        return DIALECT.tokenize(text)
+        tokens = DIALECT.tokenize(_marked(text))
     except TokenError as error:
         for quote, what in (("'", "quoted string"), ('"', "quoted identifier"), ("/*", "comment")):
             if text.count(quote) - (text.count("*/") if what == "comment" else 0) & 1:
                 at = text.rfind(quote)
                 raise syntax(None, at + 1, f'unterminated {what} at or near "{text[at : at + 20]}"') from error
         raise syntax(None, len(text), "unterminated or invalid token") from error
+    for token in tokens:
+        if token.token_type == TokenType.PARAMETER and text[token.start] != "$":
+            raise syntax(text[token.start], token.start + 1)
+    return tokens
+
+
+_PIECES = re.compile(
+    r"--[^\n]*|/\*.*?\*/|[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
+    r"|\$((?:[^\W\d]\w*)?)\$.*?\$\1\$|[^\W\d][\w$]*|\$\d+",
+    re.S,
+)
+"""What may hold a dollar sign: comments, strings, quoted names, dollar quotes, names; and parameters."""
+
+
+def _marked(text: str) -> str:
+    """``text`` with parameters as ``@1``: sqlglot would take ``$1,$`` for the beginning of a dollar quote."""
+    if "$" not in text:
+        return text
+    return _PIECES.sub(lambda m: "@" + m[0][1:] if m[0][0] == "$" and m[0][1:].isdigit() else m[0], text)
 
 
 def head_word(text: str) -> tuple[str | None, str]:
