@@ -1,9 +1,13 @@
 """The peeks that wait: which may run now, at which timestamp, and which never will (DESIGN I7).
 
 A peek waits for two frontiers: the controller's catalog frontier must pass its ``catalog_ts`` (only then does the
-controller know every object that the peek's plan knew), and every input must be complete at its ``as_of``.  A
-serializable peek (``as_of=None``) waits only until all inputs are complete *somewhere* and takes the newest such
-timestamp.
+controller know every object that the peek's plan knew), and there must be a timestamp, at or after its ``as_of``, at
+which *all* its inputs are exact (I9).  A serializable peek (``as_of=None``) takes the newest such timestamp there is.
+
+A table is exact at every timestamp; a view only from its last tick until just before its inputs' next change.  Between
+two ticks its inputs moved on and it did not, though it is complete beyond: a read there would show a join of a view
+and its own input at two times.  So a strict read of a busy view runs at the tick that passed its ``as_of``, which is
+later than its beginning and earlier than its answer: just where a strict read may be.
 
 Pure: no clock, no thread.  The shell brings events in and acts on the outcomes; every peek that was admitted leaves
 by exactly one outcome (or by :meth:`PeekQueue.cancel`).
@@ -26,8 +30,12 @@ NOTHING = DataTs(-1)
 """Complete through nothing: the input has not been computed yet."""
 
 
+Exact = tuple[DataTs, DataTs]
+"""The first and the last timestamp (both inclusive) of the newest stretch at which a collection is exact."""
+
+
 class Ready(NamedTuple):
-    """Run it now at ``as_of``."""
+    """Run it now at ``as_of``, the earliest that the peek asked for or a later one."""
 
     peek: Peek
     as_of: DataTs
@@ -62,8 +70,8 @@ class _Waiting(NamedTuple):
 class PeekQueue:
     """Peeks in order of arrival, with the newest frontiers known.
 
-    ``catalog_frontier`` is exclusive: everything below it is known.  A data frontier is inclusive: ``complete(id)`` is
-    the newest timestamp at which the collection ``id`` is complete, ``NOTHING`` where there is none.
+    ``catalog_frontier`` is exclusive: everything below it is known.  Data frontiers are inclusive: ``exact(id)`` is the
+    stretch at which the collection ``id`` may be read now; its end is ``NOTHING`` where there is none.
     """
 
     def __init__(self, waiting_max: int = PEEKS_WAITING_MAX) -> None:
@@ -71,7 +79,7 @@ class PeekQueue:
         self._waiting: dict[str, _Waiting] = {}
         self._catalog_frontier = CatalogTs(0)
         self._live: Collection[str] = ()
-        self._complete: Callable[[str], DataTs] = lambda _: NOTHING
+        self._exact: Callable[[str], Exact] = lambda _: (DataTs(0), NOTHING)
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -100,9 +108,9 @@ class PeekQueue:
         self._catalog_frontier, self._live = frontier, live
         return self._judge_all()
 
-    def on_data_frontier(self, complete: Callable[[str], DataTs]) -> list[Outcome]:
-        """Some collection became complete further on; ``complete`` tells through where each one is."""
-        self._complete = complete
+    def on_data_frontier(self, exact: Callable[[str], Exact]) -> list[Outcome]:
+        """Some collection became complete further on; ``exact`` tells where each one may be read."""
+        self._exact = exact
         return self._judge_all()
 
     def on_time(self, now_ms: int) -> list[Outcome]:
@@ -137,15 +145,19 @@ class PeekQueue:
         for object_id in peek.inputs:
             if object_id not in self._live:
                 return Dropped(peek, object_id)
-        complete = [self._complete(object_id) for object_id in peek.inputs]
+        stretches = [self._exact(object_id) for object_id in peek.inputs]
+        oldest = max((first for first, _ in stretches), default=DataTs(0))
+        newest = min((last for _, last in stretches), default=peek.as_of or DataTs(0))
         if peek.as_of is not None:
-            return Ready(peek, peek.as_of) if all(c >= peek.as_of for c in complete) else None
-        newest = min(complete, default=DataTs(0))
-        return None if newest == NOTHING else Ready(peek, newest)
+            oldest = max(oldest, peek.as_of)
+        if newest == NOTHING or newest < oldest:
+            return None
+        return Ready(peek, newest if peek.as_of is None else oldest)
 
     def _waits_for(self, peek: Peek) -> str:
         if self._catalog_frontier <= peek.catalog_ts:
             return f"catalog frontier {self._catalog_frontier} to pass {peek.catalog_ts}"
-        wanted = DataTs(0) if peek.as_of is None else peek.as_of
-        behind = [f"{i} (complete through {self._complete(i)})" for i in peek.inputs if self._complete(i) < wanted]
+        stretches = {object_id: self._exact(object_id) for object_id in peek.inputs}
+        wanted = max([peek.as_of or 0, *(first for first, _ in stretches.values())])
+        behind = [f"{i} (complete through {last})" for i, (_, last) in stretches.items() if last < wanted]
         return f"{', '.join(behind)} to be complete at {wanted}"

@@ -49,6 +49,14 @@ class Frontiers:
             self._known[object_id] = found
         return found
 
+    def exact(self, object_id: str) -> tuple[DataTs, DataTs]:
+        """The newest stretch of timestamps, both ends inclusive, at which the collection may be read.
+
+        A view's begins at its last tick: before that it may lag behind inputs that moved on between two ticks.
+        """
+        first = 0 if self.inputs_of(object_id) is None else max(0, self.views.view(object_id).upper - 1)
+        return DataTs(first), self.complete(object_id)
+
     def last_change(self, object_id: str) -> int | None:
         """When the collection changed last."""
         if self.inputs_of(object_id) is None:

@@ -67,7 +67,7 @@ class PeekDesk:
             outcomes = []
             if catalog_frontier > self._queue.catalog_frontier:
                 outcomes += self._queue.on_catalog_frontier(catalog_frontier, live)
-            outcomes += self._queue.on_data_frontier(frontiers.complete)
+            outcomes += self._queue.on_data_frontier(frontiers.exact)
             self._settle(outcomes)
 
     def peek(self, peek: Peek) -> tuple[pa.Table, DataTs]:

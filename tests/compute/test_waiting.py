@@ -14,7 +14,13 @@ def peek(name="p1", inputs=("u1",), catalog_ts=10, as_of=100, timeout_ms=1000):
 
 
 def complete(**frontiers):
-    return lambda i: frontiers.get(i, NOTHING)
+    """Collections exact from the beginning (as tables are) through these."""
+    return lambda i: (0, frontiers.get(i, NOTHING))
+
+
+def exact(**stretches):
+    """Collections exact from their last tick through just before their inputs' next change (as views are)."""
+    return lambda i: stretches.get(i, (0, NOTHING))
 
 
 def test_waits_for_both_frontiers_in_either_order():
@@ -63,6 +69,35 @@ def test_serializable_takes_the_newest_common_timestamp():
     assert queue.on_data_frontier(complete(u1=50, u2=40)) == [Ready(p, 40)]
 
 
+def test_a_busy_view_is_read_at_its_tick_and_never_between_two():
+    """The view ticked at 100 and at 200; at 150 its input was further than it, though it is complete through 200 now."""
+    queue = PeekQueue()
+    queue.on_catalog_frontier(11, {"u1", "u2"})
+    p = peek(inputs=("u1", "u2"), as_of=150)
+    assert queue.add(p, 0) == []
+    assert queue.on_data_frontier(exact(u1=(0, 180), u2=(100, 149))) == []
+    assert queue.on_data_frontier(exact(u1=(0, 220), u2=(200, 219))) == [Ready(p, 200)]
+
+
+def test_an_idle_view_is_read_where_the_peek_asks():
+    queue = PeekQueue()
+    queue.on_catalog_frontier(11, {"u1", "u2"})
+    queue.on_data_frontier(exact(u1=(0, 220), u2=(100, 220)))
+    p = peek(inputs=("u1", "u2"), as_of=150)
+    assert queue.add(p, 0) == [Ready(p, 150)]
+
+
+@pytest.mark.parametrize("as_of", [None, 120])
+def test_two_views_are_read_only_where_both_are_exact(as_of):
+    """Two clusters' views whose stretches do not meet (yet): neither kind of read may mix them."""
+    queue = PeekQueue()
+    queue.on_catalog_frontier(11, {"u1", "u2"})
+    p = peek(inputs=("u1", "u2"), as_of=as_of)
+    queue.on_data_frontier(exact(u1=(200, 210), u2=(100, 190)))
+    assert queue.add(p, 0) == []
+    assert queue.on_data_frontier(exact(u1=(200, 230), u2=(220, 240))) == [Ready(p, 230 if as_of is None else 220)]
+
+
 def test_no_inputs_needs_only_the_catalog():
     queue = PeekQueue()
     queue.on_catalog_frontier(11, set())
@@ -101,7 +136,7 @@ def test_bounded_and_cancelled():
 def test_every_admitted_peek_leaves_exactly_once_and_never_too_early(seed):
     rng = random.Random(seed)
     queue, waiting, left = PeekQueue(waiting_max=8), {}, set()
-    frontier, data, now, live = 0, {"u1": NOTHING, "u2": NOTHING}, 0, {"u1", "u2"}
+    frontier, data, now, live = 0, {"u1": (0, NOTHING), "u2": (0, NOTHING)}, 0, {"u1", "u2"}
 
     def settle(outcomes):
         for outcome in outcomes:
@@ -110,8 +145,8 @@ def test_every_admitted_peek_leaves_exactly_once_and_never_too_early(seed):
             waiting.pop(outcome.peek.peek_id, None)
             if isinstance(outcome, Ready):
                 assert frontier > outcome.peek.catalog_ts
-                assert all(data[i] >= outcome.as_of and i in live for i in outcome.peek.inputs)
-                assert outcome.as_of == outcome.peek.as_of or outcome.peek.as_of is None
+                assert all(data[i][0] <= outcome.as_of <= data[i][1] and i in live for i in outcome.peek.inputs)
+                assert outcome.as_of >= (outcome.peek.as_of or 0)
 
     for n in range(200):
         match rng.randrange(5):
@@ -128,7 +163,9 @@ def test_every_admitted_peek_leaves_exactly_once_and_never_too_early(seed):
                 settle(queue.on_catalog_frontier(frontier, live))
             case 2:
                 name = rng.choice(["u1", "u2"])
-                data = {**data, name: data[name] + rng.randrange(6)}
+                first, last = data[name]
+                moved = last + rng.randrange(6)
+                data = {**data, name: (rng.randint(first, max(first, moved)), moved)}
                 settle(queue.on_data_frontier(data.__getitem__))
             case 3:
                 now += rng.randrange(5)
