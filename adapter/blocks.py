@@ -6,10 +6,11 @@ A thin shell over :class:`adapter.transaction.Transaction`, which holds the rule
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 
 from adapter import control as c
 from adapter.interfaces import Executor, Kind, Notice, Prepared, Result
+from adapter.named import Portals, Statements
 from adapter.session_state import SessionState
 from journal.errors import InvalidUsage
 
@@ -20,16 +21,25 @@ _BLOCK_IS_NOT_A_SNAPSHOT = Notice(
     detail="The block's INSERTs become visible together at COMMIT; until then its own reads do not see them.",
 )
 
-Forget = Callable[[str, str | None], Awaitable[None]]
-
 
 class Blocks:
-    """One session's transaction, with its effects.  ``notice`` tells the client something."""
+    """One session's transaction, with its effects.
 
-    def __init__(self, executor: Executor, state: SessionState, notice: Callable[[Notice], None]) -> None:
+    ``notice`` tells the client something.  ``check`` raises where the running request was interrupted: a commit under
+    way outlives that, and then what stands behind it must not start.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        state: SessionState,
+        notice: Callable[[Notice], None],
+        check: Callable[[], None],
+    ) -> None:
         self._executor = executor
         self._state = state
         self._notice = notice
+        self._check = check
         self._told = False
 
     def check_alive(self, plan: object) -> None:
@@ -52,6 +62,7 @@ class Blocks:
                 return Result(prepared.tag_hint, prepared.columns)
         elif prepared.kind is not Kind.INSERT:
             await self.settle()
+            self._check()
         state.defers_writes = transaction.in_block or (defer and prepared.kind is Kind.INSERT) or bool(state.buffer)
         try:
             return await self._executor.run(state, prepared, params)
@@ -93,7 +104,7 @@ class Blocks:
             except Exception:  # they are out of the buffer, so undone; only what they hold was not given back
                 log.exception("releasing buffered writes failed", extra={"session": self._state.session_id})
 
-    async def control(self, statement: c.Control, forget: Forget) -> str:
+    async def control(self, statement: c.Control, statements: Statements, portals: Portals) -> str:
         """Execute a control statement; gives its command tag."""
         state, transaction = self._state, self._state.transaction
         match statement:
@@ -125,13 +136,13 @@ class Blocks:
                 self._set_transaction(statement)
                 return "SET"
             case c.Deallocate(name):
-                await forget("statement", name)
+                statements.deallocate(name)
                 return "DEALLOCATE ALL" if name is None else "DEALLOCATE"
             case c.CloseCursors(name):
-                await forget("portal", name)
+                await portals.close_cursor(name)
                 return "CLOSE CURSOR ALL" if name is None else "CLOSE CURSOR"
             case c.Discard(what):
-                await self._discard(what, forget)
+                await self._discard(what, statements, portals)
                 return f"DISCARD {what.upper()}"
             case c.Unlisten():
                 return "UNLISTEN"
@@ -141,12 +152,12 @@ class Blocks:
         if not self._state.transaction.in_block:
             raise InvalidUsage(f"{what} can only be used in transaction blocks", sqlstate="25P01")
 
-    async def _discard(self, what: str, forget: Forget) -> None:
+    async def _discard(self, what: str, statements: Statements, portals: Portals) -> None:
         if what == "all":
             if self._state.transaction.in_block:
                 raise InvalidUsage("DISCARD ALL cannot run inside a transaction block", sqlstate="25001")
-            await forget("portal", None)
-            await forget("statement", None)
+            await portals.close_cursor(None)
+            statements.deallocate(None)
             self._state.reset_variable("all")
 
     def _set_transaction(self, statement: c.SetTransaction) -> None:

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from adapter import startup
 from adapter.authentication import Scram
 from adapter.interfaces import Executor
-from adapter.session import Interrupt, Session
+from adapter.interruption import Interrupt
+from adapter.session import Session
 from adapter.wire import messages as m
 from adapter.wire.machine import MESSAGE_BYTES_MAX, Machine
 from journal.errors import Rejected, Unavailable

@@ -2,12 +2,6 @@
 
 Promises: answers come in the order of the requests; an error never ends the session unless the protocol itself is
 broken; whatever ends the session, its running statement is cancelled and its buffered writes are let go.
-
-Interruption.  A session is one task, and a statement is awaited in it directly: a task per statement would cost more
-than ``SELECT 1`` does.  So a cancel request, a timeout and a vanished client all cancel *this* task, but only while
-``_running`` says that a statement is being awaited, and the reason is written down first.  The ``CancelledError`` comes
-out of the executor, is recognised by that reason, and becomes an ordinary error.  A ``CancelledError`` without a reason
-is somebody ending the task, and goes through.
 """
 
 from __future__ import annotations
@@ -16,66 +10,32 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from enum import Enum
-from typing import Protocol
 
 from adapter import variables
 from adapter.blocks import Blocks
+from adapter.connection import Connection, Outbox
 from adapter.control import Empty, is_empty
 from adapter.control import parse as parse_control
 from adapter.interfaces import Executor, Kind, Notice, Prepared, Result
+from adapter.interruption import Interrupt, Interrupted, Interruption
+from adapter.named import Portals, Statements
 from adapter.parameters import decode_params
 from adapter.portals import Portal
-from adapter.replies import error_message, notice_message
+from adapter.replies import error_message
 from adapter.session_state import SessionState
 from adapter.values import formats_for, row_fields
 from adapter.wire import messages as m
-from adapter.wire.machine import Broken, Event, Input, Machine, State
+from adapter.wire.machine import Broken, Event, Input, State
 from journal.errors import InvalidUsage, Rejected, TidemarkError, Unavailable
 
 log = logging.getLogger(__name__)
 
-STATEMENTS_MAX = 5_000
-"""Prepared statements of one session.  pgjdbc keeps 256, psycopg 100; beyond this a client is leaking them."""
-
-PORTALS_MAX = 1_000
-"""Open portals of one session: each may hold a running query, so far fewer than statements would be sane."""
-
 EVENTS_IN_A_ROW = 64
 """Messages of one client that are handled before the others have their turn: a pipeline never makes us wait either."""
-
-FLUSH_BYTES = 64 * 1024
-"""Answers are handed to the socket at least this often; the socket's own limits then slow the session down."""
-
-
-class Interrupt(Enum):
-    """Why a running statement was cancelled."""
-
-    REQUESTED = "canceling statement due to user request"
-    TIMED_OUT = "canceling statement due to statement timeout"
-    GONE = "the client is gone"
-    SHUTDOWN = "terminating connection due to administrator command"
 
 
 class Ended(Exception):
     """The session is over; what there was to say has been said."""
-
-
-class Connection(Protocol):
-    """What a session needs of its socket."""
-
-    machine: Machine
-    closed: bool
-
-    def write(self, data: bytes) -> None: ...
-
-    async def drain(self) -> None:
-        """Returns once the socket takes more; at once if it does, or if the connection is closed."""
-        ...
-
-    async def received(self, timeout_s: float | None = None) -> bool:
-        """Returns once more bytes came or the connection closed; ``False``: neither happened in time."""
-        ...
 
 
 class Session:
@@ -86,14 +46,11 @@ class Session:
         self._connection = connection
         self._machine = connection.machine
         self._executor = executor
-        self._blocks = Blocks(executor, state, self._notice)
-        self._statements: dict[str, Prepared] = {}
-        self._portals: dict[str, Portal] = {}
-        self._out: list[bytes | memoryview] = []
-        self._out_bytes = 0
-        self._running = False
-        self._interrupt: Interrupt | None = None
-        self._task: asyncio.Task | None = None
+        self._interruption = Interruption()
+        self._blocks = Blocks(executor, state, self._notice, self._interruption.check)
+        self._statements = Statements()
+        self._portals = Portals()
+        self._out = Outbox(connection)
         self._stopping = False
         self._timeout_version, self._timeout_s = -1, 0.0
         self._handlers: dict[type, Callable[..., Awaitable[None]]] = {
@@ -106,7 +63,6 @@ class Session:
 
     async def serve(self) -> None:
         """Serve until the client leaves.  Returns with everything released; raises nothing that a client did."""
-        self._task = asyncio.current_task()
         try:
             handled = 0
             while (event := await self._next()) is not None:
@@ -130,7 +86,7 @@ class Session:
                 return event
             if self._stopping:
                 self._fatal(Unavailable(Interrupt.SHUTDOWN.value, sqlstate="57P01"))
-            self._flush()
+            self._out.flush()
             if self._machine.state is State.CLOSED:
                 return None
             await self._wait()
@@ -149,7 +105,7 @@ class Session:
     async def _some_bytes(self) -> None:
         """Wait until the client has sent anything more, or is gone."""
         while not self._machine.unread_bytes and not self._connection.closed:
-            self._flush()
+            self._out.flush()
             await self._connection.received()
 
     async def _handle(self, event: Event) -> None:
@@ -173,40 +129,22 @@ class Session:
         if self._timeout_version != self.state.variables.version:
             self._timeout_version = self.state.variables.version
             self._timeout_s = self.state.statement_timeout_ms / 1000
-        timer = None
-        if self._timeout_s:
-            timer = asyncio.get_running_loop().call_later(self._timeout_s, self.interrupt, Interrupt.TIMED_OUT)
-        self._running = True
         try:
-            await work
-        except asyncio.CancelledError:
-            reason = self._interrupt
-            if reason is None:
-                raise
-            if reason is Interrupt.GONE:
+            await self._interruption.run(work, self._timeout_s)
+        except Interrupted as e:
+            if e.reason is Interrupt.GONE:
                 raise Ended from None
-            if reason is Interrupt.SHUTDOWN:
-                self._task.uncancel()
-                self._fatal(Unavailable(reason.value, sqlstate="57P01"))
-            raise Rejected(reason.value, sqlstate="57014") from None
-        finally:
-            self._running = False
-            if timer is not None:
-                timer.cancel()
-            if self._interrupt is not None:
-                self._interrupt = None
-                while self._task.cancelling():
-                    self._task.uncancel()
+            if e.reason is Interrupt.SHUTDOWN:
+                self._fatal(Unavailable(e.reason.value, sqlstate="57P01"))
+            raise Rejected(e.reason.value, sqlstate="57014") from None
 
     def interrupt(self, reason: Interrupt) -> None:
         """Cancel the running statement, if there is one.  Called on the event loop, from outside of the task."""
-        if self._running and self._interrupt is None and self._task is not None:
-            self._interrupt = reason
-            self._task.cancel()
+        self._interruption.interrupt(reason)
 
     @property
     def busy(self) -> bool:
-        return self._running
+        return self._interruption.running
 
     def stop(self) -> None:
         """End the session when its present statement is done (the owner wakes it up if it is idle)."""
@@ -214,78 +152,61 @@ class Session:
 
     async def _release(self) -> None:
         """Give up everything that is held outside of this object."""
-        await self._close_portals(lambda _: True)
+        await self._portals.close_all()
         await self._blocks.abandon()
-        self._statements.clear()
+        self._statements.deallocate(None)
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
-    def _send(self, data: bytes | memoryview) -> None:
-        self._out.append(data)
-        self._out_bytes += len(data)
-
-    def _flush(self) -> None:
-        if self._out and not self._connection.closed:
-            self._connection.write(self._out[0] if len(self._out) == 1 else b"".join(self._out))
-        self._out.clear()
-        self._out_bytes = 0
-
-    async def _flush_if_large(self) -> None:
-        """Send, and let others run: a socket that takes everything (or is dead) would otherwise never make us wait,
-        and then nobody else is served, nor is it noticed that the client is gone."""
-        if self._out_bytes >= FLUSH_BYTES:
-            self._flush()
-            await asyncio.sleep(0)
-            await self._connection.drain()
-
     def _notice(self, notice: Notice) -> None:
-        self._send(notice_message(notice, self.state.variables.get("client_min_messages")))
+        self._out.notice(notice, self.state.variables.get("client_min_messages"))
 
     def _fatal(self, error: TidemarkError) -> None:
         self._machine.happened(Input.FATAL)
-        self._send(error_message(error, "FATAL"))
-        self._flush()
+        self._out.send(error_message(error, "FATAL"))
+        self._out.flush()
         raise Ended
 
     async def _failed(self, error: Exception, statement_at: int = 0) -> None:
         """Report an error and bring the session into the state that follows one."""
         if not isinstance(error, TidemarkError):
             log.error("statement failed", exc_info=error, extra={"session": self.state.session_id})
-        self._send(error_message(error, statement_at=statement_at or getattr(error, "statement_at", 0)))
+        self._out.send(error_message(error, statement_at=statement_at or getattr(error, "statement_at", 0)))
         if self._machine.state is State.CLOSED:  # a Terminate that was malformed
-            self._flush()
+            self._out.flush()
             raise Ended
         self._machine.happened(Input.FAILED)
         await self._blocks.failed()
         if not self.state.transaction.in_block:
-            await self._close_portals(lambda _: True)
+            await self._portals.close_all()
 
     async def _ready(self) -> None:
         """The end of a query cycle: what was deferred is settled by now."""
         if not self.state.transaction.in_block:
-            await self._close_portals(lambda _: True)
+            await self._portals.close_all()
         changed = self.state.variables.changed
         if changed:
             for name, value in changed.items():
-                self._send(m.parameter_status(name, value))
+                self._out.send(m.parameter_status(name, value))
             changed.clear()
-        self._send(m.ready_for_query(self.state.transaction.status.value))
+        self._out.send(m.ready_for_query(self.state.transaction.status.value))
         self._machine.happened(Input.DONE)
-        if self._machine.unread_bytes == 0 or self._out_bytes >= FLUSH_BYTES:
-            self._flush()
+        if self._machine.unread_bytes == 0 or self._out.large:
+            self._out.flush()
             await self._connection.drain()
 
     # --- simple query ------------------------------------------------------------------------------------------------
 
     async def _query(self, query: m.Query) -> None:
-        await self._close_portal("")
+        await self._portals.close("")
         sqls = self._split(query.sql)
         if not sqls:
-            self._send(m.EMPTY_QUERY_RESPONSE)
+            self._out.send(m.EMPTY_QUERY_RESPONSE)
             return
         at = 0
         for index, sql in enumerate(sqls):
             at = max(0, query.sql.find(sql, at))
+            self._interruption.check()
             try:
                 await self._one(sql, alone=len(sqls) == 1, last=index == len(sqls) - 1)
             except TidemarkError as e:
@@ -319,13 +240,7 @@ class Session:
     # --- extended query ----------------------------------------------------------------------------------------------
 
     async def _parse(self, parse: m.Parse) -> None:
-        if parse.name and parse.name in self._statements:
-            raise InvalidUsage(f'prepared statement "{parse.name}" already exists', sqlstate="42P05")
-        if parse.name and len(self._statements) >= STATEMENTS_MAX:
-            raise Rejected(
-                f"more than {STATEMENTS_MAX} prepared statements in one session", sqlstate="53400",
-                hint="deallocate those that are not needed",
-            )  # fmt: skip
+        self._statements.check_free(parse.name)
         sqls = self._split(parse.sql)
         if len(sqls) > 1:
             raise InvalidUsage("cannot insert multiple commands into a prepared statement", sqlstate="42601")
@@ -335,8 +250,8 @@ class Session:
         except TidemarkError as e:
             e.statement_at = max(0, parse.sql.find(sql))
             raise
-        self._statements[parse.name] = prepared
-        self._send(m.PARSE_COMPLETE)
+        self._statements.put(parse.name, prepared)
+        self._out.send(m.PARSE_COMPLETE)
 
     async def _prepare(self, sql: str, oids: tuple[int, ...]) -> Prepared:
         control = parse_control(sql)
@@ -345,25 +260,9 @@ class Session:
             return Prepared(sql, Kind.SESSION, (), None, type(control).__name__.upper(), control)
         return await self._executor.prepare(self.state, sql, oids)
 
-    def _statement(self, name: str) -> Prepared:
-        prepared = self._statements.get(name)
-        if prepared is None:
-            shown = f'prepared statement "{name}"' if name else "unnamed prepared statement"
-            raise InvalidUsage(f"{shown} does not exist", sqlstate="26000")
-        return prepared
-
-    def _portal(self, name: str) -> Portal:
-        portal = self._portals.get(name)
-        if portal is None:
-            raise InvalidUsage(f'portal "{name}" does not exist', sqlstate="34000")
-        return portal
-
     async def _bind(self, bind: m.Bind) -> None:
-        prepared = self._statement(bind.statement)
-        if bind.portal and bind.portal in self._portals:
-            raise InvalidUsage(f'portal "{bind.portal}" already exists', sqlstate="42P03")
-        if len(self._portals) >= PORTALS_MAX:
-            raise Rejected(f"more than {PORTALS_MAX} open portals in one session", sqlstate="53400")
+        prepared = self._statements.get(bind.statement)
+        self._portals.check_free(bind.portal)
         count = len(prepared.columns or ())
         if len(bind.result_formats) > 1 and len(bind.result_formats) != count:
             raise InvalidUsage(
@@ -373,25 +272,24 @@ class Session:
         zone = self.state.variables.get("TimeZone")
         params = decode_params(prepared.param_oids, bind.param_formats, bind.params, zone)
         self._blocks.check_alive(prepared.plan)
-        await self._close_portal(bind.portal)
         formats = formats_for(bind.result_formats, count)
-        self._portals[bind.portal] = Portal(bind.portal, prepared, params, formats, zone)
-        self._send(m.BIND_COMPLETE)
+        await self._portals.put(Portal(bind.portal, prepared, params, formats, zone))
+        self._out.send(m.BIND_COMPLETE)
 
     async def _describe(self, describe: m.Describe) -> None:
         if describe.kind == "S":
-            prepared = self._statement(describe.name)
-            self._send(m.parameter_description(prepared.param_oids))
+            prepared = self._statements.get(describe.name)
+            self._out.send(m.parameter_description(prepared.param_oids))
             self._send_row_description(prepared, (0,) * len(prepared.columns or ()))
         else:
-            portal = self._portal(describe.name)
+            portal = self._portals.get(describe.name)
             self._send_row_description(portal.prepared, portal.formats)
 
     def _send_row_description(self, prepared: Prepared, formats: tuple[int, ...]) -> None:
         if prepared.columns is None:
-            self._send(m.NO_DATA)
+            self._out.send(m.NO_DATA)
         else:
-            self._send(m.row_description(row_fields(prepared.columns, formats)))
+            self._out.send(m.row_description(row_fields(prepared.columns, formats)))
 
     async def _execute(self, execute: m.Execute) -> None:
         """Run a portal, or go on with it.
@@ -400,7 +298,7 @@ class Session:
         CommandComplete waits for the next message: where that is Sync (nearly always), the commit comes first, and a
         client hears of a failed commit instead of a completed command.
         """
-        portal = self._portal(execute.portal)
+        portal = self._portals.get(execute.portal)
         tag = ""
         if portal.result is None:
             self._blocks.check_alive(portal.control)
@@ -408,11 +306,11 @@ class Session:
         elif portal.finished:
             if portal.prepared.columns is None:
                 raise InvalidUsage(f'portal "{portal.name}" cannot be run', sqlstate="55000")
-            self._send(m.command_complete(self._tag(portal, 0)))
+            self._out.send(m.command_complete(self._tag(portal, 0)))
             return
         tag = await self._stream(portal, execute.rows_max, tag)
         if portal.suspended:
-            self._send(m.PORTAL_SUSPENDED)
+            self._out.send(m.PORTAL_SUSPENDED)
             return
         if self.state.buffer and not self.state.transaction.in_block:
             await self._some_bytes()
@@ -423,13 +321,13 @@ class Session:
 
     async def _close(self, close: m.Close) -> None:
         if close.kind == "S":
-            self._statements.pop(close.name, None)
+            self._statements.discard(close.name)
         else:
-            await self._close_portal(close.name)
-        self._send(m.CLOSE_COMPLETE)
+            await self._portals.close(close.name)
+        self._out.send(m.CLOSE_COMPLETE)
 
     async def _flush_asked(self, _flush: m.Flush) -> None:
-        self._flush()
+        self._out.flush()
         await self._connection.drain()
 
     async def _sync(self, _sync: m.Sync) -> None:
@@ -444,7 +342,11 @@ class Session:
         """Run the portal's statement; its rows are still to be read.  Gives the command tag."""
         prepared, control = portal.prepared, portal.control
         if control is not None:
-            tag = await self._blocks.control(control, self._forget) if type(control) is not Empty else ""
+            tag = (
+                await self._blocks.control(control, self._statements, self._portals)
+                if type(control) is not Empty
+                else ""
+            )
             portal.start(Result(tag))
             return tag
         result = await self._blocks.run(prepared, portal.params, defer=defer)
@@ -456,7 +358,7 @@ class Session:
         for notice in result.notices:
             self._notice(notice)
         if describe and prepared.columns is not None:
-            self._send(m.row_description(row_fields(result.columns, portal.formats)))
+            self._out.send(m.row_description(row_fields(result.columns, portal.formats)))
         return result.tag
 
     async def _stream(self, portal: Portal, rows_max: int, tag: str) -> str:
@@ -466,9 +368,9 @@ class Session:
         told, rows = len(portal.result.notices), 0
         async with aclosing(portal.rows(rows_max)) as pieces:
             async for piece, count in pieces:
-                self._send(piece)
+                self._out.send(piece)
                 rows += count
-                await self._flush_if_large()
+                await self._out.flush_if_large()
         for notice in portal.result.notices[told:]:
             self._notice(notice)
         return self._tag(portal, rows)
@@ -479,30 +381,4 @@ class Session:
         return f"SELECT {rows}" if tag == "SELECT" else tag
 
     def _complete(self, portal: Portal, tag: str) -> None:
-        self._send(m.EMPTY_QUERY_RESPONSE if type(portal.control) is Empty else m.command_complete(tag))
-
-    async def _forget(self, what: str, name: str | None) -> None:
-        """DEALLOCATE and CLOSE: ``what`` is ``statement`` or ``portal``, ``name`` ``None`` means all."""
-        if what == "statement":
-            if name is None:
-                self._statements.clear()
-            elif self._statements.pop(name, None) is None:
-                raise InvalidUsage(f'prepared statement "{name}" does not exist', sqlstate="26000")
-        elif name is None:
-            await self._close_portals(lambda portal: portal.finished or portal.suspended)
-        elif name in self._portals:
-            await self._close_portal(name)
-        else:
-            raise InvalidUsage(f'cursor "{name}" does not exist', sqlstate="34000")
-
-    async def _close_portal(self, name: str) -> None:
-        portal = self._portals.pop(name, None)
-        if portal is not None:
-            try:
-                await portal.close()
-            except Exception:  # what was read of it stands; the client has no request that this would answer
-                log.exception("closing a portal failed", extra={"session": self.state.session_id})
-
-    async def _close_portals(self, which: Callable[[Portal], bool]) -> None:
-        for portal in [p for p in self._portals.values() if which(p)]:
-            await self._close_portal(portal.name)
+        self._out.send(m.EMPTY_QUERY_RESPONSE if type(portal.control) is Empty else m.command_complete(tag))

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from adapter.authentication import MECHANISM, Scram, WrongPassword
+from adapter.connection import Connection
 from adapter.interfaces import Executor
 from adapter.replies import error_message
-from adapter.session import Connection
 from adapter.session_state import DEFAULT_DATABASE, SessionState
 from adapter.wire import messages as m
 from adapter.wire.machine import Broken, Event, Input, State

@@ -174,6 +174,11 @@ def _timestamp_text(array: pa.Array) -> pa.Array:
     return _as_bytes(_iso_text(array))
 
 
+ARROW_ZONES_UNTIL = 2_114_380_800_000_000
+"""2037-01-01: Arrow knows the changes of zones that are listed in the time zone files, which end there, and not the
+rules for the years behind (it gives Berlin no summer time in 2038)."""
+
+
 def _timestamptz_text(zone: str) -> Callable[[pa.Array], pa.Array]:
     one_by_one = _scalar_column(scalars.timestamptz_text(zone))
 
@@ -182,6 +187,8 @@ def _timestamptz_text(zone: str) -> Callable[[pa.Array], pa.Array]:
             return one_by_one(array)
         if zone == "UTC":
             return _as_bytes(pc.binary_join_element_wise(_iso_text(array), "+00", ""))
+        if not _within(array, -(2**63), ARROW_ZONES_UNTIL):
+            return one_by_one(array)
         local = pc.local_timestamp(array.cast(pa.timestamp("us", zone))).cast(pa.int64())
         shift = pc.divide(pc.subtract(local, array), 1_000_000).dictionary_encode()
         names = [None if s is None else scalars.offset_text(s) for s in shift.dictionary.to_pylist()]

@@ -59,6 +59,7 @@ class MemoryExecutor:
         self.prepares = 0
         self.runs = 0
         self.commit_error: Exception | None = None
+        self.hold_commit = False
 
     async def open(self, session) -> None:
         if session.database not in ("tidemark",):
@@ -183,6 +184,12 @@ class MemoryExecutor:
     async def commit(self, session):
         rows = [row for entry in session.buffer for row in entry]
         session.buffer.clear()
+        if self.hold_commit:  # it was sent: a cancellation changes nothing, as in the real executor
+            self.hanging.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                pass
         await asyncio.sleep(0)
         self._commit(rows)
         return []

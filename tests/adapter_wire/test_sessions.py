@@ -495,6 +495,21 @@ def test_cancel_request(server):
         assert rows(c.ask(f.query("select 1"))) == [[b"1"]]
 
 
+def test_a_cancel_that_one_statement_outlives_stops_the_next(server):
+    """A commit that was under way is answered as done; what stands behind it in the same string does not run."""
+    with Raw(server) as c:
+        server.executor.hold_commit = True
+        c.send(f.query("insert into t values (1,'a'); create table never"))
+        wait_for(server, server.executor.hanging)
+        with Raw(server, start=False) as canceller:
+            canceller.send(f.cancel(*c.key))
+            assert canceller.rest() == []
+        messages = c.until_ready()
+        assert error(messages)["C"] == "57014"
+        assert (server.executor.commits, server.executor.ddl) == ([1], [])
+        assert rows(c.ask(f.query("select 1"))) == [[b"1"]]
+
+
 def test_cancel_of_an_idle_session_does_nothing(server):
     with Raw(server) as c, Raw(server, start=False) as canceller:
         canceller.send(f.cancel(*c.key))

@@ -149,6 +149,13 @@ def test_times_look_as_in_postgres(count):
 
 
 @pytest.mark.parametrize("count", [1, FEW_ROWS + 1])
+@pytest.mark.parametrize(("year", "hour"), [(1930, "13:00:00+01"), (2024, "14:00:00+02"), (2114, "14:00:00+02")])
+def test_summer_time_has_no_end(year, hour, count):
+    at = pa.array([datetime(year, 7, 1, 12, tzinfo=UTC)] * count, pa.timestamp("us", "UTC"))
+    assert encode(SqlType("timestamptz"), at, 0, "Europe/Berlin")[-1] == f"{year}-07-01 {hour}".encode()
+
+
+@pytest.mark.parametrize("count", [1, FEW_ROWS + 1])
 def test_numerics_are_never_in_exponent_form(count):
     array = pa.array([Decimal("0"), Decimal("0.000000001"), Decimal("-1.5")] * count, pa.decimal128(38, 9))
     assert encode(_numeric, array, 0)[:3] == [b"0.000000000", b"0.000000001", b"-1.500000000"]
