@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 
 import psycopg
 from rich.console import Console
+from rich.markup import escape
 
 from demo import flights as data
 from demo.ddl import DdlClient, ensure_topic
@@ -190,7 +191,7 @@ class Demo:
         try:
             carriers = {(key, name): tuple(rest) for key, name, *rest in session.query(CARRIER)}
             self._verdict("delays_by_carrier", len(carriers), differences(carriers, expected_carriers(total)))
-            route_days = {(o, d, str(day)): tuple(rest) for o, d, day, *rest in session.query(ROUTE_DAY)}
+            route_days = {tuple(row[:5]): tuple(row[5:]) for row in session.query(ROUTE_DAY)}
             self._verdict("delays_by_route_day", len(route_days), differences(route_days, expected_route_days(total)))
             makers = [(name, int(count), int(seats)) for name, count, seats in session.query(MAKERS)]
             wrong = [] if makers == expected_makers(total) else [f"{makers}, expected {expected_makers(total)}"]
@@ -198,6 +199,8 @@ class Demo:
         finally:
             session.close()
         self.report.exact = not self.report.wrong
+        for line in self.report.wrong[:WRONG_SHOWN_MAX]:
+            self._console.print(f"  [red]✗[/] {escape(line)}")
 
     def _verdict(self, name: str, rows: int, wrong: list[str]) -> None:
         self.report.views[name] = {"rows": rows, "exact": not wrong}

@@ -24,15 +24,15 @@ def ddl_statements(flights_topic: str) -> list[str]:
         f"CREATE SOURCE IF NOT EXISTS flights ({_columns(COLUMNS)}) FROM KAFKA TOPIC '{flights_topic}' FORMAT JSON",
         f"CREATE TABLE IF NOT EXISTS airlines ({_columns(AIRLINES_COLUMNS)})",
         f"CREATE TABLE IF NOT EXISTS planes ({_columns(PLANES_COLUMNS)})",
-        "CREATE VIEW IF NOT EXISTS legs AS SELECT carrier, tailnum, origin, dest, make_date(year, month, day) AS day, "
-        "arr_delay, distance FROM flights",
+        "CREATE VIEW IF NOT EXISTS legs AS "
+        "SELECT carrier, tailnum, origin, dest, year, month, day, arr_delay, distance FROM flights",
         "CREATE MATERIALIZED VIEW IF NOT EXISTS delays_by_carrier AS "
         "SELECT a.carrier, a.name, count(*) AS flights, count(f.arr_delay) AS arrived, sum(f.arr_delay) AS delay_sum, "
         "avg(f.arr_delay) AS mean_delay FROM flights f JOIN airlines a ON a.carrier = f.carrier "
         "GROUP BY a.carrier, a.name",
         "CREATE MATERIALIZED VIEW IF NOT EXISTS delays_by_route_day AS "
-        "SELECT origin, dest, day, count(*) AS flights, count(arr_delay) AS arrived, sum(arr_delay) AS delay_sum, "
-        "avg(arr_delay) AS mean_delay FROM legs GROUP BY origin, dest, day",
+        "SELECT origin, dest, year, month, day, count(*) AS flights, count(arr_delay) AS arrived, "
+        "sum(arr_delay) AS delay_sum, avg(arr_delay) AS mean_delay FROM legs GROUP BY origin, dest, year, month, day",
         "CREATE INDEX IF NOT EXISTS delays_by_carrier_key ON delays_by_carrier (carrier)",
     ]
 
@@ -48,7 +48,7 @@ FRAME = (
 )
 """Both views and their source in one statement, so at one timestamp: the source's count says which prefix it is."""
 
-ROUTE_DAY = "SELECT origin, dest, day, flights, arrived, delay_sum, mean_delay FROM delays_by_route_day"
+ROUTE_DAY = "SELECT origin, dest, year, month, day, flights, arrived, delay_sum, mean_delay FROM delays_by_route_day"
 CARRIER = "SELECT carrier, name, flights, arrived, delay_sum, mean_delay FROM delays_by_carrier"
 
 MAKERS = (
@@ -88,9 +88,9 @@ def expected_carriers(visible: int) -> dict[tuple, tuple[int, int, int | None]]:
 
 
 def expected_route_days(visible: int) -> dict[tuple, tuple[int, int, int | None]]:
-    """By (origin, dest, ISO day)."""
+    """By (origin, dest, year, month, day)."""
     rows = _rows(_aggregate(["origin", "dest", "year", "month", "day"], visible))
-    return {(key[0], key[1], f"{key[2]:04d}-{key[3]:02d}-{key[4]:02d}"): row for key, row in rows.items()}
+    return {(*key[:2], *map(int, key[2:])): row for key, row in rows.items()}
 
 
 def expected_makers(visible: int) -> list[tuple[str, int, int]]:
