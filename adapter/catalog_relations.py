@@ -23,7 +23,7 @@ from adapter.system_rows import DISPLAY, OWNER, ROWS, System, index_definition, 
 from adapter.system_schemas import SYSTEM
 from catalog_log import model
 from collection.types import SqlType, arrow_type
-from journal.errors import InvalidUsage
+from journal.errors import InvalidUsage, Rejected
 from sql.errors import unsupported
 from sql.names import ImageLike
 from sql.plans import SelectPlan
@@ -31,6 +31,12 @@ from sql.transpile import with_params
 
 IMAGES_MAX = 4
 """Catalog timestamps whose relations are kept: the newest, and those that slower sessions still read."""
+
+RESULT_BYTES_MAX = 128 << 20
+"""Of one answer: the catalog of 100,000 objects with their definitions takes about 40 MB."""
+
+BATCH_ROWS = 10_000
+"""Rows after which the size of an answer is looked at."""
 
 MEMORY_LIMIT = "512MB"
 """For one in-process database: the relations of 100,000 objects take about 200 MB."""
@@ -121,9 +127,30 @@ CREATE MACRO tm_current_setting(n) AS (SELECT min(tm_s_value) FROM "tm.settings"
 _ARROW_KINDS = {"list": pa.list_(pa.string()), "ints": pa.list_(pa.int64())}
 
 
+class Running:
+    """One question under way, so that it can be interrupted from another thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cursor: duckdb.DuckDBPyConnection | None = None
+        self._over = False
+
+    def attach(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """From now on ``cursor`` is what is interrupted.  Raises 57014 if it was asked to stop already."""
+        with self._lock:
+            if self._over:
+                raise InvalidUsage("canceling statement due to user request", sqlstate="57014")
+            self._cursor = cursor
+
+    def interrupt(self) -> None:
+        with self._lock:
+            self._over = True
+            if self._cursor is not None:
+                self._cursor.interrupt()
+
+
 class CatalogRelations:
-    """Answers queries over system relations and constants.  May be used from any thread; calls for one catalog image
-    take turns."""
+    """Answers queries over system relations and constants.  May be used from any thread; every method blocks."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -140,24 +167,34 @@ class CatalogRelations:
             self._kept.move_to_end(key)
             return found
 
-    def describe(self, plan: SelectPlan, image: ImageLike, facts: SessionFacts) -> list[tuple[str, SqlType]]:
+    def describe(
+        self, plan: SelectPlan, image: ImageLike, facts: SessionFacts, running: Running | None = None
+    ) -> list[tuple[str, SqlType]]:
         """Names and types of a ``catalog`` query's outputs, without running it."""
-        params = [None] * len(plan.params)
-        return self._database(image, facts.names.database).run(_prepared(plan, params, image, facts), describe=True)[0]
+        rewritten = _rewritten(plan, [None] * len(plan.params), image, facts)
+        return self._database(image, facts.names.database).describe(rewritten, running or Running())
 
     def answer(
-        self, plan: SelectPlan, params: Sequence[object | None], image: ImageLike, facts: SessionFacts
+        self,
+        plan: SelectPlan,
+        params: Sequence[object | None],
+        image: ImageLike,
+        facts: SessionFacts,
+        running: Running | None = None,
     ) -> pa.Table:
-        """The rows of a ``catalog`` query.  Blocks: call it off the event loop."""
-        return self._database(image, facts.names.database).run(_prepared(plan, params, image, facts))[1]
+        """The rows of a ``catalog`` query."""
+        rewritten = _rewritten(plan, params, image, facts)
+        return self._database(image, facts.names.database).answer(rewritten, running or Running())
 
-    def constant(self, tree: exp.Expression, types: Sequence[tuple[str, SqlType]]) -> pa.Table:
+    def constant(
+        self, tree: exp.Expression, types: Sequence[tuple[str, SqlType]], running: Running | None = None
+    ) -> pa.Table:
         """A query that reads nothing, already typed: ``tree`` is what :mod:`sql.bind` made of it."""
-        return _constants().constant(tree, types)
+        return _as(_constants().constant(tree, running or Running()), [sql_type for _, sql_type in types])
 
     def value(self, tree: exp.Expression) -> object:
         """The one value of a constant query, as a Python value."""
-        return _constants().value(tree)
+        return _constants().constant(tree, Running()).column(0)[0].as_py()
 
 
 _CONSTANTS: list[_Database] = []
@@ -171,7 +208,7 @@ def _constants() -> _Database:
         return _CONSTANTS[0]
 
 
-def _prepared(plan: SelectPlan, params: Sequence[object | None], image: ImageLike, facts: SessionFacts) -> Rewritten:
+def _rewritten(plan: SelectPlan, params: Sequence[object | None], image: ImageLike, facts: SessionFacts) -> Rewritten:
     tree = with_params(plan.tree, params, plan.params) if plan.params else plan.tree
     return rewrite(tree, image, facts)
 
@@ -191,7 +228,7 @@ class _Database:
             "autoload_known_extensions": "false",
         }
         self._db = duckdb.connect(":memory:", config=config)
-        self._db.execute("SET TimeZone = 'UTC'; SET default_null_order = 'nulls_last'")
+        self._db.execute("SET GLOBAL TimeZone = 'UTC'; SET GLOBAL default_null_order = 'nulls_last'")
         if system is not None:
             self._helpers(system)
             self._db.execute(MACROS_SQL)
@@ -255,48 +292,73 @@ class _Database:
         self._table(table_name(schema, name), {c: [row.get(c) for row in rows] for c in columns}, types)
         self._made.add((schema, name))
 
-    def run(self, rewritten: Rewritten, describe: bool = False) -> tuple[list[tuple[str, SqlType]], pa.Table | None]:
-        """``(outputs, rows)``; rows are ``None`` when only described.  Raises ``InvalidUsage`` with a SQLSTATE."""
+    def describe(self, rewritten: Rewritten, running: Running) -> list[tuple[str, SqlType]]:
+        """Names and types.  Raises ``InvalidUsage`` with a SQLSTATE."""
+        return self._described(_text_of(rewritten.tree), rewritten, running)[1]
+
+    def answer(self, rewritten: Rewritten, running: Running) -> pa.Table:
+        """The rows.  Raises ``InvalidUsage`` with a SQLSTATE, 54000 where they are too many."""
+        text = _text_of(rewritten.tree)
+        casts, outputs = self._described(text, rewritten, running)
+        names = [f"c{i}" for i in range(len(outputs))]
+        wrapped = ", ".join(each.format(f'q."{name}"') for each, name in zip(casts, names, strict=True))
+        found = self._ask(f"SELECT {wrapped} FROM ({text}) AS q({', '.join(names)})", running)
+        return _as(found, [sql_type for _, sql_type in outputs])
+
+    def constant(self, tree: exp.Expression, running: Running) -> pa.Table:
+        return self._ask(_text_of(for_duckdb(tree), identify=True), running)
+
+    def _described(
+        self, text: str, rewritten: Rewritten, running: Running
+    ) -> tuple[list[str], list[tuple[str, SqlType]]]:
+        """``(cast of each output, outputs)``."""
+        cursor = self._db.cursor()
         try:
-            text = rewritten.tree.sql("duckdb", comments=False)
-        except (SqlglotError, ValueError) as error:
-            raise unsupported("this query", hint=str(error)[:200]) from error
-        with self._lock:
-            try:
+            with self._lock:
                 for schema, name in rewritten.relations:
                     self._make(schema, name)
-                described = self._db.execute(f"DESCRIBE {text}").fetchall()
-                names = [row[0] for row in described]
-                casts, types = zip(*(_output(str(row[1])) for row in described), strict=True)
-                if rewritten.columns is not None and len(rewritten.columns) == len(names):
-                    names = list(rewritten.columns)
-                outputs = list(zip(names, types, strict=True))
-                if describe:
-                    return outputs, None
-                internal = [f"c{i}" for i in range(len(names))]
-                wrapped = ", ".join(each.format(f'q."{name}"') for each, name in zip(casts, internal, strict=True))
-                listed = ", ".join(internal)
-                found = self._db.sql(f"SELECT {wrapped} FROM ({text}) AS q({listed})").to_arrow_table()
-            except duckdb.Error as error:
-                raise explain(error) from error
-        return outputs, _as(found, types)
+            running.attach(cursor)
+            described = cursor.execute(f"DESCRIBE {text}").fetchall()
+        except duckdb.Error as error:
+            raise explain(error) from error
+        finally:
+            cursor.close()
+        names = [row[0] for row in described]
+        if rewritten.columns is not None and len(rewritten.columns) == len(names):
+            names = list(rewritten.columns)
+        found = [_output(str(row[1])) for row in described]
+        return [each for each, _ in found], [(name, ty) for name, (_, ty) in zip(names, found, strict=True)]
 
-    def value(self, tree: exp.Expression) -> object:
-        return self._constant(tree).column(0)[0].as_py()
-
-    def constant(self, tree: exp.Expression, types: Sequence[tuple[str, SqlType]]) -> pa.Table:
-        return _as(self._constant(tree), [sql_type for _, sql_type in types])
-
-    def _constant(self, tree: exp.Expression) -> pa.Table:
+    def _ask(self, text: str, running: Running) -> pa.Table:
+        cursor = self._db.cursor()
+        batches, size = [], 0
         try:
-            text = for_duckdb(tree).sql("duckdb", identify=True, comments=False)
-        except (SqlglotError, ValueError) as error:
-            raise unsupported("this expression", hint=str(error)[:200]) from error
-        with self._lock:
-            try:
-                return self._db.sql(text).to_arrow_table()
-            except duckdb.Error as error:
-                raise explain(error) from error
+            running.attach(cursor)
+            reader = cursor.sql(text).to_arrow_reader(BATCH_ROWS)
+            for batch in reader:
+                size += batch.nbytes
+                if size > RESULT_BYTES_MAX:
+                    raise Rejected(
+                        "the result is too large to be answered in process",
+                        sqlstate="54000",
+                        detail=f"at most {RESULT_BYTES_MAX} bytes are",
+                        hint="add a LIMIT or a WHERE",
+                    )
+                batches.append(batch)
+            return pa.Table.from_batches(batches, reader.schema)
+        except duckdb.Error as error:
+            raise explain(error) from error
+        except pa.ArrowException as error:  # what the reader makes of an error of DuckDB's
+            raise explain(duckdb.Error(str(error))) from error
+        finally:
+            cursor.close()
+
+
+def _text_of(tree: exp.Expression, identify: bool = False) -> str:
+    try:
+        return tree.sql("duckdb", identify=identify, comments=False)
+    except (SqlglotError, ValueError) as error:
+        raise unsupported("this query", hint=str(error)[:200]) from error
 
 
 def _turned(rows: list[tuple], width: int) -> list[list]:

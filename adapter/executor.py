@@ -29,7 +29,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from adapter import show
-from adapter.catalog_relations import CatalogRelations
+from adapter.catalog_relations import CatalogRelations, Running
 from adapter.catalog_rewrite import SessionFacts
 from adapter.ddl_commit import DdlOutcome, DdlQueue, image_in_force
 from adapter.explain import explain
@@ -268,7 +268,7 @@ class TidemarkExecutor:
     async def _columns(self, plan: SelectPlan, image: Image, session: SessionState) -> tuple[OutputColumn, ...]:
         if plan.kind != "catalog":
             return tuple(OutputColumn(column.name, column.type) for column in plan.columns)
-        found = await asyncio.to_thread(self._relations.describe, plan, image, self._facts(session))
+        found = await _in_thread(self._relations.describe, plan, image, self._facts(session))
         return tuple(OutputColumn(name, kind) for name, kind in found)
 
     # --- reads
@@ -278,13 +278,13 @@ class TidemarkExecutor:
     ) -> Result:
         plan = statement.plan
         if plan is not None and plan.kind == "constant":
-            table = await asyncio.to_thread(self._constant, plan, params)
+            table = await _in_thread(self._constant, plan, params)
             return Result("SELECT", prepared.columns, table.to_batches())
         state, image, plan = await self._planned(session, statement)
         columns = prepared.columns
         if plan.kind == "catalog":
             facts = self._facts(session)
-            table = await asyncio.to_thread(self._relations.answer, plan, params, image, facts)
+            table = await _in_thread(self._relations.answer, plan, params, image, facts)
             check_result(columns, await self._columns(plan, image, session))
             return Result("SELECT", columns, table.to_batches())
         check_result(columns, tuple(OutputColumn(c.name, c.type) for c in plan.columns))
@@ -305,9 +305,9 @@ class TidemarkExecutor:
         self._saw(session, statement.image)
         return None, statement.image, plan
 
-    def _constant(self, plan: SelectPlan, params: Sequence[object | None]) -> pa.Table:
+    def _constant(self, plan: SelectPlan, params: Sequence[object | None], running: Running) -> pa.Table:
         tree = with_params(plan.tree, params, plan.params)
-        return self._relations.constant(tree, [(c.name, c.type) for c in plan.columns])
+        return self._relations.constant(tree, [(c.name, c.type) for c in plan.columns], running)
 
     async def _peek(
         self,
@@ -362,7 +362,7 @@ class TidemarkExecutor:
                 await self._still_so(session, statement, error)
                 raise
         if plan.query.kind == "constant":
-            table = await asyncio.to_thread(self._constant, plan.query, params)
+            table = await _in_thread(self._constant, plan.query, params)
             return Rows(plan.table, rows_of_query(plan, table.to_batches(), evaluate), upper)
         if state is None:  # it became a query over relations only now, on a newer image
             state, _ = await self._barrier()
@@ -428,3 +428,13 @@ class TidemarkExecutor:
         else:
             rows = [(line,) for line in explain(parsed, image, names, state)]
         return Result("EXPLAIN" if isinstance(parsed, st.Explain) else "SHOW", columns, [show.batch(columns, rows)])
+
+
+async def _in_thread(call: Callable[..., T], *args: object) -> T:
+    """``call(*args, running)`` off the event loop; it is interrupted if we are cancelled."""
+    running = Running()
+    try:
+        return await asyncio.to_thread(call, *args, running)
+    except asyncio.CancelledError:
+        running.interrupt()
+        raise

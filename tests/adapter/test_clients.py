@@ -168,7 +168,8 @@ def test_what_sqlalchemy_and_friends_ask_at_connect():
         "select column_name, data_type from information_schema.columns where table_name = 'items'",
         "select t.oid, typname from pg_type t join pg_namespace n on n.oid = t.typnamespace where typname = 'hstore'",
         "select n.nspname, c.relname, a.attname, a.atttypid, a.attnotnull or (t.typtype = 'd' and t.typnotnull) from "
-        "pg_catalog.pg_namespace n join pg_catalog.pg_class c on c.relnamespace = n.oid join pg_catalog.pg_attribute a on "
+        "pg_catalog.pg_namespace n join pg_catalog.pg_class c on c.relnamespace = n.oid join "
+        "pg_catalog.pg_attribute a on "
         "a.attrelid = c.oid join pg_catalog.pg_type t on a.atttypid = t.oid where a.attnum > 0",
     ]
 

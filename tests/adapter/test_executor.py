@@ -308,6 +308,22 @@ def test_concurrent_ddl_of_one_adapter_shares_proposals():
     run(story)
 
 
+def test_a_constant_that_never_ends_is_interrupted_and_one_that_is_too_large_is_refused():
+    async def story(world):
+        async with world.adapter() as a:
+            text = "select sum(a * b) from generate_series(1, 1000000) a, generate_series(1, 1000000) b"
+            endless = asyncio.create_task(a.sql(text))
+            await asyncio.sleep(0.2)
+            endless.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await endless
+            assert await a.sql("select 1") == [(1,)]
+            huge = await refused(a.sql("select a, md5(a::text) from generate_series(1, 10000000) a"))
+            assert huge.sqlstate in ("54000", "53200")
+
+    run(story)
+
+
 def test_an_unknown_database_is_refused_when_the_session_opens():
     async def story(world):
         async with world.adapter() as a:

@@ -1,0 +1,186 @@
+"""Peeks over a real Flight server: batches, errors in their family, another node, a cancel, a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+
+import pyarrow as pa
+import pyarrow.flight as flight
+import pytest
+
+from adapter.peeks import FlightPeeks
+from catalog_log import model, records
+from catalog_log.log import CatalogLog
+from catalog_log.model import Node
+from controllers.peek import Peek
+from controllers.peek_codec import decode_peek, encode_error
+from embedded.ports import free_ports
+from journal.aio import Bridge
+from journal.errors import InvalidUsage, TidemarkError, Unavailable
+from journal.memory import MemoryTransport
+from tests.adapter.world import GENESIS, World
+
+SCHEMA = pa.schema([pa.field("a", pa.int64())], metadata={b"as_of": b"41"})
+
+
+class Controller(flight.FlightServerBase):
+    """Answers ``rows N``, ``hang``, ``fail``."""
+
+    def __init__(self) -> None:
+        super().__init__("grpc://127.0.0.1:0")
+        self.asked: list[Peek] = []
+        self.cancelled: list[str] = []
+        self.hanging = threading.Event()
+        self.go_on = threading.Event()
+
+    def do_get(self, context, ticket):
+        peek = decode_peek(ticket.ticket)
+        self.asked.append(peek)
+        word, _, rest = peek.sql.partition(" ")
+        if word == "fail":
+            raise flight.FlightServerError(
+                encode_error(InvalidUsage("division by zero", sqlstate="22012", hint="do not"))
+            )
+        if word == "hang":
+            self.hanging.set()
+            self.go_on.wait(20)
+        count = int(rest or 0)
+        batches = (pa.record_batch([pa.array([n], pa.int64())], schema=SCHEMA) for n in range(count))
+        return flight.GeneratorStream(SCHEMA, batches)
+
+    def do_action(self, context, action):
+        self.cancelled.append(action.body.to_pybytes().decode())
+        self.go_on.set()
+        return [json.dumps({}).encode()]
+
+
+def node(address: str, incarnation: str):
+    return records.put(model.NODES, "compute/default", Node("compute", "default", address, incarnation, 0))
+
+
+def run(story):
+    async def bounded():
+        world = World()
+        catalog = CatalogLog(MemoryTransport(world.catalog_topic), "test", expected=GENESIS)
+        bridge = Bridge(asyncio.get_running_loop())
+        controller = Controller()
+        peeks = FlightPeeks(catalog, bridge)
+
+        async def register(address, incarnation):
+            await bridge.wait(
+                catalog.compare_and_append(catalog.upper(), catalog.upper() + 1, [node(address, incarnation)])
+            )
+
+        try:
+            await bridge.wait(catalog.when_upper(1, 10))
+            await story(peeks, controller, register)
+        finally:
+            controller.go_on.set()
+            peeks.close()
+            controller.shutdown()
+            catalog.close()
+
+    asyncio.run(asyncio.wait_for(bounded(), 60))
+
+
+def peek(sql: str, peek_id: str = "p") -> Peek:
+    return Peek(peek_id, sql, (), 1, 41)
+
+
+def soon(seconds: float = 20) -> float:
+    return time.monotonic() + seconds
+
+
+async def values(answer) -> list[int]:
+    return [v async for batch in answer.batches() for v in batch.column(0).to_pylist()]
+
+
+def test_batches_arrive_in_order_with_their_timestamp():
+    async def story(peeks, controller, register):
+        await register(f"127.0.0.1:{controller.port}", "one")
+        answer = await peeks.peek(peek("rows 50"), "default", soon())
+        assert answer.as_of == 41
+        assert await values(answer) == list(range(50))
+        answers = await asyncio.gather(*(peeks.peek(peek("rows 3"), "default", soon()) for _ in range(20)))
+        assert [await values(a) for a in answers] == [[0, 1, 2]] * 20
+
+    run(story)
+
+
+def test_an_error_keeps_its_family_and_sqlstate():
+    async def story(peeks, controller, register):
+        await register(f"127.0.0.1:{controller.port}", "one")
+        with pytest.raises(InvalidUsage) as caught:
+            await peeks.peek(peek("fail"), "default", soon())
+        assert (caught.value.sqlstate, caught.value.message, caught.value.hint) == (
+            "22012",
+            "division by zero",
+            "do not",
+        )
+
+    run(story)
+
+
+def test_a_dead_node_is_waited_for_until_another_takes_its_place():
+    async def story(peeks, controller, register):
+        await register(f"127.0.0.1:{free_ports(1)[0]}", "dead")
+        asked = asyncio.create_task(peeks.peek(peek("rows 1"), "default", soon()))
+        await asyncio.sleep(0.3)
+        assert not asked.done()
+        await register(f"127.0.0.1:{controller.port}", "alive")
+        assert await values(await asked) == [0]
+
+    run(story)
+
+
+def test_without_a_node_a_peek_waits_for_one_and_then_says_so():
+    async def story(peeks, controller, register):
+        asked = asyncio.create_task(peeks.peek(peek("rows 1"), "default", soon()))
+        await asyncio.sleep(0.05)
+        await register(f"127.0.0.1:{controller.port}", "one")
+        assert await values(await asked) == [0]
+        with pytest.raises(Unavailable) as caught:
+            await peeks.peek(peek("rows 1"), "elsewhere", soon(0.2))
+        assert "no running controller" in caught.value.message
+
+    run(story)
+
+
+def test_a_dead_node_ends_with_the_deadline():
+    async def story(peeks, controller, register):
+        await register(f"127.0.0.1:{free_ports(1)[0]}", "dead")
+        with pytest.raises(TidemarkError) as caught:
+            await peeks.peek(peek("rows 1"), "default", soon(0.5))
+        assert caught.value.sqlstate in ("57P03", "57014")
+
+    run(story)
+
+
+def test_a_cancelled_peek_is_cancelled_at_its_node():
+    async def story(peeks, controller, register):
+        await register(f"127.0.0.1:{controller.port}", "one")
+        asked = asyncio.create_task(peeks.peek(peek("hang", "to-cancel"), "default", soon()))
+        await asyncio.to_thread(controller.hanging.wait, 10)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        await asyncio.to_thread(controller.go_on.wait, 10)
+        assert controller.cancelled == ["to-cancel"]
+
+    run(story)
+
+
+def test_an_answer_that_is_left_is_cancelled():
+    async def story(peeks, controller, register):
+        await register(f"127.0.0.1:{controller.port}", "one")
+        answer = await peeks.peek(peek("rows 10000", "left"), "default", soon())
+        batches = answer.batches()
+        assert (await anext(batches)).num_rows == 1
+        await batches.aclose()
+        await asyncio.to_thread(controller.go_on.wait, 10)
+        assert controller.cancelled == ["left"]
+
+    run(story)
