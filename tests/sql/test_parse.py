@@ -65,7 +65,7 @@ WORDS = (
     "in is not null and or case when then else end exists any between like cast create table view materialized source "
     "index drop insert into default if cascade explain show set items orders id name price stock sold ok day at weight "
     "note u1 count sum avg min max coalesce extract epoch interval lateral over partition rows filter within recursive "
-    "( ) , . ; :: + - * / % || = <> < > ~ $1 $2 1 2.5 'a' '1' '2024-01-01' \"id\" * int text numeric(5,2) date array [ ]"
+    "( ) , . ; :: + - * / % || = <> < > ~ $1 $2 1 2.5 'a' '1' '2024-01-01' \"id\" * int text date array [ ]"
 ).split()
 
 
