@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from catalog_log.bootstrap import create_environment, ensure_genesis
 from catalog_log.log import CatalogLog
@@ -13,6 +14,10 @@ from journal.memory import MemoryTopic, MemoryTransport
 from journal.names import TopicNames
 from journal.unreliable import Faults, UnreliableTransport
 from tests.catalog_log.histories import GENESIS
+
+# A busy machine is no failure: an example may take long.
+settings.register_profile("tidemark", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tidemark")
 
 SEED = 4_711
 FAULTS = Faults(0.03, 0.03, 0.03, 0.1)

@@ -76,6 +76,18 @@ def test_a_log_that_lost_its_end_is_refused() -> None:
         attach(topic_with(WHOLE[0]), store=store)
 
 
+def test_what_a_checkpoint_holds_is_not_folded_again() -> None:
+    store = MemoryCheckpointStore()
+    whole = attach(topic_with(*WHOLE), store=store)
+    whole.checkpoint()
+    whole.close()
+    unreadable_below = topic_with(b"junk", b"junk", encode_proposal(proposal(1001, 1002, put_item(2, "b"))))
+    catalog = attach(unreadable_below, store=store)
+    assert [i.name for i in catalog.image.objects()] == ["a", "b"]
+    assert catalog.image.stats == (3, 0, 0)
+    catalog.close()
+
+
 def test_the_checkpoint_of_another_catalog_is_refused() -> None:
     store = MemoryCheckpointStore()
     other = genesis_proposal(genesis=dataclasses.replace(GENESIS, topic_id="topic-2"))

@@ -6,12 +6,17 @@ import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from journal import topics
 from journal.api import Transport
 from journal.kafka import KafkaTransport
 from journal.memory import MemoryTopic, MemoryTransport
 from journal.unreliable import UnreliableTransport
+
+# A busy machine is no failure: an example may take long.
+settings.register_profile("tidemark", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tidemark")
 
 SEED = 20_261
 
