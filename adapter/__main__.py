@@ -14,9 +14,9 @@ import uvloop
 from adapter.authentication import password_from
 from adapter.build import open_executor
 from adapter.ddl_topic import DdlTopic
-from adapter.server import Server
+from adapter.server import Limits, Server
 from journal import process
-from journal.errors import TidemarkError, Unavailable
+from journal.errors import TidemarkError
 from journal.names import TopicNames
 
 log = logging.getLogger(__name__)
@@ -30,6 +30,8 @@ def main() -> int:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=PORT, help="0 takes any free port (default: %(default)s)")
     parser.add_argument("--password-file", metavar="FILE", help="ask for this password (SCRAM-SHA-256); else trust")
+    parser.add_argument("--max-connections", type=int, default=Limits.connections_max, metavar="N",
+                        help="sessions at once; the next one is refused with 53300 (default: %(default)s)")  # fmt: skip
     parser.add_argument("--no-ddl-topic", action="store_true", help="do not execute requests of the ddl topic")
     arguments = parser.parse_args()
     process.setup_logging("adapter")
@@ -50,12 +52,9 @@ async def serve(arguments: argparse.Namespace) -> int:
         executor = await stack.enter_async_context(
             open_executor(arguments.kafka, names, f"adapter-{uuid.uuid4().hex[:12]}")
         )
-        server = Server(executor, password=password_from(arguments.password_file))
-        try:
-            host, port = await server.start(arguments.host, arguments.port)
-        except OSError as error:
-            raise Unavailable(f"cannot listen on {arguments.host}:{arguments.port}: {error.strerror}",
-                              hint="choose another --port") from error  # fmt: skip
+        limits = Limits(connections_max=arguments.max_connections)
+        server = Server(executor, password=password_from(arguments.password_file), limits=limits)
+        host, port = await server.start(arguments.host, arguments.port)
         stack.push_async_callback(server.stop)
         if not arguments.no_ddl_topic:
             ddl = DdlTopic(arguments.kafka, names, executor)

@@ -174,7 +174,7 @@ class Server:
         try:
             self._listener = await loop.create_server(lambda: Connection(self), host, port, backlog=512)
         except OSError as e:
-            raise Unavailable(f"cannot listen on {host}:{port}: {e.strerror or e}") from e
+            raise Unavailable(f"cannot listen on {host}:{port}: {e.strerror or e}", hint="choose another --port") from e
         address = self._listener.sockets[0].getsockname()
         return address[0], address[1]
 
