@@ -52,20 +52,23 @@ class Feed:
             if relation.upper > through:
                 return
             bound, since = self._bound(item)
+            first = relation.upper == 0
             try:
                 runs = bound.between(relation.upper, through + 1)
             except SnapshotTooOld:
                 log.info("loading a collection anew", extra={"collection": relation.id, "upper": relation.upper})
                 relation.reset()
+                first = True
                 runs = bound.between(DataTs(0), through + 1)
-            first = relation.upper == 0
-            tables = self._read(relation, item, runs, since)
+            # What is older than ``since`` is one snapshot, as of the newest run in it; newer runs go by their own.
+            merged_at = max((b.ts for b in runs if b.ts <= since), default=0)
+            tables = self._read(relation, item, runs, merged_at)
             if tables:
                 relation.append(tables, DataTs(through + 1))
             else:
                 relation.advance(DataTs(through + 1))
             if first:
-                relation.reset_since(DataTs(min(since, through)))
+                relation.reset_since(DataTs(merged_at))
 
     def close(self) -> None:
         for _ in range(READERS_MAX):
@@ -80,14 +83,12 @@ class Feed:
         state = self._oracle.state
         return state.bindings(item.id), state.since
 
-    def _read(self, relation: Relation, item: Item, runs: Sequence[BoundRun], since: int) -> list[pa.Table]:
+    def _read(self, relation: Relation, item: Item, runs: Sequence[BoundRun], merged_at: int) -> list[pa.Table]:
         if not runs:
             return []
-        # What is older than ``since`` is one snapshot; newer runs go by their timestamps.
         groups: dict[int, list] = {}
-        newest_old = max((b.ts for b in runs if b.ts <= since), default=0)
         for bound in runs:
-            groups.setdefault(newest_old if bound.ts <= since else bound.ts, []).append(bound.run)
+            groups.setdefault(max(merged_at, bound.ts), []).append(bound.run)
         format_ = JSON if item.kind == SOURCE else ROWS
         reader = self._readers.get()
         try:

@@ -117,6 +117,8 @@ class Relation:
         self._since = DataTs(0)
         self._horizon = DataTs(0)
         self._rows = 0
+        self._net = 0
+        self._is_local = spark.sparkContext.master.startswith("local")
         self._counter = 0
         self._lock = threading.RLock()
         self._maintaining = threading.Lock()
@@ -136,6 +138,11 @@ class Relation:
     def rows(self) -> int:
         """Changes held."""
         return self._rows
+
+    @property
+    def count(self) -> int:
+        """Rows there are at the newest timestamp."""
+        return self._net
 
     def append(self, changes: Iterable[pa.Table], upper: DataTs) -> None:
         """Add tables in the physical shape with ``old upper <= __ts < upper``, and move the upper.
@@ -158,6 +165,7 @@ class Relation:
                 plain = old.plain and all(only_insertions(t) for t in tables)
                 self._tail = _Tail([*old.tables, *tables], old.rows + rows, plain)
                 self._rows += rows
+                self._net += sum(pc.sum(t.column(DIFF)).as_py() for t in tables)
             self._upper = upper
 
     def advance(self, upper: DataTs) -> None:
@@ -170,7 +178,8 @@ class Relation:
         with self._maintaining, self._lock:
             chunks, self._chunks = self._chunks, []
             tail, self._tail = self._tail, _Tail([], 0, True)
-            self._rows, self._upper, self._since, self._horizon = 0, DataTs(0), DataTs(0), DataTs(0)
+            self._rows = self._net = 0
+            self._upper = self._since = self._horizon = DataTs(0)
             self._retire([*chunks, tail.view])
 
     def allow_compaction(self, horizon: DataTs) -> None:
@@ -300,7 +309,12 @@ class Relation:
         view = self._name("chunk")
         path = self._scratch / f"{view}.parquet"
         pq.write_table(table, path, compression="lz4", row_group_size=128 * 1024)
-        frame = self._spark.read.schema(self._schema_sql).parquet(str(path)).persist(StorageLevel.MEMORY_AND_DISK)
+        if self._is_local:
+            frame = self._spark.read.schema(self._schema_sql).parquet(str(path))
+        else:
+            # Executors elsewhere do not see this file; it still serves the deltas that Python reads.
+            frame = self._spark.createDataFrame(table)
+        frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
         frame.createOrReplaceTempView(view)
         frame.count()  # Fills the cache here, off the tick's path.
         stamps = pc.min_max(table.column(TS)).as_py()

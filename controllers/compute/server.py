@@ -41,7 +41,8 @@ class ComputeServer(flight.FlightServerBase):
             log.exception("a peek failed")
             raise flight.FlightServerError(encode_error(error)) from None
         table = table.replace_schema_metadata({"as_of": str(as_of)})
-        return flight.GeneratorStream(table.schema, _batches(table))
+        batches = table.to_batches(max_chunksize=BATCH_ROWS)
+        return flight.RecordBatchStream(pa.RecordBatchReader.from_batches(table.schema, batches))
 
     def do_action(self, context: flight.ServerCallContext, action: flight.Action) -> list[flight.Result]:
         if action.type == "status":
@@ -56,7 +57,3 @@ class ComputeServer(flight.FlightServerBase):
             ("status", "frontiers, views and indexes of the compute controller, as JSON"),
             ("cancel", "give up the peek whose id is the body"),
         ]
-
-
-def _batches(table: pa.Table):
-    yield from table.to_batches(max_chunksize=BATCH_ROWS)

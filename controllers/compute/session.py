@@ -41,13 +41,14 @@ _CHECKPOINT_MANAGER = (
 )
 
 
-def settings(scratch: Path) -> dict[str, str]:
+def settings(master: str, scratch: Path) -> dict[str, str]:
     """What the session is started with; the reasons are measurements (docs: Spark facts)."""
+    # Executors elsewhere must reach the driver; those in this process never need more than loopback.
+    loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return {
+        **(loopback if master.startswith("local") else {}),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": os.environ.get("TIDEMARK_SPARK_MEMORY", "1g"),
         "spark.driver.maxResultSize": RESULT_BYTES_MAX,
         # C1 and the serial collector: 380 MB instead of a gigabyte, and warm within seconds.
@@ -107,8 +108,10 @@ def start_session(master: str, scratch: Path) -> SparkSession:
     """Start Spark (6 to 12 s)."""
     # Spark's Python workers (the ticks' reader is one) must be this very Python, with what is installed for it.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(master).appName("tidemark-compute")
-    for key, value in settings(scratch).items():
+    for key, value in settings(master, scratch).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

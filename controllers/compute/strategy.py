@@ -448,7 +448,7 @@ def _keys(core: exp.Select) -> list[exp.Expression]:
     group = core.args.get("group")
     if group is None:
         return []
-    if not _only(group, {"expressions"}):
+    if not _only(group, {"expressions"}) or group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
         raise _Not("GROUP BY with grouping sets")
     aliases = {e.alias: e.unalias() for e in core.expressions if isinstance(e, exp.Alias)}
     keys: list[exp.Expression] = []
@@ -551,7 +551,8 @@ def _simple(post: exp.Select) -> tuple[Output, ...] | None:
     outputs = []
     for expression in post.expressions:
         node, cast = expression.unalias(), None
-        if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast) and not node.args.get("format"):
+        # sqlglot reads Spark's CAST as one that may fail softly; how it writes it tells which it was.
+        if isinstance(node, exp.Cast) and node.sql("spark").startswith("CAST(") and not node.args.get("format"):
             node, cast = node.this, node.to.sql("spark").upper().replace(" ", "")
         if not isinstance(node, exp.Column) or not re.fullmatch(r"[ka]\d+", node.name):
             return None

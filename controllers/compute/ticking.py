@@ -11,14 +11,17 @@ import logging
 import time
 from collections import deque
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 
 from catalog_log.model import Column, Item
 from collection.binding import Run
 from collection.writer import CollectionWriter
 from controllers.compute.inventory import Frontiers, Inventory
 from controllers.compute.maintainer import Maintainer
+from controllers.compute.strategy import analyse
 from controllers.compute.view import Change
 from controllers.peek_codec import decode_error, encode_error
+from controllers.waiting import Exact
 from journal.errors import Rejected, TidemarkError, Unavailable
 from journal.timestamps import DataTs
 from oracle.views_log import ViewsLog
@@ -85,11 +88,11 @@ class Ticking:
         self._idle_at = seen
         return None
 
-    def _foreign(self, item: Item, frontiers: Frontiers) -> list[DataTs]:
-        """Through when the views that ``item`` reads and other clusters maintain are complete."""
+    def _foreign(self, item: Item, frontiers: Frontiers) -> list[Exact]:
+        """Where the views that ``item`` reads and other clusters maintain may be read."""
         objects = self._inventory.catalog.objects
         return [
-            frontiers.complete(i) for i in item.inputs
+            frontiers.exact(i) for i in item.inputs
             if frontiers.inputs_of(i) is not None and objects[i].cluster_id != self._cluster
         ]  # fmt: skip
 
@@ -97,7 +100,7 @@ class Ticking:
         """The newest timestamp at which everything that is not ours to compute is complete, if it ever was."""
         ts = frontiers.oracle.last_ts
         for item in self._inventory.views_of(self._cluster).values():
-            ts = min([ts, *(c for c in self._foreign(item, frontiers) if c >= 0)])
+            ts = min([ts, *(last for _, last in self._foreign(item, frontiers) if last >= 0)])
         return DataTs(ts)
 
     def _needing(self, frontiers: Frontiers, ts: int) -> list[str]:
@@ -105,7 +108,7 @@ class Ticking:
         found = []
         for view_id, item in self._inventory.views_of(self._cluster).items():
             upper = frontiers.views.view(view_id).upper
-            if upper > ts or any(c < ts for c in self._foreign(item, frontiers)):
+            if upper > ts or not all(first <= ts <= last for first, last in self._foreign(item, frontiers)):
                 continue
             if upper == 0 or any(frontiers.changed_since(i, upper) for i in item.inputs):
                 found.append(view_id)
@@ -137,7 +140,8 @@ class Ticking:
         item = self._inventory.catalog.objects.get(view_id)
         if item is None or frontiers.views.view(view_id).upper > ts:
             return False
-        return all(c >= ts for c in self._foreign(item, frontiers))
+        # Exact there, not only complete beyond: another cluster's view says nothing true between two of its own ticks.
+        return all(first <= ts <= last for first, last in self._foreign(item, frontiers))
 
     def drop(self, item: Item) -> None:
         """An object is gone; if it was a view of ours, its progress is forgotten by all."""
@@ -154,8 +158,8 @@ class Ticking:
                 "name": item.name,
                 "upper": progress.upper,
                 "complete_through": frontiers.complete(view_id),
-                "strategy": None if view is None else view.strategy.name,
-                "rows": None if view is None else view.relation.rows,
+                "strategy": _strategy_name(item.query_sql, item.inputs) if view is None else view.strategy.name,
+                "rows": None if view is None else view.relation.count,
                 "error": progress.error,
                 "hydrated": progress.upper > 0,
             }
@@ -291,6 +295,12 @@ class Ticking:
             log.warning("outputs are written again", extra={"views": sorted(failed), "attempt": attempt + 1})
             todo = [c for c in todo if c.view_id in failed]
         return found
+
+
+@lru_cache(maxsize=10_000)
+def _strategy_name(sql: str, inputs: tuple[str, ...]) -> str:
+    """For a view that is not in memory: what its text says."""
+    return analyse(sql, inputs).name
 
 
 def _log_failure(done) -> None:

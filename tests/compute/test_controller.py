@@ -32,7 +32,8 @@ from journal.topics import data_spec, ensure_topic
 from oracle.client import Oracle, wall_clock_ms
 from oracle.model import CommitPart
 
-pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.slow]
+# Three Sparks start one after the other, each in a minute where the machine is busy.
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 120
@@ -177,23 +178,25 @@ def test_life(world):
     world.send(U3)
     assert world.read("SELECT * FROM u3", "u3") == Counter({(2, d("4.00")): 1, (1, None): 1})
 
-    # I9: views over views, and their base, at one timestamp; time travel to before the second insert.
+    # I9: views over views, and their base, at one timestamp.  A table is read as of any time, a view at or after one.
     second = world.insert("u1", (3, d("9.00")), (1, d("1.00")))
     joined = "SELECT a.n, b.n, c.total FROM u2 a JOIN u3 b ON a.n = b.n, (SELECT COUNT(*) AS total FROM u1) c"
     assert world.read(joined, "u1", "u2", "u3") == Counter({(3, 3, 5): 1, (1, 1, 5): 2})
-    assert world.read("SELECT k, n, s FROM u2", "u2", as_of=first) == want
-    assert world.read("SELECT k, n, s FROM u2", "u2", as_of=second - 1) == want
+    for as_of in (first, second - 1):
+        assert world.read("SELECT COUNT(*) FROM u1", "u1", as_of=as_of) == Counter({(3,): 1})
+        assert world.answered_at == as_of
+        world.read("SELECT n FROM u2", "u2", as_of=as_of)
+        assert world.answered_at >= as_of
     assert world.read("SELECT COUNT(*) FROM u1", "u1", as_of=None) and world.answered_at >= second
 
     # Lookups by the arrangements of a view and of a table, now and then.
     lookup = Lookup("u4", "u2", (1,), ALL)
     assert world.read("SELECT 1", "u2", lookup=lookup) == Counter({(1, 3): 1})
-    assert world.read("SELECT 1", "u2", lookup=lookup, as_of=first) == Counter({(1, 2): 1})
     third = world.insert("u1", (7, d("0.01")))
     assert world.read("SELECT 1", "u1", lookup=Lookup("u5", "u1", (7,), ALL)) == Counter({(7, d("0.01")): 1})
     status = process.status()
     assert status["views"]["u2"]["strategy"].startswith("incremental") and status["views"]["u2"]["error"] is None
-    assert status["peeks"]["index"] == 3 and status["indexes"]["u4"]["error"] is None
+    assert status["peeks"]["index"] == 2 and status["indexes"]["u4"]["error"] is None
 
     # Refusals: timeouts say what for, dropped objects say so, an error is its view's and Spark's own.
     with pytest.raises(TidemarkError) as late:
@@ -227,7 +230,6 @@ def test_life(world):
     truth = world.read("SELECT k, COUNT(*), SUM(v) FROM u1 GROUP BY k", "u1")
     assert truth[(4, 3, d("104.50"))] == 1
     assert world.read("SELECT k, n, s FROM u2", "u2") == truth
-    assert world.read("SELECT k, n, s FROM u2", "u2", as_of=second - 1) == want
 
     # A second controller takes over; the first one stops by itself and says why.
     newer = Process(world.bootstrap, world.env, world.data)

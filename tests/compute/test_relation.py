@@ -1,0 +1,97 @@
+"""A relation against a list of changes: at every timestamp, before and after sealing, merging and compaction."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from controllers.compute import relation as module
+from controllers.compute.rows import TS, stamp
+from controllers.values import schema_of, to_rows
+from journal.errors import InvalidUsage, Rejected
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = {"a b": "int4", "f": "float8", "s": "text"}
+
+
+def rows_at(bench, relation, as_of) -> Counter:
+    with relation.snapshot(as_of) as snapshot:
+        rows = to_rows(bench.spark.sql(f"SELECT * FROM {snapshot.rows_sql}").toArrow())
+        diffs = Counter()
+        for *row, diff in to_rows(bench.spark.sql(f"SELECT * FROM {snapshot.diffs_sql}").toArrow()):
+            diffs[tuple(row)] += diff
+    assert Counter(rows) == diffs + Counter()
+    return Counter(rows)
+
+
+def test_equals_the_model_whatever_was_sealed_and_merged(bench, monkeypatch):
+    monkeypatch.setattr(module, "TAIL_ROWS_MAX", 4)
+    rng = random.Random(3)
+    relation = bench.relation(COLUMNS)
+    history: list[tuple[int, tuple, int]] = []
+    present: Counter = Counter()
+    for ts in range(1, 25):
+        changes = []
+        for _ in range(rng.randrange(4)):
+            if present and rng.random() < 0.4:
+                row = rng.choice(sorted(present.elements(), key=repr))
+                present[row] -= 1
+                present += Counter()
+                changes.append((row, -1))
+            else:
+                row = (rng.choice([None, 1]), rng.choice([0.0, 2.5]), rng.choice([None, "x", "é'`"]))
+                present[row] += 2
+                changes.append((row, 2))
+        relation.append([stamp(bench.table(relation, changes), ts, relation.types)] if changes else [], ts + 1)
+        history += [(ts, row, diff) for row, diff in changes]
+        if ts == 14:
+            relation.allow_compaction(10)
+        if ts % 3 == 0:
+            held = relation.snapshot(max(relation.since, ts - 2))  # pinned over the merge
+            relation.maintain()
+            bench.spark.sql(f"SELECT COUNT(*) FROM {held.rows_sql}").toArrow()
+            held.release()
+    assert 0 < relation.since <= 10 and relation.count == sum(present.values())
+
+    def model(after, through):
+        found = Counter()
+        for ts, row, diff in history:
+            if after < ts <= through:
+                found[row] += diff
+        return Counter({row: count for row, count in found.items() if count})
+
+    for as_of in (relation.since, 15, 20, 24):
+        assert rows_at(bench, relation, as_of) == model(-1, as_of)
+    for after, through in ((-1, 24), (relation.since, 24), (12, 20), (24, 24)):
+        delta = {tuple(row): diff for *row, diff in to_rows(relation.delta(after, through))}
+        assert delta == model(after, through)
+    with pytest.raises(InvalidUsage, match="too old"):
+        relation.snapshot(relation.since - 1)
+    files = list(bench.scratch.glob("*.parquet"))
+    assert len(files) == len(relation._chunks), "files of merged chunks are removed"
+    relation.close()
+    assert not list(bench.scratch.glob("*.parquet"))
+    views = [v.name for v in bench.spark.catalog.listTables() if v.name.startswith(f"tm_{relation.id}_")]
+    assert not views
+
+
+def test_too_large_is_refused_and_nothing_is_taken(bench, monkeypatch):
+    relation = bench.relation({"a": "int4"})
+    monkeypatch.setattr(module, "ROWS_MAX", 1)
+    with pytest.raises(Rejected) as refused:
+        relation.append([stamp(bench.table(relation, [((1,), 1), ((2,), 1)]), 1, relation.types)], 2)
+    assert refused.value.sqlstate == "53200" and relation.upper == 0 and relation.rows == 0
+
+
+def test_stamping_makes_floats_canonical():
+    import pyarrow as pa
+
+    from collection.types import parse_type
+
+    table = stamp(pa.table({"x": [0.0, -0.0, float("nan"), None]}), 5, [parse_type("float8")])
+    assert [str(v) for v in table.column("c0").to_pylist()] == ["0.0", "0.0", "nan", "None"]
+    assert table.column(TS).to_pylist() == [5] * 4
+    assert schema_of([parse_type("float8")]).names == ["c0"]

@@ -1,0 +1,81 @@
+"""What is incremental and what is not, from the text alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from controllers.compute import strategy as st
+
+INPUTS = ("u5", "u7")
+
+
+@pytest.mark.parametrize("sql, reason", [
+    ("SELECT a FROM u5 LIMIT 3", "LIMIT"),
+    ("SELECT * FROM u5", "SELECT *"),
+    ("SELECT u5.a FROM u5 LEFT JOIN u7 ON u5.a = u7.a", "LEFT JOIN"),
+    ("SELECT u5.a FROM u5 LEFT SEMI JOIN u7 ON u5.a = u7.a", "LEFT SEMI JOIN"),
+    ("SELECT u5.a FROM u5 JOIN u7 USING (a)", "JOIN … USING"),
+    ("SELECT MAX(a) FROM u5", "max() cannot take back a row"),
+    ("SELECT COUNT(DISTINCT a) FROM u5", "an aggregate over DISTINCT values"),
+    ("SELECT a FROM u5 UNION SELECT a FROM u7", "UNION that removes duplicates, orders or limits"),
+    ("SELECT a FROM u5 INTERSECT SELECT a FROM u7", "it uses INTERSECT"),
+    ("SELECT a, ROW_NUMBER() OVER (ORDER BY a) FROM u5", "a window function"),
+    ("SELECT a FROM u5 WHERE EXISTS (SELECT 1 FROM u7)", "a subquery in an expression"),
+    ("SELECT a, RAND() FROM u5", "rand() is not the same every time"),
+    ("SELECT a FROM u5 WHERE d > CURRENT_TIMESTAMP()", "current_timestamp() is not the same every time"),
+    ("SELECT EXPLODE(a) FROM u5", "a function that gives several rows"),
+    ("WITH c AS (SELECT a FROM u5) SELECT a FROM c", "WITH"),
+    ("SELECT 1", "it reads no collection"),
+    ("SELECT a FROM u5 UNION ALL SELECT 1", "a branch that reads no collection"),
+    ("SELECT a, COUNT(*) FROM u5 GROUP BY ROLLUP (a)", "GROUP BY with grouping sets"),
+    ("SELECT a, b, COUNT(*) FROM u5 GROUP BY a", "b is neither grouped nor aggregated"),
+    ("SELECT q.a, u7.b FROM (SELECT a, COUNT(*) AS n FROM u5 GROUP BY a) AS q JOIN u7 ON q.a = u7.a",
+     "GROUP BY below another operator"),
+    ("SELECT a FROM u9", "it reads u9, which is no collection"),
+])  # fmt: skip
+def test_recomputed_with_the_reason(sql, reason):
+    found = st.analyse(sql, () if sql == "SELECT 1" else INPUTS)
+    assert found == st.Recompute(reason)
+
+
+def test_nonsense_is_recomputed_and_never_raises():
+    for sql in ("", "SELEC", "SELECT (", "DROP TABLE x", "SELECT a FROM", "INSERT INTO u5 VALUES (1)"):
+        assert isinstance(st.analyse(sql, INPUTS), st.Recompute)
+
+
+def test_a_join_has_one_term_per_place():
+    found = st.analyse("SELECT a.x FROM u5 AS a JOIN u7 AS b ON a.k = b.k JOIN u5 AS c ON c.k = b.k", INPUTS)
+    assert [t.leaf for t in found.terms] == ["u5", "u7", "u5"]
+    versions = [sorted(v for _, v in st.placeholders(t.sql)) for t in found.terms]
+    assert versions == [["delta", "new", "new"][:len(v)] if i == 0 else v for i, v in enumerate(versions)]
+    last = found.terms[-1].sql
+    assert "tmrel__u5__old AS a" in last and "tmrel__u7__old AS b" in last and "tmrel__u5__delta AS c" in last
+    assert last.split(" FROM ")[0].endswith("a.__diff * b.__diff * c.__diff AS __diff")
+
+
+def test_an_aggregate_is_split_into_its_input_and_what_is_done_with_groups():
+    found = st.analyse(
+        "SELECT CAST(q.k AS INT) AS k, q.n FROM (SELECT t.k AS k, COUNT(*) AS n FROM u5 AS t WHERE t.x > 0 "
+        "GROUP BY t.k HAVING SUM(t.x) > 5) AS q WHERE q.n > 1",
+        INPUTS,
+    )
+    assert found.calls == (st.AggregateCall("count_star", None), st.AggregateCall("sum", 0))
+    assert found.post_sql == (
+        "SELECT CAST(q.k AS INT) AS k, q.n FROM (SELECT k0 AS `k`, a0 AS `n` FROM tm_groups WHERE a1 > 5) AS q"
+        " WHERE q.n > 1"
+    )
+    assert found.input.terms[0].sql == (
+        "SELECT t.k AS k0, t.x AS x0, t.__diff AS __diff FROM tmrel__u5__delta AS t WHERE t.x > 0"
+    )
+
+
+def test_plain_outputs_need_no_second_query():
+    found = st.analyse("SELECT k, CAST(COUNT(*) AS BIGINT) AS n FROM u5 GROUP BY k", INPUTS)
+    assert found.outputs == (st.Output("k", 0, None), st.Output("a", 0, "BIGINT"))
+    assert st.analyse("SELECT k, COUNT(*) + 1 AS n FROM u5 GROUP BY k", INPUTS).outputs is None
+
+
+def test_naming_relations_touches_nothing_else():
+    sql = "SELECT u5.a, 'u5' AS u5, t.`u7` FROM u5 JOIN `u7` AS t ON u5.a = t.u5 -- u5"
+    named = st.name_relations(sql, INPUTS, {"u5": "(X)", "u7": "(Y)"})
+    assert named == "SELECT u5.a, 'u5' AS u5, t.`u7` FROM (X) AS u5 JOIN (Y) AS t ON u5.a = t.u5 -- u5"
