@@ -17,7 +17,8 @@ log = logging.getLogger("controllers.compute")
 def main() -> int:
     parser = common_arguments(argparse.ArgumentParser(prog="python -m controllers.compute", description=__doc__))
     parser.add_argument("--cluster", default="default", help="the cluster to be (default: %(default)s)")
-    parser.add_argument("--spark-master", default="local[2]", help="where spark runs (default: %(default)s)")
+    parser.add_argument("--spark-master", metavar="URL",
+                        help="where spark runs (default: in this process, with 16 slots)")  # fmt: skip
     parser.add_argument("--data", type=Path, required=True, help="directory for spark's scratch files")
     parser.add_argument("--flight-host", default="127.0.0.1",
                         help="address to serve reads on; it has no authentication (default: %(default)s)")  # fmt: skip
@@ -27,12 +28,13 @@ def main() -> int:
     stopped = stop_event()
     # Late, so that a wrong argument does not wait for Spark's own imports.
     from controllers.compute.controller import ComputeController
+    from controllers.compute.session import MASTER
     from oracle.errors import StaleEpoch
 
     name = f"compute-{options.cluster}"
     try:
         controller = ComputeController(
-            options.kafka, TopicNames(options.env), options.cluster, spark_master=options.spark_master,
+            options.kafka, TopicNames(options.env), options.cluster, spark_master=options.spark_master or MASTER,
             data=options.data, host=options.flight_host, port=options.flight_port,
         )  # fmt: skip
         controller.run(stopped, lambda address: announce_ready(controller=name, address=address))

@@ -15,6 +15,9 @@ from journal.errors import InvalidUsage, TidemarkError
 MESSAGE_CHARS_MAX = 2000
 """Of an error's text: an error is kept in a journal record and sent to every reader of its view."""
 
+CAUSES_MAX = 20
+"""Of a chain of causes; Spark's are three or four long."""
+
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*(.*)", re.DOTALL)
 _SQLSTATE = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
 
@@ -38,7 +41,7 @@ def of_spark(error: BaseException) -> TidemarkError | None:
         return error if isinstance(error, InvalidUsage) else None
     if not isinstance(error, (PySparkException, Py4JError)):
         return None
-    text = str(error.java_exception.toString()) if isinstance(error, Py4JJavaError) else str(error)
+    text = _with_causes(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
     if "cancelled part of cancelled job group" in text or "SPARK_JOB_CANCELLED" in text:
         return Interrupted("canceling statement due to user request")
     state = _SQLSTATE.search(text)
@@ -53,3 +56,12 @@ def of_spark(error: BaseException) -> TidemarkError | None:
     return QueryFailed(
         message[:MESSAGE_CHARS_MAX], sqlstate=_POSTGRES.get(state[1], state[1]), detail=condition[1], hint=hint
     )
+
+
+def _with_causes(thrown) -> str:
+    """What was thrown and what caused it: a failure in a broadcast's thread is only a cause."""
+    texts = []
+    while thrown is not None and len(texts) < CAUSES_MAX:
+        texts.append(str(thrown.toString()))
+        thrown = thrown.getCause()
+    return "\n".join(texts)

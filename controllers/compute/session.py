@@ -30,6 +30,13 @@ _POOLS = f"""<?xml version="1.0"?>
 </allocations>
 """
 
+MASTER = "local[16]"
+"""Sixteen slots whatever the cores: a slot is a thread, and no pool can keep one free.  Four reads of two tasks each
+leave eight for ticks, which then compete for the processor only, as any two programs do."""
+
+PARTITIONS = "2"
+"""Tasks that one scan is cut into: more than there are cores would only add overhead on a small machine."""
+
 RESULT_BYTES_MAX = "512m"
 """Of one query's collected result.  Four reads at once and a tick stay within a few GB of Python and JVM memory."""
 
@@ -63,6 +70,8 @@ def settings(master: str, scratch: Path) -> dict[str, str]:
         # One shuffle partition, no adaptive planning: a tick moves thousands of rows, and each stage costs more than
         # what it would save.
         "spark.sql.shuffle.partitions": "1",
+        "spark.default.parallelism": PARTITIONS,
+        "spark.sql.leafNodeDefaultParallelism": PARTITIONS,
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINT_MANAGER,

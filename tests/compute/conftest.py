@@ -17,9 +17,9 @@ from controllers.values import schema_of, to_rows, to_table
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory) -> Iterator:
-    from controllers.compute.session import scratch_directory, start_session
+    from controllers.compute.session import MASTER, scratch_directory, start_session
 
-    session = start_session("local[2]", scratch_directory(tmp_path_factory.mktemp("spark")))
+    session = start_session(MASTER, scratch_directory(tmp_path_factory.mktemp("spark")))
     yield session
     session.stop()
 

@@ -1,0 +1,250 @@
+"""The ticker and the peek desk on a real Spark, without a log."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import pytest
+from immutables import Map
+
+from catalog_log.model import INDEX, TABLE, Column, Item
+from controllers.compute.indexes import Indexes
+from controllers.compute.peeks import PeekDesk
+from controllers.compute.ticks import Target, Ticker
+from controllers.peek import Lookup, Peek
+from journal.errors import InvalidUsage, TidemarkError, Unavailable
+
+pytestmark = pytest.mark.spark
+
+
+def wait_until(condition, what, timeout_s=30.0):
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def ticker(spark, tmp_path):
+    seen: list[Target] = []
+    changed = threading.Condition()
+    behave = SimpleNamespace(on_tick=lambda target: None)
+
+    def on_tick(target):
+        behave.on_tick(target)
+        with changed:
+            seen.append(target)
+            changed.notify_all()
+
+    found = Ticker(spark, tmp_path / "ticks", on_tick)
+    found.seen, found.behave = seen, behave
+
+    def await_tick(target):
+        with changed:
+            assert changed.wait_for(lambda: target in seen, 30), (target, seen)
+
+    found.await_tick = await_tick
+    yield found
+    found.stop()
+
+
+def jobs(spark) -> int:
+    """Jobs that Spark ever ran in this session."""
+    return spark.sparkContext._jsc.sc().dagScheduler().nextJobId()
+
+
+def test_ticks_come_once_each_and_cost_no_job(spark, ticker):
+    before = jobs(spark)
+    ticker.move_to(100)
+    ticker.await_tick(Target(100, 0))
+    ticker.move_to(100)  # nothing new
+    ticker.move_to(90)  # never back
+    ticker.move_to(100, again=True)
+    ticker.await_tick(Target(100, 1))
+    assert ticker.seen == [Target(100, 0), Target(100, 1)]
+    assert jobs(spark) == before and ticker.failure() is None
+
+
+def test_targets_published_during_a_tick_are_joined(ticker):
+    started, go = threading.Event(), threading.Event()
+
+    def slow(target):
+        if target.ts == 1:
+            started.set()
+            go.wait(20)
+
+    ticker.behave.on_tick = slow
+    ticker.move_to(1)
+    assert started.wait(30)
+    for ts in range(2, 50):
+        ticker.move_to(ts)
+    go.set()
+    ticker.await_tick(Target(49, 0))
+    assert ticker.seen == [Target(1, 0), Target(49, 0)]
+
+
+def test_a_tick_that_raises_stops_the_query_and_says_so(ticker):
+    def bad(target):
+        raise RuntimeError("disk on fire")
+
+    ticker.behave.on_tick = bad
+    ticker.move_to(5)
+    wait_until(lambda: ticker.failure() is not None, "no failure was told")
+    assert "disk on fire" in str(ticker.failure())
+
+
+def test_an_idle_view_costs_no_job(spark, bench):
+    r = bench.relation({"k": "int4"})
+    other = bench.relation({"k": "int4"})
+    bench.change({r: [((1,), 1)], other: [((1,), 1)]})
+    views = [bench.view("SELECT k, COUNT(*) AS n FROM {0} GROUP BY k", {"k": "int4", "n": "int8"}, r),
+             bench.view("SELECT MAX(k) AS m FROM {0}", {"m": "int4"}, r)]  # fmt: skip
+    bench.tick()
+    bench.change({other: [((2,), 1)]})
+    before = jobs(spark)
+    changes = bench.tick()
+    assert jobs(spark) == before
+    assert all(changes[v.id].rows.num_rows == 0 and changes[v.id].error is None for v in views)
+
+
+TABLE_ITEM = Item("u1", "s1", "t", TABLE, "", (Column("k", "int4"), Column("v", "text")))
+INDEX_ITEM = Item("u2", "s1", "i", INDEX, "", (), ("u1",), "default", index_columns=("k",))
+PROJECT = '{"filter": null, "project": [["col", 1]], "order_by": [], "limit": null, "offset": 0}'
+
+
+class FakeInventory:
+    """One table, complete as far as the test says."""
+
+    def __init__(self, bench) -> None:
+        self.bench = bench
+        self.catalog = SimpleNamespace(objects=Map({"u1": TABLE_ITEM, "u2": INDEX_ITEM}), frontier=10)
+        self.table = bench.relation({c.name: c.type for c in TABLE_ITEM.columns})
+
+    def indexes_of(self, cluster):
+        return {"u2": INDEX_ITEM}
+
+    def relation(self, object_id):
+        return self.table
+
+    def relation_through(self, object_id, through):
+        self.table.advance(through + 1)
+        return self.table
+
+    def frontiers(self):
+        now = self.bench.now
+        return SimpleNamespace(
+            exact=lambda i: (0, now) if i == "u1" else (0, -1), complete=lambda i: now,
+            inputs_of=lambda i: None, changed_since=lambda i, ts: True,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def desk(bench):
+    inventory = FakeInventory(bench)
+    indexes = Indexes(inventory, "default", 1000)
+    indexes.reconcile()
+    found = PeekDesk(bench.spark, inventory, indexes)
+    found.inventory, found.indexes = inventory, indexes
+
+    def change(*rows):
+        bench.change({inventory.table: [(row, 1) for row in rows]})
+        found.on_frontiers(inventory.frontiers(), 10, inventory.catalog.objects)
+
+    found.change = change
+    change((1, "a"), (2, "b"))
+    yield found
+    found.close()
+
+
+def peek(name, sql="SELECT v FROM u1 ORDER BY v", as_of=1, **fields):
+    return Peek(name, sql, ("u1",), 0, as_of, **fields)
+
+
+def test_answers_from_spark_and_from_the_index_and_at_their_time(spark, desk):
+    desk.change((1, "c"))
+    table, as_of = desk.peek(peek("a", as_of=2))
+    assert (table.column(0).to_pylist(), as_of) == (["a", "b", "c"], 2)
+    assert desk.peek(peek("b", as_of=1))[0].column(0).to_pylist() == ["a", "b"]
+    before = jobs(spark)
+    lookup = Lookup("u2", "u1", (1,), PROJECT)
+    assert sorted(desk.peek(peek("c", as_of=2, lookup=lookup))[0].column(0).to_pylist()) == ["a", "c"]
+    assert desk.peek(peek("d", as_of=1, lookup=lookup))[0].column(0).to_pylist() == ["a"]
+    assert jobs(spark) == before and desk.status()["index"] == 2
+    # An index that is not there, or does not reach back so far, sends the read to Spark.
+    assert desk.peek(peek("e", "SELECT v FROM u1 WHERE k = 2", as_of=1, lookup=lookup._replace(index_id="u9"))
+                     )[0].column(0).to_pylist() == ["b"]  # fmt: skip
+
+
+def test_waits_for_its_time_and_times_out(desk):
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(desk.peek, peek("a", as_of=2))
+        wait_until(lambda: desk.status()["waiting"] == 1, "it did not wait")
+        desk.change((3, "z"))
+        assert waiting.result(30)[1] == 2
+        with pytest.raises(TidemarkError) as late:
+            desk.peek(peek("b", as_of=99, timeout_ms=50))
+        assert late.value.sqlstate == "57014"
+        with pytest.raises(InvalidUsage) as gone:
+            desk.peek(Peek("c", "SELECT 1 FROM u7", ("u7",), 0, 1))
+        assert gone.value.sqlstate == "42P01"
+
+
+# Thousands of short tasks: Spark stops between tasks, not within generated code.
+SLOW = "SELECT MAX(HASH(a.id, k)) FROM RANGE(0, 40000000000, 1, 8000) a, u1"
+
+
+def test_cancelled_waiting_or_running_or_at_its_timeout(desk):
+    with ThreadPoolExecutor(2) as pool:
+        waiting = pool.submit(desk.peek, peek("w", as_of=99))
+        wait_until(lambda: desk.status()["waiting"] == 1, "it did not wait")
+        desk.cancel("w")
+        assert waiting.exception(10).sqlstate == "57014"
+        running = pool.submit(desk.peek, peek("r", SLOW))
+        wait_until(lambda: desk._spark.sparkContext.statusTracker().getJobIdsForGroup("r"), "it did not run")
+        desk.cancel("r")
+        assert running.exception(30).sqlstate == "57014"
+        desk.cancel("nobody")
+        started = time.monotonic()
+        with pytest.raises(TidemarkError) as late:
+            desk.peek(peek("t", SLOW, timeout_ms=1500))
+        assert late.value.sqlstate == "57014" and time.monotonic() - started < 20
+    assert desk.peek(peek("after"))[0].num_rows == 2  # the pool is free again
+
+
+def test_a_tick_does_not_wait_for_reads_that_fill_every_core(spark, bench, desk):
+    view = bench.view("SELECT k, COUNT(*) AS n FROM {0} GROUP BY k", {"k": "int4", "n": "int8"}, desk.inventory.table)
+    bench.tick()
+    with ThreadPoolExecutor(4) as pool:
+        reads = [pool.submit(desk.peek, peek(f"s{i}", SLOW)) for i in range(4)]
+        wait_until(lambda: all(spark.sparkContext.statusTracker().getJobIdsForGroup(f"s{i}") for i in range(4)), "…")
+        desk.change((9, "z"))
+        bench.tick()
+        assert not any(r.done() for r in reads)
+        assert bench.held(view)[(9, 1)] == 1
+        for i in range(4):
+            desk.cancel(f"s{i}")
+        assert {r.exception(60).sqlstate for r in reads} == {"57014"}
+
+
+def test_a_failing_read_tells_sparks_own_state_and_no_stack(desk):
+    for sql, state in (("SELECT 1 DIV (k - 1) FROM u1", "22012"), ("SELECT CAST(v AS INT) FROM u1", "22P02"),
+                       # In the thread that broadcasts one side: there it is only a cause.
+                       ("SELECT 1 FROM u1 a JOIN (SELECT 1 DIV (k - 1) AS d, k FROM u1) b ON a.k = b.k", "22012"),
+                       ("SELECT nope FROM u1", "42703"), ("SELECT nope(k) FROM u1", "42883")):  # fmt: skip
+        with pytest.raises(TidemarkError) as failed:
+            desk.peek(peek(sql, sql))
+        assert failed.value.sqlstate == state, failed.value
+        assert "\n" not in failed.value.message and "SQLSTATE" not in failed.value.message
+
+
+def test_closing_refuses_what_waits(desk):
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(desk.peek, peek("w", as_of=99))
+        wait_until(lambda: desk.status()["waiting"] == 1, "it did not wait")
+        desk.close()
+        assert isinstance(waiting.exception(10), Unavailable)
+    with pytest.raises(Unavailable):
+        desk.peek(peek("x"))
