@@ -101,6 +101,14 @@ def decode(columns: Columns, values: Iterable[bytes], attempts: Iterable[str] = 
     ``attempts`` says, value by value, who must have written it (empty: anybody).  Raises :class:`Undecodable` for bytes
     that are not such a record and for another writer's.
     """
+    return decode_counted(columns, values, attempts)[0]
+
+
+def decode_counted(
+    columns: Columns, values: Iterable[bytes], attempts: Iterable[str] = ()
+) -> tuple[pa.Table, list[int]]:
+    """As :func:`decode`, with how many rows each of ``values`` held."""
+    counts: list[int] = []
     schema = _physical_schema(_key(columns))
     diffs: list[int] = []
     rows: list[dict[str, object]] = []
@@ -111,6 +119,7 @@ def decode(columns: Columns, values: Iterable[bytes], attempts: Iterable[str] = 
                 "a bound range holds another writer's rows",
                 detail=f"expected attempt {attempt!r}, found {record['attempt']!r}",
             )
+        counts.append(len(record["rows"]))
         for entry in record["rows"]:
             diffs.append(entry["diff"])
             rows.append(entry["row"])
@@ -122,7 +131,7 @@ def decode(columns: Columns, values: Iterable[bytes], attempts: Iterable[str] = 
     except (pa.ArrowException, OverflowError) as error:
         raise Undecodable("a row batch holds a value outside its column's type", detail=str(error)) from error
     arrays.append(pa.array(diffs, type=pa.int64()))
-    return pa.Table.from_arrays(arrays, schema=diff_schema(columns))
+    return pa.Table.from_arrays(arrays, schema=diff_schema(columns)), counts
 
 
 def empty(columns: Columns) -> pa.Table:

@@ -86,18 +86,15 @@ class Feed:
     def _read(self, relation: Relation, item: Item, runs: Sequence[BoundRun], merged_at: int) -> list[pa.Table]:
         if not runs:
             return []
-        groups: dict[int, list] = {}
-        for bound in runs:
-            groups.setdefault(max(merged_at, bound.ts), []).append(bound.run)
+        stamped = [bound._replace(ts=max(merged_at, bound.ts)) for bound in runs]
         format_ = JSON if item.kind == SOURCE else ROWS
         reader = self._readers.get()
         try:
             if reader is None:
                 reader = RunReader(self._bootstrap)
-            tables = []
-            for ts in sorted(groups):
-                for table in reader.chunks(groups[ts], item.columns, format_):
-                    tables.append(stamp(table, ts, relation.types))
-            return tables
+            return [
+                stamp(table, stamps, relation.types)
+                for table, stamps in reader.bound_chunks(stamped, item.columns, format_)
+            ]
         finally:
             self._readers.put(reader)

@@ -23,8 +23,8 @@ def physical_schema(types: Sequence[SqlType]) -> pa.Schema:
     return pa.schema([*fields, pa.field(TS, pa.int64()), pa.field(DIFF, pa.int64())])
 
 
-def stamp(table: pa.Table, ts: int, types: Sequence[SqlType]) -> pa.Table:
-    """``table`` (columns by position, then ``__diff`` or none) in the physical shape, all of it at ``ts``.
+def stamp(table: pa.Table, ts: int | pa.Array, types: Sequence[SqlType]) -> pa.Table:
+    """``table`` (columns by position, then ``__diff`` or none) in the physical shape, at ``ts``: one for all or each.
 
     Floats are made canonical (one NaN, no -0.0), so that a retraction meets its row whatever the bits were.
     """
@@ -33,7 +33,8 @@ def stamp(table: pa.Table, ts: int, types: Sequence[SqlType]) -> pa.Table:
     values = [table.column(i) for i, name in enumerate(table.column_names) if name != DIFF]
     assert len(values) == len(types), (table.column_names, types)
     arrays = [_canonical(v.cast(f.type)) for v, f in zip(values, schema, strict=False)]
-    return pa.Table.from_arrays([*arrays, pa.repeat(pa.scalar(ts, pa.int64()), table.num_rows), diff], schema=schema)
+    stamps = pa.repeat(pa.scalar(ts, pa.int64()), table.num_rows) if isinstance(ts, int) else ts
+    return pa.Table.from_arrays([*arrays, stamps, diff], schema=schema)
 
 
 def _canonical(column: pa.ChunkedArray) -> pa.ChunkedArray:
