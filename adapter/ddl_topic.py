@@ -118,7 +118,10 @@ class DdlTopic:
 
     def _turn(self, consumer: Consumer, producer: Producer) -> None:
         try:
-            messages = [m for m in consumer.consume(BATCH_LEN_MAX, POLL_S) if not _failed(m)]
+            # ``consume`` waits for a whole batch: only what is there already may be taken with the first.
+            first = consumer.poll(POLL_S)
+            found = [first, *consumer.consume(BATCH_LEN_MAX - 1, 0)] if first is not None else []
+            messages = [m for m in found if not _failed(m)]
         except KafkaException as error:
             log.warning("the DDL topic could not be read", extra={"error": str(error)})
             self._stopped.wait(POLL_S)
