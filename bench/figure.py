@@ -40,7 +40,9 @@ def percentile(samples: Sequence[float], q: float) -> float:
     return ordered[min(len(ordered) - 1, int(q * len(ordered)))]
 
 
-def interleaved_ms(ours: Callable[[], float], limit: Callable[[], float], rounds: int, warmup: int = 20) -> tuple[list[float], list[float]]:
+def interleaved_ms(
+    ours: Callable[[], float], limit: Callable[[], float], rounds: int, warmup: int = 20
+) -> tuple[list[float], list[float]]:
     """Time two operations in turn (A B A B …), so that a machine that drifts slows both.
 
     Each callable performs one operation and returns its duration in seconds.  Returns milliseconds.
@@ -58,9 +60,13 @@ def p50(samples: Sequence[float]) -> float:
 
 def table(figures: Sequence[Figure]) -> str:
     """The figures as a Markdown table."""
-    lines = ["| figure | ours | limit | ratio | better | the limit is | n | note |", "|---|---|---|---|---|---|---|---|"]
+    lines = [
+        "| figure | ours | limit | ratio | better | the limit is | n | note |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     for f in figures:
         limit = "" if f.limit is None else f"{f.limit:,.4g} {f.unit}"
         ratio = "" if f.ratio is None else f"{f.ratio:.2f}"
-        lines.append(f"| {f.name} | {f.ours:,.4g} {f.unit} | {limit} | {ratio} | {f.better} | {f.limit_is} | {f.samples} | {f.note} |")
+        ours = f"{f.ours:,.4g} {f.unit}"
+        lines.append(f"| {f.name} | {ours} | {limit} | {ratio} | {f.better} | {f.limit_is} | {f.samples} | {f.note} |")
     return "\n".join(lines)

@@ -43,11 +43,21 @@ def _append_figure(catalog: CatalogLog, raw: RawRoundTrip) -> Figure:
     def append() -> float:
         begun = time.perf_counter()
         upper = catalog.upper()
-        catalog.compare_and_append(upper, max(upper + 1, int(time.time() * 1000)), [Update(SETTINGS, "bench", value, 1)]).result()
+        catalog.compare_and_append(
+            upper, max(upper + 1, int(time.time() * 1000)), [Update(SETTINGS, "bench", value, 1)]
+        ).result()
         return time.perf_counter() - begun
 
     ours, limit = interleaved_ms(append, raw.once, APPENDS)
-    return Figure("compare-and-append, one writer, p50", p50(ours), p50(limit), "raw produce→consume of 200 bytes", "ms", "less", APPENDS)
+    return Figure(
+        "compare-and-append, one writer, p50",
+        p50(ours),
+        p50(limit),
+        "raw produce→consume of 200 bytes",
+        "ms",
+        "less",
+        APPENDS,
+    )
 
 
 async def _read_figure(oracle: Oracle, callers: int, raw_ms: float) -> Figure:
@@ -64,4 +74,6 @@ async def _read_figure(oracle: Oracle, callers: int, raw_ms: float) -> Figure:
     begun = time.perf_counter()
     await asyncio.gather(*(caller() for _ in range(callers)))
     rate = done / (time.perf_counter() - begun)
-    return Figure(f"read_ts, {callers} callers", rate, 1000 / raw_ms, "one raw round trip after the other", "1/s", "more", done)
+    return Figure(
+        f"read_ts, {callers} callers", rate, 1000 / raw_ms, "one raw round trip after the other", "1/s", "more", done
+    )

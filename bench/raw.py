@@ -28,7 +28,13 @@ class RawRoundTrip:
         common = {"bootstrap.servers": bootstrap, "socket.nagle.disable": True}
         self._producer = Producer(common | {"acks": "all", "enable.idempotence": True, "linger.ms": 0})
         self._consumer = Consumer(
-            common | {"group.id": self._topic, "enable.auto.commit": False, "auto.offset.reset": "earliest", "fetch.wait.max.ms": 100}
+            common
+            | {
+                "group.id": self._topic,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "fetch.wait.max.ms": 100,
+            }
         )
         self._consumer.assign([TopicPartition(self._topic, 0, 0)])
         self._payload = b"x" * size

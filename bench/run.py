@@ -22,9 +22,13 @@ GROUPS = ("journals", "statements", "views")
 
 def main(argv: list[str]) -> int:
     """Returns an exit code: 0 measured, 2 wrong usage (from argparse)."""
-    parser = argparse.ArgumentParser(prog="tidemark bench", description="Measure, each figure with its limit in the same run.")
+    parser = argparse.ArgumentParser(
+        prog="tidemark bench", description="Measure, each figure with its limit in the same run."
+    )
     parser.add_argument("groups", nargs="*", metavar="GROUP", help="what to measure (default: everything)")
-    parser.add_argument("--sample", type=int, default=100_000, help="rows of the demo's throughput run (default: %(default)s)")
+    parser.add_argument(
+        "--sample", type=int, default=100_000, help="rows of the demo's throughput run (default: %(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
     arguments = parser.parse_args(argv)
     wanted = arguments.groups or list(GROUPS)
@@ -58,7 +62,8 @@ def main(argv: list[str]) -> int:
 def machine() -> str:
     """Processor count, memory and versions: enough to know what kind of machine a figure is from."""
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return f"{os.cpu_count()} cores, {memory_gib:.0f} GiB, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    return f"{os.cpu_count()} cores, {memory_gib:.0f} GiB, {system}"
 
 
 def report(measured: list[Figure]) -> str:
@@ -66,7 +71,7 @@ def report(measured: list[Figure]) -> str:
     return (
         "# Results\n\n"
         f"Written by `./tidemark bench` on {datetime.now(UTC):%Y-%m-%d}; {machine()}.\n\n"
-        "Each figure is held against a limit measured in the same run, in turn with it where that is possible; the machine is\n"
-        "shared and noisy, so the ratio is what to quote. `better` says which way the ratio should go.\n\n"
+        "Each figure is held against a limit measured in the same run, in turn with it where that is possible; the\n"
+        "machine is shared and noisy, so the ratio is what to quote. `better` says which way the ratio should go.\n\n"
         f"{table(measured)}\n"
     )

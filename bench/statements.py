@@ -33,7 +33,9 @@ def figures(bootstrap: str, dsn: str) -> list[Figure]:
 def _figures(connection: psycopg.Connection, schema: str, raw: RawRoundTrip) -> list[Figure]:
     cursor = connection.cursor()
     cursor.execute(f"CREATE TABLE {schema}.t (k int NOT NULL, v text)")
-    cursor.execute(f"CREATE MATERIALIZED VIEW {schema}.v AS SELECT k % 10 AS g, count(*) AS n FROM {schema}.t GROUP BY k % 10")
+    cursor.execute(
+        f"CREATE MATERIALIZED VIEW {schema}.v AS SELECT k % 10 AS g, count(*) AS n FROM {schema}.t GROUP BY k % 10"
+    )
     cursor.execute(f"CREATE INDEX i ON {schema}.v (g)")
     cursor.execute(f"INSERT INTO {schema}.t SELECT 1, 'a'")
     cursor.execute(f"SELECT n FROM {schema}.v WHERE g = 1")  # waits until the view is hydrated
@@ -56,24 +58,45 @@ def _figures(connection: psycopg.Connection, schema: str, raw: RawRoundTrip) -> 
 
     two, one = "2 raw round trips", "1 raw round trip"
     results = [
-        measure("CREATE TABLE, p50", strict(lambda: f"CREATE TABLE {schema}.c{next(numbers)} (a int)"), 2, f"{two} (append, apply)"),
+        measure(
+            "CREATE TABLE, p50",
+            strict(lambda: f"CREATE TABLE {schema}.c{next(numbers)} (a int)"),
+            2,
+            f"{two} (append, apply)",
+        ),
     ]
     # The reads come before the inserts, so that the view is at rest and only the path itself is measured.
     results += [
         measure("SELECT 1, strict, p50", strict(lambda: "SELECT 1"), 1, f"{one} (barrier)"),
-        measure("indexed peek, strict, p50", strict(lambda: f"SELECT n FROM {schema}.v WHERE g = 1"), 1, f"{one} (barrier)"),
+        measure(
+            "indexed peek, strict, p50", strict(lambda: f"SELECT n FROM {schema}.v WHERE g = 1"), 1, f"{one} (barrier)"
+        ),
     ]
     cursor.execute("SET transaction_isolation = 'serializable'")
     results.append(
-        measure("indexed peek, serializable, p50", strict(lambda: f"SELECT n FROM {schema}.v WHERE g = 1"), 1, f"{one} (it needs none)")
+        measure(
+            "indexed peek, serializable, p50",
+            strict(lambda: f"SELECT n FROM {schema}.v WHERE g = 1"),
+            1,
+            f"{one} (it needs none)",
+        )
     )
     cursor.execute("SET transaction_isolation = 'strict serializable'")
     results.append(
-        measure("peek on Spark, strict, p50", strict(lambda: f"SELECT k % 10 AS g, count(*) FROM {schema}.t GROUP BY 1"), 1,
-                f"{one} (barrier)", PEEKS_ON_SPARK)  # fmt: skip
+        measure(
+            "peek on Spark, strict, p50",
+            strict(lambda: f"SELECT k % 10 AS g, count(*) FROM {schema}.t GROUP BY 1"),
+            1,
+            f"{one} (barrier)",
+            PEEKS_ON_SPARK,
+        )  # fmt: skip
     )
     results.append(
-        measure("INSERT of one row, p50", strict(lambda: f"INSERT INTO {schema}.t VALUES (%s, 'x')", lambda: (next(numbers),)), 2,
-                f"{two} (rows, commit)")  # fmt: skip
+        measure(
+            "INSERT of one row, p50",
+            strict(lambda: f"INSERT INTO {schema}.t VALUES (%s, 'x')", lambda: (next(numbers),)),
+            2,
+            f"{two} (rows, commit)",
+        )  # fmt: skip
     )
     return results

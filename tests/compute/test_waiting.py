@@ -70,7 +70,7 @@ def test_serializable_takes_the_newest_common_timestamp():
 
 
 def test_a_busy_view_is_read_at_its_tick_and_never_between_two():
-    """The view ticked at 100 and at 200; at 150 its input was further than it, though it is complete through 200 now."""
+    """It ticked at 100 and at 200; at 150 its input was further than it, though it is complete through 200 now."""
     queue = PeekQueue()
     queue.on_catalog_frontier(11, {"u1", "u2"})
     p = peek(inputs=("u1", "u2"), as_of=150)

@@ -1,0 +1,89 @@
+"""DDL needs the catalog's log and the oracle, and nobody else; what it says of an outcome is what is known of it."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Future
+
+import pytest
+
+from adapter.ddl_commit import image_in_force
+from catalog_log.model import INDEX, MATERIALIZED_VIEW, SOURCE, TABLE
+from journal.aio import Bridge
+from journal.errors import Indeterminate, Unavailable
+from tests.adapter.test_executor import run
+from tests.adapter.world import World
+
+
+def test_ddl_is_answered_with_no_controller_anywhere():
+    """The world has logs and adapters only; the store that plays the controllers is taken away as well (I8)."""
+
+    async def story(world: World):
+        async with world.adapter() as a:
+            a.executor._peeks = a.executor._inserter = None
+            await a.sql("create source s (k int, v text) from kafka topic 'x' format json")
+            await a.sql("create table t (k int)")
+            await a.sql("create materialized view m as select s.k, count(*) from s join t on s.k = t.k group by s.k")
+            await a.sql("create index i on m (k)")
+            await a.sql("drop table t cascade")
+            kinds = {item.kind for item in a.catalog.image.objects()}
+            assert SOURCE in kinds and not kinds & {TABLE, MATERIALIZED_VIEW, INDEX}
+
+    run(story)
+
+
+def test_ddl_that_was_appended_but_not_confirmed_is_unknown_never_undone():
+    async def story(world: World):
+        async with world.adapter() as a:
+
+            async def away(_upper):
+                raise Unavailable("the oracle is away")
+
+            a.oracle.apply_catalog_async = away
+            with pytest.raises(Indeterminate):
+                await a.sql("create table t (k int)")
+            assert any(item.name == "t" for item in a.catalog.image.objects())
+
+    run(story)
+
+
+def test_a_statement_that_was_sent_when_the_adapter_closes_is_unknown_and_one_that_was_not_did_not_happen():
+    async def story(world: World):
+        async with world.adapter() as a:
+            never: Future = Future()
+            sent = asyncio.Event()
+
+            def hang(*_args, **_named):
+                sent.set()
+                return never
+
+            a.catalog.compare_and_append = hang
+            first = asyncio.create_task(a.sql("create table t (k int)"))
+            await sent.wait()
+            second = asyncio.create_task(a.sql("create table u (k int)"))
+            while not a.executor.ddl._waiting:
+                await asyncio.sleep(0)
+            await a.executor.close()
+            with pytest.raises(Indeterminate):
+                await first
+            with pytest.raises(Unavailable):
+                await second
+
+    run(story)
+
+
+def test_an_append_that_is_not_in_force_yet_is_not_shown():
+    """Admitted but not applied: another adapter may still answer without it, so nobody answers with it."""
+
+    async def story(world: World):
+        async with world.adapter() as a:
+            await a.sql("create table t (k int)")
+            in_force = a.oracle.state.catalog_upper
+            appended = a.catalog.compare_and_append(in_force, in_force + 5, ())
+            await Bridge(asyncio.get_running_loop()).wait(appended)
+            assert a.catalog.upper() == in_force + 5
+            image = await image_in_force(a.catalog, Bridge(asyncio.get_running_loop()), in_force)
+            assert image.upper == in_force
+            assert any(item.name == "t" for item in image.objects())
+
+    run(story)
