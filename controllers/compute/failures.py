@@ -10,6 +10,7 @@ import re
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
+from controllers.compute.session import RESULT_BYTES_MAX
 from journal.errors import InvalidUsage, TidemarkError
 
 MESSAGE_CHARS_MAX = 2000
@@ -44,18 +45,24 @@ def of_spark(error: BaseException) -> TidemarkError | None:
     text = _with_causes(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
     if "cancelled part of cancelled job group" in text or "SPARK_JOB_CANCELLED" in text:
         return Interrupted("canceling statement due to user request")
+    if "spark.driver.maxResultSize" in text:
+        limit = f"more than {RESULT_BYTES_MAX} at once"
+        return QueryFailed("the result is too large", sqlstate="54000", detail=limit, hint="filter or aggregate it")
     state = _SQLSTATE.search(text)
     condition = _CONDITION.search(text)
     if not state or not condition or state[1].startswith("XX"):
         return None
     message = condition[2].split(" SQLSTATE:")[0].split("\n== SQL")[0].strip()
     message = message[:1].lower() + message[1:]
-    hint = None
     # Spark advises its own functions and settings, which are not in reach here.
     message = re.split(r" (?:Use `try_|If necessary set|To return NULL|To tolerate)", message)[0].rstrip(". ")
-    return QueryFailed(
-        message[:MESSAGE_CHARS_MAX], sqlstate=_POSTGRES.get(state[1], state[1]), detail=condition[1], hint=hint
-    )
+    return QueryFailed(message[:MESSAGE_CHARS_MAX], sqlstate=_POSTGRES.get(state[1], state[1]), detail=condition[1])
+
+
+def unexplained(error: BaseException) -> TidemarkError:
+    """An error of a query for a failure that Spark gives no state for, where Spark itself goes on."""
+    text = _with_causes(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
+    return TidemarkError("the query failed on spark", detail=text.split("\n")[0][:MESSAGE_CHARS_MAX])
 
 
 def _with_causes(thrown) -> str:

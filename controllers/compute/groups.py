@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from collection.types import SqlType
-from controllers.compute.strategy import AggregateCall
+from controllers.compute.plans import AggregateCall
 from controllers.lookup import fit_decimal, out_of_range, sum_type
 from controllers.values import INT_BITS, Row
 from journal.errors import Rejected

@@ -13,13 +13,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
+from catalog_log.model import Column
+from collection.rows import ROW_BYTES_MAX, encode
 from controllers.compute.ordering import levels
 from controllers.compute.relation import Relation
 from controllers.compute.rows import stamp
 from controllers.compute.session import TICK_POOL
 from controllers.compute.sources import Sources
 from controllers.compute.view import Change, View
-from journal.errors import TidemarkError
+from journal.errors import Rejected, TidemarkError
 from journal.timestamps import DataTs
 
 PARALLEL_VIEWS = 4
@@ -63,6 +65,7 @@ class Maintainer:
                 self._advance_idle(level, done, t1)
                 for change in self._run(level, lambda v: self._one(v, sources, done, t1)):
                     view = self.views[change.view_id]
+                    change = _writable(view, change)
                     rows = change.rows
                     view.relation.append([stamp(rows, t1, view.relation.types)] if rows.num_rows else [], t1 + 1)
                     done[change.view_id] = change
@@ -113,6 +116,19 @@ class Maintainer:
         if errors:
             raise errors[0]
         return [f.result() for f in futures]
+
+
+def _writable(view: View, change: Change) -> Change:
+    """``change``, or the view's error if one of its rows is larger than a record may be."""
+    if change.rows.nbytes <= ROW_BYTES_MAX:
+        return change
+    columns = [Column(c.name, c.type) for c in view.relation.columns]
+    try:
+        for _ in encode(columns, change.rows, ""):
+            pass
+    except Rejected as error:
+        return view.fail(error)
+    return change
 
 
 _pools = threading.local()

@@ -16,10 +16,10 @@ from concurrent.futures import TimeoutError as FutureTimeout
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from controllers.compute import strategy as st
 from controllers.compute.failures import Interrupted, of_spark
 from controllers.compute.indexes import Indexes
 from controllers.compute.inventory import Frontiers, Inventory
+from controllers.compute.naming import name_relations
 from controllers.compute.session import PEEK_POOL
 from controllers.compute.sources import Sources
 from controllers.peek import Peek
@@ -186,8 +186,7 @@ class PeekDesk:
                 texts = {
                     i: sources.rows(self._inventory.relation_through(i, as_of), as_of) for i in peek.inputs
                 }  # fmt: skip
-                sql = st.name_relations(peek.sql, peek.inputs, texts) if peek.inputs else peek.sql
-                return self._spark.sql(sql).toArrow()
+                return self._spark.sql(name_relations(peek.sql, peek.inputs, texts)).toArrow()
         except Exception as error:
             found = of_spark(error)
             if found is None:

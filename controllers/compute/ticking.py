@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
+import pyarrow as pa
+
 from catalog_log.model import Column, Item
 from collection.binding import Run
 from collection.writer import CollectionWriter
@@ -31,6 +33,12 @@ log = logging.getLogger(__name__)
 
 WRITE_TRIES_MAX = 4
 """A write waits up to 30 s for a broker by itself, so this rides out two minutes; then the process starts again."""
+
+WRITE_BYTES_MAX = 8 << 20
+"""Of Arrow data written at once for one view; as Avro it is of the same order, an eighth of what may be pending."""
+
+WRITES_MAX = 8
+"""Views written at once, so that all of them together stay below what may be pending (64 MiB)."""
 
 COMMIT_VIEWS_MAX = 1000
 """Views in one record: some 100 bytes each, far below the 4 MiB a record may have."""
@@ -270,22 +278,32 @@ class Ticking:
 
     def _write(self, changes: Sequence[Change]) -> dict[str, list[Run]]:
         """Write all outputs; their runs by view.  Unbound rows are invisible, so any write may be tried again."""
-        todo = [c for c in changes if c.rows.num_rows]
+        small = [c for c in changes if c.rows.num_rows and c.rows.nbytes <= WRITE_BYTES_MAX]
+        found: dict[str, list[Run]] = {}
+        for start in range(0, len(small), WRITES_MAX):
+            part = small[start : start + WRITES_MAX]
+            found |= self._write_together({c.view_id: c.rows for c in part})
+        for change in changes:
+            if change.rows.nbytes > WRITE_BYTES_MAX:
+                # A new view over much data: in pieces, one after the other, to fit into what may be pending.
+                rows = max(1, change.rows.num_rows * WRITE_BYTES_MAX // change.rows.nbytes)
+                found[change.view_id] = [
+                    run
+                    for at in range(0, change.rows.num_rows, rows)
+                    for run in self._write_together({change.view_id: change.rows.slice(at, rows)})[change.view_id]
+                ]
+        return found
+
+    def _write_together(self, todo: dict[str, pa.Table]) -> dict[str, list[Run]]:
         found: dict[str, list[Run]] = {}
         for attempt in range(WRITE_TRIES_MAX):
             futures = {}
-            for change in todo:
+            for view_id, rows in todo.items():
                 self._writes += 1
-                columns = [Column(c.name, c.type) for c in self._maintainer.views[change.view_id].relation.columns]
-                name = f"{self._incarnation}-{self._writes}"
-                futures[change.view_id] = self._writer.write(change.view_id, columns, change.rows, name)
-            failed = {}
-            for view_id, future in futures.items():
-                error = future.exception()
-                if error is None:
-                    found[view_id] = future.result()
-                else:
-                    failed[view_id] = error
+                columns = [Column(c.name, c.type) for c in self._maintainer.views[view_id].relation.columns]
+                futures[view_id] = self._writer.write(view_id, columns, rows, f"{self._incarnation}-{self._writes}")
+            failed = {view_id: error for view_id, f in futures.items() if (error := f.exception()) is not None}
+            found |= {view_id: f.result() for view_id, f in futures.items() if view_id not in failed}
             if not failed:
                 return found
             for error in failed.values():
@@ -293,7 +311,7 @@ class Ticking:
                 if not again or attempt == WRITE_TRIES_MAX - 1:
                     raise error
             log.warning("outputs are written again", extra={"views": sorted(failed), "attempt": attempt + 1})
-            todo = [c for c in todo if c.view_id in failed]
+            todo = {view_id: todo[view_id] for view_id in failed}
         return found
 
 

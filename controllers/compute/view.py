@@ -19,12 +19,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from collection.columns import DIFF
 from collection.types import SqlType, from_arrow, spark_type
-from controllers.compute import strategy as st
-from controllers.compute.failures import of_spark
+from controllers.compute import plans as st
+from controllers.compute.failures import Interrupted, of_spark, unexplained
 from controllers.compute.groups import EXACT, Group, Groups, TooManyGroups, call_type
+from controllers.compute.naming import name_relations
 from controllers.compute.relation import Relation
 from controllers.compute.rows import consolidate
 from controllers.compute.sources import Sources
+from controllers.compute.strategy import analyse
 from controllers.lookup import fit_decimal, out_of_range
 from controllers.values import INT_BITS, Row, schema_of, to_rows, to_table
 from journal.errors import TidemarkError
@@ -66,7 +68,7 @@ class View:
         self._groups: Groups | None = None
         self._key_types: list[SqlType] = []
         self._call_types: list[SqlType] = []
-        self.strategy = self._install(st.analyse(sql, inputs.keys()))
+        self.strategy = self._install(analyse(sql, inputs.keys()))
 
     # -- installing ---------------------------------------------------------------------------------------------------
 
@@ -133,7 +135,7 @@ class View:
             try:
                 return self._incremental(sources, t1)
             except Exception as error:
-                if of_spark(error) is None and not isinstance(error, TooManyGroups):
+                if isinstance(of_spark(error), Interrupted):
                     raise
                 # A row that came and went within the delta may fail where the whole query does not: ask that.
                 log.info("incremental step failed", extra={"view": self.id, "why": str(error)[:500]})
@@ -143,8 +145,13 @@ class View:
             return self._whole(sources, t1)
         except Exception as error:
             failure = of_spark(error)
-            if failure is None:
+            if isinstance(failure, Interrupted):
                 raise
+            if failure is None:
+                # Not the query's fault by its looks.  One view must not stop all for ever, nor hide that Spark is dead.
+                self._spark.sql("SELECT 1").collect()
+                log.exception("a view failed in an unknown way", extra={"view": self.id})
+                failure = unexplained(error)
             return Change(self.id, nothing, failure, self._forget)
 
     def fail(self, error: TidemarkError) -> Change:
@@ -212,7 +219,7 @@ class View:
         names = [f"c{i}" for i in range(len(self._types))]
         listed = ", ".join(names)
         texts = {i: sources.rows(r, t1) for i, r in self.inputs.items()}
-        query = st.name_relations(self._sql, self.inputs.keys(), texts)
+        query = name_relations(self._sql, self.inputs.keys(), texts)
         casts = ", ".join(f"CAST({n} AS {spark_type(t)}) AS {n}" for n, t in zip(names, self._types, strict=True))
         held = sources.diffs(self.relation, DataTs(self.relation.upper - 1))
         rows = self._run(

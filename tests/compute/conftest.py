@@ -89,10 +89,10 @@ class Bench:
 
     def truth(self, view) -> Counter:
         """What its query is now."""
-        from controllers.compute import strategy as st
+        from controllers.compute.naming import name_relations
 
         snapshots = {i: r.snapshot(self.now) for i, r in view.inputs.items()}
-        sql = st.name_relations(self.queries[view.id], view.inputs, {i: s.rows_sql for i, s in snapshots.items()})
+        sql = name_relations(self.queries[view.id], view.inputs, {i: s.rows_sql for i, s in snapshots.items()})
         rows = self.rows(sql, view)
         for snapshot in snapshots.values():
             snapshot.release()

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from controllers.compute import strategy as st
+from controllers.compute import plans as st
 from controllers.values import NAN, canonical_float
 
 pytestmark = pytest.mark.spark

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from controllers.compute import strategy as st
+from controllers.compute import plans as st
+from controllers.compute.naming import name_relations
+from controllers.compute.strategy import analyse
+from journal.errors import InvalidUsage
 
 INPUTS = ("u5", "u7")
 
@@ -34,17 +37,17 @@ INPUTS = ("u5", "u7")
     ("SELECT a FROM u9", "it reads u9, which is no collection"),
 ])  # fmt: skip
 def test_recomputed_with_the_reason(sql, reason):
-    found = st.analyse(sql, () if sql == "SELECT 1" else INPUTS)
+    found = analyse(sql, () if sql == "SELECT 1" else INPUTS)
     assert found == st.Recompute(reason)
 
 
 def test_nonsense_is_recomputed_and_never_raises():
     for sql in ("", "SELEC", "SELECT (", "DROP TABLE x", "SELECT a FROM", "INSERT INTO u5 VALUES (1)"):
-        assert isinstance(st.analyse(sql, INPUTS), st.Recompute)
+        assert isinstance(analyse(sql, INPUTS), st.Recompute)
 
 
 def test_a_join_has_one_term_per_place():
-    found = st.analyse("SELECT a.x FROM u5 AS a JOIN u7 AS b ON a.k = b.k JOIN u5 AS c ON c.k = b.k", INPUTS)
+    found = analyse("SELECT a.x FROM u5 AS a JOIN u7 AS b ON a.k = b.k JOIN u5 AS c ON c.k = b.k", INPUTS)
     assert [t.leaf for t in found.terms] == ["u5", "u7", "u5"]
     versions = [sorted(v for _, v in st.placeholders(t.sql)) for t in found.terms]
     assert versions == [["delta", "new", "new"][:len(v)] if i == 0 else v for i, v in enumerate(versions)]
@@ -54,7 +57,7 @@ def test_a_join_has_one_term_per_place():
 
 
 def test_an_aggregate_is_split_into_its_input_and_what_is_done_with_groups():
-    found = st.analyse(
+    found = analyse(
         "SELECT CAST(q.k AS INT) AS k, q.n FROM (SELECT t.k AS k, COUNT(*) AS n FROM u5 AS t WHERE t.x > 0 "
         "GROUP BY t.k HAVING SUM(t.x) > 5) AS q WHERE q.n > 1",
         INPUTS,
@@ -70,12 +73,33 @@ def test_an_aggregate_is_split_into_its_input_and_what_is_done_with_groups():
 
 
 def test_plain_outputs_need_no_second_query():
-    found = st.analyse("SELECT k, CAST(COUNT(*) AS BIGINT) AS n FROM u5 GROUP BY k", INPUTS)
+    found = analyse("SELECT k, CAST(COUNT(*) AS BIGINT) AS n FROM u5 GROUP BY k", INPUTS)
     assert found.outputs == (st.Output("k", 0, None), st.Output("a", 0, "BIGINT"))
-    assert st.analyse("SELECT k, COUNT(*) + 1 AS n FROM u5 GROUP BY k", INPUTS).outputs is None
+    assert analyse("SELECT k, COUNT(*) + 1 AS n FROM u5 GROUP BY k", INPUTS).outputs is None
 
 
 def test_naming_relations_touches_nothing_else():
     sql = "SELECT u5.a, 'u5' AS u5, t.`u7` FROM u5 JOIN `u7` AS t ON u5.a = t.u5 -- u5"
-    named = st.name_relations(sql, INPUTS, {"u5": "(X)", "u7": "(Y)"})
+    named = name_relations(sql, INPUTS, {"u5": "(X)", "u7": "(Y)"})
     assert named == "SELECT u5.a, 'u5' AS u5, t.`u7` FROM (X) AS u5 JOIN (Y) AS t ON u5.a = t.u5 -- u5"
+
+
+@pytest.mark.parametrize("sql, state", [
+    ("SELECT * FROM parquet.`/etc/passwd`", "42P01"),
+    ("SELECT * FROM tm_u9_chunk1", "42P01"),
+    ("SELECT reflect('java.lang.System', 'exit', 1)", "42501"),
+    ("SELECT JAVA_METHOD('java.lang.System', 'exit', 1) FROM u5", "42501"),
+    ("DROP VIEW u5", "42601"),
+    ("SET spark.sql.ansi.enabled = false", "42601"),
+    ("SELECT (", "42601"),
+    ("", "42601"),
+])  # fmt: skip
+def test_what_is_no_query_over_its_inputs_is_refused(sql, state):
+    with pytest.raises(InvalidUsage) as refused:
+        name_relations(sql, INPUTS, {"u5": "(X)", "u7": "(Y)"})
+    assert refused.value.sqlstate == state
+
+
+def test_names_of_a_query_of_its_own_are_not_relations():
+    sql = "WITH u5x AS (SELECT a FROM u5) SELECT a FROM u5x, RANGE(3)"
+    assert name_relations(sql, INPUTS, {"u5": "(X)"}) == sql.replace("FROM u5)", "FROM (X) AS u5)")

@@ -1,0 +1,202 @@
+"""Queries over one GROUP BY: split into a linear input, aggregate calls and what is done with the groups.  Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from sqlglot import exp
+
+from controllers.compute.linear import analyse_linear, check_function, check_scalar, sources_of
+from controllers.compute.plans import GROUPS, Aggregate, AggregateCall, NotIncremental, Output, only
+
+
+def find_aggregation(tree: exp.Expression) -> tuple[exp.Expression, exp.Select | None]:
+    """The (copied) query and, in it, the select that groups, if only projections and filters are above it."""
+    tree = tree.copy()
+    node = tree
+    while True:
+        while isinstance(node, exp.Subquery) and only(node, {"this", "alias"}):
+            node = node.this
+        if not isinstance(node, exp.Select):
+            return tree, None
+        if _groups(node):
+            return tree, node
+        sources = sources_of(node)
+        if len(sources) != 1 or not isinstance(sources[0], exp.Subquery):
+            return tree, None
+        if not only(node, {"expressions", "from", "from_", "where", "kind"}):
+            return tree, None
+        node = sources[0]
+
+
+def _groups(select: exp.Select) -> bool:
+    if select.args.get("group") or select.args.get("distinct") or select.args.get("having"):
+        return True
+    return any(
+        isinstance(node, exp.AggFunc) and not node.find_ancestor(exp.Window)
+        for e in select.expressions for node in e.walk(prune=lambda n: isinstance(n, exp.Query))
+    )  # fmt: skip
+
+
+def analyse_aggregate(tree: exp.Expression, core: exp.Select, inputs: Collection[str]) -> Aggregate:
+    outer = tree if tree is not core else None
+    node = outer
+    while node is not None and node is not core:
+        if isinstance(node, exp.Select):
+            for expression in [*node.expressions, node.args.get("where")]:
+                if expression is not None:
+                    check_scalar(expression)
+            node = sources_of(node)[0]
+        else:
+            node = node.this
+    keys = _keys(core)
+    calls: list[AggregateCall] = []
+    arguments: list[exp.Expression] = []
+    posts = [e.copy() for e in core.expressions]
+    having = core.args.get("having")
+    condition = having.this.copy() if having else None
+    if not core.args.get("distinct"):
+        posts = [_extract(e, keys, calls, arguments) for e in posts]
+        condition = condition and _extract(condition, keys, calls, arguments)
+    else:
+        posts = [exp.alias_(exp.column(f"k{i}"), e.alias_or_name, quoted=True) for i, e in enumerate(core.expressions)]
+    inner = core.copy()
+    for clause in ("group", "having", "distinct", "order"):
+        inner.set(clause, None)
+    named = [exp.alias_(k.copy(), f"k{i}") for i, k in enumerate(keys)]
+    named += [exp.alias_(a.copy(), f"x{i}") for i, a in enumerate(arguments)]
+    # A query that only counts rows of one group still needs a column to select.
+    inner.set("expressions", named or [exp.alias_(exp.Literal.number(1), "one")])
+    linear = analyse_linear(inner, inputs)
+
+    post = exp.Select(expressions=posts).from_(exp.to_table(GROUPS))
+    if condition is not None:
+        post = post.where(condition)
+    outputs = _simple(post) if outer is None else None
+    if outer is not None:
+        core.replace(post)
+    text = (outer if outer is not None else post).sql("spark")
+    return Aggregate(linear, len(keys), len(arguments), tuple(calls), text, outputs)
+
+
+def _keys(core: exp.Select) -> list[exp.Expression]:
+    if core.args.get("distinct"):
+        if core.args["distinct"].args.get("on") or core.args.get("group") or core.args.get("having"):
+            raise NotIncremental("DISTINCT over groups")
+        for e in core.expressions:
+            check_scalar(e)
+        return [e.unalias() for e in core.expressions]
+    group = core.args.get("group")
+    if group is None:
+        return []
+    if not only(group, {"expressions"}) or group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
+        raise NotIncremental("GROUP BY with grouping sets")
+    aliases = {e.alias: e.unalias() for e in core.expressions if isinstance(e, exp.Alias)}
+    keys: list[exp.Expression] = []
+    for key in group.expressions:
+        if isinstance(key, exp.Literal) and key.is_int:
+            position = int(key.name)
+            if not 1 <= position <= len(core.expressions):
+                raise NotIncremental("GROUP BY position out of range")
+            key = core.expressions[position - 1].unalias()
+        elif isinstance(key, exp.Column) and not key.table and key.name in aliases and aliases[key.name] != key:
+            # Spark prefers an input column of that name, and the text does not show whether there is one.
+            raise NotIncremental("GROUP BY an output name")
+        check_scalar(key)
+        if key not in keys:
+            keys.append(key)
+    return keys
+
+
+def _extract(
+    expression: exp.Expression,
+    keys: Sequence[exp.Expression],
+    calls: list[AggregateCall],
+    arguments: list[exp.Expression],
+) -> exp.Expression:
+    """``expression`` over the columns of the groups; its aggregates go to ``calls``, their arguments likewise."""
+    alias = expression.alias if isinstance(expression, exp.Alias) else expression.output_name
+
+    def replace(node: exp.Expression) -> exp.Expression:
+        if isinstance(node, exp.Filter):
+            return call(node.this, node.expression.this)
+        if isinstance(node, exp.AggFunc):
+            return call(node, None)
+        if node in keys:
+            return exp.column(f"k{keys.index(node)}")
+        if isinstance(node, exp.Column):
+            raise NotIncremental(f"{node.sql('spark')} is neither grouped nor aggregated")
+        if isinstance(node, (exp.Query, exp.Exists)):
+            raise NotIncremental("a subquery in an expression")
+        if isinstance(node, exp.Window):
+            raise NotIncremental("a window function")
+        check_function(node)
+        return node
+
+    def call(node: exp.Expression, condition: exp.Expression | None) -> exp.Expression:
+        function, argument = _call(node)
+        if argument is not None:
+            check_scalar(argument)
+        if condition is not None:
+            check_scalar(condition)
+            value = argument if argument is not None else exp.Literal.number(1)
+            argument = exp.Case().when(condition.copy(), value.copy())
+            function = "count" if function == "count_star" else function
+        position = None
+        if argument is not None:
+            if argument not in arguments:
+                arguments.append(argument)
+            position = arguments.index(argument)
+        found = AggregateCall(function, position)
+        if found not in calls:
+            calls.append(found)
+        return exp.column(f"a{calls.index(found)}")
+
+    body = expression.unalias().copy()
+    replaced = _transform(body, replace)
+    return exp.alias_(replaced, alias, quoted=True) if alias else replaced
+
+
+def _transform(node: exp.Expression, replace) -> exp.Expression:
+    """Replace from the top down and do not look into what was put in."""
+    new = replace(node)
+    if new is not node:
+        return new
+    for key, value in list(node.args.items()):
+        if isinstance(value, exp.Expression):
+            node.set(key, _transform(value, replace))
+        elif isinstance(value, list):
+            node.set(key, [_transform(v, replace) if isinstance(v, exp.Expression) else v for v in value])
+    return node
+
+
+def _call(node: exp.Expression) -> tuple[str, exp.Expression | None]:
+    if isinstance(node, (exp.Count, exp.Sum, exp.Avg)) and isinstance(node.this, exp.Distinct):
+        raise NotIncremental("an aggregate over DISTINCT values")
+    if isinstance(node, exp.Count):
+        if node.expressions:
+            raise NotIncremental("count() of several columns")
+        if node.this is None or isinstance(node.this, exp.Star) or isinstance(node.this, exp.Literal):
+            return "count_star", None
+        return "count", node.this
+    if isinstance(node, exp.Sum):
+        return "sum", node.this
+    if isinstance(node, exp.Avg):
+        return "avg", node.this
+    raise NotIncremental(f"{node.sql_name().lower()}() cannot take back a row")
+
+
+def _simple(post: exp.Select) -> tuple[Output, ...] | None:
+    if post.args.get("where"):
+        return None
+    outputs = []
+    for expression in post.expressions:
+        node, cast = expression.unalias(), None
+        # sqlglot reads Spark's CAST as one that may fail softly; how it writes it tells which it was.
+        if isinstance(node, exp.Cast) and node.sql("spark").startswith("CAST(") and not node.args.get("format"):
+            node, cast = node.this, node.to.sql("spark").upper().replace(" ", "")
+        if not isinstance(node, exp.Column) or not re.fullmatch(r"[ka]\d+", node.name):
+            return None
+        outputs.append(Output(node.name[0], int(node.name[1:]), cast))
+    return tuple(outputs)
