@@ -1,4 +1,4 @@
-"""``tidemark demo`` as a user runs it: exact at once, exact when run again on top, gone after Ctrl-C at any moment."""
+"""``tidemark demo`` as a user runs it: exact, exact when run again on top, gone after Ctrl-C at any moment."""
 
 from __future__ import annotations
 
@@ -56,17 +56,15 @@ class Run:
 def test_it_is_exact_and_a_second_run_goes_on_where_the_first_ended(tmp_path: Path, jars: Path) -> None:
     data = tmp_path / "data"
     for number in (1, 2):
-        code, found = Run(data, "--speed", "1000").finish()
+        code, found = Run(data, "--speed", "1000" if number == 1 else "0").finish()
         assert (code, found["exact"], found["wrong"]) == (0, True, []), found
         assert found["rows"] == SAMPLE and found["total_rows"] == number * SAMPLE
         assert all(view["exact"] for view in found["views"].values())
         assert found["freshness_ms"]["p50"] > 0 and found["rows_per_s"] > 0
         assert found["answers"] > 0
-    code, found = Run(data, "--speed", "0", "--fresh").finish()
-    assert (code, found["exact"], found["total_rows"]) == (0, True, SAMPLE)
 
 
-@pytest.mark.parametrize("moment", ["broker", "CREATE TABLE IF NOT EXISTS planes", "sent "])
+@pytest.mark.parametrize("moment", ["broker", "adapter-1", "sent "])
 def test_an_interrupt_at_any_moment_leaves_nothing(moment: str, tmp_path: Path, jars: Path) -> None:
     run = Run(tmp_path / "data", "--speed", "100")
     run.wait_line(moment)
