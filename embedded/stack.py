@@ -30,6 +30,7 @@ from embedded.java import find_java
 from embedded.layout import JARS, ROOT, Step
 from embedded.ports import HOST, free_ports, is_free, require_free
 from embedded.supervisor import Event, Supervisor
+from journal.clients import make_admin, reach
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
 from journal.names import TopicNames
 
@@ -209,19 +210,16 @@ def _outcome(name: str, done: Future[dict]) -> Step:
 
 
 def _replication(kafka: str) -> int:
-    """3 where the cluster has three brokers, else 1."""
-    from confluent_kafka.admin import AdminClient
-
-    admin = AdminClient({"bootstrap.servers": kafka, "socket.timeout.ms": 10_000})
-    return 3 if len(admin.list_topics(timeout=15).brokers) >= 3 else 1
+    """3 where the cluster has three brokers, else 1.  Raises ``Unavailable`` where it cannot be reached."""
+    admin = make_admin(kafka)
+    return 3 if len(reach(kafka, lambda timeout_s: admin.list_topics(timeout=timeout_s)).brokers) >= 3 else 1
 
 
 def _drop_topics(kafka: str, env: str) -> None:
     """Start over on a cluster that is not ours: remove this environment's topics and no other."""
-    from confluent_kafka.admin import AdminClient
-
-    admin = AdminClient({"bootstrap.servers": kafka})
-    topics = [name for name in admin.list_topics(timeout=15).topics if name.startswith(f"{env}.")]
+    admin = make_admin(kafka)
+    listed = reach(kafka, lambda timeout_s: admin.list_topics(timeout=timeout_s))
+    topics = [name for name in listed.topics if name.startswith(f"{env}.")]
     if topics:
         for gone in admin.delete_topics(topics, operation_timeout=30).values():
             gone.result(timeout=60)

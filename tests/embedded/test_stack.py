@@ -11,7 +11,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import TopicCollection
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from embedded.child import ChildSpec
 from embedded.data_dir import read_run
@@ -112,3 +113,28 @@ def test_nothing_outlives_a_stack_that_is_killed(jars: Path, tmp_path: Path, sig
     for pidfd in watched:
         assert select.select([pidfd], [], [], 20)[0], "a process outlived its stack"
         os.close(pidfd)
+
+
+def test_on_a_cluster_of_others_it_runs_no_broker_and_touches_only_its_own_topics(
+    jars: Path, broker: str, env_name: str, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setattr(Stack, "_specs", stand_ins())
+    admin = AdminClient({"bootstrap.servers": broker})
+    others = f"{env_name}-others.rows"
+    admin.create_topics([NewTopic(others, 1, 1)])[others].result(timeout=20)
+    ids = []
+    for fresh in (False, False, True):
+        with running(settings(tmp_path, kafka=broker, broker_port=None, env=env_name, fresh=fresh)) as stack:
+            assert stack.kafka == broker
+            assert set(stack.supervisor.pids()) == {"compute", "adapter-1"}
+            topic = f"{env_name}.catalog"
+            described = admin.describe_topics(TopicCollection([topic]))[topic].result(timeout=20)
+            ids.append(str(described.topic_id))
+    assert ids[0] == ids[1] != ids[2], "only --fresh starts over"
+    assert others in admin.list_topics(timeout=15).topics
+
+
+def test_a_cluster_that_is_away_is_one_line(tmp_path: Path) -> None:
+    gone = f"127.0.0.1:{free_ports(1)[0]}"
+    with pytest.raises(Unavailable, match=gone), running(settings(tmp_path, kafka=gone, broker_port=None)):
+        pytest.fail("it started")
