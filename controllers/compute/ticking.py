@@ -8,6 +8,7 @@ twice finds nothing to do: uppers decide.  Runs in one thread; ``wanted`` and ``
 from __future__ import annotations
 
 import logging
+import statistics
 import time
 from collections import deque
 from collections.abc import Collection, Sequence
@@ -68,6 +69,7 @@ class Ticking:
         self._writes = 0
         self._ticks = 0
         self._recent: deque[tuple[float, float]] = deque(maxlen=RECENT_TICKS)
+        self._phases: deque[tuple[float, ...]] = deque(maxlen=RECENT_TICKS)
         self._seen_objects: object = None
         self._base_inputs: list[str] = []
         self._idle_at: object = None
@@ -174,15 +176,14 @@ class Ticking:
         return found
 
     def counts(self) -> dict[str, object]:
-        """Ticks so far, and of the recent ones how long they took and how old their timestamp was at the end."""
-        recent = list(self._recent)
-        ordered = sorted(seconds for seconds, _ in recent)
-        ages = sorted(age for _, age in recent)
-        middle = len(recent) // 2
+        """Ticks so far, and medians of the recent ones: duration, its parts, age of the timestamp at the end."""
+        recent, phases = list(self._recent), list(self._phases)
+        parts = ("load", "evaluate", "write", "commit")
         return {
             "count": self._ticks,
-            "tick_ms_p50": round(ordered[middle] * 1000, 1) if recent else None,
-            "freshness_ms_p50": round(ages[middle], 1) if recent else None,
+            "tick_ms_p50": _median_ms([seconds for seconds, _ in recent]),
+            "freshness_ms_p50": _median_ms([age / 1000 for _, age in recent]),
+            **{f"{name}_ms_p50": _median_ms([p[i] for p in phases]) for i, name in enumerate(parts)},
         }
 
     def close(self) -> None:
@@ -245,6 +246,7 @@ class Ticking:
         return list(found)
 
     def _step(self, todo: Sequence[str], needing: Collection[str], frontiers: Frontiers, ts: DataTs) -> None:
+        started = time.perf_counter()
         views = self._maintainer.views
         outside = sorted({i for v in todo for i in views[v].inputs if i not in views})
         self._maintainer.run_pool(outside, lambda i: self._load(i, ts))
@@ -252,13 +254,16 @@ class Ticking:
             error = frontiers.views.view(input_id).error
             if error is not None:
                 self._maintainer.errors[input_id] = decode_error(error)
+        loaded = time.perf_counter()
         changes = self._maintainer.evaluate(todo, ts)
+        evaluated = time.perf_counter()
         # A reader of what did not change after all is complete without a word.
         changes = [
             c for c in changes
             if c.view_id in needing or c.rows.num_rows or c.error is not None or c.view_id in self._maintainer.errors
         ]  # fmt: skip
         runs = self._write(changes)
+        written = time.perf_counter()
         for start in range(0, len(changes), COMMIT_VIEWS_MAX):
             part = changes[start : start + COMMIT_VIEWS_MAX]
             commits = [
@@ -270,6 +275,8 @@ class Ticking:
             ]  # fmt: skip
             self._views.commit(self._cluster, self.epoch, ts, commits).result()
         self._maintainer.accept(changes)
+        marks = (started, loaded, evaluated, written, time.perf_counter())
+        self._phases.append(tuple(b - a for a, b in zip(marks, marks[1:], strict=False)))
         for change in changes:
             view = self._maintainer.views[change.view_id]
             horizon = DataTs(ts - self._window_ms)
@@ -313,6 +320,10 @@ class Ticking:
             log.warning("outputs are written again", extra={"views": sorted(failed), "attempt": attempt + 1})
             todo = {view_id: todo[view_id] for view_id in failed}
         return found
+
+
+def _median_ms(seconds: Sequence[float]) -> float | None:
+    return round(statistics.median(seconds) * 1000, 1) if seconds else None
 
 
 @lru_cache(maxsize=10_000)
