@@ -12,6 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from bench.figure import Figure, percentile
+from embedded.ports import free_ports
+from journal.errors import Unavailable
 
 ROOT = Path(__file__).resolve().parent.parent
 DEMO_TIMEOUT_S = 900
@@ -22,7 +24,7 @@ JOB_ROWS = 1_000
 
 def figures(sample: int) -> list[Figure]:
     """Runs ``tidemark demo`` twice on data of its own: as fast as it goes, and at 200 rows/s."""
-    fast = _demo(sample, None)
+    fast = _demo(sample, 0)
     calm = _demo(4_000, 200)
     job_ms = _bare_job_ms()
     rate = _bare_rows_per_s(min(sample, 100_000))
@@ -62,12 +64,14 @@ def figures(sample: int) -> list[Figure]:
     ]
 
 
-def _demo(rows: int, speed: int | None) -> dict:
-    command = [sys.executable, "-m", "cli", "demo", "--json", "--fresh", "--sample", str(rows)]
-    done = subprocess.run(
-        command + (["--speed", str(speed)] if speed else []),
-        cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=DEMO_TIMEOUT_S, check=True,
-    )  # fmt: skip
+def _demo(rows: int, speed: int) -> dict:
+    """What ``tidemark demo --json`` reports; 0 rows/s is as fast as it goes."""
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as data:
+        command = [sys.executable, "-m", "cli", "demo", "--json", "--sample", str(rows), "--speed", str(speed)]
+        place = ["--data", str(Path(data) / "demo"), "--port", str(free_ports(1)[0])]
+        done = subprocess.run(command + place, cwd=ROOT, capture_output=True, text=True, timeout=DEMO_TIMEOUT_S)
+    if done.returncode != 0:
+        raise Unavailable("the demo failed", detail=done.stderr[-2000:])
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
