@@ -205,12 +205,12 @@ def test_cancelled_waiting_or_running_or_at_its_timeout(desk):
         running = pool.submit(desk.peek, peek("r", SLOW))
         wait_until(lambda: desk._spark.sparkContext.statusTracker().getJobIdsForGroup("r"), "it did not run")
         desk.cancel("r")
-        assert running.exception(30).sqlstate == "57014"
+        assert running.exception(120).sqlstate == "57014"  # its tasks end first: seconds, on a busy machine many
         desk.cancel("nobody")
         started = time.monotonic()
         with pytest.raises(TidemarkError) as late:
             desk.peek(peek("t", SLOW, timeout_ms=1500))
-        assert late.value.sqlstate == "57014" and time.monotonic() - started < 20
+        assert late.value.sqlstate == "57014" and time.monotonic() - started < 60
     assert desk.peek(peek("after"))[0].num_rows == 2  # the pool is free again
 
 
