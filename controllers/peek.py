@@ -27,7 +27,8 @@ class Peek(NamedTuple):
     """``sql`` is Spark SQL over relations named by item id; ``inputs`` are those ids.
 
     ``as_of`` is ``None`` for a serializable read: the controller then picks the newest timestamp at which all inputs
-    are already complete, and says which it was.
+    are already exact, and says which it was.  Otherwise it is the earliest timestamp that will do: a busy view is read
+    at the tick that passed it (``controllers/waiting.py``).
     """
 
     peek_id: str
