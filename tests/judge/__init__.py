@@ -1,0 +1,1 @@
+"""The judge: it disturbs a running Tidemark, records what clients saw, and only then decides whether it was allowed."""

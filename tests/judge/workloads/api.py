@@ -1,0 +1,77 @@
+"""What a workload is: a pure generator of invocations, and a client that performs them on a real system.
+
+The runner (``tests/judge/live/worker.py``) owns the loop: it takes an invocation, records it, calls the client, records
+what came of it.  A client only says which of three things happened: it returns (ok), raises :class:`Failed` (certainly
+did not happen) or raises anything else (nobody knows; the runner opens a new client under a new logical process).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+
+class Invocation(NamedTuple):
+    f: str
+    value: Any = None
+    """JSON values only."""
+
+
+class Failed(Exception):
+    """It certainly did not happen.  ``code`` is a SQLSTATE or an exception's name."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class World:
+    """Where the system under test is; what a worker process is told on its command line (as JSON)."""
+
+    kafka: str
+    env: str
+    dsns: tuple[str, ...]
+    """One connection string per adapter, in order."""
+    nodes: tuple[str, ...]
+    """The adapters' names, parallel to ``dsns``: ``adapter-1``…"""
+    seed: int = 0
+    register_env: str = ""
+    """A second environment with a catalog and an oracle of its own, for the register workload."""
+
+
+class Client(Protocol):
+    """One logical process's way to the system.  Used from one thread; every call is bounded by ``OP_TIMEOUT_S``."""
+
+    node: str
+
+    def invoke(self, invocation: Invocation) -> Any:
+        """The result (JSON values).  Raises ``Failed``, or anything else where nobody knows."""
+
+    def close(self) -> None: ...
+
+
+class Workload(Protocol):
+    name: str
+    clients: int
+    """How many worker threads it wants in a full run."""
+
+    def setup(self, world: World) -> None:
+        """Create what the clients need; called once, on a healthy cluster, before anybody starts."""
+
+    def invocations(self, rng: random.Random, worker: int, workers: int) -> Iterator[Invocation]:
+        """Endless and pure: the same ``rng`` state and numbers give the same sequence.  Values that must be unique
+        are made of ``worker`` and a counter."""
+
+    def final(self, worker: int, workers: int) -> Sequence[Invocation]:
+        """What each worker still does after everything is healed (last reads)."""
+
+    def open(self, world: World, worker: int, life: int) -> Client:
+        """A client of worker ``worker`` in its ``life``-th logical process (0, 1, …): lives take turns among the
+        adapters, so that a worker outlives each of them."""
+
+
+OP_TIMEOUT_S = 30.0
+"""How long a client waits for one answer: twice what the product takes to say that nobody knows (15 s)."""
