@@ -53,10 +53,24 @@ class Client(Protocol):
     def close(self) -> None: ...
 
 
+class PreparingClient(Client, Protocol):
+    """A client some of whose arguments only the running system gives (an upper to expect).
+
+    The runner calls ``prepare``, where a client has one, *before* it records the invocation, and records and invokes
+    what that returns.  It changes nothing in the system and never raises: what cannot be known stays as it was.
+    """
+
+    def prepare(self, invocation: Invocation) -> Invocation: ...
+
+
 class Workload(Protocol):
     name: str
     clients: int
     """How many worker threads it wants in a full run."""
+    clients_quick: int
+    """How many in a short one."""
+    rate: float | None
+    """Operations a second that all its workers together begin at most; ``None``: as fast as they are answered."""
 
     def setup(self, world: World) -> None:
         """Create what the clients need; called once, on a healthy cluster, before anybody starts."""
