@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from catalog_log.bootstrap import create_environment
@@ -36,6 +36,7 @@ from journal.names import TopicNames
 
 BROKER_PORT = 9092
 CLUSTER = "default"
+StartAs = Callable[[str, list[str], dict[str, str]], tuple[list[str], dict[str, str]]]
 START_TIMEOUT_S = 180.0
 """Spark needs 6 to 12 s on an idle machine (FACTS); a loaded one of two cores has been seen to take a minute."""
 
@@ -55,6 +56,11 @@ class Settings:
     spark_master: str | None = None
     fresh: bool = False
     jars: Path = JARS
+    start_as: StartAs | None = None
+    """What a process is really started as: from its name, its command and what is added to our environment, to the
+    command and the added environment to use.  Called for every life of every process, the broker's too.  For those who
+    run a stack under conditions of their own: in another network namespace, listening on another address, under a
+    preloaded library.  The command must become the process (exec), or it cannot be told from its wrapper."""
 
     def check(self) -> None:
         """Raises ``InvalidUsage`` for what cannot work, before anything is touched."""
@@ -126,7 +132,7 @@ class Stack:
             port = free_ports(1)[0]
             self._progress(Step("broker", "note", f"port {BROKER_PORT} is taken: using {port}"))
         broker = Broker(self._data.path / "broker", jars, port, controller_port, self._data.logs / "broker.log")
-        ready = self.supervisor.start("broker", broker.prepare)
+        ready = self.supervisor.start("broker", lambda: self._started_as(broker.prepare()))
         try:
             ready.result()
         except TidemarkError as error:
@@ -176,7 +182,13 @@ class Stack:
             # A process of its own directory leaves no stray file (Spark's, Derby's) where the user stands.
             cwd=self._data.path,
         )
-        return name, lambda: spec
+        return name, lambda: self._started_as(spec)
+
+    def _started_as(self, spec: ChildSpec) -> ChildSpec:
+        if self.settings.start_as is None:
+            return spec
+        argv, env = self.settings.start_as(spec.name, list(spec.argv), dict(spec.env))
+        return replace(spec, argv=argv, env=env)
 
     def _on_event(self, event: Event) -> None:
         if event.kind == "ready" and self._serving and self.supervisor.starts(event.child) > 1:

@@ -1,8 +1,8 @@
 """What the runner asks of a system under test, however many machines it pretends to be.  Pure: only words.
 
 Two things keep these promises: ``live/stack.py`` (one broker, ``tidemark up``'s own processes) and
-``live/three_brokers.py`` (network namespaces).  The runner knows no more of either than this, so what is recorded, which
-faults are planned and how they are judged is the same for both.
+``live/three_brokers.py`` (network namespaces).  The runner knows no more of either than this, so what is recorded,
+which faults are planned and how they are judged is the same for both.
 """
 
 from __future__ import annotations
@@ -85,8 +85,9 @@ Progress = Callable[[str], None]
 """Told a line for people now and then; may be called from any thread."""
 
 OpenCluster = Callable[[ClusterSettings, Progress], AbstractContextManager[Cluster]]
-"""``stack.one_broker`` and ``three_brokers.three_brokers``: a started cluster; all of it is gone after the block.  Raises
-``journal.errors.InvalidUsage`` with one clear line where this machine cannot carry it (no right to make namespaces)."""
+"""``stack.one_broker`` and ``three_brokers.three_brokers``: a started cluster; all of it is gone after the block.
+Raises ``journal.errors.InvalidUsage`` with one clear line where this machine cannot carry it (no right to make
+namespaces)."""
 
 StartAs = Callable[[str, list[str], dict[str, str]], tuple[list[str], dict[str, str]]]
 """``embedded.stack.Settings.start_as``: a process's name, command and added environment, to what is really started."""
