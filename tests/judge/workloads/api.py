@@ -27,6 +27,14 @@ class Failed(Exception):
         self.code = code
 
 
+class Unknown(Exception):
+    """Nobody knows whether it happened, and this is why.  Any other exception says the same in worse words."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 @dataclass(frozen=True)
 class World:
     """Where the system under test is; what a worker process is told on its command line (as JSON)."""
