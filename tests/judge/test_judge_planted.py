@@ -1,0 +1,288 @@
+"""Every planted bug takes effect where it is applied, and is gone afterwards: no broker, no Spark session."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from adapter.ddl_commit import DdlQueue
+from adapter.executor import TidemarkExecutor
+from catalog_log import model
+from catalog_log.fold import VerdictKind, admit, fold
+from catalog_log.image import EMPTY
+from catalog_log.model import Genesis, Item, Setting
+from catalog_log.records import Proposal, decode_proposal, encode_proposal, put
+from controllers.commands import Kind
+from controllers.commands_log import CommandFold, encode
+from controllers.peek import Peek
+from controllers.waiting import Dropped, PeekQueue
+from embedded import broker as embedded_broker
+from journal import clients, topics
+from journal.api import Entry
+from journal.checkpoint import MemoryCheckpointStore
+from journal.memory import MemoryTopic, MemoryTransport
+from journal.timestamps import TABLE, CatalogTs, DataTs
+from oracle.checkpoints import Checkpoints
+from oracle.client import Oracle
+from oracle.model import CommitPart
+from schemas import codec
+from subscribers.stepper import Stepper
+from tests.adapter.world import World
+from tests.judge.planted.__main__ import main
+from tests.judge.planted.patching import Applied
+from tests.judge.planted.registry import BUGS, chosen, kind_of
+
+ROOT = Path(__file__).resolve().parents[2]
+GENESIS = encode_proposal(Proposal("g", "test", 0, 10, (), Genesis(1, "env", "topic")))
+
+
+def open_oracle(topic: MemoryTopic, now_ms: Callable[[], int] = lambda: 1000, upper: int = 0) -> Oracle:
+    return Oracle.over(lambda: MemoryTransport(topic), Checkpoints(MemoryCheckpointStore(), "o"), "test",
+                       lambda: upper, now_ms=now_ms)  # fmt: skip
+
+
+def table(number: int) -> Item:
+    return Item(f"u{number}", "s1", f"t{number}", model.TABLE, "CREATE TABLE …")
+
+
+def acks_one() -> object:
+    settings = clients.producer_settings("host:1", **{"acks": "all"})
+    return settings["acks"], settings["enable.idempotence"]
+
+
+def list_offsets_read() -> object:
+    """How many records two barriers cost."""
+    topic = MemoryTopic()
+    oracle = open_oracle(topic)
+    try:
+        oracle.barrier().result(10)
+
+        async def one() -> None:
+            await oracle.barrier_async()
+
+        asyncio.run(one())
+        return topic.end
+    finally:
+        oracle.close()
+
+
+def blind_resend() -> object:
+    """Two adapters create a table each at the same upper: how many tables there are."""
+
+    async def race() -> int:
+        world = World()
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            for turn in range(5):  # both plan before either reads the other's proposal, sooner or later
+                await asyncio.gather(a.sql(f"CREATE TABLE a{turn} (k int)"), b.sql(f"CREATE TABLE b{turn} (k int)"))
+            await a.executor._bridge.wait(a.catalog.when_upper(b.catalog.upper(), 10))
+            return a.catalog.image.count(model.ITEMS)
+
+    return asyncio.run(race()) == 10
+
+
+def wall_clock_oracle() -> object:
+    """The timestamps that a clock one second behind gets after a write, and at which its executor would read."""
+    topic = MemoryTopic()
+    ahead, behind = open_oracle(topic, lambda: 2000), open_oracle(topic, lambda: 1000)
+    try:
+        ahead.commit(CommitPart("p")).result(10)
+        behind.barrier().result(10)
+
+        async def executor_reads_at() -> int:
+            image = SimpleNamespace(upper=0)
+            fake = SimpleNamespace(_oracle=behind, _catalog=SimpleNamespace(image=image), _bridge=None)
+            return (await TidemarkExecutor._barrier(fake))[0].last_ts
+
+        return behind.read_ts(TABLE).result(10) < 2000, asyncio.run(executor_reads_at()) < 2000
+    finally:
+        ahead.close()
+        behind.close()
+
+
+def skipped_apply_write() -> object:
+    topic = MemoryTopic()
+    oracle = open_oracle(topic)
+    try:
+        oracle.apply_catalog(CatalogTs(7)).result(10)
+        asyncio.run(oracle.apply_catalog_async(CatalogTs(8)))
+        return topic.end
+    finally:
+        oracle.close()
+
+
+def early_catalog() -> object:
+    """What becomes of a peek whose catalog timestamp the controller has not reached."""
+    queue = PeekQueue()
+    queue.on_catalog_frontier(CatalogTs(10), ())
+    queue.on_data_frontier(lambda _: (DataTs(0), DataTs(100)))
+    found = queue.add(Peek("p", "SELECT 1", ("u1",), CatalogTs(20), DataTs(50)), 0)
+    assert queue.catalog_frontier == 10
+    return [type(outcome) for outcome in found]
+
+
+def lost_commands() -> object:
+    """What a controller knows of three tables, the second of them made while its subscriber was away."""
+    log = [GENESIS]
+    upper = 10
+    for number in (1, 2, 3):
+        log.append(encode_proposal(Proposal(f"p{number}", "test", upper, upper + 10,
+                                            (put(model.ITEMS, f"u{number}", table(number)),))))  # fmt: skip
+        upper += 10
+    entries = [Entry(offset, value) for offset, value in enumerate(log)]
+    controller = CommandFold()
+
+    def subscribe(to: list[Entry], catalog_end: int) -> None:
+        stepper = Stepper("storage", controller.state.frontier, catalog_end)
+        for entry in to:
+            for command in stepper.feed(entry):
+                controller.take(Entry(0, encode(command)))
+
+    subscribe(entries[:2], 2)
+    assert set(controller.state.objects) == {"u1"}
+    subscribe(entries, 3)
+    assert controller.state.frontier == upper, "the frontier passes what was lost"
+    return sorted(controller.state.objects)
+
+
+def double_view_commit() -> object:
+    """The timestamp of which a restarted view believes to hold what it put out."""
+    from controllers.compute.plans import Recompute
+    from controllers.compute.view import View
+
+    fake = SimpleNamespace(strategy=Recompute("asked for"), state_ts=None)
+    View.restore(fake, None, DataTs(100))
+    return fake.state_ts
+
+
+def retention() -> object:
+    return topics.journal_spec("t", 1).config["retention.ms"], "check.interval" in embedded_broker._PROPERTIES
+
+
+def unknown_version_skipped() -> object:
+    """What this process writes, and whether it admits a newer version of it."""
+    value = encode_proposal(Proposal("p", "test", 10, 20, (put(model.SETTINGS, "k", Setting("v")),)))
+    newer = bytes((value[0], 2)) + value[2:]
+    _, verdict = admit(fold(EMPTY, [Entry(0, GENESIS)]), Entry(1, newer))
+    return value[1], verdict.kind
+
+
+EFFECTS: dict[str, tuple[Callable[[], object], object, object]] = {
+    "acks_one": (acks_one, ("all", True), ("1", False)),
+    "list_offsets_read": (list_offsets_read, 2, 0),
+    "blind_resend": (blind_resend, True, False),
+    "wall_clock_oracle": (wall_clock_oracle, (False, False), (True, True)),
+    "skipped_apply_write": (skipped_apply_write, 2, 0),
+    "early_catalog": (early_catalog, [], [Dropped]),
+    "lost_commands": (lost_commands, ["u1", "u2", "u3"], ["u1", "u3"]),
+    "double_view_commit": (double_view_commit, 99, 98),
+    "retention": (retention, ("-1", False), ("1000", True)),
+    "unknown_version_skipped": (
+        unknown_version_skipped, (1, VerdictKind.MALFORMED), (2, VerdictKind.ACCEPTED),
+    ),
+}  # fmt: skip
+"""What to look at, what it is without the bug, and what it is with it."""
+
+
+def test_every_bug_is_shown_to_take_effect() -> None:
+    assert EFFECTS.keys() == BUGS.keys()
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_bug_takes_effect_and_is_gone_afterwards(name: str) -> None:
+    look, correct, wrong = EFFECTS[name]
+    assert look() == correct
+    with BUGS[name].apply():
+        assert look() == wrong
+    assert look() == correct
+    applied = BUGS[name].apply()
+    assert look() == wrong
+    applied.undo()
+    applied.undo()
+    assert look() == correct
+
+
+def test_all_at_once_come_and_go() -> None:
+    before = (DdlQueue._plan, PeekQueue._judge, Stepper.feed, Oracle.barrier, topics._durable, codec.released_versions)
+    applied = [bug.apply() for bug in BUGS.values()]
+    for each in reversed(applied):
+        each.undo()
+    after = (DdlQueue._plan, PeekQueue._judge, Stepper.feed, Oracle.barrier, topics._durable, codec.released_versions)
+    assert after == before
+    assert decode_proposal(GENESIS).proposal_id == "g"
+
+
+def test_a_patch_that_fails_leaves_nothing() -> None:
+    class Owner:
+        value = 1
+
+    def patch(planted: Applied) -> None:
+        planted.replace(Owner, "value", 2)
+        raise RuntimeError("the product has changed")
+
+    bug = BUGS["acks_one"]
+    broken = type(bug)(bug.name, bug.text, bug.processes, "", "", "", (), patch)
+    with pytest.raises(RuntimeError):
+        broken.apply()
+    assert Owner.value == 1
+
+
+def test_names() -> None:
+    assert [bug.name for bug in chosen("retention,acks_one")] == ["retention", "acks_one"]
+    with pytest.raises(ValueError, match="nothing_like_it"):
+        chosen("acks_one,nothing_like_it")
+    assert {kind_of(m) for m in ("adapter", "subscribers", "controllers.compute", "controllers.storage", "x")} == {
+        "adapter", "subscriber", "compute", "storage", "clients",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", [[], ["acks_one"], ["acks_one", "adapter"], ["nothing_like_it", "--", "adapter"]])
+def test_the_launcher_refuses_what_makes_no_sense(arguments: list[str], capsys) -> None:
+    assert main(arguments) == 2
+    assert capsys.readouterr().err
+
+
+def test_the_launcher_plants_what_concerns_the_process_and_becomes_it() -> None:
+    """As the stack starts its children: isolated from the working directory, and told apart by the module."""
+    for module, planted in (("adapter", ["blind_resend"]), ("subscribers", ["lost_commands"])):
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "tests.judge.planted", "blind_resend,lost_commands", "--", module, "--help"],
+            capture_output=True, text=True, timeout=60, env={"PYTHONPATH": str(ROOT)}, cwd="/",
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert f"python -m {module}" in done.stdout
+        assert json.loads(done.stderr.splitlines()[0]) == {"event": "planted", "bugs": planted, "module": module}
+
+
+def test_the_product_has_no_switch() -> None:
+    """Nothing outside of the tests knows of any bug by name, nor of who plants them."""
+    for path in ROOT.glob("*/**/*.py"):
+        inside = path.relative_to(ROOT).parts
+        if inside[0] in ("tests", ".tidemark"):
+            continue
+        text = path.read_text()
+        assert "judge.planted" not in text, path
+        assert not re.search(r"\b(blind_resend|list_offsets_read|wall_clock_oracle|double_view_commit)\b", text), path
+
+
+def test_commands_are_closed_by_an_advance_also_when_some_are_lost() -> None:
+    """The bug must be one that a controller cannot notice by itself: what it gets is a proper log of commands."""
+    with BUGS["lost_commands"].apply():
+        stepper = Stepper("storage", CatalogTs(20), 2)
+        sent = []
+        upper = 10
+        for offset, value in enumerate([GENESIS, *(
+            encode_proposal(Proposal(f"p{n}", "test", 10 * n, 10 * n + 10, (put(model.ITEMS, f"u{n}", table(n)),)))
+            for n in (1, 2, 3)
+        )]):  # fmt: skip
+            sent += stepper.feed(Entry(offset, value))
+            upper += 10
+    assert [c.kind for c in sent] == [Kind.CREATE, Kind.ADVANCE_CATALOG_FRONTIER] * 2
+    assert [c.lower for c in sent] == [20, 20, 30, 30]
