@@ -1,0 +1,10 @@
+"""The workloads by name."""
+
+from __future__ import annotations
+
+from tests.judge.workloads.api import Workload
+from tests.judge.workloads.catalog_set import CatalogSet
+from tests.judge.workloads.oracle import OracleLaws
+from tests.judge.workloads.register import Register
+
+WORKLOADS: dict[str, Workload] = {each.name: each for each in (Register(), CatalogSet(), OracleLaws())}
