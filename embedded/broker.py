@@ -51,6 +51,9 @@ background.threads=2
 # The cleaner allocates its buffer at start: 128 MB by default, a quarter of this heap, for topics of kilobytes.
 log.cleaner.dedupe.buffer.size=8388608
 log.cleaner.io.buffer.size=131072
+"""
+
+FAST_FAILOVER = """\
 controller.quorum.election.timeout.ms=300
 controller.quorum.fetch.timeout.ms=600
 controller.quorum.election.backoff.max.ms=200
@@ -59,6 +62,7 @@ controller.quorum.retry.backoff.ms=20
 broker.heartbeat.interval.ms=200
 broker.session.timeout.ms=1000
 """
+"""What makes a broker that is lost be noticed within about 2 s (FACTS), a single one's restart included."""
 
 _LOGGING = """\
 Configuration:
@@ -97,6 +101,9 @@ Configuration:
 class Broker:
     """A broker's files and command line.  ``port`` and ``controller_port`` are loopback ports, free until it starts."""
 
+    name = "broker"
+    heap = HEAP
+
     def __init__(self, directory: Path, jars: Path, port: int, controller_port: int, log: Path | None = None) -> None:
         self.directory = directory
         self.port = port
@@ -108,9 +115,20 @@ class Broker:
     def bootstrap(self) -> str:
         return f"{HOST}:{self.port}"
 
+    def properties(self, log_dir: Path) -> str:
+        """The text of ``server.properties``."""
+        single = _PROPERTIES.format(host=HOST, port=self.port, controller_port=self.controller_port, log_dir=log_dir)
+        return single + FAST_FAILOVER
+
+    def cluster_id(self) -> str:
+        """What a data directory is formatted with, once."""
+        made = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # A base64 id that begins with "-" would be read as an option.
+        return "T" + made[1:]
+
     def _java(self, *arguments: str) -> list[str]:
         return [
-            find_java(), f"-Xmx{HEAP}", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
+            find_java(), f"-Xmx{self.heap}", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
             "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true",
             f"-Dlog4j2.configurationFile={self.directory / 'log4j2.yaml'}", "-cp", self._classpath, *arguments,
         ]  # fmt: skip
@@ -125,9 +143,7 @@ class Broker:
         try:
             log_dir.mkdir(parents=True, exist_ok=True)
             self.log.parent.mkdir(parents=True, exist_ok=True)
-            settings.write_text(
-                _PROPERTIES.format(host=HOST, port=self.port, controller_port=self.controller_port, log_dir=log_dir)
-            )
+            settings.write_text(self.properties(log_dir))
             (self.directory / "log4j2.yaml").write_text(_LOGGING.format(log=self.log))
             if not os.access(log_dir, os.W_OK):
                 raise PermissionError(f"{log_dir} cannot be written")
@@ -138,17 +154,14 @@ class Broker:
         if not (log_dir / "meta.properties").exists():
             self._format(settings)
         return ChildSpec(
-            name="broker",
+            name=self.name,
             argv=self._java("kafka.Kafka", str(settings)),
             log=self.log.with_suffix(".err"),
             ready=lambda line: {"bootstrap": self.bootstrap} if STARTED in line else None,
         )
 
     def _format(self, settings: Path) -> None:
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        # A base64 id that begins with "-" would be read as an option.
-        cluster_id = "T" + cluster_id[1:]
-        command = self._java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(settings))
+        command = self._java("kafka.tools.StorageTool", "format", "-t", self.cluster_id(), "-c", str(settings))
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
         if done.returncode:
             lines = (done.stdout + done.stderr).strip().splitlines()
