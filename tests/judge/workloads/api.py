@@ -32,7 +32,7 @@ class Unknown(Exception):
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
-        self.code = code
+        self.code = self.sqlstate = code
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,15 @@ import time
 from concurrent.futures import Future
 from typing import TypeVar
 
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import NewTopic
+
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
 from journal.clients import make_admin, reach
 from journal.names import TopicNames
 from oracle.client import Oracle
-from tests.judge.workloads.api import OP_TIMEOUT_S
+from tests.judge.workloads.api import OP_TIMEOUT_S, World
 from tests.judge.workloads.outcome import outcome
 
 T = TypeVar("T")
@@ -49,7 +52,7 @@ class Logs:
 
     def __init__(self, kafka: str, env: str, writer: str) -> None:
         names = TopicNames(env)
-        self.catalog = CatalogLog.open(kafka, names, writer)
+        self.catalog = CatalogLog.open(kafka, names, writer, timeout_s=OP_TIMEOUT_S)
         try:
             self.oracle = Oracle.open(kafka, names, writer, self.catalog.upper)
         except BaseException:
@@ -114,6 +117,7 @@ class LogClient:
     def __init__(self, kafka: str, env: str) -> None:
         self._kafka = kafka
         self._env = env
+        _ = self.logs  # what cannot be opened fails here, where nothing was begun yet
 
     @property
     def logs(self) -> Logs:
@@ -128,3 +132,16 @@ def replication_factor(kafka: str) -> int:
     admin = make_admin(kafka)
     brokers = reach(kafka, lambda timeout_s: admin.list_topics(timeout=timeout_s)).brokers
     return 3 if len(brokers) >= BROKERS_FOR_THREE_COPIES else 1
+
+
+def create_topic(world: World, topic: str, partitions: int) -> None:
+    """A topic that a workload writes or reads itself, kept as safely as the environment's own.  Safe to call again."""
+    copies = replication_factor(world.kafka)
+    config = {"min.insync.replicas": "2"} if copies > 1 else {}
+    admin = make_admin(world.kafka)
+    made = admin.create_topics([NewTopic(topic, partitions, copies, config=config)])
+    try:
+        made[topic].result(timeout=OP_TIMEOUT_S)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise

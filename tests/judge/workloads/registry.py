@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from tests.judge.workloads.api import Workload
+from tests.judge.workloads.append import Append
+from tests.judge.workloads.bank import Bank
 from tests.judge.workloads.catalog_set import CatalogSet
+from tests.judge.workloads.once import Once
 from tests.judge.workloads.oracle import OracleLaws
 from tests.judge.workloads.register import Register
 
-WORKLOADS: dict[str, Workload] = {each.name: each for each in (Register(), CatalogSet(), OracleLaws())}
+WORKLOADS: dict[str, Workload] = {
+    each.name: each for each in (Register(), CatalogSet(), OracleLaws(), Append(), Bank(), Once())
+}

@@ -20,7 +20,7 @@ from typing import Any
 
 import psycopg
 
-from tests.judge.workloads.api import OP_TIMEOUT_S, Failed, World
+from tests.judge.workloads.api import OP_TIMEOUT_S, Failed, Invocation, World
 from tests.judge.workloads.outcome import outcome
 
 CONNECT_TIMEOUT_S = 5
@@ -91,18 +91,20 @@ class Sql:
         self._world = world
         self._name = name
         self._at = first % len(world.dsns)
+        self._left = False
+        """The last statement gave its connection up: the next one goes to the next adapter."""
         self._connection: psycopg.Connection | None = None
 
     @property
     def node(self) -> str:
-        """The adapter that is asked, or will be."""
+        """The adapter that was asked last."""
         return self._world.nodes[self._at]
 
-    def go_to(self, adapter: int) -> None:
-        """Ask that adapter from now on."""
-        if adapter % len(self._world.dsns) != self._at:
-            self.close()
-            self._at = adapter % len(self._world.dsns)
+    def move_on(self) -> None:
+        """Make :attr:`node` the adapter that will be asked next."""
+        if self._left:
+            self._left = False
+            self._at = (self._at + 1) % len(self._world.dsns)
 
     def run(self, sql: str, parameters: Sequence[Any] | None = None, *, write: bool) -> list[tuple]:
         """The rows of one statement (none where it gives none)."""
@@ -134,13 +136,14 @@ class Sql:
             connection.close()
 
     def _leave(self) -> None:
-        """Give the connection up and ask the next adapter."""
+        """Give the connection up; the next statement goes to the next adapter."""
         self.close()
-        self._at = (self._at + 1) % len(self._world.dsns)
+        self._left = True
 
     def _connected(self) -> psycopg.Connection:
         if self._connection is not None and not self._connection.closed:
             return self._connection
+        self.move_on()
         try:
             self._connection = connect(self._world.dsns[self._at], self._name)
         except psycopg.Error as error:
@@ -162,11 +165,16 @@ def connect(dsn: str, name: str) -> psycopg.Connection:
     return connection
 
 
-def prepare_world(world: World, statements: Sequence[str]) -> None:
-    """Run a workload's setup through the first adapter.  Raises what it meets: setup is on a healthy cluster."""
+def prepare_world(world: World, statements: Sequence[str], unless: str = "") -> None:
+    """Run a workload's setup through the first adapter, unless the object ``unless`` is there: then it was done.
+
+    Raises what it meets: setup is on a healthy cluster.
+    """
     with psycopg.connect(
         world.dsns[0], autocommit=True, connect_timeout=CONNECT_TIMEOUT_S, application_name="judge-setup"
     ) as connection:
+        if unless and connection.execute("SELECT 1 FROM tm_catalog.objects WHERE name = %s", (unless,)).fetchall():
+            return
         for statement in statements:
             connection.execute(statement)
 
@@ -177,7 +185,7 @@ def _broken(error: psycopg.Error) -> bool:
 
 
 class SqlClient:
-    """A :class:`~tests.judge.workloads.api.Client` that answers each ``f`` by a method of the same name's handler."""
+    """A client with one connection, which performs each ``f`` by its entry in ``handlers``."""
 
     def __init__(self, world: World, name: str, worker: int, life: int) -> None:
         self.world = world
@@ -189,7 +197,12 @@ class SqlClient:
     def node(self) -> str:
         return self.sql.node
 
-    def invoke(self, invocation: Any) -> Any:
+    def prepare(self, invocation: Invocation) -> Invocation:
+        """As it is; but :attr:`node` names from now on who will be asked."""
+        self.sql.move_on()
+        return invocation
+
+    def invoke(self, invocation: Invocation) -> Any:
         return self.handlers[invocation.f](invocation.value)
 
     def close(self) -> None:
