@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.judge.workloads.anomalies import Anomalies
 from tests.judge.workloads.api import Workload
 from tests.judge.workloads.append import Append
 from tests.judge.workloads.bank import Bank
@@ -9,7 +10,12 @@ from tests.judge.workloads.catalog_set import CatalogSet
 from tests.judge.workloads.once import Once
 from tests.judge.workloads.oracle import OracleLaws
 from tests.judge.workloads.register import Register
+from tests.judge.workloads.requests import Requests
+from tests.judge.workloads.views import Views
 
 WORKLOADS: dict[str, Workload] = {
-    each.name: each for each in (Register(), CatalogSet(), OracleLaws(), Append(), Bank(), Once())
-}
+    each.name: each
+    for each in (
+        Register(), CatalogSet(), OracleLaws(), Append(), Bank(), Views(), Once(), Requests(), Anomalies(),
+    )
+}  # fmt: skip

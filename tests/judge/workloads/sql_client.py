@@ -86,10 +86,11 @@ _WATCHDOG = Watchdog()
 class Sql:
     """One connection at a time, to one adapter after another."""
 
-    def __init__(self, world: World, name: str, first: int) -> None:
-        """``first``: the adapter to begin with (modulo their number)."""
+    def __init__(self, world: World, name: str, first: int, *, only: bool = False) -> None:
+        """``first``: the adapter to begin with (modulo their number), or the ``only`` one to ask ever."""
         self._world = world
         self._name = name
+        self._only = only
         self._at = first % len(world.dsns)
         self._left = False
         """The last statement gave its connection up: the next one goes to the next adapter."""
@@ -102,7 +103,7 @@ class Sql:
 
     def move_on(self) -> None:
         """Make :attr:`node` the adapter that will be asked next."""
-        if self._left:
+        if self._left and not self._only:
             self._left = False
             self._at = (self._at + 1) % len(self._world.dsns)
 
