@@ -1,0 +1,158 @@
+"""What is done to the cluster, and when: a plan from a seed, and the thread that carries it out.
+
+Promises: :func:`plan` is pure, the same seed gives the same plan; every kind occurs before any occurs twice, and so do
+the targets of a kind; after each fault there is quiet, so that what was hurt is seen to recover.  The :class:`Nemesis`
+heals what it began, whatever happens in between, before its thread ends.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tests.judge.history import Fault
+from tests.judge.live.cluster import FaultKind
+
+
+class Step(NamedTuple):
+    """One planned fault: begun ``at_s`` after the start (or later, where the one before took longer to heal)."""
+
+    at_s: float
+    kind: str
+    target: str
+    hold_s: float
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How densely faults follow each other."""
+
+    first_s: float = 5.0
+    """Before the first one: operations of a healthy cluster, to compare with."""
+    quiet_s: tuple[float, float] = (4.0, 8.0)
+    """Between two faults."""
+    last_s: float = 10.0
+    """Of the end, without a fault: unknown outcomes must settle within this after healing."""
+    hold_share: float = 1.0
+    """Of a kind's own bounds for holding, for short runs."""
+
+
+QUICK = Pace(first_s=3.0, quiet_s=(1.0, 2.0), last_s=8.0, hold_share=0.6)
+
+
+def plan(
+    rng: random.Random,
+    targets: Mapping[str, Sequence[str]],
+    holds: Mapping[str, tuple[float, float]],
+    duration_s: float,
+    pace: Pace,
+) -> list[Step]:
+    """Faults for ``duration_s``.  Where that is too short for one of each kind, there is still one of each: the run
+    has to last longer then."""
+    kinds = {kind: list(names) for kind, names in targets.items() if names}
+    if not kinds:
+        return []
+    steps: list[Step] = []
+    used: Counter[str] = Counter()
+    hurt: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
+    at_s = pace.first_s
+    while len(steps) < len(kinds) or at_s < duration_s - pace.last_s:
+        fewest = min(used[kind] for kind in kinds)
+        kind = rng.choice(sorted(kind for kind in kinds if used[kind] == fewest))
+        # Among a kind's least hurt targets, those that no other kind has hurt much either: all get their turn soon.
+        load = {name: (hurt[kind][name], sum(of[name] for of in hurt.values())) for name in kinds[kind]}
+        target = rng.choice(sorted(name for name in kinds[kind] if load[name] == min(load.values())))
+        hold_s = rng.uniform(*holds[kind]) * pace.hold_share
+        steps.append(Step(round(at_s, 3), kind, target, round(hold_s, 3)))
+        used[kind] += 1
+        hurt[kind][target] += 1
+        at_s += hold_s + rng.uniform(*pace.quiet_s)
+    return steps
+
+
+class Nemesis:
+    """Carries out a plan in a thread of its own.  ``faults`` is what was done; read it after :meth:`join`."""
+
+    def __init__(
+        self,
+        kinds: Sequence[FaultKind],
+        steps: Sequence[Step],
+        rng: random.Random,
+        duration_s: float,
+        pace: Pace,
+        on_change: Callable[[str], None] = lambda _text: None,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self.faults: list[Fault] = []
+        self.left: list[Step] = []
+        """Planned, and not done because time was over."""
+        self.error: Exception | None = None
+        """Why it ended early: a fault that could not be begun, or that did not heal."""
+        self._kinds = {kind.name: kind for kind in kinds}
+        self._steps = list(steps)
+        self._rng = rng
+        self._duration_s = duration_s
+        self._pace = pace
+        self._on_change = on_change
+        self._clock_ns = clock_ns
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="nemesis", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Begin nothing more; what is in force is healed at once."""
+        self._stopping.set()
+
+    def join(self, timeout_s: float | None = None) -> bool:
+        """Until nothing is in force any more; whether that is so."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    @property
+    def busy(self) -> bool:
+        return self._thread.is_alive()
+
+    def _run(self) -> None:
+        began = time.monotonic()
+        seen_kinds: set[str] = set()
+        not_before = 0.0
+        for step in self._steps:
+            wait_s = max(began + step.at_s, not_before) - time.monotonic()
+            if self._stopping.wait(max(0.0, wait_s)):
+                return
+            # A kind that has not been seen yet is worth more time; another of a kind that has been is not.
+            over = time.monotonic() - began > self._duration_s - self._pace.last_s
+            if over and step.kind in seen_kinds:
+                self.left.append(step)
+                continue
+            try:
+                self._do(step)
+            except Exception as error:
+                self.error = error
+                return
+            seen_kinds.add(step.kind)
+            not_before = time.monotonic() + self._pace.quiet_s[0]
+
+    def _do(self, step: Step) -> None:
+        self._on_change(f"{step.kind} {step.target}")
+        start_ns = self._clock_ns()
+        try:
+            injected = self._kinds[step.kind].start(step.target, self._rng)
+            healed = False
+            try:
+                self._stopping.wait(step.hold_s)
+                injected.heal()
+                healed = True
+            finally:
+                # One that was not healed stands in the record as such: without an end.
+                end_ns = self._clock_ns() if healed else None
+                self.faults.append(Fault(start_ns, end_ns, step.kind, step.target, injected.detail))
+        finally:
+            self._on_change("")
