@@ -217,8 +217,16 @@ class DdlQueue:
     async def _confirm(self, each: _Pending) -> None:
         try:
             if isinstance(each.judged, DdlOutcome) and each.judged.already is not None:
-                await self._oracle.apply_catalog_async(CatalogTs(self._catalog.upper()))
-                _give(each, each.judged)
+                image = self._catalog.image
+                recorded = _recorded(image, each)
+                if recorded is None:
+                    # Another copy is in the same group: its proposal is only an opinion yet, and may be planned again
+                    # at another timestamp or come to nothing.  Behind it in the queue the outcome is known.
+                    self._waiting.append(each)
+                    self._arrived.set()
+                    return
+                await self._oracle.apply_catalog_async(CatalogTs(image.upper))
+                _give(each, DdlOutcome("", (), CatalogTs(recorded.catalog_ts), recorded))
                 return
             state = await self._oracle.barrier_async()
             image = await image_in_force(self._catalog, self._bridge, state.catalog_upper)

@@ -8,9 +8,12 @@ from concurrent.futures import Future
 import pytest
 
 from adapter.ddl_commit import image_in_force
-from catalog_log.model import INDEX, MATERIALIZED_VIEW, SOURCE, TABLE
+from catalog_log.model import INDEX, MATERIALIZED_VIEW, REQUESTS, SOURCE, TABLE
 from journal.aio import Bridge
 from journal.errors import Indeterminate, Unavailable
+from sql.ddl import plan_ddl
+from sql.names import Names
+from sql.parse import parse
 from tests.adapter.test_executor import run
 from tests.adapter.world import World
 
@@ -68,6 +71,63 @@ def test_a_statement_that_was_sent_when_the_adapter_closes_is_unknown_and_one_th
                 await first
             with pytest.raises(Unavailable):
                 await second
+
+    run(story)
+
+
+def test_a_request_sent_twice_is_not_answered_from_a_proposal_that_nobody_admitted_yet():
+    """Both copies are in one group; the second is planned behind the first, whose proposal may still come to nothing."""
+
+    async def story(world: World):
+        async with world.adapter() as a:
+            append = a.catalog.compare_and_append
+            never: Future = Future()
+            sent = asyncio.Event()
+
+            def hang(*_args, **_named):
+                sent.set()
+                return never
+
+            a.catalog.compare_and_append = hang
+            statement, names = parse("create table t (k int)"), Names("tidemark", ("public",))
+            first, second = (
+                asyncio.create_task(a.executor.execute_ddl(statement, names, request_id="r-1")) for _ in range(2)
+            )
+            await sent.wait()
+            for _ in range(3):  # time enough for whoever answers from what it has
+                await a.oracle.barrier_async()
+            assert not second.done()
+            a.catalog.compare_and_append = append
+            never.set_exception(Indeterminate("no answer"))
+            with pytest.raises(Indeterminate):
+                await first
+            outcome = await second
+            assert [item.name for item in a.catalog.image.objects()] == ["t"]
+            assert a.catalog.image.get(REQUESTS, "r-1").catalog_ts == outcome.catalog_ts
+
+    run(story)
+
+
+def test_a_request_sent_twice_has_one_answer_also_after_a_conflict():
+    async def story(world: World):
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            append, others = a.catalog.compare_and_append, iter(["create table other (k int)"])
+
+            def overtaken(*args, **named):
+                for sql in others:
+                    # Somebody else is first: ours is planned again, at a later timestamp.
+                    image = b.catalog.image
+                    plan = plan_ddl(parse(sql), image, Names("tidemark", ("public",)))
+                    b.catalog.compare_and_append(image.upper, image.upper + 100, plan.updates).result(10)
+                return append(*args, **named)
+
+            a.catalog.compare_and_append = overtaken
+            statement, names = parse("create table t (k int)"), Names("tidemark", ("public",))
+            outcomes = await asyncio.gather(
+                *(a.executor.execute_ddl(statement, names, request_id="r-1") for _ in range(3))
+            )
+            recorded = a.catalog.image.get(REQUESTS, "r-1").catalog_ts
+            assert [outcome.catalog_ts for outcome in outcomes] == [recorded] * 3
 
     run(story)
 
