@@ -76,7 +76,7 @@ def test_a_statement_that_was_sent_when_the_adapter_closes_is_unknown_and_one_th
 
 
 def test_a_request_sent_twice_is_not_answered_from_a_proposal_that_nobody_admitted_yet():
-    """Both copies are in one group; the second is planned behind the first, whose proposal may still come to nothing."""
+    """Both copies are in one group; the second is planned behind the first, whose proposal may come to nothing."""
 
     async def story(world: World):
         async with world.adapter() as a:
