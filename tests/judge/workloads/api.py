@@ -78,7 +78,10 @@ class Workload(Protocol):
     clients_quick: int
     """How many in a short one."""
     rate: float | None
-    """Operations a second that all its workers together begin at most; ``None``: as fast as they are answered."""
+    """Operations a second that all its workers together begin at most, in a full run; ``None``: as fast as they are
+    answered.  A workload that Spark answers begins few: queued reads would only time out."""
+    rate_quick: float | None
+    """The same for a short run: more of what is cheap, so that a minute and a half is some ten thousands."""
 
     def setup(self, world: World) -> None:
         """Create what the clients need; called once, on a healthy cluster, before anybody starts."""

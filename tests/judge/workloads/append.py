@@ -38,7 +38,8 @@ class Append:
     name = "append"
     clients = 4
     clients_quick = 3
-    rate = 8.0
+    rate = 5.0
+    rate_quick = 5.0
 
     def setup(self, world: World) -> None:
         prepare_world(world, [

@@ -35,7 +35,8 @@ class CatalogSet:
     name = "set"
     clients = 4
     clients_quick = 3
-    rate = 10.0
+    rate = 8.0
+    rate_quick = 10.0
 
     def setup(self, world: World) -> None:
         """Nothing: the names are the workload."""

@@ -21,7 +21,8 @@ class OracleLaws:
     name = "oracle"
     clients = 8
     clients_quick = 6
-    rate = 150.0
+    rate = 80.0
+    rate_quick = 200.0
 
     def setup(self, world: World) -> None:
         create_environment(world.kafka, TopicNames(world.register_env), replication_factor(world.kafka))

@@ -35,7 +35,8 @@ class Register:
     name = "register"
     clients = 6
     clients_quick = 4
-    rate = 60.0
+    rate = 40.0
+    rate_quick = 80.0
 
     def setup(self, world: World) -> None:
         create_environment(world.kafka, TopicNames(world.register_env), replication_factor(world.kafka))

@@ -49,7 +49,8 @@ class Requests:
     name = "requests"
     clients = 2
     clients_quick = 2
-    rate = 1.5
+    rate = 1.0
+    rate_quick = 1.5
 
     def setup(self, world: World) -> None:
         create_topic(world, reply_topic(world), 1)
