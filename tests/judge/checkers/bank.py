@@ -274,8 +274,8 @@ class _Searched(NamedTuple):
 def _subsets(
     rest: Mapping[str, int], transfers: Sequence[_Transfer], likely: set[int], steps_max: int
 ) -> tuple[list[list[_Transfer]], _Searched]:
-    """Sets of ``transfers`` that change each account of ``rest`` by just that: one explains it, and if there is no other
-    it is what happened.  Up to two, or one beside more than ``UNIQUE_MAX``; those in ``likely`` are tried first.
+    """Sets of ``transfers`` that change each account of ``rest`` by just that: one explains it, and if there is no
+    other it is what happened.  Up to two, or one beside more than ``UNIQUE_MAX``; those in ``likely`` are tried first.
 
     A set that holds a transfer holds all of ``transfers`` that had ended before that one began.
     """
