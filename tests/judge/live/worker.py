@@ -132,6 +132,8 @@ class Worker:
         self._life = life
         self._client: Client | None = None
         self._on_broken = on_broken
+        self.unread: list[str] = []
+        """Last reads that nobody answered."""
         self.thread = threading.Thread(target=self._run, name=f"{workload.name}-{worker}", daemon=True)
 
     def succeed(self) -> Worker:
@@ -167,14 +169,17 @@ class Worker:
 
     def _last_reads(self) -> None:
         for invocation in self.workload.final(*self._numbers):
-            for _ in range(FINAL_TRIES):
-                if self.abandoned:
-                    return
-                if self._client is None and not self._open(_sleep, tries=FINAL_TRIES):
-                    return
-                if self._perform(invocation) == OK:
-                    break
-                time.sleep(FINAL_PAUSE_S)
+            if not self._last_read(invocation) and not self.abandoned:
+                self.unread.append(f"{self.workload.name} {self._numbers[0]}: {invocation.f}")
+
+    def _last_read(self, invocation: Invocation) -> bool:
+        for _ in range(FINAL_TRIES):
+            if self._client is None and not self._open(_sleep, tries=FINAL_TRIES):
+                return False
+            if self.abandoned or self._perform(invocation) == OK:
+                return True
+            time.sleep(FINAL_PAUSE_S)
+        return False
 
     def _open(self, wait: Callable[[float], bool], tries: int | None = None) -> bool:
         """Open a client.  False if it is time to stop (``wait`` says so) or after ``tries``."""
@@ -276,6 +281,9 @@ class Crew:
                 self._workers[place] = worker.succeed()
                 self._workers[place].thread.start()
 
+    def unread(self) -> list[str]:
+        return [text for worker in self._workers for text in worker.unread]
+
     def alive(self) -> bool:
         return any(worker.thread.is_alive() for worker in self._workers)
 
@@ -298,9 +306,10 @@ def main(argv: Sequence[str]) -> int:
     config = Config.from_json(text)
     workloads: Mapping[str, Any] = import_module(config.registry).WORKLOADS
     if mode == "setup":
-        Parent(lambda: None)
+        Parent(lambda: None).say(event="started")
         set_up(config, workloads)
-        return 0
+        print(json.dumps({"event": "done"}), flush=True)
+        os._exit(0)
     crew: list[Crew] = []
     parent = Parent(lambda: [made.recorder.flush() for made in crew])
     finish = parent.word("finish")
@@ -318,7 +327,8 @@ def main(argv: Sequence[str]) -> int:
             print(crew[0].broken[0], file=sys.stderr)
             return 1
     crew[0].recorder.close()
-    parent.say(event="done", counts=crew[0].recorder.counts(), stuck=crew[0].stuck)
+    parent.say(event="done", counts=crew[0].recorder.counts(), stuck=crew[0].stuck,
+               unread=crew[0].unread())  # fmt: skip
     # What clients share in this process is not theirs to close; with nothing left to record it may just end.
     os._exit(0)
 
