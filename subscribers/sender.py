@@ -1,12 +1,13 @@
 """Commands onto a controller's topic, until they are seen there.
 
-Promises: what was given to :meth:`CommandSender.send` ends up closed on the topic, or :meth:`~CommandSender.send`
-raises.  It folds the topic itself, as the controller does, and goes by nothing but that: an answer that is lost, a
-record that lands twice or late, another subscriber that sends the same, all come to the same (see
-:mod:`controllers.protocol`).
+Promises: what was given to :meth:`CommandSender.send` ends up closed on the topic, or ``failure`` is given the reason
+(and every later call raises it).  It folds the topic itself, as the controller does, and goes by nothing but that: an
+answer that is lost, a record that lands twice or late, another subscriber that sends the same, all come to the same
+(see :mod:`controllers.protocol`).
 
 At most ``WINDOW`` commands are unseen at once.  Where the topic does not move on for ``RESEND_S``, everything unseen is
-sent again through a fresh producer; after ``GIVE_UP_S`` it is ``Unavailable`` and the process is better restarted.
+sent again through a fresh producer, by a task of its own: the command that got lost may be the last one for days.
+After ``GIVE_UP_S`` it is ``Unavailable`` and the process is better restarted.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from controllers.commands import Command
 from controllers.commands_log import CommandFold, encode
@@ -46,6 +47,9 @@ class CommandSender:
         self._unseen: deque[Command] = deque()
         self._moved = asyncio.Event()
         self._failed: Exception | None = None
+        self.failure: asyncio.Future[Exception] = loop.create_future()
+        """Given what stopped it, if anything ever does."""
+        self._settling: asyncio.Task | None = None
         self._subscription = transport.subscribe(0, self._on_entries, self._on_error)
 
     @property
@@ -67,6 +71,8 @@ class CommandSender:
         for command in commands:
             self._unseen.append(command)
             self._append(command)
+        if self._unseen and (self._settling is None or self._settling.done()):
+            self._settling = self._loop.create_task(self._settle(), name="command-settling")
         await self._seen(WINDOW)
 
     async def flush(self) -> None:
@@ -74,25 +80,42 @@ class CommandSender:
         await self._seen(0)
 
     def close(self) -> None:
-        """Stop reading.  The transport is the caller's."""
+        """Stop reading and sending.  The transport is the caller's."""
         self._subscription.close()
+        if self._settling is not None:
+            self._settling.cancel()
 
     async def _seen(self, unseen_max: int) -> None:
-        deadline = time.monotonic() + GIVE_UP_S
+        """Wait until at most so many are unseen.  Raises what stopped us."""
+        if self._failed is not None:
+            raise self._failed
         self._drop_seen()
         while len(self._unseen) > unseen_max:
-            before = self.state.next_id()
-            if not await self._wait(RESEND_S) and self.state.next_id() == before:
-                if time.monotonic() > deadline:
-                    raise Unavailable("the commands do not get onto their topic",
-                                      detail=f"frontier {self.state.frontier}, next is {self._unseen[0]}")  # fmt: skip
-                log.warning("sending commands again", extra={"unseen": len(self._unseen)})
-                await self._loop.run_in_executor(None, self._transport.renew)
-                for command in self._unseen:
-                    self._append(command)
-            if self.state.next_id() != before:
-                deadline = time.monotonic() + GIVE_UP_S
+            await self._wait(RESEND_S)
             self._drop_seen()
+
+    async def _settle(self) -> None:
+        """Send what is unseen again for as long as the topic does not move on; ends when nothing is unseen."""
+        try:
+            deadline = time.monotonic() + GIVE_UP_S
+            self._drop_seen()
+            while self._unseen:
+                before = self.state.next_id()
+                if not await self._wait(RESEND_S) and self.state.next_id() == before:
+                    if time.monotonic() > deadline:
+                        raise Unavailable(
+                            "the commands do not get onto their topic",
+                            detail=f"frontier {self.state.frontier}, next is {self._unseen[0]}",
+                        )
+                    log.warning("sending commands again", extra={"unseen": len(self._unseen)})
+                    await self._loop.run_in_executor(None, self._transport.renew)
+                    for command in self._unseen:
+                        self._append(command)
+                if self.state.next_id() != before:
+                    deadline = time.monotonic() + GIVE_UP_S
+                self._drop_seen()
+        except Exception as error:  # handed over to whoever calls next, and to ``failure``
+            self._fail(error)
 
     def _append(self, command: Command) -> None:
         # Whether it landed is read from the topic; a failed append is one that is not seen and is sent again.
@@ -128,11 +151,17 @@ class CommandSender:
         self._wake()
 
     def _on_error(self, error: Exception) -> None:
-        self._failed = error
-        self._wake()
+        """On the reader's thread."""
+        self._wake(lambda: self._fail(error))
 
-    def _wake(self) -> None:
+    def _fail(self, error: Exception) -> None:
+        if self._failed is None:
+            self._failed = error
+            self.failure.set_result(error)
+        self._moved.set()
+
+    def _wake(self, call: Callable[[], None] | None = None) -> None:
         try:
-            self._loop.call_soon_threadsafe(self._moved.set)
+            self._loop.call_soon_threadsafe(call or self._moved.set)
         except RuntimeError:  # the loop is closed: nobody waits any more
             pass

@@ -111,9 +111,9 @@ async def run(
     try:
         on_ready()
         stop = loop.run_in_executor(None, stopped.wait)
-        await asyncio.wait({stop, failed}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({stop, failed, sender.failure}, return_when=asyncio.FIRST_COMPLETED)
         stopped.set()
-        return failed.result() if failed.done() else None
+        return next((found.result() for found in (failed, sender.failure) if found.done()), None)
     finally:
         await app.stop()
         sender.close()

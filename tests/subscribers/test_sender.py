@@ -1,0 +1,98 @@
+"""Commands onto their topic: what is lost on the way is sent again, also when nothing follows it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from controllers.commands import Command, Kind
+from journal.errors import Indeterminate, Unavailable
+from journal.memory import MemoryTopic, MemoryTransport
+from journal.timestamps import CatalogTs
+from journal.unreliable import Faults, UnreliableTransport
+from subscribers import sender
+from subscribers.sender import CommandSender
+
+NOTHING_WORKS = Faults(1.0, 0, 0, 0)
+EVERYTHING_WORKS = Faults(0, 0, 0, 0)
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender, "RESEND_S", 0.02)
+
+
+def advance(lower: int) -> Command:
+    return Command(CatalogTs(lower), 0, Kind.ADVANCE_CATALOG_FRONTIER, frontier=CatalogTs(lower + 1),
+                   lower=CatalogTs(lower))  # fmt: skip
+
+
+def lossy() -> UnreliableTransport:
+    return UnreliableTransport(MemoryTransport(MemoryTopic()), 1, EVERYTHING_WORKS)
+
+
+async def until(holds, timeout_s: float = 5.0) -> None:
+    async with asyncio.timeout(timeout_s):
+        while not holds():
+            await asyncio.sleep(0.005)
+
+
+def test_a_lost_command_is_sent_again_though_nothing_follows_it() -> None:
+    """The bad story: a leader is deposed under the last command of the day, and its controller never hears of it."""
+
+    async def story() -> None:
+        transport = lossy()
+        commands = CommandSender(transport, asyncio.get_running_loop())
+        transport.faults = NOTHING_WORKS
+        await commands.send([advance(0)])
+        transport.faults = EVERYTHING_WORKS
+        await until(lambda: commands.state.frontier == 1)
+        assert transport.renewals >= 1
+        commands.close()
+
+    asyncio.run(story())
+
+
+def test_what_never_gets_there_ends_the_process_instead_of_being_forgotten(monkeypatch) -> None:
+    monkeypatch.setattr(sender, "GIVE_UP_S", 0.1)
+
+    async def story() -> None:
+        transport = lossy()
+        commands = CommandSender(transport, asyncio.get_running_loop())
+        transport.faults = NOTHING_WORKS
+        await commands.send([advance(0)])
+        async with asyncio.timeout(5):
+            assert isinstance(await commands.failure, Unavailable)
+        with pytest.raises(Unavailable):
+            await commands.flush()
+        commands.close()
+
+    asyncio.run(story())
+
+
+def test_a_reader_that_stopped_ends_it_too() -> None:
+    async def story() -> None:
+        commands = CommandSender(lossy(), asyncio.get_running_loop())
+        error = Indeterminate("the topic is gone")
+        commands._on_error(error)
+        async with asyncio.timeout(5):
+            assert await commands.failure is error
+        commands.close()
+
+    asyncio.run(story())
+
+
+def test_what_arrives_is_not_sent_again() -> None:
+    async def story() -> None:
+        transport = lossy()
+        commands = CommandSender(transport, asyncio.get_running_loop())
+        for lower in range(20):
+            await commands.send([advance(lower)])
+        await commands.flush()
+        await asyncio.sleep(0.1)
+        assert commands.state.frontier == 20
+        assert transport.fates == ["works"] * 20
+        commands.close()
+
+    asyncio.run(story())
