@@ -1,1 +1,1 @@
-"""The product's own cores under a seeded scheduler with a virtual clock and network."""
+"""Layer 1 of the judge: a whole environment simulated in one thread from one seed."""

@@ -1,0 +1,151 @@
+"""SQL in the simulation: the product's own parser and planners, remembered; and queries answered by small functions.
+
+Planning is a pure function of the statement and of what it asks the image.  So a plan may be used again on any image
+that would give the same answers, with the new image's timestamp: :class:`_Asked` records the questions, and looks them
+up again.  That is what lets the real executor keep pace with the schedule.
+
+What is *not* the product's here: the text that a peek carries names the user's statement instead of Spark SQL, and
+the rows come from the functions in :mod:`tests.judge.simulation.queries`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any
+from unittest import mock
+
+import adapter.ddl_messages
+import adapter.executor
+from catalog_log.image import Image
+from journal.timestamps import CatalogTs
+from sql import statements as st
+from sql.insert import plan_insert
+from sql.parse import parse
+from sql.plans import InsertPlan, SelectPlan
+from sql.select import plan_select
+
+VARIANTS_MAX = 32
+"""Plans kept of one statement: in a run a name means one thing at a time."""
+
+
+class _Asked:
+    """An image that remembers what it was asked."""
+
+    def __init__(self, image: Image) -> None:
+        self._image = image
+        self.questions: list[tuple[str, tuple, Any]] = []
+        self.whole = False
+
+    @property
+    def upper(self) -> int:
+        return self._image.upper
+
+    def __getattr__(self, name: str) -> Callable:
+        ask = getattr(self._image, name)
+
+        def asked(*args: Any) -> Any:
+            answer = ask(*args)
+            if isinstance(answer, Iterator):
+                answer = tuple(answer)
+                self.questions.append((name, args, answer))
+                return iter(answer)
+            self.questions.append((name, args, answer))
+            return answer
+
+        return asked
+
+    @staticmethod
+    def same(image: Image, questions: Sequence[tuple[str, tuple, Any]]) -> bool:
+        for name, args, before in questions:
+            now = getattr(image, name)(*args)
+            if now is not before and (tuple(now) if isinstance(now, Iterator) else now) != before:
+                return False
+        return True
+
+
+@dataclass(frozen=True)
+class SimSelect(SelectPlan):
+    """A plan whose text names the statement it came from and the objects that its names meant."""
+
+    text: str = ""
+    named: tuple[tuple[str, str], ...] = ()
+
+    def spark_sql(self, params: Sequence[object | None]) -> str:
+        return json.dumps([self.text, list(params), dict(self.named), len(self.columns)])
+
+
+_TEXTS: dict[int, str] = {}
+"""Statement (by identity; :func:`parsed` keeps it alive) -> its text."""
+
+
+@lru_cache(maxsize=None)
+def parsed(text: str) -> Any:
+    """``sql.parse.parse``, once per text.  Statements are immutable values to everybody who plans them."""
+    statement = parse(text)
+    _TEXTS[id(statement.ast if isinstance(statement, st.Query) else statement)] = text
+    return statement
+
+
+def _named(plan: SelectPlan, image: Image, text: str) -> SimSelect:
+    values = {each.name: getattr(plan, each.name) for each in fields(SelectPlan)}
+    return SimSelect(**values, text=text, named=tuple((image.item(i).name, i) for i in plan.inputs))
+
+
+_PLANS: dict[tuple, list[tuple[list, Any]]] = {}
+
+
+def _remembered(plan: Callable, key: tuple, image: Image, finish: Callable[[Any, Image], Any]) -> Any:
+    kept = _PLANS.setdefault(key, [])
+    for at, (questions, found) in enumerate(kept):
+        if _Asked.same(image, questions):
+            if at:
+                kept.insert(0, kept.pop(at))
+            return found
+    asked = _Asked(image)
+    found = finish(plan(asked), image)
+    kept.insert(0, (asked.questions, found))
+    del kept[VARIANTS_MAX:]
+    return found
+
+
+def remembered_select(ast: Any, image: Image, names: Any, declared: Any = None) -> SelectPlan:
+    text = _TEXTS[id(ast)]
+    found = _remembered(
+        lambda asked: plan_select(ast, asked, names, declared),
+        ("select", text, names.search_path),
+        image,
+        lambda plan, image: _named(plan, image, text) if plan.kind == "peek" else plan,
+    )
+    return replace(found, catalog_ts=CatalogTs(image.upper - 1))
+
+
+def remembered_insert(statement: Any, image: Image, names: Any, declared: Any = None) -> InsertPlan:
+    text = _TEXTS[id(statement)]
+
+    def finish(plan: InsertPlan, image: Image) -> InsertPlan:
+        if plan.query is None or plan.query.kind != "peek":
+            return plan
+        return replace(plan, query=_named(plan.query, image, text))
+
+    found = _remembered(
+        lambda asked: plan_insert(statement, asked, names, declared), ("insert", text, names.search_path), image, finish
+    )
+    ts = CatalogTs(image.upper - 1)
+    return replace(found, catalog_ts=ts, query=None if found.query is None else replace(found.query, catalog_ts=ts))
+
+
+def patches() -> list[Any]:
+    """For :func:`tests.judge.simulation.clock.virtual`."""
+    where = adapter.executor
+    return [
+        mock.patch.object(where, "parse", parsed),
+        mock.patch.object(where, "plan_select", remembered_select),
+        mock.patch.object(where, "plan_insert", remembered_insert),
+        mock.patch.object(adapter.ddl_messages, "parse", parsed),
+    ]
+
+
+__all__ = ["parsed", "patches"]
