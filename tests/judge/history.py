@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,6 +66,8 @@ class Op:
     result: Any = None
     error: tuple[str, str] | None = None
     node: str = ""
+    gave_up: int | None = field(default=None, compare=False)
+    """When its client said that nobody knows.  For measuring and drawing only: it bounds nothing about the effect."""
 
     @property
     def ok(self) -> bool:
@@ -119,6 +121,7 @@ def _operation(index: int, invocation: Event, completion: Event | None) -> Op:
         index, invocation.process, invocation.workload, invocation.f, invocation.value, invocation.time,
         completion.time if completion and outcome != INFO else None, outcome,
         completion.value if completion else None, completion.error if completion else None, invocation.node,
+        completion.time if completion and outcome == INFO else None,
     )  # fmt: skip
 
 
