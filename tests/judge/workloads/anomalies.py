@@ -24,8 +24,8 @@ class Anomalies:
     name = "anomalies"
     clients = 4
     clients_quick = 3
-    rate = 8.0
-    rate_quick = 8.0
+    rate = 6.0
+    rate_quick = 6.0
 
     def setup(self, world: World) -> None:
         """Nothing: the tables are the workload."""

@@ -39,8 +39,8 @@ class Bank:
     name = "bank"
     clients = 3
     clients_quick = 2
-    rate = 3.0
-    rate_quick = 3.0
+    rate = 2.0
+    rate_quick = 2.0
 
     def setup(self, world: World) -> None:
         ledger = "(id text NOT NULL, account int NOT NULL, amount bigint NOT NULL)"

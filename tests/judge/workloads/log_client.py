@@ -81,28 +81,39 @@ class Shared:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._opened: dict[tuple[str, str], Logs] = {}
+        self._opened: dict[tuple[str, str], Future[Logs]] = {}
 
     def get(self, kafka: str, env: str) -> Logs:
-        """Raises ``Failed`` where they cannot be opened: nothing was attempted then."""
+        """Raises ``Failed`` where they cannot be opened: nothing was attempted then.
+
+        Whoever asks while they are being opened shares the outcome; asked in turn, each would wait for a timeout.
+        """
         with self._lock:
-            found = self._opened.get((kafka, env))
-            if found is not None and not found.failed:
-                return found
-            if found is not None:
-                found.close()
-                del self._opened[kafka, env]
+            opened = self._opened.get((kafka, env))
+            mine = opened is None or (opened.done() and opened.result().failed)
+            if mine:
+                before, opened = opened, Future()
+                self._opened[kafka, env] = opened
+        if mine:
             try:
-                made = self._opened[kafka, env] = Logs(kafka, env, f"judge-{os.getpid()}")
-            except Exception as error:
-                raise outcome(error, write=False) from error
-            return made
+                if before is not None:
+                    before.result().close()
+                opened.set_result(Logs(kafka, env, f"judge-{os.getpid()}"))
+            except BaseException as error:
+                with self._lock:
+                    del self._opened[kafka, env]
+                opened.set_exception(error)
+        try:
+            return opened.result(2 * OP_TIMEOUT_S)
+        except Exception as error:
+            raise outcome(error, write=False) from error
 
     def close(self) -> None:
         with self._lock:
-            for each in self._opened.values():
-                each.close()
-            self._opened.clear()
+            opened, self._opened = list(self._opened.values()), {}
+        for each in opened:
+            if each.done():
+                each.result().close()
 
 
 LOGS = Shared()

@@ -52,6 +52,8 @@ def code(error: BaseException) -> str:
 
 def outcome(error: BaseException, *, write: bool) -> Failed | Unknown:
     """What to raise instead of ``error``, which ended a write or a read.  A read has no effect: it always failed."""
+    if isinstance(error, Failed) or (write and isinstance(error, Unknown)):
+        return error
     message = (str(error).split("\n")[0] or type(error).__name__)[:_MESSAGE_CHARS_MAX]
     if not write or certain(error):
         return Failed(code(error), message)

@@ -51,8 +51,8 @@ class Views:
     name = "views"
     clients = 3
     clients_quick = 2
-    rate = 2.0
-    rate_quick = 2.0
+    rate = 1.0
+    rate_quick = 1.5
 
     def setup(self, world: World) -> None:
         prepare_world(world, [

@@ -1,0 +1,304 @@
+"""The generators are pure, endless and never use a name twice; outcomes are called what the product promises."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from journal.errors import Conflict, FatalLog, Indeterminate, InvalidUsage, Rejected, TidemarkError, Unavailable
+from oracle.errors import SnapshotTooOld, StaleCatalog
+from tests.judge.workloads import anomalies, append, bank, views
+from tests.judge.workloads.api import Failed, Invocation, Unknown
+from tests.judge.workloads.outcome import certain, outcome, sqlstate_certain
+from tests.judge.workloads.registry import WORKLOADS
+from tests.judge.workloads.requests import judged_replies
+
+LEN = 600
+NAMES = sorted(WORKLOADS)
+
+# A sequence is hundreds of draws: some dozens of seeds say what thousands would.  Machines are busy at times.
+few = settings(max_examples=20, deadline=None)
+
+seeds = st.integers(0, 2**32)
+teams = st.integers(1, 6).flatmap(lambda workers: st.tuples(st.integers(0, workers - 1), st.just(workers)))
+
+
+def sequence(name: str, seed: int, worker: int = 0, workers: int = 1, length: int = LEN) -> list[Invocation]:
+    return list(islice(WORKLOADS[name].invocations(random.Random(seed), worker, workers), length))
+
+
+def everybody(name: str, seed: int, workers: int = 4) -> Iterator[Invocation]:
+    for worker in range(workers):
+        yield from sequence(name, seed + worker, worker, workers)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@few
+@given(seed=seeds, team=teams)
+def test_the_same_seed_gives_the_same_endless_sequence_of_json(name: str, seed: int, team: tuple[int, int]) -> None:
+    once, again = (sequence(name, seed, *team, length=200) for _ in range(2))
+    assert once == again and len(once) == 200
+    assert json.loads(json.dumps(once)) == [list(each) for each in once]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_f_appears_and_different_seeds_differ(name: str) -> None:
+    expected = {
+        "register": {"cas", "read"}, "set": {"create", "drop", "names", "image"},
+        "oracle": {"read_ts", "write_ts", "apply_write"}, "append": {"txn", "positions"},
+        "bank": {"transfer", "sums", "accounts"}, "views": {"insert", "compare"},
+        "once": {"insert", "produce", "ids"}, "requests": {"request"},
+        "anomalies": {"create", "insert", "select", "index", "select_index", "drop"},
+    }  # fmt: skip
+    assert {each.f for each in sequence(name, 1, length=2000)} == expected[name]
+    assert sequence(name, 1) != sequence(name, 2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_it_says_of_itself_can_be_run(name: str) -> None:
+    workload = WORKLOADS[name]
+    assert workload.name == name
+    assert 1 <= workload.clients_quick <= workload.clients <= 16
+    assert workload.rate and workload.rate_quick
+    for worker in range(3):
+        assert all(isinstance(each, Invocation) for each in workload.final(worker, 3))
+
+
+def test_a_short_run_at_full_rate_is_twenty_thousand_operations_in_ninety_seconds() -> None:
+    assert sum(workload.rate_quick for workload in WORKLOADS.values()) * 90 >= 25_000
+    assert sum(workload.rate for workload in WORKLOADS.values()) * 1800 >= 250_000
+
+
+@few
+@given(seed=seeds)
+def test_tokens_of_the_register_are_unique(seed: int) -> None:
+    tokens = Counter(each.value["token"] for each in everybody("register", seed) if each.f == "cas")
+    assert set(tokens.values()) == {1}
+
+
+@few
+@given(seed=seeds)
+def test_a_name_of_the_set_is_created_once_and_dropped_at_most_once_after(seed: int) -> None:
+    created: set[str] = set()
+    dropped: set[str] = set()
+    for each in everybody("set", seed):
+        if each.f == "create":
+            assert each.value["name"] not in created
+            created.add(each.value["name"])
+        elif each.f == "drop":
+            assert each.value["name"] in created - dropped
+            dropped.add(each.value["name"])
+    assert dropped and created - dropped
+
+
+@few
+@given(seed=seeds)
+def test_the_set_stays_short_and_something_stays_for_ever(seed: int) -> None:
+    live: set[str] = set()
+    for each in sequence("set", seed, length=3000):
+        if each.f == "create":
+            live.add(each.value["name"])
+        elif each.f == "drop":
+            live.discard(each.value["name"])
+    assert 20 <= len(live) <= 60
+
+
+@few
+@given(seed=seeds)
+def test_appended_values_are_unique_and_each_transaction_is_of_one_kind(seed: int) -> None:
+    seen: set[int] = set()
+    for each in everybody("append", seed):
+        if each.f != "txn":
+            continue
+        kinds = {step[0] for step in each.value}
+        assert len(kinds) == 1
+        if kinds == {"append"}:
+            values = [v for _, _, v in each.value]
+            assert len(set(values)) == len(values) and not seen & set(values)
+            seen.update(values)
+            assert len({k % append.TABLES for _, k, _ in each.value}) == 1, "one statement has one target"
+        else:
+            keys = [k for _, k, _ in each.value]
+            assert len(set(keys)) == len(keys)
+
+
+@few
+@given(seed=seeds)
+def test_lists_stay_short_and_old_ones_are_left(seed: int) -> None:
+    lengths = Counter(
+        step[1] for each in everybody("append", seed) if each.f == "txn" for step in each.value if step[0] == "append"
+    )
+    assert max(lengths.values()) <= 100
+    last = sequence("append", seed)[-1]
+    assert (last.value if last.f == "positions" else last.value[0][1]) >= append.KEYS
+
+
+def test_appends_to_one_list_in_one_statement_take_positions_one_behind_the_other() -> None:
+    assert append.append_sql([["append", 2, 7], ["append", 4, 8], ["append", 2, 9]]) == (
+        "INSERT INTO lists_0 SELECT 2, count(*) + 0, 7 FROM lists_0 WHERE k = 2"
+        " UNION ALL SELECT 4, count(*) + 0, 8 FROM lists_0 WHERE k = 4"
+        " UNION ALL SELECT 2, count(*) + 1, 9 FROM lists_0 WHERE k = 2"
+    )
+
+
+def test_lists_of_both_tables_are_read_in_one_statement() -> None:
+    assert append.read_sql([3, 2, 4]) == (
+        "SELECT k, pos, v FROM lists_0 WHERE k IN (2, 4)"
+        " UNION ALL SELECT k, pos, v FROM lists_1 WHERE k IN (3) ORDER BY k, pos, v"
+    )
+
+
+@few
+@given(seed=seeds)
+def test_transfers_have_ids_of_their_own_and_move_money_between_two_accounts(seed: int) -> None:
+    found = [each.value for each in everybody("bank", seed) if each.f == "transfer"]
+    assert len({value["id"] for value in found}) == len(found)
+    assert all(value["from"] != value["to"] and value["amount"] > 0 for value in found)
+    assert {*range(bank.ACCOUNTS)} == {value["from"] for value in found}
+    assert {bool(value.get("across")) for value in found} == {True, False}
+
+
+@few
+@given(seed=seeds)
+def test_rows_of_views_are_distinct(seed: int) -> None:
+    ids: list[int] = []
+    names: list[str] = []
+    for each in everybody("views", seed):
+        if each.f == "insert":
+            of = ids if each.value["table"] == views.EVENTS else names
+            of.extend(row[0] if of is ids else row[1] for row in each.value["rows"])
+    assert len(set(ids)) == len(ids) and len(set(names)) == len(names)
+    assert 0 < len(names) <= 4 * views.NAMED_MAX
+
+
+@few
+@given(seed=seeds)
+def test_ids_of_once_are_unique_whichever_way_they_go(seed: int) -> None:
+    ids: Counter[str] = Counter()
+    for each in everybody("once", seed):
+        ids.update([each.value["id"]] if each.f == "insert" else each.value["ids"] if each.f == "produce" else [])
+    assert set(ids.values()) == {1}
+
+
+@few
+@given(seed=seeds)
+def test_a_request_id_always_says_the_same_and_some_are_sent_again(seed: int) -> None:
+    said: dict[str, tuple[str, str]] = {}
+    again = 0
+    for each in everybody("requests", seed):
+        what = (each.value["sql"], each.value["name"])
+        again += each.value["id"] in said
+        assert said.setdefault(each.value["id"], what) == what
+    assert again and len({name for _, name in said.values()}) == len(said)
+
+
+@few
+@given(seed=seeds)
+def test_a_table_of_the_anomalies_lives_once_and_is_indexed_before_it_is_asked_by_index(seed: int) -> None:
+    state: dict[str, set[str]] = {}
+    rows: list[tuple[str, int]] = []
+    for each in everybody("anomalies", seed):
+        table = each.value["table"]
+        if each.f == "create":
+            assert table not in state
+            state[table] = set()
+            continue
+        assert "drop" not in state[table]
+        if each.f == "select_index":
+            assert "index" in state[table]
+        if each.f == "insert":
+            rows.append((table, each.value["row"]))
+        state[table].add(each.f)
+    assert len(set(rows)) == len(rows)
+
+
+def test_each_step_of_a_table_is_taken_through_another_adapter() -> None:
+    class Session:
+        def __init__(self, _world, _name, first, *, only) -> None:
+            self.node = f"adapter-{first + 1}"
+
+    class World:
+        dsns = ("one", "two", "three")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(anomalies, "Sql", Session)
+        client = anomalies.AnomaliesClient(World, worker=1, life=0)
+        nodes = []
+        for invocation in sequence("anomalies", 5, length=12):
+            client.prepare(invocation)
+            nodes.append(client.node)
+    assert all(before != after for before, after in zip(nodes, nodes[1:], strict=False))
+    assert set(nodes) == {"adapter-1", "adapter-2", "adapter-3"}
+
+
+# -- outcomes ---------------------------------------------------------------------------------------------------------
+
+
+class Answered(Exception):
+    """An error as psycopg gives it."""
+
+    def __init__(self, sqlstate: str | None) -> None:
+        super().__init__("said\nand explained")
+        self.sqlstate = sqlstate
+
+
+KNOWN = ["40001", "40000", "42P01", "42P07", "22003", "23502", "57014", "57P03", "53300", "53400", "54000", "72000",
+         "08001", "08004", "25P02", "0A000", "3D000"]  # fmt: skip
+OPEN = ["08007", "08006", "08003", "08P01", "XX000", "XX001", "57P01", "57P02", "40003", "58030", None]
+
+
+@pytest.mark.parametrize("sqlstate", KNOWN)
+def test_what_the_product_vouches_for_did_not_happen(sqlstate: str) -> None:
+    assert sqlstate_certain(sqlstate)
+    said = outcome(Answered(sqlstate), write=True)
+    assert isinstance(said, Failed) and said.code == sqlstate and str(said) == "said"
+
+
+@pytest.mark.parametrize("sqlstate", OPEN)
+def test_whatever_else_ends_a_write_is_unknown_and_a_read_failed(sqlstate: str | None) -> None:
+    assert isinstance(outcome(Answered(sqlstate), write=True), Unknown)
+    assert isinstance(outcome(Answered(sqlstate), write=False), Failed)
+
+
+FAMILIES = [
+    (Conflict("c"), True), (Rejected("r"), True), (Unavailable("u"), True), (InvalidUsage("i"), True),
+    (StaleCatalog(1, 2), True), (SnapshotTooOld("s"), True), (Indeterminate("n"), False), (FatalLog("f"), False),
+    (TidemarkError("?"), False), (TimeoutError(), False), (Rejected("r", sqlstate="57P01"), True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "known"), FAMILIES, ids=lambda each: type(each).__name__)
+def test_in_one_process_the_family_decides(error: Exception, known: bool) -> None:
+    assert certain(error) == known
+    said = outcome(error, write=True)
+    assert isinstance(said, Failed if known else Unknown) and said.code == type(error).__name__
+
+
+def test_a_sqlstate_says_of_a_family_what_the_family_says() -> None:
+    """Over the wire only the SQLSTATE is left: each family's own must not be taken for another's."""
+    for family in (InvalidUsage, Rejected, Conflict, Unavailable):
+        assert sqlstate_certain(family.sqlstate), family
+    for family in (TidemarkError, Indeterminate, FatalLog):
+        assert not sqlstate_certain(family.sqlstate), family
+
+
+OK = {"request_id": "r", "status": "ok", "message": "CREATE VIEW", "sqlstate": None, "catalog_ts": 7}
+AWAY = {"request_id": "r", "status": "error", "message": "away", "sqlstate": "57P03", "catalog_ts": None}
+EXISTS = {"request_id": "r", "status": "error", "message": "exists", "sqlstate": "42P07", "catalog_ts": None}
+
+
+def test_answers_to_a_request_come_to_one() -> None:
+    told = {"status": "ok", "message": "CREATE VIEW", "catalog_ts": 7}
+    assert judged_replies([OK]) == judged_replies([OK, OK]) == judged_replies([AWAY, OK]) == told
+    assert judged_replies([OK, EXISTS])["others"] == [{"status": "error", "message": "exists", "sqlstate": "42P07"}]
+    assert judged_replies([EXISTS])["status"] == "error"
+    for silent in ([], [AWAY], [AWAY, AWAY]):
+        with pytest.raises(Unknown):
+            judged_replies(silent)
