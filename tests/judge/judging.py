@@ -1,0 +1,198 @@
+"""Judge a run's directory: every checker that concerns it, the figures, ``verdict.json`` and ``report.html``.
+
+Promises: the verdict depends on the directory alone, so a run can be judged again, also by a later checker.  A workload
+that was run and that nobody can judge makes the whole unknown, never valid; so does a run that broke off, unless
+something is wrong in what it did record.  A record of a log that was seen and is gone makes it invalid.
+"""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module, util
+from pathlib import Path
+from typing import Any
+
+from tests.judge.history import Op, Run, load
+from tests.judge.measures import Measures, measured
+from tests.judge.verdict import INVALID, Anomaly, Verdict, combined, judged, undecided
+from tests.judge.witness import CatalogRecord, read_catalog
+
+VERDICT, REPORT = "verdict.json", "report.html"
+
+
+class Recorded:
+    """A run's directory, read once, each log when it is first asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.run: Run = load(path)
+        self.ops: list[Op] = self.run.ops
+
+    @property
+    def about(self) -> dict[str, Any]:
+        return self.run.about
+
+    @cached_property
+    def catalog(self) -> list[CatalogRecord]:
+        return read_catalog(self.path / "log-catalog.jsonl")
+
+    @cached_property
+    def register_catalog(self) -> list[CatalogRecord]:
+        return read_catalog(self.path / "log-register-catalog.jsonl")
+
+    @cached_property
+    def measures(self) -> Measures:
+        logs = {
+            name: read()
+            for name, read in (("catalog", lambda: self.catalog), ("register-catalog", lambda: self.register_catalog))
+            if (self.path / f"log-{name}.jsonl").exists()
+        }
+        return measured(self.ops, self.run.faults, logs)
+
+
+def _module(name: str) -> Any:
+    return import_module(f"tests.judge.checkers.{name}")
+
+
+Check = Callable[[Recorded], Verdict]
+
+CHECKERS: Mapping[str, Sequence[tuple[str, Check]]] = {
+    "register": [
+        ("register", lambda run: _module("register").check(run.ops, run.register_catalog)),
+        ("wgl", lambda run: _module("wgl").check_register_windows(run.ops, run.register_catalog)),
+    ],
+    "set": [("catalog_set", lambda run: _module("catalog_set").check(run.ops, run.catalog))],
+    "oracle": [("oracle_laws", lambda run: _module("oracle_laws").check(run.ops))],
+    "append": [("list_append", lambda run: _module("list_append").check(run.ops))],
+    "bank": [("bank", lambda run: _module("bank").check(run.ops))],
+    "views": [("views", lambda run: _module("views").check(run.ops))],
+    "once": [("once", lambda run: _module("once").check(run.ops))],
+    "requests": [("requests", lambda run: _module("requests").check(run.ops, run.catalog))],
+    "anomalies": [("anomalies", lambda run: _module("anomalies").check(run.ops))],
+}
+"""Who judges which workload: the checker's module, and how it is asked."""
+
+
+def check_run(run: Recorded) -> Verdict:
+    """Whether the run came to its end, and nobody was left without an answer for ever."""
+    about, found = run.about, []
+    error = about.get("error")
+    if error and error["kind"] == "HealFailed":
+        found.append(Anomaly("not-healed", error["text"]))
+    if about.get("stuck"):
+        found.append(Anomaly("no-answer", f"{about['stuck']} calls were never answered, not even with an error"))
+    counts = {"ops": len(run.ops), "unread": len(about.get("unread", ()))}
+    if found:
+        return judged("run", found, **counts)
+    if error:
+        return undecided("run", f"it broke off: {error['kind']}: {error['text']}"[:2000], **counts)
+    if about.get("unread"):
+        return undecided("run", f"last reads that nobody answered: {', '.join(about['unread'][:10])}", **counts)
+    return judged("run", (), **counts)
+
+
+def check_kept(run: Recorded) -> Verdict:
+    """No record that a reader saw may be gone or another one later; only an oracle's log is ever cut."""
+    path = run.path / "vanished.jsonl"
+    logs = run.about.get("logs", {})
+    if not path.exists() or not logs:
+        return undecided("log-kept", "the logs were not read to their ends")
+    vanished = [json.loads(line) for line in path.read_text().splitlines()]
+    found = [
+        Anomaly("lost-record", f"offset {each['offset']} of the log {each['log']} was seen and is {each['now']}",
+                key=each["log"])
+        for each in vanished
+    ]  # fmt: skip
+    return judged("log-kept", found, ops=sum(log["records"] for log in logs.values()), logs=sorted(logs))
+
+
+def check_limits(run: Recorded) -> Verdict | None:
+    """Whether the figures are within their limits; ``None`` where there are none to hold it to.
+
+    Only three brokers promise figures: a single one that is killed is away for as long as it takes to start.
+    """
+    if run.about.get("layer") != 3:
+        return None
+    limits = [limit for limit in run.measures.limits if limit.value is not None]
+    if not limits:
+        return None
+    found = [
+        Anomaly("over-limit", f"{limit.name}: {limit.value:g} s, at most {limit.limit:g} s")
+        for limit in limits
+        if limit.met == INVALID
+    ]
+    return judged("limits", found, ops=len(limits))
+
+
+def asked(name: str, check: Check, run: Recorded) -> Verdict:
+    """What a checker says.  One that is missing, or fails, says nothing, which is *unknown*."""
+    if util.find_spec(f"tests.judge.checkers.{name}") is None:
+        return undecided(name, "there is no such checker here")
+    try:
+        return check(run)
+    except FileNotFoundError as error:
+        return undecided(name, f"a log was not recorded: {Path(error.filename).name}")
+    except Exception:  # a checker's bug must not hide what the others say
+        return undecided(name, f"the checker failed: {traceback.format_exc(limit=-3)}")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What there is to say about a run."""
+
+    run: Recorded
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def verdict(self) -> str:
+        return combined(self.verdicts)
+
+    def to_json(self) -> dict[str, Any]:
+        ops, kinds = self.run.ops, Counter(fault.kind for fault in self.run.run.faults)
+        return {
+            "verdict": self.verdict,
+            "operations": len(ops),
+            "acknowledged": sum(op.ok for op in ops),
+            "failed": sum(op.failed for op in ops),
+            "unknown": sum(op.unknown for op in ops),
+            "faults": len(self.run.run.faults),
+            "fault_kinds": dict(sorted(kinds.items())),
+            "checkers": [verdict.to_json() for verdict in self.verdicts],
+            "measures": self.run.measures.to_json(),
+        }
+
+
+def judge(path: Path) -> Judgement:
+    """Ask every checker that concerns the run in ``path``.  Raises ``FileNotFoundError``, ``ValueError`` for what is no
+    run's directory; writes nothing."""
+    run = Recorded(path)
+    verdicts = [check_run(run), check_kept(run)]
+    present = {op.workload for op in run.ops}
+    for workload in dict.fromkeys([*run.about.get("workloads", ()), *sorted(present)]):
+        checkers = CHECKERS.get(workload)
+        if checkers is None:
+            verdicts.append(undecided(workload, "nobody knows how to judge this workload"))
+            continue
+        verdicts += [asked(name, check, run) for name, check in checkers]
+    if (limits := check_limits(run)) is not None:
+        verdicts.append(limits)
+    return Judgement(run, tuple(verdicts))
+
+
+def judge_and_write(path: Path) -> dict[str, Any]:
+    """Judge a run; write ``verdict.json`` and ``report.html`` beside it.  What ``verdict.json`` says."""
+    judgement = judge(path)
+    fields = judgement.to_json()
+    (path / VERDICT).write_text(json.dumps(fields, indent=1, default=str) + "\n")
+    write_report(path, judgement)
+    return fields
+
+
+def write_report(path: Path, judgement: Judgement) -> None:
+    if util.find_spec("tests.judge.report.html") is not None:
+        import_module("tests.judge.report.html").write(path, judgement)
