@@ -374,8 +374,9 @@ def _write_ts(timeline: str, given: list[int]) -> Callable:
 
 
 def _apply_write(timeline: str, ts: int) -> Callable:
-    async def work(client: LogClient) -> None:
+    async def work(client: LogClient) -> int:
         await client.bridge.wait(client.oracle.apply_write(timeline, ts))
+        return ts
 
     return work
 

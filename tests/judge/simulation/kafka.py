@@ -210,16 +210,24 @@ class SimTransport:
             self.topic._silent(append)
             return done
         lands = max(self.producer.free, schedule.now + world.delay(300_000))
+        if schedule.now < owner.cut_until:
+            # It lies in the producer's queue until the way is open; whether its sender hears in time is another matter.
+            lands = max(lands, owner.cut_until + world.delay(2_000_000))
+            if lands > schedule.now + WATCHDOG_NS:
+                append.answered = False
+                self.topic._silent(append)
         self.producer.free = lands
         drawn -= lost
-        if drawn < unanswered:
+        if not append.answered:
+            pass
+        elif drawn < unanswered:
             append.answered = False
             self.topic._silent(append)
         elif drawn < unanswered + late:
             append.answered = False
             self.topic._silent(append)
             lands += world.rng.randrange(LATE_NS_MAX)
-        elif drawn < unanswered + late + doubled:
+        elif drawn < unanswered + late + doubled and append.answered:
             copy = _Append(value, Future(), schedule.now, owner, False)
             schedule.at(lands + world.rng.randrange(LATE_NS_MAX), None, self.topic.land, copy, self.producer)
         schedule.at(lands, None, self.topic.land, append, self.producer)
@@ -289,6 +297,10 @@ class Reader:
         if self.closed:
             return
         topic, world = self.transport.topic, self.transport.world
+        if world.schedule.now < self.transport.owner.cut_until:
+            self._woken = True
+            world.schedule.at(self.transport.owner.cut_until, self.transport.owner, self._deliver)
+            return
         if self.next < topic.start:
             if "retention" in world.bugs:
                 self.next = topic.start

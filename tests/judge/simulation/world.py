@@ -53,9 +53,9 @@ class FaultPlan(NamedTuple):
 
     every_ms: int = 400
     """Between two faults; 0: none at all."""
-    fates: Fates = Fates(0.01, 0.01, 0.01, 0.01)
+    fates: Fates = Fates(0.0005, 0.0005, 0.001, 0.003)
     """What the network does to appends all the time."""
-    burst: Fates = Fates(0.12, 0.12, 0.12, 0.12)
+    burst: Fates = Fates(0.03, 0.03, 0.04, 0.06)
     """And while it is bad."""
     skew_ms_max: int = 3_600_000
     kinds: tuple[str, ...] = ("kill", "kill", "pause", "election", "isolate", "cut", "clock", "network", "replace",
@@ -485,7 +485,7 @@ class World:
         self.live[name].skew_ms = self._skew()
 
     def _do_network(self) -> None:
-        ns = self.rng.randrange(50, 2500) * MS
+        ns = self.rng.randrange(20, 800) * MS
         self._note("network", "all", ns)
         self.fates = self.plan.burst
         self.schedule.after(ns, None, self._calm)
@@ -520,7 +520,7 @@ class World:
 
     def _save_oracle(self, adapter: processes.Adapter) -> None:
         state, topic = adapter.oracle.state, "env.oracle"
-        policy = CheckpointPolicy(0, self.rng.choice([0, 500]))
+        policy = CheckpointPolicy(0, self.rng.choice([100, 1000]))
         adapter.oracle._checkpoints.save_and_cut(
             state.next_offset, dump(state, topic), lambda image: load_oracle(image, topic) == state,
             adapter.oracle._journal.transport, policy,
