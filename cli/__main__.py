@@ -18,6 +18,7 @@ COMMANDS = {
     "status": "what runs, its objects, frontiers and lag",
     "log": "read the catalog log: offset, verdict, timestamp, changes",
     "test": "lint, import contracts and all tests",
+    "judge": "try to break it: record histories under faults, and judge them",
     "bench": "measure, each figure with its limit in the same run",
     "setup": "fetch everything that is needed, so that all else works without a network",
 }

@@ -96,6 +96,12 @@ def check_run(run: Recorded) -> Verdict:
     return judged("run", (), **counts)
 
 
+def check_laws(run: Recorded) -> Verdict:
+    """What a simulation looked at on the way, where no client can look."""
+    found = [Anomaly(each["law"], f"at {each['time'] / 1e9:.3f} s: {each['text']}") for each in run.about["violations"]]
+    return judged("laws", found, ops=run.about["configuration"]["steps"])
+
+
 def check_kept(run: Recorded) -> Verdict:
     """No record that a reader saw may be gone or another one later; only an oracle's log is ever cut."""
     path = run.path / "vanished.jsonl"
@@ -171,7 +177,7 @@ def judge(path: Path) -> Judgement:
     """Ask every checker that concerns the run in ``path``.  Raises ``FileNotFoundError``, ``ValueError`` for what is no
     run's directory; writes nothing."""
     run = Recorded(path)
-    verdicts = [check_run(run), check_kept(run)]
+    verdicts = [check_laws(run)] if "violations" in run.about else [check_run(run), check_kept(run)]
     present = {op.workload for op in run.ops}
     for workload in dict.fromkeys([*run.about.get("workloads", ()), *sorted(present)]):
         checkers = CHECKERS.get(workload)

@@ -1,0 +1,39 @@
+"""``tidemark judge``: hands over to ``tests/judge``, which is not part of an installation without tests."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import util
+from pathlib import Path
+
+from journal.errors import InvalidUsage
+
+EPILOG = """\
+Exit codes: 0 valid, 1 invalid (or it could not run), 2 asked for wrongly (also: this machine does not permit the
+network namespaces that layer 3 needs), 3 unknown: nothing is known to be wrong, and not everything could be judged.
+Layers: 1 a simulation of the pure cores, from a seed; 2 one broker and real processes; 3 three brokers in network
+namespaces.  Without --layer and --quick it is layer 3 for 30 minutes and at least 200,000 operations."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Only the standard library is needed for ``--help``."""
+    parser.epilog = EPILOG
+    parser.add_argument("rundir", nargs="?", type=Path, metavar="RUNDIR", help="judge this recorded run again")
+    parser.add_argument("--quick", action="store_true", help="layer 1 for some seconds and layer 2 for two minutes")
+    parser.add_argument("--layer", type=int, choices=(1, 2, 3), help="this layer alone")
+    parser.add_argument("--minutes", type=float, metavar="M", help="how long layers 2 and 3 run")
+    parser.add_argument("--operations", type=int, metavar="N",
+                        help="layers 2 and 3: at least so many, within twice the time; layer 1: steps")  # fmt: skip
+    parser.add_argument("--seed", type=int, metavar="S", help="replay the same plan (default: a new one, printed)")
+    parser.add_argument("--workload", action="append", default=[], metavar="W[,…]", help="only these workloads")
+    parser.add_argument("--fault", action="append", default=[], metavar="KIND[,…]", help="only these; or none")
+    parser.add_argument("--bug", default="", metavar="NAME[,…]", help="plant a bug that must be found")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where to record (default: .tidemark/judge/…)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if util.find_spec("tests") is None or util.find_spec("tests.judge") is None:
+        raise InvalidUsage("the judge lives in tests/judge, which is not here", hint="run it from a checkout")
+    from tests.judge import command
+
+    return command.run(arguments)
