@@ -53,6 +53,7 @@ class Bank:
             f"INSERT INTO ledger_a VALUES {first}",
             f"CREATE MATERIALIZED VIEW bank_balances AS {BALANCES}",
             "CREATE MATERIALIZED VIEW bank_total AS SELECT sum(balance) AS total FROM bank_balances",
+            SUMS,
         ], unless="bank_total")  # fmt: skip
 
     def invocations(self, rng: random.Random, worker: int, workers: int) -> Iterator[Invocation]:
