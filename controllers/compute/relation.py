@@ -40,6 +40,9 @@ MERGE_FACTOR = 4
 """Two neighbouring chunks merge while the older is less than this many times the newer: a million rows in 8,192-row
 tails are then at most about eight chunks, and each row is rewritten about four times."""
 
+RESIDENT_ROWS_MAX = 100_000
+"""Changes of a relation above which it is not held in memory as a whole: some 10 MB, and 5 ms to hash for a join."""
+
 ROWS_MAX = 100_000_000
 """Of one relation.  At some 40 bytes a row in Parquet that is 4 GB of scratch disk."""
 
@@ -122,6 +125,8 @@ class Relation:
         self._counter = 0
         self._lock = threading.RLock()
         self._maintaining = threading.Lock()
+        self._residing = threading.Lock()
+        self._resident: dict[int, pa.Table] = {}
         self.advancing = threading.Lock()
         """Held by whoever reads new changes from the log and appends them (see ``feed.py``)."""
 
@@ -180,6 +185,7 @@ class Relation:
             tail, self._tail = self._tail, _Tail([], 0, True)
             self._rows = self._net = 0
             self._upper = self._since = self._horizon = DataTs(0)
+            self._resident = {}
             self._retire([*chunks, tail.view])
 
     def allow_compaction(self, horizon: DataTs) -> None:
@@ -227,6 +233,30 @@ class Relation:
             self._unpin(chunks)
         for table in tail:
             yield between(table, after, through)
+
+    def resident(self, as_of: DataTs) -> pa.Table | None:
+        """The relation at ``as_of`` as a table with ``__diff``, not consolidated; ``None`` if it is too large for that.
+
+        The two newest that were asked for are kept, so the next one costs its delta.
+        """
+        if self._rows > RESIDENT_ROWS_MAX:
+            with self._residing:
+                self._resident = {}
+            return None
+        with self._residing:
+            held = self._resident
+            if as_of not in held:
+                before = max((ts for ts in held if self._since <= ts < as_of), default=None)
+                if before is None:
+                    held[as_of] = self.delta(DataTs(-1), as_of)
+                else:
+                    delta = self.delta(DataTs(before), as_of)
+                    grown = pa.concat_tables([held[before], delta]) if delta.num_rows else held[before]
+                    # Retracted rows and small pieces go when they are many.
+                    held[as_of] = consolidate(grown) if grown.num_rows > 2 * self.count + TAIL_ROWS_MAX else grown
+                self._resident = {ts: held[ts] for ts in sorted(held)[-2:]}
+                return held[as_of]
+            return held[as_of]
 
     def snapshot(self, as_of: DataTs) -> Snapshot:
         """The relation at ``as_of``.  Raises ``InvalidUsage`` 22023 below ``since``."""

@@ -48,6 +48,10 @@ class Sources(AbstractContextManager):
                 self._views.append(view)
             return self._deltas[key]
 
+    def table(self, relation: Relation, after: DataTs, through: DataTs) -> pa.Table:
+        """The same as a table: columns by position, then ``__diff``."""
+        return self._table(relation, after, through)
+
     def _table(self, relation: Relation, after: DataTs, through: DataTs) -> pa.Table:
         key = (relation.id, after, through)
         with self._lock:

@@ -27,6 +27,7 @@ from controllers.compute.relation import Relation
 from controllers.compute.rows import consolidate
 from controllers.compute.sources import Sources
 from controllers.compute.strategy import analyse
+from controllers.compute.vectors import Compiled, NotHere, compile_term, partial_groups
 from controllers.lookup import fit_decimal, out_of_range
 from controllers.values import INT_BITS, Row, schema_of, to_rows, to_table
 from journal.errors import TidemarkError
@@ -65,8 +66,12 @@ class View:
         """Timestamp that the held state is of; ``None`` where it must be found again (after an error, a restart)."""
         self.compared = 0
         """How often the whole query was compared with the output."""
+        self.in_process = 0
+        """How many changes were found without Spark."""
+        self._compiled: dict[st.Term, Compiled] = {}
         self._groups: Groups | None = None
         self._key_types: list[SqlType] = []
+        self._argument_types: list[SqlType] = []
         self._call_types: list[SqlType] = []
         self.strategy = self._install(analyse(sql, inputs.keys()))
 
@@ -83,9 +88,13 @@ class View:
                 if self._types_of(term.sql) != whole:
                     return st.Recompute("branches of a UNION differ in type")
             if isinstance(strategy, st.Linear):
+                # What Spark must still cast to the view's own types stays with Spark.
+                self._compiled = self._compile(linear, whole) if whole == self._types else {}
                 return strategy
+            self._compiled = self._compile(linear, whole)
             types = whole[: strategy.keys + strategy.arguments]
             self._key_types, arguments = types[: strategy.keys], types[strategy.keys :]
+            self._argument_types = arguments
             for call in strategy.calls:
                 if call.function in ("sum", "avg") and arguments[call.argument].name not in EXACT:
                     kind = arguments[call.argument]
@@ -98,6 +107,22 @@ class View:
             # The whole query may be fine where a rewritten one is not; it alone decides about errors.
             log.info("view is recomputed", extra={"view": self.id, "why": str(error)[:500]})
             return st.Recompute("its incremental form is not understood by spark")
+
+    def _compile(self, linear: st.Linear, types: list[SqlType]) -> dict[st.Term, Compiled]:
+        """The terms that need no Spark; of each, Spark's analyser and ours must see the same types."""
+        columns = {
+            i: [(n, t) for n, t in zip(r.names, r.types, strict=True)] for i, r in self.inputs.items()
+        }
+        found = {}
+        for term in linear.terms:
+            try:
+                compiled = compile_term(term, columns)
+            except NotHere as why:
+                log.debug("a term is left to spark", extra={"view": self.id, "term": term.sql, "why": str(why)})
+                continue
+            if list(compiled.types) == types:
+                found[term] = compiled
+        return found
 
     def _types_of(self, sql: str) -> list[SqlType]:
         texts = {(i, v): self.inputs[i].empty_sql() for i, v in st.placeholders(sql)}
@@ -192,6 +217,10 @@ class View:
 
     def _incremental(self, sources: Sources, t1: DataTs) -> Change:
         if isinstance(self.strategy, st.Linear):
+            here = self._delta_here(self.strategy, sources, self.state_ts, t1)
+            if here is not None:
+                rows = consolidate(_cast_to(here, self._schema))
+                return Change(self.id, rows, None, lambda: self._reached(t1))
             text = self._delta_sql(self.strategy, sources, self.state_ts, t1)
             if text is None:
                 return Change(self.id, self._schema.empty_table(), None, lambda: self._reached(t1))
@@ -253,6 +282,35 @@ class View:
         arrays = [c.cast(f.type) for c, f in zip(table.columns, self._schema, strict=True)]
         return pa.Table.from_arrays(arrays, schema=self._schema)
 
+    def _delta_here(self, linear: st.Linear, sources: Sources, t0: DataTs, t1: DataTs) -> pa.Table | None:
+        """The linear part's change of ``(t0, t1]``, found in this process; ``None`` where that needs Spark."""
+        if t0 == NEVER:
+            return None
+        parts = []
+        for term in linear.terms:
+            if not sources.changed(self.inputs[term.leaf], t0, t1):
+                continue
+            compiled = self._compiled.get(term)
+            if compiled is None:
+                return None
+            tables = {}
+            for relation_id, version in compiled.reads:
+                relation = self.inputs[relation_id]
+                if version == st.DELTA:
+                    table = sources.table(relation, t0, t1)
+                else:
+                    table = relation.resident(t0 if version == st.OLD else t1)
+                if table is None:
+                    return None
+                tables[relation_id, version] = table
+            try:
+                parts.append(compiled.run(tables))
+            except NotHere as why:
+                log.debug("a change is left to spark", extra={"view": self.id, "why": str(why)})
+                return None
+        self.in_process += 1
+        return pa.concat_tables(parts) if parts else None
+
     def _delta_sql(self, linear: st.Linear, sources: Sources, t0: DataTs, t1: DataTs) -> str | None:
         """The linear part's change of ``(t0, t1]`` as text; ``None`` if no input changed."""
         if t0 == NEVER:
@@ -277,12 +335,18 @@ class View:
         """Per group and diff: rows, and count and sum of each argument."""
         plan = self.strategy
         assert isinstance(plan, st.Aggregate)
+        summed = frozenset(c.argument for c in plan.calls if c.function in ("sum", "avg"))
+        here = self._delta_here(plan.input, sources, t0, t1)
+        if here is not None:
+            try:
+                return partial_groups(here, [*self._key_types, *self._argument_types], plan.keys, summed)
+            except NotHere as why:
+                log.debug("groups are left to spark", extra={"view": self.id, "why": str(why)})
         text = self._delta_sql(plan.input, sources, t0, t1)
         if text is None:
             return []
         keys = [f"k{i}" for i in range(plan.keys)]
         arguments = [f"x{i}" for i in range(plan.arguments)]
-        summed = {c.argument for c in plan.calls if c.function in ("sum", "avg")}
         measures = ["COUNT(1)"]
         for i in range(plan.arguments):
             measures += [f"COUNT(x{i})", f"SUM(x{i})" if i in summed else "0"]
@@ -322,6 +386,11 @@ class View:
             return consolidate(self._run(" UNION ALL ".join(parts)))
         finally:
             self._spark.catalog.dropTempView(view)
+
+
+def _cast_to(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    arrays = [c.cast(f.type) for c, f in zip(table.columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _exact_cast(source: SqlType, target: SqlType) -> bool:

@@ -1,0 +1,168 @@
+"""Terms evaluated without Spark: the same rows as Spark's, or a refusal."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from collection.columns import DIFF
+from collection.types import SqlType, parse_type
+from controllers.compute.plans import Aggregate, Linear, Term, fill, placeholders
+from controllers.compute.strategy import analyse
+from controllers.compute.vectors import NotHere, compile_term, partial_groups
+from controllers.values import NAN, schema_of, to_rows, to_table
+
+R = {"k": "int4", "b": "int8", "h": "int2", "s": "text", "t": "bool", "d": "date", "z": "timestamptz",
+     "n": "numeric(10,2)", "f": "float8"}  # fmt: skip
+S = {"k": "int8", "s": "text", "y": "int4"}
+COLUMNS = {name: [(c, parse_type(t)) for c, t in columns.items()] for name, columns in (("u1", R), ("u2", S))}
+VALUES = {
+    "int4": [None, 0, 1, 2, -3, 2**31 - 1],
+    "int8": [None, 1, 2, -5, 2**40],
+    "int2": [None, 1, -2, 32767],
+    "text": [None, "", "a", "b", "B", "ä"],
+    "bool": [None, True, False],
+    "date": [None, 0, 19000],
+    "timestamptz": [None, 0, 1_700_000_000_000_000],
+    "numeric(10,2)": [None, Decimal("1.00"), Decimal("-2.55")],
+    "float8": [None, 0.0, NAN, 1.5],
+}
+
+
+def table_of(rng: random.Random, columns: dict[str, str], rows: int) -> pa.Table:
+    types = [parse_type(t) for t in columns.values()]
+    schema = schema_of(types).append(pa.field(DIFF, pa.int64()))
+    made = [(*(rng.choice(VALUES[t]) for t in columns.values()), rng.choice([1, 1, 1, -1, 2])) for _ in range(rows)]
+    return to_table(made, schema)
+
+
+class Queries:
+    """Random queries, most of them within the accepted language."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+
+    def integer(self, depth: int) -> str:
+        if depth == 0 or self.rng.random() < 0.3:
+            return self.rng.choice(["r.k", "r.b", "r.h", "1", "-2", "7", "3000000000"])
+        a, b = self.integer(depth - 1), self.integer(depth - 1)
+        return self.rng.choice([
+            f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"CAST({a} AS BIGINT)",
+            f"CASE WHEN {self.boolean(depth - 1)} THEN {a} ELSE {a} END",
+            f"CASE WHEN {self.boolean(depth - 1)} THEN {b} END",
+        ])  # fmt: skip
+
+    def boolean(self, depth: int) -> str:
+        operator = self.rng.choice(["=", "<>", "<", "<=", ">", ">="])
+        simple = [
+            "r.t", "r.s IS NULL", "NOT r.t", f"r.s {operator} 'a'", f"r.d {operator} r.d", "r.z IS NOT NULL",
+            "r.s IN ('a', 'B', 'ä')", "r.k BETWEEN -1 AND r.b", "TRUE",
+        ]  # fmt: skip
+        if depth == 0 or self.rng.random() < 0.3:
+            return self.rng.choice(simple)
+        a, b = self.boolean(depth - 1), self.boolean(depth - 1)
+        compared = f"{self.integer(depth - 1)} {operator} {self.integer(depth - 1)}"
+        return self.rng.choice([compared, f"({a} AND {b})", f"({a} OR {b})", f"NOT ({a})"])
+
+    def linear(self) -> str:
+        columns = [f"{self.integer(2)} AS i", f"{self.boolean(2)} AS q", "r.s AS s", "r.n AS n", "r.f AS f", "r.z AS z"]
+        source = self.rng.choice([
+            "u1 AS r", "u1 AS r JOIN u2 AS w ON r.k = w.k", "u1 AS r JOIN u2 AS w ON w.s = r.s AND w.y > r.k",
+            "(SELECT k, b, h, s, t, d, z, n, f FROM u1 WHERE k > 0) AS r",
+            "(SELECT a.k, b, h, a.s, t, d, z, n, f FROM u1 AS a JOIN u2 AS c ON a.s = c.s AND a.k = c.k) AS r",
+        ])  # fmt: skip
+        return f"SELECT {', '.join(columns)} FROM {source} WHERE {self.boolean(2)}"
+
+
+def linear_of(sql: str) -> Linear:
+    strategy = analyse(sql, ["u1", "u2"])
+    assert isinstance(strategy, Linear), strategy
+    return strategy
+
+
+def tables_of(rng: random.Random, term: Term) -> dict:
+    return {key: table_of(rng, R if key[0] == "u1" else S, rng.randrange(12)) for key in placeholders(term.sql)}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", range(4))
+def test_random_terms_give_what_spark_gives(spark, seed: int) -> None:
+    rng = random.Random(seed)
+    queries, compared, refused = Queries(rng), 0, 0
+    while compared < 25:
+        for term in linear_of(queries.linear()).terms:
+            try:
+                compiled = compile_term(term, COLUMNS)
+                tables = tables_of(rng, term)
+                mine = compiled.run(tables)
+            except NotHere:
+                refused += 1
+                continue
+            for (relation, version), table in tables.items():
+                names = [n for n, _ in COLUMNS[relation]] + [DIFF]
+                spark.createDataFrame(table.rename_columns(names)).createOrReplaceTempView(f"x_{relation}_{version}")
+            text = fill(term.sql, {key: f"x_{key[0]}_{key[1]}" for key in tables})
+            theirs = spark.sql(text).toArrow()
+            assert Counter(to_rows(mine)) == Counter(to_rows(theirs)), (seed, term.sql)
+            assert [str(t) for t in mine.schema.types] == [str(t) for t in theirs.schema.types], term.sql
+            compared += 1
+    assert refused < 40 * compared
+
+
+@pytest.mark.parametrize("sql", [
+    "SELECT upper(s) AS s FROM u1", "SELECT k / 2 AS k FROM u1", "SELECT k FROM u1 WHERE f > 1",
+    "SELECT n + 1 AS n FROM u1",
+    "SELECT CAST(s AS INT) AS k FROM u1", "SELECT CAST(b AS INT) AS k FROM u1", "SELECT k FROM u1 WHERE k = '1'",
+    "SELECT r.k FROM u1 AS r CROSS JOIN u2 AS w", "SELECT r.k FROM u1 AS r JOIN u2 AS w ON r.k < w.k",
+    "SELECT k FROM u1 WHERE s LIKE 'a%'", "SELECT s || 'x' AS s FROM u1",
+    "SELECT r.f FROM u1 AS r JOIN (SELECT f FROM u1) AS w ON r.f = w.f",
+])  # fmt: skip
+def test_what_is_not_plain_is_left_to_spark(sql: str) -> None:
+    for term in linear_of(sql).terms:
+        with pytest.raises(NotHere):
+            compile_term(term, COLUMNS)
+
+
+def test_an_overflow_is_left_to_spark_which_says_what_it_is() -> None:
+    [term] = linear_of("SELECT k + k AS k FROM u1").terms
+    compiled = compile_term(term, COLUMNS)
+    row = (2**31 - 1, *[None] * 8, 1)
+    table = to_table([row], schema_of([t for _, t in COLUMNS["u1"]]).append(pa.field(DIFF, pa.int64())))
+    with pytest.raises(NotHere):
+        compiled.run({("u1", "delta"): table})
+
+
+def test_groups_are_counted_and_summed_exactly() -> None:
+    aggregate = analyse("SELECT s, count(*) AS c, sum(n) AS t, sum(b) AS u, count(k) AS e FROM u1 GROUP BY s", ["u1"])
+    assert isinstance(aggregate, Aggregate)
+    [term] = aggregate.input.terms
+    compiled = compile_term(term, COLUMNS)
+    types = [t for _, t in COLUMNS["u1"]]
+    rng = random.Random(3)
+    table = table_of(rng, R, 200)
+    found = partial_groups(compiled.run({("u1", "delta"): table}), compiled.types, 1, frozenset({0, 1}))
+    expected: dict = {}
+    for row in to_rows(table):
+        values = dict(zip([*R, DIFF], row, strict=True))
+        group = expected.setdefault(((values["s"],), values[DIFF]), [0, 0, None, 0, None, 0, 0])
+        group[0] += 1
+        for place, name in ((1, "n"), (3, "b"), (5, "k")):
+            if values[name] is not None:
+                group[place] += 1
+                if name != "k":
+                    group[place + 1] = (group[place + 1] or 0) + values[name]
+    assert {(key, diff): list(group) for key, diff, group in found} == expected
+    assert len(types) == len(R)
+
+
+@pytest.mark.parametrize("kind, value", [("int8", 2**62), ("numeric(38,9)", Decimal(1))])
+def test_a_sum_that_might_not_fit_is_left_to_spark(kind: str, value: object) -> None:
+    schema = schema_of([parse_type(kind)]).append(pa.field(DIFF, pa.int64()))
+    table = to_table([(value, 1), (value, 1)], schema)
+    with pytest.raises(NotHere):
+        partial_groups(table, [parse_type(kind)], 0, frozenset({0}))
+    assert partial_groups(table, [SqlType("int8")], 0, frozenset()) == [((), 1, (2, 2, 0))]
