@@ -16,7 +16,7 @@ from tests.judge.workloads.sql_client import Sql
 
 ROWS_LEN_MAX = 4
 
-SELECT_SHARE = 0.6
+SELECT_SHARE = 0.4
 """A select after that many of the inserts: each is a query on Spark."""
 
 

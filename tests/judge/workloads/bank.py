@@ -39,8 +39,8 @@ class Bank:
     name = "bank"
     clients = 3
     clients_quick = 2
-    rate = 2.0
-    rate_quick = 2.0
+    rate = 1.2
+    rate_quick = 1.2
 
     def setup(self, world: World) -> None:
         ledger = "(id text NOT NULL, account int NOT NULL, amount bigint NOT NULL)"

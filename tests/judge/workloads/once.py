@@ -34,7 +34,7 @@ SOURCE_LAG_S = 6.0
 """How long after its delivery a message is in the source for certain: a source binds what is there several times a
 second, and the checker asks for nothing sooner than after five."""
 
-INSERT_SHARE, PRODUCE_SHARE = 0.87, 0.1
+INSERT_SHARE, PRODUCE_SHARE = 0.885, 0.1
 """The rest are reads: queries on Spark that count thousands of ids."""
 
 PRODUCED_LEN_MAX = 5
@@ -62,6 +62,7 @@ class Once:
             f"FROM KAFKA TOPIC '{topic_of(world)}' FORMAT JSON",
             "CREATE MATERIALIZED VIEW IF NOT EXISTS once_view AS SELECT id, count(*) AS n FROM "
             "(SELECT id FROM once_table UNION ALL SELECT id FROM once_source) AS both GROUP BY id",
+            f"SELECT count(*) FROM {FROM['view']} AS c",
         ])  # fmt: skip
 
     def invocations(self, rng: random.Random, worker: int, workers: int) -> Iterator[Invocation]:

@@ -169,6 +169,7 @@ def connect(dsn: str, name: str) -> psycopg.Connection:
 def prepare_world(world: World, statements: Sequence[str], unless: str = "") -> None:
     """Run a workload's setup through the first adapter, unless the object ``unless`` is there: then it was done.
 
+    It should end with a read of each view, which then has its first contents: others' reads would wait for them.
     Raises what it meets: setup is on a healthy cluster.
     """
     with psycopg.connect(

@@ -51,14 +51,15 @@ class Views:
     name = "views"
     clients = 3
     clients_quick = 2
-    rate = 1.0
-    rate_quick = 1.5
+    rate = 0.8
+    rate_quick = 0.8
 
     def setup(self, world: World) -> None:
         prepare_world(world, [
             f"CREATE TABLE {EVENTS} (id bigint NOT NULL, customer int NOT NULL, amount int)",
             f"CREATE TABLE {CUSTOMERS} (customer int NOT NULL, name text NOT NULL)",
             *(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, (_, query) in VIEWS.items()),
+            *map(compare_sql, VIEWS),
         ], unless=list(VIEWS)[-1])  # fmt: skip
 
     def invocations(self, rng: random.Random, worker: int, workers: int) -> Iterator[Invocation]:
