@@ -19,7 +19,10 @@ TIMELINES_MAX = 1024
 
 
 class TimestampOracle(Protocol):
-    """All methods may be called from any thread, at once.  ``tests/oracle/laws.py`` holds the suite that all pass."""
+    """All methods may be called from any thread, at once.
+
+    ``tests/judge/checkers/oracle_laws.py`` judges what any of them answered.
+    """
 
     def read_ts(self, timeline: str) -> Future[int]:
         """A timestamp at which everything applied before this call is visible."""

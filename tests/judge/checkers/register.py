@@ -23,6 +23,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from catalog_log import model
+from tests.judge.checkers.real_time import furthest_before
 from tests.judge.history import OK, Op, of
 from tests.judge.verdict import Anomaly, Verdict, judged, undecided
 from tests.judge.witness import GARBAGE, CatalogRecord, admitted, gaps
@@ -103,9 +104,9 @@ def check(ops: Iterable[Op], records: Sequence[CatalogRecord]) -> Verdict:
         return undecided(NAME, "the log has no admitted record: it was not read, or is another's", **counts)
     found = [Anomaly("broken-log", text) for text in gaps(records)]
     found += _writes(mine, log)
-    placed, phantoms = _placed(mine, log)
+    places, phantoms = _placed(mine, log)
     found += phantoms
-    found += _real_time(placed, log)
+    found += _real_time(mine, places, log)
     return judged(NAME, found, **counts)
 
 
@@ -150,44 +151,32 @@ def _writes(mine: Sequence[Op], log: Log) -> list[Anomaly]:
     return found
 
 
-class _Placed(NamedTuple):
-    op: Op
-    place: int
-    """Of a cas its own position in the log, of a read the last one that it returned."""
-
-
-def _placed(mine: Sequence[Op], log: Log) -> tuple[list[_Placed], list[Anomaly]]:
-    """The operations that have a place in the log's order, and the reads that returned what never was."""
-    placed, found = [], []
+def _placed(mine: Sequence[Op], log: Log) -> tuple[dict[int, int], list[Anomaly]]:
+    """The places, by index, of the operations that have one in the log's order: a cas its own, a read the last one
+    that it returned; and the reads that returned what never was."""
+    places: dict[int, int] = {}
+    found = []
     for op in mine:
         if op.f == "cas":
             place = log.places.get(op.value["token"])
             if place is not None:
-                placed.append(_Placed(op, place))
+                places[op.index] = place
         elif op.ok:
             state = state_of(op)
             place = log.place_of(state)
             if place is not None:
-                placed.append(_Placed(op, place))
+                places[op.index] = place
             else:
                 there = log.at(state.upper)
                 why = f"the log holds {there}" if there else "the log never has that upper"
                 found.append(Anomaly("phantom-read", f"{_told(op)}: {why}", (op.index,)))
-    return placed, found
+    return places, found
 
 
-def _real_time(placed: Sequence[_Placed], log: Log) -> list[Anomaly]:
+def _real_time(mine: Sequence[Op], places: dict[int, int], log: Log) -> list[Anomaly]:
     """Every operation that stands before one that had ended when it began.  One anomaly each, with the furthest one."""
     found = []
-    by_end = sorted((each for each in placed if each.op.end is not None), key=lambda each: each.op.end)
-    ended, furthest = 0, None
-    for op, place in sorted(placed, key=lambda each: each.op.start):
-        while ended < len(by_end) and by_end[ended].op.end < op.start:
-            if furthest is None or by_end[ended].place > furthest.place:
-                furthest = by_end[ended]
-            ended += 1
-        if furthest is None:
-            continue
+    for (op, place), furthest in furthest_before(mine, lambda op, _least: places.get(op.index)):
         other = furthest.op
         if op.f != "cas" and place < furthest.place:
             kind = "stale-read"
