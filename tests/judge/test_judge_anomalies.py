@@ -45,7 +45,7 @@ PASS = {
     "serial": "0:create()[0,1] 1:insert(1)[2,3] 0:select()=1[4,5] 1:index()[6,7] 0:select_index()=1[8,9] 1:drop()[9,9]",
     "before the answer": "0:create()[0,9] 1:insert(1)[2,3]!42P01 1:insert(2)[4,5] 0:select()=2[10,11]",
     "an unknown create": "0:create()[0,] 1:insert(1)[2,3]!42P01 1:insert(2)[4,5] 1:select()=2[6,7]",
-    "an unknown drop lands late": "0:create()[0,1] 0:drop()[2,] 1:select()=[3,4] 2:insert(1)[5,6] 1:drop()[7,8]!42P01",
+    "an unknown drop lands late": "0:create()[0,1] 1:select()=[2,3] 0:drop()[4,] 1:insert(1)[5,6] 1:drop()[7,8]!42P01",
     "beside the drop": "0:create()[0,1] 2:insert(1)[2,3] 0:drop()[4,9] 1:select()[5,6]!42P01",
     "gone after the drop": "0:create()[0,1] 1:insert(1)[2,3] 0:drop()[4,5] 1:select()[6,7]!42P01",
     "a row under way": "0:create()[0,1] 0:insert(1)[2,9] 1:select()=[3,4] 1:select()=1[5,6]",
