@@ -44,8 +44,8 @@ class Append:
     def setup(self, world: World) -> None:
         prepare_world(world, [
             statement for number in range(TABLES) for statement in (
-                f"CREATE TABLE IF NOT EXISTS lists_{number} (k int NOT NULL, pos bigint NOT NULL, v bigint NOT NULL)",
-                f"CREATE INDEX IF NOT EXISTS lists_{number}_k ON lists_{number} (k)",
+                f"CREATE TABLE lists_{number} (k int NOT NULL, pos bigint NOT NULL, v bigint NOT NULL)",
+                f"CREATE INDEX lists_{number}_k ON lists_{number} (k)",
             )
         ])  # fmt: skip
 

@@ -57,10 +57,10 @@ class Once:
     def setup(self, world: World) -> None:
         create_topic(world, topic_of(world), PARTITIONS)
         prepare_world(world, [
-            "CREATE TABLE IF NOT EXISTS once_table (id text NOT NULL)",
-            "CREATE SOURCE IF NOT EXISTS once_source (id text NOT NULL) "
+            "CREATE TABLE once_table (id text NOT NULL)",
+            "CREATE SOURCE once_source (id text NOT NULL) "
             f"FROM KAFKA TOPIC '{topic_of(world)}' FORMAT JSON",
-            "CREATE MATERIALIZED VIEW IF NOT EXISTS once_view AS SELECT id, count(*) AS n FROM "
+            "CREATE MATERIALIZED VIEW once_view AS SELECT id, count(*) AS n FROM "
             "(SELECT id FROM once_table UNION ALL SELECT id FROM once_source) AS both GROUP BY id",
             f"SELECT count(*) FROM {FROM['view']} AS c",
         ])  # fmt: skip

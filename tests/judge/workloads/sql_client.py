@@ -36,6 +36,10 @@ with it, it finds the next adapter well within the second."""
 LATE_LOOK_S = 0.25
 
 
+class Late(psycopg.OperationalError):
+    """Nobody answered in time."""
+
+
 class Watchdog:
     """Shuts sockets whose time is over.  One thread for the whole process, asleep while nobody waits."""
 
@@ -46,7 +50,7 @@ class Watchdog:
 
     @contextmanager
     def limit(self, connection: psycopg.Connection, timeout_s: float) -> Iterator[None]:
-        """Within the block, ``connection``'s socket is shut once ``timeout_s`` are over."""
+        """Within the block, ``connection``'s socket is shut once ``timeout_s`` are over; then it ends with ``Late``."""
         mark = object()
         with self._lock:
             self._waiting[mark] = (time.monotonic() + timeout_s, connection.fileno())
@@ -56,6 +60,12 @@ class Watchdog:
             self._lock.notify()
         try:
             yield
+        except psycopg.OperationalError as error:
+            with self._lock:
+                late = mark not in self._waiting
+            if late:
+                raise Late(f"no answer within {timeout_s:g} s") from error
+            raise
         finally:
             with self._lock:
                 self._waiting.pop(mark, None)
@@ -166,8 +176,9 @@ def connect(dsn: str, name: str) -> psycopg.Connection:
     return connection
 
 
-def prepare_world(world: World, statements: Sequence[str], unless: str = "") -> None:
-    """Run a workload's setup through the first adapter, unless the object ``unless`` is there: then it was done.
+def prepare_world(world: World, statements: Sequence[str]) -> None:
+    """Run a workload's setup through the first adapter.  An environment that was used before is refused by the first
+    CREATE, as it should be: its names and values would come a second time.
 
     It should end with a read of each view, which then has its first contents: others' reads would wait for them.
     Raises what it meets: setup is on a healthy cluster.
@@ -175,8 +186,6 @@ def prepare_world(world: World, statements: Sequence[str], unless: str = "") -> 
     with psycopg.connect(
         world.dsns[0], autocommit=True, connect_timeout=CONNECT_TIMEOUT_S, application_name="judge-setup"
     ) as connection:
-        if unless and connection.execute("SELECT 1 FROM tm_catalog.objects WHERE name = %s", (unless,)).fetchall():
-            return
         for statement in statements:
             connection.execute(statement)
 
