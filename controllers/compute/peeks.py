@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 
 import pyarrow as pa
@@ -174,6 +174,11 @@ class PeekDesk:
             self._spark.sparkContext.cancelJobGroup(peek.peek_id)
             raise TidemarkError("canceling statement due to statement timeout", sqlstate="57014",
                                 detail=f"it ran for {peek.timeout_ms} ms") from None  # fmt: skip
+        except (CancelledError, TidemarkError):
+            if self._closed:
+                # Closing cancels what runs and what queues.  The reader did not ask for that: our successor may answer.
+                raise _stopping() from None
+            raise
         finally:
             with self._lock:
                 self._running.discard(peek.peek_id)

@@ -1,0 +1,45 @@
+"""A controller that stops says so to whoever it was reading for: the adapter then asks its successor."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import MagicMock
+
+import pytest
+
+from controllers.compute.peeks import SPARK_PEEKS_MAX, PeekDesk, now_ms
+from controllers.peek import Peek
+from journal.errors import Unavailable
+from journal.timestamps import CatalogTs, DataTs
+
+
+class StandIn:
+    """A Spark whose queries run until their job group is cancelled."""
+
+    def __init__(self) -> None:
+        self.sparkContext = MagicMock()
+        self.sparkContext.cancelJobGroup.side_effect = lambda _peek_id: self.cancelled.set()
+        self.cancelled = threading.Event()
+        self.running = threading.Semaphore(0)
+
+    def sql(self, _text: str) -> None:
+        self.running.release()
+        assert self.cancelled.wait(20)
+        raise RuntimeError("Job 7 cancelled part of cancelled job group p1")
+
+
+def test_reads_that_run_or_queue_when_it_stops_are_told_that_it_stops() -> None:
+    spark = StandIn()
+    desk = PeekDesk(spark, MagicMock(), MagicMock())
+    reads = [Peek(f"p{n}", "SELECT 1", (), CatalogTs(1), DataTs(1)) for n in range(SPARK_PEEKS_MAX + 2)]
+    with ThreadPoolExecutor(len(reads)) as readers:
+        answers = [readers.submit(desk._answer, read, DataTs(1), now_ms() + 20_000) for read in reads]
+        for _ in range(SPARK_PEEKS_MAX):
+            assert spark.running.acquire(timeout=20)
+        while desk._pool._work_queue.qsize() < 2:  # the last two have been handed over and have no thread yet
+            threading.Event().wait(0.001)
+        desk.close()
+        for answer in answers:
+            with pytest.raises(Unavailable, match="stopping"):
+                answer.result(20)
