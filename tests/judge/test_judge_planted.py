@@ -183,7 +183,7 @@ EFFECTS: dict[str, tuple[Callable[[], object], object, object]] = {
     "early_catalog": (early_catalog, [], [Dropped]),
     "lost_commands": (lost_commands, ["u1", "u2", "u3"], ["u1", "u3"]),
     "double_view_commit": (double_view_commit, 99, 98),
-    "retention": (retention, ("-1", False), ("1000", True)),
+    "retention": (retention, ("-1", False), ("5000", True)),
     "unknown_version_skipped": (
         unknown_version_skipped, (1, VerdictKind.MALFORMED), (2, VerdictKind.ACCEPTED),
     ),

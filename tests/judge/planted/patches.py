@@ -9,8 +9,8 @@ from concurrent.futures import Future
 
 from tests.judge.planted.patching import Applied
 
-RETENTION_MS = 1000
-"""What stands for "a week is enough" in a run of minutes."""
+RETENTION_MS = 5000
+"""What stands for "a week is enough" in a run of minutes: longer than an environment takes to be opened."""
 
 BROKER_SETTINGS = {"log.retention.check.interval.ms": "500", "log.initial.task.delay.ms": "0"}
 """So that a broker looks for what is too old within the run, and not every five minutes."""

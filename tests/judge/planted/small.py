@@ -12,18 +12,21 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from catalog_log.bootstrap import create_environment
 from embedded.child import Child, ChildSpec
+from journal.api import Entry
 from journal.kafka import KafkaTransport
 from journal.names import TopicNames
 from journal.reading import read_range
 from tests.judge import witness
 from tests.judge.history import FAIL, INFO, INVOKE, OK, Event, Op, operations
+from tests.judge.verdict import Anomaly
 from tests.judge.workloads.api import Client, Failed, Invocation, Unknown, Workload, World
 from tests.judge.workloads.log_client import LOGS
 
@@ -114,15 +117,13 @@ class Small(AbstractContextManager):
     def drive(self, workload: Workload, world: World, *, seed: int, workers: int, each: int,
               enough: Callable[[], bool] = lambda: False) -> None:  # fmt: skip
         """``each`` invocations by each of ``workers`` threads, or until ``enough()``; then the last reads."""
-        threads = [
-            threading.Thread(target=self._work, args=(workload, world, random.Random(f"{seed}-{w}"), w, workers, each,
-                                                      enough))
-            for w in range(workers)
-        ]  # fmt: skip
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(workers) as pool:
+            working = [
+                pool.submit(self._work, workload, world, random.Random(f"{seed}-{w}"), w, workers, each, enough)
+                for w in range(workers)
+            ]
+        for each_worker in working:
+            each_worker.result()
 
     def _work(self, workload: Workload, world: World, rng: random.Random, worker: int, workers: int, each: int,
               enough: Callable[[], bool]) -> None:  # fmt: skip
@@ -141,15 +142,17 @@ class Small(AbstractContextManager):
 
     def catalog_records(self) -> list[witness.CatalogRecord]:
         """The catalog's topic as it is now."""
-        lines = witness.catalog_lines(self.entries(self.names.catalog))
+        lines = witness.catalog_lines(entries_of(self.kafka, self.names.catalog))
         return [witness.catalog_record(line) for line in lines]
 
-    def entries(self, topic: str) -> list[Any]:
-        transport = KafkaTransport(self.kafka, topic)
-        try:
-            return [entry for batch in read_range(transport, *transport.bounds()) for entry in batch]
-        finally:
-            transport.close()
+
+def entries_of(kafka: str, topic: str) -> list[Entry]:
+    """What a topic holds now."""
+    transport = KafkaTransport(kafka, topic)
+    try:
+        return [entry for batch in read_range(transport, *transport.bounds()) for entry in batch]
+    finally:
+        transport.close()
 
 
 def perform(history: History, workload: str, process: int, client: Client, invocation: Invocation) -> str:
@@ -167,8 +170,12 @@ def soon(look: Callable[[], bool], timeout_s: float, what: str) -> None:
         time.sleep(0.02)
 
 
-def first_seen_s(ops: list[Op], wrong: Iterable[int]) -> Mapping[str, float]:
-    """How soon it was found: seconds and operations up to the end of the earliest anomaly's last operation."""
+def first_seen(ops: Sequence[Op], anomalies: Iterable[Anomaly]) -> str:
+    """How soon the history held an anomaly: up to the end of the last operation of the earliest one."""
+    by_index = {op.index: op for op in ops}
     begun = min(op.start for op in ops)
-    at = min((op.end or op.start) for op in ops if op.index in set(wrong))
-    return {"seconds": (at - begun) / 1e9, "operations": sum(op.start <= at for op in ops)}
+    ends = [max(by_index[i].end or by_index[i].start for i in a.ops) for a in anomalies if a.ops]
+    if not ends:
+        return "no operation of its own"
+    at = min(ends)
+    return f"{(at - begun) / 1e9:.1f} s, {sum(op.start <= at for op in ops)} operations"
