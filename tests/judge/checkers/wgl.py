@@ -24,6 +24,8 @@ from tests.judge.witness import CatalogRecord
 STEPS_MAX = 2_000_000
 """Steps of one search: some ten seconds.  A healthy register takes about two an operation."""
 
+FOREVER = float("inf")
+
 
 class Model(Protocol):
     """What operations do, one at a time.  States are hashable and compared by value."""
@@ -112,7 +114,7 @@ class _Search:
 
     def _forget(self) -> None:
         """What is unknown and, in each configuration, has taken effect or never can, is of no concern any more."""
-        for number in [number for number, op in self.open.items() if op.end is None]:
+        for number in [number for number, op in self.open.items() if op.unknown]:
             op = self.open[number]
             if all(number in done or self.model.hopeless(state, op) for state, done in self.configurations):
                 del self.open[number]
@@ -120,12 +122,13 @@ class _Search:
 
 
 def linearizable(ops: Iterable[Op], model: Model, initial: Hashable, steps_max: int = STEPS_MAX) -> Answer:
-    """Whether ``ops`` are linearizable from ``initial``.  Failed ones did not happen and are left out."""
+    """Whether ``ops`` are linearizable from ``initial``.  Failed ones did not happen and are left out; an ok one
+    without an end (``register.windows`` knows such) happened at some time after its start."""
     search = _Search(model, initial, steps_max)
     happened = [op for op in ops if not op.failed]
     # At equal times beginnings come first: such operations overlap.
     times = [(op.start, 0, n) for n, op in enumerate(happened)]
-    times += [(op.end, 1, n) for n, op in enumerate(happened) if op.end is not None]
+    times += [(FOREVER if op.end is None else op.end, 1, n) for n, op in enumerate(happened) if not op.unknown]
     try:
         for _, ends, number in sorted(times):
             if not ends:
