@@ -5,6 +5,7 @@ Some 40 s each with starting three brokers: marked slow, and skipped where netwo
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
