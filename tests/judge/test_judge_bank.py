@@ -93,6 +93,7 @@ def test_without_a_known_beginning_the_reads_must_agree_on_one() -> None:
 def test_what_says_nothing_is_unknown() -> None:
     assert check([]).valid == UNDECIDED
     assert check(history("0:transfer(a>b,2)[0,1] 1:sums()[2,3]!"), total=10).valid == UNDECIDED
+    assert check(history("0:transfer(a>b,2)[0,1] 1:sums()=tables:10[2,3]"), total=10).valid == UNDECIDED
 
 
 # -- brute force ------------------------------------------------------------------------------------------------------

@@ -106,7 +106,14 @@ def test_a_cycle_is_told_in_words_with_its_operations() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "0:txn(ax1)[0,1] 1:txn(ax2)[2,3]", "0:txn(rx-)[0,1]", "0:txn(ax1)[0,] 1:txn(rx-)[1,2]"]
+    "text",
+    [
+        "",
+        "0:txn(ax1)[0,1] 1:txn(ax2)[2,3]",
+        "0:txn(rx-)[0,1]",
+        "0:txn(rx-)[0,1] 1:txn(ax1)[2,3]",
+        "0:txn(ax1)[0,] 1:txn(rx-)[1,2]",
+    ],
 )
 def test_what_says_nothing_is_unknown(text: str) -> None:
     assert check(history(text)).valid == UNDECIDED

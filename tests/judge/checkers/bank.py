@@ -40,7 +40,8 @@ def check(
 ) -> Verdict:
     """Judge the ``transfer``, ``sums`` and ``accounts`` operations of ``workload``.
 
-    ``initial`` is what each account held when the history began.  Unknown where no read was answered.
+    ``initial`` is what each account held when the history began.  Unknown where no read was answered, or none of the
+    accounts though transfers were acknowledged.
     """
     ops = sorted(of(ops, workload), key=lambda op: op.start)
     transfers = [op for op in ops if op.f == "transfer"]
@@ -59,6 +60,8 @@ def check(
     )
     if not anomalies and not counts["ops"]:
         return undecided(CHECKER, "no read was answered", **counts)
+    if not anomalies and not reads and counts["acknowledged"]:
+        return undecided(CHECKER, "no read of the accounts was answered: nobody would miss a transfer", **counts)
     return judged(CHECKER, anomalies, **counts)
 
 

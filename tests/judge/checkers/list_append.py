@@ -47,7 +47,8 @@ SHOWN_MAX = 8
 def check(ops: Iterable[Op], workload: str = "append") -> Verdict:
     """Judge the ``txn`` and ``positions`` operations of ``workload``.
 
-    Unknown where no read was answered or no append is known to have happened.  Raises ``MalformedHistory`` where two
+    Unknown where no read was answered, no append is known to have happened, or none could have been seen;
+    ``counts["unlooked"]`` is how many could not.  Raises ``MalformedHistory`` where two
     operations append the same value to one list: then nobody can say whose it is.
     """
     lists = _Lists(sorted(of(ops, workload), key=lambda op: op.start))
@@ -61,12 +62,15 @@ def check(ops: Iterable[Op], workload: str = "append") -> Verdict:
         settled=len(lists.settled),
         keys=len(lists.order),
         reads=lists.reads_seen,
+        unlooked=sum(map(len, lists.unread.values())),
         edges=sum(map(len, graph.targets)),
     )
     if not anomalies and not lists.reads_seen:
         return undecided(CHECKER, "no read was answered", **counts)
     if not anomalies and not lists.appended:
         return undecided(CHECKER, "no append was acknowledged or seen", **counts)
+    if not anomalies and counts["unlooked"] == lists.appended:
+        return undecided(CHECKER, "no read saw an append, or began after one was acknowledged", **counts)
     return judged(CHECKER, anomalies, **counts)
 
 

@@ -47,7 +47,7 @@ class Meaning(NamedTuple):
 
 
 def _events(value: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
-    return value["rows"] if value.get("table", EVENTS) == EVENTS else ()
+    return value["rows"] if value.get("table") == EVENTS else ()
 
 
 def _filter_added(value: Mapping[str, Any]) -> Sums:
@@ -91,6 +91,8 @@ def check(ops: Iterable[Op], meanings: Mapping[str, Meaning] = MEANINGS, workloa
     ops = sorted(of(ops, workload), key=lambda op: op.start)
     inserts = [op for op in ops if op.f == "insert"]
     compares = [op for op in ops if op.f == "compare" and op.ok]
+    compared = {op.value["view"] for op in compares}
+    meanings = {view: meaning for view, meaning in meanings.items() if view in compared}
     explainer = Explainer(
         [Effect(op, {view: meaning.added(op.value) for view, meaning in meanings.items()}) for op in inserts],
         [
@@ -108,7 +110,7 @@ def check(ops: Iterable[Op], meanings: Mapping[str, Meaning] = MEANINGS, workloa
         acknowledged=sum(op.ok for op in inserts),
         unknown=sum(op.unknown for op in inserts),
         rows=sum(len(op.result["query"]) for op in compares),
-        views=len({op.value["view"] for op in compares}),
+        views=len(compared),
         exact=explainer.exact,
         loose=explainer.loose,
     )
