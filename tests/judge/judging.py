@@ -19,7 +19,7 @@ from typing import Any
 
 from tests.judge.history import Op, Run, load
 from tests.judge.measures import Measures, measured
-from tests.judge.verdict import INVALID, Anomaly, Verdict, combined, judged, undecided
+from tests.judge.verdict import INVALID, UNDECIDED, Anomaly, Verdict, combined, judged, undecided
 from tests.judge.witness import CatalogRecord, read_catalog
 
 VERDICT, REPORT = "verdict.json", "report.html"
@@ -124,14 +124,18 @@ def check_limits(run: Recorded) -> Verdict | None:
     """
     if run.about.get("layer") != 3:
         return None
-    limits = [limit for limit in run.measures.limits if limit.value is not None]
+    settle, gaps = run.measures.settlings, run.measures.gaps
+    limits = [limit for limit in run.measures.limits if (settle if "settled" in limit.name else gaps)]
     if not limits:
         return None
     found = [
         Anomaly("over-limit", f"{limit.name}: {limit.value:g} s, at most {limit.limit:g} s")
         for limit in limits
-        if limit.met == INVALID
+        if limit.met == INVALID and limit.value is not None
     ]
+    unclear = [f"{limit.name}: {limit.note}" for limit in limits if limit.met == UNDECIDED]
+    if unclear and not found:
+        return undecided("limits", "; ".join(unclear), ops=len(limits))
     return judged("limits", found, ops=len(limits))
 
 

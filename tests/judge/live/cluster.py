@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, Protocol
 
 from tests.judge.workloads.api import World
 
-HEAL_TIMEOUT_S = 90.0
-"""How long a heal may wait until what was hurt serves again: Spark has been seen to take a minute on a busy machine."""
+HEAL_TIMEOUT_S = 180.0
+"""How long a heal may wait until what was hurt serves again: what a supervisor gives Spark for its start."""
 
 
 class HealFailed(Exception):
