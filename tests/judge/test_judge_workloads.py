@@ -148,6 +148,25 @@ def test_appends_to_one_list_in_one_statement_take_positions_one_behind_the_othe
     )
 
 
+def test_a_last_read_that_could_not_learn_which_lists_there_are_failed_and_is_asked_again() -> None:
+    class Away:
+        node = "adapter-1"
+
+        def move_on(self) -> None: ...
+
+        def run(self, *_arguments, **_named) -> list[tuple]:
+            raise Failed("NotConnected", "away")
+
+    client = append.AppendClient.__new__(append.AppendClient)
+    client.sql, client.handlers = Away(), {"txn": client._transaction}
+    (asked,) = WORKLOADS["append"].final(0, 2)
+    assert client.prepare(asked) == asked
+    with pytest.raises(Failed):
+        client.invoke(asked)
+    client.sql.run = lambda *_arguments, **_named: [(k,) for k in range(8)]
+    assert [k for _, k, _ in client.prepare(asked).value] == [0, 1, 4, 5]
+
+
 def test_lists_of_both_tables_are_read_in_one_statement() -> None:
     assert append.read_sql([3, 2, 4]) == (
         "SELECT k, pos, v FROM lists_0 WHERE k IN (2, 4)"

@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterator, Sequence
 from itertools import count, groupby
 
-from tests.judge.workloads.api import Invocation, World
+from tests.judge.workloads.api import Failed, Invocation, World
 from tests.judge.workloads.sql_client import SqlClient, prepare_world
 
 TABLES = 2
@@ -98,6 +98,8 @@ class AppendClient(SqlClient):
         if steps and steps[0][0] == "append":
             self.sql.run(append_sql(steps), write=True)
             return steps
+        if any(k == EVERY_LIST for _, k, _ in steps):
+            raise Failed("NotPrepared", "nobody said which lists there are")
         rows = self.sql.run(read_sql([k for _, k, _ in steps]), write=False) if steps else []
         found: dict[int, list[int]] = {}
         for k, _, v in rows:
