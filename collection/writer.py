@@ -8,7 +8,8 @@ again).  What a failed write left on the topic is garbage that no reader looks a
 It does *not* promise order between two writes, nor that a run is one range: another writer's records may lie between.
 
 A producer can hang on a deposed leader until the network heals (FACTS).  So a write without an answer for
-``WATCHDOG_S`` makes a fresh producer, bootstrapped from all brokers, and is sent again; its first copies, if they land
+``WATCHDOG_S``, or whose topic most brokers say has another leader by now (:mod:`journal.leaders`), makes a fresh
+producer, bootstrapped from brokers that agree, and is sent again; its first copies, if they land
 after all, are garbage like any other.  The wait doubles each time to ``WATCHDOG_MAX_S``, up to ``WRITE_TIMEOUT_S`` in
 all.  For the same reason the producer is not idempotent: a repeated record is garbage, its delivery report names the
 copy that counts, and a producer without an id writes its first record in 3 ms instead of 40 and never fails for good.
@@ -19,7 +20,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 import pyarrow as pa
@@ -30,12 +31,16 @@ from collection.columns import Columns, table_from_rows
 from collection.rows import EncodedBatch, encode
 from journal.clients import make_producer
 from journal.errors import Rejected, TidemarkError, Unavailable
+from journal.leaders import leaders_of
 from journal.names import TopicNames
 
 log = logging.getLogger(__name__)
 
 WATCHDOG_S = 2.0
 """A healthy broker acks in milliseconds and a fresh producer needs 1.6 s after a leader is deposed (FACTS)."""
+
+SUSPECT_S = 0.7
+"""Silence after which it is asked who leads, as for a journal."""
 
 WATCHDOG_MAX_S = 4.0
 """A broker that is restarted serves again within 4 s (FACTS)."""
@@ -45,6 +50,9 @@ WRITE_TIMEOUT_S = 30.0
 
 PENDING_BYTES_MAX = 64 * 1024 * 1024
 """Bytes that may be unanswered at once; they are held here to be sent again.  As much as a producer may queue."""
+
+SUSPECTED_MAX = 16
+"""Topics that are asked about at once: brokers lead many topics each, so a few tell of all."""
 
 _POLL_S = 0.1
 
@@ -62,6 +70,7 @@ class _Write:
         self.bytes = sum(len(b.value) for b in batches)
         self.future: Future[list[Run]] = Future()
         self.deadline = now + WRITE_TIMEOUT_S
+        self.suspect_at = now + SUSPECT_S
         self.renew_at = now + WATCHDOG_S
         self.patience_s = WATCHDOG_S
         self.generation = 0
@@ -76,6 +85,9 @@ class CollectionWriter:
         self._names = names
         self._lock = threading.Lock()
         self._producer = _make_producer(bootstrap)
+        self._leaders = leaders_of(bootstrap)
+        self._suspected: dict[str, Callable[[], None]] = {}
+        """Topics that somebody waits for too long, and how to stop asking about each.  The poll thread's own."""
         self._generation = 0
         self._pending: dict[int, _Write] = {}
         self._pending_bytes = 0
@@ -173,13 +185,39 @@ class CollectionWriter:
                 renew = any(now >= w.renew_at for w in self._pending.values())
             for write in late:
                 self._finish(write, _timed_out(write))
+            self._suspect(now)
             if renew:
                 self._renew(now)
+        for unfollow in self._suspected.values():
+            unfollow()
+
+    def _suspect(self, now: float) -> None:
+        """Find out who leads the topics that kept somebody waiting, for as long as they do."""
+        with self._lock:
+            waiting = {write.topic for write in self._pending.values() if now >= write.suspect_at}
+        for topic in [topic for topic in self._suspected if topic not in waiting]:
+            self._suspected.pop(topic)()
+        for topic in sorted(waiting)[:SUSPECTED_MAX]:
+            if topic not in self._suspected:
+                self._suspected[topic] = self._leaders.follow(topic, lambda _, topic=topic: self._on_moved(topic))
+            self._leaders.suspect(topic)
+
+    def _on_moved(self, topic: str) -> None:
+        """Most brokers name another leader now: what waits for the topic is sent again at the next poll."""
+        with self._lock:
+            for write in self._pending.values():
+                if write.topic == topic and write.generation == self._generation:
+                    write.renew_at = 0.0
+
+    def _bootstrap_now(self) -> str:
+        """Brokers that agree on whom we wait for; of several opinions the one that leaves out most."""
+        return min((self._leaders.bootstrap(topic) for topic in self._suspected), key=len, default=self._bootstrap)
 
     def _renew(self, now: float) -> None:
         failures: list[tuple[_Write, TidemarkError]] = []
+        bootstrap = self._bootstrap_now()
         with self._lock:
-            old, self._producer = self._producer, _make_producer(self._bootstrap)
+            old, self._producer = self._producer, _make_producer(bootstrap)
             self._generation += 1
             for write in self._pending.values():
                 if now >= write.renew_at:

@@ -22,6 +22,10 @@ REACH_TIMEOUT_S = 10.0
 RECORD_BYTES_MAX = 8 * 1024 * 1024
 """``max.message.bytes`` of our topics; a client must allow at least as much."""
 
+SOCKET_TIMEOUT_MS = 2000
+"""How long any answer may take (a fetch: and its wait on top).  A healthy broker answers in milliseconds, a busy host
+of two cores was seen to take most of a second; what must be found out sooner is asked (``journal/leaders.py``)."""
+
 LOOK_AGAIN_S = 0.05
 _NO_LEADER_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError._NOENT)
 
@@ -71,6 +75,8 @@ def common_settings(bootstrap: str) -> dict[str, object]:
         "reconnect.backoff.ms": 50,
         "reconnect.backoff.max.ms": 250,
         "topic.metadata.refresh.fast.interval.ms": 50,
+        # A broker that is silent (paused, isolated) is given up for another after this, not after a minute.
+        "socket.timeout.ms": SOCKET_TIMEOUT_MS,
         "logger": _log,
         "error_cb": _quiet,
     }
@@ -83,6 +89,8 @@ def producer_settings(bootstrap: str, **override: object) -> dict[str, object]:
         "acks": "all",
         "enable.idempotence": True,
         "linger.ms": 0,
+        # How long a leader may wait for its followers before it answers; below the socket's own, so that it can.
+        "request.timeout.ms": 530,
         "message.max.bytes": RECORD_BYTES_MAX,
         "queue.buffering.max.messages": PRODUCE_QUEUE_LEN_MAX,
         "queue.buffering.max.kbytes": PRODUCE_QUEUE_KIB_MAX,

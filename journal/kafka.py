@@ -4,7 +4,9 @@ Keeps the promises of :mod:`journal.api`.  One thread reads, one polls the produ
 
 Why a watchdog: a long-lived librdkafka producer was seen to hang on a deposed leader until the network healed, its
 write landing 15 s later.  So an append without an answer for two seconds fails with ``Indeterminate``, and whoever
-settles it calls :meth:`KafkaTransport.renew` first, which opens a fresh producer bootstrapped from all brokers.
+settles it calls :meth:`KafkaTransport.renew` first, which opens a fresh producer.  And a leader that was deposed
+without knowing it answers for ever (``journal/leaders.py``): when most brokers name another, producer and readers are
+made anew, bootstrapped from those.
 
 Weak spot: a topic that is deleted and created again *while* we read is noticed only by its offsets; its identity is
 checked when a journal is opened.
@@ -23,7 +25,8 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from journal import clients
 from journal.api import Entry, Subscription
 from journal.errors import FatalLog, InvalidUsage, Rejected, TidemarkError, Unavailable
-from journal.kafka_producer import ACK_TIMEOUT_S, ProducerSession
+from journal.kafka_producer import ACK_TIMEOUT_S, SUSPECT_S, ProducerSession
+from journal.leaders import Agreed, leaders_of
 from journal.memory import VALUE_BYTES_MAX, too_large
 
 log = logging.getLogger(__name__)
@@ -33,6 +36,12 @@ BATCH_LEN_MAX = 10_000
 
 POLL_S = 0.1
 """How long a reader waits before it looks whether it was closed.  A record wakes it at once."""
+
+OUT_OF_RANGE_S = 10.0
+"""How long the end may lie below what was read before the log counts as broken: a broker that was just started may
+still take itself for the leader of a shorter log.  Five times what an election takes."""
+
+OUT_OF_RANGE_AGAIN_S = 0.25
 
 QUIET_S = 15.0
 """A reader without records asks this often whether its topic is there still: four times what a restart takes."""
@@ -68,6 +77,7 @@ class KafkaTransport:
         self._closed = False
         self._session: ProducerSession | None = None
         self._readers: list[_Reader] = []
+        self._leaders = leaders_of(bootstrap)
         # Metadata comes through a consumer: asking through a producer could create the topic on a lenient broker.
         self._control = clients.make_consumer(bootstrap)
         try:
@@ -75,18 +85,22 @@ class KafkaTransport:
         except Exception:
             self._control.close()
             raise
+        self._unfollow = self._leaders.follow(topic, self._on_moved)
 
     def append(self, value: bytes) -> Future[int]:
         if len(value) > VALUE_BYTES_MAX:
             return _failed(too_large(len(value), VALUE_BYTES_MAX))
         session = self._session
         if session is None or session.broken:
+            old = None
             with self._lock:
                 if self._closed:
                     return _failed(Rejected(f"journal {self.topic} is closed"))
                 if self._session is session:
-                    self._open_session()
+                    old = self._open_session()
                 session = self._session
+            if old is not None:
+                old.abandon()
         return session.append(value)
 
     def subscribe(
@@ -127,7 +141,9 @@ class KafkaTransport:
             # One that is younger than the watchdog cannot have been found hanging: many settlers share one renewal.
             if self._closed or (session is not None and session.age_s() < self._ack_timeout_s and not session.broken):
                 return
-            self._open_session()
+            old = self._open_session()
+        if old is not None:
+            old.abandon()
 
     def close(self) -> None:
         with self._lock:
@@ -135,6 +151,7 @@ class KafkaTransport:
                 return
             self._closed = True
             session, self._session = self._session, None
+        self._unfollow()
         for reader in list(self._readers):
             reader.close()
         if session is not None:
@@ -152,11 +169,37 @@ class KafkaTransport:
         with self._lock:
             return self._closed or topic_partitions(self._control, self.bootstrap, self.topic, timeout_s) > 0
 
-    def _open_session(self) -> None:
+    def _open_session(self) -> ProducerSession | None:
+        """A fresh producer (lock held); the one before, which the caller abandons without the lock: whoever waited for
+        it is told then, and may well append at once."""
         old = self._session
-        self._session = ProducerSession(self.bootstrap, self.topic, self._ack_timeout_s, self._producer_settings)
+        self._session = ProducerSession(
+            self.bootstrap_now(), self.topic, self._ack_timeout_s, self._producer_settings, self.suspect
+        )
         if old is not None:
             log.warning("renewed the producer", extra={"topic": self.topic, "age_s": round(old.age_s(), 3)})
+        return old
+
+    def bootstrap_now(self) -> str:
+        """The brokers to begin a new client at."""
+        return self._leaders.bootstrap(self.topic)
+
+    def suspect(self) -> None:
+        """Something is overdue: find out who leads."""
+        self._leaders.suspect(self.topic)
+
+    def _on_moved(self, agreed: Agreed) -> None:
+        """Most brokers name another leader.  A session that has no append waiting finds it by itself, or suspects."""
+        with self._lock:
+            if self._closed:
+                return
+            log.info("another leader", extra={"topic": self.topic, "leader": agreed.leader})
+            waits = self._session is not None and self._session.waits_s() > SUSPECT_S
+            old = self._open_session() if waits else None
+            readers = list(self._readers)
+        for reader in readers:
+            reader.renew()
+        if old is not None:
             old.abandon()
 
     def _check_topic(self) -> None:
@@ -185,6 +228,8 @@ class _Reader:
         self._quiet_since = time.monotonic()
         self._was_missing = False
         self._away = False
+        self._renew = False
+        self._out_of_range_since: float | None = None
         self._thread = threading.Thread(target=self._run, name=f"read-{self._topic}", daemon=True)
         self._thread.start()
 
@@ -194,21 +239,28 @@ class _Reader:
             self._thread.join()
         self._transport.forget(self)
 
+    def renew(self) -> None:
+        """Go on with a fresh consumer, soon: the present one may be asking a leader that was deposed."""
+        self._renew = True
+
     def _run(self) -> None:
-        consumer = clients.make_consumer(self._transport.bootstrap, error_cb=self._on_client_error)
         try:
-            consumer.assign([TopicPartition(self._topic, 0, self._next)])
-            self._read(consumer)
+            while not self._closed:
+                self._renew = False
+                consumer = clients.make_consumer(self._transport.bootstrap_now(), error_cb=self._on_client_error)
+                try:
+                    consumer.assign([TopicPartition(self._topic, 0, self._next)])
+                    self._read(consumer)
+                finally:
+                    consumer.close()
         except Exception as error:  # handed over, not swallowed: this is the thread's only way to tell anybody
             if not self._closed:
                 self._on_error(error)
-        finally:
-            consumer.close()
 
     def _read(self, consumer: Consumer) -> None:
         # poll() returns with the first record at once; consume() alone would wait for a full batch or its timeout.
         poll, consume, on_entries = consumer.poll, consumer.consume, self._on_entries
-        while not self._closed:
+        while not self._closed and not self._renew:
             first = poll(POLL_S)
             if first is None:
                 self._check_missing()
@@ -221,6 +273,7 @@ class _Reader:
                     self._judge(message)
             if entries:
                 self._quiet_since, self._was_missing = time.monotonic(), False
+                self._out_of_range_since = None
                 self._is_back()
                 self._next = entries[-1].offset + 1
                 on_entries(entries)
@@ -229,11 +282,8 @@ class _Reader:
         """Raise what ends reading; anything else is the broker being away, which librdkafka retries for ever."""
         error = message.error()
         if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            raise FatalLog(
-                f"offset {self._next} of {self._topic} is not there: {self._range()}",
-                detail="the log was cut above what this process had read, or lost its end",
-                hint="start again from the newest checkpoint; if that fails too, restore the topic",
-            )
+            self._judge_range()
+            return
         log.debug("reader waits", extra={"topic": self._topic, "error": error.str()})
 
     def _on_client_error(self, error: KafkaError) -> None:
@@ -264,12 +314,29 @@ class _Reader:
             raise FatalLog(f"topic {self._topic} does not exist any more", hint="restore it from a backup")
         self._was_missing = not exists
 
-    def _range(self) -> str:
+    def _judge_range(self) -> None:
+        """Our next offset is not there, says whoever we asked.
+
+        Cut away below us is for ever, and so is a log that lost its end.  But amid an election one may ask a broker
+        that does not lead any more, or just started: so unless the beginning is gone it is asked again for a while.
+        """
+        now = time.monotonic()
+        since = self._out_of_range_since = self._out_of_range_since or now
         try:
             start, end = self._transport.bounds()
+            held = f"the topic holds [{start}, {end})"
         except TidemarkError as error:
-            return f"its bounds are unknown ({error.message})"
-        return f"the topic holds [{start}, {end})"
+            start, held = 0, f"its bounds are unknown ({error.message})"
+        if self._next < start or now - since > OUT_OF_RANGE_S:
+            raise FatalLog(
+                f"offset {self._next} of {self._topic} is not there: {held}",
+                detail="the log was cut above what this process had read, or lost its end",
+                hint="start again from the newest checkpoint; if that fails too, restore the topic",
+            )
+        log.info("offset is not there yet", extra={"topic": self._topic, "offset": self._next, "bounds": held})
+        self._transport.suspect()
+        time.sleep(OUT_OF_RANGE_AGAIN_S)
+        self._renew = True
 
 
 def topic_partitions(client: Consumer, bootstrap: str, topic: str, timeout_s: float) -> int:

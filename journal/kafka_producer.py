@@ -16,6 +16,10 @@ from journal.memory import VALUE_BYTES_MAX, too_large
 ACK_TIMEOUT_S = 2.0
 """Silence after which an append counts as unanswered; a fresh producer was acked in 1.6 s after a leader was lost."""
 
+SUSPECT_S = 0.7
+"""Silence after which it is asked who leads: a healthy broker acks in milliseconds, and a leader that waits for its
+followers says so after ``request.timeout.ms``."""
+
 LATE_MS_MAX = 10_000
 """``delivery.timeout.ms``: after this librdkafka itself stops trying, so a late landing has an end."""
 
@@ -34,8 +38,17 @@ _NOT_SENT = (
 class ProducerSession:
     """Appends to partition 0 of ``topic`` through a producer of its own."""
 
-    def __init__(self, bootstrap: str, topic: str, ack_timeout_s: float, settings: dict[str, object]) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        ack_timeout_s: float,
+        settings: dict[str, object],
+        suspect: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``suspect`` is called now and then while an append waits for longer than ``SUSPECT_S``; it must be quick."""
         self.topic = topic
+        self._suspect = suspect
         self.broken = False
         """A fatal error of the idempotent producer: every further append needs a new session."""
         self._ack_timeout_s = ack_timeout_s
@@ -52,6 +65,12 @@ class ProducerSession:
 
     def age_s(self) -> float:
         return time.monotonic() - self._opened
+
+    def waits_s(self) -> float:
+        """How long the oldest append without an answer has waited."""
+        with self._lock:
+            oldest = next(iter(self._pending.values()), None)
+        return 0.0 if oldest is None else time.monotonic() - (oldest[0] - self._ack_timeout_s)
 
     def append(self, value: bytes) -> Future[int]:
         """As :meth:`journal.api.Transport.append`."""
@@ -87,6 +106,8 @@ class ProducerSession:
         poll = self._producer.poll
         while not self._closing:
             poll(POLL_S)
+            if self.waits_s() > SUSPECT_S:
+                self._suspect()
             self._give_up(time.monotonic(), f"no answer within {self._ack_timeout_s:g} s")
         poll(0)
 

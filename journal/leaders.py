@@ -1,0 +1,220 @@
+"""Who leads a topic by the word of most brokers: how clients get away from a leader that does not know it was deposed.
+
+The bad story.  A broker is cut off from the other brokers and still reachable by us.  They elect another leader; it
+goes on answering: fetches with "nothing new", appends with "not enough replicas yet", and metadata with "I lead".
+librdkafka asks for metadata where it talks most, which is there, so it never learns (measured: readers hung until the
+network healed, 8 to 14 s).  A broker that is silent ends in a time-out; this one never does.
+
+So whoever suspects something (an append without an answer, a reader without records) says so, and here *each* broker
+is asked by a connection of its own.  What a majority of them says is agreed; who follows a topic is told when that
+changes, and from which brokers to bootstrap: those that agree.
+
+Promises nothing about correctness: a wrong or late opinion costs a reconnection.  With one broker nothing is asked.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import NamedTuple
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from journal import clients
+
+log = logging.getLogger(__name__)
+
+ASK_TIMEOUT_S = 0.4
+"""For one broker's answer: a healthy one needs a millisecond, and those that answer in time are enough."""
+
+SUSPECT_EVERY_S = 0.2
+"""Between two questions about a suspected topic: an election takes about 2 s, so this adds a tenth to it."""
+
+SUSPECT_FOR_S = 2.0
+"""How long one suspicion is followed; whoever still waits suspects again."""
+
+QUIET_EVERY_S = 1.0
+"""Between two questions about a topic that is followed and not suspected: what bounds the gap of a process that only
+reads.  One broker is asked, in turn; only where it names another leader than was agreed all are."""
+
+
+class Agreed(NamedTuple):
+    """What most brokers say of a topic."""
+
+    leader: int
+    bootstrap: str
+    """The brokers that say so."""
+
+
+def agreed(answers: Mapping[int, int], addresses: Mapping[int, str]) -> Agreed | None:
+    """From each broker's word (broker id to leader id) the leader that most of *all* brokers name, if any.  Pure."""
+    named = Counter(leader for leader in answers.values() if leader >= 0)
+    if not named:
+        return None
+    leader, count = named.most_common(1)[0]
+    if 2 * count <= len(addresses):
+        return None
+    return Agreed(leader, ",".join(addresses[b] for b in sorted(answers) if answers[b] == leader and b in addresses))
+
+
+class _Followed:
+    def __init__(self) -> None:
+        self.callbacks: list[Callable[[Agreed], None]] = []
+        self.agreed: Agreed | None = None
+        self.suspect_until = 0.0
+
+
+class Leaders:
+    """One process's opinion about all topics it follows on one cluster.  Any thread; see :func:`leaders_of`."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._lock = threading.Lock()
+        self._wake = threading.Condition(self._lock)
+        self._followed: dict[str, _Followed] = {}
+        self._thread: threading.Thread | None = None
+        # Their threads come with the first question.  Rounds wait for questions, so these need threads of their own.
+        self._rounds = ThreadPoolExecutor(4, "kafka-leaders")
+        self._questions = ThreadPoolExecutor(12, "kafka-leaders-ask")
+        self._addresses: dict[int, str] = {}
+        self._admins: dict[str, AdminClient] = {}
+        self._turn = 0
+
+    def follow(self, topic: str, moved: Callable[[Agreed], None]) -> Callable[[], None]:
+        """Call ``moved`` (short) on a thread of ours whenever another leader of ``topic`` is agreed on; returns what
+        ends that."""
+        with self._lock:
+            followed = self._followed.setdefault(topic, _Followed())
+            followed.callbacks.append(moved)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="kafka-leaders", daemon=True)
+                self._thread.start()
+            self._wake.notify()
+
+        def unfollow() -> None:
+            with self._lock:
+                if moved in followed.callbacks:
+                    followed.callbacks.remove(moved)
+                if not followed.callbacks and self._followed.get(topic) is followed:
+                    del self._followed[topic]
+                self._wake.notify()
+
+        return unfollow
+
+    def suspect(self, topic: str) -> None:
+        """Something of ``topic`` is overdue: ask about it at once and often for a while.  Returns at once."""
+        with self._lock:
+            followed = self._followed.get(topic)
+            if followed is not None and len(self._addresses) != 1:
+                woken = followed.suspect_until > time.monotonic()
+                followed.suspect_until = time.monotonic() + SUSPECT_FOR_S
+                if not woken:
+                    self._wake.notify()
+
+    def bootstrap(self, topic: str) -> str:
+        """Where a new client of ``topic`` should begin: at brokers that agreed on its leader, else anywhere."""
+        with self._lock:
+            followed = self._followed.get(topic)
+            return followed.agreed.bootstrap if followed is not None and followed.agreed else self._bootstrap
+
+    def _run(self) -> None:
+        """Until nothing is followed any more (a later ``follow`` starts another thread)."""
+        next_quiet = 0.0
+        while True:
+            with self._lock:
+                now = time.monotonic()
+                suspected = [t for t, f in self._followed.items() if f.suspect_until > now]
+                wait_s = SUSPECT_EVERY_S if suspected else max(0.0, next_quiet - now)
+                if self._followed and wait_s > 0:
+                    self._wake.wait(wait_s)
+                if not self._followed:
+                    self._thread = None
+                    return
+                now = time.monotonic()
+                ask_all = [t for t, f in self._followed.items() if f.suspect_until > now or f.agreed is None]
+                ask_one = [t for t in self._followed if t not in ask_all] if now >= next_quiet else []
+            if len(self._addresses) == 1:
+                ask_all = [t for t in ask_all if self._followed_without_word(t)]
+                ask_one = []
+            asking = [*((self._ask_all, t) for t in ask_all), *((self._ask_one, t) for t in ask_one)]
+            if len(asking) == 1:
+                asking[0][0](asking[0][1])
+            elif asking:
+                list(self._rounds.map(lambda each: each[0](each[1]), asking))
+            if now >= next_quiet:
+                next_quiet = time.monotonic() + QUIET_EVERY_S
+
+    def _followed_without_word(self, topic: str) -> bool:
+        with self._lock:
+            followed = self._followed.get(topic)
+            return followed is not None and followed.agreed is None
+
+    def _ask_one(self, topic: str) -> None:
+        addresses = list(self._addresses.values())
+        if not addresses:
+            return
+        self._turn += 1  # several rounds at once may share a turn: it need only move on
+        answer = self._ask(addresses[self._turn % len(addresses)], topic)
+        with self._lock:
+            followed = self._followed.get(topic)
+            differs = answer is not None and followed is not None and followed.agreed and (
+                answer[1] != followed.agreed.leader
+            )  # fmt: skip
+        if differs:
+            self._ask_all(topic)
+
+    def _ask_all(self, topic: str) -> None:
+        asked = list(self._addresses.values()) or [a.strip() for a in self._bootstrap.split(",")]
+        answers: dict[int, int] = {}
+        opinion = None
+        for done in as_completed([self._questions.submit(self._ask, address, topic) for address in asked]):
+            if (answer := done.result()) is not None:
+                answers[answer[0]] = answer[1]
+                opinion = agreed(answers, self._addresses)
+                if opinion is not None:
+                    break  # enough said: those that are away would only cost their time-out
+        if opinion is None:
+            return
+        with self._lock:
+            followed = self._followed.get(topic)
+            if followed is None:
+                return
+            before, followed.agreed = followed.agreed, opinion
+            moved = before is not None and before.leader != opinion.leader
+            callbacks = list(followed.callbacks) if moved else []
+            if moved:
+                followed.suspect_until = 0.0
+        for callback in callbacks:
+            callback(opinion)
+
+    def _ask(self, address: str, topic: str) -> tuple[int, int] | None:
+        """``(broker, leader)`` as the broker at ``address`` has it."""
+        admin = self._admins.get(address)
+        if admin is None:
+            admin = self._admins[address] = clients.make_admin(address)
+        try:
+            answer = admin.list_topics(topic, timeout=ASK_TIMEOUT_S)
+        except KafkaException:
+            return None
+        brokers = {broker.id: f"{broker.host}:{broker.port}" for broker in answer.brokers.values()}
+        if len(brokers) >= len(self._addresses):
+            self._addresses = brokers  # a cluster that grows is noticed; one broker's short memory is not believed
+        if self._addresses.get(answer.orig_broker_id) != address and address in self._addresses.values():
+            # Its own broker was away for a while, and this client has settled with another: ask anew next time.
+            self._admins.pop(address, None)
+        found = answer.topics.get(topic)
+        if found is None or 0 not in found.partitions:
+            return None
+        return answer.orig_broker_id, found.partitions[0].leader
+
+
+@functools.cache
+def leaders_of(bootstrap: str) -> Leaders:
+    """This process's :class:`Leaders` of the cluster at ``bootstrap``."""
+    return Leaders(bootstrap)
