@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import logging
 import os
 import signal
 import sys
@@ -159,6 +160,7 @@ def percentile(values: list[float], share: float) -> float:
 
 
 def main() -> int:
+    logging.basicConfig(level=logging.INFO, format="%(relativeCreated)d %(name)s %(message)s")
     parser = argparse.ArgumentParser(description="measure the write gap after losing a leader")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--ways", default=",".join(WAYS))

@@ -198,11 +198,16 @@ class Network:
     def heal(self) -> None:
         """Undo every fault, whoever made it."""
         for host in self.hosts:
-            _run(*self.command(host, ["iptables", "-w", "-F"]))
+            for table in ("filter", "nat"):
+                _run(*self.command(host, ["iptables", "-w", "-t", table, "-F"]))
 
     def filter(self, host: str, action: str, rule: Sequence[str]) -> None:
         """Insert (``-I``) or delete (``-D``) one rule of ``host``."""
-        _run(*self.command(host, ["iptables", "-w", action, *rule]))
+        table = ()
+        if "-t" in rule:  # a rule may name its table; iptables wants that before everything else
+            at = list(rule).index("-t")
+            table, rule = rule[at : at + 2], (*rule[:at], *rule[at + 2 :])
+        _run(*self.command(host, ["iptables", "-w", *table, action, *rule]))
 
     def _deaf(self, host: str, odds: Sequence[str] = ()) -> list[tuple[str, tuple[str, ...]]]:
         return [(host, ("INPUT", "-i", "e0", *odds, "-j", "DROP"))]
