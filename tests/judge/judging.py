@@ -8,6 +8,7 @@ something is wrong in what it did record.  A record of a log that was seen and i
 from __future__ import annotations
 
 import json
+import subprocess
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,9 @@ from typing import Any
 
 from tests.judge.history import Op, Run, load
 from tests.judge.measures import Measures, measured
+from tests.judge.porcupine import run as porcupine
+from tests.judge.report import page
+from tests.judge.shrink import Shrunk, shrink
 from tests.judge.verdict import INVALID, UNDECIDED, Anomaly, Verdict, combined, judged, undecided
 from tests.judge.witness import CatalogRecord, read_catalog
 
@@ -59,21 +63,22 @@ def _module(name: str) -> Any:
     return import_module(f"tests.judge.checkers.{name}")
 
 
-Check = Callable[[Recorded], Verdict]
+Check = Callable[[Sequence[Op], Recorded], Verdict]
+"""Judges operations (all of the run's, or fewer of them), with the run's logs as witnesses."""
 
 CHECKERS: Mapping[str, Sequence[tuple[str, Check]]] = {
     "register": [
-        ("register", lambda run: _module("register").check(run.ops, run.register_catalog)),
-        ("wgl", lambda run: _module("wgl").check_register_windows(run.ops, run.register_catalog)),
+        ("register", lambda ops, run: _module("register").check(ops, run.register_catalog)),
+        ("wgl", lambda ops, run: _module("wgl").check_register_windows(ops, run.register_catalog)),
     ],
-    "set": [("catalog_set", lambda run: _module("catalog_set").check(run.ops, run.catalog))],
-    "oracle": [("oracle_laws", lambda run: _module("oracle_laws").check(run.ops))],
-    "append": [("list_append", lambda run: _module("list_append").check(run.ops))],
-    "bank": [("bank", lambda run: _module("bank").check(run.ops))],
-    "views": [("views", lambda run: _module("views").check(run.ops))],
-    "once": [("once", lambda run: _module("once").check(run.ops))],
-    "requests": [("requests", lambda run: _module("requests").check(run.ops, run.catalog))],
-    "anomalies": [("anomalies", lambda run: _module("anomalies").check(run.ops))],
+    "set": [("catalog_set", lambda ops, run: _module("catalog_set").check(ops, run.catalog))],
+    "oracle": [("oracle_laws", lambda ops, run: _module("oracle_laws").check(ops))],
+    "append": [("list_append", lambda ops, run: _module("list_append").check(ops))],
+    "bank": [("bank", lambda ops, run: _module("bank").check(ops))],
+    "views": [("views", lambda ops, run: _module("views").check(ops))],
+    "once": [("once", lambda ops, run: _module("once").check(ops))],
+    "requests": [("requests", lambda ops, run: _module("requests").check(ops, run.catalog))],
+    "anomalies": [("anomalies", lambda ops, run: _module("anomalies").check(ops))],
 }
 """Who judges which workload: the checker's module, and how it is asked."""
 
@@ -139,12 +144,23 @@ def check_limits(run: Recorded) -> Verdict | None:
     return judged("limits", found, ops=len(limits))
 
 
+def second_opinion(run: Recorded) -> Verdict | None:
+    """Porcupine's, which others wrote; ``None`` where there is no Go to build it with."""
+    try:
+        built = porcupine.program()
+        return porcupine.check(run.ops, run.register_catalog, kept=built.parent)
+    except (porcupine.NotAvailable, subprocess.CalledProcessError, FileNotFoundError):
+        return None
+    except Exception:  # as in ``asked``
+        return undecided(porcupine.NAME, f"it failed: {traceback.format_exc(limit=-3)}")
+
+
 def asked(name: str, check: Check, run: Recorded) -> Verdict:
     """What a checker says.  One that is missing, or fails, says nothing, which is *unknown*."""
     if util.find_spec(f"tests.judge.checkers.{name}") is None:
         return undecided(name, "there is no such checker here")
     try:
-        return check(run)
+        return check(run.ops, run)
     except FileNotFoundError as error:
         return undecided(name, f"a log was not recorded: {Path(error.filename).name}")
     except Exception:  # a checker's bug must not hide what the others say
@@ -157,6 +173,8 @@ class Judgement:
 
     run: Recorded
     verdicts: tuple[Verdict, ...]
+    smaller: tuple[Shrunk, ...] = ()
+    """For each checker that found something, a smaller history that still shows it."""
 
     @property
     def verdict(self) -> str:
@@ -177,21 +195,41 @@ class Judgement:
         }
 
 
+SHRINK_CHECKS_MAX, SHRINK_CHECKED_MAX = 200, 2_000_000
+"""A person waits for the verdict: some ten seconds for each checker that found something."""
+
+
+def smallest(check: Check, run: Recorded) -> Shrunk | None:
+    """A smaller history that fails as the whole does, or ``None`` where none was found."""
+    try:
+        return shrink(
+            run.ops, lambda ops: check(ops, run), checks_max=SHRINK_CHECKS_MAX, checked_max=SHRINK_CHECKED_MAX
+        )
+    except Exception:  # it would be an addition to the verdict, which stands without it
+        return None
+
+
 def judge(path: Path) -> Judgement:
     """Ask every checker that concerns the run in ``path``.  Raises ``FileNotFoundError``, ``ValueError`` for what is no
     run's directory; writes nothing."""
     run = Recorded(path)
     verdicts = [check_laws(run)] if "violations" in run.about else [check_run(run), check_kept(run)]
+    smaller: list[Shrunk] = []
     present = {op.workload for op in run.ops}
     for workload in dict.fromkeys([*run.about.get("workloads", ()), *sorted(present)]):
         checkers = CHECKERS.get(workload)
         if checkers is None:
             verdicts.append(undecided(workload, "nobody knows how to judge this workload"))
             continue
-        verdicts += [asked(name, check, run) for name, check in checkers]
+        for name, check in checkers:
+            verdicts.append(asked(name, check, run))
+            if verdicts[-1].valid == INVALID and (found := smallest(check, run)) is not None:
+                smaller.append(found)
+    if "register" in present and (opinion := second_opinion(run)) is not None:
+        verdicts.append(opinion)
     if (limits := check_limits(run)) is not None:
         verdicts.append(limits)
-    return Judgement(run, tuple(verdicts))
+    return Judgement(run, tuple(verdicts), tuple(smaller))
 
 
 def judge_and_write(path: Path) -> dict[str, Any]:
@@ -204,5 +242,7 @@ def judge_and_write(path: Path) -> dict[str, Any]:
 
 
 def write_report(path: Path, judgement: Judgement) -> None:
-    if util.find_spec("tests.judge.report.html") is not None:
-        import_module("tests.judge.report.html").write(path, judgement)
+    """``report.html``, for a person; ``python -m tests.judge.edn`` prints the history for Jepsen's readers."""
+    run = judgement.run
+    fields = json.loads(json.dumps(judgement.to_json(), default=str))
+    page.write(path / REPORT, run.about, fields, run.ops, run.run.faults, run.measures, smaller=judgement.smaller)

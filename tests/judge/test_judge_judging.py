@@ -128,6 +128,7 @@ def test_a_doctored_run_is_invalid_and_exits_with_1(run: Path, doctor: Callable[
     assert fields["verdict"] == INVALID
     [verdict] = [each for each in fields["checkers"] if each["checker"] == checker]
     assert verdict["anomalies"][0]["text"]
+    assert "<html" in (run / "report.html").read_text()
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ def test_what_nobody_can_judge_is_unknown_and_exits_with_3(run: Path, doctor: Ca
 
 
 def test_a_checker_that_fails_says_nothing_and_hides_nobody(run: Path, monkeypatch) -> None:
-    def broken(_run: object) -> None:
+    def broken(_ops: object, _run: object) -> None:
         raise ZeroDivisionError("a checker's bug")
 
     monkeypatch.setattr(judging, "CHECKERS", {**judging.CHECKERS, "set": [("catalog_set", broken)]})
