@@ -28,8 +28,8 @@ WATCHDOG_NS = 2 * S
 LATE_NS_MAX = 9 * S
 """How late an unanswered append may land."""
 
-STALE_READER_NS_MAX = 3 * S
-"""How long a reader stays with a deposed leader after the election: until its metadata is refreshed."""
+STALE_NS_MAX = 8 * S
+"""How long a process stays with a deposed leader that it still reaches: as long as the partition lasts (FACTS)."""
 
 BATCH_LEN_MAX = 200
 
@@ -76,6 +76,8 @@ class Topic:
         """Until then the leader before this epoch still answers those who are connected to it."""
         self.deposed_end = 0
         """Its high watermark: the end offset that it answers."""
+        self.attached: dict[Any, int] = {}
+        """Process -> until when it takes the deposed leader for the leader, with all its clients."""
         self.readers: list[Reader] = []
         self.elections = 0
         self.watchers: list[Callable[[Topic, int], None]] = []
@@ -89,7 +91,7 @@ class Topic:
         """An append reaches the broker that its producer takes for the leader."""
         world = self.world
         if producer.epoch < self.epoch:
-            if world.schedule.now < self.deposed_until:
+            if world.schedule.now < self.attached.get(append.owner, 0):
                 # The deposed leader takes it and never gets it replicated: with acks=all nobody is told anything.
                 if "acks_one" in world.bugs and append.answered:
                     self._answer(append, self.deposed_end)
@@ -147,8 +149,12 @@ class Topic:
             if append.answered:
                 append.answered = False
                 self._silent(append)
+        self.attached = {}
         for reader in self.readers:
-            reader.depose(world.rng.randrange(STALE_READER_NS_MAX) if world.rng.random() < 0.4 else 0)
+            if deposed_ns and world.rng.random() < 0.4:
+                until = min(world.schedule.now + world.rng.randrange(STALE_NS_MAX), self.deposed_until)
+                self.attached[reader.transport.owner] = until
+                world.schedule.at(until, reader.transport.owner, reader.wake)
         world.schedule.after(gap_ns, None, self._elected, self.epoch, kept)
 
     def _elected(self, epoch: int, kept: list[_Append]) -> None:
@@ -194,8 +200,9 @@ class SimTransport:
     def _connect(self) -> int:
         """Whom a fresh client takes for the leader: the true one, if bootstrapped from all brokers, nearly always."""
         topic, world = self.topic, self.world
-        stale = world.schedule.now < topic.deposed_until and world.rng.random() < 0.25
-        return topic.epoch - 1 if stale else topic.epoch
+        # Bootstrapped from all brokers it finds the true one as often as not, whatever the process's readers believe.
+        attached = world.schedule.now < topic.attached.get(self.owner, 0)
+        return topic.epoch - 1 if attached and world.rng.random() < 0.5 else topic.epoch
 
     def append(self, value: Any) -> Future[int]:
         done: Future[int] = Future()
@@ -248,9 +255,8 @@ class SimTransport:
     def bounds(self) -> tuple[int, int]:
         """As ListOffsets: of whoever this process takes for the leader."""
         topic = self.topic
-        if self.producer.epoch < topic.epoch and self.world.schedule.now < topic.deposed_until:
-            return topic.start, topic.deposed_end
-        return topic.start, topic.end
+        stale = self.world.schedule.now < topic.attached.get(self.owner, 0)
+        return topic.start, topic.deposed_end if stale else topic.end
 
     def cut(self, below_offset: int) -> None:
         self.topic.start = max(self.topic.start, min(below_offset, self.topic.end))
@@ -274,8 +280,6 @@ class Reader:
         self._on_entries = on_entries
         self._on_error = on_error
         self._woken = False
-        self._stale_until = 0
-        self._stale_end = 0
 
     def wake(self) -> None:
         """There may be something: look, a moment later."""
@@ -283,14 +287,6 @@ class Reader:
             self._woken = True
             world = self.transport.world
             world.schedule.after(world.delay(400_000), self.transport.owner, self._deliver)
-
-    def depose(self, stale_ns: int) -> None:
-        """Its leader was deposed; it stays with it for ``stale_ns`` (as long as that one answers)."""
-        topic, now = self.transport.topic, self.transport.world.schedule.now
-        self._stale_until = min(now + stale_ns, topic.deposed_until)
-        self._stale_end = topic.end
-        if self._stale_until > now:
-            self.transport.world.schedule.at(self._stale_until, self.transport.owner, self.wake)
 
     def _deliver(self) -> None:
         self._woken = False
@@ -308,7 +304,9 @@ class Reader:
                 self.closed = True
                 self._on_error(FatalLog(f"offset {self.next} is not in {topic.name}: it begins at {topic.start}"))
                 return
-        end = self._stale_end if world.schedule.now < self._stale_until else topic.end
+        end = topic.end
+        if topic.attached and world.schedule.now < topic.attached.get(self.transport.owner, 0):
+            end = topic.deposed_end
         count = min(end - self.next, BATCH_LEN_MAX)
         if count <= 0:
             return

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from functools import cache
 from typing import Any
 from unittest import mock
 
@@ -81,7 +81,7 @@ _TEXTS: dict[int, str] = {}
 """Statement (by identity; :func:`parsed` keeps it alive) -> its text."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def parsed(text: str) -> Any:
     """``sql.parse.parse``, once per text.  Statements are immutable values to everybody who plans them."""
     statement = parse(text)

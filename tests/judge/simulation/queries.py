@@ -64,9 +64,7 @@ TABLES = {
 }
 
 APPEND = "INSERT INTO lists SELECT $1::bigint, count(*), $2::bigint FROM lists WHERE k = $1::bigint"
-APPEND_TWO = (
-    f"{APPEND} UNION ALL SELECT $3::bigint, count(*), $4::bigint FROM lists WHERE k = $3::bigint"
-)
+APPEND_TWO = f"{APPEND} UNION ALL SELECT $3::bigint, count(*), $4::bigint FROM lists WHERE k = $3::bigint"
 READ_LISTS = "SELECT k, pos, v FROM lists WHERE k = $1 OR k = $2 ORDER BY k, pos"
 POSITIONS = "SELECT pos, v FROM lists WHERE k = $1 ORDER BY pos, v"
 SUMS = (
