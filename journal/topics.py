@@ -7,7 +7,9 @@ that elects unclean leaders, acknowledged records vanish.  So every open checks,
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
@@ -15,10 +17,16 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from journal import clients
 from journal.errors import FatalLog, Unavailable
 
+T = TypeVar("T")
+
 TOPIC_READY_S = 30.0
 """How long a new topic may take to get a leader: three times the gap measured after losing one (10 s)."""
 
 LOOK_AGAIN_S = 0.05
+
+UNKNOWN_S = 2.0
+"""How long a topic is looked for before it counts as missing: a broker that was just started, or lags behind the one
+that said it is made, does not know it yet.  Metadata reaches the others in milliseconds, on a busy machine later."""
 
 QUEUE_RETENTION_MS = 7 * 86_400_000
 """Requests on the ``ddl`` topic are kept a week: long enough to look into an incident."""
@@ -82,9 +90,13 @@ def ensure_topics(bootstrap: str, specs: list[TopicSpec]) -> list[bool]:
 def verify_topic(bootstrap: str, spec: TopicSpec) -> None:
     """Raise ``FatalLog`` naming every setting that differs, as expected and as it is; ``Unavailable``."""
     admin = clients.make_admin(bootstrap)
-    metadata = clients.reach(bootstrap, lambda timeout: admin.list_topics(spec.name, timeout=timeout)).topics[spec.name]
-    if metadata.error is not None:
-        raise FatalLog(f"topic {spec.name} does not exist at {bootstrap}", hint="create the environment first")
+
+    def look():
+        found = clients.reach(bootstrap, lambda timeout: admin.list_topics(spec.name, timeout=timeout))
+        metadata = found.topics[spec.name]
+        return None if metadata.error is not None else metadata
+
+    metadata = _known(bootstrap, spec.name, look)
     if len(metadata.partitions) != spec.partitions:
         raise FatalLog(f"topic {spec.name} has {len(metadata.partitions)} partitions, expected {spec.partitions}")
     actual = _actual_config(admin, bootstrap, spec.name)
@@ -100,17 +112,30 @@ def verify_topic(bootstrap: str, spec: TopicSpec) -> None:
 def verify_journal(bootstrap: str, name: str) -> str:
     """:func:`verify_topic` for a journal at whatever replication it has; returns its Kafka topic id."""
     admin = clients.make_admin(bootstrap)
-    answer = admin.describe_topics(TopicCollection([name]), request_timeout=clients.REACH_TIMEOUT_S)[name]
-    try:
-        described = answer.result()
-    except KafkaException as error:
-        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            raise FatalLog(f"topic {name} does not exist at {bootstrap}",
-                           hint="create the environment first") from None  # fmt: skip
-        raise clients.unreachable(bootstrap, clients.REACH_TIMEOUT_S, error.args[0]) from None
+
+    def look():
+        answer = admin.describe_topics(TopicCollection([name]), request_timeout=clients.REACH_TIMEOUT_S)[name]
+        try:
+            return answer.result()
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return None
+            raise clients.unreachable(bootstrap, clients.REACH_TIMEOUT_S, error.args[0]) from None
+
+    described = _known(bootstrap, name, look)
     replication = len(described.partitions[0].replicas) if described.partitions else 0
     verify_topic(bootstrap, journal_spec(name, replication))
     return str(described.topic_id)
+
+
+def _known(bootstrap: str, name: str, look: Callable[[], T | None]) -> T:
+    """What ``look`` finds of a topic, asked again while it finds nothing.  Raises ``FatalLog`` after ``UNKNOWN_S``."""
+    deadline = time.monotonic() + UNKNOWN_S
+    while (found := look()) is None:
+        if time.monotonic() > deadline:
+            raise FatalLog(f"topic {name} does not exist at {bootstrap}", hint="create the environment first")
+        time.sleep(LOOK_AGAIN_S)
+    return found
 
 
 def delete_topic(bootstrap: str, name: str) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from embedded.ports import free_ports
@@ -129,3 +130,37 @@ def test_a_broker_that_is_away_is_one_clear_line(capfd: pytest.CaptureFixture, m
         assert caught.value.message == f"cannot reach kafka at {address}: no answer within 1 s"
         assert caught.value.hint
     assert capfd.readouterr() == ("", "")
+
+
+class Lagging:
+    """An admin client whose first answers come from a broker that has not heard of the topic yet."""
+
+    def __init__(self, real, name: str, times: int) -> None:
+        self._real, self.name, self.left = real, name, times
+
+    def describe_topics(self, asked, **options):
+        if self.left:
+            self.left -= 1
+            done: Future = Future()
+            done.set_exception(KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
+            return {self.name: done}
+        return self._real.describe_topics(asked, **options)
+
+    def __getattr__(self, what: str):
+        return getattr(self._real, what)
+
+
+@pytest.mark.integration
+def test_a_broker_that_lags_behind_the_others_is_asked_again(broker: str, name: str, monkeypatch) -> None:
+    """Among several brokers the one that answers may be milliseconds behind the one that said the topic is made."""
+    topics.ensure_topic(broker, topics.journal_spec(name, 1))
+    make = clients.make_admin
+    lagging: list[Lagging] = []
+
+    def make_admin(bootstrap: str) -> Lagging:
+        lagging.append(Lagging(make(bootstrap), name, 3))
+        return lagging[-1]
+
+    monkeypatch.setattr(clients, "make_admin", make_admin)
+    assert topics.verify_journal(broker, name)
+    assert lagging[0].left == 0
