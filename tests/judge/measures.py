@@ -245,7 +245,7 @@ def measured(
     undecided = len(settlings) - len(settled)
     return Measures(
         origin=origin,
-        duration_s=round(duration / SECOND, 3),
+        duration_s=max(round(duration / SECOND, 3), 0.001),  # so that one can divide by it
         bucket_s=bucket / SECOND,
         rates=_rates(ops, origin, duration, bucket),
         buckets=_buckets(ops, origin, duration, bucket),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import heapq
 import random
 from dataclasses import dataclass
 
@@ -36,19 +38,21 @@ def history(seed: int, ops_len: int, seconds: float, faults_len: int, processes:
     faults = _faults(rng, seconds, faults_len)
     events: list[Event] = []
     made, next_process = 0, processes
-    clocks = [(int(rng.random() * SECOND), process) for process in range(processes)]
+    losses = [fault for fault in faults if "leader" in fault.detail]
+    starts = [fault.start for fault in losses]
+    clocks = [(int(rng.random() * SECOND), process, process) for process in range(processes)]
+    heapq.heapify(clocks)
     step = seconds * processes / max(ops_len, 1)
     while made < ops_len:
-        place = min(range(len(clocks)), key=clocks.__getitem__)
-        now, process = clocks[place]
+        now, process, place = clocks[0]
         workload = list(WORKLOADS)[place % len(WORKLOADS)]
         f = rng.choice(WORKLOADS[workload])
         node = f"adapter-{process % 3 + 1}"
         value, result = _value(rng, workload, f, process, made)
         took = int(rng.lognormvariate(-4.6, 0.6) * SECOND)
         outcome = OK if rng.random() > 0.01 else FAIL
-        for fault in faults:
-            if "leader" in fault.detail and fault.start - took < now < fault.start + int(1.5 * SECOND):
+        for fault in losses[max(bisect.bisect(starts, now + took) - 1, 0) :][:1]:
+            if fault.start - took < now < fault.start + int(1.5 * SECOND):
                 took = int(fault.start + rng.uniform(1.0, 2.8) * SECOND) - now
                 outcome = rng.choices((OK, FAIL, INFO), (6, 3, 1))[0]
         took = max(took, 1000)
@@ -57,7 +61,7 @@ def history(seed: int, ops_len: int, seconds: float, faults_len: int, processes:
         events.append(Event(now + took, process, outcome, workload, f, result if outcome == OK else None, node, error))
         if outcome == INFO:
             process, next_process = next_process, next_process + 1
-        clocks[place] = (now + took + int(rng.expovariate(1 / step) * SECOND), process)
+        heapq.heapreplace(clocks, (now + took + int(rng.expovariate(1 / step) * SECOND), process, place))
         made += 1
     return Made(events, faults)
 
