@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
@@ -53,18 +54,28 @@ def simulate(
     bugs = frozenset(bugs)
     world = World(seed, faults, bugs, tuple(workloads))
     started = time.perf_counter()
-    patches = [mock.patch.object(catalog_log.log, "read_range", kafka.read_range), *planning.patches()]
-    with virtual(world.schedule, *patches, *planted.patches(bugs, world)):
+    with inside(world):
         world.run(steps, progress)
+    return collected(world, time.perf_counter() - started)
+
+
+def inside(world: World) -> AbstractContextManager[None]:
+    """Where the product's modules live in ``world``, with the bugs that it asks for."""
+    patches = [mock.patch.object(catalog_log.log, "read_range", kafka.read_range), *planning.patches()]
+    return virtual(world.schedule, *patches, *planted.patches(world.bugs, world))
+
+
+def collected(world: World, seconds: float = 0.0) -> SimulatedRun:
+    """What ``world`` leaves behind."""
     logs = {
         "catalog": "env.catalog", "oracle": "env.oracle",
         "register-catalog": "register.catalog", "register-oracle": "register.oracle",
     }  # fmt: skip
     return SimulatedRun(
-        seed, world.schedule.steps, bugs, tuple(workloads), world.events, world.faults, world.violations,
+        world.seed, world.schedule.steps, world.bugs, world.workloads, world.events, world.faults, world.violations,
         {name: [Entry(n, v) for n, v in enumerate(world.topic(topic).values)] for name, topic in logs.items()},
         {
-            "seconds": time.perf_counter() - started,
+            "seconds": seconds,
             "virtual_s": world.schedule.now / 1e9,
             "kills": world.kills,
             "peeks": world.peeks,

@@ -98,6 +98,8 @@ class World:
     adapters: int = 3
     think_ms: int = 0
     """Mean pause of a client between two operations; 0: drawn from the seed."""
+    manual: bool = False
+    """Clients begin an operation only when they are told to (:meth:`Client.act`)."""
 
     events: list[Event] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
@@ -308,8 +310,8 @@ class World:
 
     # -- running it
 
-    def run(self, steps: int, progress: Callable[[int], None] | None = None) -> None:
-        """Set up, run ``steps`` events with faults, heal, and let everybody look a last time."""
+    def prepare(self) -> None:
+        """Everybody is up, and there is what the clients need; nobody does anything yet."""
         self.build()
         done = self._wait_for(lambda: all(p.ready for p in self.live.values()), 60 * S)
         assert done, "the world never began"
@@ -323,11 +325,15 @@ class World:
             for worker in range(workers):
                 rng = random.Random(f"{self.seed}/{workload}/{worker}")
                 self.clients.append(Client(self, workload, make(rng, worker), len(self.clients)))
+        self.schedule.after(S, None, self._every_second)
+
+    def run(self, steps: int, progress: Callable[[int], None] | None = None) -> None:
+        """Set up, run ``steps`` events with faults, heal, and let everybody look a last time."""
+        self.prepare()
         for client in self.clients:
             client.begin()
         if self.plan.every_ms:
             self._next_fault()
-        self.schedule.after(S, None, self._every_second)
         step, end = self.schedule.step, self.schedule.steps + steps
         schedule = self.schedule
         while schedule.steps < end:
@@ -339,6 +345,13 @@ class World:
             if len(self.violations) >= 1000:
                 break
         self.heal()
+
+    def advance(self, ns: int) -> None:
+        """Let virtual time pass."""
+        end = self.schedule.now + ns
+        self.schedule.at(end, None, lambda: None)
+        while self.schedule.now < end:
+            self.schedule.step()
 
     def _wait_for(self, done: Callable[[], bool], within_ns: int) -> bool:
         end = self.schedule.now + within_ns
@@ -405,9 +418,12 @@ class World:
         if self.healing:
             return
         self.check_folds()
-        kind = self.rng.choice(self.plan.kinds)
-        getattr(self, f"_do_{kind}")()
+        self.hurt(self.rng.choice(self.plan.kinds))
         self._next_fault()
+
+    def hurt(self, kind: str, *target: str) -> None:
+        """One fault of ``kind``, of a process or topic chosen by the seed unless it is given."""
+        getattr(self, f"_do_{kind}")(*target)
 
     def _somebody(self) -> str | None:
         names = [name for name, process in self.live.items() if process.alive and not process.paused]
@@ -417,18 +433,18 @@ class World:
         now = self.schedule.now
         self.faults.append(Fault(now, now + ns, kind, target, detail))
 
-    def _do_kill(self) -> None:
-        name = self._somebody()
-        if name is None:
+    def _do_kill(self, name: str | None = None) -> None:
+        name = name or self._somebody()
+        if name is None or not self.live[name].alive:
             return
         down = self.rng.randrange(20, 2000) * MS
         self._note("kill", name, down)
         self.kill(name)
         self.schedule.after(down, None, self._restart, name)
 
-    def _do_pause(self) -> None:
-        name = self._somebody()
-        if name is None:
+    def _do_pause(self, name: str | None = None) -> None:
+        name = name or self._somebody()
+        if name is None or not self.live[name].alive:
             return
         process = self.live[name]
         ns = self.rng.randrange(20, 6000) * MS
@@ -461,8 +477,8 @@ class World:
         # A subscriber that is not fenced by anything lives on beside the new one for a while.
         self.schedule.after(ns + self.rng.randrange(3000) * MS, None, process.kill)
 
-    def _do_election(self) -> None:
-        name = self.rng.choice(sorted(self.topics))
+    def _do_election(self, name: str | None = None) -> None:
+        name = name or self.rng.choice(sorted(self.topics))
         gap = self.rng.randrange(20, 900) * MS
         self._note("election", name, gap, "the leader died")
         self.topics[name].elect(gap, 0)
@@ -477,8 +493,8 @@ class World:
         for name in led:
             self.topics[name].elect(gap, ns)
 
-    def _do_cut(self) -> None:
-        name = self._somebody()
+    def _do_cut(self, name: str | None = None) -> None:
+        name = name or self._somebody()
         if name is None:
             return
         ns = self.rng.randrange(50, 4000) * MS
@@ -570,6 +586,11 @@ class Client:
         self.node += 1
         self.session = (None, None)
 
+    def act(self) -> None:
+        """Begin an operation now, if none is open."""
+        if self.idle:
+            self._go()
+
     def begin(self) -> None:
         self.waiting = True
         self.world.schedule.after(self.world.delay(self.world.think), None, self._go)
@@ -590,7 +611,8 @@ class Client:
                 self.last.insert(0, call)
             else:
                 self._next = call
-            self.begin()
+            if world.healing or not world.manual:
+                self.begin()
             return
         self._next = None
         value, work_ = call.value, call.work
@@ -666,7 +688,7 @@ class Client:
         )
         if kind == INFO:
             self._new_process()
-        if not self.world.healing or self.last:
+        if self.last if self.world.healing else not self.world.manual:
             self.begin()
 
     def look_at_the_clock(self) -> None:
