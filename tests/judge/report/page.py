@@ -530,6 +530,7 @@ def _rates(measures: Measures) -> Markup:
 
 
 def _done(about: Mapping[str, Any], faults: Sequence[Fault], measures: Measures, needed: Needed | None) -> Markup:
+    about = {name: ", ".join(value) if _are_words(value) else value for name, value in about.items()}
     plain = {name: value for name, value in about.items() if not isinstance(value, dict | list)}
     nested = {name: value for name, value in about.items() if isinstance(value, dict | list) and value}
     first = [name for name in ("seed", "commit", "layer", "started") if name in plain]
@@ -594,6 +595,10 @@ def _done(about: Mapping[str, Any], faults: Sequence[Fault], measures: Measures,
             )
         )
     return join([tag("h2", "What was done", id="done"), tag("div", *parts, class_="card")])
+
+
+def _are_words(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def _when(fault: Fault, measures: Measures) -> str:

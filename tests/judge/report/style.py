@@ -35,7 +35,7 @@ a { color: var(--ok); }
 .word.valid { color: var(--good); } .word.invalid { color: var(--bad); } .word.unknown { color: var(--unknown); }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(118px, 1fr)); gap: 8px; margin: 12px 0; }
 .facts div { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 8px 12px; }
-.facts b { display: block; font-size: 1.25rem; font-weight: 600; font-variant-numeric: tabular-nums; }
+.facts b { display: block; font-size: 1.15rem; font-weight: 600; white-space: nowrap; }
 .facts span { color: var(--soft); font-size: .82rem; }
 dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 2px 16px; margin: 8px 0; }
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
@@ -57,6 +57,7 @@ pre { background: var(--faint); padding: 10px; border-radius: 6px; overflow-x: a
 svg { display: block; } svg text { fill: var(--soft); font-size: 11px; font-family: inherit; }
 .chart { margin: 10px 0 14px; } .chart .title { display: flex; flex-wrap: wrap; gap: 2px 14px; font-size: .86rem;
   align-items: baseline; } .chart .title b { font-weight: 600; }
+p.keys { display: flex; flex-wrap: wrap; gap: 2px 14px; max-width: none; }
 .key { white-space: nowrap; color: var(--soft); font-size: .8rem; }
 .key i { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin-right: 5px; }
 .lane { display: grid; grid-template-columns: 1fr; margin: 0 0 3px; } .lane span { font-size: .75rem;
