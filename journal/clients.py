@@ -77,6 +77,9 @@ def common_settings(bootstrap: str) -> dict[str, object]:
         "topic.metadata.refresh.fast.interval.ms": 50,
         # A broker that is silent (paused, isolated) is given up for another after this, not after a minute.
         "socket.timeout.ms": SOCKET_TIMEOUT_MS,
+        # And a connection that does not come about is tried anew: by itself TCP would try again after 1, 3, 7, 15 s, so
+        # that a host that was cut off for a few seconds stayed away for many more (measured: 26 s after 3.5 s).
+        "socket.connection.setup.timeout.ms": SOCKET_TIMEOUT_MS,
         "logger": _log,
         "error_cb": _quiet,
     }

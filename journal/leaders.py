@@ -53,14 +53,17 @@ class Agreed(NamedTuple):
 
 
 def agreed(answers: Mapping[int, int], addresses: Mapping[int, str]) -> Agreed | None:
-    """From each broker's word (broker id to leader id) the leader that most of *all* brokers name, if any.  Pure."""
-    named = Counter(leader for leader in answers.values() if leader >= 0)
+    """From each broker's word (broker id to leader id) the leader that most of *all* brokers name, if any.  Pure.
+
+    A word of somebody who is no member does not count.
+    """
+    named = Counter(leader for broker, leader in answers.items() if leader >= 0 and broker in addresses)
     if not named:
         return None
     leader, count = named.most_common(1)[0]
-    if 2 * count <= len(addresses):
+    if not addresses or 2 * count <= len(addresses):
         return None
-    return Agreed(leader, ",".join(addresses[b] for b in sorted(answers) if answers[b] == leader and b in addresses))
+    return Agreed(leader, ",".join(addresses[b] for b in sorted(answers) if b in addresses and answers[b] == leader))
 
 
 class _Followed:
@@ -205,13 +208,17 @@ class Leaders:
         brokers = {broker.id: f"{broker.host}:{broker.port}" for broker in answer.brokers.values()}
         if len(brokers) >= len(self._addresses):
             self._addresses = brokers  # a cluster that grows is noticed; one broker's short memory is not believed
-        if self._addresses.get(answer.orig_broker_id) != address and address in self._addresses.values():
+        broker = answer.orig_broker_id
+        if broker < 0:
+            # The first answer comes before this client knows whom it asked: that was the broker at this address.
+            broker = next((b for b, known in brokers.items() if known == address), -1)
+        elif self._addresses.get(broker) != address and address in self._addresses.values():
             # Its own broker was away for a while, and this client has settled with another: ask anew next time.
             self._admins.pop(address, None)
         found = answer.topics.get(topic)
-        if found is None or 0 not in found.partitions:
+        if broker < 0 or found is None or 0 not in found.partitions:
             return None
-        return answer.orig_broker_id, found.partitions[0].leader
+        return broker, found.partitions[0].leader
 
 
 @functools.cache

@@ -21,5 +21,11 @@ def test_nobody_leads_is_no_word() -> None:
     assert agreed({1: 1, 2: -1, 3: -1}, ADDRESSES) is None
 
 
+def test_a_stranger_has_no_say() -> None:
+    """A client that has just connected does not know yet whom it asked (-1): nobody could begin anew there."""
+    assert agreed({-1: 1}, {1: "b:1"}) is None
+    assert agreed({1: 1}, {}) is None
+
+
 def test_one_broker_agrees_with_itself() -> None:
     assert agreed({7: 7}, {7: "b:1"}) == Agreed(7, "b:1")
