@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.judge.checkers import anomalies, bank, list_append, once, oracle_laws, register, requests
+from tests.judge.checkers import anomalies, bank, list_append, once, oracle_laws, register, requests, views
 from tests.judge.checkers import catalog_set as catalog_set_checker
-from tests.judge.history import Op, of, operations
+from tests.judge.history import Op, operations
 from tests.judge.simulation.run import SimulatedRun
 from tests.judge.verdict import Anomaly, Verdict, judged
 from tests.judge.witness import CatalogRecord, catalog_lines, catalog_record
@@ -28,20 +28,10 @@ def _witness(run: SimulatedRun, log: str) -> list[CatalogRecord]:
     return [catalog_record(line) for line in catalog_lines(run.logs[log])]
 
 
-def _views(ops: list[Op]) -> Verdict:
-    compared = [op for op in of(ops, "views") if op.f == "compare" and op.ok]
-    found = [
-        Anomaly("view-differs", f"{op.value['view']} is not its query: {op.result}", (op.index,), op.value["view"])
-        for op in compared
-        if op.result["view"] != op.result["query"]
-    ]
-    return judged("views", found, ops=len(compared))
-
-
 _JUDGES: dict[str, Callable[[list[Op], SimulatedRun], Verdict]] = {
     "append": lambda ops, run: list_append.check(ops),
     "bank": lambda ops, run: bank.check(ops, initial={0: bank.TOTAL}),
-    "views": lambda ops, run: _views(ops),
+    "views": lambda ops, run: views.check(ops),
     "once": lambda ops, run: once.check(ops),
     "anomalies": lambda ops, run: anomalies.check(ops),
     "set": lambda ops, run: catalog_set_checker.check(ops, _witness(run, "catalog")),
