@@ -73,4 +73,5 @@ def test_syncs_are_slowed_and_recorded_with_what_was_certain(tmp_path: Path) -> 
     command = [sys.executable, "-c", script, str(data), str(delay)]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=30, check=True)
     assert float(done.stdout) >= 0.3
-    assert record.read_text().splitlines() == [f"100 {data}", f"150 {data}", f"154 {data}"]
+    inode = data.stat().st_ino
+    assert record.read_text().splitlines() == [f"{size} {inode} {data}" for size in (100, 150, 154)]

@@ -110,7 +110,7 @@ class KafkaCluster:
         self.network = network
         self._start_as = start_as
         self._children: dict[str, Child] = {}
-        self._admin: AdminClient | None = None
+        self._admins: dict[str, AdminClient] = {}
         self.brokers = {
             host: ClusterBroker(network, host, (directories or {}).get(host, scratch / host), jars,
                                 (advertised or {}).get(host, f"{network.address(host)}:{PORT}"))
@@ -181,17 +181,24 @@ class KafkaCluster:
 
     def stop(self) -> None:
         """End all three.  None of their data is wanted any more, so nobody waits for tidy goodbyes."""
-        self._admin = None
+        self._admins.clear()
         for host in self._children:
             self.signal(host, signal.SIGKILL)
         for child in self._children.values():
             child.stop()
 
     def _out_of_sync(self) -> str | None:
+        """What is wrong by the word of any of the brokers: one that was cut off may not know yet."""
+        for host, broker in self.brokers.items():
+            if (wrong := self._out_of_sync_says(broker.bootstrap)) is not None:
+                return f"{host}: {wrong}"
+        return None
+
+    def _out_of_sync_says(self, address: str) -> str | None:
         try:
-            found = self._metadata(2.0)
+            found = self._admin_at(address).list_topics(timeout=2.0)
         except KafkaException as error:
-            return f"no broker answers: {error.args[0].str()}"
+            return f"does not answer: {error.args[0].str()}"
         if len(found.brokers) < len(self.brokers):
             return f"only brokers {sorted(found.brokers)} are members"
         for name, topic in found.topics.items():
@@ -201,9 +208,12 @@ class KafkaCluster:
         return None
 
     def _metadata(self, timeout_s: float):  # noqa: ANN202 - confluent_kafka's ClusterMetadata
-        if self._admin is None:
-            self._admin = clients.make_admin(self.bootstrap)
-        return self._admin.list_topics(timeout=timeout_s)
+        return self._admin_at(self.bootstrap).list_topics(timeout=timeout_s)
+
+    def _admin_at(self, address: str) -> AdminClient:
+        if address not in self._admins:
+            self._admins[address] = clients.make_admin(address)
+        return self._admins[address]
 
     def _spec(self, host: str) -> ChildSpec:
         spec = self.brokers[host].prepare()
