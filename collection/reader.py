@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ from collection.json_rows import decode_batch
 from collection.rows import decode_counted, empty
 from journal.clients import make_consumer
 from journal.errors import InvalidUsage, Unavailable
+from journal.leaders import leaders_of
 
 ROWS = "rows"
 """Our own row batches (tables, errors collections, view outputs)."""
@@ -39,8 +40,15 @@ JSON = "json"
 READ_TIMEOUT_S = 30.0
 """How long nothing may come before a read gives up: as long as a journal's reader survives an absent broker."""
 
+SUSPECT_S = 0.7
+"""Silence after which it is asked who leads: what is bound was acknowledged, so a leader without it is none."""
+
+SUSPECTED_MAX = 16
+"""Topics that are asked about at once: brokers lead many topics each, so a few tell of all."""
+
 LOOK_AFTER_S = 2.0
-"""Silence after which it is asked whether the topics exist at all: what is bound was written, so they should."""
+"""Silence after which it is asked whether the topics exist at all (what is bound was written, so they should), and the
+read goes on with a fresh consumer."""
 
 CHUNK_RECORDS = 20_000
 """Records decoded at once; with records of at most 512 KiB the fetch queue (32 MiB) is what bounds the memory."""
@@ -63,15 +71,8 @@ class RunReader:
     """A consumer kept open between reads.  Calls from several threads take turns."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._consumer = make_consumer(
-            bootstrap,
-            **{
-                "isolation.level": "read_committed",
-                "enable.partition.eof": True,
-                # The fetch of the next read queues behind the last one's long poll: 3 ms against 110 ms with 100 here.
-                "fetch.wait.max.ms": 2,
-            },
-        )
+        self._bootstrap = bootstrap
+        self._consumer = _make_consumer(bootstrap)
         self._lock = threading.Lock()
         self._known: set[str] = set()  # at most one short name for each collection there ever was
 
@@ -105,7 +106,7 @@ class RunReader:
         with self._lock:
             try:
                 self._meet({topic for topic, _ in spans})
-                for values, runs in _records(self._consumer, spans):
+                for values, runs in self._records(spans):
                     stamps = np.fromiter((each.ts for each in runs), np.int64, len(runs))
                     if format == JSON:
                         table, bad = decode_batch(values, columns)
@@ -127,10 +128,66 @@ class RunReader:
             if metadata.topics[topic].error is None:
                 self._known.add(topic)
 
+    def _records(
+        self, spans: dict[tuple[str, int], list[_Span]]
+    ) -> Iterator[tuple[list[bytes | None], list[BoundRun]]]:
+        """All records in the spans with the run of each, in chunks."""
+        doubt = _Doubt(self._bootstrap, {topic for topic, _ in spans})
+        try:
+            yield from _records(lambda: self._consumer, self._renew, spans, doubt)
+        finally:
+            doubt.end()
+
+    def _renew(self, bootstrap: str) -> None:
+        """Go on with a fresh consumer, begun at ``bootstrap``: the present one may ask a leader that was deposed."""
+        self._consumer.close()
+        self._consumer = _make_consumer(bootstrap)
+
     def close(self) -> None:
         """Let go of the connection."""
         with self._lock:
             self._consumer.close()
+
+
+def _make_consumer(bootstrap: str) -> Consumer:
+    return make_consumer(
+        bootstrap,
+        **{
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            # The fetch of the next read queues behind the last one's long poll: 3 ms against 110 ms with 100 here.
+            "fetch.wait.max.ms": 2,
+        },
+    )
+
+
+class _Doubt:
+    """What is asked while nothing comes: whether somebody else leads what we wait for by now."""
+
+    def __init__(self, bootstrap: str, topics: Iterable[str]) -> None:
+        self._leaders = leaders_of(bootstrap)
+        self._topics = sorted(topics)[:SUSPECTED_MAX]
+        self._unfollow: list[Callable[[], None]] = []
+        self._moved = threading.Event()
+
+    def ask(self) -> bool:
+        """Keep asking; whether another leader was agreed on since the last time."""
+        if not self._unfollow:
+            self._unfollow = [self._leaders.follow(topic, lambda _: self._moved.set()) for topic in self._topics]
+        for topic in self._topics:
+            self._leaders.suspect(topic)
+        moved = self._moved.is_set()
+        self._moved.clear()
+        return moved
+
+    def bootstrap(self) -> str:
+        """Brokers that agree on whom we wait for; of several opinions the one that leaves out most."""
+        return min((self._leaders.bootstrap(topic) for topic in self._topics), key=len)
+
+    def end(self) -> None:
+        """Stop asking (and be ready to begin again)."""
+        while self._unfollow:
+            self._unfollow.pop()()
 
 
 def read_runs(bootstrap: str, runs: Iterable[Run], columns: Columns, format: str = ROWS) -> pa.Table:
@@ -174,6 +231,8 @@ class _Cursor:
     def next_span(self) -> None:
         self.span = self.spans.pop()
         self.index = 0
+        self.next = self.span.lower
+        """What is below it was read, as far as it is in the span."""
 
     def run_at(self, offset: int) -> BoundRun | None:
         """The run that holds ``offset``, or ``None`` where none does."""
@@ -186,11 +245,15 @@ class _Cursor:
 
 
 def _records(
-    consumer: Consumer, spans: dict[tuple[str, int], list[_Span]]
+    current: Callable[[], Consumer],
+    renew: Callable[[str], None],
+    spans: dict[tuple[str, int], list[_Span]],
+    doubt: _Doubt,
 ) -> Iterator[tuple[list[bytes | None], list[BoundRun]]]:
-    """All records in the spans with the run of each, in chunks."""
+    """All records in the spans with the run of each, in chunks.  ``renew`` changes what ``current`` gives."""
     cursors = {key: _Cursor(list(found)) for key, found in spans.items()}
-    consumer.assign([TopicPartition(t, p, c.span.lower) for (t, p), c in cursors.items()])
+    consumer = current()
+    consumer.assign([TopicPartition(t, p, c.next) for (t, p), c in cursors.items()])
     values: list[bytes | None] = []
     runs: list[BoundRun] = []
     size = 0
@@ -208,7 +271,7 @@ def _records(
                 offset = _at_error(consumer, message, cursor)
             else:
                 offset = message.offset()
-                if offset < cursor.span.lower:
+                if offset < cursor.next:
                     continue
                 run = cursor.run_at(offset)
                 if run is not None:
@@ -217,7 +280,9 @@ def _records(
                     runs.append(run)
                     size += len(value or b"")
                 offset += 1
-            quiet_since = time.monotonic()
+            if offset > cursor.next:
+                cursor.next = offset
+                quiet_since = time.monotonic()
             if offset >= cursor.span.upper:
                 _advance(consumer, cursors, key)
             if len(values) >= CHUNK_RECORDS or size >= CHUNK_BYTES:
@@ -227,9 +292,16 @@ def _records(
         quiet_s = time.monotonic() - quiet_since
         if quiet_s > READ_TIMEOUT_S:
             raise _silent(cursors)
-        if quiet_s > look_after_s:
-            look_after_s *= 2
-            _check_topics(consumer, {topic for topic, _ in cursors})
+        if quiet_s < SUSPECT_S:
+            doubt.end()
+            look_after_s = LOOK_AFTER_S
+        elif (moved := doubt.ask()) or quiet_s > look_after_s:
+            if not moved:
+                look_after_s *= 2
+                _check_topics(consumer, {topic for topic, _ in cursors})
+            renew(doubt.bootstrap())
+            consumer = current()
+            consumer.assign([TopicPartition(t, p, c.next) for (t, p), c in cursors.items()])
     if values:
         yield values, runs
 

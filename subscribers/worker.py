@@ -32,6 +32,10 @@ SESSION_TIMEOUT_S = 6.0
 
 HEARTBEAT_S = 2.0
 
+METADATA_AGE_S = 1.0
+"""How long it is believed who leads the catalog.  A leader that was deposed without knowing it answers fetches for ever
+with nothing new, and only metadata (asked of any broker) tells; one small request a second is what that costs."""
+
 
 def app_id(names: TopicNames, controller: str) -> str:
     """The consumer group: the same in every worker of a controller, so that one of them acts and the rest stand by."""
@@ -55,6 +59,7 @@ def make_app(bootstrap: str, names: TopicNames, controller: str) -> faust.App:
         broker_heartbeat_interval=HEARTBEAT_S,
         broker_request_timeout=30.0,
         broker_max_poll_records=1000,
+        consumer_metadata_max_age_ms=int(1000 * METADATA_AGE_S),
         stream_wait_empty=False,
         # A worker's data directory would hold tables; there are none, but Faust wants to know where.
         # One level only: Faust makes the directory, but not what is above it.

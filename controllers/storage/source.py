@@ -28,6 +28,7 @@ from collection.writer import CollectionWriter
 from controllers.storage.remap import Prepared, Problem, bindings, prepare, start_positions
 from journal.clients import make_consumer, reach
 from journal.errors import TidemarkError, Unavailable
+from journal.leaders import leaders_of
 from oracle.client import Oracle
 from oracle.model import CommitPart
 
@@ -94,6 +95,9 @@ class Source:
         self.item = item
         self.status = SourceStatus(item.id, item.name, item.topic or "")
         self._bootstrap = bootstrap
+        self._leaders = leaders_of(bootstrap)
+        self._moved = threading.Event()
+        """Set when most brokers name another leader of the topic."""
         self._oracle = oracle
         self._writer = writer
         self._incarnation = incarnation
@@ -113,6 +117,7 @@ class Source:
         self._thread.join()
 
     def _run(self) -> None:
+        unfollow = self._leaders.follow(self.status.topic, lambda _: self._moved.set())
         while not self._stopped.is_set():
             try:
                 self._ingest()
@@ -128,6 +133,7 @@ class Source:
             if not self._stopped.is_set():
                 self._stopped.wait(self._backoff_s)
                 self._backoff_s = min(2 * self._backoff_s, BACKOFF_MAX_S)
+        unfollow()
         self.status.state = STOPPED
 
     def _trouble(self, state: str, error: str) -> None:
@@ -137,12 +143,16 @@ class Source:
 
     def _ingest(self) -> None:
         """Read, judge and bind until stopped or until something is wrong."""
-        consumer = make_consumer(self._bootstrap, **{"isolation.level": "read_committed"})
+        self._moved.clear()
+        begin_at = self._leaders.bootstrap(self.status.topic)
+        consumer = make_consumer(begin_at, **{"isolation.level": "read_committed"})
         under_way: tuple[Future, Prepared] | None = None
         try:
             positions = self._begin(consumer)
             look_again_at = time.monotonic() + LOOK_AGAIN_S
-            while not self._stopped.is_set():
+            # Where the topic has another leader by the word of most brokers we begin anew with a fresh consumer: this
+            # one may be asking a leader that does not know it was deposed, and has nothing new for ever.
+            while not self._stopped.is_set() and not self._moved.is_set():
                 polled = self._poll(consumer, positions)
                 if polled:
                     prepared = prepare(self.item, polled, positions)
