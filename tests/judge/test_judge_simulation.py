@@ -15,7 +15,7 @@ from tests.judge.simulation.clients import WORKLOADS
 from tests.judge.simulation.judging import judge, laws
 from tests.judge.simulation.run import SimulatedRun, simulate
 from tests.judge.simulation.world import NO_FAULTS
-from tests.judge.verdict import INVALID, VALID
+from tests.judge.verdict import INVALID, VALID, Verdict
 
 STEPS = int(os.environ.get("TIDEMARK_JUDGE_STEPS", "1000000"))
 """Events of all worlds together: a million in everyday's tests, ten by option."""
@@ -34,11 +34,11 @@ def digest(run: SimulatedRun) -> str:
     return found.hexdigest()
 
 
-def wrong(run: SimulatedRun) -> list[str]:
+def wrong(run: SimulatedRun, verdicts: list[Verdict] | None = None) -> list[str]:
     """What is invalid, with what replays it."""
     return [
         f"seed {run.seed}, {run.steps} steps, {verdict.checker}: {verdict.anomalies[0].text}"
-        for verdict in judge(run)
+        for verdict in (judge(run) if verdicts is None else verdicts)
         if verdict.valid == INVALID
     ]
 
@@ -48,8 +48,9 @@ def test_a_million_steps_of_whole_environments_are_valid() -> None:
     said: Counter[tuple[str, str]] = Counter()
     while done < STEPS:
         run = simulate(seed, min(WORLD_STEPS, STEPS - done))
-        assert not wrong(run)
-        said.update((verdict.checker, verdict.valid) for verdict in judge(run))
+        verdicts = judge(run)
+        assert not wrong(run, verdicts)
+        said.update((verdict.checker, verdict.valid) for verdict in verdicts)
         done += run.steps
         kinds |= {fault.kind for fault in run.faults}
         seed, worlds = seed + 1, worlds + 1

@@ -13,12 +13,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 from unittest import mock
 
 import adapter.ddl_messages
 import adapter.executor
+import catalog_log.fold
+import oracle.fold
 from catalog_log.image import Image
 from journal.timestamps import CatalogTs
 from sql import statements as st
@@ -140,7 +142,11 @@ def remembered_insert(statement: Any, image: Image, names: Any, declared: Any = 
 def patches() -> list[Any]:
     """For :func:`tests.judge.simulation.clock.virtual`."""
     where = adapter.executor
+    # Every process decodes the same bytes to equal immutable values: once is enough, folding is still each one's own.
+    shared = lru_cache(maxsize=4096)
     return [
+        mock.patch.object(oracle.fold, "decode_record", shared(oracle.fold.decode_record)),
+        mock.patch.object(catalog_log.fold, "decode_proposal", shared(catalog_log.fold.decode_proposal)),
         mock.patch.object(where, "parse", parsed),
         mock.patch.object(where, "plan_select", remembered_select),
         mock.patch.object(where, "plan_insert", remembered_insert),
