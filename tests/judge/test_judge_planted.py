@@ -39,6 +39,7 @@ from tests.adapter.world import World
 from tests.judge.planted.__main__ import main
 from tests.judge.planted.patching import Applied
 from tests.judge.planted.registry import BUGS, chosen, kind_of
+from tests.judge.simulation import bugs as simulated
 
 ROOT = Path(__file__).resolve().parents[2]
 GENESIS = encode_proposal(Proposal("g", "test", 0, 10, (), Genesis(1, "env", "topic")))
@@ -232,6 +233,12 @@ def test_a_patch_that_fails_leaves_nothing() -> None:
     with pytest.raises(RuntimeError):
         broken.apply()
     assert Owner.value == 1
+
+
+def test_the_table_in_the_docs_and_the_simulation_have_the_same_bugs() -> None:
+    lines = (ROOT / "docs" / "planted-bugs.md").read_text().splitlines()
+    told = [line.split("`")[1] for line in lines if line.startswith("| `")]
+    assert told == list(BUGS) == list(simulated.BUGS)
 
 
 def test_names() -> None:

@@ -11,6 +11,7 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
@@ -28,7 +29,7 @@ from journal.kafka import KafkaTransport
 from journal.names import TopicNames
 from journal.topics import data_spec, ensure_topic, verify_journal
 from oracle.client import Oracle, wall_clock_ms
-from tests.judge.checkers import anomalies, catalog_set, oracle_laws, register
+from tests.judge.checkers import anomalies, catalog_set, oracle_laws, register, views
 from tests.judge.history import Op
 from tests.judge.live.observer import Tail, compared, read_all
 from tests.judge.planted.desk import Session, session
@@ -41,6 +42,8 @@ from tests.judge.workloads.catalog_set import CatalogSet
 from tests.judge.workloads.log_client import Logs
 from tests.judge.workloads.oracle import OracleClient, OracleLaws
 from tests.judge.workloads.register import Register, RegisterClient
+from tests.judge.workloads.sql_client import prepare_world
+from tests.judge.workloads.views import CUSTOMERS, EVENTS, VIEWS, Views
 
 pytestmark = pytest.mark.integration
 
@@ -357,3 +360,49 @@ def test_retention_that_somebody_switches_on_is_refused_at_every_start(small) ->
         CatalogLog.open(here.kafka, here.names, "late")
     with pytest.raises(FatalLog, match="retention.ms"):
         Oracle.open(here.kafka, here.names, "late", lambda: 0)
+
+
+class FewViews(Views):
+    """Two views that are kept incrementally: what is recomputed compares itself with what it holds."""
+
+    kept = ("views_filter", "views_sums")
+
+    def setup(self, world: World) -> None:
+        prepare_world(world, [
+            f"CREATE TABLE {EVENTS} (id bigint NOT NULL, customer int NOT NULL, amount int)",
+            f"CREATE TABLE {CUSTOMERS} (customer int NOT NULL, name text NOT NULL)",
+            *(f"CREATE MATERIALIZED VIEW {name} AS {VIEWS[name][1]}" for name in self.kept),
+        ])  # fmt: skip
+
+    def invocations(self, rng: random.Random, worker: int, workers: int) -> Iterator[Invocation]:
+        for each in super().invocations(rng, worker, workers):
+            if each.f == "insert" or each.value["view"] in self.kept:
+                yield each
+
+    def final(self, worker: int, workers: int) -> Sequence[Invocation]:
+        return [Invocation("compare", {"view": view}) for view in self.kept]
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("bug", ["", "double_view_commit"])
+def test_a_tick_that_is_done_again_after_a_crash_doubles_rows(small, bug: str) -> None:
+    """The whole product with Spark: rows in, the views compared, compute killed and started again, and once more."""
+    here = small(bug)
+
+    spark = ("compute", "controllers.compute", "--cluster", "default", "--data", str(here.scratch))
+    starting = [here.begin(*spark), here.begin("storage", "controllers.storage")]
+    for controller in ("storage", "compute-default"):
+        starting.append(here.begin(f"subscriber-{controller}", "subscribers", "--controller", controller))
+    for child in starting:
+        child.wait_ready()
+    world, workload = here.adapters(1), FewViews()
+    workload.setup(world)
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(here.drive, workload, world, seed=1, workers=2, each=20)
+        soon(lambda: sum(op.ok for op in here.history.ops()) >= 14, 120, "14 operations")
+        here.kill("compute")
+        here.start(*spark)
+        working.result()
+    ops = here.history.ops()
+    judged(bug, ops, views.check(ops))

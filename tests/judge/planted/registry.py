@@ -75,14 +75,14 @@ _ALL = (
         it was deposed, and what it took is thrown away when it comes back.  The journals survive even this, since a
         writer waits until it has read its record back and nothing is read that a majority does not hold; rows do not:
         their delivery report is all that a commit goes by.""",
-        {ADAPTER, SUBSCRIBER, COMPUTE, STORAGE, CLIENTS}, "I10", "once", "once", "isolate", brokers=3,
+        {ADAPTER, SUBSCRIBER, COMPUTE, STORAGE, CLIENTS}, "I10", "once", "once", "cut-off-broker", brokers=3,
     ),
     _bug(
         "list_offsets_read",
         """To know everything, ask the broker for the topic's end and fold up to it: no record, no write, half the cost
         of a barrier.  But the end is what the asked broker believes; a deposed leader believes an old one for as long
         as it is cut off, and the read misses what was acknowledged meanwhile.""",
-        {ADAPTER, CLIENTS}, "I4", "register", "register", "isolate", brokers=3,
+        {ADAPTER, CLIENTS}, "I4", "register", "register", "cut-off-broker", brokers=3,
     ),
     _bug(
         "blind_resend",
@@ -96,7 +96,7 @@ _ALL = (
         """Timestamps are milliseconds since the epoch and every machine has a clock, kept by NTP: read it instead of
         asking a log.  But two clocks differ and one of them jumps: a write gets a smaller timestamp than a read that
         ended before it, and a read an hour ago.""",
-        {ADAPTER, CLIENTS}, "I3", "oracle", "oracle_laws", "clock-skew", "clock-strobe",
+        {ADAPTER, CLIENTS}, "I3", "oracle", "oracle_laws", "skew", "strobe",
     ),
     _bug(
         "skipped_apply_write",

@@ -73,7 +73,7 @@ class Small(AbstractContextManager):
 
     def __init__(self, kafka: str, env: str, scratch: Path, bug: str = "") -> None:
         self.kafka, self.names, self.bug = kafka, TopicNames(env), bug
-        self._scratch = scratch
+        self.scratch = scratch
         self._children: dict[str, Child] = {}
         self.history = History()
         create_environment(kafka, self.names)
@@ -88,14 +88,18 @@ class Small(AbstractContextManager):
 
     def start(self, name: str, module: str, *arguments: str) -> dict[str, Any]:
         """Start ``python -m module`` here, with the bug where it concerns it; what its ready line says."""
+        return self.begin(name, module, *arguments).wait_ready()
+
+    def begin(self, name: str, module: str, *arguments: str) -> Child:
+        """As :meth:`start`, without waiting: controllers are ready only when their subscribers are."""
         planted = ["tests.judge.planted", self.bug, "--"] if self.bug else []
         argv = [sys.executable, "-P", "-m", *planted, module, "--kafka", self.kafka, "--env", self.names.env,
                 *arguments]  # fmt: skip
         child = self._children[name] = Child(ChildSpec(
-            name=name, argv=argv, log=self._scratch / f"{name}.log", ready_timeout_s=120,
-            env={"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}, cwd=self._scratch,
+            name=name, argv=argv, log=self.scratch / f"{name}.log", ready_timeout_s=120,
+            env={"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}, cwd=self.scratch,
         ))  # fmt: skip
-        return child.wait_ready()
+        return child
 
     def signal(self, name: str, signum: int) -> None:
         os.kill(self._children[name].pid, signum)
