@@ -252,7 +252,11 @@ class _Reader:
                     consumer.assign([TopicPartition(self._topic, 0, self._next)])
                     self._read(consumer)
                 finally:
-                    consumer.close()
+                    if self._renew and not self._closed:
+                        # Letting go of a leader that is silent takes until its time-out; reading goes on meanwhile.
+                        threading.Thread(target=consumer.close, name=f"discard-{self._topic}", daemon=True).start()
+                    else:
+                        consumer.close()
         except Exception as error:  # handed over, not swallowed: this is the thread's only way to tell anybody
             if not self._closed:
                 self._on_error(error)
