@@ -25,6 +25,11 @@ from schemas import codec
 
 ORACLE_RECORD = "oracle_record"
 
+SCHEMA_VERSION_MAX = 1
+"""Of records on the oracle's and the views' topics.  A record above it counts for nobody, also for code that could read
+it: two releases side by side must fold the same.  Raising it takes a record that says from where on (as the catalog's
+format version does, which lives in its genesis), never a newer schema alone."""
+
 
 class Malformed(ValueError):
     """The bytes are not a valid record.  ``token`` names its sender's record where it could be read."""
@@ -104,12 +109,19 @@ def token_of(raw: dict[str, Any]) -> Token:
     return token
 
 
-def decode_record(value: bytes) -> Record:
-    """The record in ``value``.  Raises :class:`Malformed` and nothing else."""
+def decode_in_format(name: str, value: bytes) -> dict[str, Any]:
+    """The fields of a record that both topics' format allows.  Raises :class:`Malformed`."""
     try:
-        raw = codec.decode(ORACLE_RECORD, value)
+        if codec.frame_version(value) > SCHEMA_VERSION_MAX:
+            raise Malformed(f"schema version {codec.frame_version(value)} in a log of version {SCHEMA_VERSION_MAX}")
+        return codec.decode(name, value)
     except codec.Undecodable as error:
         raise Malformed(str(error)) from error
+
+
+def decode_record(value: bytes) -> Record:
+    """The record in ``value``.  Raises :class:`Malformed` and nothing else."""
+    raw = decode_in_format(ORACLE_RECORD, value)
     token = token_of(raw)
     try:
         record = Record(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from collection.binding import Run
 from journal.errors import InvalidUsage
 from oracle.model import BINDINGS_MAX, TS_MAX, Token, check_name, check_run, check_ts
-from oracle.records import Malformed, run_from_dict, run_to_dict, token_of
+from oracle.records import Malformed, decode_in_format, run_from_dict, run_to_dict, token_of
 from schemas import codec
 
 VIEWS_RECORD = "views_record"
@@ -117,10 +117,7 @@ def encode_views_record(record: ViewsRecord) -> bytes:
 
 def decode_views_record(value: bytes) -> ViewsRecord:
     """The record in ``value``.  Raises :class:`~oracle.records.Malformed` and nothing else."""
-    try:
-        raw = codec.decode(VIEWS_RECORD, value)
-    except codec.Undecodable as error:
-        raise Malformed(str(error)) from error
+    raw = decode_in_format(VIEWS_RECORD, value)
     token = token_of(raw)
     try:
         views = tuple(

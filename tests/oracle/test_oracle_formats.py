@@ -5,9 +5,11 @@ import pytest
 from collection.binding import Binding, Run
 from oracle.image import dump, load
 from oracle.model import CommitPart, KeyRange, Kind, Record, Stamp, Token, one_key
-from oracle.records import decode_record, encode_record
+from oracle.records import Malformed, decode_record, encode_record
 from oracle.views_image import dump_views, load_views
 from oracle.views_records import ViewCommit, ViewsKind, ViewsRecord, decode_views_record, encode_views_record
+from schemas import codec
+from schemas.codec import FRAME_LEN, MARKER
 from tests.oracle.oracle_logs import Log
 from tests.oracle.test_oracle_views import ViewsHistory, moved, rows
 
@@ -88,3 +90,14 @@ def test_version_1_can_be_read(name):
     value, encode, decode = EXAMPLES[name]
     assert decode(bytes.fromhex(RELEASED[name])) == value
     assert decode(encode(value)) == value
+
+
+@pytest.mark.parametrize("name", ["commit", "stamps", "tick"])
+def test_a_record_of_a_newer_version_counts_for_nobody_also_for_code_that_can_read_it(name, monkeypatch):
+    """Two releases that run side by side must fold the same: what the older cannot read, the newer must not count."""
+    record, encode, decode = EXAMPLES[name]
+    newer = bytes([MARKER, 2]) + encode(record)[FRAME_LEN:]
+    known = codec._reader
+    monkeypatch.setattr(codec, "_reader", lambda record_name, _version: known(record_name, 1))
+    with pytest.raises(Malformed, match="version 2"):
+        decode(newer)
