@@ -100,9 +100,12 @@ def check(ops: Iterable[Op], records: Sequence[CatalogRecord]) -> Verdict:
     }
     if not mine:
         return judged(NAME, (), **counts)
-    if not log.records:
-        return undecided(NAME, "the log has no admitted record: it was not read, or is another's", **counts)
     found = [Anomaly("broken-log", text) for text in gaps(records)]
+    if not log.records:
+        if found:
+            # A log whose beginning is gone admits nothing: that alone is a breach, whatever became of the rest.
+            return judged(NAME, found, **counts)
+        return undecided(NAME, "the log has no admitted record: it was not read, or is another's", **counts)
     found += _writes(mine, log)
     places, phantoms = _placed(mine, log)
     found += phantoms
