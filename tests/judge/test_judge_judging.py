@@ -222,6 +222,7 @@ def test_what_is_asked_for_wrongly_is_2(argv: list[str], tmp_path: Path) -> None
     except SystemExit as ended:
         code = ended.code
     assert code == 2
+    assert not out.exists() or not list(out.glob("run.json"))
 
 
 def options(*argv: str) -> list[RunConfig]:

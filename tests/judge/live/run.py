@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from embedded.layout import ROOT
-from journal.errors import InvalidUsage, TidemarkError
+from journal.errors import InvalidUsage
 from journal.names import TopicNames
 from tests.judge.live import observer, worker
 from tests.judge.live.cluster import (
@@ -33,7 +33,6 @@ from tests.judge.live.cluster import (
     Cluster,
     ClusterSettings,
     FaultKind,
-    HealFailed,
     OpenCluster,
     targets_by_kind,
 )
@@ -363,14 +362,21 @@ def run(config: RunConfig, open_cluster: OpenCluster, show: Callable[[Status], N
                 going.record(cluster)
             except InvalidUsage:
                 raise
-            except (HealFailed, ClientFailed, TidemarkError) as error:
+            except BaseException as error:
                 going.about["error"] = {"kind": type(error).__name__, "text": str(error)}
+                if not isinstance(error, Exception):
+                    raise  # Ctrl-C
             finally:
                 going.abandon()
                 going.phase("stopping")
+    except InvalidUsage:
+        # Asked for wrongly: nothing was run, so there is nothing to look at.
+        shutil.rmtree(config.out)
+        raise
     finally:
-        going.write()
-        keep_logs(scratch, config.out / "logs")
+        if config.out.exists():
+            going.write()
+            keep_logs(scratch, config.out / "logs")
         shutil.rmtree(scratch, ignore_errors=True)
     return config.out
 
