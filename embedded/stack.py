@@ -233,7 +233,7 @@ def _drop_topics(kafka: str, env: str) -> None:
     listed = reach(kafka, lambda timeout_s: admin.list_topics(timeout=timeout_s))
     topics = [name for name in listed.topics if name.startswith(f"{env}.")]
     if topics:
-        for gone in admin.delete_topics(topics, operation_timeout=30).values():
+        for gone in admin.delete_topics(topics, operation_timeout=30, request_timeout=60).values():
             gone.result(timeout=60)
 
 

@@ -102,10 +102,12 @@ class TopicKeeper:
             if create:
                 specs = [data_spec(self._names.data(i), self._replication_factor) for i in create]
                 new = [NewTopic(s.name, s.partitions, s.replication_factor, config=s.config) for s in specs]
-                answers |= self._admin.create_topics(new, operation_timeout=REQUEST_TIMEOUT_S)
+                answers |= self._admin.create_topics(new, operation_timeout=REQUEST_TIMEOUT_S,
+                                                     request_timeout=2 * REQUEST_TIMEOUT_S)  # fmt: skip
             if delete:
                 answers |= self._admin.delete_topics([self._names.data(i) for i in delete],
-                                                     operation_timeout=REQUEST_TIMEOUT_S)  # fmt: skip
+                                                     operation_timeout=REQUEST_TIMEOUT_S,
+                                                     request_timeout=2 * REQUEST_TIMEOUT_S)  # fmt: skip
         except KafkaException as error:
             return error.args[0].str()
         failed = None
