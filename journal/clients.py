@@ -26,6 +26,10 @@ SOCKET_TIMEOUT_MS = 2000
 """How long any answer may take (a fetch: and its wait on top).  A healthy broker answers in milliseconds, a busy host
 of two cores was seen to take most of a second; what must be found out sooner is asked (``journal/leaders.py``)."""
 
+UNKNOWN_S = 2.0
+"""How long a topic is looked for before it counts as missing: a broker that was just started, or lags behind the one
+that said it is made, does not know it yet.  Metadata reaches the others in milliseconds, on a busy machine later."""
+
 LOOK_AGAIN_S = 0.05
 _NO_LEADER_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError._NOENT)
 
@@ -58,6 +62,8 @@ _PASSING = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.NOT_CONTROLLER,
 )
+
+_UNKNOWN = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 
 _log = logging.getLogger("librdkafka")
 _log.addHandler(logging.NullHandler())
@@ -138,17 +144,20 @@ def reach(bootstrap: str, call: Callable[[float], object], timeout_s: float | No
     """``call(timeout_s)``, a metadata request, tried again while its failure is a passing one.
 
     A broker that does not answer within ``timeout_s`` (``REACH_TIMEOUT_S`` unless given) becomes one clear
-    ``Unavailable``, and so does an answer that says no.
+    ``Unavailable``, and so does an answer that says no.  A topic that the broker does not know is asked for during
+    ``UNKNOWN_S``.  ``call`` must make a new request each time: one that was answered stays answered.
     """
     timeout_s = REACH_TIMEOUT_S if timeout_s is None else timeout_s
     deadline = time.monotonic() + timeout_s
+    unknown_until = time.monotonic() + min(UNKNOWN_S, timeout_s)
     while True:
         try:
             return call(max(MIN_CALL_S, deadline - time.monotonic()))
         except KafkaException as error:
             failure = error.args[0]
             # A topic made a moment ago may have no leader yet, as this client's metadata has it.
-            if failure.code() not in _PASSING or time.monotonic() + TRY_AGAIN_S > deadline:
+            until = deadline if failure.code() in _PASSING else unknown_until if failure.code() in _UNKNOWN else 0.0
+            if time.monotonic() + TRY_AGAIN_S > until:
                 raise unreachable(bootstrap, timeout_s, failure) from None
         time.sleep(TRY_AGAIN_S)
 

@@ -132,8 +132,12 @@ class KafkaTransport:
             return
         request = [TopicPartition(self.topic, 0, below_offset)]
         admin = clients.make_admin(self.bootstrap)  # kept in a name: its answers never come once it is collected
-        [answer] = admin.delete_records(request, request_timeout=CUT_TIMEOUT_S).values()
-        clients.reach(self.bootstrap, lambda _timeout: answer.result(), CUT_TIMEOUT_S)
+
+        def ask(timeout_s: float) -> object:
+            [answer] = admin.delete_records(request, request_timeout=timeout_s).values()
+            return answer.result()
+
+        clients.reach(self.bootstrap, ask, CUT_TIMEOUT_S)
 
     def renew(self) -> None:
         with self._lock:
@@ -203,7 +207,12 @@ class KafkaTransport:
             old.abandon()
 
     def _check_topic(self) -> None:
-        partitions = topic_partitions(self._control, self.bootstrap, self.topic, self._start_timeout_s)
+        deadline = time.monotonic() + clients.UNKNOWN_S
+        while True:
+            partitions = topic_partitions(self._control, self.bootstrap, self.topic, self._start_timeout_s)
+            if partitions or time.monotonic() > deadline:
+                break
+            time.sleep(clients.LOOK_AGAIN_S)  # the broker that was asked may lag behind the one that made it
         if partitions == 0:
             raise FatalLog(f"topic {self.topic} does not exist at {self.bootstrap}",
                            hint="create the environment first")  # fmt: skip

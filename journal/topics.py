@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from journal import clients
 from journal.errors import FatalLog, Unavailable
@@ -23,10 +23,6 @@ TOPIC_READY_S = 30.0
 """How long a new topic may take to get a leader: three times the gap measured after losing one (10 s)."""
 
 LOOK_AGAIN_S = 0.05
-
-UNKNOWN_S = 2.0
-"""How long a topic is looked for before it counts as missing: a broker that was just started, or lags behind the one
-that said it is made, does not know it yet.  Metadata reaches the others in milliseconds, on a busy machine later."""
 
 QUEUE_RETENTION_MS = 7 * 86_400_000
 """Requests on the ``ddl`` topic are kept a week: long enough to look into an incident."""
@@ -130,7 +126,7 @@ def verify_journal(bootstrap: str, name: str) -> str:
 
 def _known(bootstrap: str, name: str, look: Callable[[], T | None]) -> T:
     """What ``look`` finds of a topic, asked again while it finds nothing.  Raises ``FatalLog`` after ``UNKNOWN_S``."""
-    deadline = time.monotonic() + UNKNOWN_S
+    deadline = time.monotonic() + clients.UNKNOWN_S
     while (found := look()) is None:
         if time.monotonic() > deadline:
             raise FatalLog(f"topic {name} does not exist at {bootstrap}", hint="create the environment first")
@@ -168,9 +164,12 @@ def _durable(replication_factor: int) -> dict[str, str]:
 
 
 def _actual_config(admin: AdminClient, bootstrap: str, name: str) -> dict[str, str]:
-    [answer] = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name)],
-                                      request_timeout=clients.REACH_TIMEOUT_S).values()  # fmt: skip
-    entries = clients.reach(bootstrap, lambda _timeout: answer.result())
+    def ask(timeout_s: float) -> dict[str, ConfigEntry]:
+        asked = [ConfigResource(ResourceType.TOPIC, name)]
+        [answer] = admin.describe_configs(asked, request_timeout=timeout_s).values()
+        return answer.result()
+
+    entries = clients.reach(bootstrap, ask)
     return {key: entry.value for key, entry in entries.items()}
 
 

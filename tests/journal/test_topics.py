@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import uuid
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
@@ -10,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from embedded.ports import free_ports
-from journal import clients, topics
+from journal import clients, kafka, topics
 from journal.errors import FatalLog, Unavailable
 from journal.kafka import KafkaTransport
 
@@ -164,3 +166,58 @@ def test_a_broker_that_lags_behind_the_others_is_asked_again(broker: str, name: 
     monkeypatch.setattr(clients, "make_admin", make_admin)
     assert topics.verify_journal(broker, name)
     assert lagging[0].left == 0
+
+
+class Behind:
+    """As :class:`Lagging`, for any request that asks for ``name``: ``method`` fails so, ``times`` times."""
+
+    def __init__(self, real, method: str, times: int, failure: Callable[[object], object]) -> None:
+        self._real, self._method, self.left, self._failure = real, method, times, failure
+
+    def __getattr__(self, what: str):
+        found = getattr(self._real, what)
+        if what != self._method or not self.left:
+            return found
+        self.left -= 1
+        return lambda asked, *_args, **_options: self._failure(asked)
+
+
+def _unknown(_asked: object) -> object:
+    raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+
+
+def _never_known(asked: list) -> dict:
+    done: Future = Future()
+    done.set_exception(KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
+    return dict.fromkeys(asked, done)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("method, failure", [("describe_configs", _never_known), ("list_topics", _unknown)])
+def test_whatever_a_lagging_broker_is_asked_it_is_asked_again(broker: str, name: str, monkeypatch, method, failure):
+    topics.ensure_topic(broker, topics.journal_spec(name, 1))
+    make, made = clients.make_admin, []
+
+    def make_admin(bootstrap: str) -> Behind:
+        made.append(Behind(make(bootstrap), method, 3, failure))
+        return made[-1]
+
+    monkeypatch.setattr(clients, "make_admin", make_admin)
+    topics.verify_topic(broker, topics.journal_spec(name, 1))
+    assert made[0].left == 0
+
+
+@pytest.mark.integration
+def test_a_transport_looks_again_for_a_topic_that_its_broker_does_not_know_yet(broker: str, name: str, monkeypatch):
+    topics.ensure_topic(broker, topics.journal_spec(name, 1))
+    ask, left = kafka.topic_partitions, [0, 0, 0]
+    monkeypatch.setattr(kafka, "topic_partitions", lambda *asked: left.pop() if left else ask(*asked))
+    KafkaTransport(broker, name).close()
+    assert left == []
+
+
+def test_a_topic_that_stays_unknown_is_not_waited_for_long() -> None:
+    began = time.monotonic()
+    with pytest.raises(Unavailable, match="nknown topic"):
+        clients.reach("kafka", _unknown, 60.0)
+    assert time.monotonic() - began < 30
