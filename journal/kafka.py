@@ -143,7 +143,7 @@ class KafkaTransport:
         with self._lock:
             session = self._session
             # One that is younger than the watchdog cannot have been found hanging: many settlers share one renewal.
-            if self._closed or (session is not None and session.age_s() < self._ack_timeout_s and not session.broken):
+            if self._closed or (session is not None and session.age_s() < self._patience_s(session)):
                 return
             old = self._open_session()
         if old is not None:
@@ -205,6 +205,13 @@ class KafkaTransport:
             reader.renew()
         if old is not None:
             old.abandon()
+
+    def _patience_s(self, session: ProducerSession) -> float:
+        """How old ``session`` must be to be replaced.  One that never had an answer has more to do first; replacing it
+        as soon as another would begin that anew each time on a busy machine, without end."""
+        if session.broken:
+            return 0.0
+        return self._ack_timeout_s if session.answered else 2 * self._ack_timeout_s
 
     def _check_topic(self) -> None:
         deadline = time.monotonic() + clients.UNKNOWN_S
