@@ -7,6 +7,7 @@ line is how a supervisor learns that a child serves: it waits for the line, neve
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import logging
 import os
@@ -14,6 +15,11 @@ import signal
 import sys
 import threading
 import time
+
+STOP_TIMEOUT_S = 20.0
+"""From the order to stop to the end of the process, at the latest: twice the grace that a supervisor gives.  Anything
+may be killed at any time here, so a process that cannot end (a library that waits for a broker that is away) is ended,
+and says where each of its threads stood."""
 
 RESERVED = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime"}
 
@@ -55,12 +61,20 @@ def announce_ready(**fields: object) -> None:
 def stop_event() -> threading.Event:
     """An event that SIGTERM and SIGINT set; and that is set when the parent that asked for it goes away.
 
+    From then on the process ends within ``STOP_TIMEOUT_S``: by itself, or with exit code 1 and its threads' stacks on
+    stderr.
+
     A supervisor that is killed with -9 cannot stop its children, so a child started with ``TIDEMARK_PARENT_PIPE=1``
     reads its stdin, which the supervisor holds open, and takes end-of-file as the order to stop.
     """
     stopped = threading.Event()
+
+    def stop() -> None:
+        faulthandler.dump_traceback_later(STOP_TIMEOUT_S, exit=True)
+        stopped.set()
+
     for signum in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signum, lambda *_: stopped.set())
+        signal.signal(signum, lambda *_: stop())
     if os.environ.get("TIDEMARK_PARENT_PIPE") == "1":
 
         def watch() -> None:
@@ -69,7 +83,7 @@ def stop_event() -> threading.Event:
                     pass
             except OSError:
                 pass
-            stopped.set()
+            stop()
 
         threading.Thread(target=watch, name="parent-pipe", daemon=True).start()
     return stopped
