@@ -16,7 +16,8 @@ Write gap
 Settle time
     For each unknown write: from the healing of the faults that overlap it (the latest ``end`` among faults that were
     on between its start and its client's giving up; its own start if there are none) to the moment from which on
-    everybody could know what became of it, and never less than zero.  That moment is
+    everybody could know what became of it, and never less than zero.  While another fault is on, the cluster is not
+    healed, so that time does not count.  That moment is
 
     * for a ``cas``: when the log moved the upper past the expected one.  Whether its own proposal did that or another,
       it can neither be admitted nor be refused any more (I2).  A read that answered with a later upper says the same;
@@ -477,7 +478,7 @@ def _settlings(ops: Sequence[Op], faults: Sequence[Fault], log: Log, origin: int
         found.append(
             Settling(
                 op.index, op.workload, op.f, round((op.start - origin) / SECOND, 3), round((heal - origin) / SECOND, 3),
-                None if decided is None else round(max(0, decided - heal) / SECOND, 4), by,
+                None if decided is None else round(_healthy(heal, decided, faults) / SECOND, 4), by,
                 tuple(sorted({fault.kind for fault in over[op.index]})),
             )
         )  # fmt: skip
@@ -491,6 +492,17 @@ def _overlapping(op: Op, faults: Sequence[Fault]) -> list[Fault]:
 
 def _healed(op: Op, faults: Sequence[Fault]) -> int:
     return max((fault.start if fault.end is None else fault.end for fault in faults), default=op.start)
+
+
+def _healthy(start: int, end: int, faults: Sequence[Fault]) -> int:
+    """How much of ``[start, end]`` no fault was on for; 0 where it is empty."""
+    free, at = 0, start
+    for fault in sorted(faults):
+        if fault.start >= end:
+            break
+        free += max(0, fault.start - at)
+        at = max(at, end if fault.end is None else fault.end)
+    return free + max(0, end - at)
 
 
 def _decided(op: Op, healed: int, reads: _Reads, register: _Moves, catalog: _Seen) -> tuple[int | None, str]:

@@ -260,3 +260,13 @@ def test_a_full_run_is_measured_in_time_and_as_plain_values():
     assert len(json.dumps(found.to_json())) < 300_000
     assert sum(rate.ok for rate in found.rates) == sum(op.ok for op in run.ops)
     assert found.gaps and found.settlings
+
+
+def test_while_another_fault_is_on_nothing_is_healed():
+    txn = unknown(0, "txn", 10, 25, [["append", 1, 7]], "append")
+    late = op(1, "txn", 33, 34, [["r", 1, None]], result=[["r", 1, []]], workload="append")
+    assert settle([txn, late]) == (14, "read")
+    again = HEALED._replace(start=s(27), end=s(32))
+    assert settle([txn, late], (HEALED, again)) == (14 - 5, "read")
+    overlapping = again._replace(start=s(30), end=s(33))
+    assert settle([txn, late], (HEALED, again, overlapping)) == (14 - 6, "read")
