@@ -17,6 +17,7 @@ pytestmark = [
     pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL)),
     pytest.mark.integration,
     pytest.mark.slow,
+    pytest.mark.long,
 ]
 
 GAP_MAX_S = 5.0

@@ -43,6 +43,7 @@ from tests.judge.workloads.register import RegisterClient
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.skipif(permitted() is not None, reason=str(permitted())),
 ]
 

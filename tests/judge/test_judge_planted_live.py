@@ -384,6 +384,7 @@ class FewViews(Views):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.parametrize("bug", ["", "double_view_commit"])
 def test_a_tick_that_is_done_again_after_a_crash_doubles_rows(small, bug: str) -> None:

@@ -37,7 +37,7 @@ from tests.judge.workloads.api import World
 from tests.judge.workloads.log_client import LOGS
 from tests.judge.workloads.registry import WORKLOADS
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 ADAPTERS = 2
 REGISTER_ENV = "workloads-register"

@@ -71,8 +71,8 @@ class ClusterBroker(Broker):
 
     heap = "384m"
 
-    def __init__(self, network: Network, host: str, directory: Path, jars: Path, advertised: str) -> None:
-        super().__init__(directory, jars, PORT, CONTROLLER_PORT, directory / "broker.log")
+    def __init__(self, network: Network, host: str, directory: Path, jars: Path, advertised: str, log: Path) -> None:
+        super().__init__(directory, jars, PORT, CONTROLLER_PORT, log)
         self.name = host
         self._network = network
         self._advertised = advertised
@@ -113,7 +113,9 @@ class KafkaCluster:
         self._admins: dict[str, AdminClient] = {}
         self.brokers = {
             host: ClusterBroker(network, host, (directories or {}).get(host, scratch / host), jars,
-                                (advertised or {}).get(host, f"{network.address(host)}:{PORT}"))
+                                (advertised or {}).get(host, f"{network.address(host)}:{PORT}"),
+                                # Not beside the data: that disk may be full, and is gone when the run is over.
+                                scratch / f"{host}.log")
             for host in BROKERS
         }  # fmt: skip
 

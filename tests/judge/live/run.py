@@ -33,6 +33,7 @@ from tests.judge.live.cluster import (
     Cluster,
     ClusterSettings,
     FaultKind,
+    HealFailed,
     OpenCluster,
     targets_by_kind,
 )
@@ -178,6 +179,8 @@ class _Run:
         self.totals = _Totals()
         self.about: dict[str, Any] = {}
         self.nemesis: Nemesis | None = None
+        self.unhealed = False
+        """A fault did not heal; that is recorded, and ends the run no more."""
         self.parts: list[Path] = []
         self._show = show
 
@@ -270,7 +273,7 @@ class _Run:
             time.sleep(TICK_S)
             if self.nemesis is not None:
                 self.status.faults = len(self.nemesis.faults)
-                if self.nemesis.error is not None:
+                if self.nemesis.error is not None and not self.unhealed:
                     raise self.nemesis.error
             self._shown()
 
@@ -302,11 +305,16 @@ class _Run:
             self.status.left_s = max(0.0, config.duration_s - seconds)
             return seconds >= config.duration_s - config.settle_s and not short
 
-        self.attend(workers, over, longest_s + 60)
-        nemesis.stop()
-        self.phase("healing")
-        self.attend(workers, lambda _s: not nemesis.busy, 2 * HEAL_TIMEOUT_S)
-        cluster.wait_serving(HEAL_TIMEOUT_S)
+        try:
+            self.attend(workers, over, longest_s + 60)
+            nemesis.stop()
+            self.phase("healing")
+            self.attend(workers, lambda _s: not nemesis.busy, 2 * HEAL_TIMEOUT_S)
+            cluster.wait_serving(HEAL_TIMEOUT_S)
+        except HealFailed as error:
+            # That is a breach, and no reason to leave unread what half an hour of faults has done to the logs.
+            self.about["error"] = {"kind": type(error).__name__, "text": str(error)}
+            self.unhealed = True
         self.phase("settling")
         self.attend(workers, lambda seconds: seconds >= config.settle_s, config.settle_s + 60)
         self.phase("last reads")
