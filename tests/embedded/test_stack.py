@@ -90,7 +90,8 @@ def test_what_cannot_work_touches_nothing(tmp_path: Path, change: dict) -> None:
 
 
 OWNER = """
-import pathlib, sys
+import pathlib, signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests that run under nohup inherit that it is ignored
 sys.path.insert(0, sys.argv[2])
 from tests.embedded.test_stack import settings, stand_ins
 from embedded.stack import Stack, running
