@@ -76,6 +76,8 @@ class KafkaTransport:
         self._lock = threading.Lock()
         self._closed = False
         self._session: ProducerSession | None = None
+        self._fruitless = 0
+        """Producers in a row, before the present one, that never had an answer."""
         self._readers: list[_Reader] = []
         self._leaders = leaders_of(bootstrap)
         # Metadata comes through a consumer: asking through a producer could create the topic on a lenient broker.
@@ -177,6 +179,7 @@ class KafkaTransport:
         """A fresh producer (lock held); the one before, which the caller abandons without the lock: whoever waited for
         it is told then, and may well append at once."""
         old = self._session
+        self._fruitless = self._fruitless + 1 if old is not None and not old.answered else 0
         self._session = ProducerSession(
             self.bootstrap_now(), self.topic, self._ack_timeout_s, self._producer_settings, self.suspect
         )
@@ -207,11 +210,10 @@ class KafkaTransport:
             old.abandon()
 
     def _patience_s(self, session: ProducerSession) -> float:
-        """How old ``session`` must be to be replaced.  One that never had an answer has more to do first; replacing it
-        as soon as another would begin that anew each time on a busy machine, without end."""
+        """How old ``session`` must be to be replaced."""
         if session.broken:
             return 0.0
-        return self._ack_timeout_s if session.answered else 2 * self._ack_timeout_s
+        return patience_s(self._ack_timeout_s, 0 if session.answered else self._fruitless)
 
     def _check_topic(self) -> None:
         deadline = time.monotonic() + clients.UNKNOWN_S
@@ -357,6 +359,16 @@ class _Reader:
         self._transport.suspect()
         time.sleep(OUT_OF_RANGE_AGAIN_S)
         self._renew = True
+
+
+def patience_s(ack_timeout_s: float, fruitless: int) -> float:
+    """How old a producer must be to be replaced, after ``fruitless`` ones in a row that never had an answer.  Pure.
+
+    A fresh one needs 0.5 to 1.6 s for metadata and its id (librdkafka's timers), so on a busy machine replacing each
+    after the watchdog's 2 s could go on without end.  The first replacement gets no more than that, though: most often
+    it was begun at a leader that was just deposed (measured: 4 s for it made gaps of 5 to 12 s out of 2 to 3).
+    """
+    return ack_timeout_s * 2 ** min(fruitless, 2)
 
 
 def topic_partitions(client: Consumer, bootstrap: str, topic: str, timeout_s: float) -> int:

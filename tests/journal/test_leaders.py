@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from journal.kafka import patience_s
 from journal.leaders import Agreed, agreed
 
 ADDRESSES = {1: "b1:9092", 2: "b2:9092", 3: "b3:9092"}
@@ -29,3 +30,7 @@ def test_a_stranger_has_no_say() -> None:
 
 def test_one_broker_agrees_with_itself() -> None:
     assert agreed({7: 7}, {7: "b:1"}) == Agreed(7, "b:1")
+
+
+def test_only_producers_that_never_had_an_answer_make_their_successors_live_longer() -> None:
+    assert [patience_s(2.0, fruitless) for fruitless in range(5)] == [2.0, 4.0, 8.0, 8.0, 8.0]
