@@ -10,11 +10,14 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from journal.errors import Unavailable
+from journal.errors import FatalLog, Unavailable
+
+T = TypeVar("T")
 
 REACH_TIMEOUT_S = 10.0
 """How long a broker may be away at start: twice the slowest restart of a tuned single node that was measured (4 s)."""
@@ -29,9 +32,6 @@ of two cores was seen to take most of a second; what must be found out sooner is
 UNKNOWN_S = 2.0
 """How long a topic is looked for before it counts as missing: a broker that was just started, or lags behind the one
 that said it is made, does not know it yet.  Metadata reaches the others in milliseconds, on a busy machine later."""
-
-LOOK_AGAIN_S = 0.05
-_NO_LEADER_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError._NOENT)
 
 PRODUCE_QUEUE_LEN_MAX = 100_000
 PRODUCE_QUEUE_KIB_MAX = 64 * 1024
@@ -160,6 +160,16 @@ def reach(bootstrap: str, call: Callable[[float], object], timeout_s: float | No
             if time.monotonic() + TRY_AGAIN_S > until:
                 raise unreachable(bootstrap, timeout_s, failure) from None
         time.sleep(TRY_AGAIN_S)
+
+
+def known(bootstrap: str, topic: str, look: Callable[[], T | None]) -> T:
+    """What ``look`` finds of ``topic``, asked again while it is ``None``.  Raises ``FatalLog`` after ``UNKNOWN_S``."""
+    deadline = time.monotonic() + UNKNOWN_S
+    while (found := look()) is None:
+        if time.monotonic() > deadline:
+            raise FatalLog(f"topic {topic} does not exist at {bootstrap}", hint="create the environment first")
+        time.sleep(TRY_AGAIN_S)
+    return found
 
 
 def unreachable(bootstrap: str, timeout_s: float, error: KafkaError) -> Unavailable:

@@ -216,15 +216,10 @@ class KafkaTransport:
         return patience_s(self._ack_timeout_s, 0 if session.answered else self._fruitless)
 
     def _check_topic(self) -> None:
-        deadline = time.monotonic() + clients.UNKNOWN_S
-        while True:
-            partitions = topic_partitions(self._control, self.bootstrap, self.topic, self._start_timeout_s)
-            if partitions or time.monotonic() > deadline:
-                break
-            time.sleep(clients.LOOK_AGAIN_S)  # the broker that was asked may lag behind the one that made it
-        if partitions == 0:
-            raise FatalLog(f"topic {self.topic} does not exist at {self.bootstrap}",
-                           hint="create the environment first")  # fmt: skip
+        def look() -> int | None:
+            return topic_partitions(self._control, self.bootstrap, self.topic, self._start_timeout_s) or None
+
+        partitions = clients.known(self.bootstrap, self.topic, look)
         if partitions != 1:
             raise FatalLog(f"topic {self.topic} has {partitions} partitions, expected 1")
 

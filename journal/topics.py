@@ -7,9 +7,7 @@ that elects unclean leaders, acknowledged records vanish.  So every open checks,
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic, ResourceType
@@ -17,12 +15,8 @@ from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewT
 from journal import clients
 from journal.errors import FatalLog, Unavailable
 
-T = TypeVar("T")
-
 TOPIC_READY_S = 30.0
 """How long a new topic may take to get a leader: three times the gap measured after losing one (10 s)."""
-
-LOOK_AGAIN_S = 0.05
 
 QUEUE_RETENTION_MS = 7 * 86_400_000
 """Requests on the ``ddl`` topic are kept a week: long enough to look into an incident."""
@@ -92,7 +86,7 @@ def verify_topic(bootstrap: str, spec: TopicSpec) -> None:
         metadata = found.topics[spec.name]
         return None if metadata.error is not None else metadata
 
-    metadata = _known(bootstrap, spec.name, look)
+    metadata = clients.known(bootstrap, spec.name, look)
     if len(metadata.partitions) != spec.partitions:
         raise FatalLog(f"topic {spec.name} has {len(metadata.partitions)} partitions, expected {spec.partitions}")
     actual = _actual_config(admin, bootstrap, spec.name)
@@ -118,20 +112,10 @@ def verify_journal(bootstrap: str, name: str) -> str:
                 return None
             raise clients.unreachable(bootstrap, clients.REACH_TIMEOUT_S, error.args[0]) from None
 
-    described = _known(bootstrap, name, look)
+    described = clients.known(bootstrap, name, look)
     replication = len(described.partitions[0].replicas) if described.partitions else 0
     verify_topic(bootstrap, journal_spec(name, replication))
     return str(described.topic_id)
-
-
-def _known(bootstrap: str, name: str, look: Callable[[], T | None]) -> T:
-    """What ``look`` finds of a topic, asked again while it finds nothing.  Raises ``FatalLog`` after ``UNKNOWN_S``."""
-    deadline = time.monotonic() + clients.UNKNOWN_S
-    while (found := look()) is None:
-        if time.monotonic() > deadline:
-            raise FatalLog(f"topic {name} does not exist at {bootstrap}", hint="create the environment first")
-        time.sleep(LOOK_AGAIN_S)
-    return found
 
 
 def delete_topic(bootstrap: str, name: str) -> bool:
@@ -187,7 +171,7 @@ def _await_leaders(admin: AdminClient, bootstrap: str, specs: list[TopicSpec]) -
             raise Unavailable(f"topic {min(waiting)} has no leader after {TOPIC_READY_S:g} s",
                               hint="are enough brokers running?")  # fmt: skip
         if waiting:
-            time.sleep(LOOK_AGAIN_S)
+            time.sleep(clients.TRY_AGAIN_S)
 
 
 def _not_created(bootstrap: str, name: str, error: KafkaError) -> Exception:

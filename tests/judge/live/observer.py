@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from journal.api import Entry
-from journal.clients import LOOK_AGAIN_S, make_consumer
+from journal.clients import TRY_AGAIN_S, make_consumer
 from tests.judge.live.processes import Parent
 from tests.judge.witness import catalog_lines, oracle_lines
 
@@ -121,7 +121,7 @@ class Tail:
                             self.seen.setdefault(record.offset, record)
             except KafkaException:
                 # The log is shorter than it was, or the topic's leader is unknown: look again, from where we were.
-                self._ended.wait(LOOK_AGAIN_S)
+                self._ended.wait(TRY_AGAIN_S)
 
     def close(self) -> None:
         self._ended.set()
