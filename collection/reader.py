@@ -29,7 +29,7 @@ from collection.json_rows import decode_batch
 from collection.rows import decode_counted, empty
 from journal.clients import make_consumer
 from journal.errors import InvalidUsage, Unavailable
-from journal.leaders import leaders_of
+from journal.leaders import SUSPECT_S, SUSPECTED_MAX, leaders_of
 
 ROWS = "rows"
 """Our own row batches (tables, errors collections, view outputs)."""
@@ -39,12 +39,6 @@ JSON = "json"
 
 READ_TIMEOUT_S = 30.0
 """How long nothing may come before a read gives up: as long as a journal's reader survives an absent broker."""
-
-SUSPECT_S = 0.7
-"""Silence after which it is asked who leads: what is bound was acknowledged, so a leader without it is none."""
-
-SUSPECTED_MAX = 16
-"""Topics that are asked about at once: brokers lead many topics each, so a few tell of all."""
 
 LOOK_AFTER_S = 2.0
 """Silence after which it is asked whether the topics exist at all (what is bound was written, so they should), and the
@@ -181,8 +175,8 @@ class _Doubt:
         return moved
 
     def bootstrap(self) -> str:
-        """Brokers that agree on whom we wait for; of several opinions the one that leaves out most."""
-        return min((self._leaders.bootstrap(topic) for topic in self._topics), key=len)
+        """Where to begin anew: at brokers that agree on whom we wait for."""
+        return self._leaders.bootstrap(*self._topics)
 
     def end(self) -> None:
         """Stop asking (and be ready to begin again)."""

@@ -31,16 +31,13 @@ from collection.columns import Columns, table_from_rows
 from collection.rows import EncodedBatch, encode
 from journal.clients import make_producer
 from journal.errors import Rejected, TidemarkError, Unavailable
-from journal.leaders import leaders_of
+from journal.leaders import SUSPECT_S, SUSPECTED_MAX, leaders_of
 from journal.names import TopicNames
 
 log = logging.getLogger(__name__)
 
 WATCHDOG_S = 2.0
 """A healthy broker acks in milliseconds and a fresh producer needs 1.6 s after a leader is deposed (FACTS)."""
-
-SUSPECT_S = 0.7
-"""Silence after which it is asked who leads, as for a journal."""
 
 WATCHDOG_MAX_S = 4.0
 """A broker that is restarted serves again within 4 s (FACTS)."""
@@ -50,9 +47,6 @@ WRITE_TIMEOUT_S = 30.0
 
 PENDING_BYTES_MAX = 64 * 1024 * 1024
 """Bytes that may be unanswered at once; they are held here to be sent again.  As much as a producer may queue."""
-
-SUSPECTED_MAX = 16
-"""Topics that are asked about at once: brokers lead many topics each, so a few tell of all."""
 
 _POLL_S = 0.1
 
@@ -81,7 +75,6 @@ class CollectionWriter:
     """Writes rows of any collection of one environment.  All methods may be called from any thread."""
 
     def __init__(self, bootstrap: str, names: TopicNames) -> None:
-        self._bootstrap = bootstrap
         self._names = names
         self._lock = threading.Lock()
         self._producer = _make_producer(bootstrap)
@@ -209,13 +202,9 @@ class CollectionWriter:
                 if write.topic == topic and write.generation == self._generation:
                     write.renew_at = 0.0
 
-    def _bootstrap_now(self) -> str:
-        """Brokers that agree on whom we wait for; of several opinions the one that leaves out most."""
-        return min((self._leaders.bootstrap(topic) for topic in self._suspected), key=len, default=self._bootstrap)
-
     def _renew(self, now: float) -> None:
         failures: list[tuple[_Write, TidemarkError]] = []
-        bootstrap = self._bootstrap_now()
+        bootstrap = self._leaders.bootstrap(*self._suspected)
         with self._lock:
             old, self._producer = self._producer, _make_producer(bootstrap)
             self._generation += 1

@@ -30,6 +30,13 @@ from journal import clients
 
 log = logging.getLogger(__name__)
 
+SUSPECT_S = 0.7
+"""Silence after which whoever waits asks who leads: a healthy broker answers in milliseconds, and a leader that waits
+for its followers says so after ``request.timeout.ms``.  What is bound was acknowledged: a leader without it is none."""
+
+SUSPECTED_MAX = 16
+"""Topics that one waiter asks about at once: brokers lead many topics each, so a few tell of all."""
+
 ASK_TIMEOUT_S = 0.4
 """For one broker's answer: a healthy one needs a millisecond, and those that answer in time are enough."""
 
@@ -120,11 +127,17 @@ class Leaders:
                 if not woken:
                     self._wake.notify()
 
-    def bootstrap(self, topic: str) -> str:
-        """Where a new client of ``topic`` should begin: at brokers that agreed on its leader, else anywhere."""
+    def bootstrap(self, *topics: str) -> str:
+        """Where a new client of ``topics`` should begin: at brokers that agreed on a leader, else anywhere.
+
+        Of several opinions it is the one that leaves out most.
+        """
         with self._lock:
-            followed = self._followed.get(topic)
-            return followed.agreed.bootstrap if followed is not None and followed.agreed else self._bootstrap
+            return min((self._bootstrap_of(topic) for topic in topics), key=len, default=self._bootstrap)
+
+    def _bootstrap_of(self, topic: str) -> str:
+        followed = self._followed.get(topic)
+        return followed.agreed.bootstrap if followed is not None and followed.agreed else self._bootstrap
 
     def _run(self) -> None:
         """Until nothing is followed any more (a later ``follow`` starts another thread)."""
