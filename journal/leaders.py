@@ -130,14 +130,13 @@ class Leaders:
     def bootstrap(self, *topics: str) -> str:
         """Where a new client of ``topics`` should begin: at brokers that agreed on a leader, else anywhere.
 
-        Of several opinions it is the one that leaves out most.
+        Of several opinions it is the one that leaves out most.  A topic without one has no say: what the user named may
+        be shorter than any of them, and is where the deposed leader may be.
         """
         with self._lock:
-            return min((self._bootstrap_of(topic) for topic in topics), key=len, default=self._bootstrap)
-
-    def _bootstrap_of(self, topic: str) -> str:
-        followed = self._followed.get(topic)
-        return followed.agreed.bootstrap if followed is not None and followed.agreed else self._bootstrap
+            followed = [self._followed[topic] for topic in topics if topic in self._followed]
+            opinions = [each.agreed.bootstrap for each in followed if each.agreed is not None]
+        return min(opinions, key=len, default=self._bootstrap)
 
     def _run(self) -> None:
         """Until nothing is followed any more (a later ``follow`` starts another thread)."""

@@ -1,9 +1,11 @@
-"""Whose word counts about who leads: the pure part.  Brokers that disagree for real are in tests/judge."""
+"""Whose word counts about who leads, without brokers.  Those that disagree for real are in tests/judge."""
 
 from __future__ import annotations
 
+import threading
+
 from journal.kafka import patience_s
-from journal.leaders import Agreed, agreed
+from journal.leaders import Agreed, Leaders, agreed
 
 ADDRESSES = {1: "b1:9092", 2: "b2:9092", 3: "b3:9092"}
 
@@ -34,3 +36,35 @@ def test_one_broker_agrees_with_itself() -> None:
 
 def test_only_producers_that_never_had_an_answer_make_their_successors_live_longer() -> None:
     assert [patience_s(2.0, fruitless) for fruitless in range(5)] == [2.0, 4.0, 8.0, 8.0, 8.0]
+
+
+class TwoAgree(Leaders):
+    """Hears two of three brokers name a leader of the topic ``decided``, and none name one of any other."""
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(bootstrap)
+        self._addresses = dict(ADDRESSES)
+        self.decided = threading.Event()
+
+    def _ask(self, address: str, topic: str) -> tuple[int, int] | None:
+        broker = next(broker for broker, known in ADDRESSES.items() if known == address)
+        return (broker, 2) if topic == "decided" and broker != 1 else None
+
+    def _ask_all(self, topic: str) -> None:
+        super()._ask_all(topic)
+        if topic == "decided":
+            self.decided.set()
+
+
+def test_what_brokers_agree_on_wins_over_a_shorter_address_of_the_users() -> None:
+    """The user named the one broker that was deposed: waiting for a topic without a word must not lead back there."""
+    leaders = TwoAgree("b1:9092")
+    unfollow = [leaders.follow(topic, lambda _: None) for topic in ("decided", "undecided")]
+    try:
+        assert leaders.decided.wait(10)
+        assert leaders.bootstrap("decided") == "b2:9092,b3:9092"
+        assert leaders.bootstrap("undecided", "decided") == "b2:9092,b3:9092"
+        assert leaders.bootstrap("undecided") == leaders.bootstrap() == "b1:9092"
+    finally:
+        for each in unfollow:
+            each()
