@@ -128,14 +128,15 @@ class RunReader:
         """All records in the spans with the run of each, in chunks."""
         doubt = _Doubt(self._bootstrap, {topic for topic, _ in spans})
         try:
-            yield from _records(lambda: self._consumer, self._renew, spans, doubt)
+            yield from _records(self._consumer, self._renew, spans, doubt)
         finally:
             doubt.end()
 
-    def _renew(self, bootstrap: str) -> None:
+    def _renew(self, bootstrap: str) -> Consumer:
         """Go on with a fresh consumer, begun at ``bootstrap``: the present one may ask a leader that was deposed."""
         self._consumer.close()
         self._consumer = _make_consumer(bootstrap)
+        return self._consumer
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -239,14 +240,13 @@ class _Cursor:
 
 
 def _records(
-    current: Callable[[], Consumer],
-    renew: Callable[[str], None],
+    consumer: Consumer,
+    renew: Callable[[str], Consumer],
     spans: dict[tuple[str, int], list[_Span]],
     doubt: _Doubt,
 ) -> Iterator[tuple[list[bytes | None], list[BoundRun]]]:
-    """All records in the spans with the run of each, in chunks.  ``renew`` changes what ``current`` gives."""
+    """All records in the spans with the run of each, in chunks.  ``renew`` gives what to go on with."""
     cursors = {key: _Cursor(list(found)) for key, found in spans.items()}
-    consumer = current()
     consumer.assign([TopicPartition(t, p, c.next) for (t, p), c in cursors.items()])
     values: list[bytes | None] = []
     runs: list[BoundRun] = []
@@ -293,8 +293,7 @@ def _records(
             if not moved:
                 look_after_s *= 2
                 _check_topics(consumer, {topic for topic, _ in cursors})
-            renew(doubt.bootstrap())
-            consumer = current()
+            consumer = renew(doubt.bootstrap())
             consumer.assign([TopicPartition(t, p, c.next) for (t, p), c in cursors.items()])
     if values:
         yield values, runs
