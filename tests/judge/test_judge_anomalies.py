@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.judge.checkers.anomalies import check
 from tests.judge.history import FAIL, INFO, OK, Op
 from tests.judge.notation import parse
-from tests.judge.verdict import INVALID, UNDECIDED, VALID, Verdict
+from tests.judge.verdict import INVALID, UNDECIDED, VALID
 
 MISSING = ("42P01", 'relation "t" does not exist')
 
@@ -35,10 +35,6 @@ def history(text: str) -> list[Op]:
         dataclasses.replace(op, value={"table": "t", "row": op.value} if op.f == "insert" else {"table": "t"})
         for op in ops
     ]
-
-
-def kinds(verdict: Verdict) -> set[str]:
-    return {anomaly.kind for anomaly in verdict.anomalies}
 
 
 PASS = {
@@ -88,13 +84,13 @@ def test_must_pass(text: str) -> None:
 @pytest.mark.parametrize(("text", "kind"), MUST_FAIL.values(), ids=MUST_FAIL)
 def test_must_fail(text: str, kind: str) -> None:
     verdict = check(history(text))
-    assert verdict.valid == INVALID and kinds(verdict) == {kind}, verdict.anomalies
+    assert verdict.valid == INVALID and verdict.kinds == {kind}, verdict.anomalies
 
 
 def test_a_controller_that_does_not_know_an_index_is_found_by_what_it_says() -> None:
     ops = history("0:create()[0,1] 0:index()[2,3] 1:select_index()[4,5]!XX000")
     ops[-1] = dataclasses.replace(ops[-1], error=("XX000", "the controller does not know index u7"))
-    assert kinds(check(ops)) == {"index-missing"}
+    assert check(ops).kinds == {"index-missing"}
 
 
 @pytest.mark.parametrize("text", ["", "0:create()[0,1]", "0:create()[0,] 1:select()[2,3]!42P01"])

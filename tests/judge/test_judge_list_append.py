@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.judge.checkers.list_append import check
 from tests.judge.history import FAIL, INFO, OK, MalformedHistory, Op
 from tests.judge.notation import parse
-from tests.judge.verdict import INVALID, UNDECIDED, VALID, Verdict
+from tests.judge.verdict import INVALID, UNDECIDED, VALID
 
 
 def history(text: str) -> list[Op]:
@@ -27,10 +27,6 @@ def indexed(ops: Sequence[Op]) -> list[Op]:
     return [
         Op(i, o.process, o.workload, o.f, o.value, o.start, o.end, o.outcome, o.result) for i, o in enumerate(ordered)
     ]
-
-
-def kinds(verdict: Verdict) -> set[str]:
-    return {anomaly.kind for anomaly in verdict.anomalies}
 
 
 PASS = {
@@ -96,7 +92,7 @@ def test_must_pass(text: str) -> None:
 @pytest.mark.parametrize(("text", "kind"), MUST_FAIL.values(), ids=MUST_FAIL)
 def test_must_fail(text: str, kind: str) -> None:
     verdict = check(history(text))
-    assert verdict.valid == INVALID and kinds(verdict) == set(kind.split()), verdict.anomalies
+    assert verdict.valid == INVALID and verdict.kinds == set(kind.split()), verdict.anomalies
 
 
 def test_a_cycle_is_told_in_words_with_its_operations() -> None:
@@ -378,5 +374,5 @@ def test_a_history_wrong_throughout_is_still_judged_soon() -> None:
             del op.result[i][2][-2:]
     began = time.process_time()
     verdict = check(ops)
-    assert verdict.valid == INVALID and "G-single-realtime" in kinds(verdict)
+    assert verdict.valid == INVALID and "G-single-realtime" in verdict.kinds
     assert time.process_time() - began < 30

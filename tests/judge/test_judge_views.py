@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.judge.checkers.views import MEANINGS, check
 from tests.judge.history import FAIL, INFO, OK, Op
 from tests.judge.notation import parse
-from tests.judge.verdict import INVALID, UNDECIDED, VALID, Verdict
+from tests.judge.verdict import INVALID, UNDECIDED, VALID
 from tests.judge.workloads.views import ASKED
 
 EVENTS = "views_events"
@@ -37,10 +37,6 @@ def history(text: str) -> list[Op]:
             result = f'{{"view":[{view}],"query":[{query}]}}'
             words.append(f'{process}:compare({{"view":"views_filter"}})={result}[{times}')
     return parse(" ".join(words), "views")
-
-
-def kinds(verdict: Verdict) -> set[str]:
-    return {anomaly.kind for anomaly in verdict.anomalies}
 
 
 PASS = {
@@ -76,7 +72,7 @@ def test_must_pass(text: str) -> None:
 @pytest.mark.parametrize(("text", "kind"), MUST_FAIL.values(), ids=MUST_FAIL)
 def test_must_fail(text: str, kind: str) -> None:
     verdict = check(history(text))
-    assert verdict.valid == INVALID and kinds(verdict) == {kind}, verdict.anomalies
+    assert verdict.valid == INVALID and verdict.kinds == {kind}, verdict.anomalies
 
 
 def test_the_rows_that_differ_are_shown() -> None:

@@ -37,6 +37,11 @@ class Verdict:
     reason: str = ""
     """Why it is unknown, where it is."""
 
+    @property
+    def kinds(self) -> set[str]:
+        """The kinds of the anomalies that are listed."""
+        return {anomaly.kind for anomaly in self.anomalies}
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
