@@ -8,6 +8,11 @@ settles it calls :meth:`KafkaTransport.renew` first, which opens a fresh produce
 without knowing it answers for ever (``journal/leaders.py``): when most brokers name another, producer and readers are
 made anew, bootstrapped from those.
 
+A producer that replaces another is not idempotent: it would need an id first, which librdkafka asks of any broker, the
+silent one too, and which a broker that was just started asks of a controller that may be lost as well (writers stood
+still for 5 to 10 s after some losses).  Copies and late landings are nothing new to a journal's readers: a fold refuses
+them, whoever made them (:mod:`oracle.fences`; an append that comes twice fails on the upper).
+
 Weak spot: a topic that is deleted and created again *while* we read is noticed only by its offsets; its identity is
 checked when a journal is opened.
 """
@@ -78,6 +83,8 @@ class KafkaTransport:
         self._session: ProducerSession | None = None
         self._fruitless = 0
         """Producers in a row, before the present one, that never had an answer."""
+        self._moved_at = float("-inf")
+        """When most brokers named another leader, last."""
         self._readers: list[_Reader] = []
         self._leaders = leaders_of(bootstrap)
         # Metadata comes through a consumer: asking through a producer could create the topic on a lenient broker.
@@ -180,8 +187,9 @@ class KafkaTransport:
         it is told then, and may well append at once."""
         old = self._session
         self._fruitless = self._fruitless + 1 if old is not None and not old.answered else 0
+        again = {} if old is None else {"enable.idempotence": False}
         self._session = ProducerSession(
-            self.bootstrap_now(), self.topic, self._ack_timeout_s, self._producer_settings, self.suspect
+            self.bootstrap_now(), self.topic, self._ack_timeout_s, again | self._producer_settings, self.suspect
         )
         if old is not None:
             log.warning("renewed the producer", extra={"topic": self.topic, "age_s": round(old.age_s(), 3)})
@@ -193,19 +201,33 @@ class KafkaTransport:
 
     def suspect(self) -> None:
         """Something is overdue: find out who leads."""
+        self._leave_deposed()
         self._leaders.suspect(self.topic)
 
     def _on_moved(self, agreed: Agreed) -> None:
-        """Most brokers name another leader.  A session that has no append waiting finds it by itself, or suspects."""
+        """Most brokers name another leader."""
         with self._lock:
             if self._closed:
                 return
             log.info("another leader", extra={"topic": self.topic, "leader": agreed.leader})
-            waits = self._session is not None and self._session.waits_s() > SUSPECT_S
-            old = self._open_session() if waits else None
+            self._moved_at = time.monotonic()
             readers = list(self._readers)
         for reader in readers:
             reader.renew()
+        self._leave_deposed()
+
+    def _leave_deposed(self) -> None:
+        """Replace a producer that was begun before the leader changed and keeps an append waiting: it may be talking to
+        the old one.  A session that has nothing waiting finds the new one by itself, or suspects."""
+        with self._lock:
+            session = self._session
+            if self._closed or session is None or session.opened_s >= self._moved_at:
+                return
+            # One that never had an answer has no better reason to wait than whom it was begun at.
+            if session.waits_s() <= (SUSPECT_S if session.answered else 0.0):
+                return
+            old = self._open_session()
+            self._fruitless = 0  # the one before had no chance
         if old is not None:
             old.abandon()
 

@@ -55,7 +55,7 @@ class ProducerSession:
         """Whether it ever had an answer.  Before its first it also fetches metadata and a producer's id, and librdkafka
         asks for those by timers of half a second: measured 0.5 to 1.6 s."""
         self._ack_timeout_s = ack_timeout_s
-        self._opened = time.monotonic()
+        self.opened_s = time.monotonic()
         self._closing = False
         self._pending: dict[int, tuple[float, Future[int]]] = {}
         self._seq = 0
@@ -67,7 +67,7 @@ class ProducerSession:
         self._thread.start()
 
     def age_s(self) -> float:
-        return time.monotonic() - self._opened
+        return time.monotonic() - self.opened_s
 
     def waits_s(self) -> float:
         """How long the oldest append without an answer has waited."""
