@@ -11,14 +11,11 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from journal import clients
 from journal.errors import Indeterminate, Rejected
+from journal.leaders import SUSPECT_S
 from journal.memory import VALUE_BYTES_MAX, too_large
 
 ACK_TIMEOUT_S = 2.0
 """Silence after which an append counts as unanswered; a fresh producer was acked in 1.6 s after a leader was lost."""
-
-SUSPECT_S = 0.7
-"""Silence after which it is asked who leads: a healthy broker acks in milliseconds, and a leader that waits for its
-followers says so after ``request.timeout.ms``."""
 
 LATE_MS_MAX = 10_000
 """``delivery.timeout.ms``: after this librdkafka itself stops trying, so a late landing has an end."""

@@ -216,6 +216,8 @@ class Leaders:
         try:
             answer = admin.list_topics(topic, timeout=ASK_TIMEOUT_S)
         except KafkaException:
+            # It may have asked another that is silent, and would again until that times out: ask anew next time.
+            self._admins.pop(address, None)
             return None
         brokers = {broker.id: f"{broker.host}:{broker.port}" for broker in answer.brokers.values()}
         if len(brokers) >= len(self._addresses):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 
 from journal.kafka import patience_s
@@ -68,3 +69,12 @@ def test_what_brokers_agree_on_wins_over_a_shorter_address_of_the_users() -> Non
     finally:
         for each in unfollow:
             each()
+
+
+def test_who_had_no_answer_asks_by_a_fresh_client() -> None:
+    """librdkafka may have put the question to another broker, which is silent (seen: a majority found after 6 s)."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        leaders = Leaders(address)
+        assert leaders._ask(address, "t") is None
+        assert address not in leaders._admins
