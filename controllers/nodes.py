@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 
 from catalog_log.log import CatalogLog
@@ -11,6 +12,18 @@ from journal.errors import Conflict, Unavailable
 
 TRIES_MAX = 100
 """Compare-and-append needs 5 tries with eight processes at full speed (FACTS)."""
+
+EVERYWHERE = frozenset({"", "0.0.0.0", "::", "[::]"})
+"""Addresses to listen on that mean every interface of this host, and elsewhere the host of whoever connects."""
+
+
+def reachable(host: str) -> str:
+    """What to register for a server that listens on ``host``: itself, or this host's name if that is every interface.
+
+    The name must be known to the adapters, as a container's is to those of its network; where it is not, listen on an
+    address or a name that is.
+    """
+    return socket.gethostname() if host in EVERYWHERE else host
 
 
 def register(catalog: CatalogLog, node: Node) -> int:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from controllers.compute.peeks import PeekDesk
+from controllers.nodes import reachable
 from controllers.peek_codec import decode_peek, encode_error
 from journal.errors import TidemarkError
 
@@ -29,7 +30,7 @@ class ComputeServer(flight.FlightServerBase):
         super().__init__(f"grpc://{host}:{port}")
         self._desk = desk
         self._status = status
-        self.address = f"grpc://{host}:{self.port}"
+        self.address = f"grpc://{reachable(host)}:{self.port}"
 
     def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.FlightDataStream:
         """A peek (``controllers/peek_codec.py``): its rows, ``as_of`` in the schema's metadata."""

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import pyarrow.flight as flight
 
+from controllers.nodes import reachable
+
 
 class StatusServer(flight.FlightServerBase):
     """Serves on a free port of ``host``; ``address`` is what others connect to."""
@@ -14,7 +16,7 @@ class StatusServer(flight.FlightServerBase):
     def __init__(self, host: str, status: Callable[[], dict[str, object]]) -> None:
         super().__init__(f"grpc://{host}:0")
         self._status = status
-        self.address = f"grpc://{host}:{self.port}"
+        self.address = f"grpc://{reachable(host)}:{self.port}"
 
     def do_action(self, context: flight.ServerCallContext, action: flight.Action) -> list[flight.Result]:
         if action.type != "status":
