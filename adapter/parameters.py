@@ -19,6 +19,7 @@ from psycopg.pq import Format
 
 from adapter.scalars import DAYS_TO_2000, MICROS_TO_2000
 from journal.errors import InvalidUsage
+from sql.types import UNBOUNDED
 
 NUMERIC_DIGITS_MAX = 38
 """decimal128: what a numeric parameter may have before and behind the point together."""
@@ -171,7 +172,10 @@ def _bytea_text(raw: bytes) -> bytes:
 
 
 def _unbounded(oid: int, text: str) -> InvalidUsage | None:
-    if text.lower() in ("infinity", "-infinity", "epoch", "now", "today", "tomorrow", "yesterday"):
+    """The error for a time that is one in Postgres and none here: infinite, before Christ, or relative to now."""
+    if text.lower() in UNBOUNDED or text.upper().endswith(" BC"):
+        return _out_of_range(oid, text, "22008")
+    if text.lower() in ("epoch", "now", "today", "tomorrow", "yesterday"):
         return InvalidUsage(f'"{text}" is not supported for type {NAMES[oid]}', sqlstate="0A000")
     return None
 

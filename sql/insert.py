@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from decimal import Decimal
 
 from sqlglot import exp
@@ -121,10 +123,20 @@ def stored(value: object | None, wanted: SqlType) -> object | None:
         return number
     if wanted == t.TEXT and not isinstance(value, str):
         return t.format_literal(value)
-    if t.is_float(wanted) and not isinstance(value, float):
-        return float(value)
+    if t.is_float(wanted):
+        return _stored_float(float(value), wanted)
     if isinstance(value, str) and wanted != t.TEXT:
         return t.parse_literal(value, wanted)
+    return value
+
+
+def _stored_float(value: float, wanted: SqlType) -> float:
+    """A single beyond the largest one would become infinity on the way to the topic: Postgres refuses it."""
+    if wanted == t.FLOAT4 and math.isfinite(value):
+        try:
+            struct.pack("<f", value)
+        except OverflowError:
+            raise out_of_range("real", str(value)) from None
     return value
 
 

@@ -154,6 +154,9 @@ def numeric_text(text: str, position: int | None = None) -> SqlType:
     return as_numeric(number_literal(value.lstrip("+-")))
 
 
+UNBOUNDED = frozenset({"infinity", "+infinity", "-infinity"})
+"""Dates and timestamps of Postgres's that neither Spark nor Avro has: refused with 22008, as are years before 1."""
+
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -226,7 +229,8 @@ def _parse_time(text: str, sql_type: SqlType) -> date | datetime:
         found = datetime.fromisoformat(value)
     except ValueError as error:
         wrong = bad_text(shown(sql_type), text)
-        wrong.sqlstate = "22008" if re.fullmatch(r"\d{4}-\d\d-\d\d.*", value) else "22007"
+        beyond = text.strip().lower() in UNBOUNDED or re.fullmatch(r"\d{4,}-\d\d-\d\d.*", value)
+        wrong.sqlstate = "22008" if beyond else "22007"
         if wrong.sqlstate == "22008":
             wrong.message = f'date/time field value out of range: "{text}"'
             wrong.args = (wrong.message,)

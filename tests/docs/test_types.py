@@ -1,0 +1,61 @@
+"""docs/types.md says what the code does: its tables are made from it, and what it calls refused is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from adapter.parameters import decode_params
+from collection.types import OID, SqlType, arrow_type, avro_type, parse_type, spark_type
+from journal.errors import InvalidUsage
+from sql.insert import stored
+from sql.types import FLOAT4, parse_literal
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "types.md").read_text()
+
+
+def section(title: str) -> list[list[str]]:
+    """The rows of the table under ``title``, without its two head lines."""
+    text = re.split(rf"^## {title}$", PAGE, flags=re.MULTILINE)[1].split("\n## ")[0]
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def carried(name: str) -> list[str]:
+    sql_type = parse_type("numeric(10,2)") if name == "numeric" else SqlType(name)
+    avro = avro_type(sql_type)
+    shown = avro if isinstance(avro, str) else json.dumps(avro)
+    return [f"`{sql_type}`", str(OID[name]), f"`{shown}`", f"`{arrow_type(sql_type)}`", f"`{spark_type(sql_type)}`"]
+
+
+def test_the_table_is_what_the_code_says() -> None:
+    assert section("What each type becomes") == [carried(name) for name in OID]
+
+
+@pytest.mark.parametrize("row", section("Types that no column can have"), ids=lambda row: row[0])
+def test_what_no_column_can_be_is_refused(row: list[str]) -> None:
+    with pytest.raises(InvalidUsage) as refused:
+        parse_type(row[0].strip("`"))
+    assert refused.value.sqlstate == row[1]
+
+
+@pytest.mark.parametrize("row", section("Values that are refused"), ids=lambda row: f"{row[0]} {row[1]}")
+def test_values_that_are_refused_as_parameter_and_as_literal(row: list[str]) -> None:
+    kind, text, sqlstate = parse_type(row[0].strip("`")), row[1].strip("`"), row[2]
+    with pytest.raises(InvalidUsage) as literal:
+        stored(parse_literal(text, kind), kind)
+    with pytest.raises(InvalidUsage) as parameter:
+        stored(decode_params([OID[kind.name]], [], [text.encode()])[0], kind)
+    assert (literal.value.sqlstate, parameter.value.sqlstate) == (sqlstate, sqlstate)
+
+
+def test_a_double_that_no_real_holds_is_refused_and_never_becomes_infinity() -> None:
+    for value in (3.5e38, -1e300):
+        with pytest.raises(InvalidUsage) as refused:
+            stored(value, FLOAT4)
+        assert refused.value.sqlstate == "22003"
+    assert stored(float("inf"), FLOAT4) == float("inf")
+    assert stored(3.4e38, FLOAT4) == 3.4e38
