@@ -255,7 +255,6 @@ class Relation:
                     # Retracted rows and small pieces go when they are many.
                     held[as_of] = consolidate(grown) if grown.num_rows > 2 * self.count + TAIL_ROWS_MAX else grown
                 self._resident = {ts: held[ts] for ts in sorted(held)[-2:]}
-                return held[as_of]
             return held[as_of]
 
     def snapshot(self, as_of: DataTs) -> Snapshot:

@@ -36,7 +36,7 @@ class Sources(AbstractContextManager):
 
     def changed(self, relation: Relation, after: DataTs, through: DataTs) -> bool:
         """Whether ``relation`` differs between the two timestamps."""
-        return self._table(relation, after, through).num_rows > 0
+        return self.table(relation, after, through).num_rows > 0
 
     def delta(self, relation: Relation, after: DataTs, through: DataTs) -> str:
         """The changes of ``(after, through]`` with ``__diff``, consolidated."""
@@ -44,15 +44,12 @@ class Sources(AbstractContextManager):
         with self._lock:
             if key not in self._deltas:
                 view = f"tm_delta_{next(_serial)}"
-                self._deltas[key] = relation.local(self._table(relation, after, through), view)
+                self._deltas[key] = relation.local(self.table(relation, after, through), view)
                 self._views.append(view)
             return self._deltas[key]
 
     def table(self, relation: Relation, after: DataTs, through: DataTs) -> pa.Table:
         """The same as a table: columns by position, then ``__diff``."""
-        return self._table(relation, after, through)
-
-    def _table(self, relation: Relation, after: DataTs, through: DataTs) -> pa.Table:
         key = (relation.id, after, through)
         with self._lock:
             if key not in self._tables:

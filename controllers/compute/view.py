@@ -277,10 +277,8 @@ class View:
     # -- pieces -------------------------------------------------------------------------------------------------------
 
     def _run(self, sql: str) -> pa.Table:
-        table = self._spark.sql(sql).toArrow()
         # Spark's own Arrow types differ in nothing but field names and nullability.
-        arrays = [c.cast(f.type) for c, f in zip(table.columns, self._schema, strict=True)]
-        return pa.Table.from_arrays(arrays, schema=self._schema)
+        return _cast_to(self._spark.sql(sql).toArrow(), self._schema)
 
     def _delta_here(self, linear: st.Linear, sources: Sources, t0: DataTs, t1: DataTs) -> pa.Table | None:
         """The linear part's change of ``(t0, t1]``, found in this process; ``None`` where that needs Spark."""
