@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 import traceback
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -68,7 +69,7 @@ WRITE_TIMEOUT_NS = 30 * S
 PEEK_RETRY_NS = 100 * MS
 
 
-class Process:
+class Process(ABC):
     """One life of a process."""
 
     kind = "process"
@@ -101,8 +102,9 @@ class Process:
         self.loop.run_ready()
         return self
 
+    @abstractmethod
     def boot(self) -> None:
-        raise NotImplementedError
+        """Open what it reads and begin its work."""
 
     def transport(self, topic: str) -> SimTransport:
         return SimTransport(self, self.world.topic(topic))
