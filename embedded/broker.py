@@ -24,23 +24,23 @@ STARTED = "Kafka Server started"
 
 _PROPERTIES = """\
 process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@{host}:{controller_port}
-listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller_port}
-advertised.listeners=PLAINTEXT://{host}:{port}
+node.id={node}
+controller.quorum.voters={voters}
+listeners=PLAINTEXT://{address}:{port},CONTROLLER://{address}:{controller_port}
+advertised.listeners=PLAINTEXT://{advertised}
 controller.listener.names=CONTROLLER
 log.dirs={log_dir}
 auto.create.topics.enable=false
 unclean.leader.election.enable=false
-default.replication.factor=1
-min.insync.replicas=1
-offsets.topic.replication.factor=1
+default.replication.factor={replicas}
+min.insync.replicas={in_sync_min}
+offsets.topic.replication.factor={replicas}
 offsets.topic.num.partitions=4
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
+transaction.state.log.replication.factor={replicas}
+transaction.state.log.min.isr={in_sync_min}
 transaction.state.log.num.partitions=1
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.replication.factor={replicas}
+share.coordinator.state.topic.min.isr={in_sync_min}
 share.coordinator.state.topic.num.partitions=1
 group.initial.rebalance.delay.ms=0
 # A consumer group's member that was killed is noticed after 2 s at the earliest (the default floor is 6 s).
@@ -98,6 +98,30 @@ Configuration:
 """
 
 
+def render_properties(
+    *,
+    node: int,
+    voters: str,
+    address: str,
+    port: int,
+    controller_port: int,
+    advertised: str,
+    log_dir: Path,
+    replicas: int,
+    in_sync_min: int,
+) -> str:
+    """The text of ``server.properties`` of broker and controller ``node``, one of ``voters``, listening at ``address``.
+
+    ``advertised`` is what it tells its clients.  Each of Kafka's own topics has ``replicas``, of which ``in_sync_min``
+    must have a record before it is acknowledged; so has a topic that is made without saying.
+    """
+    settings = _PROPERTIES.format(
+        node=node, voters=voters, address=address, port=port, controller_port=controller_port, advertised=advertised,
+        log_dir=log_dir, replicas=replicas, in_sync_min=in_sync_min,
+    )  # fmt: skip
+    return settings + FAST_FAILOVER
+
+
 class Broker:
     """A broker's files and command line.  ``port`` and ``controller_port`` are loopback ports, free until it starts."""
 
@@ -117,8 +141,10 @@ class Broker:
 
     def properties(self, log_dir: Path) -> str:
         """The text of ``server.properties``."""
-        single = _PROPERTIES.format(host=HOST, port=self.port, controller_port=self.controller_port, log_dir=log_dir)
-        return single + FAST_FAILOVER
+        return render_properties(
+            node=1, voters=f"1@{HOST}:{self.controller_port}", address=HOST, port=self.port,
+            controller_port=self.controller_port, advertised=self.bootstrap, log_dir=log_dir, replicas=1, in_sync_min=1,
+        )  # fmt: skip
 
     def cluster_id(self) -> str:
         """What a data directory is formatted with, once."""

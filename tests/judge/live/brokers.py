@@ -19,7 +19,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from embedded.broker import FAST_FAILOVER, Broker
+from embedded.broker import Broker, render_properties
 from embedded.child import Child, ChildSpec
 from journal import clients
 from journal.errors import TidemarkError
@@ -29,41 +29,17 @@ from tests.judge.live.network import BROKERS, Network
 PORT = 9092
 CONTROLLER_PORT = 9093
 REPLICATION = 3
+IN_SYNC_MIN = 2
 LOOK_AGAIN_S = 0.1
 
-_PROPERTIES = """\
-process.roles=broker,controller
-node.id={node}
-controller.quorum.voters={voters}
-listeners=PLAINTEXT://{address}:{port},CONTROLLER://{address}:{controller_port}
-advertised.listeners=PLAINTEXT://{advertised}
-controller.listener.names=CONTROLLER
-log.dirs={log_dir}
-auto.create.topics.enable=false
-unclean.leader.election.enable=false
-default.replication.factor=3
-min.insync.replicas=2
-offsets.topic.replication.factor=3
-offsets.topic.num.partitions=4
-transaction.state.log.replication.factor=3
-transaction.state.log.min.isr=2
-transaction.state.log.num.partitions=1
-share.coordinator.state.topic.replication.factor=3
-share.coordinator.state.topic.min.isr=2
-share.coordinator.state.topic.num.partitions=1
-group.initial.rebalance.delay.ms=0
-group.min.session.timeout.ms=2000
-num.network.threads=2
-num.io.threads=4
+_FOLLOWING = """\
 num.replica.fetchers=1
-background.threads=2
-log.cleaner.dedupe.buffer.size=8388608
-log.cleaner.io.buffer.size=131072
 replica.lag.time.max.ms=1000
 replica.fetch.wait.max.ms=100
 replica.socket.timeout.ms=800
 replica.fetch.backoff.ms=50
 """
+"""What only a broker among others has: how it follows those that lead, and when it counts as behind."""
 
 
 class ClusterBroker(Broker):
@@ -83,10 +59,12 @@ class ClusterBroker(Broker):
 
     def properties(self, log_dir: Path) -> str:
         voters = (f"{node}@{self._network.address(host)}:{CONTROLLER_PORT}" for node, host in _nodes())
-        return FAST_FAILOVER + _PROPERTIES.format(
+        common = render_properties(
             node=node_id(self.name), voters=",".join(voters), address=self._network.address(self.name), port=PORT,
-            controller_port=CONTROLLER_PORT, advertised=self._advertised, log_dir=log_dir,
+            controller_port=CONTROLLER_PORT, advertised=self._advertised, log_dir=log_dir, replicas=REPLICATION,
+            in_sync_min=IN_SYNC_MIN,
         )  # fmt: skip
+        return common + _FOLLOWING
 
     def cluster_id(self) -> str:
         return "TidemarkJudgeCluster00"
