@@ -190,10 +190,7 @@ def parse_literal(text: str, sql_type: SqlType) -> object:
     if name == "numeric":
         return _parse_numeric(text, sql_type)
     if name in ("float4", "float8"):
-        try:
-            return float(value.replace("Infinity", "inf"))
-        except ValueError as error:
-            raise bad_text(shown(sql_type), text) from error
+        return _parse_float(text, sql_type)
     if name == "bytea":
         return _parse_bytea(text)
     if is_time(sql_type):
@@ -201,7 +198,27 @@ def parse_literal(text: str, sql_type: SqlType) -> object:
     raise bad_text(name, text)
 
 
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_NOT_FINITE = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
+"""Python's own readers take more than Postgres does, ``1_0`` for one."""
+
+
+def _parse_float(text: str, sql_type: SqlType) -> float:
+    value = text.strip()
+    if _NOT_FINITE.fullmatch(value):
+        return float(value)
+    if not _NUMBER.fullmatch(value):
+        raise bad_text(shown(sql_type), text)
+    number = float(value)
+    vanished = number == 0 and re.split("[eE]", value)[0].strip("+-0.")
+    if vanished or number in (float("inf"), float("-inf")):
+        raise out_of_range(shown(sql_type), text)
+    return number
+
+
 def _parse_numeric(text: str, sql_type: SqlType) -> Decimal:
+    if not _NUMBER.fullmatch(text.strip()) and not _NOT_FINITE.fullmatch(text.strip()):
+        raise bad_text("numeric", text)
     try:
         number = Decimal(text.strip())
     except InvalidOperation as error:
@@ -219,7 +236,17 @@ def _parse_bytea(text: str) -> bytes:
             return bytes.fromhex(text[2:])
         except ValueError as error:
             raise bad_text("bytea", text) from error
-    return text.encode()
+    if re.sub(_ESCAPED, "", text).count("\\"):
+        raise bad_text("bytea", text)
+    return re.sub(_ESCAPED.encode(), _unescaped, text.encode())
+
+
+_ESCAPED = r"\\(\\|[0-3][0-7]{2})"
+"""A backslash, or a byte in octal: bytea's older form."""
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    return b"\\" if found[1] == b"\\" else bytes([int(found[1], 8)])
 
 
 def _parse_time(text: str, sql_type: SqlType) -> date | datetime:

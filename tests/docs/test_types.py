@@ -59,3 +59,17 @@ def test_a_double_that_no_real_holds_is_refused_and_never_becomes_infinity() -> 
         assert refused.value.sqlstate == "22003"
     assert stored(float("inf"), FLOAT4) == float("inf")
     assert stored(3.4e38, FLOAT4) == 3.4e38
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("bytea", r"a\000b\\\377é"), ("bytea", r"\xDEad"), ("bytea", ""), ("float8", "-Infinity"),
+        ("float8", " .5e-3 "), ("float8", "-0"), ("float4", "1e-45"), ("numeric(10,2)", " 1.5e2 "), ("bool", "of"),
+    ],
+)  # fmt: skip
+def test_a_literal_is_what_the_same_text_is_as_parameter(kind: str, text: str) -> None:
+    sql_type = parse_type(kind)
+    (parameter,) = decode_params([OID[sql_type.name]], [], [text.encode()])
+    literal = parse_literal(text, sql_type)
+    assert (literal, type(literal), str(literal)) == (parameter, type(parameter), str(parameter))
