@@ -22,7 +22,7 @@ from adapter.duck_errors import explain
 from adapter.system_rows import DISPLAY, OWNER, ROWS, System, index_definition, item_oid, view_definition
 from adapter.system_schemas import SYSTEM
 from catalog_log import model
-from collection.types import SqlType, arrow_type
+from collection.types import OID, SqlType, arrow_type
 from journal.errors import InvalidUsage, Rejected
 from sql.errors import unsupported
 from sql.names import ImageLike
@@ -42,11 +42,13 @@ MEMORY_LIMIT = "512MB"
 """For one in-process database: the relations of 100,000 objects take about 200 MB."""
 
 _format_type = " ".join(f"WHEN {oid} THEN '{name}'" for oid, name in DISPLAY.items())
+_to_regtype = " ".join(f"WHEN '{name}' THEN {oid}" for name, oid in ({n: o for o, n in DISPLAY.items()} | OID).items())
 
 MACROS_SQL = f"""
 CREATE MACRO tm_format_type(t, m) AS CASE WHEN t IS NULL THEN NULL WHEN t = 1700 AND m > 4 THEN
   'numeric(' || ((m - 4) >> 16) || ',' || ((m - 4) & 65535) || ')' ELSE CASE t {_format_type} WHEN 0 THEN '-'
   ELSE coalesce((SELECT tm_t_name || '[]' FROM "tm.arrays" WHERE tm_t_array = t), '???') END END;
+CREATE MACRO tm_to_regtype(n) AS (CASE lower(n) {_to_regtype} END)::BIGINT;
 CREATE MACRO tm_pg_get_expr(e, r) AS e, (e, r, p) AS e;
 CREATE MACRO tm_pg_get_userbyid(o) AS CASE WHEN o = 10 THEN '{OWNER}' ELSE 'unknown (OID=' || o || ')' END;
 CREATE MACRO tm_pg_get_indexdef(o) AS (SELECT tm_i_def FROM "tm.definitions" WHERE tm_i_oid = o),

@@ -40,7 +40,7 @@ _RENAMED = frozenset(
     "inet_client_port array_upper array_lower array_remove array_to_string quote_ident pg_client_encoding "
     "pg_char_to_encoding pg_column_size pg_filenode_relation to_regclass_oid pg_get_replica_identity_index "
     "pg_sequence_last_value pg_jit_available pg_stat_get_snapshot_timestamp pg_postmaster_start_time "
-    "pg_conf_load_time".split()
+    "pg_conf_load_time to_regtype".split()
 )
 """Functions that :data:`adapter.catalog_relations.MACROS_SQL` defines with a ``tm_`` in front."""
 

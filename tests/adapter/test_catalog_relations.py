@@ -94,6 +94,12 @@ def test_what_it_says(relations, image):
     assert ask(relations, image, "select count(*) from pg_class where relname = $1", params=("items",)) == [(1,)]
 
 
+def test_the_type_query_of_psycopg_and_sqlalchemy_at_connect(relations, image):
+    text = "select typname, oid from pg_type where oid = to_regtype($1)"
+    assert ask(relations, image, text, params=("Integer",)) == [("int4", 23)]
+    assert ask(relations, image, text, params=("hstore",)) == []
+
+
 @pytest.mark.parametrize(
     ("text", "sqlstate"),
     [
