@@ -434,16 +434,16 @@ READS: dict[str, frozenset[str]] = {
     "set": frozenset({"names", "image"}),
     "oracle": frozenset({"read_ts"}),
     "append": frozenset({"txn"}),
-    "bank": frozenset({"sums", "accounts"}),
-    "views": frozenset({"compare"}),
-    "once": frozenset({"ids", "all"}),
+    "bank": frozenset({"sums", "accounts", "moved"}),
+    "views": frozenset({"compare", "row"}),
+    "once": frozenset({"ids", "all", "seen"}),
     "requests": frozenset(),
     "anomalies": frozenset({"select", "select_index"}),
 }
 """The strict reads of each workload."""
 
 _ONLY_READ = frozenset({"read", "names", "image", "read_ts", "positions", "sums", "accounts", "compare", "ids", "all",
-                        "select", "select_index"})  # fmt: skip
+                        "select", "select_index", "moved", "row", "seen"})  # fmt: skip
 
 
 def _is_read(op: Op) -> bool:
@@ -642,11 +642,12 @@ def _late(reads: Iterable[Op], watched: Iterable[_Watched]) -> dict[int, int]:
         return {}
     wanted = {scope: frozenset().union(*(one.tokens for one in ones)) for scope, ones in scopes.items()}
     for read in reads:
-        for scope, values in _looked_at(read):
+        for scope, values, about in _looked_at(read):
             if scope in wanted:
                 found = wanted[scope].intersection(map(_token, values))
                 for one in scopes[scope]:
-                    one.looked(read, found)
+                    if about is None or about in one.tokens:
+                        one.looked(read, found)
     return {one.op: one.late for ones in scopes.values() for one in ones if one.late is not None}
 
 
@@ -673,18 +674,32 @@ def _watched(op: Op, healed: int) -> list[_Watched]:
         return [watch("table", [value["id"]])]
     if op.workload == "once" and op.f == "produce":
         return [watch("source", [one]) for one in value["ids"]][:1]
+    if op.workload == "bank" and op.f == "transfer" and "id" in value:
+        return [watch("ledger_a", [value["id"]])]
+    if op.workload == "views" and op.f == "insert" and "table" in value:
+        # What no two rows of a table share: an event's first column, a customer's second.
+        place = 1 if value["table"] == "views_customers" else 0
+        return [watch(str(value["table"]), [value["rows"][0][place]])]
     return []
 
 
-def _looked_at(read: Op) -> Iterator[tuple[str, Iterable[Any]]]:
-    """Where a read looked, and what it saw there."""
+def _looked_at(read: Op) -> Iterator[tuple[str, Iterable[Any], str | None]]:
+    """Where a read looked, what it saw there, and after what alone it looked (``None``: after everything)."""
     value, result = read.value, read.result
     if read.f == "txn":
-        yield from ((str(step[1]), step[2] or ()) for step in result or () if step[0] == "r")
+        yield from ((str(step[1]), step[2] or (), None) for step in result or () if step[0] == "r")
     elif isinstance(result, dict):
         if read.f in ("names", "image"):
-            yield "", result.get("names") or ()
-        elif read.f in ("select", "select_index") and isinstance(value, dict):
-            yield str(value.get("table")), result.get("rows") or ()
-        elif read.f == "all" and isinstance(value, dict):
-            yield str(value.get("from")), (one for one, _ in result.get("ids") or ())
+            yield "", result.get("names") or (), None
+        elif isinstance(value, dict):
+            if read.f in ("select", "select_index"):
+                yield str(value.get("table")), result.get("rows") or (), None
+            elif read.f == "all":
+                yield str(value.get("from")), (one for one, _ in result.get("ids") or ()), None
+            elif read.f in _SINGLE:
+                where, what, seen = _SINGLE[read.f]
+                yield str(value.get(where, "ledger_a")), [value[what]] if result[seen] else [], _token(value[what])
+
+
+_SINGLE = {"seen": ("from", "id", "n"), "row": ("table", "is", "n"), "moved": ("from", "id", "rows")}
+"""Reads that look after one thing: the names of where, of what, and of what says whether it is there."""

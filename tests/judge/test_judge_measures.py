@@ -206,6 +206,40 @@ def test_an_id_shows_where_all_are_listed():
     assert settle([insert, *reads]) == (7, "late effect")
 
 
+@pytest.mark.parametrize("workload,f,value,read,asked,there,gone", [
+    ("once", "insert", {"id": "a"}, "seen", {"from": "table", "id": "a"}, {"n": 1}, {"n": 0}),
+    ("once", "produce", {"ids": ["a", "b"]}, "seen", {"from": "source", "id": "a"}, {"n": 1}, {"n": 0}),
+    ("bank", "transfer", {"id": "a"}, "moved", {"id": "a"}, {"rows": [[1, -5]]}, {"rows": []}),
+    ("views", "insert", {"table": "views_events", "rows": [[7, 3, 5]]}, "row", {"table": "views_events", "is": 7},
+     {"n": 1}, {"n": 0}),
+    ("views", "insert", {"table": "views_customers", "rows": [[3, "w"]]}, "row",
+     {"table": "views_customers", "is": "w"}, {"n": 1}, {"n": 0}),
+])  # fmt: skip
+def test_a_look_at_one_thing_settles_and_shows_when_it_came_late(workload, f, value, read, asked, there, gone):
+    faults = [Fault(s(1), s(5), "kill", "broker")]
+    write = unknown(0, f, 2, 4, value, workload)
+
+    def look(index, start, end, result, asked=asked):
+        return op(index, read, start, end, asked, result, workload)
+
+    def settled(*reads):
+        (one,) = measured([write, *reads], faults).settlings
+        return one.seconds, one.by
+
+    assert settled(look(1, 4.5, 4.9, there), look(2, 6, 6.2, there)) == (1.2, "read")
+    assert settled(look(1, 6, 6.2, gone), look(2, 8, 8.5, there)) == (3.5, "late effect")
+    other = {name: "other" if name in ("id", "is") else each for name, each in asked.items()}
+    assert settled(look(1, 6, 6.2, gone, other), look(2, 8, 8.5, there)) == (1.2, "read"), "it was not looked for"
+
+
+def test_a_look_at_one_id_and_at_all_of_them_are_looks_at_the_same():
+    faults = [Fault(s(1), s(5), "kill", "broker")]
+    ops = [unknown(0, "insert", 2, 4, {"id": "a"}), op(1, "seen", 6, 6.2, {"from": "table", "id": "a"}, {"n": 0}),
+           op(2, "all", 30, 31, {"from": "table"}, {"ids": [["a", 1]]})]  # fmt: skip
+    (one,) = measured(ops, faults).settlings
+    assert (one.seconds, one.by) == (26.0, "late effect")
+
+
 def test_a_row_of_a_table_shows_in_that_table():
     insert = unknown(0, "insert", 10, 25, {"table": "x1", "row": 3}, "anomalies")
     reads = [op(place, "select", 21 + place, 21.5 + place, {"table": table}, {"rows": rows}, "anomalies")

@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 
 from journal.errors import Conflict, FatalLog, Indeterminate, InvalidUsage, Rejected, TidemarkError, Unavailable
 from oracle.errors import SnapshotTooOld, StaleCatalog
+from tests.judge.history import Op
+from tests.judge.measures import READS, _may_have_written
 from tests.judge.workloads import anomalies, append, bank, views
 from tests.judge.workloads.api import Failed, Invocation, Unknown
 from tests.judge.workloads.outcome import certain, outcome, sqlstate_certain
 from tests.judge.workloads.registry import WORKLOADS
 from tests.judge.workloads.requests import judged_replies
+from tests.judge.workloads.settling import OWED_MAX, TRIES_MAX, Debts
 
 LEN = 600
 NAMES = sorted(WORKLOADS)
@@ -46,6 +49,118 @@ def test_the_same_seed_gives_the_same_endless_sequence_of_json(name: str, seed: 
     once, again = (sequence(name, seed, *team, length=200) for _ in range(2))
     assert once == again and len(once) == 200
     assert json.loads(json.dumps(once)) == [list(each) for each in once]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_write_that_may_become_unknown_has_a_read_that_settles_it(name: str) -> None:
+    """Of what the generator gives; the requests' log is read by the observer."""
+    settles = READS[name] | ({"request"} if name == "requests" else set())
+    ground = WORKLOADS[name].settling(None)
+    assert bool(ground) is (name != "requests") and all(each.f in settles for each in ground)
+    for each in sequence(name, 3):
+        reads = WORKLOADS[name].settling(each)
+        write = _may_have_written(Op(0, 0, name, each.f, each.value, 0, None, "info"))
+        assert bool(reads) is write, each
+        assert all(read.f in settles for read in reads)
+        assert json.loads(json.dumps(reads)) == [list(read) for read in reads]
+
+
+def test_a_settling_read_looks_where_the_write_went() -> None:
+    def reads(name: str, f: str, value: object) -> list[tuple]:
+        return [tuple(each) for each in WORKLOADS[name].settling(Invocation(f, value))]
+
+    assert reads("append", "txn", [["append", 4, 1], ["append", 2, 2], ["append", 4, 3]]) == [
+        ("txn", [["r", 2, None], ["r", 4, None]])
+    ]
+    assert reads("once", "insert", {"id": "t1-2"}) == [("seen", {"from": "table", "id": "t1-2"})]
+    assert reads("once", "produce", {"ids": ["s1-2", "s1-3"]}) == [("seen", {"from": "source", "id": "s1-2"})]
+    assert reads("bank", "transfer", {"id": "1-2"}) == [("moved", {"id": "1-2"})]
+    assert reads("views", "insert", {"table": views.EVENTS, "rows": [[7, 1, 2], [8, 1, 2]]}) == [
+        ("row", {"table": views.EVENTS, "is": 7})
+    ]
+    assert reads("views", "insert", {"table": views.CUSTOMERS, "rows": [[7, "1-2"]]}) == [
+        ("row", {"table": views.CUSTOMERS, "is": "1-2"})
+    ]
+    request = {"id": "1-2", "sql": "CREATE VIEW v AS SELECT 1", "name": "v", "copies": 2}
+    assert reads("requests", "request", request) == [("request", {**request, "copies": 1})]
+
+
+class Debtor:
+    """What happens to debts, in short: u a write becomes unknown, hurt, healed, ok and failed what became of a look."""
+
+    def __init__(self) -> None:
+        self.debts = Debts(lambda write: [Invocation("ground" if write is None else f"look {write.value}")])
+
+    def due(self) -> str:
+        owed = self.debts.due()
+        return owed.read.f if owed else ""
+
+    def unknown(self, number: int) -> None:
+        self.debts.unknown(Invocation("write", number))
+
+    def look(self, answered: bool = True) -> None:
+        owed = self.debts.due()
+        assert owed is not None
+        self.debts.told(owed, answered)
+
+
+def test_an_unknown_outcome_of_a_healthy_cluster_is_looked_at_at_once_and_once() -> None:
+    debtor = Debtor()
+    assert debtor.due() == ""
+    debtor.unknown(1)
+    assert debtor.due() == "look 1"
+    debtor.look()
+    assert debtor.due() == ""
+
+
+def test_one_of_a_fault_is_looked_at_when_it_is_healed_and_so_is_the_workload() -> None:
+    debtor = Debtor()
+    debtor.debts.hurt()
+    debtor.unknown(1)
+    assert debtor.due() == ""
+    debtor.debts.healed()
+    assert debtor.due() == "look 1"
+    debtor.look()
+    assert debtor.due() == "ground"
+    debtor.look()
+    assert debtor.due() == ""
+
+
+def test_an_answer_to_a_look_from_before_the_healing_pays_nothing() -> None:
+    debtor = Debtor()
+    debtor.unknown(1)
+    before = debtor.debts.due()
+    debtor.debts.hurt()
+    debtor.debts.healed()
+    debtor.debts.told(before, True)
+    assert debtor.due() == "look 1"
+
+
+def test_what_is_not_answered_is_asked_again_in_turn_and_not_for_ever() -> None:
+    debtor = Debtor()
+    debtor.unknown(1)
+    debtor.unknown(2)
+    debtor.look(answered=False)
+    assert debtor.due() == "look 2"
+    debtor.look()
+    for _ in range(TRIES_MAX - 1):
+        assert debtor.due() == "look 1"
+        debtor.look(answered=False)
+    assert debtor.due() == ""
+
+
+def test_debts_are_bounded_and_the_newest_stay() -> None:
+    debtor = Debtor()
+    for number in range(OWED_MAX + 3):
+        debtor.unknown(number)
+    assert debtor.due() == "look 3"
+    debtor.debts.hurt()
+    debtor.debts.healed()
+    seen = []
+    while debtor.due():
+        seen.append(debtor.due())
+        debtor.look()
+    assert len(seen) == OWED_MAX and seen[-1] == "ground"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -176,6 +176,8 @@ class _Run:
         self.config = config
         self.status = Status()
         self.clients: list[ClientProcess] = []
+        self.workers: list[ClientProcess] = []
+        """Those of ``clients`` that work."""
         self.totals = _Totals()
         self.about: dict[str, Any] = {}
         self.nemesis: Nemesis | None = None
@@ -243,6 +245,7 @@ class _Run:
             self.parts.append(part)
         for each in workers:
             each.wait_for("started", 60)
+        self.workers = workers
         return workers
 
     def hurt(self, cluster: Cluster) -> Nemesis:
@@ -258,7 +261,14 @@ class _Run:
         return self.nemesis
 
     def _fault(self, text: str) -> None:
+        """Heard from the nemesis: what is in force now, or nothing.  Workers are told too, who look at what is unknown
+        once it is healed."""
         self.status.fault = text
+        for each in self.workers:
+            try:
+                each.send("hurt" if text else "healed")
+            except ClientFailed:
+                pass  # ``attend`` sees that it is gone, and ends the run with its last words
 
     def attend(self, workers: list[ClientProcess], until: Callable[[float], bool], timeout_s: float) -> None:
         """Show how it goes until ``until(seconds since now)``.  Raises what ends the run early."""

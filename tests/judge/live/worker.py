@@ -4,6 +4,10 @@ The loop of ``workloads/api.py``: take an invocation, record it, perform it, rec
 ends a logical process: the worker opens a new client and goes on under a new number, unique over all worker processes.
 A worker that cannot open a client tries again, the next time at another adapter, without having begun anything.
 
+Beside the workers of each workload there is one who only looks: told by the parent ``hurt`` (a fault begins) and
+``healed`` (none is in force), and by the workers what is unknown, it makes the reads that ``workloads/settling.py``
+says are owed.  It does nothing else, so it is free when everybody else waits for an answer.
+
 Told ``finish`` by its parent, every worker ends what it is doing and then does its workload's last reads.  A call that
 outlasts all bounds is given up: its invocation stays open, its thread is left behind and another takes its place.
 """
@@ -20,6 +24,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +32,7 @@ from tests.judge.history import FAIL, INFO, INVOKE, OK
 from tests.judge.live.processes import Parent
 from tests.judge.live.recorder import Recorder
 from tests.judge.workloads.api import OP_TIMEOUT_S, Client, Failed, Invocation, Unknown, Workload, World
+from tests.judge.workloads.settling import AGAIN_S, Debts, Owed
 
 REGISTRY = "tests.judge.workloads.registry"
 """The module whose ``WORKLOADS`` maps names to workloads."""
@@ -60,6 +66,8 @@ class Share:
     """The first logical process of each of ``workers``."""
     rate: float | None = None
     """Operations a second that all ``of`` workers together begin at most."""
+    settler: int | None = None
+    """The first logical process of who looks at what is unknown; ``None``: nobody does."""
 
 
 @dataclass(frozen=True)
@@ -90,23 +98,29 @@ class Config:
 
 
 def shared_out(wanted: Mapping[str, tuple[int, float | None]], processes: int) -> tuple[list[list[Share]], int]:
-    """Deal workers (workload to how many and their rate) to ``processes`` processes in turn.  Pure.
+    """Deal workers (workload to how many and their rate) to ``processes`` processes in turn, and give each share
+    somebody who looks at what is unknown.  Pure.
 
     Returns each process's shares and the stride of logical processes.
     """
     dealt: list[dict[str, list[tuple[int, int]]]] = [{} for _ in range(processes)]
     number = 0
-    for name, (count, _rate) in wanted.items():
-        for worker in range(count):
+    for name, (workers, _rate) in wanted.items():
+        for worker in range(workers):
             dealt[number % processes].setdefault(name, []).append((worker, number))
             number += 1
-    return [
+    settlers = count(number)
+    shares = [
         [
-            Share(name, tuple(w for w, _ in pairs), wanted[name][0], tuple(n for _, n in pairs), wanted[name][1])
+            Share(
+                name, tuple(w for w, _ in pairs), wanted[name][0], tuple(n for _, n in pairs), wanted[name][1],
+                next(settlers),
+            )
             for name, pairs in of.items()
         ]
         for of in dealt
-    ], number
+    ]  # fmt: skip
+    return shares, next(settlers)
 
 
 class Worker:
@@ -116,6 +130,7 @@ class Worker:
         self, workload: Workload, world: World, recorder: Recorder, finish: threading.Event,
         *, worker: int, workers: int, process: int, stride: int, invocations: Iterator[Invocation],
         interval_s: float = 0.0, life: int = 0, on_broken: Callable[[str], None] = lambda _text: None,
+        on_unknown: Callable[[Invocation], None] = lambda _invocation: None,
     ) -> None:  # fmt: skip
         self.workload = workload
         self.busy_since: float | None = None
@@ -132,6 +147,9 @@ class Worker:
         self._life = life
         self._client: Client | None = None
         self._on_broken = on_broken
+        self._on_unknown = on_unknown
+        self._doing: Invocation | None = None
+        """What it waits for, or did last."""
         self.unread: list[str] = []
         """Last reads that nobody answered."""
         self.thread = threading.Thread(target=self._run, name=f"{workload.name}-{worker}", daemon=True)
@@ -139,11 +157,13 @@ class Worker:
     def succeed(self) -> Worker:
         """Give this one up, stuck as it is, and make the one that takes its place."""
         self.abandoned = True
+        if self._doing is not None:
+            self._on_unknown(self._doing)
         worker, workers = self._numbers
         return Worker(
             self.workload, self._world, self._recorder, self._finish, worker=worker, workers=workers,
             process=self._process, stride=self._stride, invocations=self._invocations, interval_s=self._interval_s,
-            life=self._life + 1, on_broken=self._on_broken,
+            life=self._life + 1, on_broken=self._on_broken, on_unknown=self._on_unknown,
         )  # fmt: skip
 
     def _run(self) -> None:
@@ -209,6 +229,7 @@ class Worker:
         prepare = getattr(client, "prepare", None)
         if prepare is not None:
             invocation = prepare(invocation)
+        self._doing = invocation
         f, gone = invocation.f, lambda: self.abandoned
         self._recorder.record(INVOKE, process, name, f, invocation.value, client.node, unless=gone)
         try:
@@ -227,6 +248,7 @@ class Worker:
         if outcome == INFO and not self.abandoned:
             self._close()
             self._life += 1
+            self._on_unknown(invocation)
         self.busy_since = None
         return outcome
 
@@ -248,6 +270,91 @@ def _short(error: BaseException) -> str:
     return " ".join(str(error).split())[:MESSAGE_CHARS_MAX]
 
 
+def _nobody_looks(_unknown: Invocation) -> None:
+    """Where a share has nobody for it."""
+
+
+class Settling:
+    """What one workload owes in this process, for those who do and the one who looks.  Any thread."""
+
+    def __init__(self, workload: Workload) -> None:
+        self._debts = Debts(workload.settling)
+        self._changed = threading.Condition()
+        self._over = False
+
+    def unknown(self, invocation: Invocation) -> None:
+        with self._changed:
+            self._debts.unknown(invocation)
+            self._changed.notify_all()
+
+    def hurt(self) -> None:
+        with self._changed:
+            self._debts.hurt()
+
+    def healed(self) -> None:
+        with self._changed:
+            self._debts.healed()
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        """Nobody looks any more."""
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+
+    def due(self) -> Owed | None:
+        """What is owed now."""
+        with self._changed:
+            return self._debts.due()
+
+    def wait(self) -> Owed | None:
+        """What is owed, as soon as anything is; ``None`` once it has ended."""
+        with self._changed:
+            # No bound: it is a thread of its own, and whoever ends the crew says so.
+            self._changed.wait_for(lambda: self._over or self._debts.due() is not None)
+            return None if self._over else self._debts.due()
+
+    def told(self, owed: Owed, answered: bool) -> None:
+        with self._changed:
+            self._debts.told(owed, answered)
+
+
+class Settler(Worker):
+    """Looks at what is owed, each time through a client of its own making: one that outlived a fault may be broken."""
+
+    def __init__(
+        self, workload: Workload, world: World, recorder: Recorder, finish: threading.Event, settling: Settling,
+        *, process: int, stride: int, life: int = 0, on_broken: Callable[[str], None] = lambda _text: None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            workload, world, recorder, finish, worker=process, workers=stride, process=process, stride=stride,
+            invocations=iter(()), life=life, on_broken=on_broken, on_unknown=settling.unknown,
+        )  # fmt: skip
+        self._settling = settling
+
+    def succeed(self) -> Settler:
+        self.abandoned = True
+        return Settler(
+            self.workload, self._world, self._recorder, self._finish, self._settling, process=self._process,
+            stride=self._stride, life=self._life + 1, on_broken=self._on_broken,
+        )  # fmt: skip
+
+    def _work(self) -> None:
+        while not self.abandoned and (owed := self._settling.wait()) is not None:
+            if self._client is None and not self._open(self._finish.wait):
+                return
+            answered = self._perform(owed.read) == OK
+            self._settling.told(owed, answered)
+            if not answered or self._settling.due() is None:
+                self._close()
+                self._life += 1
+            if not answered:
+                self._finish.wait(AGAIN_S)
+
+    def _last_reads(self) -> None:
+        """The others do them."""
+
+
 class Crew:
     """All workers of one process."""
 
@@ -255,15 +362,27 @@ class Crew:
         self.recorder = Recorder(Path(config.out))
         self.broken: list[str] = []
         self.stuck = 0
+        self._finish = finish
+        self._settling: list[Settling] = []
         self._workers: list[Worker] = []
         for share in config.shares:
             workload = workloads[share.workload]
+            on_unknown: Callable[[Invocation], None] = _nobody_looks
+            if share.settler is not None:
+                settling = Settling(workload)
+                on_unknown = settling.unknown
+                self._settling.append(settling)
+                self._workers.append(Settler(
+                    workload, config.world, self.recorder, finish, settling, process=share.settler,
+                    stride=config.stride, on_broken=self.broken.append,
+                ))  # fmt: skip
             for worker, process in zip(share.workers, share.processes, strict=True):
                 rng = random.Random(f"{config.seed}/{share.workload}/{worker}")
                 self._workers.append(Worker(
                     workload, config.world, self.recorder, finish, worker=worker, workers=share.of, process=process,
                     stride=config.stride, invocations=workload.invocations(rng, worker, share.of),
                     interval_s=share.of / share.rate if share.rate else 0.0, on_broken=self.broken.append,
+                    on_unknown=on_unknown,
                 ))  # fmt: skip
 
     def start(self) -> None:
@@ -273,6 +392,9 @@ class Crew:
     def tend(self) -> None:
         """Flush, and replace who is stuck; called now and then."""
         self.recorder.flush()
+        if self._finish.is_set():
+            for settling in self._settling:
+                settling.end()
         now = time.monotonic()
         for place, worker in enumerate(self._workers):
             since = worker.busy_since
@@ -280,6 +402,16 @@ class Crew:
                 self.stuck += 1
                 self._workers[place] = worker.succeed()
                 self._workers[place].thread.start()
+
+    def hurt(self) -> None:
+        """A fault begins."""
+        for settling in self._settling:
+            settling.hurt()
+
+    def healed(self) -> None:
+        """No fault is in force any more."""
+        for settling in self._settling:
+            settling.healed()
 
     def unread(self) -> list[str]:
         return [text for worker in self._workers for text in worker.unread]
@@ -316,8 +448,14 @@ def main(argv: Sequence[str]) -> int:
     crew.append(Crew(config, workloads, finish))
     crew[0].start()
     parent.say(event="started")
+    hurt, healed = parent.word("hurt"), parent.word("healed")
     done = False
     while not done:
+        # Said both within one tick, they are taken in this order: then it is looked in vain, and again after the next.
+        for word, act in ((hurt, crew[0].hurt), (healed, crew[0].healed)):
+            if word.is_set():
+                word.clear()
+                act()
         # Before it is told to finish, the word itself is what to wait for; after that, the workers' ends.
         done = crew[0].wait(TICK_S) if finish.is_set() else finish.wait(TICK_S) and False
         crew[0].tend()

@@ -12,9 +12,12 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 
 from tests.judge.workloads.api import Invocation, World
-from tests.judge.workloads.sql_client import Sql
+from tests.judge.workloads.sql_client import Sql, prepare_world
 
 ROWS_LEN_MAX = 4
+
+GROUND = "x_ground"
+"""A table that nobody writes or drops."""
 
 SELECT_SHARE = 0.4
 """A select after that many of the inserts: each is a query on Spark."""
@@ -28,7 +31,11 @@ class Anomalies:
     rate_quick = 6.0
 
     def setup(self, world: World) -> None:
-        """Nothing: the tables are the workload."""
+        """One empty table; the others are the workload."""
+        prepare_world(world, [
+            f"CREATE TABLE {GROUND} (k int NOT NULL, v int NOT NULL)",
+            f"CREATE INDEX {GROUND}_k ON {GROUND} (k)",
+        ])  # fmt: skip
 
     def invocations(self, rng: random.Random, worker: int, workers: int) -> Iterator[Invocation]:
         rows = count()
@@ -48,6 +55,13 @@ class Anomalies:
 
     def final(self, worker: int, workers: int) -> Sequence[Invocation]:
         return []
+
+    def settling(self, unknown: Invocation | None) -> Sequence[Invocation]:
+        """The rows of the table, and a look at one that is always there and indexed: the other may be gone or not."""
+        ground = Invocation("select_index", {"table": GROUND})
+        if unknown is None or unknown.f in ("select", "select_index"):
+            return [ground] if unknown is None else []
+        return [ground, Invocation("select", {"table": unknown.value["table"]})]
 
     def open(self, world: World, worker: int, life: int) -> AnomaliesClient:
         return AnomaliesClient(world, worker, life)

@@ -93,6 +93,11 @@ class Workload(Protocol):
     def final(self, worker: int, workers: int) -> Sequence[Invocation]:
         """What each worker still does after everything is healed (last reads)."""
 
+    def settling(self, unknown: Invocation | None) -> Sequence[Invocation]:
+        """Reads that show what became of a write whose outcome is unknown; of ``None``, the workload's cheapest strict
+        read.  They are answered from an index or from the log, never by Spark, whose queue may be longer than an
+        outcome may stay unsettled; nothing for what is no write.  Pure."""
+
     def open(self, world: World, worker: int, life: int) -> Client:
         """A client of worker ``worker`` in its ``life``-th logical process (0, 1, …): lives take turns among the
         adapters, so that a worker outlives each of them."""

@@ -72,6 +72,14 @@ class Append:
     def final(self, worker: int, workers: int) -> Sequence[Invocation]:
         return [Invocation("txn", [["r", EVERY_LIST, [worker, workers]]])]
 
+    def settling(self, unknown: Invocation | None) -> Sequence[Invocation]:
+        """The lists that it appended to, which are in one table: an index answers."""
+        if unknown is None:
+            keys = [0]
+        else:
+            keys = sorted({k for f, k, _ in unknown.value if f == "append"}) if unknown.f == "txn" else []
+        return [Invocation("txn", [["r", k, None] for k in keys])] if keys else []
+
     def open(self, world: World, worker: int, life: int) -> AppendClient:
         return AppendClient(world, self.name, worker, life)
 

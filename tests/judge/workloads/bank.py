@@ -34,6 +34,9 @@ TRANSFER_SHARE = 0.65
 ACROSS_SHARE = 0.5
 """Of the transfers: those that take from one table and give to the other, in a transaction block."""
 
+FIRST = "start-0"
+"""The id of the row that the first account began with."""
+
 
 class Bank:
     name = "bank"
@@ -50,6 +53,7 @@ class Bank:
         prepare_world(world, [
             f"CREATE TABLE ledger_a {ledger}",
             f"CREATE TABLE ledger_b {ledger}",
+            "CREATE INDEX ledger_a_id ON ledger_a (id)",
             f"INSERT INTO ledger_a VALUES {first}",
             f"CREATE MATERIALIZED VIEW bank_balances AS {BALANCES}",
             "CREATE MATERIALIZED VIEW bank_total AS SELECT sum(balance) AS total FROM bank_balances",
@@ -69,6 +73,12 @@ class Bank:
     def final(self, worker: int, workers: int) -> Sequence[Invocation]:
         return [Invocation("sums"), Invocation("accounts")]
 
+    def settling(self, unknown: Invocation | None) -> Sequence[Invocation]:
+        """The rows of a transfer, by its id; or of an account's beginning."""
+        if unknown is not None and unknown.f != "transfer":
+            return []
+        return [Invocation("moved", {"id": FIRST if unknown is None else unknown.value["id"]})]
+
     def open(self, world: World, worker: int, life: int) -> BankClient:
         return BankClient(world, self.name, worker, life)
 
@@ -76,7 +86,9 @@ class Bank:
 class BankClient(SqlClient):
     def __init__(self, world: World, name: str, worker: int, life: int) -> None:
         super().__init__(world, name, worker, life)
-        self.handlers = {"transfer": self._transfer, "sums": self._sums, "accounts": self._accounts}
+        self.handlers = {
+            "transfer": self._transfer, "sums": self._sums, "accounts": self._accounts, "moved": self._moved,
+        }  # fmt: skip
 
     def _transfer(self, value: dict) -> None:
         giving, taking = (value["id"], value["from"], -value["amount"]), (value["id"], value["to"], value["amount"])
@@ -90,6 +102,11 @@ class BankClient(SqlClient):
             ("COMMIT", None),
         ]
         self.sql.all(statements, commits=3)
+
+    def _moved(self, value: dict) -> dict[str, list[list[int]]]:
+        """What a transfer took or gave in the table that every transfer takes from."""
+        rows = self.sql.run("SELECT account, amount FROM ledger_a WHERE id = %s", (value["id"],), write=False)
+        return {"rows": sorted([account, int(amount)] for account, amount in rows)}
 
     def _sums(self, _value: None) -> dict[str, int]:
         return {name: int(total) for name, total in self.sql.run(SUMS, write=False)}

@@ -60,6 +60,9 @@ class CatalogSet:
     def final(self, worker: int, workers: int) -> Sequence[Invocation]:
         return [Invocation("names"), Invocation("image")]
 
+    def settling(self, unknown: Invocation | None) -> Sequence[Invocation]:
+        return [Invocation("image")] if unknown is None or unknown.f in ("create", "drop") else []
+
     def open(self, world: World, worker: int, life: int) -> CatalogSetClient:
         return CatalogSetClient(world, worker, life)
 

@@ -60,6 +60,7 @@ class Once:
             "CREATE TABLE once_table (id text NOT NULL)",
             "CREATE SOURCE once_source (id text NOT NULL) "
             f"FROM KAFKA TOPIC '{topic_of(world)}' FORMAT JSON",
+            *(f"CREATE INDEX {place}_id ON {place} (id)" for place in ("once_table", "once_source")),
             "CREATE MATERIALIZED VIEW once_view AS SELECT id, count(*) AS n FROM "
             "(SELECT id FROM once_table UNION ALL SELECT id FROM once_source) AS both GROUP BY id",
             f"SELECT count(*) FROM {FROM['view']} AS c",
@@ -81,6 +82,14 @@ class Once:
         """Each worker looks when all of its own is done, in the one place that holds all ids."""
         return [Invocation("all", {"from": place}) for place in (FROM if worker == 0 else ("view",))]
 
+    def settling(self, unknown: Invocation | None) -> Sequence[Invocation]:
+        """Whether the id is there (the first one of a message's ids: they are produced together)."""
+        if unknown is None:
+            return [Invocation("seen", {"from": "table", "id": "t0-0"})]
+        if unknown.f == "insert":
+            return [Invocation("seen", {"from": "table", "id": unknown.value["id"]})]
+        return [Invocation("seen", {"from": "source", "id": unknown.value["ids"][0]})] if unknown.f == "produce" else []
+
     def open(self, world: World, worker: int, life: int) -> OnceClient:
         return OnceClient(world, self.name, worker, life)
 
@@ -88,7 +97,9 @@ class Once:
 class OnceClient(SqlClient):
     def __init__(self, world: World, name: str, worker: int, life: int) -> None:
         super().__init__(world, name, worker, life)
-        self.handlers = {"insert": self._insert, "produce": self._produce, "ids": self._ids, "all": self._all}
+        self.handlers = {
+            "insert": self._insert, "produce": self._produce, "ids": self._ids, "all": self._all, "seen": self._seen,
+        }  # fmt: skip
         self._producer: Producer | None = None
         self._produced_at = 0.0
 
@@ -143,6 +154,11 @@ class OnceClient(SqlClient):
         (total,) = [row for row in rows if row[0] is None]
         doubled = sorted(each for each, _, _ in rows if each is not None)
         return {"rows": int(total[1]), "distinct": int(total[2]), "doubled": doubled}
+
+    def _seen(self, value: dict) -> dict[str, int]:
+        """How often one id is there."""
+        ((n,),) = self.sql.run(f"SELECT count(*) FROM once_{value['from']} WHERE id = %s", (value["id"],), write=False)
+        return {"n": int(n)}
 
     def _all(self, value: dict) -> dict:
         rows = self.sql.run(f"SELECT id, n FROM {FROM[value['from']]} AS c ORDER BY id", write=False)

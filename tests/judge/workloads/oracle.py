@@ -36,6 +36,12 @@ class OracleLaws:
     def final(self, worker: int, workers: int) -> Sequence[Invocation]:
         return [Invocation("read_ts", {"timeline": timeline}) for timeline in TIMELINES]
 
+    def settling(self, unknown: Invocation | None) -> Sequence[Invocation]:
+        if unknown is not None and unknown.f == "read_ts":
+            return []
+        timeline = TIMELINES[0] if unknown is None else unknown.value["timeline"]
+        return [Invocation("read_ts", {"timeline": timeline})]
+
     def open(self, world: World, worker: int, life: int) -> OracleClient:
         return OracleClient(world)
 

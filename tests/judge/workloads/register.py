@@ -53,6 +53,9 @@ class Register:
     def final(self, worker: int, workers: int) -> Sequence[Invocation]:
         return [Invocation("read")]
 
+    def settling(self, unknown: Invocation | None) -> Sequence[Invocation]:
+        return [Invocation("read")] if unknown is None or unknown.f == "cas" else []
+
     def open(self, world: World, worker: int, life: int) -> RegisterClient:
         return RegisterClient(world, worker)
 

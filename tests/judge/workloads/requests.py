@@ -72,6 +72,11 @@ class Requests:
     def final(self, worker: int, workers: int) -> Sequence[Invocation]:
         return []
 
+    def settling(self, unknown: Invocation | None) -> Sequence[Invocation]:
+        """The same request again, which is executed only if it was not: its answer says so.  Where nothing is unknown
+        the log, which is recorded, is what shows requests."""
+        return [] if unknown is None else [Invocation("request", {**unknown.value, "copies": 1})]
+
     def open(self, world: World, worker: int, life: int) -> RequestsClient:
         return RequestsClient(world)
 
