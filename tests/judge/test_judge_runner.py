@@ -8,15 +8,15 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.judge.history import INVOKE, Event, operations
-from tests.judge.live import worker
+from tests.judge.history import INVOKE, Event, Op, operations
+from tests.judge.live import observer, worker
 from tests.judge.live.observer import Seen, Vanished, compared
 from tests.judge.live.processes import ClientFailed, ClientProcess, python
 from tests.judge.live.recorder import Recorder, merged
@@ -71,6 +71,11 @@ class Tiny:
 
     def final(self, worker: int, workers: int) -> Sequence[Invocation]:
         return [Invocation("sum", {"number": -1, "what": "ok"})]
+
+    def settling(self, unknown: Invocation | None) -> Sequence[Invocation]:
+        if unknown is None:
+            return [Invocation("look", {"number": -2, "what": "ok"})]
+        return [Invocation("look", {**unknown.value, "what": "ok"})] if unknown.f == "add" else []
 
     def open(self, world: World, worker: int, life: int) -> TinyClient:
         if self.refuse:
@@ -166,9 +171,9 @@ def test_a_bug_of_the_workload_is_told(tmp_path: Path) -> None:
 
 def test_workers_are_dealt_out_and_every_number_is_used_once() -> None:
     dealt, stride = shared_out({"register": (5, 60.0), "set": (2, None), "bank": (1, 4.0)}, 3)
-    assert stride == 8
-    numbers = [number for shares in dealt for share in shares for number in share.processes]
-    assert sorted(numbers) == list(range(8))
+    numbers = [number for shares in dealt for share in shares for number in (*share.processes, share.settler)]
+    assert sorted(numbers) == list(range(stride))
+    assert stride == 8 + sum(len(shares) for shares in dealt), "and each share has somebody who looks"
     workers = Counter((share.workload, each) for shares in dealt for share in shares for each in share.workers)
     assert set(workers.values()) == {1} and len(workers) == 8
     assert {share.of for shares in dealt for share in shares if share.workload == "register"} == {5}
@@ -177,6 +182,66 @@ def test_workers_are_dealt_out_and_every_number_is_used_once() -> None:
 def test_a_configuration_survives_the_command_line(tmp_path: Path) -> None:
     one = config(tmp_path, rate=2.5)
     assert Config.from_json(one.to_json()) == one
+
+
+def settled(tmp_path: Path, tiny: Tiny, act: Callable[[Crew], None], enough: Callable[[Crew], bool]) -> list[Op]:
+    """What a crew with somebody who looks did: begun, told by ``act``, and ended when that was ``enough``."""
+    shares = (Share("tiny", (0,), 1, (0,), 200.0, settler=1),)
+    finish = threading.Event()
+    crew = Crew(Config(WORLD, shares, 2, str(tmp_path / "events.jsonl"), 7, __name__), {"tiny": tiny}, finish)
+    act(crew)
+    crew.start()
+    deadline = time.monotonic() + 20
+    while not enough(crew) and time.monotonic() < deadline:
+        crew.tend()
+        time.sleep(0.005)
+    finish.set()
+    while not crew.wait(0.02) and time.monotonic() < deadline:
+        crew.tend()
+    assert not crew.alive() and not crew.broken
+    crew.recorder.close()
+    return operations(Event.from_json(line) for line in (tmp_path / "events.jsonl").read_text().splitlines())
+
+
+def begun(number: int) -> Callable[[Crew], bool]:
+    return lambda crew: sum(of[0] for of in crew.recorder.counts().values()) >= number
+
+
+def test_each_unknown_outcome_is_looked_at_by_somebody_else(tmp_path: Path) -> None:
+    ops = settled(tmp_path, Tiny(("ok", "unknown", "raise", "ok")), lambda _crew: None, begun(30))
+    looked = {op.value["number"]: op for op in ops if op.f == "look"}
+    unknown = [op for op in ops if op.unknown]
+    # The last ones may have come as it was told to finish.
+    assert len(unknown) > 4 and {op.value["number"] for op in unknown[:-2]} <= set(looked)
+    for op in unknown[:-2]:
+        assert looked[op.value["number"]].start >= op.gave_up and looked[op.value["number"]].process % 2 == 1
+
+
+def test_nobody_looks_while_a_fault_is_on(tmp_path: Path) -> None:
+    ops = settled(tmp_path, Tiny(("ok", "unknown")), Crew.hurt, begun(20))
+    assert any(op.unknown for op in ops) and not any(op.f == "look" for op in ops)
+
+
+def test_it_is_looked_at_every_healing_also_where_nothing_is_unknown_yet(tmp_path: Path) -> None:
+    ops = settled(tmp_path, Tiny(("ok",)), lambda crew: (crew.hurt(), crew.healed()), begun(10))
+    assert [op.value["number"] for op in ops if op.f == "look"] == [-2]
+
+
+def test_who_looks_is_free_while_everybody_else_hangs(tmp_path: Path) -> None:
+    tiny = Tiny(("unknown", "hang"))
+    ops = settled(tmp_path, tiny, lambda _crew: None, lambda crew: begun(3)(crew) and not tiny.hang.set())
+    (look,) = [op for op in ops if op.f == "look"]
+    assert look.ok and look.value["number"] == 0
+
+
+def test_a_look_that_never_ends_is_given_up_and_taken_over(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(worker, "STUCK_S", 0.05)
+    tiny = Tiny(("ok",))
+    tiny.settling = lambda unknown: [Invocation("look", {"number": 0, "what": "hang"})] if unknown is None else []
+    ops = settled(tmp_path, tiny, Crew.healed, lambda crew: crew.stuck >= 2)
+    tiny.hang.set()
+    looks = [op for op in ops if op.f == "look"]
+    assert len({op.process for op in looks}) >= 2 and all(op.unknown for op in looks)
 
 
 # -- files
@@ -221,6 +286,35 @@ def test_what_was_seen_and_is_gone_is_told(kept, start: int, may_be_cut: bool, e
     assert vanished == expected
     if may_be_cut:
         assert lines[0].value == b"a", "what was cut away is kept as it was seen"
+
+
+class Follower:
+    """Sees what is appended to ``log`` until it is closed."""
+
+    def __init__(self, log: dict[int, Seen]) -> None:
+        self._log = log
+        self._closed: dict[int, Seen] | None = None
+
+    @property
+    def seen(self) -> dict[int, Seen]:
+        return self._log if self._closed is None else self._closed
+
+    def close(self) -> None:
+        self._closed = dict(self._log)
+
+
+def test_what_comes_while_the_end_is_read_is_not_lost(tmp_path: Path, monkeypatch) -> None:
+    log = seen((0, b"a"), (1, b"b"))
+
+    def read_all(_kafka: str, _topic: str) -> tuple[int, int, dict[int, Seen]]:
+        kept = dict(log)
+        log.update(seen((2, b"c")))
+        return 0, 2, kept
+
+    monkeypatch.setattr(observer, "read_all", read_all)
+    config = observer.Config("kafka:1", (observer.Watch("catalog", "judge.catalog", observer.CATALOG),), str(tmp_path))
+    about = observer.dump(config, {"catalog": Follower(log)})
+    assert about["catalog"] == {"start": 0, "end": 2, "records": 2, "vanished": 0}
 
 
 # -- processes

@@ -199,8 +199,9 @@ def dump(config: Config, tails: Mapping[str, Tail]) -> dict[str, dict[str, int]]
     out, about = Path(config.out), {}
     with (out / "vanished.jsonl").open("w", encoding="utf-8") as file:
         for watch in config.watches:
-            start, end, kept = read_all(config.kafka, watch.topic)
+            # In this order: a log goes on growing, and what came after its end was read is not lost.
             tails[watch.name].close()
+            start, end, kept = read_all(config.kafka, watch.topic)
             lines, vanished = compared(tails[watch.name].seen, kept, start, may_be_cut=watch.may_be_cut)
             write_log(out / f"log-{watch.name}.jsonl", watch.kind, lines)
             for record in vanished:
