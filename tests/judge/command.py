@@ -42,6 +42,7 @@ otherwise): more than a hundred in half an hour."""
 LINE_EVERY_S = 10.0
 """Between two lines of progress where nobody's terminal can be written over."""
 ANOMALIES_SHOWN = 5
+FAULTS_SHOWN = 5
 
 
 def options(arguments: argparse.Namespace) -> list[RunConfig]:
@@ -178,8 +179,9 @@ def judge_one(path: Path, out: Console) -> dict[str, Any]:
     return {**fields, "directory": str(path)}
 
 
-JSON_FIELDS = ("verdict", "operations", "acknowledged", "failed", "unknown", "faults", "fault_kinds", "checkers")
-"""Of ``verdict.json``, what ``--json`` prints for each run: all but the figures."""
+JSON_FIELDS = ("verdict", "operations", "acknowledged", "failed", "unknown", "faults", "fault_kinds", "checkers",
+               "needed_faults")  # fmt: skip
+"""Of ``verdict.json``, what ``--json`` prints for each run: all but the figures (the last only where it was found)."""
 
 COLOURS = {VALID: "green", INVALID: "red", UNDECIDED: "yellow"}
 
@@ -198,7 +200,18 @@ def show(fields: dict[str, Any], path: Path, out: Console) -> None:
         more = each["counts"].get("anomalies", 0) - ANOMALIES_SHOWN
         if more > 0:
             out.print(f"           and {more} more")
+    if "needed_faults" in fields:
+        out.print(f"  {needed_words(fields['needed_faults'])}", markup=False)
     out.print(f"[{COLOURS[fields['verdict']]}]{fields['verdict']}[/]: {path}/{REPORT}", soft_wrap=True)
+
+
+def needed_words(needed: dict[str, Any]) -> str:
+    """What is left of a simulated run's faults, in one line."""
+    faults = ", ".join(f"{fault['kind']} {fault['target']}" for fault in needed["faults"][:FAULTS_SHOWN])
+    more = len(needed["faults"]) - FAULTS_SHOWN
+    many = f"with {len(needed['faults'])} of {needed['before']} faults" if faults else "with no fault at all"
+    return (f"seed {needed['seed']} still fails after {needed['steps']:,} steps {many}"
+            + (f": {faults}" + (f" and {more} more" if more > 0 else "") if faults else ""))  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -219,6 +232,8 @@ def run(arguments: argparse.Namespace) -> int:
             "command": "judge", "verdict": verdict, "ok": verdict == VALID,
             "operations": sum(result["operations"] for result in results),
             "faults": sum(result["faults"] for result in results),
-            "runs": [{name: result[name] for name in ("directory", *JSON_FIELDS)} for result in results],
+            "runs": [
+                {name: result[name] for name in ("directory", *JSON_FIELDS) if name in result} for result in results
+            ],
         })  # fmt: skip
     return CODES[verdict]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module, util
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.judge.history import Op, Run, load
 from tests.judge.measures import Measures, measured
@@ -25,6 +25,9 @@ from tests.judge.report import page
 from tests.judge.shrink import Shrunk, shrink
 from tests.judge.verdict import INVALID, UNDECIDED, Anomaly, Verdict, combined, judged, undecided
 from tests.judge.witness import CatalogRecord, read_catalog
+
+if TYPE_CHECKING:
+    from tests.judge.replay import FewerFaults
 
 VERDICT, REPORT = "verdict.json", "report.html"
 
@@ -175,6 +178,9 @@ class Judgement:
     verdicts: tuple[Verdict, ...]
     smaller: tuple[Shrunk, ...] = ()
     """For each checker that found something, a smaller history that still shows it."""
+    fewer: FewerFaults | None = None
+    """Of a simulation that is invalid, the faults it cannot do without; ``None`` where its seed did not show it again,
+    or the run was of real processes and cannot be asked again."""
 
     @property
     def verdict(self) -> str:
@@ -191,6 +197,7 @@ class Judgement:
             "faults": len(self.run.run.faults),
             "fault_kinds": dict(sorted(kinds.items())),
             "checkers": [verdict.to_json() for verdict in self.verdicts],
+            **({"needed_faults": self.fewer.to_json()} if self.fewer else {}),
             "measures": self.run.measures.to_json(),
         }
 
@@ -206,6 +213,20 @@ def smallest(check: Check, run: Recorded) -> Shrunk | None:
             run.ops, lambda ops: check(ops, run), checks_max=SHRINK_CHECKS_MAX, checked_max=SHRINK_CHECKED_MAX
         )
     except Exception:  # it would be an addition to the verdict, which stands without it
+        return None
+
+
+def needed(run: Recorded, verdicts: Sequence[Verdict]) -> FewerFaults | None:
+    """The faults without which a simulated run does not fail, found by running its seed again without some."""
+    found = [verdict for verdict in verdicts if verdict.valid == INVALID]
+    if "violations" not in run.about or not found:
+        return None
+    # Imported here: it brings the product's cores, which looking at a recorded run needs not.
+    from tests.judge.replay import fewer_faults
+
+    try:
+        return fewer_faults(run.about, {kind for verdict in found for kind in verdict.kinds})
+    except Exception:  # as in ``smallest``; the code may have changed since the run, and the seed show nothing now
         return None
 
 
@@ -229,7 +250,7 @@ def judge(path: Path) -> Judgement:
         verdicts.append(opinion)
     if (limits := check_limits(run)) is not None:
         verdicts.append(limits)
-    return Judgement(run, tuple(verdicts), tuple(smaller))
+    return Judgement(run, tuple(verdicts), tuple(smaller), needed(run, verdicts))
 
 
 def judge_and_write(path: Path) -> dict[str, Any]:
@@ -245,4 +266,5 @@ def write_report(path: Path, judgement: Judgement) -> None:
     """``report.html``, for a person; ``python -m tests.judge.edn`` prints the history for Jepsen's readers."""
     run = judgement.run
     fields = json.loads(json.dumps(judgement.to_json(), default=str))
-    page.write(path / REPORT, run.about, fields, run.ops, run.run.faults, run.measures, smaller=judgement.smaller)
+    page.write(path / REPORT, run.about, fields, run.ops, run.run.faults, run.measures, smaller=judgement.smaller,
+               needed=judgement.fewer.needed if judgement.fewer else None)  # fmt: skip
