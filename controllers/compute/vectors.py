@@ -2,9 +2,10 @@
 
 Promises: for every term that :func:`compile_term` accepts, :meth:`Compiled.run` gives what Spark gives for the term's
 text over the same tables, as a multiset, or raises :class:`NotHere`; then Spark is asked, and it alone decides what is
-an error.  So the accepted language may be small, and is: columns, literals, comparisons, three-valued logic, integer
-arithmetic, CASE, widening casts, equi-joins.  Everything that rounds, collates, parses or depends on the session stays
-with Spark.
+an error.  Where Spark itself fails there may be rows here: it filters before it joins, and so may overflow at a row
+that joins nothing, which no row of the answer depends on.  The accepted language is small: columns, literals,
+comparisons, three-valued logic, integer arithmetic, CASE, widening casts, equi-joins.  Everything that rounds,
+collates, parses or depends on the session stays with Spark.
 
 Why: a Spark job of any size costs some 100 ms (planning, one task, one Arrow stream back), and a tick's rows are few.
 The same rows take 1 to 5 ms here.  Pure: Arrow and sqlglot, no Spark.

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import ArithmeticException
 
 from collection.columns import DIFF
 from collection.types import SqlType, parse_type
@@ -85,7 +86,9 @@ def linear_of(sql: str) -> Linear:
 
 
 def tables_of(rng: random.Random, term: Term) -> dict:
-    return {key: table_of(rng, R if key[0] == "u1" else S, rng.randrange(12)) for key in placeholders(term.sql)}
+    # In an order of their own: a set's is another in every process, and a seed alone would not replay.
+    keys = sorted(placeholders(term.sql))
+    return {key: table_of(rng, R if key[0] == "u1" else S, rng.randrange(12)) for key in keys}
 
 
 @pytest.mark.spark
@@ -106,7 +109,12 @@ def test_random_terms_give_what_spark_gives(spark, seed: int) -> None:
                 names = [n for n, _ in COLUMNS[relation]] + [DIFF]
                 spark.createDataFrame(table.rename_columns(names)).createOrReplaceTempView(f"x_{relation}_{version}")
             text = fill(term.sql, {key: f"x_{key[0]}_{key[1]}" for key in tables})
-            theirs = spark.sql(text).toArrow()
+            try:
+                theirs = spark.sql(text).toArrow()
+            except ArithmeticException as error:
+                # Spark filters before it joins, so it may fail at a row that joins nothing.
+                assert error.getCondition().startswith("ARITHMETIC_OVERFLOW") and "JOIN" in term.sql, (seed, term.sql)
+                continue
             assert Counter(to_rows(mine)) == Counter(to_rows(theirs)), (seed, term.sql)
             assert [str(t) for t in mine.schema.types] == [str(t) for t in theirs.schema.types], term.sql
             compared += 1
