@@ -15,7 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.judge.live.cluster import HealFailed, Injected
-from tests.judge.live.nemesis import QUICK, Nemesis, Pace, Step, plan
+from tests.judge.live.nemesis import (
+    BAD_NETWORK,
+    QUICK,
+    TOGETHER_EVERY,
+    Also,
+    Nemesis,
+    Pace,
+    Step,
+    is_broker,
+    plan,
+)
+from tests.judge.live.network import BROKERS
 from tests.judge.live.process_faults import Kill, Lives, Pause, Restart, children, process_faults
 
 NAMES = ["broker", "adapter-1", "adapter-2", "storage", "compute"]
@@ -48,6 +59,38 @@ def test_every_plan_is_fair_and_leaves_quiet(seed: int, duration: float, kinds: 
     for before, after in zip(steps, steps[1:], strict=False):
         assert after.at_s >= before.at_s + before.hold_s + pace.quiet_s[0] - 0.01
     assert all(step.at_s < duration - pace.last_s for step in steps[len(usable) :])
+
+
+LAYER_3 = {
+    **dict.fromkeys(("kill", "pause"), ["adapter-1", "storage", "compute", "compute-jvm"]),
+    "restart": ["adapter-1", "storage", "compute"],
+    **dict.fromkeys(("kill-broker", "isolate-broker", "cut-off-broker", "one-way", "slow-network"), list(BROKERS)),
+    "cut-link": ["b1~b2", "b1~a1"], "loss": [*BROKERS, "a1"], "isolate-adapter": ["adapter-1"],
+}  # fmt: skip
+
+
+@given(seed=st.integers(0, 2**32), duration=st.floats(60, 1800))
+def test_a_second_fault_ends_a_process_while_the_network_is_bad_and_never_a_broker(seed: int, duration: float) -> None:
+    steps = plan(random.Random(seed), LAYER_3, dict.fromkeys(LAYER_3, (3.0, 8.0)), duration, Pace())
+    bad = [step for step in steps if step.kind in BAD_NETWORK]
+    both = [step for step in steps if step.also]
+    assert len(both) == len(bad) // TOGETHER_EVERY and set(both) <= set(bad)
+    for step in both:
+        assert step.also.kind in ("kill", "restart") and step.also.target in LAYER_3[step.also.kind]
+        assert not is_broker(step.also.target)
+        assert 0 < step.also.after_s < step.hold_s, "it begins while the other is on"
+    ended = Counter(step.also[1:] for step in both)
+    assert not ended or max(ended.values()) <= 1 + len(both) // 7, "everybody's turn comes before anybody's second"
+
+
+def test_a_broker_is_never_the_second_to_go() -> None:
+    targets = {"kill": ["broker", *BROKERS], "restart": ["broker"], "isolate-broker": list(BROKERS)}
+    steps = plan(random.Random(1), targets, dict.fromkeys(targets, (1.0, 2.0)), 600, Pace())
+    assert sum(step.kind in BAD_NETWORK for step in steps) > TOGETHER_EVERY and not any(step.also for step in steps)
+
+
+def test_where_the_network_is_never_bad_faults_come_one_by_one() -> None:
+    assert not any(step.also for step in plan(random.Random(1), TARGETS, HOLDS, 1800, Pace()))
 
 
 class Recording:
@@ -109,6 +152,49 @@ def test_one_that_does_not_heal_ends_it_and_stands_without_an_end() -> None:
 def test_one_that_cannot_be_begun_ends_it_and_leaves_no_record() -> None:
     nemesis = carried_out([Recording("kill", [], begin=HealFailed("no such process"))], [Step(0, "kill", "it", 0.0)])
     assert isinstance(nemesis.error, HealFailed) and not nemesis.faults
+
+
+BOTH = Step(0, "cut", "a-b", 0.02, Also(0.01, "kill", "it"))
+
+
+def test_a_second_fault_begins_under_the_first_and_is_healed_after_it() -> None:
+    log: list[str] = []
+    shown: list[str] = []
+    ticks = iter(range(1000))
+    nemesis = Nemesis([Recording("cut", log), Recording("kill", log)], [BOTH], random.Random(0), 60.0, SWIFT,
+                      shown.append, lambda: next(ticks))  # fmt: skip
+    nemesis.start()
+    assert nemesis.join(20) and nemesis.error is None
+    assert log == ["begin cut", "begin kill", "heal cut", "heal kill"]
+    assert [tuple(fault)[:4] for fault in sorted(nemesis.faults)] == [(0, 2, "cut", "a-b"), (1, 3, "kill", "it")]
+    assert shown == ["cut a-b", "cut a-b and kill it", ""], "it is healthy again once, when both are healed"
+
+
+def test_where_the_first_does_not_heal_the_second_is_healed_all_the_same() -> None:
+    log: list[str] = []
+    failed = HealFailed("the link stays down")
+    nemesis = carried_out([Recording("cut", log, heal=failed), Recording("kill", log)], [BOTH])
+    assert log[2:] == ["heal cut", "heal kill"] and nemesis.error is failed
+    assert {(fault.kind, fault.end is None) for fault in nemesis.faults} == {("cut", True), ("kill", False)}
+
+
+def test_where_the_second_cannot_be_begun_the_first_is_healed() -> None:
+    log: list[str] = []
+    nemesis = carried_out([Recording("cut", log), Recording("kill", log, begin=HealFailed("it is gone"))], [BOTH])
+    assert log == ["begin cut", "heal cut"] and isinstance(nemesis.error, HealFailed)
+    assert [fault.kind for fault in nemesis.faults] == ["cut"]
+
+
+def test_told_to_stop_nothing_second_begins() -> None:
+    log: list[str] = []
+    began = threading.Event()
+    step = Step(0, "cut", "it", 1200.0, Also(600.0, "kill", "it"))
+    nemesis = Nemesis([Recording("cut", log), Recording("kill", log)], [step], random.Random(0), 3600, SWIFT,
+                      on_change=lambda text: began.set() if text else None)  # fmt: skip
+    nemesis.start()
+    assert began.wait(10)
+    nemesis.stop()
+    assert nemesis.join(10) and log == ["begin cut", "heal cut"]
 
 
 def test_told_to_stop_it_heals_at_once() -> None:

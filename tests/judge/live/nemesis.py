@@ -3,6 +3,10 @@
 Promises: :func:`plan` is pure, the same seed gives the same plan; every kind occurs before any occurs twice, and so do
 the targets of a kind; after each fault there is quiet, so that what was hurt is seen to recover.  The :class:`Nemesis`
 heals what it began, whatever happens in between, before its thread ends.
+
+Now and then two faults are in force at once: a process of the product ends while the network is bad, and has to come
+back in the midst of that.  Never two of what brokers or the network suffer: two copies of three must be in sync for
+anybody to write, so with two brokers away there would be nothing to judge but the wait for one of them.
 """
 
 from __future__ import annotations
@@ -12,11 +16,30 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from tests.judge.history import Fault
-from tests.judge.live.cluster import FaultKind
+from tests.judge.live.cluster import FaultKind, Injected
+from tests.judge.live.network import BROKERS
+
+BAD_NETWORK = frozenset({"isolate-broker", "cut-off-broker", "cut-link", "one-way", "loss", "slow-network"})
+"""Kinds under which a process may end as well.  Not an adapter's isolation: its process could not come back in it."""
+
+ENDS = ("kill", "restart")
+"""Kinds that may come second: they heal by themselves, so nobody waits for one fault to heal the other."""
+
+TOGETHER_EVERY = 3
+"""Of the faults of the network: every so manieth comes with a second one."""
+
+
+class Also(NamedTuple):
+    """A second fault, begun ``after_s`` after the one it comes with, and healed after that one."""
+
+    after_s: float
+    kind: str
+    target: str
 
 
 class Step(NamedTuple):
@@ -26,6 +49,7 @@ class Step(NamedTuple):
     kind: str
     target: str
     hold_s: float
+    also: Also | None = None
 
 
 @dataclass(frozen=True)
@@ -60,7 +84,9 @@ def plan(
     steps: list[Step] = []
     used: Counter[str] = Counter()
     hurt: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
-    at_s = pace.first_s
+    ends = [(kind, name) for kind in ENDS for name in kinds.get(kind, ()) if not is_broker(name)]
+    ended: Counter[tuple[str, str]] = Counter()
+    at_s, bad = pace.first_s, 0
     while len(steps) < len(kinds) or at_s < duration_s - pace.last_s:
         fewest = min(used[kind] for kind in kinds)
         kind = rng.choice(sorted(kind for kind in kinds if used[kind] == fewest))
@@ -68,11 +94,31 @@ def plan(
         load = {name: (hurt[kind][name], sum(of[name] for of in hurt.values())) for name in kinds[kind]}
         target = rng.choice(sorted(name for name in kinds[kind] if load[name] == min(load.values())))
         hold_s = rng.uniform(*holds[kind]) * pace.hold_share
-        steps.append(Step(round(at_s, 3), kind, target, round(hold_s, 3)))
+        also = None
+        bad += kind in BAD_NETWORK
+        if ends and kind in BAD_NETWORK and bad % TOGETHER_EVERY == 0:
+            second = rng.choice([each for each in ends if ended[each] == min(ended[each] for each in ends)])
+            ended[second] += 1
+            also = Also(round(hold_s * rng.uniform(0.2, 0.6), 3), *second)
+        steps.append(Step(round(at_s, 3), kind, target, round(hold_s, 3), also))
         used[kind] += 1
         hurt[kind][target] += 1
         at_s += hold_s + rng.uniform(*pace.quiet_s)
     return steps
+
+
+def is_broker(target: str) -> bool:
+    """Whether ``target`` is a broker: the only one of layer 2, or one of the three of layer 3."""
+    return target == "broker" or target in BROKERS
+
+
+class _Begun(NamedTuple):
+    """A fault that is in force."""
+
+    start_ns: int
+    kind: str
+    target: str
+    injected: Injected
 
 
 class Nemesis:
@@ -141,18 +187,37 @@ class Nemesis:
             not_before = time.monotonic() + self._pace.quiet_s[0]
 
     def _do(self, step: Step) -> None:
-        self._on_change(f"{step.kind} {step.target}")
-        start_ns = self._clock_ns()
-        try:
-            injected = self._kinds[step.kind].start(step.target, self._rng)
-            healed = False
-            try:
+        words = f"{step.kind} {step.target}"
+        self._on_change(words)
+        # What is begun is healed in the order in which it began, each whatever became of the other: a process that was
+        # ended under a bad network may come back only when that is healed.
+        with ExitStack() as over:
+            over.callback(self._on_change, "")
+            begun: list[_Begun] = []
+            over.callback(self._heal, begun)
+            begun.append(self._begin(step.kind, step.target))
+            if step.also is None:
                 self._stopping.wait(step.hold_s)
-                injected.heal()
-                healed = True
-            finally:
-                # One that was not healed stands in the record as such: without an end.
-                end_ns = self._clock_ns() if healed else None
-                self.faults.append(Fault(start_ns, end_ns, step.kind, step.target, injected.detail))
+            elif not self._stopping.wait(step.also.after_s):
+                self._on_change(f"{words} and {step.also.kind} {step.also.target}")
+                begun.append(self._begin(step.also.kind, step.also.target))
+                self._stopping.wait(max(0.0, step.hold_s - step.also.after_s))
+
+    def _begin(self, kind: str, target: str) -> _Begun:
+        start_ns = self._clock_ns()
+        return _Begun(start_ns, kind, target, self._kinds[kind].start(target, self._rng))
+
+    def _heal(self, begun: Sequence[_Begun]) -> None:
+        with ExitStack() as healing:  # which does all of them, the last first, also where one raises
+            for each in reversed(begun):
+                healing.callback(self._heal_one, each)
+
+    def _heal_one(self, fault: _Begun) -> None:
+        healed = False
+        try:
+            fault.injected.heal()
+            healed = True
         finally:
-            self._on_change("")
+            # One that was not healed stands in the record as such: without an end.
+            end_ns = self._clock_ns() if healed else None
+            self.faults.append(Fault(fault.start_ns, end_ns, fault.kind, fault.target, fault.injected.detail))
