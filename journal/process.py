@@ -11,10 +11,16 @@ import faulthandler
 import json
 import logging
 import os
+import queue
 import signal
 import sys
 import threading
 import time
+import traceback
+from collections.abc import Callable, Mapping
+from typing import NoReturn
+
+log = logging.getLogger(__name__)
 
 STOP_TIMEOUT_S = 20.0
 """From the order to stop to the end of the process, at the latest: twice the grace that a supervisor gives.  Anything
@@ -68,13 +74,18 @@ def stop_event() -> threading.Event:
     reads its stdin, which the supervisor holds open, and takes end-of-file as the order to stop.
     """
     stopped = threading.Event()
+    # A signal may find the main thread inside the event, holding its lock: setting it there would wait for ever for
+    # that lock.  This queue's put may be called anywhere.
+    orders: queue.SimpleQueue[None] = queue.SimpleQueue()
 
-    def stop() -> None:
+    def obey() -> None:
+        orders.get()
         faulthandler.dump_traceback_later(STOP_TIMEOUT_S, exit=True)
         stopped.set()
 
+    threading.Thread(target=obey, name="stop", daemon=True).start()
     for signum in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signum, lambda *_: stop())
+        signal.signal(signum, lambda *_: orders.put(None))
     if os.environ.get("TIDEMARK_PARENT_PIPE") == "1":
 
         def watch() -> None:
@@ -83,10 +94,52 @@ def stop_event() -> threading.Event:
                     pass
             except OSError:
                 pass
-            stop()
+            orders.put(None)
 
         threading.Thread(target=watch, name="parent-pipe", daemon=True).start()
     return stopped
+
+
+def close_all(closers: Mapping[str, Callable[[], None]], timeout_s: float) -> list[str]:
+    """Call all of ``closers`` at once and wait for them; the names of those that had not returned by ``timeout_s``.
+
+    Those are left behind on daemon threads, with a warning that says where each stands.  Closing a Kafka client has no
+    bound: it joins threads that librdkafka keeps by the wall clock, so that where the clock was set back by an hour a
+    poll of a tenth of a second takes an hour, unless something arrives.
+    """
+    deadline = time.monotonic() + timeout_s
+    threads: dict[str, threading.Thread] = {}
+    for name, close in closers.items():
+        threads[name] = threading.Thread(target=_close, args=(name, close), name=f"close-{name}", daemon=True)
+        threads[name].start()
+    left = []
+    for name, thread in threads.items():
+        thread.join(max(0.0, deadline - time.monotonic()))
+        frame = sys._current_frames().get(thread.ident)
+        if thread.is_alive() and frame is not None:
+            left.append(name)
+            log.warning("was left behind", extra={"what": name, "stack": traceback.format_stack(frame)[-4:]})
+    return left
+
+
+def _close(name: str, close: Callable[[], None]) -> None:
+    try:
+        close()
+    except Exception:
+        log.exception("could not be closed", extra={"what": name})
+
+
+def leave(code: int) -> NoReturn:
+    """End the process now with ``code``; everything that was printed or logged is out.
+
+    The interpreter's own end joins the workers of every thread pool (``concurrent.futures``), without a bound.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            pass  # nobody reads it any more
+    os._exit(code)
 
 
 def common_arguments(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
