@@ -14,6 +14,7 @@ import uvloop
 from adapter.authentication import password_from
 from adapter.build import open_executor
 from adapter.ddl_topic import DdlTopic
+from adapter.executor import TidemarkExecutor
 from adapter.server import Limits, Server
 from journal import process
 from journal.errors import TidemarkError
@@ -35,38 +36,51 @@ def main() -> int:
     parser.add_argument("--no-ddl-topic", action="store_true", help="do not execute requests of the ddl topic")
     arguments = parser.parse_args()
     process.setup_logging("adapter")
+    # Never closed: closing a runner joins the threads of its executor without a bound.  The process ends instead.
+    runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     try:
-        return uvloop.run(serve(arguments))
+        return runner.run(serve(arguments))
     except TidemarkError as error:
         log.error("stopped: %s", error.message, extra={"sqlstate": error.sqlstate, "detail": error.detail})
         print(f"adapter: {error.message}" + (f" ({error.hint})" if error.hint else ""), file=sys.stderr)
-        return 1
+    except Exception:
+        log.exception("stopped by an error of ours")
+    return 1
 
 
 async def serve(arguments: argparse.Namespace) -> int:
-    """One adapter, from opening its logs to closing them."""
+    """One adapter, from opening its logs to closing them: at most 10 s after it was told to stop."""
     # Signals and the parent's pipe may come while the logs are still being opened.
     stopped = process.stop_event()
+    told = asyncio.ensure_future(asyncio.to_thread(stopped.wait))
     names = TopicNames(arguments.env)
     async with AsyncExitStack() as stack:
-        executor = await stack.enter_async_context(
-            open_executor(arguments.kafka, names, f"adapter-{uuid.uuid4().hex[:12]}")
+        opening = asyncio.ensure_future(
+            stack.enter_async_context(open_executor(arguments.kafka, names, f"adapter-{uuid.uuid4().hex[:12]}"))
         )
+        await asyncio.wait((opening, told), return_when=asyncio.FIRST_COMPLETED)
+        if not opening.done():
+            return 0  # opening may wait for a broker for minutes, and nobody is served yet
+        executor = opening.result()
         limits = Limits(connections_max=arguments.max_connections)
         server = Server(executor, password=password_from(arguments.password_file), limits=limits)
         host, port = await server.start(arguments.host, arguments.port)
-        stack.push_async_callback(server.stop)
-        if not arguments.no_ddl_topic:
-            ddl = DdlTopic(arguments.kafka, names, executor)
-            stack.push_async_callback(ddl.close)
+        ddl = None if arguments.no_ddl_topic else DdlTopic(arguments.kafka, names, executor)
+        stack.push_async_callback(stop, server, ddl)
+        if ddl is not None:
             ddl.start()
         process.announce_ready(address=f"{host}:{port}")
-        await until(stopped, executor)
+        await until(told, executor)
     return 0
 
 
-async def until(stopped, executor) -> None:
-    """Until told to stop.  Raises what stopped the catalog's or the oracle's log, if that comes first: a stopped
+async def stop(server: Server, ddl: DdlTopic | None) -> None:
+    """Both at once, so that sessions hear of it though the DDL topic waits for a broker."""
+    await asyncio.gather(server.stop(), *([] if ddl is None else [ddl.close()]))
+
+
+async def until(told: asyncio.Future, executor: TidemarkExecutor) -> None:
+    """Until ``told`` to stop.  Raises what stopped the catalog's or the oracle's log, if that comes first: a stopped
     process beats one that answers from a log that it can no longer follow."""
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()
@@ -77,12 +91,9 @@ async def until(stopped, executor) -> None:
 
     for failure in executor.failures:
         failure.add_done_callback(lambda done: loop.call_soon_threadsafe(finish, done.result()))
-    asyncio.ensure_future(asyncio.to_thread(stopped.wait)).add_done_callback(lambda _done: finish(None))
-    try:
-        await over
-    finally:
-        stopped.set()
+    told.add_done_callback(lambda _done: finish(None))
+    await over
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    process.leave(main())

@@ -1,34 +1,51 @@
-"""Open everything that an adapter's executor stands on, in order, and close it in reverse."""
+"""Open everything that an adapter's executor stands on, in order, and close it: in a bounded time, whatever hangs."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 
 from adapter.executor import TidemarkExecutor
 from adapter.peeks import FlightPeeks
 from catalog_log.log import CatalogLog
 from collection.writer import CollectionWriter
+from journal import process
 from journal.aio import Bridge
 from journal.names import TopicNames
 from oracle.client import Oracle
 
+CLOSE_TIMEOUT_S = 2.0
+"""For the clients of Kafka: a producer's watchdog, which is all that a healthy one waits for.  Nothing is lost with
+what is not closed: whoever waited for an answer has been told by then."""
+
 
 @asynccontextmanager
 async def open_executor(bootstrap: str, names: TopicNames, writer_id: str) -> AsyncIterator[TidemarkExecutor]:
-    """An executor on a real environment.  Raises ``Unavailable`` (no broker) or ``FatalLog`` (not our topics)."""
+    """An executor on a real environment.  Raises ``Unavailable`` (no broker) or ``FatalLog`` (not our topics).
+
+    What cannot be closed within ``CLOSE_TIMEOUT_S`` is left behind, on threads that do not keep the process.
+    """
     bridge = Bridge(asyncio.get_running_loop())
-    async with AsyncExitStack() as stack:
+    closers: dict[str, Callable[[], None]] = {}
+    try:
         catalog = await asyncio.to_thread(CatalogLog.open, bootstrap, names, writer_id)
-        stack.callback(catalog.close)
+        closers["catalog"] = catalog.close
         oracle = await asyncio.to_thread(Oracle.open, bootstrap, names, writer_id, catalog.upper)
-        stack.callback(oracle.close)
+        closers["oracle"] = oracle.close
         writer = CollectionWriter(bootstrap, names)
-        stack.callback(writer.close)
+        closers["writer"] = writer.close
         peeks = FlightPeeks(catalog, bridge)
-        stack.callback(peeks.close)
+        closers["peeks"] = peeks.close
         executor = TidemarkExecutor(catalog, oracle, writer, peeks, bridge)
         executor.start()
-        stack.push_async_callback(executor.close)
-        yield executor
+        try:
+            yield executor
+        finally:
+            await executor.close()
+    finally:
+        # A thread of its own: the loop's few may all be taken by what hangs.
+        alone = ThreadPoolExecutor(1, "close")
+        await asyncio.get_running_loop().run_in_executor(alone, process.close_all, closers, CLOSE_TIMEOUT_S)
+        alone.shutdown(wait=False)

@@ -50,6 +50,9 @@ TRIES_MAX = 200
 CATALOG_WAIT_S = 15.0
 """How long a known upper may take to be folded here: as long as settling an append may (catalog_log)."""
 
+CLOSE_TIMEOUT_S = 0.5
+"""How long closing waits for a judgement that is under way: a barrier takes milliseconds unless a broker is away."""
+
 REQUESTS_MAX = 10_000
 REQUESTS_CUT = 1_000
 """Answers to DDL requests kept in the catalog, and how many of the oldest go at once.  A request is only looked up
@@ -96,10 +99,14 @@ class DdlQueue:
         self._task = asyncio.get_running_loop().create_task(self._work(), name="ddl-queue")
 
     async def close(self) -> None:
-        """Stop; what waits fails with ``Unavailable``, what was sent is settled first, bounded by the catalog."""
+        """Stop; what waits fails with ``Unavailable``, what was sent with ``Indeterminate``."""
         if self._task is not None:
             self._task.cancel()
-            await asyncio.gather(self._task, *self._answers, return_exceptions=True)
+            _, late = await asyncio.wait({self._task, *self._answers}, timeout=CLOSE_TIMEOUT_S)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
         for each in self._waiting:
             _fail(each, Unavailable("the adapter is shutting down"))
         self._waiting.clear()
@@ -151,9 +158,7 @@ class DdlQueue:
                 for each in accepted:
                     each.sent = True
                 try:
-                    admitted = await asyncio.shield(
-                        self._bridge.wait(self._catalog.compare_and_append(image.upper, ts + 1, updates))
-                    )
+                    admitted = await self._bridge.wait(self._catalog.compare_and_append(image.upper, ts + 1, updates))
                 except Conflict as conflict:
                     actual = getattr(conflict, "actual_upper", image.upper + 1)
                     await self._bridge.wait(self._catalog.when_upper(actual, CATALOG_WAIT_S))
@@ -236,6 +241,9 @@ class DdlQueue:
                 self._arrived.set()
                 return
             _give(each, DdlOutcome(plan.tag, plan.notices, CatalogTs(image.upper - 1)))
+        except asyncio.CancelledError:
+            _fail(each, Unavailable("the adapter is shutting down"))
+            raise
         except Exception as error:
             if not isinstance(error, TidemarkError):
                 log.exception("a DDL statement failed")

@@ -47,8 +47,9 @@ POLL_S = 0.25
 REPLY_TIMEOUT_S = 10.0
 """How long answers may take to be produced before they are given up (a reply topic that does not exist)."""
 
-STOP_TIMEOUT_S = 30.0
-"""A batch under way at a stop is finished; everything in it is bounded by less than this."""
+STOP_TIMEOUT_S = 5.0
+"""How long a stop waits for the batch under way: half of the time after which a supervisor kills.  A batch that is left
+is delivered to another adapter, once the group has missed us."""
 
 
 async def answer(executor: TidemarkExecutor, value: bytes | None, key: bytes | None) -> tuple[str, bytes]:
@@ -81,6 +82,9 @@ class DdlTopic:
         self._names = names
         self._executor = executor
         self._stopped = threading.Event()
+        self._left = threading.Event()
+        """Nobody waits for us any more: what is answered now is said by the end of the executor, not by the catalog."""
+        self._ended = asyncio.Event()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.assigned = threading.Event()
@@ -88,14 +92,27 @@ class DdlTopic:
 
     def start(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._thread = threading.Thread(target=self._run, name="ddl-topic", daemon=True)
+        self._thread = threading.Thread(target=self._follow, name="ddl-topic", daemon=True)
         self._thread.start()
 
     async def close(self) -> None:
-        """Finish the batch under way, leave the group."""
+        """Finish the batch under way, leave the group; what takes longer than ``STOP_TIMEOUT_S`` is left behind."""
         self._stopped.set()
         if self._thread is not None:
-            await asyncio.to_thread(self._thread.join, STOP_TIMEOUT_S)
+            try:
+                await asyncio.wait_for(self._ended.wait(), STOP_TIMEOUT_S)
+            except TimeoutError:
+                self._left.set()
+                log.warning("was left behind", extra={"what": "ddl topic"})
+
+    def _follow(self) -> None:
+        try:
+            self._run()
+        finally:
+            try:
+                self._loop.call_soon_threadsafe(self._ended.set)
+            except RuntimeError:
+                pass  # the loop was closed: nobody waits any more
 
     def _run(self) -> None:
         consumer = make_consumer(
@@ -148,7 +165,8 @@ class DdlTopic:
             return await asyncio.gather(*(answer(self._executor, m.value(), m.key()) for m in messages))
 
         try:
-            return asyncio.run_coroutine_threadsafe(all_of_them(), self._loop).result()
+            answers = asyncio.run_coroutine_threadsafe(all_of_them(), self._loop).result()
+            return None if self._left.is_set() else answers
         except (RuntimeError, asyncio.CancelledError, TimeoutError):
             self._stopped.set()
             return None

@@ -55,7 +55,7 @@ from catalog_log.model import Item
 from collection.types import SqlType
 from controllers.peek import PEEK_TIMEOUT_MS, Lookup, Peek
 from journal.aio import Bridge
-from journal.errors import Conflict, InvalidUsage, Unavailable
+from journal.errors import Conflict, Indeterminate, InvalidUsage, Unavailable
 from journal.timestamps import CatalogTs, DataTs
 from oracle.client import Oracle, wall_clock_ms
 from oracle.state import OracleState
@@ -410,7 +410,17 @@ class TidemarkExecutor:
         except asyncio.CancelledError:
             if task.cancelled():
                 raise
-            return await asyncio.shield(task)  # asked a second time, we go, and it ends by itself
+            try:
+                return await asyncio.shield(task)
+            except asyncio.CancelledError:
+                if task.cancelled():
+                    raise
+                # Asked a second time, because this process ends: we go, and what comes of it nobody will hear.
+                task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+                raise Indeterminate(
+                    "the adapter is shutting down before anybody knows what became of the statement",
+                    hint="it may have happened and may still: look before trying again",
+                ) from None
 
     # --- looking
 

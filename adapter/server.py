@@ -25,6 +25,10 @@ from journal.errors import Rejected, Unavailable
 log = logging.getLogger(__name__)
 
 
+SAY_S = 0.5
+"""What a session needs to say its last words: nothing is awaited for them, so this only serves a busy machine."""
+
+
 @dataclass(frozen=True)
 class Limits:
     connections_max: int = 1000
@@ -38,8 +42,12 @@ class Limits:
     """Unsent bytes at which a session stops producing."""
     authentication_s: float = 60.0
     """Postgres's authentication_timeout."""
-    stop_grace_s: float = 5.0
-    """How long a stopping server lets running statements finish before it cancels them."""
+    stop_grace_s: float = 4.0
+    """How long a stopping server lets running statements finish before it cancels them.  With the next one and closing
+    the logs it stays below the 10 s after which a supervisor kills."""
+    stop_settle_s: float = 2.0
+    """How long it then waits for what was sent already: a producer's watchdog.  After that, whoever asked is told that
+    nobody knows."""
 
 
 class Connection(asyncio.Protocol):
@@ -184,7 +192,10 @@ class Server:
         return len(self._sessions)
 
     async def stop(self) -> None:
-        """Take no one new, end idle sessions, give running statements their grace, then cancel them."""
+        """Take no one new, end idle sessions, give running statements their grace, then cancel them.
+
+        Takes ``stop_grace_s``, ``stop_settle_s`` and ``SAY_S`` at most, twice the last where something of ours hangs.
+        """
         self._stopping = True
         if self._listener is not None:
             self._listener.close()
@@ -199,12 +210,15 @@ class Server:
         for connection in list(self._connections):
             if connection.session is not None:
                 connection.session.interrupt(Interrupt.SHUTDOWN)
-        await self._gone(self.limits.stop_grace_s)
+        await self._gone(self.limits.stop_settle_s)
         for connection in list(self._connections):
-            connection.abort()
             if connection.task is not None:
                 connection.task.cancel()
-        await self._gone(self.limits.stop_grace_s)
+        await self._gone(SAY_S)
+        for connection in list(self._connections):
+            connection.abort()
+            connection.task.cancel()
+        await self._gone(SAY_S)
 
     async def _gone(self, timeout_s: float) -> None:
         tasks = [c.task for c in self._connections if c.task is not None]
