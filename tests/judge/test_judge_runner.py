@@ -41,7 +41,8 @@ class TinyClient:
             raise Unknown("08006", "the connection\nwas lost")
         if what == "raise":
             raise ValueError("nobody knows")
-        if what == "hang":
+        if what == "hang" or (what == "hang once" and not self._tiny.hung.is_set()):
+            self._tiny.hung.set()
             self._tiny.hang.wait(30)
         return invocation.value["number"]
 
@@ -60,6 +61,9 @@ class Tiny:
         self.closed = 0
         self.made: list[str] = []
         self.hang = threading.Event()
+        """Ends what hangs."""
+        self.hung = threading.Event()
+        """Something hangs, or did."""
 
     def setup(self, world: World) -> None:
         self.made.append(world.env)
@@ -232,6 +236,22 @@ def test_who_looks_is_free_while_everybody_else_hangs(tmp_path: Path) -> None:
     ops = settled(tmp_path, tiny, lambda _crew: None, lambda crew: begun(3)(crew) and not tiny.hang.set())
     (look,) = [op for op in ops if op.f == "look"]
     assert look.ok and look.value["number"] == 0
+
+
+def test_a_look_that_hangs_since_before_the_healing_keeps_nobody_from_looking(tmp_path: Path) -> None:
+    tiny = Tiny(("ok",))
+    tiny.settling = lambda unknown: [] if unknown else [Invocation("look", {"number": 0, "what": "hang once"})]
+    healed = []
+
+    def enough(crew: Crew) -> bool:
+        if tiny.hung.is_set() and not healed:
+            healed.append(crew.healed())
+        return bool(healed) and not crew._settling[0].due()
+
+    ops = settled(tmp_path, tiny, Crew.healed, enough)
+    tiny.hang.set()
+    before, after = (op for op in ops if op.f == "look")
+    assert before.unknown and after.ok and before.process != after.process
 
 
 def test_a_look_that_never_ends_is_given_up_and_taken_over(tmp_path: Path, monkeypatch) -> None:

@@ -332,6 +332,12 @@ class Settler(Worker):
         )  # fmt: skip
         self._settling = settling
 
+    @property
+    def hangs(self) -> bool:
+        """Whether it waits for the answer to a read (a request that is sent again is none, and may yet be executed)."""
+        doing = self._doing
+        return self.busy_since is not None and doing is not None and not self.workload.settling(doing)
+
     def succeed(self) -> Settler:
         self.abandoned = True
         return Settler(
@@ -409,9 +415,14 @@ class Crew:
             settling.hurt()
 
     def healed(self) -> None:
-        """No fault is in force any more."""
+        """No fault is in force any more.  Whoever still waits for the answer to a look from before is given up: it may
+        hang for as long as an outcome may stay unsettled, and it would say nothing about what is owed now."""
         for settling in self._settling:
             settling.healed()
+        for place, worker in enumerate(self._workers):
+            if isinstance(worker, Settler) and worker.hangs:
+                self._workers[place] = worker.succeed()
+                self._workers[place].thread.start()
 
     def unread(self) -> list[str]:
         return [text for worker in self._workers for text in worker.unread]
