@@ -98,10 +98,14 @@ class CommandSender:
         """Send what is unseen again for as long as the topic does not move on; ends when nothing is unseen."""
         try:
             deadline = time.monotonic() + GIVE_UP_S
+            resend_at = time.monotonic() + RESEND_S
             self._drop_seen()
             while self._unseen:
                 before = self.state.next_id()
-                if not await self._wait(RESEND_S) and self.state.next_id() == before:
+                # What follows a lost command lands and cannot be taken: records alone are no progress.
+                await self._wait(max(0.0, resend_at - time.monotonic()))
+                if self.state.next_id() == before and time.monotonic() >= resend_at:
+                    resend_at = time.monotonic() + RESEND_S
                     if time.monotonic() > deadline:
                         raise Unavailable(
                             "the commands do not get onto their topic",
@@ -113,6 +117,7 @@ class CommandSender:
                         self._append(command)
                 if self.state.next_id() != before:
                     deadline = time.monotonic() + GIVE_UP_S
+                    resend_at = time.monotonic() + RESEND_S
                 self._drop_seen()
         except Exception as error:  # handed over to whoever calls next, and to ``failure``
             self._fail(error)

@@ -96,3 +96,23 @@ def test_what_arrives_is_not_sent_again() -> None:
         commands.close()
 
     asyncio.run(story())
+
+
+def test_a_lost_command_is_sent_again_though_others_go_on_coming() -> None:
+    """The bad story: what follows it lands and cannot be taken, and keeps the topic from ever being silent."""
+
+    async def story() -> None:
+        transport = lossy()
+        commands = CommandSender(transport, asyncio.get_running_loop())
+        transport.faults = NOTHING_WORKS
+        await commands.send([advance(0)])
+        transport.faults = EVERYTHING_WORKS
+        lower = 0
+        async with asyncio.timeout(2):
+            while not commands.state.frontier:
+                lower += 1
+                await commands.send([advance(lower)])
+                await asyncio.sleep(sender.RESEND_S / 4)
+        commands.close()
+
+    asyncio.run(story())
