@@ -2,7 +2,8 @@
  *
  * CLOCK_REALTIME (and its coarse twin, gettimeofday, time) is shifted by as many milliseconds as the file named by
  * TIDEMARK_CLOCK_SHIFT holds, read at each call, so that a running process can be set forward, back and to and fro.
- * The monotonic clocks are never touched: no sleep and no timeout changes, which is what a wrong clock is like.
+ * The monotonic clocks are never touched: only what waits by the wall clock waits wrongly (librdkafka does), which is
+ * what a wrong clock is like.
  * Works for CPython and for the JVM, which both ask the kernel through these functions.
  */
 #define _GNU_SOURCE
