@@ -27,6 +27,12 @@ ENV = TopicNames("power")
 TABLES = 4
 ROWS = 40
 
+ASK_S = 30
+"""For one answer of a broker that has just started: twice the product's own deadline."""
+
+BUSY_S = 600
+"""For one test: on two cores with a load of 18 it took 101 s, most of it three processes' and two brokers' starts."""
+
 
 def test_files_are_cut_back_to_what_was_synced(tmp_path: Path) -> None:
     names = ("synced", "grown", "never", "before")
@@ -44,19 +50,19 @@ def test_files_are_cut_back_to_what_was_synced(tmp_path: Path) -> None:
 def set_flush(bootstrap: str, messages: int) -> None:
     """How many records each of our topics takes before it syncs."""
     admin = make_admin(bootstrap)
-    topics = [name for name in admin.list_topics(timeout=10).topics if name.startswith(f"{ENV.env}.")]
+    topics = [name for name in admin.list_topics(timeout=ASK_S).topics if name.startswith(f"{ENV.env}.")]
     entry = ConfigEntry("flush.messages", str(messages), incremental_operation=AlterConfigOpType.SET)
     wanted = [ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry]) for name in topics]
-    for answer in admin.incremental_alter_configs(wanted, request_timeout=30).values():
+    for answer in admin.incremental_alter_configs(wanted, request_timeout=ASK_S).values():
         answer.result()
 
 
 def every_topic_syncs(bootstrap: str) -> list[str]:
     """Our topics that acknowledge without syncing."""
     admin = make_admin(bootstrap)
-    topics = [name for name in admin.list_topics(timeout=10).topics if name.startswith(f"{ENV.env}.")]
+    topics = [name for name in admin.list_topics(timeout=ASK_S).topics if name.startswith(f"{ENV.env}.")]
     asked = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
-    answers = admin.describe_configs(asked, request_timeout=30)
+    answers = admin.describe_configs(asked, request_timeout=ASK_S)
     return sorted(r.name for r, answer in answers.items() if answer.result()["flush.messages"].value != "1")
 
 
@@ -84,7 +90,7 @@ def missing(bootstrap: str, tables: list[str], rows: dict[str, list[int]]) -> li
         oracle = Oracle.open(bootstrap, ENV, "after", catalog.upper)
         reader = RunReader(bootstrap)
         try:
-            state = oracle.barrier().result(30)
+            state = oracle.barrier().result(ASK_S)
             items = {item.name: item for _, item in catalog.image.all(model.ITEMS)}
             lost = [f"table {name}" for name in tables if name not in items]
             for name, wanted in rows.items():
@@ -132,11 +138,13 @@ def run(directory: Path, jars: Path, syncing: bool) -> list[str]:
 
 @pytest.mark.integration
 @pytest.mark.slow
+@pytest.mark.timeout(BUSY_S)
 def test_a_power_cut_loses_no_acknowledged_statement(jars: Path, tmp_path: Path) -> None:
     assert run(tmp_path, jars, syncing=True) == []
 
 
 @pytest.mark.integration
 @pytest.mark.slow
+@pytest.mark.timeout(BUSY_S)
 def test_it_is_noticed_where_acknowledged_records_are_not_synced(jars: Path, tmp_path: Path) -> None:
     assert run(tmp_path, jars, syncing=False)
