@@ -29,12 +29,12 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 
 OPERATIONS = 20_000
 SECONDS = 85.0
-SEEDS = (81, 134)
+SEEDS = (81, 114)
 """Of the run, and of another where that was not enough.
 
 The first one's plan hurts every kind of process within its first six faults.  With a load of 22 on two cores, Spark
 needed 139 s to serve again after a kill, and the run was over after three faults and 19,786 operations.  The second
-one's plan begins with the two kinds that the first one comes to last: broker and subscriber.
+one's plan begins with subscriber, broker and storage, and comes to Spark only after them.
 """
 
 RUNS_S_MAX = 1200
