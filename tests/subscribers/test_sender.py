@@ -32,6 +32,16 @@ def lossy() -> UnreliableTransport:
     return UnreliableTransport(MemoryTransport(MemoryTopic()), 1, EVERYTHING_WORKS)
 
 
+async def begun_with_a_loss() -> tuple[UnreliableTransport, CommandSender]:
+    """A sender whose first command was lost, on a transport that works from now on."""
+    transport = lossy()
+    commands = CommandSender(transport, asyncio.get_running_loop())
+    transport.faults = NOTHING_WORKS
+    await commands.send([advance(0)])
+    transport.faults = EVERYTHING_WORKS
+    return transport, commands
+
+
 async def until(holds, timeout_s: float = 5.0) -> None:
     async with asyncio.timeout(timeout_s):
         while not holds():
@@ -42,11 +52,7 @@ def test_a_lost_command_is_sent_again_though_nothing_follows_it() -> None:
     """The bad story: a leader is deposed under the last command of the day, and its controller never hears of it."""
 
     async def story() -> None:
-        transport = lossy()
-        commands = CommandSender(transport, asyncio.get_running_loop())
-        transport.faults = NOTHING_WORKS
-        await commands.send([advance(0)])
-        transport.faults = EVERYTHING_WORKS
+        transport, commands = await begun_with_a_loss()
         await until(lambda: commands.state.frontier == 1)
         assert transport.renewals >= 1
         commands.close()
@@ -102,11 +108,7 @@ def test_a_lost_command_is_sent_again_though_others_go_on_coming() -> None:
     """The bad story: what follows it lands and cannot be taken, and keeps the topic from ever being silent."""
 
     async def story() -> None:
-        transport = lossy()
-        commands = CommandSender(transport, asyncio.get_running_loop())
-        transport.faults = NOTHING_WORKS
-        await commands.send([advance(0)])
-        transport.faults = EVERYTHING_WORKS
+        _, commands = await begun_with_a_loss()
         lower = 0
         async with asyncio.timeout(2):
             while not commands.state.frontier:
