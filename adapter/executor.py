@@ -19,10 +19,8 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import TypeVar
 
 import pyarrow as pa
@@ -45,7 +43,7 @@ from adapter.insert import (
 )
 from adapter.interfaces import Kind, Notice, OutputColumn, Prepared, Result
 from adapter.peeks import PeekAnswer, Peeks
-from adapter.results import DECLARED, as_promised, check_result, collect, ddl_result, ddl_tag, oids_of
+from adapter.results import as_promised, check_result, collect, ddl_result, ddl_tag, declared_types, oids_of
 from adapter.session_state import SessionState
 from adapter.system_schemas import RELATIONS
 from adapter.variables import SERVER_VERSION
@@ -61,11 +59,10 @@ from oracle.client import Oracle, wall_clock_ms
 from oracle.state import OracleState
 from sql import statements as st
 from sql.errors import unsupported
-from sql.insert import plan_insert
 from sql.names import Names, cluster_named, database_of, full_name
-from sql.parse import parse, split
+from sql.parse import split
+from sql.plan_cache import PlanCache, Planned, Statement
 from sql.plans import InsertPlan, SelectPlan, Slot
-from sql.select import plan_select
 from sql.transpile import with_params
 
 CATALOG_WAIT_S = 15.0
@@ -74,22 +71,10 @@ CATALOG_WAIT_S = 15.0
 INSERT_TRIES_MAX = 5
 """Times that an INSERT … SELECT is read and committed anew because what it read was written meanwhile."""
 
-STATEMENTS_MAX = 1000
-STATEMENT_KEPT_CHARS_MAX = 10_000
-"""Statements whose plans are remembered, and how long their text may be: some tens of MB at most."""
+FOLDED_BYTES_MAX = 4096
+"""A constant's answer is kept with its plan up to this size: well below what the plan itself takes."""
 
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class _Statement:
-    """A prepared statement's own: what was parsed, and the newest plan with what it was planned on."""
-
-    parsed: object
-    declared: dict[int, SqlType]
-    plan: SelectPlan | InsertPlan | None = None
-    image: Image | None = None
-    names: Names | None = None
 
 
 class TidemarkExecutor:
@@ -110,7 +95,7 @@ class TidemarkExecutor:
         self._bridge = bridge
         self._peeks = peeks
         self._relations = CatalogRelations()
-        self._statements: OrderedDict[tuple[str, tuple[int, ...]], _Statement] = OrderedDict()
+        self.plans = PlanCache()
         self._inserter = Inserter(catalog, oracle, writer, bridge)
         self.ddl = DdlQueue(catalog, oracle, bridge, now_ms)
 
@@ -137,15 +122,15 @@ class TidemarkExecutor:
         return split(sql)
 
     async def prepare(self, session: SessionState, sql: str, param_oids: Sequence[int] = ()) -> Prepared:
-        statement = self._parsed(sql, tuple(param_oids))
+        statement = self.plans.statement(sql, param_oids, lambda: declared_types(param_oids))
         parsed = statement.parsed
         if isinstance(parsed, st.Query):
-            plan = await self._certain(session, lambda image: self._plan(statement, image, session))
-            columns = await self._columns(plan, statement.image, session)
-            return Prepared(sql, Kind.SELECT, oids_of(plan.params, param_oids), columns, "SELECT", statement)
+            planned = await self._certain(session, lambda image: self._plan(statement, image, session))
+            columns = await self._columns(planned.plan, planned.image, session)
+            return Prepared(sql, Kind.SELECT, oids_of(planned.plan.params, param_oids), columns, "SELECT", statement)
         if isinstance(parsed, st.Insert):
-            plan = await self._certain(session, lambda image: self._plan(statement, image, session))
-            return Prepared(sql, Kind.INSERT, oids_of(plan.params, param_oids), None, "INSERT", statement)
+            planned = await self._certain(session, lambda image: self._plan(statement, image, session))
+            return Prepared(sql, Kind.INSERT, oids_of(planned.plan.params, param_oids), None, "INSERT", statement)
         if isinstance(parsed, st.DDL):
             return Prepared(sql, Kind.DDL, (), None, ddl_tag(parsed), statement)
         if isinstance(parsed, st.Explain):
@@ -163,7 +148,7 @@ class TidemarkExecutor:
 
     async def run(self, session: SessionState, prepared: Prepared, params: Sequence[object | None] = ()) -> Result:
         statement = prepared.plan
-        assert isinstance(statement, _Statement), type(statement)
+        assert isinstance(statement, Statement), type(statement)
         parsed = statement.parsed
         if isinstance(parsed, st.Query):
             return await self._select(session, prepared, statement, params)
@@ -202,20 +187,6 @@ class TidemarkExecutor:
             session.catalog_ts_seen = max(session.catalog_ts_seen, outcome.catalog_ts)
         return outcome
 
-    def _parsed(self, sql: str, param_oids: tuple[int, ...]) -> _Statement:
-        """What ``sql`` says, with its newest plan: remembered, since clients say the same things over and over."""
-        found = self._statements.get((sql, param_oids))
-        if found is not None:
-            self._statements.move_to_end((sql, param_oids))
-            return found
-        declared = {n: DECLARED[oid] for n, oid in enumerate(param_oids, 1) if oid in DECLARED}
-        statement = _Statement(parse(sql), declared)
-        if len(sql) <= STATEMENT_KEPT_CHARS_MAX and isinstance(statement.parsed, (st.Query, st.Insert)):
-            self._statements[sql, param_oids] = statement
-            while len(self._statements) > STATEMENTS_MAX:
-                self._statements.popitem(last=False)
-        return statement
-
     # --- images, barriers, plans
 
     def _names(self, session: SessionState) -> Names:
@@ -249,16 +220,9 @@ class TidemarkExecutor:
     def _saw(self, session: SessionState, image: Image) -> None:
         session.catalog_ts_seen = CatalogTs(max(session.catalog_ts_seen, image.upper - 1))
 
-    def _plan(self, statement: _Statement, image: Image, session: SessionState) -> SelectPlan | InsertPlan:
-        """The statement's plan on ``image``, kept until the catalog or the session's names change."""
-        names = self._names(session)
-        if statement.plan is None or statement.image.upper != image.upper or statement.names != names:
-            if isinstance(statement.parsed, st.Query):
-                statement.plan = plan_select(statement.parsed.ast, image, names, statement.declared)
-            else:
-                statement.plan = plan_insert(statement.parsed, image, names, statement.declared)
-            statement.image, statement.names = image, names
-        return statement.plan
+    def _plan(self, statement: Statement, image: Image, session: SessionState) -> Planned:
+        """The statement's plan on ``image`` for the names of ``session``."""
+        return self.plans.plan(statement, image, self._names(session))
 
     def _facts(self, session: SessionState) -> SessionFacts:
         return SessionFacts(
@@ -274,36 +238,44 @@ class TidemarkExecutor:
     # --- reads
 
     async def _select(
-        self, session: SessionState, prepared: Prepared, statement: _Statement, params: Sequence[object | None]
+        self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
     ) -> Result:
-        plan = statement.plan
-        if plan is not None and plan.kind == "constant":
-            table = await _in_thread(self._constant, plan, params)
-            return Result("SELECT", prepared.columns, table.to_batches())
-        state, image, plan = await self._planned(session, statement)
-        columns = prepared.columns
+        kept = self.plans.kept(statement, self._names(session))
+        if kept is not None and kept.timeless and kept.plan.kind == "constant":  # it needs neither barrier nor image
+            return Result("SELECT", prepared.columns, await self._constant_batches(kept, params))
+        state, planned = await self._planned(session, statement)
+        image, plan, columns = planned.image, planned.plan, prepared.columns
         if plan.kind == "catalog":
             facts = self._facts(session)
             table = await _in_thread(self._relations.answer, plan, params, image, facts)
             check_result(columns, await self._columns(plan, image, session))
             return Result("SELECT", columns, table.to_batches())
         check_result(columns, tuple(OutputColumn(c.name, c.type) for c in plan.columns))
+        if plan.kind == "constant":
+            return Result("SELECT", columns, await self._constant_batches(planned, params))
         answer = await self._peek(session, image, plan, params, state.last_ts if state is not None else None)
         return Result("SELECT", columns, as_promised(answer, [c.type for c in plan.columns]))
 
-    async def _planned(
-        self, session: SessionState, statement: _Statement
-    ) -> tuple[OracleState | None, Image, SelectPlan]:
-        """The barrier that this session's isolation asks for, the image it is planned on, and the plan."""
+    async def _planned(self, session: SessionState, statement: Statement) -> tuple[OracleState | None, Planned]:
+        """The barrier that this session's isolation asks for, and the plan on the image that goes with it."""
         if session.strict:
             state, image = await self._barrier()
             if image.upper <= session.catalog_ts_seen:  # it was serializable before, and had seen further
                 image = await image_in_force(self._catalog, self._bridge, session.catalog_ts_seen + 1)
             self._saw(session, image)
-            return state, image, self._plan(statement, image, session)
-        plan = await self._certain(session, lambda image: self._plan(statement, image, session))
-        self._saw(session, statement.image)
-        return None, statement.image, plan
+            return state, self._plan(statement, image, session)
+        planned = await self._certain(session, lambda image: self._plan(statement, image, session))
+        self._saw(session, planned.image)
+        return None, planned
+
+    async def _constant_batches(self, planned: Planned, params: Sequence[object | None]) -> list[pa.RecordBatch]:
+        """The rows of a query that reads nothing: where they can only ever be the same, they are computed once."""
+        if planned.answer is None:
+            table = await _in_thread(self._constant, planned.plan, params)
+            if planned.plan.volatile or planned.plan.params or table.nbytes > FOLDED_BYTES_MAX:
+                return table.to_batches()
+            planned.answer = table.to_batches()
+        return planned.answer
 
     def _constant(self, plan: SelectPlan, params: Sequence[object | None], running: Running) -> pa.Table:
         tree = with_params(plan.tree, params, plan.params)
@@ -328,7 +300,7 @@ class TidemarkExecutor:
 
     # --- writes
 
-    async def _insert(self, session: SessionState, statement: _Statement, params: Sequence[object | None]) -> Result:
+    async def _insert(self, session: SessionState, statement: Statement, params: Sequence[object | None]) -> Result:
         for tries_left in reversed(range(INSERT_TRIES_MAX)):
             entry = await self._rows(session, statement, params)
             tag = f"INSERT 0 {entry.rows.num_rows}"
@@ -344,22 +316,22 @@ class TidemarkExecutor:
                     raise
         raise AssertionError("unreachable: the last try raises or returns")
 
-    async def _rows(self, session: SessionState, statement: _Statement, params: Sequence[object | None]) -> Rows:
+    async def _rows(self, session: SessionState, statement: Statement, params: Sequence[object | None]) -> Rows:
         """The rows that an INSERT would add, planned and (for a query) read."""
+        planned = await self._certain(session, lambda image: self._plan(statement, image, session))
         state = None
-        if getattr(statement.plan, "query", None) is not None and statement.plan.query.kind == "peek":
+        if planned.plan.query is not None and planned.plan.query.kind == "peek":
             state, image = await self._barrier()
             self._saw(session, image)
-            plan = self._plan(statement, image, session)
-        else:
-            plan = await self._certain(session, lambda image: self._plan(statement, image, session))
-        image, upper = statement.image, plan.catalog_ts + 1
+            planned = self._plan(statement, image, session)
+        image, plan = planned.image, planned.plan
+        upper = plan.catalog_ts + 1
         evaluate = self._evaluator(plan, params)
         if plan.query is None:
             try:
                 return Rows(plan.table, rows_of_values(plan, params, evaluate), upper)
             except InvalidUsage as error:
-                await self._still_so(session, statement, error)
+                await self._still_so(session, statement, plan, error)
                 raise
         if plan.query.kind == "constant":
             table = await _in_thread(self._constant, plan.query, params)
@@ -371,12 +343,13 @@ class TidemarkExecutor:
         tables = tables_below(image, plan.query.inputs)
         return Rows(plan.table, rows_of_query(plan, batches, evaluate), upper, state.last_ts, tables)
 
-    async def _still_so(self, session: SessionState, statement: _Statement, error: InvalidUsage) -> None:
+    async def _still_so(
+        self, session: SessionState, statement: Statement, before: InsertPlan, error: InvalidUsage
+    ) -> None:
         """A value was refused for what the table is (NOT NULL, a range): that must hold on the catalog in force."""
-        before = statement.plan
         _, image = await self._barrier()
         self._saw(session, image)
-        after = self._plan(statement, image, session)
+        after = self._plan(statement, image, session).plan
         if after.table.columns != before.table.columns:
             raise Conflict("the table changed while the statement ran", hint="try again") from error
 

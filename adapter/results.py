@@ -24,6 +24,12 @@ DECLARED = {oid: SqlType(name) for name, oid in OID.items() if name != "numeric"
 }
 """Parameter types that a client may declare; any other (0, 705 unknown) is inferred."""
 
+
+def declared_types(param_oids: Sequence[int]) -> dict[int, SqlType]:
+    """The types that a client declared, by parameter number."""
+    return {n: DECLARED[oid] for n, oid in enumerate(param_oids, 1) if oid in DECLARED}
+
+
 _TAGS = {
     st.CreateSchema: "CREATE SCHEMA",
     st.CreateTable: "CREATE TABLE",

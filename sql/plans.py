@@ -87,6 +87,8 @@ class SelectPlan:
     params: Mapping[int, SqlType]
     catalog_ts: CatalogTs
     lookup: LookupPlan | None = None
+    volatile: bool = False
+    """Whether the same parameters on the same rows may give another answer (``now()``, ``random()``)."""
 
     def spark_sql(self, params: Sequence[object | None]) -> str:
         return spark_sql(with_params(self.tree, params, self.params))

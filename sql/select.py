@@ -40,6 +40,7 @@ def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
         params=bound.params,
         catalog_ts=CatalogTs(image.upper - 1),
         lookup=plan_lookup(bound, image, names),
+        volatile=bound.volatile is not None,
     )
 
 

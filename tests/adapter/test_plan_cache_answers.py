@@ -1,0 +1,77 @@
+"""Answers with the plan cache against answers without it, through a whole executor, under random DDL."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from adapter.session_state import SessionState
+from journal.errors import TidemarkError
+from sql.plan_cache import PlanCache
+from tests.adapter.world import World, rows_of
+
+STEPS = 60
+
+DDL = (
+    "create table public.t (x int)",
+    "create table a.t (x bigint, y text)",
+    "create table a.u (x int)",
+    "create view public.u as select x + 100 as x from public.t",
+    "create table public.bystander (q int)",
+    "drop table if exists public.t cascade",
+    "drop table if exists a.t cascade",
+    "drop table if exists a.u",
+    "drop view if exists public.u",
+    "drop table if exists public.bystander",
+)
+WRITES = ("insert into t (x) values (1)", "insert into a.t values (2, 'two')", "insert into u (x) values (3)")
+READS = (
+    "select * from t order by x",
+    "select count(*) as n from u",
+    "select x from a.t order by x",
+    "select 1 + 1 as two",
+    "select t.x as x from t join u on t.x = u.x order by 1",
+)
+PATHS = ("public", "a, public", "a")
+
+
+async def outcome(adapter, session, text):
+    """Rows with their columns' types, a tag, or the error: whatever a client would be told."""
+    try:
+        prepared = await adapter.executor.prepare(session, text)
+        rows = await rows_of(await adapter.executor.run(session, prepared))
+        return [(c.name, c.type) for c in prepared.columns or ()], rows
+    except TidemarkError as error:
+        return error.sqlstate, error.message, error.position
+
+
+async def walk(seed: int) -> int:
+    chance, world = random.Random(seed), World()
+    async with world.adapter() as adapter:
+        await adapter.sql("create schema a")
+        cached, none = adapter.executor.plans, PlanCache(plans_max=0)
+        sessions = [SessionState(1000 + n) for n in range(3)]
+        for _ in range(STEPS):
+            world.now_ms += 5
+            session, act = chance.choice(sessions), chance.random()
+            if act < 0.3:
+                await outcome(adapter, session, chance.choice(DDL))
+            elif act < 0.45:
+                await outcome(adapter, session, chance.choice(WRITES))
+            elif act < 0.55:
+                session.set_variable("search_path", chance.choice(PATHS))
+            else:
+                text = chance.choice(READS)
+                found = await outcome(adapter, session, text)
+                adapter.executor.plans = none
+                afresh = await outcome(adapter, session, text)
+                adapter.executor.plans = cached
+                assert found == afresh, f"seed {seed}: {text}"
+        return cached.statistics.hits + cached.statistics.carried
+
+
+@pytest.mark.parametrize("seed", (1, 3))
+def test_an_answer_with_the_cache_equals_the_answer_without(seed):
+    assert asyncio.run(walk(seed)) > 10  # or nothing was tested
