@@ -239,7 +239,7 @@ class Server:
             if type(first) is m.CancelRequest:
                 self._cancel(first)
                 return
-            session_id, secret = self._admit(connection)
+            session_id, secret = self._admit(connection, first)
             state = await startup.start(connection, first, self._executor, self._scram, session_id, secret)
             connection.established()
             connection.session = Session(connection, self._executor, state)
@@ -253,7 +253,7 @@ class Server:
             self._connections.discard(connection)
             connection.close()
 
-    def _admit(self, connection: Connection) -> tuple[int, bytes]:
+    def _admit(self, connection: Connection, first: m.Startup) -> tuple[int, bytes]:
         if self._stopping:
             startup.refuse(connection, Unavailable("the database system is shutting down"))
         if len(self._sessions) >= self.limits.connections_max:
@@ -268,7 +268,7 @@ class Server:
             self._last_id = self._last_id % 0x7FFFFFFF + 1
             if self._last_id not in self._sessions:
                 break
-        secret = secrets.token_bytes(4)
+        secret = secrets.token_bytes(startup.secret_bytes(first.minor))
         self._sessions[self._last_id] = (secret, connection)
         return self._last_id, secret
 

@@ -14,8 +14,13 @@ from adapter.wire import messages as m
 from adapter.wire.machine import Broken, Event, Input, State
 from journal.errors import InvalidUsage, TidemarkError
 
-NEWEST_MINOR = 0
-"""We speak protocol 3.0; a client that asks for 3.2 is told so and may go on or leave."""
+NEWEST_MINOR = 2
+"""We speak protocol 3.0 and 3.2; a client that asks for something newer is told so and may go on or leave."""
+
+
+def secret_bytes(minor: int) -> int:
+    """How long a session's cancel key is: 3.0 has room for 4 bytes; from 3.2 on it is 32, as Postgres 18 gives."""
+    return 32 if minor >= 2 else 4
 
 _OPTION = re.compile(r"(?:-c\s*|--)([A-Za-z0-9_.-]+)=((?:\\.|[^\s\\])*)")
 
@@ -113,7 +118,7 @@ async def start(
 ) -> SessionState:
     """Take a client in: after this it may send statements.  Raises :class:`Refused`."""
     if startup.minor > NEWEST_MINOR or startup.unknown_options:
-        connection.write(m.negotiate_protocol_version(NEWEST_MINOR, startup.unknown_options))
+        connection.write(m.negotiate_protocol_version(min(startup.minor, NEWEST_MINOR), startup.unknown_options))
     try:
         state = state_from(startup, session_id)
     except TidemarkError as e:

@@ -158,7 +158,7 @@ def decode_first(body: bytes) -> Message:
         return CancelRequest(_I4.unpack_from(body, 4)[0], body[8:])
     major, minor = code >> 16, code & 0xFFFF
     if major != 3:
-        raise Malformed(f"unsupported frontend protocol {major}.{minor}: server supports 3.0")
+        raise Malformed(f"unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.2")
     return _startup(body, minor)
 
 
@@ -340,9 +340,9 @@ def authentication_sasl_final(data: bytes) -> bytes:
     return message(b"R", _I4.pack(12) + data)
 
 
-def negotiate_protocol_version(newest_minor: int, unknown_options: Sequence[str]) -> bytes:
-    """Newest minor version we speak (within major 3), and the options we do not know."""
-    body = _II.pack(PROTOCOL_3_0 | newest_minor, len(unknown_options)) + b"".join(map(_z, unknown_options))
+def negotiate_protocol_version(minor: int, unknown_options: Sequence[str]) -> bytes:
+    """The minor version that will be spoken (within major 3), and the options we do not know."""
+    body = _II.pack(PROTOCOL_3_0 | minor, len(unknown_options)) + b"".join(map(_z, unknown_options))
     return message(b"v", body)
 
 

@@ -72,12 +72,33 @@ def test_encryption_is_refused_and_the_client_goes_on(server):
         assert c.until_ready()[-1] == READY_IDLE
 
 
-def test_protocol_3_2_is_negotiated_down(server):
+@pytest.mark.parametrize(
+    ("minor", "options", "told", "key_bytes"),
+    [
+        (0, {}, None, 4), (2, {}, None, 32), (3, {}, (2, ()), 32), (9999, {"_pq_.x": "y"}, (2, ("_pq_.x",)), 32),
+        (0, {"_pq_.x": "y"}, (0, ("_pq_.x",)), 4), (2, {"_pq_.x": "y"}, (2, ("_pq_.x",)), 32),
+    ],
+)  # fmt: skip
+def test_the_version_is_negotiated_and_decides_the_cancel_key(server, minor, options, told, key_bytes):
     with Raw(server, start=False) as c:
-        c.send(f.startup(2, **{"_pq_.x": "y"}))
+        c.send(f.startup(minor, **options))
         messages = c.until_ready()
-        assert messages[0] == ("v", struct.pack("!ii", 3 << 16, 1) + b"_pq_.x\0")
-        assert messages[-1] == READY_IDLE
+        if told is None:
+            assert messages[0][0] == "R"
+        else:
+            spoken, unknown = told
+            names = b"".join(map(f.z, unknown))
+            assert messages[0] == ("v", struct.pack("!ii", 3 << 16 | spoken, len(unknown)) + names)
+        ((session_id, secret),) = [(int.from_bytes(b[:4], "big"), b[4:]) for k, b in messages if k == "K"]
+        assert len(secret) == key_bytes
+        c.send(f.query("hang"))
+        wait_for(server, server.executor.hanging)
+        for key in (secret[:-1], secret + b"x", secret):  # only the whole key cancels
+            assert not server.executor.cancelled.is_set()
+            with Raw(server, start=False) as canceller:
+                canceller.send(f.cancel(session_id, key))
+                assert canceller.rest() == []
+        assert error(c.until_ready())["C"] == "57014"
 
 
 @pytest.mark.parametrize(
