@@ -117,12 +117,12 @@ class Blocks:
                     state.variables.begin()
                 return tag
             case c.Commit(chain):
-                return await self._end(commit=True, chain=chain)
+                return await self._end(portals, commit=True, chain=chain)
             case c.Rollback(chain):
-                return await self._end(commit=False, chain=chain)
+                return await self._end(portals, commit=False, chain=chain)
             case c.Savepoint(name):
                 self._require_block("SAVEPOINT")
-                transaction.savepoint(name, len(state.buffer))
+                transaction.savepoint(name, len(state.buffer), portals.opened, state.variables.mark())
                 return "SAVEPOINT"
             case c.Release(name):
                 self._require_block("RELEASE SAVEPOINT")
@@ -130,7 +130,10 @@ class Blocks:
                 return "RELEASE"
             case c.RollbackTo(name):
                 self._require_block("ROLLBACK TO SAVEPOINT")
-                await self._drop_buffer(transaction.rollback_to(name))
+                found = transaction.rollback_to(name)
+                state.variables.back_to(found.variables)
+                await portals.close_all(lambda portal: portal.number > found.opened)
+                await self._drop_buffer(found.buffered)
                 return "ROLLBACK"
             case c.SetTransaction():
                 self._set_transaction(statement)
@@ -173,7 +176,7 @@ class Blocks:
         if statement.read_only is not None:
             state.set_variable(f"{prefix}transaction_read_only", "on" if statement.read_only else "off")
 
-    async def _end(self, *, commit: bool, chain: bool) -> str:
+    async def _end(self, portals: Portals, *, commit: bool, chain: bool) -> str:
         """COMMIT or ROLLBACK.  Whatever happens on the way, the block is over afterwards."""
         state, transaction = self._state, self._state.transaction
         if not transaction.in_block:
@@ -190,6 +193,7 @@ class Blocks:
             done = commit
         finally:
             transaction.end()
+            await portals.end_transaction(committed=done)
             if done:
                 state.variables.commit()
             else:

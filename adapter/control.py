@@ -1,6 +1,8 @@
 """Statements that are about the session itself, so that the executor never sees them: transactions, savepoints,
 DEALLOCATE, DISCARD, CLOSE, LISTEN; and those that are refused outright, such as COPY.
 
+Those that hold or name another statement (PREPARE, DECLARE…) are read by :mod:`adapter.nested_words`.
+
 Pure.  Their grammar is tiny and regular, so it is read here by words.
 """
 
@@ -9,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from adapter.nested_words import NESTED_WORDS, Nested, parse_nested
 from journal.errors import InvalidUsage
 
 
@@ -87,16 +90,11 @@ _REFUSED = {
     "copy": "COPY is not supported",
     "listen": "LISTEN is not supported",
     "notify": "NOTIFY is not supported",
-    "declare": "cursors are not supported",
-    "fetch": "cursors are not supported",
-    "move": "cursors are not supported",
-    "prepare": "PREPARE is not supported",
-    "execute": "EXECUTE is not supported",
 }
 _HINTS = {
     "copy": "use INSERT, or a source over a Kafka topic",
-    "declare": "use the extended query protocol with a row limit",
-    "prepare": "use the prepared statements of your client's driver",
+    "listen": "nothing here sends notifications: read a materialized view, or its topic",
+    "notify": "nothing here hears notifications: produce to a Kafka topic",
 }
 _ISOLATION = {"serializable", "repeatable read", "read committed", "read uncommitted", "strict serializable"}
 
@@ -134,7 +132,7 @@ def is_empty(sql: str) -> bool:
     return first_word(sql) in ("", ";") and not _words(sql)
 
 
-def parse(sql: str) -> Control | None:
+def parse(sql: str) -> Control | Nested | None:
     """The control statement that ``sql`` is; ``None`` where it is something for the executor.
 
     Raises ``InvalidUsage`` 42601 for one that is malformed and 0A000 for one that is refused.
@@ -142,9 +140,11 @@ def parse(sql: str) -> Control | None:
     word = first_word(sql)
     if word in ("", ";"):
         return Empty() if is_empty(sql) else None
-    if word in _REFUSED:
+    if word in NESTED_WORDS:
         if word == "prepare" and _words(sql)[1:2] == ["transaction"]:
             raise InvalidUsage("two-phase commit is not supported", sqlstate="0A000")
+        return parse_nested(word, _SPACE.match(sql).end(), sql)
+    if word in _REFUSED:
         raise InvalidUsage(_REFUSED[word], sqlstate="0A000", hint=_HINTS.get(word))
     reader = _READERS.get(word)
     return reader(_words(sql)[1:], sql) if reader else None

@@ -6,8 +6,8 @@ the executor knows SQL, the catalog, the oracle and the controllers.  Neither im
 What the session promises to an executor:
 
 * calls for one :class:`~adapter.session_state.SessionState` never overlap; calls for different sessions do;
-* transaction statements (BEGIN, COMMIT, ROLLBACK, SAVEPOINT, SET TRANSACTION…), DEALLOCATE, DISCARD, CLOSE, LISTEN and
-  COPY never reach it: the session answers them;
+* transaction statements (BEGIN, COMMIT, ROLLBACK, SAVEPOINT, SET TRANSACTION…), PREPARE, EXECUTE, DEALLOCATE, DECLARE,
+  FETCH, CLOSE, DISCARD, LISTEN and COPY never reach it: the session answers them;
 * it is not called in a failed block, for INSERT or DDL in a READ ONLY block, or for DDL beside other statements of a
   block;
 * a cancel request, a statement timeout or a vanished client arrive as ``asyncio.CancelledError`` inside the call.

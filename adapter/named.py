@@ -62,6 +62,8 @@ class Portals:
 
     def __init__(self) -> None:
         self._found: dict[str, Portal] = {}
+        self.opened = 0
+        """Portals opened so far; each one's ``number`` is its place in this count."""
 
     def check_free(self, name: str) -> None:
         """Raises 42P03 for a name that is taken and 53400 where there are too many."""
@@ -70,8 +72,16 @@ class Portals:
         if len(self._found) >= PORTALS_MAX:
             raise Rejected(f"more than {PORTALS_MAX} open portals in one session", sqlstate="53400")
 
+    def check_cursor_free(self, name: str) -> None:
+        """As :meth:`check_free`, in SQL's word for it."""
+        if name in self._found:
+            raise InvalidUsage(f'cursor "{name}" already exists', sqlstate="42P03")
+        self.check_free(name)
+
     async def put(self, portal: Portal) -> None:
         await self.close(portal.name)
+        self.opened += 1
+        portal.number = self.opened
         self._found[portal.name] = portal
 
     def get(self, name: str) -> Portal:
@@ -81,14 +91,27 @@ class Portals:
             raise InvalidUsage(f'portal "{name}" does not exist', sqlstate="34000")
         return portal
 
+    def cursor(self, name: str) -> Portal:
+        """A portal with rows, as FETCH names it.  Raises 34000."""
+        portal = self._found.get(name)
+        if portal is None or portal.result is None or portal.prepared.columns is None:
+            raise InvalidUsage(f'cursor "{name}" does not exist', sqlstate="34000")
+        return portal
+
     async def close_cursor(self, name: str | None) -> None:
         """By statement; ``None``: all but the portal that this very statement runs in.  Raises 34000."""
         if name is None:
-            await self.close_all(lambda portal: portal.finished or portal.suspended)
-        elif name in self._found:
-            await self.close(name)
+            await self.close_all(lambda portal: portal.result is not None)
         else:
-            raise InvalidUsage(f'cursor "{name}" does not exist', sqlstate="34000")
+            self.cursor(name)
+            await self.close(name)
+
+    async def end_transaction(self, *, committed: bool) -> None:
+        """Close all but cursors WITH HOLD; of those, if it was not committed, all that it declared."""
+        if committed:
+            for portal in self._found.values():
+                portal.kept = portal.holds
+        await self.close_all(lambda portal: not portal.kept)
 
     async def close_all(self, which: Callable[[Portal], bool] = lambda _: True) -> None:
         for portal in [p for p in self._found.values() if which(p)]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
+from contextlib import aclosing
 
 import pyarrow as pa
 
@@ -20,7 +21,8 @@ async def _aiter(batches: Iterable[pa.RecordBatch]) -> AsyncIterator[pa.RecordBa
 class Portal:
     """Holds at most one batch of its result."""
 
-    __slots__ = ("_encoder", "_left", "_source", "finished", "formats", "name", "params", "prepared", "result", "zone")
+    __slots__ = ("_encoder", "_failed", "_left", "_source", "finished", "formats", "holds", "kept", "name", "number",
+                 "params", "position", "prepared", "result", "zone")  # fmt: skip
 
     def __init__(
         self, name: str, prepared: Prepared, params: tuple[object | None, ...], formats: tuple[int, ...], zone: str
@@ -32,6 +34,15 @@ class Portal:
         self.zone = zone
         self.result: Result | None = None
         self.finished = False
+        self.holds = False
+        """A cursor WITH HOLD: it outlives the transaction that declared it, if that commits."""
+        self.kept = False
+        """It has outlived that transaction."""
+        self.number = 0
+        """In the order in which the session's portals were opened."""
+        self.position = 0
+        """Rows taken so far."""
+        self._failed = False
         self._source: AsyncIterator[pa.RecordBatch] | None = None
         self._left: pa.RecordBatch | None = None
         self._encoder: RowEncoder | None = None
@@ -54,9 +65,14 @@ class Portal:
             batches = result.batches
             self._source = aiter(batches) if hasattr(batches, "__aiter__") else _aiter(batches)
 
-    async def rows(self, rows_max: int) -> AsyncIterator[tuple[bytes | memoryview, int]]:
-        """Pieces of DataRow messages with their number of rows, up to ``rows_max`` rows (0: all)."""
-        wanted = rows_max or None
+    async def batches(self, rows_max: int | None) -> AsyncIterator[pa.RecordBatch]:
+        """The next rows, up to ``rows_max`` (``None``: all).
+
+        Raises 55000 where reading failed or was cancelled before: what is left then is not what was asked for.
+        """
+        if self._failed:
+            raise InvalidUsage(f'portal "{self.name}" failed and cannot be read on', sqlstate="55000")
+        self._failed, wanted = True, rows_max  # until it has ended well
         while self._source is not None and wanted != 0:
             batch = self._left
             self._left = None
@@ -64,14 +80,30 @@ class Portal:
                 batch = await anext(self._source, None)
                 if batch is None:
                     await self.close()
-                    return
+                    break
             if wanted is not None and batch.num_rows > wanted:
                 self._left = batch.slice(wanted)
                 batch = batch.slice(0, wanted)
             if wanted is not None:
                 wanted -= batch.num_rows
-            for piece, count in self._encoder.encode(batch):
-                yield piece, count
+            self.position += batch.num_rows
+            yield batch
+        self._failed = False
+
+    async def rows(self, rows_max: int) -> AsyncIterator[tuple[bytes | memoryview, int]]:
+        """Pieces of DataRow messages with their number of rows, up to ``rows_max`` rows (0: all)."""
+        async with aclosing(self.batches(rows_max or None)) as batches:
+            async for batch in batches:
+                for piece, count in self._encoder.encode(batch):
+                    yield piece, count
+
+    async def skip(self, rows_max: int | None) -> int:
+        """Step over rows; how many there were."""
+        before = self.position
+        async with aclosing(self.batches(rows_max)) as batches:
+            async for _ in batches:
+                pass
+        return self.position - before
 
     @property
     def suspended(self) -> bool:

@@ -19,6 +19,9 @@ from adapter.control import parse as parse_control
 from adapter.interfaces import Executor, Kind, Notice, Prepared, Result
 from adapter.interruption import Interrupt, Interrupted, Interruption
 from adapter.named import Portals, Statements
+from adapter.nested import NestedStatements
+from adapter.nested import Plan as NestedPlan
+from adapter.nested_words import Nested
 from adapter.parameters import decode_params
 from adapter.portals import Portal
 from adapter.replies import error_message
@@ -50,6 +53,7 @@ class Session:
         self._blocks = Blocks(executor, state, self._notice, self._interruption.check)
         self._statements = Statements()
         self._portals = Portals()
+        self._nested = NestedStatements(executor, state, self._blocks, self._statements, self._portals)
         self._out = Outbox(connection)
         self._stopping = False
         self._timeout_version, self._timeout_s = -1, 0.0
@@ -178,12 +182,12 @@ class Session:
         self._machine.happened(Input.FAILED)
         await self._blocks.failed()
         if not self.state.transaction.in_block:
-            await self._portals.close_all()
+            await self._portals.end_transaction(committed=False)
 
     async def _ready(self) -> None:
         """The end of a query cycle: what was deferred is settled by now."""
         if not self.state.transaction.in_block:
-            await self._portals.close_all()
+            await self._portals.end_transaction(committed=False)
         changed = self.state.variables.changed
         if changed:
             for name, value in changed.items():
@@ -256,9 +260,11 @@ class Session:
     async def _prepare(self, sql: str, oids: tuple[int, ...]) -> Prepared:
         control = parse_control(sql)
         self._blocks.check_alive(control)
-        if control is not None:
-            return Prepared(sql, Kind.SESSION, (), None, type(control).__name__.upper(), control)
-        return await self._executor.prepare(self.state, sql, oids)
+        if control is None:
+            return await self._executor.prepare(self.state, sql, oids)
+        if isinstance(control, Nested):
+            return await self._nested.prepare(sql, control, oids)
+        return Prepared(sql, Kind.SESSION, (), None, type(control).__name__.upper(), control)
 
     async def _bind(self, bind: m.Bind) -> None:
         prepared = self._statements.get(bind.statement)
@@ -349,7 +355,10 @@ class Session:
             )
             portal.start(Result(tag))
             return tag
-        result = await self._blocks.run(prepared, portal.params, defer=defer)
+        if isinstance(prepared.plan, NestedPlan):
+            result = await self._nested.run(prepared.plan, portal.params, defer=defer)
+        else:
+            result = await self._blocks.run(prepared, portal.params, defer=defer)
         try:
             portal.start(result)
         except TidemarkError:
@@ -378,7 +387,7 @@ class Session:
     @staticmethod
     def _tag(portal: Portal, rows: int) -> str:
         tag = portal.result.tag
-        return f"SELECT {rows}" if tag == "SELECT" else tag
+        return f"{tag} {rows}" if tag in ("SELECT", "FETCH") else tag
 
     def _complete(self, portal: Portal, tag: str) -> None:
         self._out.send(m.EMPTY_QUERY_RESPONSE if type(portal.control) is Empty else m.command_complete(tag))

@@ -19,8 +19,12 @@ SAVEPOINTS_MAX = 1000
 
 
 class Savepoint(NamedTuple):
+    """How things stood: ``buffered`` writes, ``opened`` portals, ``variables`` as their owner remembers them."""
+
     name: str
     buffered: int
+    opened: int
+    variables: object
     ddl: object | None
     statements: int
 
@@ -68,23 +72,23 @@ class Transaction:
         if self.in_block:
             self.status = Status.FAILED
 
-    def savepoint(self, name: str, buffered: int) -> None:
+    def savepoint(self, name: str, buffered: int, opened: int = 0, variables: object = None) -> None:
         """Remember how things stand.  ``buffered`` is the length of the session's buffer."""
         if len(self.savepoints) >= SAVEPOINTS_MAX:
             raise InvalidUsage(f"more than {SAVEPOINTS_MAX} savepoints in one block", sqlstate="54000")
-        self.savepoints.append(Savepoint(name, buffered, self.ddl, self.statements))
+        self.savepoints.append(Savepoint(name, buffered, opened, variables, self.ddl, self.statements))
 
     def release(self, name: str) -> None:
         """Forget a savepoint and all after it.  Raises 3B001."""
         del self.savepoints[self._find(name) :]
 
-    def rollback_to(self, name: str) -> int:
-        """Back to a savepoint, which itself stays; gives the buffer length to go back to.  Raises 3B001."""
+    def rollback_to(self, name: str) -> Savepoint:
+        """Back to a savepoint, which itself stays; the caller undoes what this class does not hold.  Raises 3B001."""
         index = self._find(name)
         del self.savepoints[index + 1 :]
         found = self.savepoints[index]
         self.status, self.ddl, self.statements = Status.IN_BLOCK, found.ddl, found.statements
-        return found.buffered
+        return found
 
     def admit(self, kind: Kind) -> None:
         """Whether a statement that reads or writes data may run in this block now.  Raises 0A000; counts it."""

@@ -326,6 +326,16 @@ class Variables:
         self._local.clear()
         self._note_changes(before)
 
+    def mark(self) -> tuple[dict[str, str], dict[str, str]]:
+        """What :meth:`back_to` goes back to: a savepoint's."""
+        return dict(self.current), dict(self._local)
+
+    def back_to(self, mark: tuple[dict[str, str], dict[str, str]]) -> None:
+        """Undo every assignment since ``mark`` was taken."""
+        before = self.reported()
+        self.current, self._local = dict(mark[0]), dict(mark[1])
+        self._note_changes(before)
+
     def _note_changes(self, before: dict[str, str]) -> None:
         self.version += 1
         after = self.reported()

@@ -181,3 +181,31 @@ def test_what_sqlalchemy_and_friends_ask_at_connect():
                 assert await (await c.execute(question)).fetchall() or "hstore" in question, question
 
     run(story)
+
+
+@needs_psql
+def test_statements_and_cursors_by_name():
+    async def story(port):
+        out, err = await psql(
+            port,
+            "prepare p (int, text, date, timestamptz, bytea) as "
+            "select $1 + 1, $2, $3, $4, $5, (select count(*) from items where id > $1)",
+            r"execute p(0, 'x', '2024-02-29', '2024-02-29 12:00+02', '\x00ff')",
+            "prepare i as insert into items (id, name) values ($1, $2)",
+            "execute i(1 + 6, lower('DATE'))",
+            "execute p(null, null, null, null, null)",
+            "begin; declare c cursor for select id, name from items order by id; fetch 2 c; move 1 in c; fetch c; end",
+        )
+        assert not err, err
+        assert "1|x|2024-02-29|2024-02-29 10:00:00+00|\\x00ff|2" in out, out
+        assert "INSERT 0 1" in out and "|||||0" in out
+        assert "1|apple\n2|" in out and "MOVE 1" in out and "(0 rows)" in out
+
+        connection = await psycopg.AsyncConnection.connect(
+            host="127.0.0.1", port=port, user="tidemark", dbname="tidemark"
+        )
+        async with connection as c, c.cursor(name="some cursor") as cursor:
+            await cursor.execute("select id from items where id > %s order by id", (1,))
+            assert [row async for row in cursor] == [(2,), (7,)]
+
+    run(story)

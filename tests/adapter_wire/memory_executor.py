@@ -19,7 +19,9 @@ from journal.errors import InvalidUsage, Rejected
 
 SERIES_BATCH = 1000
 NAME_OF_OID = {oid: name for name, oid in OID.items()}
-_ITEM = re.compile(r"^(\$\d+|'(?:[^']|'')*'|-?\d+\.\d+|-?\d+|null|true|false)(?:::([a-z0-9 (),]+))?$", re.IGNORECASE)
+_ITEM = re.compile(
+    r"^\(?(\$\d+|'(?:[^']|'')*'|-?\d+\.\d+|-?\d+|null|true|false)\)?(?:::([a-z0-9 (),]+))?$", re.IGNORECASE
+)
 _CONST = {"true": True, "false": False, "null": None}
 
 

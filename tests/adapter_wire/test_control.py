@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapter import control as c
+from adapter import nested_words as n
 from adapter.control import parse
 from adapter.interfaces import Kind
 from adapter.session_state import SessionState
@@ -32,6 +33,21 @@ from journal.errors import InvalidUsage
         ("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE",
          c.SetTransaction("serializable", None, True)),
         ("DEALLOCATE ALL", c.Deallocate(None)), ('DEALLOCATE PREPARE "_pg3_0"', c.Deallocate("_pg3_0")),
+        ("PREPARE a AS SELECT 1;", n.PrepareAs("a", (), "SELECT 1", 13)),
+        ('prepare "A b" (int4, numeric(6,2)) as  select $1, $2',
+         n.PrepareAs("A b", ("int4", "numeric(6,2)"), "select $1, $2", 39)),
+        ("EXECUTE a", n.ExecuteNamed("a", ())),
+        ("execute a(1, 'x,;', f(2, 3) + 1)", n.ExecuteNamed("a", ("1", "'x,;'", "f(2, 3) + 1"))),
+        ('DECLARE "c" CURSOR FOR SELECT 1', n.Declare("c", False, False, "SELECT 1", 23)),
+        ("declare c binary insensitive no scroll cursor with hold for values (1)",
+         n.Declare("c", True, True, "values (1)", 60)),
+        ("FETCH c", n.Fetch("c", "forward", 1, False)), ("fetch next in c", n.Fetch("c", "forward", 1, False)),
+        ('FETCH FORWARD 100 FROM "c"', n.Fetch("c", "forward", 100, False)),
+        ("fetch all from c;", n.Fetch("c", "forward", None, False)), ("FETCH 5 c", n.Fetch("c", "forward", 5, False)),
+        ("FETCH ABSOLUTE 7 FROM c", n.Fetch("c", "absolute", 7, False)),
+        ("MOVE 10 FROM c", n.Fetch("c", "forward", 10, True)),
+        ("move forward all c", n.Fetch("c", "forward", None, True)),
+        ("MOVE RELATIVE 3 IN c", n.Fetch("c", "relative", 3, True)),
         ("DISCARD ALL", c.Discard("all")), ("CLOSE ALL", c.CloseCursors(None)), ("UNLISTEN *", c.Unlisten()),
         ("", c.Empty()), (" -- nothing", c.Empty()), (";", c.Empty()),
         ("SET search_path = x", None), ("SET SESSION application_name = 'x'", None), ("SELECT 1", None),
@@ -46,8 +62,13 @@ def test_control_statements(sql, expected):
 @pytest.mark.parametrize(
     ("sql", "sqlstate"),
     [
-        ("COPY t FROM STDIN", "0A000"), ("LISTEN x", "0A000"), ("DECLARE c CURSOR FOR SELECT 1", "0A000"),
-        ("PREPARE a AS SELECT 1", "0A000"), ("PREPARE TRANSACTION 'x'", "0A000"), ("COMMIT PREPARED 'x'", "0A000"),
+        ("COPY t FROM STDIN", "0A000"), ("LISTEN x", "0A000"), ("NOTIFY x", "0A000"),
+        ("PREPARE TRANSACTION 'x'", "0A000"), ("COMMIT PREPARED 'x'", "0A000"),
+        ("PREPARE a SELECT 1", "42601"), ("PREPARE a (int4 AS SELECT 1", "42601"), ("PREPARE a AS", "42601"),
+        ("EXECUTE a (1,)", "42601"), ("EXECUTE a (1) x", "42601"), ("EXECUTE", "42601"),
+        ("DECLARE c SCROLL CURSOR FOR SELECT 1", "0A000"), ("DECLARE c FOR SELECT 1", "42601"),
+        ("FETCH PRIOR FROM c", "55000"), ("FETCH -1 c", "55000"), ("FETCH BACKWARD ALL IN c", "55000"),
+        ("FETCH LAST FROM c", "55000"), ("FETCH 1 2 c", "42601"), ("FETCH ABSOLUTE c", "42601"),
         ("BEGIN NONSENSE", "42601"), ("START", "42601"), ("COMMIT now", "42601"), ("SAVEPOINT", "42601"),
         ("SAVEPOINT 'a'", "42601"), ("DISCARD everything", "42601"), ("BEGIN ISOLATION LEVEL read sideways", "42601"),
         ("SET TRANSACTION SNAPSHOT 'x'", "0A000"),
@@ -167,9 +188,9 @@ def test_savepoints_nest():
     t.savepoint("b", 2)
     t.savepoint("a", 3)
     t.fail()
-    assert t.rollback_to("a") == 3 and t.status is Status.IN_BLOCK
+    assert t.rollback_to("a").buffered == 3 and t.status is Status.IN_BLOCK
     t.release("a")
-    assert t.rollback_to("a") == 1
+    assert t.rollback_to("a").buffered == 1
     with pytest.raises(InvalidUsage):
         t.release("b")
     with pytest.raises(InvalidUsage):

@@ -381,6 +381,8 @@ def test_rollback_and_savepoints(server):
         assert server.executor.rolled_back == [[(2, "b")]]
         c.ask(f.query("begin; insert into t values (4,'d'); rollback"))
         assert server.executor.commits == [2]
+        c.ask(f.query("begin; set application_name = 'a'; savepoint s; set application_name = 'b'; rollback to s"))
+        assert rows(c.ask(f.query("show application_name; commit; show application_name"))) == [[b"a"], [b"a"]]
 
 
 def test_a_commit_that_fails_is_a_rollback(server):
