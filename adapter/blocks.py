@@ -16,11 +16,6 @@ from journal.errors import InvalidUsage
 
 log = logging.getLogger(__name__)
 
-_BLOCK_IS_NOT_A_SNAPSHOT = Notice(
-    "statements of a transaction block run one by one, each at its own timestamp",
-    detail="The block's INSERTs become visible together at COMMIT; until then its own reads do not see them.",
-)
-
 
 class Blocks:
     """One session's transaction, with its effects.
@@ -40,7 +35,6 @@ class Blocks:
         self._state = state
         self._notice = notice
         self._check = check
-        self._told = False
 
     def check_alive(self, plan: object) -> None:
         """In a failed block only its end may come: raises 25P02 for anything else."""
@@ -56,11 +50,10 @@ class Blocks:
             raise InvalidUsage(f"cannot execute {prepared.tag_hint} in a read-only transaction", sqlstate="25006")
         transaction.admit(prepared.kind)
         if transaction.in_block:
-            self._tell(prepared.kind)
             if prepared.kind is Kind.DDL:
                 transaction.ddl = (prepared, tuple(params))
                 return Result(prepared.tag_hint, prepared.columns)
-        elif prepared.kind is not Kind.INSERT:
+        elif prepared.kind in (Kind.SELECT, Kind.DDL):
             await self.settle()
             self._check()
         state.defers_writes = transaction.in_block or (defer and prepared.kind is Kind.INSERT) or bool(state.buffer)
@@ -68,12 +61,6 @@ class Blocks:
             return await self._executor.run(state, prepared, params)
         finally:
             state.defers_writes = False
-
-    def _tell(self, kind: Kind) -> None:
-        """Once per session: a block that reads after it did something else is not what Postgres would make of it."""
-        if kind is Kind.SELECT and self._state.transaction.statements > 1 and not self._told:
-            self._told = True
-            self._notice(_BLOCK_IS_NOT_A_SNAPSHOT)
 
     async def settle(self) -> None:
         """Outside of a block: commit what was deferred.  Raises what the commit raises."""
@@ -109,7 +96,6 @@ class Blocks:
         state, transaction = self._state, self._state.transaction
         match statement:
             case c.Begin(isolation, read_only, tag):
-                await self.settle()
                 if transaction.in_block:
                     self._notice(Notice("there is already a transaction in progress", "WARNING", "25001"))
                 else:
@@ -182,7 +168,10 @@ class Blocks:
         if not transaction.in_block:
             if chain:
                 raise InvalidUsage("AND CHAIN can only be used in transaction blocks", sqlstate="25P01")
-            await self.settle()
+            if commit:
+                await self.settle()
+            else:
+                await self._drop_buffer(0)
             self._notice(Notice("there is no transaction in progress", "WARNING", "25P01"))
             return "COMMIT" if commit else "ROLLBACK"
         commit = commit and not transaction.failed

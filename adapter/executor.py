@@ -12,6 +12,8 @@ Promises, for ``strict serializable`` sessions (the default):
 
 A ``serializable`` session's SELECT takes no barrier: it reads the newest timestamp that is complete at the controller,
 on the local image.  Constants need neither.
+
+A transaction block reads where its first read of data did (:mod:`adapter.transaction`); its later ones take no barrier.
 """
 
 from __future__ import annotations
@@ -253,12 +255,12 @@ class TidemarkExecutor:
         check_result(columns, tuple(OutputColumn(c.name, c.type) for c in plan.columns))
         if plan.kind == "constant":
             return Result("SELECT", columns, await self._constant_batches(planned, params))
-        answer = await self._peek(session, image, plan, params, state.last_ts if state is not None else None)
+        answer = await self._read(session, image, plan, params, state.last_ts if state is not None else None)
         return Result("SELECT", columns, as_promised(answer, [c.type for c in plan.columns]))
 
     async def _planned(self, session: SessionState, statement: Statement) -> tuple[OracleState | None, Planned]:
         """The barrier that this session's isolation asks for, and the plan on the image that goes with it."""
-        if session.strict:
+        if session.strict and not self._reads_again(session, statement):
             state, image = await self._barrier()
             if image.upper <= session.catalog_ts_seen:  # it was serializable before, and had seen further
                 image = await image_in_force(self._catalog, self._bridge, session.catalog_ts_seen + 1)
@@ -267,6 +269,13 @@ class TidemarkExecutor:
         planned = await self._certain(session, lambda image: self._plan(statement, image, session))
         self._saw(session, planned.image)
         return None, planned
+
+    def _reads_again(self, session: SessionState, statement: Statement) -> bool:
+        """Whether this reads data in a block that has its timestamp: a barrier would tell nothing that may be used."""
+        if session.transaction.read_ts is None:
+            return False
+        kept = self.plans.kept(statement, self._names(session))
+        return kept is not None and kept.plan.kind == "peek"
 
     async def _constant_batches(self, planned: Planned, params: Sequence[object | None]) -> list[pa.RecordBatch]:
         """The rows of a query that reads nothing: where they can only ever be the same, they are computed once."""
@@ -281,7 +290,7 @@ class TidemarkExecutor:
         tree = with_params(plan.tree, params, plan.params)
         return self._relations.constant(tree, [(c.name, c.type) for c in plan.columns], running)
 
-    async def _peek(
+    async def _read(
         self,
         session: SessionState,
         image: Image,
@@ -289,13 +298,47 @@ class TidemarkExecutor:
         params: Sequence[object | None],
         as_of: DataTs | None,
     ) -> PeekAnswer:
+        """A peek, at the block's timestamp where there is one; the first read of a block decides it.
+
+        0A000 for a table into which the block has inserted: those rows are nowhere yet, and an answer without them
+        would be wrong.
+        """
+        if not session.transaction.in_block:
+            return await self._peek(session, image, plan, params, as_of)
+        transaction, tables = session.transaction, tables_below(image, plan.inputs)
+        written = next((each.table for each in session.buffer if each.table.id in tables), None)
+        if written is not None:
+            raise unsupported(
+                f'reading "{written.name}" in the transaction block that inserted into it',
+                hint="COMMIT first: a block's rows become visible then",
+            )
+        if not session.reads_at_one_timestamp:
+            return await self._peek(session, image, plan, params, as_of)
+        again = transaction.read_ts is not None
+        answer = await self._peek(session, image, plan, params, transaction.read_ts if again else as_of, again)
+        if not again:
+            assert answer.as_of is not None, "a controller says where it read"
+            transaction.read_ts = DataTs(answer.as_of)
+        transaction.tables_read.update(tables)
+        return answer
+
+    async def _peek(
+        self,
+        session: SessionState,
+        image: Image,
+        plan: SelectPlan,
+        params: Sequence[object | None],
+        as_of: DataTs | None,
+        only_at: bool = False,
+    ) -> PeekAnswer:
         cluster = cluster_named(image, session.variable("cluster"))
         timeout_ms = min(session.statement_timeout_ms or PEEK_TIMEOUT_MS, PEEK_TIMEOUT_MS)
         lookup = None
         if plan.lookup is not None:
             key, residual = plan.lookup.filled(params, plan.params)
             lookup = Lookup(plan.lookup.index_id, plan.lookup.relation_id, key, residual)
-        peek = Peek(uuid.uuid4().hex, plan.spark_sql(params), plan.inputs, plan.catalog_ts, as_of, lookup, timeout_ms)
+        sql = plan.spark_sql(params)
+        peek = Peek(uuid.uuid4().hex, sql, plan.inputs, plan.catalog_ts, as_of, lookup, timeout_ms, only_at)
         return await self._peeks.peek(peek, cluster.id, time.monotonic() + timeout_ms / 1000)
 
     # --- writes
@@ -338,10 +381,11 @@ class TidemarkExecutor:
             return Rows(plan.table, rows_of_query(plan, table.to_batches(), evaluate), upper)
         if state is None:  # it became a query over relations only now, on a newer image
             state, _ = await self._barrier()
-        answer = await self._peek(session, image, plan.query, params, state.last_ts)
+        answer = await self._read(session, image, plan.query, params, state.last_ts)
+        read_ts = session.transaction.read_ts or state.last_ts
         batches = await collect(as_promised(answer, [c.type for c in plan.query.columns]))
         tables = tables_below(image, plan.query.inputs)
-        return Rows(plan.table, rows_of_query(plan, batches, evaluate), upper, state.last_ts, tables)
+        return Rows(plan.table, rows_of_query(plan, batches, evaluate), upper, read_ts, tables)
 
     async def _still_so(
         self, session: SessionState, statement: Statement, before: InsertPlan, error: InvalidUsage
@@ -364,8 +408,10 @@ class TidemarkExecutor:
         def label(table: Item) -> str:
             return full_name(self._catalog.image, table)
 
+        block = session.transaction
+        reads = block.tables_read if session.serializable else ()
         try:
-            await self._inserter.commit(entries, label)
+            await self._inserter.commit(entries, label, block.read_ts if reads else None, reads)
         except Unavailable as error:
             # A dropped table's topic is gone: then the user should hear that, not that Kafka is unwell.
             _, image = await self._barrier()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -124,16 +124,25 @@ class Inserter:
         self._writer = writer
         self._bridge = bridge
 
-    async def commit(self, entries: Sequence[Rows], names: Callable[[Item], str]) -> DataTs | None:
+    async def commit(
+        self,
+        entries: Sequence[Rows],
+        names: Callable[[Item], str],
+        block_read_ts: DataTs | None = None,
+        block_reads: Iterable[str] = (),
+    ) -> DataTs | None:
         """Make ``entries`` visible at one timestamp (the answer; ``None`` where there are no rows).
 
-        Raises 42P01 where a table was dropped meanwhile, 40001 for a conflict of what a query read, ``Rejected`` or
+        ``block_reads`` are the tables that their transaction block read at ``block_read_ts`` and hangs on.
+
+        Raises 42P01 where a table was dropped meanwhile, 40001 for a conflict of what was read, ``Rejected`` or
         ``Unavailable`` (it did not happen), ``Indeterminate``.
         """
         runs = await self._write(entries)
         upper = min((each.catalog_upper for each in entries), default=0)
-        read_ts = min((each.read_ts for each in entries if each.read_ts is not None), default=None)
-        reads = tuple(KeyRange(name) for name in sorted({name for each in entries for name in each.reads}))
+        read_at = [ts for ts in (block_read_ts, *(each.read_ts for each in entries)) if ts is not None]
+        read_ts = min(read_at, default=None)
+        reads = tuple(map(KeyRange, sorted({*block_reads, *(name for each in entries for name in each.reads)})))
         bindings = tuple(Binding(each.table.id, run) for each, of in zip(entries, runs, strict=True) for run in of)
         for _ in range(RECOMMITS_MAX):
             part = CommitPart(uuid.uuid4().hex, bindings, catalog_upper_seen=upper, read_ts=read_ts, reads=reads)

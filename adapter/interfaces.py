@@ -145,6 +145,8 @@ class Executor(Protocol):
         INSERT: when ``session.defers_writes`` its rows are appended to ``session.buffer`` (in the executor's own form)
         and become visible at :meth:`commit`; otherwise they are committed before this returns.
         DDL runs at once, always; the session itself puts off the one DDL statement that a block may hold.
+        Reads of a block are at one timestamp where ``session.reads_at_one_timestamp``; the executor keeps it in
+        ``session.transaction``.
         SET, RESET and SHOW go through ``session.set_variable``, ``reset_variable`` and ``variable``.
         """
         ...

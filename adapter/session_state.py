@@ -85,6 +85,16 @@ class SessionState:
         return self.variable("transaction_isolation") != vars_.SERIALIZABLE
 
     @property
+    def reads_at_one_timestamp(self) -> bool:
+        """Whether this is a block whose reads are all at the timestamp of the first."""
+        return self.transaction.in_block and self.variable("transaction_isolation") not in vars_.PER_STATEMENT
+
+    @property
+    def serializable(self) -> bool:
+        """Whether what a block writes depends on what it read: then nobody may have written that meanwhile."""
+        return self.variable("transaction_isolation") in (vars_.STRICT_SERIALIZABLE, vars_.SERIALIZABLE)
+
+    @property
     def read_only(self) -> bool:
         if self.transaction.read_only is not None:
             return self.transaction.read_only

@@ -1,8 +1,9 @@
 """A session's transaction block: pure state, and the rules of what may run in it.
 
-What a block is here: its INSERTs become visible together, at COMMIT, in one commit record; everything else in it runs
-one statement at a time, each at its own timestamp, so a block is not a snapshot.  A block may hold one DDL statement if
-it holds nothing else; it then takes effect at COMMIT.
+What a block is here: all its reads of data are at one timestamp, that of the first; its INSERTs become visible
+together, at COMMIT, in one commit record, and where the block is serializable that commit is refused (40001) if a table
+that it read was written since.  At READ COMMITTED and below, every statement reads at its own newest timestamp instead.
+A block may hold one DDL statement if it holds nothing else; it then takes effect at COMMIT.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 from adapter.interfaces import Kind
 from journal.errors import InvalidUsage
+from journal.timestamps import DataTs
 
 SAVEPOINTS_MAX = 1000
 """Savepoints alive in one block: far above what ORMs nest, and a bound on what one client can keep here."""
@@ -47,6 +49,10 @@ class Transaction:
     """Statements run in this block that read or write data (SELECT, INSERT, DDL)."""
     ddl: object | None = None
     """The block's one DDL statement, prepared, waiting for COMMIT."""
+    read_ts: DataTs | None = None
+    """Where the block reads, once it has read."""
+    tables_read: set[str] = field(default_factory=set)
+    """Ids of the tables below everything that it read."""
     savepoints: list[Savepoint] = field(default_factory=list)
     """Oldest first."""
 
@@ -60,11 +66,15 @@ class Transaction:
 
     def begin(self, isolation: str | None = None, read_only: bool | None = None) -> None:
         self.status, self.isolation, self.read_only = Status.IN_BLOCK, isolation, read_only
-        self.statements, self.ddl = 0, None
-        self.savepoints.clear()
+        self._forget()
 
     def end(self) -> None:
-        self.status, self.isolation, self.read_only, self.statements, self.ddl = Status.IDLE, None, None, 0, None
+        self.status, self.isolation, self.read_only = Status.IDLE, None, None
+        self._forget()
+
+    def _forget(self) -> None:
+        self.statements, self.ddl, self.read_ts = 0, None, None
+        self.tables_read.clear()
         self.savepoints.clear()
 
     def fail(self) -> None:

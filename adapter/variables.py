@@ -26,6 +26,9 @@ SERIALIZABLE = "serializable"
 
 _ISOLATION = (STRICT_SERIALIZABLE, SERIALIZABLE, "repeatable read", "read committed", "read uncommitted")
 
+PER_STATEMENT = ("read committed", "read uncommitted")
+"""Levels at which each statement of a block reads at its own timestamp."""
+
 CUSTOM_VARIABLES_MAX = 256
 """Custom (dotted) names a session may invent: enough for any framework, and a bound on what a client keeps here."""
 

@@ -28,7 +28,8 @@ class Peek(NamedTuple):
 
     ``as_of`` is ``None`` for a serializable read: the controller then picks the newest timestamp at which all inputs
     are already exact, and says which it was.  Otherwise it is the earliest timestamp that will do: a busy view is read
-    at the tick that passed it (``controllers/waiting.py``).
+    at the tick that passed it (``controllers/waiting.py``).  With ``only_at`` nothing but ``as_of`` itself will do: the
+    timestamp of a transaction block that has read before.
     """
 
     peek_id: str
@@ -38,3 +39,4 @@ class Peek(NamedTuple):
     as_of: DataTs | None
     lookup: Lookup | None = None
     timeout_ms: int = PEEK_TIMEOUT_MS
+    only_at: bool = False

@@ -41,6 +41,7 @@ def encode_peek(peek: Peek) -> bytes:
         "catalog_ts": peek.catalog_ts,
         "as_of": peek.as_of,
         "timeout_ms": peek.timeout_ms,
+        "only_at": peek.only_at,
         "lookup": None if lookup is None else {
             "index_id": lookup.index_id,
             "relation_id": lookup.relation_id,
@@ -70,6 +71,7 @@ def decode_peek(ticket: bytes) -> Peek:
                 _checked(lookup["residual"], str),
             ),
             timeout_ms=_checked(raw.get("timeout_ms", PEEK_TIMEOUT_MS), int),
+            only_at=_checked(raw.get("only_at", False), bool),
         )  # fmt: skip
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise InvalidUsage("malformed peek", sqlstate="08P01", detail=f"{type(error).__name__}: {error}") from error

@@ -9,13 +9,20 @@ two ticks its inputs moved on and it did not, though it is complete beyond: a re
 and its own input at two times.  So a strict read of a busy view runs at the tick that passed its ``as_of``, which is
 later than its beginning and earlier than its answer: just where a strict read may be.
 
+A transaction block reads at one timestamp, that of its first read; its later peeks are ``only_at`` it.  By then a busy
+view has ticked on, but its contents at an old timestamp are still there, and whether they were exact is known as long
+as the frontiers of that moment are: so the last frontiers before each tick are kept.
+
 Pure: no clock, no thread.  The shell brings events in and acts on the outcomes; every peek that was admitted leaves
 by exactly one outcome (or by :meth:`PeekQueue.cancel`).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Collection
+from itertools import islice
 from typing import NamedTuple
 
 from controllers.peek import Peek
@@ -25,6 +32,10 @@ from journal.timestamps import CatalogTs, DataTs
 PEEKS_WAITING_MAX = 1024
 """Peeks in the queue at once.  Each holds a server thread of the transport, at about 100 kB of stack touched:
 1,024 are some 100 MB.  Postgres's usual ``max_connections`` is 100; ten adapters' worth."""
+
+MOMENTS_MAX = 2048
+"""Ticks whose frontiers are kept: at eight ticks a second some four minutes, and history goes back five.  Frontiers are
+two immutable states that share nearly everything with the next ones: some kilobytes each."""
 
 NOTHING = DataTs(-1)
 """Complete through nothing: the input has not been computed yet."""
@@ -48,6 +59,13 @@ class Dropped(NamedTuple):
     object_id: str
 
 
+class Passed(NamedTuple):
+    """It may only run at its ``as_of``, and there an input was not exact (or nobody remembers that it was)."""
+
+    peek: Peek
+    object_id: str
+
+
 class TimedOut(NamedTuple):
     """It waited ``timeout_ms``; ``waiting_for`` says for what, for the error's detail."""
 
@@ -59,7 +77,14 @@ class Cancelled(NamedTuple):
     peek: Peek
 
 
-Outcome = Ready | Dropped | TimedOut | Cancelled
+Outcome = Ready | Dropped | Passed | TimedOut | Cancelled
+
+
+class _Moment(NamedTuple):
+    """The last frontiers before a tick: ``exact`` as it was, when everything was known ``through`` there."""
+
+    through: DataTs
+    exact: Callable[[str], Exact]
 
 
 class _Waiting(NamedTuple):
@@ -79,7 +104,9 @@ class PeekQueue:
         self._waiting: dict[str, _Waiting] = {}
         self._catalog_frontier = CatalogTs(0)
         self._live: Collection[str] = ()
-        self._exact: Callable[[str], Exact] = lambda _: (DataTs(0), NOTHING)
+        self._now = _Moment(NOTHING, lambda _: (DataTs(0), NOTHING))
+        self._ticks = 0
+        self._past: deque[_Moment] = deque(maxlen=MOMENTS_MAX)
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -108,9 +135,17 @@ class PeekQueue:
         self._catalog_frontier, self._live = frontier, live
         return self._judge_all()
 
-    def on_data_frontier(self, exact: Callable[[str], Exact]) -> list[Outcome]:
-        """Some collection became complete further on; ``exact`` tells where each one may be read."""
-        self._exact = exact
+    def on_data_frontier(
+        self, exact: Callable[[str], Exact], through: DataTs = NOTHING, ticks: int = 0
+    ) -> list[Outcome]:
+        """Some collection became complete further on; ``exact`` tells where each one may be read.
+
+        Everything at or below ``through`` is known by now; ``ticks`` changes with every tick of any view.
+        """
+        if ticks != self._ticks:
+            self._past.append(self._now)
+            self._ticks = ticks
+        self._now = _Moment(through, exact)
         return self._judge_all()
 
     def on_time(self, now_ms: int) -> list[Outcome]:
@@ -145,7 +180,9 @@ class PeekQueue:
         for object_id in peek.inputs:
             if object_id not in self._live:
                 return Dropped(peek, object_id)
-        stretches = [self._exact(object_id) for object_id in peek.inputs]
+        if peek.only_at:
+            return self._judge_at(peek, peek.as_of)
+        stretches = [self._now.exact(object_id) for object_id in peek.inputs]
         oldest = max((first for first, _ in stretches), default=DataTs(0))
         newest = min((last for _, last in stretches), default=peek.as_of or DataTs(0))
         if peek.as_of is not None:
@@ -154,10 +191,29 @@ class PeekQueue:
             return None
         return Ready(peek, newest if peek.as_of is None else oldest)
 
+    def _judge_at(self, peek: Peek, as_of: DataTs) -> Outcome | None:
+        """Whether all inputs are exact at ``as_of``, by what is known now or was before one of the last ticks."""
+        # Before ``as_of`` was reached no view can have been exact there; from then on, a view's stretch only moves up.
+        moments = [m for m in islice(self._past, self._first_through(as_of), None)] + [self._now]
+        waits = False
+        for object_id in peek.inputs:
+            for moment in moments:
+                first, last = moment.exact(object_id)
+                if first <= as_of <= last:
+                    break
+                if first > as_of:
+                    return Passed(peek, object_id)
+            else:
+                waits = True  # it may still come there
+        return None if waits else Ready(peek, as_of)
+
+    def _first_through(self, ts: DataTs) -> int:
+        return bisect_left(self._past, ts, key=lambda moment: moment.through)
+
     def _waits_for(self, peek: Peek) -> str:
         if self._catalog_frontier <= peek.catalog_ts:
             return f"catalog frontier {self._catalog_frontier} to pass {peek.catalog_ts}"
-        stretches = {object_id: self._exact(object_id) for object_id in peek.inputs}
+        stretches = {object_id: self._now.exact(object_id) for object_id in peek.inputs}
         wanted = max([peek.as_of or 0, *(first for first, _ in stretches.values())])
         behind = [f"{i} (complete through {last})" for i, (_, last) in stretches.items() if last < wanted]
         return f"{', '.join(behind)} to be complete at {wanted}"

@@ -24,8 +24,8 @@ from controllers.compute.session import PEEK_POOL
 from controllers.compute.sources import Sources
 from controllers.peek import Peek
 from controllers.peek_codec import decode_error
-from controllers.waiting import Cancelled, Dropped, Outcome, PeekQueue, Ready, TimedOut
-from journal.errors import InvalidUsage, TidemarkError, Unavailable
+from controllers.waiting import Cancelled, Dropped, Outcome, Passed, PeekQueue, Ready, TimedOut
+from journal.errors import Conflict, InvalidUsage, TidemarkError, Unavailable
 from journal.timestamps import DataTs
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,9 @@ class PeekDesk:
             outcomes = []
             if catalog_frontier > self._queue.catalog_frontier:
                 outcomes += self._queue.on_catalog_frontier(catalog_frontier, live)
-            outcomes += self._queue.on_data_frontier(frontiers.exact)
+            outcomes += self._queue.on_data_frontier(
+                frontiers.exact, frontiers.oracle.last_ts, frontiers.views.next_offset
+            )
             self._settle(outcomes)
 
     def peek(self, peek: Peek) -> tuple[pa.Table, DataTs]:
@@ -127,6 +129,12 @@ class PeekDesk:
             case Dropped(_, object_id):
                 raise InvalidUsage(f"relation {object_id} was dropped", sqlstate="42P01",
                                    detail="it went while the statement was under way")  # fmt: skip
+            case Passed(_, object_id):
+                raise Conflict(
+                    "cannot read at the timestamp of this transaction block",
+                    detail=f"{object_id} was between two of its ticks at {peek.as_of}, or that is too long ago",
+                    hint="begin again and read the busiest view first, or BEGIN ISOLATION LEVEL READ COMMITTED",
+                )
             case TimedOut(_, waiting_for):
                 raise TidemarkError("canceling statement due to statement timeout", sqlstate="57014",
                                     detail=f"waited {peek.timeout_ms} ms for {waiting_for}")  # fmt: skip

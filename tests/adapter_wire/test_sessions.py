@@ -421,14 +421,6 @@ def test_warnings_about_blocks(server):
         assert f.fields(c.ask(f.query("begin"))[0][1])["C"] == "25001"
 
 
-def test_a_block_says_once_that_it_is_not_a_snapshot(server):
-    with Raw(server) as c:
-        assert "N" in kinds(c.ask(f.query("begin; select 1; select 2; commit")))
-        assert "N" not in kinds(c.ask(f.query("begin; select 1; select 2; commit")))
-    with Raw(server) as c:
-        assert "N" not in kinds(c.ask(f.query("begin; select 1; commit")))
-
-
 def test_isolation_of_a_block(server):
     with Raw(server) as c:
         show = "show transaction_isolation"
@@ -444,6 +436,21 @@ def test_adjacent_inserts_of_one_string_are_one_commit(server):
         assert tags(c.ask(f.query("insert into t values (4,'d'); select oops"))) == ["INSERT 0 1"]
         assert server.executor.commits == [2, 1]  # not settled yet, so it went with its string, as in Postgres
         assert server.executor.rolled_back == [[(4, "d")]]
+
+
+def test_a_string_or_pipeline_is_a_transaction_of_its_inserts(server):
+    """What BEGIN finds in its string joins the block, what ROLLBACK finds is undone, SET comes between without harm."""
+    one, two = "insert into t values (1,'a')", "insert into t values (2,'b')"
+    with Raw(server) as c:
+        messages = c.ask(f.query(f"{one}; rollback; {two}"))
+        assert (tags(messages), server.executor.table) == (["INSERT 0 1", "ROLLBACK", "INSERT 0 1"], [(2, "b")])
+        c.ask(f.query(f"{one}; set application_name = 'x'; {one}"))
+        c.ask(f.query(f"{one}; begin; {two}"))
+        assert server.executor.commits == [1, 2]
+        assert c.ask(f.query("rollback"))[-1] == READY_IDLE
+        c.ask(f.parse(one), f.bind(), f.execute(), f.parse("begin"), f.bind(), f.execute(), f.SYNC)
+        c.ask(f.query(f"{two}; commit"))
+        assert server.executor.commits == [1, 2, 2]
 
 
 def insert(n: int) -> bytes:

@@ -21,7 +21,7 @@ KEYS = st.one_of(
 @settings(deadline=None, max_examples=200)
 @given(st.lists(KEYS), st.text(), st.none() | st.integers(0), st.lists(st.text()))
 def test_round_trip(key, sql, as_of, inputs):
-    peek = Peek("p", sql, tuple(inputs), 7, as_of, Lookup("i", "r", tuple(key), "{}"), 5)
+    peek = Peek("p", sql, tuple(inputs), 7, as_of, Lookup("i", "r", tuple(key), "{}"), 5, bool(inputs))
     again = decode_peek(encode_peek(peek))
     assert again == peek
     assert [type(v) for v in again.lookup.key] == [type(v) for v in key]

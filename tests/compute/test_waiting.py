@@ -5,12 +5,12 @@ import random
 import pytest
 
 from controllers.peek import Peek
-from controllers.waiting import NOTHING, Cancelled, Dropped, PeekQueue, Ready, TimedOut
+from controllers.waiting import MOMENTS_MAX, NOTHING, Cancelled, Dropped, Passed, PeekQueue, Ready, TimedOut
 from journal.errors import InvalidUsage, Rejected
 
 
-def peek(name="p1", inputs=("u1",), catalog_ts=10, as_of=100, timeout_ms=1000):
-    return Peek(name, "select 1", inputs, catalog_ts, as_of, None, timeout_ms)
+def peek(name="p1", inputs=("u1",), catalog_ts=10, as_of=100, timeout_ms=1000, only_at=False):
+    return Peek(name, "select 1", inputs, catalog_ts, as_of, None, timeout_ms, only_at)
 
 
 def complete(**frontiers):
@@ -175,3 +175,44 @@ def test_every_admitted_peek_leaves_exactly_once_and_never_too_early(seed):
         assert len(queue) == len(waiting)
     settle(queue.on_time(now + 1000))
     assert not waiting
+
+
+def test_a_blocks_later_reads_are_where_its_first_was():
+    """t is a table, v and w are views over it that tick together, idle is a view whose input never changes."""
+    queue = PeekQueue()
+    queue.on_catalog_frontier(11, {"t", "v", "w", "idle"})
+    queue.on_data_frontier(exact(t=(0, 100), v=(90, 94), w=(90, 94), idle=(5, 100)), 100, 1)
+    (ready,) = queue.add(peek("a", ("v",), as_of=None), 0)
+    assert ready.as_of == 94
+    # Ticks at 120 and 140: what was exact at 94 is known from the last frontiers before the first of them.
+    queue.on_data_frontier(exact(t=(0, 120), v=(90, 94), w=(90, 94), idle=(5, 120)), 120, 1)
+    queue.on_data_frontier(exact(t=(0, 120), v=(120, 120), w=(120, 120), idle=(5, 120)), 120, 2)
+    queue.on_data_frontier(exact(t=(0, 150), v=(140, 150), w=(140, 150), idle=(5, 150)), 150, 3)
+    for inputs in (("t",), ("w",), ("v", "w", "t", "idle")):
+        p = peek("b", inputs, as_of=94, only_at=True)
+        assert queue.add(p, 0) == [Ready(p, 94)]
+    # The table was read at 100 first: between two ticks of v, which can never be read there.
+    for as_of, inputs, outcome in ((100, ("t", "idle"), None), (100, ("t", "v"), "v"), (95, ("w",), "w")):
+        p = peek("c", inputs, as_of=as_of, only_at=True)
+        assert queue.add(p, 0) == [Ready(p, as_of) if outcome is None else Passed(p, outcome)]
+
+
+def test_a_blocks_read_waits_for_a_view_that_may_still_come_there():
+    for next_tick, passed in ((160, False), (161, True)):
+        queue = PeekQueue()
+        queue.on_catalog_frontier(11, {"t", "v"})
+        queue.on_data_frontier(exact(t=(0, 160), v=(90, 149)), 160, 1)
+        p = peek("p", ("t", "v"), as_of=160, only_at=True)
+        assert queue.add(p, 0) == []
+        outcome = Passed(p, "v") if passed else Ready(p, 160)
+        assert queue.on_data_frontier(exact(t=(0, 170), v=(next_tick, 170)), 170, 2) == [outcome]
+
+
+def test_what_was_long_ago_is_passed_and_not_guessed():
+    queue = PeekQueue()
+    queue.on_catalog_frontier(11, {"v"})
+    for tick in range(1, MOMENTS_MAX + 10):
+        queue.on_data_frontier(exact(v=(tick * 10, tick * 10 + 9)), tick * 10 + 9, tick)
+    for as_of, remembered in ((15, False), ((MOMENTS_MAX - 1) * 10, True)):
+        p = peek("p", ("v",), as_of=as_of, only_at=True)
+        assert queue.add(p, 0) == [Ready(p, as_of) if remembered else Passed(p, "v")]
