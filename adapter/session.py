@@ -306,8 +306,8 @@ class Session:
         """
         portal = self._portals.get(execute.portal)
         tag = ""
+        self._blocks.check_alive(portal.control)
         if portal.result is None:
-            self._blocks.check_alive(portal.control)
             tag = await self._start(portal, defer=not self._machine.next_is(Input.SYNC), describe=False)
         elif portal.finished:
             if portal.prepared.columns is None:

@@ -22,6 +22,7 @@ def secret_bytes(minor: int) -> int:
     """How long a session's cancel key is: 3.0 has room for 4 bytes; from 3.2 on it is 32, as Postgres 18 gives."""
     return 32 if minor >= 2 else 4
 
+
 _OPTION = re.compile(r"(?:-c\s*|--)([A-Za-z0-9_.-]+)=((?:\\.|[^\s\\])*)")
 
 

@@ -138,6 +138,7 @@ def test_a_cursor_that_was_cancelled_does_not_look_as_if_it_had_ended(server):
             canceller.rest()
         messages = c.until_ready()
         assert (error(messages[-2:])["C"], messages[-1]) == ("57014", READY_FAILED)
+        assert error(c.ask(f.execute("c", 1), f.SYNC))["C"] == "25P02"
         assert c.ask(f.query("rollback to s"))[-1] == READY_BLOCK
         assert error(c.ask(f.query("fetch all from c")))["C"] == "55000"
 
