@@ -14,6 +14,7 @@ import uvloop
 from adapter.authentication import password_from
 from adapter.build import open_executor
 from adapter.ddl_topic import DdlTopic
+from adapter.descriptors import sessions_that_fit
 from adapter.executor import TidemarkExecutor
 from adapter.server import Limits, Server
 from journal import process
@@ -62,7 +63,7 @@ async def serve(arguments: argparse.Namespace) -> int:
         if not opening.done():
             return 0  # opening may wait for a broker for minutes, and nobody is served yet
         executor = opening.result()
-        limits = Limits(connections_max=arguments.max_connections)
+        limits = Limits(connections_max=sessions_that_fit(arguments.max_connections, Limits.strangers_max))
         server = Server(executor, password=password_from(arguments.password_file), limits=limits)
         host, port = await server.start(arguments.host, arguments.port)
         ddl = None if arguments.no_ddl_topic else DdlTopic(arguments.kafka, names, executor)

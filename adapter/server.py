@@ -31,8 +31,8 @@ SAY_S = 0.5
 
 @dataclass(frozen=True)
 class Limits:
-    connections_max: int = 1000
-    """Sessions at once.  An idle one holds about 10 KiB, so memory is not what bounds them; a runaway pool is."""
+    connections_max: int = 5000
+    """Sessions at once.  An idle one holds 7 KiB (`docs/wire-protocol.md`), so this is a bound on runaway pools."""
     strangers_max: int = 200
     """Sockets that are not sessions: on their way in, cancel requests, and those above the limit being told so."""
     message_bytes_max: int = MESSAGE_BYTES_MAX
