@@ -333,12 +333,14 @@ class TidemarkExecutor:
     ) -> PeekAnswer:
         cluster = cluster_named(image, session.variable("cluster"))
         timeout_ms = min(session.statement_timeout_ms or PEEK_TIMEOUT_MS, PEEK_TIMEOUT_MS)
-        lookup = None
+        peek = Peek("", "", plan.inputs, plan.catalog_ts, as_of, None, timeout_ms, only_at)
         if plan.lookup is not None:
             key, residual = plan.lookup.filled(params, plan.params)
-            lookup = Lookup(plan.lookup.index_id, plan.lookup.relation_id, key, residual)
-        sql = plan.spark_sql(params)
-        peek = Peek(uuid.uuid4().hex, sql, plan.inputs, plan.catalog_ts, as_of, lookup, timeout_ms, only_at)
+            peek = peek._replace(lookup=Lookup(plan.lookup.index_id, plan.lookup.relation_id, key, residual))
+            answer = await self._peeks.lookup(peek, cluster.id)
+            if answer is not None:
+                return answer
+        peek = peek._replace(peek_id=uuid.uuid4().hex, sql=plan.spark_sql(params))
         return await self._peeks.peek(peek, cluster.id, time.monotonic() + timeout_ms / 1000)
 
     # --- writes

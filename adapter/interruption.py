@@ -52,7 +52,8 @@ class Interruption:
 
     async def run(self, work: Awaitable[None], timeout_s: float) -> None:
         """Await ``work`` in the session's task.  Raises :class:`Interrupted`.  ``timeout_s`` 0: none."""
-        self._task = asyncio.current_task()
+        if self._task is None:  # always the session's; asking costs a system call
+            self._task = asyncio.current_task()
         timer = None
         if timeout_s:
             timer = asyncio.get_running_loop().call_later(timeout_s, self.interrupt, Interrupt.TIMED_OUT)

@@ -12,16 +12,19 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.flight as flight
 
+from adapter.lookups import Lookups, TableAnswer
 from catalog_log import model
 from catalog_log.log import CatalogLog
 from catalog_log.model import Node
+from controllers.lookup_codec import LookedUp, decode_answers, encode_lookups
 from controllers.peek import Peek
 from controllers.peek_codec import decode_error, encode_peek
 from journal.aio import Bridge
@@ -37,6 +40,9 @@ RETRY_S = 0.1
 
 THREADS_MAX = 64
 """Peeks under way in one adapter; each holds a thread while it waits for the controller."""
+
+LOOKUPS_TIMEOUT_S = 5.0
+"""A request of lookups waits for nothing, so this is for a controller that hangs or is gone."""
 
 CLIENTS_MAX = 16
 """Flight connections kept: one per node, and there are few."""
@@ -57,6 +63,11 @@ class Peeks(Protocol):
     async def peek(self, peek: Peek, cluster_id: str, deadline_s: float) -> PeekAnswer:
         """Send ``peek`` to the compute controller of a cluster.  Raises ``Unavailable``, what the controller raised, or
         57014 after ``deadline_s`` (``time.monotonic``)."""
+        ...
+
+    async def lookup(self, peek: Peek, cluster_id: str) -> PeekAnswer | None:
+        """The answer that an index has at once to ``peek``, which has a lookup and needs no SQL; ``None``: ask
+        :meth:`peek`, which waits, retries and reads without an index.  Raises what the controller raised."""
         ...
 
     def close(self) -> None: ...
@@ -143,6 +154,7 @@ class FlightPeeks:
         self._catalog = catalog
         self._bridge = bridge
         self._clients: dict[str, flight.FlightClient] = {}
+        self._lookups: dict[str, Lookups] = {}
         self._work: queue.SimpleQueue = queue.SimpleQueue()
         self._slots = asyncio.Semaphore(THREADS_MAX)
         self._threads = 0
@@ -172,6 +184,28 @@ class FlightPeeks:
             except Unavailable as error:
                 failed = node, error
                 self._forget(node.address)
+
+    async def lookup(self, peek: Peek, cluster_id: str) -> TableAnswer | None:
+        node = self._catalog.image.get(model.NODES, f"compute/{cluster_id}")
+        if node is None:
+            return None
+        found = self._lookups.get(node.address)
+        if found is None:
+            while len(self._lookups) >= CLIENTS_MAX:
+                del self._lookups[next(iter(self._lookups))]  # one under way finishes
+            ask = partial(self._ask_lookups, node.address)
+            found = self._lookups[node.address] = Lookups(ask, asyncio.get_running_loop())
+        return await found.lookup(peek)
+
+    async def _ask_lookups(self, address: str, peeks: Sequence[Peek]) -> Sequence[LookedUp]:
+        client = self._client(address)
+        try:
+            return await self._bridge.wait(self._run(lambda: _look_up(client, peeks)))
+        except (flight.FlightError, pa.ArrowException, TidemarkError) as error:
+            # Each is asked again by itself, which tells its reader what is wrong if it still is.
+            log.info("lookups were not answered together", extra={"address": address, "error": str(error)[:200]})
+            self._forget(address)
+            return [None] * len(peeks)
 
     async def _node(self, key: str, failed: tuple[Node, TidemarkError] | None, deadline_s: float) -> Node:
         """The node to ask: a new incarnation at once, the one that failed again after a pause."""
@@ -259,6 +293,12 @@ def _open(client: flight.FlightClient, peek: Peek):
     reader = client.do_get(flight.Ticket(encode_peek(peek)), options)
     reader.schema  # noqa: B018 - waits for the answer to begin, and raises what the controller raised
     return reader
+
+
+def _look_up(client: flight.FlightClient, peeks: Sequence[Peek]) -> Sequence[LookedUp]:
+    options = flight.FlightCallOptions(timeout=LOOKUPS_TIMEOUT_S)
+    (result,) = client.do_action(flight.Action("lookups", encode_lookups(peeks)), options)
+    return decode_answers(memoryview(result.body))
 
 
 def _cancel(client: flight.FlightClient, peek_id: str) -> None:

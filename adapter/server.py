@@ -53,12 +53,13 @@ class Limits:
 class Connection(asyncio.Protocol):
     """One socket.  Its task is the session."""
 
-    __slots__ = ("_deadline", "_drained", "_paused", "_received", "_server", "_transport", "closed", "machine",
+    __slots__ = ("_deadline", "_drained", "_loop", "_paused", "_received", "_server", "_transport", "closed", "machine",
                  "session", "task")  # fmt: skip
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._transport: asyncio.Transport | None = None
+        self._loop = server.loop
         self._received: asyncio.Future[bool] | None = None
         self._drained: asyncio.Future[None] | None = None
         self._paused = False
@@ -76,9 +77,8 @@ class Connection(asyncio.Protocol):
         raw = transport.get_extra_info("socket")
         if raw is not None and raw.family in (socket.AF_INET, socket.AF_INET6):
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        loop = asyncio.get_running_loop()
-        self._deadline = loop.call_later(self._server.limits.authentication_s, self.abort)
-        self.task = loop.create_task(self._server.converse(self))
+        self._deadline = self._loop.call_later(self._server.limits.authentication_s, self.abort)
+        self.task = self._loop.create_task(self._server.converse(self))
 
     def data_received(self, data: bytes) -> None:
         self.machine.receive(data)
@@ -102,7 +102,7 @@ class Connection(asyncio.Protocol):
             self.session.interrupt(Interrupt.GONE)
 
     def pause_writing(self) -> None:
-        self._drained = asyncio.get_running_loop().create_future()
+        self._drained = self._loop.create_future()
 
     def resume_writing(self) -> None:
         drained, self._drained = self._drained, None
@@ -125,9 +125,8 @@ class Connection(asyncio.Protocol):
         if self._paused:
             self._paused = False
             self._transport.resume_reading()
-        loop = asyncio.get_running_loop()
-        self._received = waiter = loop.create_future()
-        timer = loop.call_later(timeout_s, _set_if_waiting, waiter, False) if timeout_s else None
+        self._received = waiter = self._loop.create_future()
+        timer = self._loop.call_later(timeout_s, _set_if_waiting, waiter, False) if timeout_s else None
         try:
             return await waiter is not False
         finally:
@@ -151,7 +150,7 @@ class Connection(asyncio.Protocol):
         """Close once what was written is sent; a client that does not take it is cut off."""
         if not self.closed:
             self._transport.close()
-            self._deadline = asyncio.get_running_loop().call_later(self._server.limits.stop_grace_s, self.abort)
+            self._deadline = self._loop.call_later(self._server.limits.stop_grace_s, self.abort)
 
     def abort(self) -> None:
         if not self.closed:
@@ -178,9 +177,10 @@ class Server:
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Listen; gives the address in fact (``port`` 0 picks one).  Raises ``Unavailable`` if it is taken."""
-        loop = asyncio.get_running_loop()
+        # Kept: asking for the running loop costs a system call, and every answer would ask.
+        self.loop = asyncio.get_running_loop()
         try:
-            self._listener = await loop.create_server(lambda: Connection(self), host, port, backlog=512)
+            self._listener = await self.loop.create_server(lambda: Connection(self), host, port, backlog=512)
         except OSError as e:
             raise Unavailable(f"cannot listen on {host}:{port}: {e.strerror or e}", hint="choose another --port") from e
         address = self._listener.sockets[0].getsockname()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from adapter import variables as vars_
 from adapter.transaction import Transaction
@@ -108,9 +109,14 @@ class SessionState:
     @property
     def search_path(self) -> tuple[str, ...]:
         """Schema names to search, in order.  ``"$user"`` is left out: there are no schemas by user."""
-        found = []
-        for quoted, plain in _PATH_PART.findall(self.variables.get("search_path")):
-            name = quoted.replace('""', '"') if quoted else plain.strip("'").lower()
-            if name and name != "$user":
-                found.append(name)
-        return tuple(found)
+        return _schemas(self.variables.get("search_path"))
+
+
+@lru_cache(maxsize=256)  # every statement asks, and sessions have few different ones; a value is at most 10,000 long
+def _schemas(path: str) -> tuple[str, ...]:
+    found = []
+    for quoted, plain in _PATH_PART.findall(path):
+        name = quoted.replace('""', '"') if quoted else plain.strip("'").lower()
+        if name and name != "$user":
+            found.append(name)
+    return tuple(found)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from journal.errors import InvalidUsage
@@ -102,6 +103,7 @@ _DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?\s*$")
 _UNIT_MS = {None: 1.0, "us": 0.001, "ms": 1.0, "s": 1000.0, "min": 60_000.0, "h": 3_600_000.0, "d": 86_400_000.0}
 
 
+@lru_cache(maxsize=64)  # a session asks for the same few before each of its waits
 def duration_ms(name: str, value: str) -> int:
     """Milliseconds that ``value`` names (a bare number is milliseconds).  Raises 22023."""
     match = _DURATION.match(value)
@@ -228,6 +230,8 @@ _SPELLINGS = {
 
 def canonical(name: str) -> str:
     """The lower-case key of ``name``, with the SQL spellings (``TIME ZONE``, ``NAMES``…) resolved."""
+    if name in KNOWN:
+        return name
     key = " ".join(name.strip().lower().split())
     return _SPELLINGS.get(key, key)
 

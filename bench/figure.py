@@ -13,7 +13,11 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True)
 class Figure:
-    """``ratio`` is ``ours / limit``; for a time smaller is better, for a rate greater (``better`` says which)."""
+    """``ratio`` is ``ours / limit``; for a time smaller is better, for a rate greater (``better`` says which).
+
+    ``aim`` is what we want to reach, in words.  ``limit`` is ``None`` where there is none or its peer is not installed;
+    ``note`` then says which.
+    """
 
     name: str
     ours: float
@@ -23,6 +27,7 @@ class Figure:
     better: str
     samples: int
     note: str = ""
+    aim: str = ""
 
     @property
     def ratio(self) -> float | None:
@@ -54,6 +59,12 @@ def interleaved_ms(
     return [a * 1e3 for a, _ in pairs], [b * 1e3 for _, b in pairs]
 
 
+def in_turn(ours: Callable[[], float], limit: Callable[[], float], rounds: int = 2) -> tuple[float, float]:
+    """Medians of two rates, each measured ``rounds`` times in turn (A B A B …).  A callable measures one rate."""
+    pairs = [(ours(), limit()) for _ in range(rounds)]
+    return statistics.median(a for a, _ in pairs), statistics.median(b for _, b in pairs)
+
+
 def p50(samples: Sequence[float]) -> float:
     return statistics.median(samples)
 
@@ -61,12 +72,14 @@ def p50(samples: Sequence[float]) -> float:
 def table(figures: Sequence[Figure]) -> str:
     """The figures as a Markdown table."""
     lines = [
-        "| figure | ours | limit | ratio | better | the limit is | n | note |",
-        "|---|---|---|---|---|---|---|---|",
+        "| figure | ours | limit | ratio | better | aim | the limit is | n | note |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for f in figures:
         limit = "" if f.limit is None else f"{f.limit:,.4g} {f.unit}"
         ratio = "" if f.ratio is None else f"{f.ratio:.2f}"
         ours = f"{f.ours:,.4g} {f.unit}"
-        lines.append(f"| {f.name} | {ours} | {limit} | {ratio} | {f.better} | {f.limit_is} | {f.samples} | {f.note} |")
+        lines.append(
+            f"| {f.name} | {ours} | {limit} | {ratio} | {f.better} | {f.aim} | {f.limit_is} | {f.samples} | {f.note} |"
+        )
     return "\n".join(lines)

@@ -11,13 +11,13 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import journals, statements, views
+from bench import journals, sessions, statements, views
 from bench.figure import Figure, table
 from embedded.ports import free_ports
 from embedded.stack import Settings, running
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-GROUPS = ("journals", "statements", "views")
+GROUPS = ("journals", "statements", "sessions", "views")
 
 
 def main(argv: list[str]) -> int:
@@ -29,29 +29,38 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--sample", type=int, default=100_000, help="rows of the demo's throughput run (default: %(default)s)"
     )
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="TEXT", help="only figures whose name contains this (repeatable)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
     arguments = parser.parse_args(argv)
     wanted = arguments.groups or list(GROUPS)
     measured: list[Figure] = []
 
+    def chosen(name: str) -> bool:
+        return not arguments.only or any(text.lower() in name.lower() for text in arguments.only)
+
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
-    if {"journals", "statements"} & set(wanted):
+    if {"journals", "statements", "sessions"} & set(wanted):
         with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as data:
             settings = Settings(data=Path(data), env="bench", port=free_ports(1)[0], broker_port=free_ports(1)[0])
             say("starting a stack of its own")
             with running(settings) as stack:
                 if "journals" in wanted:
                     say("journals: compare-and-append, read_ts")
-                    measured += journals.figures(stack.kafka)
+                    measured += journals.figures(stack.kafka, chosen)
                 if "statements" in wanted:
-                    say("statements: CREATE TABLE, INSERT, peeks")
-                    measured += statements.figures(stack.kafka, stack.dsn())
+                    say("statements: CREATE TABLE, INSERT, SELECT, one at a time")
+                    measured += statements.figures(stack.kafka, stack.dsn(), chosen)
+                if "sessions" in wanted:
+                    say("sessions: 64 at once, beside Postgres")
+                    measured += sessions.figures(stack.dsn(), chosen)
     if "views" in wanted:
         say("views: two runs of the demo")
         measured += views.figures(arguments.sample)
-    if set(wanted) == set(GROUPS):
+    if set(wanted) == set(GROUPS) and not arguments.only:
         RESULTS.write_text(report(measured))
     print(table(measured), file=sys.stderr if arguments.json else sys.stdout)
     if arguments.json:

@@ -1,102 +1,89 @@
-"""Statements through psycopg, held against the round trips to Kafka that each of them cannot do without."""
+"""Statements through psycopg, one at a time, held against a round trip to Kafka."""
 
 from __future__ import annotations
 
 import time
 import uuid
 from collections.abc import Callable
+from typing import NamedTuple
 
 import psycopg
 
-from bench.figure import Figure, interleaved_ms, p50
+from bench.figure import Figure, interleaved_ms, p50, percentile
 from bench.raw import RawRoundTrip
 
 STATEMENTS = 200
 PEEKS_ON_SPARK = 30
 
 
-def figures(bootstrap: str, dsn: str) -> list[Figure]:
+SPARK = "peek on Spark, strict, p50"
+
+
+class Row(NamedTuple):
+    """``trips``: what the limit is, in raw round trips."""
+
+    name: str
+    sql: str
+    aim: str
+    trips: str = "a raw produce→consume"
+    serializable: bool = False
+    numbered: bool = False
+    samples: int = STATEMENTS
+
+
+def rows(schema: str) -> list[Row]:
+    """The reads come before the INSERTs, so that the view is at rest and only the path itself is measured."""
+    indexed = f"SELECT n FROM {schema}.v WHERE g = 1"
+    spark = f"SELECT k % 10 AS g, count(*) FROM {schema}.t GROUP BY 1"
+    return [
+        Row("CREATE TABLE, p50", f"CREATE TABLE {schema}.c{{}} (a int)", "≤ 3", numbered=True),
+        Row("SELECT 1, p50", "SELECT 1", "≤ 1.5 ms"),
+        Row("indexed SELECT, strict, p50", indexed, "≤ 1.5 ms"),
+        Row("indexed SELECT, serializable, p50", indexed, "≤ 1.5 ms", serializable=True),
+        Row(SPARK, spark, "", samples=PEEKS_ON_SPARK),
+        Row("INSERT of one row, p50", f"INSERT INTO {schema}.t VALUES ({{}}, 'x')", "≤ 3", numbered=True),
+    ]
+
+
+def figures(bootstrap: str, dsn: str, wanted: Callable[[str], bool] = lambda _name: True) -> list[Figure]:
     """On a running stack; what is made is dropped again."""
-    name = f"bench_{uuid.uuid4().hex[:8]}"
+    schema = f"bench_{uuid.uuid4().hex[:8]}"
+    chosen = [row for row in rows(schema) if wanted(row.name)]
+    if not chosen:
+        return []
     raw = RawRoundTrip(bootstrap)
     try:
         with psycopg.connect(dsn, autocommit=True) as connection:
-            connection.execute(f"CREATE SCHEMA {name}")
+            connection.execute(f"CREATE SCHEMA {schema}")
             try:
-                return _figures(connection, name, raw)
+                _prepare(connection.cursor(), schema)
+                return [_figure(row, connection.cursor(), raw) for row in chosen]
             finally:
-                connection.execute(f"DROP SCHEMA {name} CASCADE")
+                connection.execute(f"DROP SCHEMA {schema} CASCADE")
     finally:
         raw.close()
 
 
-def _figures(connection: psycopg.Connection, schema: str, raw: RawRoundTrip) -> list[Figure]:
-    cursor = connection.cursor()
+def _prepare(cursor: psycopg.Cursor, schema: str) -> None:
     cursor.execute(f"CREATE TABLE {schema}.t (k int NOT NULL, v text)")
-    cursor.execute(
-        f"CREATE MATERIALIZED VIEW {schema}.v AS SELECT k % 10 AS g, count(*) AS n FROM {schema}.t GROUP BY k % 10"
-    )
+    query = f"SELECT k % 10 AS g, count(*) AS n FROM {schema}.t GROUP BY k % 10"
+    cursor.execute(f"CREATE MATERIALIZED VIEW {schema}.v AS {query}")
     cursor.execute(f"CREATE INDEX i ON {schema}.v (g)")
     cursor.execute(f"INSERT INTO {schema}.t SELECT 1, 'a'")
     cursor.execute(f"SELECT n FROM {schema}.v WHERE g = 1")  # waits until the view is hydrated
+
+
+def _figure(row: Row, cursor: psycopg.Cursor, raw: RawRoundTrip) -> Figure:
     numbers = iter(range(10**9))
 
-    def timed(run: Callable[[], object]) -> Callable[[], float]:
-        def once() -> float:
-            begun = time.perf_counter()
-            run()
-            return time.perf_counter() - begun
+    def once() -> float:
+        sql = row.sql.format(next(numbers)) if row.numbered else row.sql
+        begun = time.perf_counter()
+        cursor.execute(sql)
+        return time.perf_counter() - begun
 
-        return once
-
-    def strict(sql: Callable[[], str], params: Callable[[], tuple] = tuple) -> Callable[[], float]:
-        return timed(lambda: cursor.execute(sql(), params() or None))
-
-    def measure(name: str, once: Callable[[], float], trips: int, what: str, n: int = STATEMENTS) -> Figure:
-        ours, limit = interleaved_ms(once, raw.once, n, warmup=5)
-        return Figure(name, p50(ours), trips * p50(limit), what, "ms", "less", n)
-
-    two, one = "2 raw round trips", "1 raw round trip"
-    results = [
-        measure(
-            "CREATE TABLE, p50",
-            strict(lambda: f"CREATE TABLE {schema}.c{next(numbers)} (a int)"),
-            2,
-            f"{two} (append, apply)",
-        ),
-    ]
-    # The reads come before the inserts, so that the view is at rest and only the path itself is measured.
-    results += [
-        measure("SELECT 1, p50", strict(lambda: "SELECT 1"), 1, f"{one} (it needs none)"),
-        measure(
-            "indexed peek, strict, p50", strict(lambda: f"SELECT n FROM {schema}.v WHERE g = 1"), 1, f"{one} (barrier)"
-        ),
-    ]
-    cursor.execute("SET transaction_isolation = 'serializable'")
-    results.append(
-        measure(
-            "indexed peek, serializable, p50",
-            strict(lambda: f"SELECT n FROM {schema}.v WHERE g = 1"),
-            1,
-            f"{one} (it needs none)",
-        )
-    )
-    cursor.execute("SET transaction_isolation = 'strict serializable'")
-    results.append(
-        measure(
-            "peek on Spark, strict, p50",
-            strict(lambda: f"SELECT k % 10 AS g, count(*) FROM {schema}.t GROUP BY 1"),
-            1,
-            f"{one} (barrier)",
-            PEEKS_ON_SPARK,
-        )  # fmt: skip
-    )
-    results.append(
-        measure(
-            "INSERT of one row, p50",
-            strict(lambda: f"INSERT INTO {schema}.t VALUES (%s, 'x')", lambda: (next(numbers),)),
-            2,
-            f"{two} (rows, commit)",
-        )  # fmt: skip
-    )
-    return results
+    isolation = "serializable" if row.serializable else "strict serializable"
+    cursor.execute(f"SET transaction_isolation = '{isolation}'")
+    ours, limit = interleaved_ms(once, raw.once, row.samples, warmup=5)
+    note = f"p99 {percentile(ours, 0.99):.3g} ms"
+    return Figure(row.name, p50(ours), p50(limit), row.trips, "ms", "less", row.samples, note, row.aim)

@@ -6,8 +6,10 @@ import argparse
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "tidemark bench [-h] [--json] [GROUP …] [--sample N]"
-    parser.epilog = "groups: journals, statements, views (default: all); --sample: rows of the view throughput run"
+    parser.usage = "tidemark bench [-h] [--json] [GROUP …] [--only TEXT] [--sample N]"
+    parser.epilog = (
+        "groups: journals, statements, sessions, views (default: all); --sample: rows of the view throughput run"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -129,6 +129,11 @@ class PeekQueue:
         self._waiting[peek.peek_id] = waiting
         return []
 
+    def at_once(self, peek: Peek) -> DataTs | None:
+        """When ``peek`` would run if it came now; ``None`` if it would wait, or never could.  Admits nothing."""
+        outcome = self._judge(_Waiting(peek, 0))
+        return outcome.as_of if isinstance(outcome, Ready) else None
+
     def on_catalog_frontier(self, frontier: CatalogTs, live: Collection[str]) -> list[Outcome]:
         """The controller now knows every command below ``frontier``; ``live`` are the objects it has."""
         assert frontier >= self._catalog_frontier, (frontier, self._catalog_frontier)

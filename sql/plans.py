@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -91,7 +92,15 @@ class SelectPlan:
     """Whether the same parameters on the same rows may give another answer (``now()``, ``random()``)."""
 
     def spark_sql(self, params: Sequence[object | None]) -> str:
+        if not self.params:
+            return self._spark_sql
         return spark_sql(with_params(self.tree, params, self.params))
+
+
+    @cached_property
+    def _spark_sql(self) -> str:
+        """Its text where there are no parameters: made once."""
+        return spark_sql(with_params(self.tree, (), self.params))
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,18 @@ class PeekDesk:
             self.answered["failed"] += 1
             raise
 
+    def lookup(self, peek: Peek) -> tuple[pa.Table, DataTs] | None:
+        """The answer of an index, if there is one and nothing has to be waited for; ``None`` otherwise.
+
+        Raises ``TidemarkError`` as :meth:`peek` would.  Never blocks for longer than the look-up takes.
+        """
+        with self._lock:
+            if self._closed:
+                raise _stopping()
+            as_of = self._queue.at_once(peek)
+        answer = None if as_of is None else self._from_index(peek, as_of)
+        return None if answer is None else (answer, as_of)
+
     def cancel(self, peek_id: str) -> None:
         """Give up a peek, waiting or running; no effect if it is over."""
         with self._lock:
@@ -157,17 +169,9 @@ class PeekDesk:
     # -- answering ----------------------------------------------------------------------------------------------------
 
     def _answer(self, peek: Peek, as_of: DataTs, deadline: int) -> pa.Table:
-        frontiers = self._frontiers
-        for object_id in peek.inputs:
-            if frontiers.inputs_of(object_id) is not None:
-                error = self._inventory.frontiers().views.view(object_id).error_at(as_of)
-                if error is not None:
-                    raise _of_view(object_id, decode_error(error))
-        if peek.lookup is not None:
-            answer = self._indexes.answer(peek.lookup, as_of)
-            if answer is not None:
-                self.answered["index"] += 1
-                return answer
+        answer = self._from_index(peek, as_of)
+        if answer is not None:
+            return answer
         with self._lock:
             if self._closed:
                 raise _stopping()
@@ -190,6 +194,19 @@ class PeekDesk:
         finally:
             with self._lock:
                 self._running.discard(peek.peek_id)
+
+    def _from_index(self, peek: Peek, as_of: DataTs) -> pa.Table | None:
+        """``None`` where no index has it.  Raises the error that a view among its inputs is in."""
+        frontiers = self._frontiers
+        for object_id in peek.inputs:
+            if frontiers.inputs_of(object_id) is not None:
+                error = self._inventory.frontiers().views.view(object_id).error_at(as_of)
+                if error is not None:
+                    raise _of_view(object_id, decode_error(error))
+        answer = None if peek.lookup is None else self._indexes.answer(peek.lookup, as_of)
+        if answer is not None:
+            self.answered["index"] += 1
+        return answer
 
     def _run(self, peek: Peek, as_of: DataTs) -> pa.Table:
         context = self._spark.sparkContext

@@ -1,4 +1,4 @@
-"""The compute controller over Arrow Flight: peeks, ``status`` and ``cancel``.
+"""The compute controller over Arrow Flight: peeks, ``lookups``, ``status`` and ``cancel``.
 
 Listens on loopback unless told otherwise: it has no authentication of its own, and whoever reaches it reads everything.
 """
@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from controllers.compute.peeks import PeekDesk
+from controllers.lookup_codec import LookedUp, decode_lookups, encode_answers
 from controllers.nodes import reachable
-from controllers.peek_codec import decode_peek, encode_error
+from controllers.peek import Peek
+from controllers.peek_codec import decode_error, decode_peek, encode_error
 from journal.errors import TidemarkError
 
 log = logging.getLogger(__name__)
@@ -51,10 +53,30 @@ class ComputeServer(flight.FlightServerBase):
         if action.type == "cancel":
             self._desk.cancel(action.body.to_pybytes().decode("utf-8", "replace"))
             return []
+        if action.type == "lookups":
+            return [flight.Result(self._lookups(action.body.to_pybytes()))]
         raise flight.FlightServerError(encode_error(TidemarkError(f"no action {action.type!r}", sqlstate="0A000")))
+
+    def _lookups(self, body: bytes) -> bytes:
+        """``controllers/lookup_codec.py``: each answered, refused, or put off to a request of its own."""
+        try:
+            peeks = decode_lookups(body)
+        except TidemarkError as error:
+            raise flight.FlightServerError(encode_error(error)) from None
+        return encode_answers(self._looked_up(peek) for peek in peeks)
+
+    def _looked_up(self, peek: Peek) -> LookedUp:
+        try:
+            return self._desk.lookup(peek)
+        except TidemarkError as error:
+            return error
+        except Exception as error:
+            log.exception("a lookup failed")
+            return decode_error(encode_error(error))
 
     def list_actions(self, context: flight.ServerCallContext) -> list[tuple[str, str]]:
         return [
             ("status", "frontiers, views and indexes of the compute controller, as JSON"),
+            ("lookups", "answers of indexes to many peeks that need not wait"),
             ("cancel", "give up the peek whose id is the body"),
         ]

@@ -15,12 +15,14 @@ from adapter.peeks import FlightPeeks
 from catalog_log import model, records
 from catalog_log.log import CatalogLog
 from catalog_log.model import Node
-from controllers.peek import Peek
+from controllers.lookup_codec import decode_lookups, encode_answers
+from controllers.peek import Lookup, Peek
 from controllers.peek_codec import decode_peek, encode_error
 from embedded.ports import free_ports
 from journal.aio import Bridge
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
 from journal.memory import MemoryTransport
+from journal.timestamps import DataTs
 from tests.adapter.world import GENESIS, World
 
 SCHEMA = pa.schema([pa.field("a", pa.int64())], metadata={b"as_of": b"41"})
@@ -33,6 +35,7 @@ class Controller(flight.FlightServerBase):
         super().__init__("grpc://127.0.0.1:0")
         self.asked: list[Peek] = []
         self.cancelled: list[str] = []
+        self.looked_up: list[list[int]] = []
         self.hanging = threading.Event()
         self.go_on = threading.Event()
 
@@ -52,6 +55,11 @@ class Controller(flight.FlightServerBase):
         return flight.GeneratorStream(SCHEMA, batches)
 
     def do_action(self, context, action):
+        if action.type == "lookups":
+            keys = [each.lookup.key[0] for each in decode_lookups(action.body.to_pybytes())]
+            self.looked_up.append(keys)
+            tables = [pa.table({"a": [key]}, SCHEMA.remove_metadata()) for key in keys]
+            return [encode_answers((table, DataTs(41)) for table in tables)]
         self.cancelled.append(action.body.to_pybytes().decode())
         self.go_on.set()
         return [json.dumps({}).encode()]
@@ -106,6 +114,20 @@ def test_batches_arrive_in_order_with_their_timestamp():
         assert await values(answer) == list(range(50))
         answers = await asyncio.gather(*(peeks.peek(peek("rows 3"), "default", soon()) for _ in range(20)))
         assert [await values(a) for a in answers] == [[0, 1, 2]] * 20
+
+    run(story)
+
+
+def test_lookups_of_readers_who_ask_at_once_go_together_and_where_they_cannot_they_are_asked_by_themselves():
+    async def story(peeks, controller, register):
+        asked = [peek("")._replace(lookup=Lookup("u2", "u1", (key,), "{}")) for key in (1, 2, 2)]
+        assert await peeks.lookup(asked[0], "default") is None, "there is no node yet"
+        await register(f"127.0.0.1:{free_ports(1)[0]}", "dead")
+        assert await peeks.lookup(asked[0], "default") is None
+        await register(f"127.0.0.1:{controller.port}", "one")
+        answers = await asyncio.gather(*(peeks.lookup(each, "default") for each in asked))
+        assert [(a.as_of, await values(a)) for a in answers] == [(41, [1]), (41, [2]), (41, [2])]
+        assert controller.looked_up == [[1, 2]]
 
     run(story)
 

@@ -173,6 +173,10 @@ def test_answers_from_spark_and_from_the_index_and_at_their_time(spark, desk):
     assert sorted(desk.peek(peek("c", as_of=2, lookup=lookup))[0].column(0).to_pylist()) == ["a", "c"]
     assert desk.peek(peek("d", as_of=1, lookup=lookup))[0].column(0).to_pylist() == ["a"]
     assert jobs(spark) == before and desk.status()["index"] == 2
+    # Asked for at once: only what an index has, and what has not to be waited for.
+    assert desk.lookup(peek("f", as_of=1, lookup=lookup))[0].column(0).to_pylist() == ["a"]
+    assert desk.lookup(peek("g", as_of=1, lookup=lookup._replace(index_id="u9"))) is None
+    assert desk.lookup(peek("h", as_of=3, lookup=lookup)) is None
     # An index that is not there, or does not reach back so far, sends the read to Spark.
     assert desk.peek(peek("e", "SELECT v FROM u1 WHERE k = 2", as_of=1, lookup=lookup._replace(index_id="u9"))
                      )[0].column(0).to_pylist() == ["b"]  # fmt: skip
