@@ -19,7 +19,7 @@ from bench.peers import Absent, Server, pgbench, postgres
 
 SESSIONS = 64
 SECONDS = 4
-GROUPS = 10
+GROUPS = 1_000
 SERIALIZABLE = "-c default_transaction_isolation=serializable"
 
 
@@ -82,12 +82,12 @@ def prepared(server: Server, schema: str, kind: str) -> Iterator[None]:
         cursor.execute(f"CREATE SCHEMA {schema}")
         cursor.execute(f"CREATE TABLE {schema}.inserted (k bigint NOT NULL, v text)")
         cursor.execute(f"CREATE TABLE {schema}.t (k int NOT NULL)")
-        cursor.execute(f"INSERT INTO {schema}.t SELECT g FROM generate_series(1, 1000) AS s(g)")
+        cursor.execute(f"INSERT INTO {schema}.t SELECT g FROM generate_series(1, {2 * GROUPS}) AS s(g)")
         query = f"SELECT k % {GROUPS} AS g, count(*) AS n FROM {schema}.t GROUP BY k % {GROUPS}"
         cursor.execute(f"CREATE {kind} {schema}.v AS {query}")
         cursor.execute(f"CREATE INDEX i ON {schema}.v (g)")
         found = cursor.execute(f"SELECT n FROM {schema}.v WHERE g = 1").fetchone()  # waits until it is hydrated
-        assert found == (1000 // GROUPS,), found
+        assert found == (2,), found
         try:
             yield
         finally:
