@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import duckdb
 import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from adapter import information_rows, system_rows, tidemark_rows
 from adapter.catalog_rewrite import Rewritten, SessionFacts, rewrite, table_name
 from adapter.constants import for_duckdb
 from adapter.duck_errors import explain
-from adapter.system_rows import DISPLAY, OWNER, ROWS, System, index_definition, item_oid, view_definition
-from adapter.system_schemas import SYSTEM
-from catalog_log import model
-from collection.types import OID, SqlType, arrow_type
+from adapter.duck_helpers import HELPERS
+from adapter.duck_macros import MACROS, helpers_of
+from adapter.interfaces import OutputColumn
+from adapter.system_rows import System
+from adapter.system_schemas import HIDDEN, SYSTEM, SYSTEM_OIDS
+from collection.types import SqlType, arrow_type
 from journal.errors import InvalidUsage, Rejected
 from sql.errors import unsupported
 from sql.names import ImageLike
@@ -41,92 +44,23 @@ BATCH_ROWS = 10_000
 MEMORY_LIMIT = "512MB"
 """For one in-process database: the relations of 100,000 objects take about 200 MB."""
 
-_format_type = " ".join(f"WHEN {oid} THEN '{name}'" for oid, name in DISPLAY.items())
-_to_regtype = " ".join(f"WHEN '{name}' THEN {oid}" for name, oid in ({n: o for o, n in DISPLAY.items()} | OID).items())
+ROWS = {
+    "pg_catalog": system_rows.ROWS,
+    "information_schema": information_rows.ROWS,
+    "tm_catalog": tidemark_rows.ROWS,
+}
+"""How to make the rows of the system relations that have any."""
 
-MACROS_SQL = f"""
-CREATE MACRO tm_format_type(t, m) AS CASE WHEN t IS NULL THEN NULL WHEN t = 1700 AND m > 4 THEN
-  'numeric(' || ((m - 4) >> 16) || ',' || ((m - 4) & 65535) || ')' ELSE CASE t {_format_type} WHEN 0 THEN '-'
-  ELSE coalesce((SELECT tm_t_name || '[]' FROM "tm.arrays" WHERE tm_t_array = t), '???') END END;
-CREATE MACRO tm_to_regtype(n) AS (CASE lower(n) {_to_regtype} END)::BIGINT;
-CREATE MACRO tm_pg_get_expr(e, r) AS e, (e, r, p) AS e;
-CREATE MACRO tm_pg_get_userbyid(o) AS CASE WHEN o = 10 THEN '{OWNER}' ELSE 'unknown (OID=' || o || ')' END;
-CREATE MACRO tm_pg_get_indexdef(o) AS (SELECT tm_i_def FROM "tm.definitions" WHERE tm_i_oid = o),
-  (o, n, p) AS (SELECT CASE WHEN n = 0 THEN tm_i_def ELSE tm_i_keys[n] END FROM "tm.definitions" WHERE tm_i_oid = o);
-CREATE MACRO tm_pg_get_viewdef(o) AS (SELECT tm_i_def FROM "tm.definitions" WHERE tm_i_oid = o),
-  (o, p) AS (SELECT tm_i_def FROM "tm.definitions" WHERE tm_i_oid = o);
-CREATE MACRO tm_pg_get_constraintdef(o) AS NULL::VARCHAR, (o, p) AS NULL::VARCHAR;
-CREATE MACRO tm_pg_get_triggerdef(o) AS NULL::VARCHAR, (o, p) AS NULL::VARCHAR;
-CREATE MACRO tm_pg_get_ruledef(o) AS NULL::VARCHAR, (o, p) AS NULL::VARCHAR;
-CREATE MACRO tm_pg_get_function_result(o) AS NULL::VARCHAR;
-CREATE MACRO tm_pg_get_function_arguments(o) AS NULL::VARCHAR;
-CREATE MACRO tm_pg_get_function_identity_arguments(o) AS NULL::VARCHAR;
-CREATE MACRO tm_pg_get_functiondef(o) AS NULL::VARCHAR;
-CREATE MACRO tm_pg_get_serial_sequence(a, b) AS NULL::VARCHAR;
-CREATE MACRO tm_pg_get_statisticsobjdef_columns(o) AS NULL::VARCHAR;
-CREATE MACRO tm_pg_get_partkeydef(o) AS NULL::VARCHAR;
-CREATE MACRO tm_pg_get_replica_identity_index(o) AS NULL::BIGINT;
-CREATE MACRO tm_pg_relation_is_publishable(o) AS false;
-CREATE MACRO tm_pg_encoding_to_char(e) AS CASE WHEN e = 6 THEN 'UTF8' ELSE '' END;
-CREATE MACRO tm_pg_char_to_encoding(e) AS CASE WHEN upper(e) IN ('UTF8', 'UTF-8') THEN 6 ELSE -1 END;
-CREATE MACRO tm_pg_client_encoding() AS 'UTF8';
-CREATE MACRO tm_obj_description(o) AS NULL::VARCHAR, (o, c) AS NULL::VARCHAR;
-CREATE MACRO tm_col_description(o, c) AS NULL::VARCHAR;
-CREATE MACRO tm_shobj_description(o, c) AS NULL::VARCHAR;
-CREATE MACRO tm_has_table_privilege(a, b) AS true, (a, b, c) AS true;
-CREATE MACRO tm_has_schema_privilege(a, b) AS true, (a, b, c) AS true;
-CREATE MACRO tm_has_database_privilege(a, b) AS true, (a, b, c) AS true;
-CREATE MACRO tm_has_any_column_privilege(a, b) AS true, (a, b, c) AS true;
-CREATE MACRO tm_has_column_privilege(a, b, c) AS true, (a, b, c, d) AS true;
-CREATE MACRO tm_has_function_privilege(a, b) AS true, (a, b, c) AS true;
-CREATE MACRO tm_has_sequence_privilege(a, b) AS true, (a, b, c) AS true;
-CREATE MACRO tm_has_type_privilege(a, b) AS true, (a, b, c) AS true;
-CREATE MACRO tm_has_tablespace_privilege(a, b) AS true, (a, b, c) AS true;
-CREATE MACRO tm_pg_has_role(a, b) AS true, (a, b, c) AS true;
-CREATE MACRO tm_pg_table_size(o) AS 0::BIGINT;
-CREATE MACRO tm_pg_total_relation_size(o) AS 0::BIGINT;
-CREATE MACRO tm_pg_relation_size(o) AS 0::BIGINT, (o, f) AS 0::BIGINT;
-CREATE MACRO tm_pg_indexes_size(o) AS 0::BIGINT;
-CREATE MACRO tm_pg_database_size(o) AS 0::BIGINT;
-CREATE MACRO tm_pg_column_size(o) AS 0;
-CREATE MACRO tm_pg_size_pretty(n) AS n || ' bytes';
-CREATE MACRO tm_pg_tablespace_location(o) AS '';
-CREATE MACRO tm_pg_is_in_recovery() AS false;
-CREATE MACRO tm_pg_jit_available() AS false;
-CREATE MACRO tm_pg_my_temp_schema() AS 0::BIGINT;
-CREATE MACRO tm_pg_is_other_temp_schema(o) AS false;
-CREATE MACRO tm_pg_type_is_visible(o) AS true;
-CREATE MACRO tm_pg_function_is_visible(o) AS true;
-CREATE MACRO tm_pg_operator_is_visible(o) AS true;
-CREATE MACRO tm_pg_opclass_is_visible(o) AS true;
-CREATE MACRO tm_pg_opfamily_is_visible(o) AS true;
-CREATE MACRO tm_pg_collation_is_visible(o) AS true;
-CREATE MACRO tm_pg_conversion_is_visible(o) AS true;
-CREATE MACRO tm_pg_ts_config_is_visible(o) AS true;
-CREATE MACRO tm_pg_ts_dict_is_visible(o) AS true;
-CREATE MACRO tm_pg_statistics_obj_is_visible(o) AS true;
-CREATE MACRO tm_pg_stat_get_numscans(o) AS 0::BIGINT;
-CREATE MACRO tm_inet_server_addr() AS NULL::VARCHAR;
-CREATE MACRO tm_inet_server_port() AS NULL::INTEGER;
-CREATE MACRO tm_inet_client_addr() AS NULL::VARCHAR;
-CREATE MACRO tm_inet_client_port() AS NULL::INTEGER;
-CREATE MACRO tm_array_upper(a, d) AS CASE WHEN len(a) > 0 THEN len(a)::INTEGER END;
-CREATE MACRO tm_array_lower(a, d) AS CASE WHEN len(a) > 0 THEN 1 END;
-CREATE MACRO tm_array_remove(a, v) AS list_filter(a, lambda x: x <> v);
-CREATE MACRO tm_array_to_string(a, s) AS list_aggregate(a, 'string_agg', s);
-CREATE MACRO tm_quote_ident(s) AS CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_$]*') THEN s
-  ELSE '"' || replace(s, '"', '""') || '"' END;
-CREATE MACRO tm_pg_sequence_last_value(o) AS NULL::BIGINT;
-CREATE MACRO tm_is_visible(o, path) AS EXISTS (SELECT 1 FROM "tm.classes" WHERE tm_c_oid = o
-  AND list_contains(path, tm_c_schema));
-CREATE MACRO tm_class_name(o) AS coalesce((SELECT tm_c_name FROM "tm.classes" WHERE tm_c_oid = o), CASE WHEN o = 0
-  THEN '-' ELSE o::VARCHAR END);
-CREATE MACRO tm_class_oid(n) AS (SELECT min(tm_c_oid) FROM "tm.classes" WHERE tm_c_name = n
-  OR tm_c_schema || '.' || tm_c_name = n);
-CREATE MACRO tm_current_setting(n) AS (SELECT min(tm_s_value) FROM "tm.settings" WHERE tm_s_name = lower(n));
-"""
-
-_ARROW_KINDS = {"list": pa.list_(pa.string()), "ints": pa.list_(pa.int64())}
+_ARROW_KINDS = {
+    "oid": pa.uint32(),
+    "list": pa.list_(pa.string()),
+    "oids": pa.list_(pa.uint32()),
+    "int2s": pa.list_(pa.int16()),
+    "int2vector": pa.list_(pa.uint16()),
+    "oidvector": pa.list_(pa.uint64()),
+}
+"""Postgres's own types travel through DuckDB as unsigned integers, which nothing else here is: so what comes out of a
+subquery or an aggregate can still be told from an int8 or an int8[] (its aliases of types do not survive that)."""
 
 
 class Running:
@@ -171,8 +105,8 @@ class CatalogRelations:
 
     def describe(
         self, plan: SelectPlan, image: ImageLike, facts: SessionFacts, running: Running | None = None
-    ) -> list[tuple[str, SqlType]]:
-        """Names and types of a ``catalog`` query's outputs, without running it."""
+    ) -> list[OutputColumn]:
+        """The outputs of a ``catalog`` query, without running it."""
         rewritten = _rewritten(plan, [None] * len(plan.params), image, facts)
         return self._database(image, facts.names.database).describe(rewritten, running or Running())
 
@@ -221,7 +155,9 @@ class _Database:
     def __init__(self, system: System | None) -> None:
         self._system = system
         self._lock = threading.Lock()
-        self._made: set[tuple[str, str]] = set()
+        self._made: set[tuple[str, str, bool]] = set()
+        self._macros: set[str] = set()
+        self._helpers: set[str] = set()
         config = {
             "enable_external_access": "false",
             "memory_limit": MEMORY_LIMIT,
@@ -232,50 +168,22 @@ class _Database:
         self._db = duckdb.connect(":memory:", config=config)
         self._db.execute("SET GLOBAL TimeZone = 'UTC'; SET GLOBAL default_null_order = 'nulls_last'")
         if system is not None:
-            self._helpers(system)
-            self._db.execute(MACROS_SQL)
+            self._db.execute("SET GLOBAL integer_division = true")  # as Postgres divides; constants are typed by us
+            for name in ("array_out", "vector_out"):
+                self._macro(name)
         self._db.execute("SET lock_configuration = true")
 
-    def _helpers(self, system: System) -> None:
-        schemas = {item_oid(s.id): s.name for s in system.schemas()}
-        schemas |= {11: "pg_catalog", 13000: "information_schema", 13001: "tm_catalog"}
-        self._table(
-            "tm.namespaces",
-            {"tm_nsp_oid": list(schemas), "tm_nsp_name": list(schemas.values())},
-            {"tm_nsp_oid": pa.int64(), "tm_nsp_name": pa.string()},
-        )
-        classes, definitions = [], []
-        for schema, item in system.named():
-            classes.append((item_oid(item.id), item.name, schema.name))
-            if item.kind == model.INDEX:
-                text = index_definition(schema.name, item, system.image.item(item.depends_on[0]))
-            else:
-                text = view_definition(item)
-            if text is not None:
-                definitions.append((item_oid(item.id), text, list(item.index_columns)))
-        self._table(
-            "tm.classes",
-            dict(zip(("tm_c_oid", "tm_c_name", "tm_c_schema"), _turned(classes, 3), strict=True)),
-            {"tm_c_oid": pa.int64(), "tm_c_name": pa.string(), "tm_c_schema": pa.string()},
-        )
-        self._table(
-            "tm.definitions",
-            dict(zip(("tm_i_oid", "tm_i_def", "tm_i_keys"), _turned(definitions, 3), strict=True)),
-            {"tm_i_oid": pa.int64(), "tm_i_def": pa.string(), "tm_i_keys": pa.list_(pa.string())},
-        )
-        types = [(row["oid"], row["typname"], row["typarray"]) for row in ROWS["pg_catalog", "pg_type"](system)]
-        arrays = [(array, DISPLAY.get(oid, name)) for oid, name, array in types if array]
-        self._table(
-            "tm.arrays",
-            dict(zip(("tm_t_array", "tm_t_name"), _turned(arrays, 2), strict=True)),
-            {"tm_t_array": pa.int64(), "tm_t_name": pa.string()},
-        )
-        settings = [(r["name"].lower(), r["setting"]) for r in ROWS["pg_catalog", "pg_settings"](system)]
-        self._table(
-            "tm.settings",
-            dict(zip(("tm_s_name", "tm_s_value"), _turned(settings, 2), strict=True)),
-            {"tm_s_name": pa.string(), "tm_s_value": pa.string()},
-        )
+    def _macro(self, name: str) -> None:
+        """Define a macro, and fill the tables that it looks things up in, once."""
+        if name in self._macros:
+            return
+        for helper in helpers_of(name):
+            if helper not in self._helpers:
+                made = HELPERS[helper]
+                self._table(f"tm.{helper}", _turned(made.rows(self._system), made.types), made.types)
+                self._helpers.add(helper)
+        self._db.execute(MACROS[name])
+        self._macros.add(name)
 
     def _table(self, name: str, columns: Mapping[str, list], types: Mapping[str, pa.DataType]) -> None:
         made = pa.table({c: pa.array(columns[c], types[c]) for c in types})
@@ -283,18 +191,21 @@ class _Database:
         self._db.execute(f'CREATE TABLE "{name}" AS SELECT * FROM tm_incoming')
         self._db.unregister("tm_incoming")
 
-    def _make(self, schema: str, name: str) -> None:
-        """Fill a system relation from the image, once."""
-        if (schema, name) in self._made:
+    def _make(self, schema: str, name: str, hidden: bool) -> None:
+        """Fill a system relation from the image, once (twice if somebody also asks for its hidden column)."""
+        if (schema, name, hidden) in self._made:
             return
-        columns = SYSTEM[schema][name]
-        builder = ROWS.get((schema, name))
+        columns = dict(SYSTEM[schema][name])
+        builder = ROWS[schema].get(name)
         rows = list(builder(self._system)) if builder is not None else []
         types = {c: _ARROW_KINDS.get(kind) or arrow_type(SqlType(kind)) for c, kind in columns.items()}
-        self._table(table_name(schema, name), {c: [row.get(c) for row in rows] for c in columns}, types)
-        self._made.add((schema, name))
+        values = {c: [row.get(c) for row in rows] for c in columns}
+        if hidden:
+            types[HIDDEN], values[HIDDEN] = pa.uint32(), [SYSTEM_OIDS[schema][name]] * len(rows)
+        self._table(table_name(schema, name, hidden), values, types)
+        self._made.add((schema, name, hidden))
 
-    def describe(self, rewritten: Rewritten, running: Running) -> list[tuple[str, SqlType]]:
+    def describe(self, rewritten: Rewritten, running: Running) -> list[OutputColumn]:
         """Names and types.  Raises ``InvalidUsage`` with a SQLSTATE."""
         return self._described(_text_of(rewritten.tree), rewritten, running)[1]
 
@@ -305,20 +216,20 @@ class _Database:
         names = [f"c{i}" for i in range(len(outputs))]
         wrapped = ", ".join(each.format(f'q."{name}"') for each, name in zip(casts, names, strict=True))
         found = self._ask(f"SELECT {wrapped} FROM ({text}) AS q({', '.join(names)})", running)
-        return _as(found, [sql_type for _, sql_type in outputs])
+        return _as(found, [output.type for output in outputs])
 
     def constant(self, tree: exp.Expression, running: Running) -> pa.Table:
         return self._ask(_text_of(for_duckdb(tree), identify=True), running)
 
-    def _described(
-        self, text: str, rewritten: Rewritten, running: Running
-    ) -> tuple[list[str], list[tuple[str, SqlType]]]:
+    def _described(self, text: str, rewritten: Rewritten, running: Running) -> tuple[list[str], list[OutputColumn]]:
         """``(cast of each output, outputs)``."""
         cursor = self._db.cursor()
         try:
             with self._lock:
-                for schema, name in rewritten.relations:
-                    self._make(schema, name)
+                for relation in rewritten.relations:
+                    self._make(*relation)
+                for name in rewritten.macros:
+                    self._macro(name)
             running.attach(cursor)
             described = cursor.execute(f"DESCRIBE {text}").fetchall()
         except duckdb.Error as error:
@@ -329,7 +240,8 @@ class _Database:
         if rewritten.columns is not None and len(rewritten.columns) == len(names):
             names = list(rewritten.columns)
         found = [_output(str(row[1])) for row in described]
-        return [each for each, _ in found], [(name, ty) for name, (_, ty) in zip(names, found, strict=True)]
+        outputs = [OutputColumn(name, kind, oid) for name, (_, kind, oid) in zip(names, found, strict=True)]
+        return [cast for cast, _, _ in found], outputs
 
     def _ask(self, text: str, running: Running) -> pa.Table:
         cursor = self._db.cursor()
@@ -363,8 +275,10 @@ def _text_of(tree: exp.Expression, identify: bool = False) -> str:
         raise unsupported("this query", hint=str(error)[:200]) from error
 
 
-def _turned(rows: list[tuple], width: int) -> list[list]:
-    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]
+def _turned(rows: Iterable[tuple], names: Iterable[str]) -> dict[str, list]:
+    """Rows as columns."""
+    columns = list(zip(*rows, strict=True))
+    return {name: list(columns[at]) if columns else [] for at, name in enumerate(names)}
 
 
 _DUCK = {
@@ -375,7 +289,6 @@ _DUCK = {
     "BIGINT": "int8",
     "UTINYINT": "int2",
     "USMALLINT": "int4",
-    "UINTEGER": "int8",
     "FLOAT": "float4",
     "DOUBLE": "float8",
     "VARCHAR": "text",
@@ -386,20 +299,35 @@ _DUCK = {
 }
 
 
-def _output(duck: str) -> tuple[str, SqlType]:
-    """``(cast with {} for the value, type)`` for a value of DuckDB's type: what has no type of ours becomes text."""
+_ARRAYS = {
+    "BOOLEAN[]": 1000, "SMALLINT[]": 1005, "INTEGER[]": 1007, "VARCHAR[]": 1009, "BIGINT[]": 1016, "UINTEGER[]": 1028,
+    "UTINYINT[]": 1005, "TINYINT[]": 1005,
+}  # fmt: skip
+_VECTORS = {"USMALLINT[]": 22, "UBIGINT[]": 30}
+JSON_OID = 114
+
+
+def _output(duck: str) -> tuple[str, SqlType, int | None]:
+    """``(cast with {} for the value, type, oid where it is not the type's)`` for a value of DuckDB's type.
+
+    What has no type of ours becomes text."""
+    text = SqlType("text")
+    if duck == "UINTEGER":
+        return "CAST({} AS BIGINT)", SqlType("int8"), 26
     if duck in _DUCK:
-        return "{}", SqlType(_DUCK[duck])
+        return "{}", SqlType(_DUCK[duck]), None
     if duck.startswith("DECIMAL("):
         precision, scale = duck[8:-1].split(",")
-        return "{}", SqlType("numeric", int(precision), int(scale))
+        return "{}", SqlType("numeric", int(precision), int(scale)), None
     if duck in ("HUGEINT", "UHUGEINT", "UBIGINT"):
-        return "CAST({} AS DECIMAL(38, 0))", SqlType("numeric", 38, 0)
+        return "CAST({} AS DECIMAL(38, 0))", SqlType("numeric", 38, 0), None
     if duck.startswith("TIMESTAMP"):
-        return "CAST({} AS TIMESTAMP)", SqlType("timestamp")
-    if duck.endswith("[]"):
-        return "'{{' || list_aggregate(CAST({} AS VARCHAR[]), 'string_agg', ',') || '}}'", SqlType("text")
-    return "CAST({} AS VARCHAR)", SqlType("text")
+        return "CAST({} AS TIMESTAMP)", SqlType("timestamp"), None
+    if duck in _ARRAYS:
+        return "tm_array_out({})", text, _ARRAYS[duck]
+    if duck in _VECTORS:
+        return "tm_vector_out({})", text, _VECTORS[duck]
+    return "CAST({} AS VARCHAR)", text, JSON_OID if duck == "JSON" else None
 
 
 def _as(found: pa.Table, types: Sequence[SqlType]) -> pa.Table:

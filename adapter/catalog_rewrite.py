@@ -7,42 +7,48 @@ becomes a literal; ``regclass`` and its kin become numbers and look-ups.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from adapter.system_rows import CLASS_OIDS, DISPLAY, item_oid
-from adapter.system_schemas import RELATIONS
+from adapter import text_arrays
+from adapter.duck_macros import MACROS, SCALAR_MACROS, TABLE_MACROS
+from adapter.system_rows import DISPLAY, OWNER, OWNER_OID, TYPE_NAMES, item_oid
+from adapter.system_schemas import HIDDEN, RELATIONS, SCHEMA_OIDS, SYSTEM, SYSTEM_OIDS
 from catalog_log.model import Item
-from collection.types import OID
 from journal.errors import InvalidUsage
-from sql.errors import no_relation
+from sql.errors import no_relation, no_schema
 from sql.names import ImageLike, Names, SystemRelation, find
 from sql.prepare_tree import figure_name
 from sql.statements import Name
 from sql.tokens import Cursor
 
-_RENAMED = frozenset(
-    "format_type pg_get_expr pg_get_userbyid pg_get_indexdef pg_get_constraintdef pg_get_viewdef pg_get_triggerdef "
-    "pg_get_ruledef pg_get_function_result pg_get_function_arguments pg_get_function_identity_arguments "
-    "pg_get_functiondef "
-    "pg_get_serial_sequence pg_get_statisticsobjdef_columns pg_get_partkeydef pg_get_keywords "
-    "pg_relation_is_publishable pg_encoding_to_char obj_description col_description shobj_description "
-    "has_table_privilege has_schema_privilege has_database_privilege has_column_privilege has_any_column_privilege "
-    "has_function_privilege has_sequence_privilege has_type_privilege has_tablespace_privilege pg_has_role "
-    "pg_table_size pg_total_relation_size pg_relation_size pg_indexes_size pg_database_size pg_size_pretty "
-    "pg_tablespace_location pg_is_in_recovery pg_my_temp_schema pg_is_other_temp_schema pg_type_is_visible "
-    "pg_function_is_visible pg_operator_is_visible pg_opclass_is_visible pg_opfamily_is_visible "
-    "pg_collation_is_visible "
-    "pg_conversion_is_visible pg_ts_config_is_visible pg_ts_dict_is_visible pg_statistics_obj_is_visible "
-    "pg_stat_get_numscans txid_current pg_current_xact_id inet_server_addr inet_server_port inet_client_addr "
-    "inet_client_port array_upper array_lower array_remove array_to_string quote_ident pg_client_encoding "
-    "pg_char_to_encoding pg_column_size pg_filenode_relation to_regclass_oid pg_get_replica_identity_index "
-    "pg_sequence_last_value pg_jit_available pg_stat_get_snapshot_timestamp pg_postmaster_start_time "
-    "pg_conf_load_time to_regtype".split()
+_VECTORS = frozenset(
+    column
+    for relations in SYSTEM.values()
+    for columns in relations.values()
+    for column, kind in columns.items()
+    if kind in ("int2vector", "oidvector")
 )
-"""Functions that :data:`adapter.catalog_relations.MACROS_SQL` defines with a ``tm_`` in front."""
+"""Columns whose first subscript is 0: ``indkey[0]``."""
+
+_AS_IS = frozenset("lower upper length coalesce generate_series unnest range".split())
+"""Functions that mean the same in DuckDB."""
+
+_TABLE_FUNCTIONS = frozenset("generate_series unnest range exploding_generate_series explode".split())
+"""What gives rows in FROM; any other function there is one row of one column, as in Postgres."""
+
+_OTHERWISE = {
+    "json_build_object": "json_object",
+    "jsonb_build_object": "json_object",
+    "json_agg": "json_group_array",
+    "jsonb_agg": "json_group_array",
+    "json_build_array": "json_array",
+    "jsonb_build_array": "json_array",
+}
+"""Functions that DuckDB has under another name."""
 
 
 @dataclass(frozen=True)
@@ -59,26 +65,30 @@ class SessionFacts:
 @dataclass(frozen=True)
 class Rewritten:
     tree: exp.Expression
-    relations: tuple[tuple[str, str], ...]
+    relations: tuple[tuple[str, str, bool], ...]
+    """Schema, name, and whether with the column that ``*`` does not show."""
+    macros: tuple[str, ...]
+    """The names of those of :data:`adapter.duck_macros.MACROS` that it calls."""
     columns: tuple[str | None, ...] | None
     """Output names as Postgres would give them; ``None`` (all, or one) where only DuckDB knows."""
 
 
-def table_name(schema: str, name: str) -> str:
-    return f"{schema}.{name}"
+def table_name(schema: str, name: str, hidden: bool) -> str:
+    return f"{schema}.{name}+{HIDDEN}" if hidden else f"{schema}.{name}"
 
 
 def rewrite(ast: exp.Expression, image: ImageLike, facts: SessionFacts) -> Rewritten:
     """The query for DuckDB.  Raises 42P01 for relations and ``regclass`` names that are not there."""
     holder = exp.Paren(this=ast.copy())
     names = _output_names(holder.this)
-    work = _Rewriter(image, facts)
+    work = _Rewriter(image, facts, any(column.name.lower() == HIDDEN for column in holder.find_all(exp.Column)))
     for table in list(holder.find_all(exp.Table)):
         work.relation(table)
     for node in reversed(list(holder.walk())):  # innermost first, so that casts see what is inside them rewritten
         if node is not holder:
             work.expression(node)
-    return Rewritten(holder.this, tuple(sorted(work.used)), names)
+    called = {str(node.this).removeprefix("tm_") for node in holder.find_all(exp.Anonymous)} & MACROS.keys()
+    return Rewritten(holder.this, tuple(sorted(work.used)), tuple(sorted(called)), names)
 
 
 def _output_names(query: exp.Expression) -> tuple[str | None, ...] | None:
@@ -113,14 +123,15 @@ def _name(node: exp.Expression) -> str | None:
 
 
 class _Rewriter:
-    def __init__(self, image: ImageLike, facts: SessionFacts) -> None:
+    def __init__(self, image: ImageLike, facts: SessionFacts, hidden: bool) -> None:
         self.image = image
         self.facts = facts
-        self.used: set[tuple[str, str]] = set()
+        self.hidden = hidden
+        self.used: set[tuple[str, str, bool]] = set()
 
     def relation(self, table: exp.Table) -> None:
         if not isinstance(table.this, exp.Identifier):
-            table.set("db", None)  # pg_catalog.generate_series(…)
+            self._function_in_from(table)
             return
         name = table.name if table.this.args.get("quoted") else table.name.lower()
         schema = table.db.lower() if table.db else None
@@ -129,12 +140,26 @@ class _Rewriter:
             schema = found.schema if isinstance(found, SystemRelation) else None
         if schema is None or name not in RELATIONS.get(schema, ()):
             return  # a WITH query; anything else was refused when names were bound
-        self.used.add((schema, name))
+        hidden = self.hidden and schema == "pg_catalog"
+        self.used.add((schema, name, hidden))
         if table.args.get("alias") is None:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
         table.set("db", None)
         table.set("catalog", None)
-        table.set("this", exp.to_identifier(table_name(schema, name), quoted=True))
+        table.set("this", exp.to_identifier(table_name(schema, name, hidden), quoted=True))
+
+    def _function_in_from(self, table: exp.Table) -> None:
+        table.set("db", None)  # pg_catalog.generate_series(…)
+        call = table.this
+        name = _function_name(call)
+        if name in TABLE_MACROS:
+            table.set("this", exp.Anonymous(this=f"tm_{name}", expressions=[e.copy() for e in call.expressions]))
+        elif name in SCALAR_MACROS.keys() - _TABLE_FUNCTIONS or name == "string_to_array":
+            alias = table.alias or name
+            columns = [c.copy() for c in table.args["alias"].columns] if table.args.get("alias") else []
+            columns = columns or [exp.to_identifier(alias)]
+            row = exp.select(exp.alias_(call.copy(), columns[0].name))
+            table.replace(exp.Subquery(this=row, alias=exp.TableAlias(this=exp.to_identifier(alias), columns=columns)))
 
     def expression(self, node: exp.Expression) -> None:
         made = self._replacement(node)
@@ -154,6 +179,10 @@ class _Rewriter:
             return self._operator(node)
         if isinstance(node, exp.Cast):
             return self._cast(node)
+        if isinstance(node, exp.Any) or (isinstance(node, exp.Anonymous) and str(node.this).lower() == "all"):
+            return self._quantified(node)
+        if isinstance(node, exp.Bracket):
+            return _subscript(node)
         if isinstance(node, (exp.Like, exp.ILike)) and not isinstance(node.parent, exp.Escape):
             return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
         if isinstance(node, exp.Column):
@@ -167,11 +196,22 @@ class _Rewriter:
 
     def _operator(self, node: exp.Operator) -> exp.Expression | None:
         sign = str(node.args["operator"]).rsplit(".", 1)[-1]
-        made: dict[str, type[exp.Expression]] = {"~": exp.RegexpLike, "=": exp.EQ, "<>": exp.NEQ, "~~": exp.Like}
+        made: dict[str, type[exp.Expression]] = {
+            "~": exp.RegexpLike, "~*": exp.RegexpILike, "=": exp.EQ, "<>": exp.NEQ, "~~": exp.Like, "~~*": exp.ILike,
+        }  # fmt: skip
         left, right = node.this.copy(), node.expression.copy()
-        if sign == "!~":
-            return exp.Not(this=exp.RegexpLike(this=left, expression=right))
+        if sign.startswith("!") and sign[1:] in made:
+            return exp.Not(this=made[sign[1:]](this=left, expression=right))
         return made[sign](this=left, expression=right) if sign in made else None
+
+    def _quantified(self, node: exp.Expression) -> exp.Expression | None:
+        """``= ANY ('{r,v}')``: what is text here is an array's text form."""
+        if isinstance(node, exp.Any):
+            inner = node.this.unnest()
+            return exp.Any(this=exp.Paren(this=_array_of(inner))) if _is_text(inner) else None
+        if node.expressions and _is_text(node.expressions[0]):
+            return exp.Anonymous(this="all", expressions=[_array_of(node.expressions[0])])
+        return None
 
     def _column(self, node: exp.Column) -> exp.Expression | None:
         if node.table.lower() == "pg_catalog" and not node.args.get("db"):
@@ -183,55 +223,74 @@ class _Rewriter:
         return None
 
     def _cast(self, node: exp.Cast) -> exp.Expression | None:
-        target = _type_word(node.to)
-        value = node.this
-        if target == "regclass":
-            return self._regclass(value)
-        if target == "regtype":
-            if isinstance(value, exp.Literal) and value.is_string and not value.this.isdigit():
-                word = value.this.lower()
-                known = {name: oid for oid, name in DISPLAY.items()} | OID
-                if word not in known:
-                    raise InvalidUsage(f'type "{value.this}" does not exist', sqlstate="42704")
-                return exp.Literal.number(known[word])
-            return exp.func("tm_format_type", value.copy(), exp.Literal.number(-1))
-        if target == "regnamespace":
-            if isinstance(value, exp.Literal) and value.is_string:
-                return _lookup("tm.namespaces", "tm_nsp_name", value.copy(), "tm_nsp_oid")
-            return _lookup("tm.namespaces", "tm_nsp_oid", value.copy(), "tm_nsp_name")
-        if target in ("regproc", "regprocedure", "regrole", "regoper"):
-            return value.copy()
-        if target in ("oid", "xid", "cid"):
-            return exp.Cast(this=value.copy(), to=exp.DataType.build("BIGINT"))
-        if target in (
-            "name",
-            "text",
-            "char",
-            "bpchar",
-            "varchar",
-            "cstring",
-            "information_schema.sql_identifier",
-            "character_data",
-            "sql_identifier",
-            "yes_or_no",
-        ):
-            return exp.Cast(this=value.copy(), to=exp.DataType.build("TEXT"))
-        if target in ("int2", "int4", "int8", "bool", "float8"):
-            word = {"int2": "SMALLINT", "int4": "INT", "int8": "BIGINT", "bool": "BOOLEAN", "float8": "DOUBLE"}[target]
-            return exp.Cast(this=value.copy(), to=exp.DataType.build(word))
+        target, value = type_word(node.to), node.this
+        if target in _REG:
+            return self._registered(node, target, value)
         if target.endswith("[]"):
-            word = "TEXT" if target[:-2] in ("text", "name", "regtype") else "BIGINT"
-            return exp.Cast(this=value.copy(), to=exp.DataType.build(f"{word}[]", dialect="duckdb"))
-        return None
+            word = _ELEMENTS.get(target[:-2], "TEXT")
+            to = exp.DataType.build(f"{word}[]", dialect="duckdb")
+            return exp.Cast(this=_array_of(value) if _is_text(value) else value.copy(), to=to)
+        if target in ("regproc", "regprocedure", "regoper", "regoperator", "regconfig", "regdictionary"):
+            if isinstance(value, exp.Literal) and value.is_string and isinstance(node.parent, exp.Cast):
+                raise InvalidUsage(f"function {value.this} does not exist", sqlstate="42883")
+            return value.copy()
+        word = _SCALARS.get(target)
+        if word == "TEXT" and isinstance(value, exp.Column):
+            kind = next((k for each in SYSTEM["pg_catalog"].values() if (k := each.get(value.name.lower()))), None)
+            if kind in ("int2vector", "oidvector"):
+                return exp.func("tm_vector_out", value.copy())
+            if kind in ("list", "oids", "int2s"):
+                return exp.func("tm_array_out", value.copy())
+        return exp.Cast(this=value.copy(), to=exp.DataType.build(word, dialect="duckdb")) if word else None
 
-    def _regclass(self, value: exp.Expression) -> exp.Expression:
-        if isinstance(value, exp.Literal) and value.is_string:
-            if value.this.isdigit():
-                return exp.Literal.number(value.this)
-            return exp.Literal.number(self.class_oid(value.this))
-        if isinstance(value, (exp.Column, exp.Cast, exp.Paren, exp.Literal)) and not _is_text(value):
-            return exp.func("tm_class_name", value.copy())
-        return exp.func("tm_class_oid", value.copy())
+    def _registered(self, node: exp.Cast, target: str, value: exp.Expression) -> exp.Expression:
+        """``regclass`` and its kin are an oid that is shown as a name."""
+        if isinstance(value, exp.Literal) and value.is_string and not value.this.isdigit():
+            oid: exp.Expression = exp.Literal.number(self._named_oid(target, value.this))
+        elif isinstance(value, exp.Literal):
+            oid = exp.Literal.number(value.this)
+        else:
+            oid = self._oid_of(target, value)
+        if not _is_shown(node):
+            return exp.Cast(this=oid, to=exp.DataType.build("UINTEGER", dialect="duckdb"))
+        if target == "regclass":
+            return exp.func("tm_class_name", oid, self._path())
+        if target == "regtype":
+            return exp.func("tm_format_type", oid, exp.Neg(this=exp.Literal.number(1)))
+        return exp.func("tm_namespace_name" if target == "regnamespace" else "tm_pg_get_userbyid", oid)
+
+    def _named_oid(self, target: str, name: str) -> int:
+        if target == "regclass":
+            return self.class_oid(name)
+        if target == "regtype":
+            word = name.lower().removeprefix("pg_catalog.").strip('"')
+            known = {n: oid for oids in (TYPE_NAMES, DISPLAY) for oid, n in oids.items()}
+            if word not in known:
+                raise InvalidUsage(f'type "{name}" does not exist', sqlstate="42704")
+            return known[word]
+        if target == "regrole":
+            if name != OWNER:
+                raise InvalidUsage(f'role "{name}" does not exist', sqlstate="42704")
+            return OWNER_OID
+        database = self.image.database_by_name(self.facts.names.database)
+        found = self.image.schema_by_name(database.id, name) if database is not None else None
+        if found is None and name not in SCHEMA_OIDS:
+            raise no_schema(name)
+        return SCHEMA_OIDS.get(name) or item_oid(found.id)
+
+    def _oid_of(self, target: str, value: exp.Expression) -> exp.Expression:
+        """The oid that ``value`` is, or names where it is text: which of both, only DuckDB will know."""
+        if target == "regclass":
+            return exp.func("tm_class_oid", value.copy(), self._path())
+        if target == "regnamespace":
+            return exp.func("tm_namespace_oid", value.copy())
+        if target == "regtype" and _is_text(value):
+            return exp.func("tm_to_regtype", value.copy())
+        return value.copy()
+
+    def _path(self) -> exp.Array:
+        """The schemas whose relations need no schema in front, as Postgres would say."""
+        return exp.Array(expressions=[_text(each) for each in ("pg_catalog", *self._existing())])
 
     def class_oid(self, text: str) -> int:
         """The oid of the relation that ``text`` names, as ``'…'::regclass`` reads it."""
@@ -242,7 +301,7 @@ class _Rewriter:
         if isinstance(found, Item):
             return item_oid(found.id)
         if isinstance(found, SystemRelation):
-            return CLASS_OIDS.get(found.name, 0)
+            return SYSTEM_OIDS[found.schema][found.name]
         raise no_relation(str(name))
 
     def _function(self, node: exp.Func) -> exp.Expression | None:
@@ -256,8 +315,8 @@ class _Rewriter:
         }
         if type(node) in fixed:
             return _text(fixed[type(node)])
-        name = (str(node.this) if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
-        args = list(node.expressions) if isinstance(node, exp.Anonymous) else [a for a in [node.args.get("this")] if a]
+        name = _function_name(node)
+        args = _arguments(node)
         if name in ("version", "current_version"):
             return _text(facts.version)
         if name in ("current_database", "current_catalog"):
@@ -276,21 +335,18 @@ class _Rewriter:
         if name == "current_setting" and args:
             return exp.func("tm_current_setting", args[0].copy())
         if name == "pg_table_is_visible" and args:
-            shown = [_text(each) for each in ("pg_catalog", *self._existing())]
-            return exp.func("tm_is_visible", args[0].copy(), exp.Array(expressions=shown))
-        if name == "to_regclass" and args and isinstance(args[0], exp.Literal):
-            try:
-                return exp.Literal.number(self.class_oid(args[0].this))
-            except InvalidUsage:
-                return exp.null()
-        if name in ("lower", "upper", "length", "coalesce") or name not in _RENAMED:
+            return exp.func("tm_is_visible", args[0].copy(), self._path())
+        if name == "to_regclass" and args:
+            return exp.func("tm_class_oid", args[0].copy(), self._path())
+        if name == "to_regnamespace" and args:
+            return exp.func("tm_namespace_oid", args[0].copy())
+        if name == "format" and args and isinstance(args[0], exp.Literal):
+            return _formatted(args[0].this, args[1:])
+        if name in _OTHERWISE:
+            return exp.Anonymous(this=_OTHERWISE[name], expressions=[a.copy() for a in args])
+        if name in _AS_IS or name not in SCALAR_MACROS:
             return None
-        children = (
-            list(node.expressions)
-            if isinstance(node, exp.Anonymous)
-            else [c for c in node.iter_expressions() if not isinstance(c, exp.Var)]
-        )
-        return exp.Anonymous(this=f"tm_{name}", expressions=[c.copy() for c in children])
+        return exp.Anonymous(this=f"tm_{name}", expressions=[a.copy() for a in args])
 
     def _setting(self, args: Sequence[exp.Expression]) -> exp.Expression:
         try:
@@ -317,19 +373,119 @@ def _text(value: str | None) -> exp.Expression:
 
 
 def _is_text(node: exp.Expression) -> bool:
-    return isinstance(node, exp.Cast) and _type_word(node.to) in ("text", "name", "varchar")
+    if isinstance(node, exp.Paren):
+        return _is_text(node.this)
+    if isinstance(node, exp.Cast):
+        return _SCALARS.get(type_word(node.to)) == "TEXT"
+    return isinstance(node, (exp.DPipe, exp.Concat)) or (isinstance(node, exp.Literal) and node.is_string)
 
 
-def _lookup(table: str, key: str, value: exp.Expression, column: str) -> exp.Expression:
-    select = exp.select(exp.column(column)).from_(exp.Table(this=exp.to_identifier(table, quoted=True)))
-    return exp.Subquery(this=select.where(exp.EQ(this=exp.column(key), expression=value)).limit(1))
+def _is_shown(node: exp.Expression) -> bool:
+    """Whether the value is an output of the whole query or becomes part of a text, rather than being compared."""
+    parent = node.parent
+    if isinstance(parent, exp.Cast):
+        return _SCALARS.get(type_word(parent.to)) == "TEXT"
+    if isinstance(parent, (exp.DPipe, exp.Concat)):
+        return True
+    if isinstance(parent, (exp.Alias, exp.Paren, exp.Case, exp.Coalesce)):
+        return _is_shown(parent)
+    if isinstance(parent, exp.If):
+        return node.arg_key == "true" and _is_shown(parent)
+    if isinstance(parent, exp.Select) and node.arg_key == "expressions":
+        above = parent.parent
+        while isinstance(above, exp.SetOperation):
+            above = above.parent
+        return isinstance(above, exp.Paren) and above.parent is None
+    return False
 
 
-def _type_word(node: exp.Expression) -> str:
+def _array_of(value: exp.Expression) -> exp.Expression:
+    """An array from its text form."""
+    value = value.unnest()
+    if isinstance(value, exp.Literal):
+        found = text_arrays.items(value.this)
+        return exp.Array(expressions=[exp.null() if each is None else _text(each) for each in found])
+    return exp.func("tm_array_in", value.copy())
+
+
+def _subscript(node: exp.Bracket) -> exp.Expression | None:
+    value = node.this.unnest()
+    if not isinstance(value, exp.Column) or value.name.lower() not in _VECTORS or node.args.get("shifted"):
+        return None
+    moved = [exp.Add(this=exp.Paren(this=e.copy()), expression=exp.Literal.number(1)) for e in node.expressions]
+    return exp.Bracket(this=node.this.copy(), expressions=moved, shifted=True)
+
+
+_DIRECTIVE = re.compile(r"%(?:(\d+)\$)?([sIL%])")
+
+
+def _formatted(template: str, args: Sequence[exp.Expression]) -> exp.Expression:
+    """``format('%I.%s', …)``, which is another function in DuckDB."""
+    parts: list[exp.Expression] = []
+    at, following = 0, 0
+    for found in _DIRECTIVE.finditer(template):
+        parts.append(_text(template[at : found.start()]))
+        at = found.end()
+        if found[2] == "%":
+            parts.append(_text("%"))
+            continue
+        number = int(found[1]) - 1 if found[1] else following
+        following = number + 1
+        if number >= len(args):
+            raise InvalidUsage("too few arguments for format()", sqlstate="22023")
+        value = exp.Cast(this=args[number].copy(), to=exp.DataType.build("TEXT"))
+        wrap = {"I": "tm_quote_ident", "L": "tm_quote_nullable"}.get(found[2])
+        parts.append(exp.func(wrap, value) if wrap else value)
+    parts.append(_text(template[at:]))
+    return exp.Anonymous(this="concat", expressions=parts)
+
+
+_NAMES: dict[type[exp.Expression], str] = {
+    exp.ArraySize: "array_length",
+    exp.ArrayToString: "array_to_string",
+    exp.StringToArray: "string_to_array",
+    exp.Format: "format",
+    exp.JSONArrayAgg: "json_agg",
+}
+"""Functions that sqlglot knows under other names than Postgres."""
+
+
+def _function_name(node: exp.Expression) -> str:
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).lower()
+    return _NAMES.get(type(node)) or (node.sql_name().lower() if isinstance(node, exp.Func) else "")
+
+
+def _arguments(node: exp.Func) -> list[exp.Expression]:
+    if isinstance(node, exp.Anonymous):
+        return list(node.expressions)
+    return [child for child in node.iter_expressions() if not isinstance(child, exp.Var)]
+
+
+_REG = ("regclass", "regtype", "regnamespace", "regrole")
+
+_SCALARS = {
+    **dict.fromkeys(
+        "name text char bpchar varchar cstring character_data sql_identifier yes_or_no pg_node_tree".split(), "TEXT"
+    ),
+    "oid": "UINTEGER", "xid": "BIGINT", "cid": "BIGINT", "cardinal_number": "INTEGER", "int2": "SMALLINT",
+    "int4": "INT", "int8": "BIGINT", "bool": "BOOLEAN", "float8": "DOUBLE", "float4": "FLOAT", "json": "JSON",
+    "jsonb": "JSON",
+}  # fmt: skip
+"""Types that DuckDB has under other names, or not at all."""
+
+_ELEMENTS = {
+    "oid": "UINTEGER", "uint": "UINTEGER", "regclass": "UINTEGER", "smallint": "SMALLINT", "int2": "SMALLINT",
+    "int": "INTEGER", "int4": "INTEGER", "bigint": "BIGINT", "int8": "BIGINT", "boolean": "BOOLEAN", "bool": "BOOLEAN",
+}  # fmt: skip
+"""Types of array elements, where they are not text."""
+
+
+def type_word(node: exp.Expression) -> str:
     """The last word of a type's name in lower case, with ``[]`` for arrays."""
     if isinstance(node, exp.DataType):
         if node.this == exp.DataType.Type.ARRAY and node.expressions:
-            return _type_word(node.expressions[0]) + "[]"
+            return type_word(node.expressions[0]) + "[]"
         kind = node.args.get("kind")
         if kind is not None:
             last = kind.expression if isinstance(kind, exp.Dot) else kind

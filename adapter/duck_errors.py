@@ -41,6 +41,8 @@ def explain(error: duckdb.Error) -> TidemarkError:
     lower = text.lower()
     sqlstate = next((code for pattern, code in _BY_TEXT if re.search(pattern, lower)), None)
     sqlstate = sqlstate or next((code for kind, code in _BY_CLASS if isinstance(error, kind)), "XX000")
+    if missing := re.match(r"(?:scalar|table|aggregate|window) function with name \"?(?:tm_)?(\w+)", lower):
+        text = f"function {missing[1]} does not exist"
     if sqlstate == "22012":
         text = "division by zero"
     return InvalidUsage(text[:1].lower() + text[1:], sqlstate=sqlstate)

@@ -234,8 +234,7 @@ class TidemarkExecutor:
     async def _columns(self, plan: SelectPlan, image: Image, session: SessionState) -> tuple[OutputColumn, ...]:
         if plan.kind != "catalog":
             return tuple(OutputColumn(column.name, column.type) for column in plan.columns)
-        found = await _in_thread(self._relations.describe, plan, image, self._facts(session))
-        return tuple(OutputColumn(name, kind) for name, kind in found)
+        return tuple(await _in_thread(self._relations.describe, plan, image, self._facts(session)))
 
     # --- reads
 

@@ -17,6 +17,7 @@ import numpy as np
 from psycopg import adapters
 from psycopg.adapt import PyFormat
 
+from adapter import text_arrays
 from journal.errors import InvalidUsage
 
 DAYS_TO_2000 = 10_957
@@ -203,6 +204,8 @@ OID_LIKE = frozenset({24, 26, 2205})
 def encoder(type_name: str, oid: int, binary: bool, zone: str) -> Encode:
     """How one non-null value of a column is written."""
     if binary:
+        if oid in text_arrays.ELEMENTS and type_name == "text":
+            return text_arrays.binary(oid)
         return _oid_binary if oid in OID_LIKE else BINARY[type_name]
     if type_name == "timestamptz":
         return timestamptz_text(zone)

@@ -1,12 +1,17 @@
-"""What the system relations hold: pure functions from a catalog image to rows."""
+"""What the relations of pg_catalog hold: pure functions from a catalog image to rows.
+
+What the other system schemas hold is in :mod:`adapter.information_rows` and :mod:`adapter.tidemark_rows`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from functools import cache
+from zoneinfo import available_timezones
 
 from adapter import variables as vars_
+from adapter.system_schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM, SYSTEM_OIDS, TABLES
 from catalog_log import model
 from catalog_log.model import Column, Item, Schema
 from collection.types import OID, SqlType, parse_type
@@ -14,14 +19,7 @@ from sql.names import ImageLike
 
 OWNER = "tidemark"
 OWNER_OID = 10
-PG_CATALOG_OID, INFORMATION_SCHEMA_OID, TM_CATALOG_OID = 11, 13000, 13001
 HEAP_OID, INDEX_AM_OID = 2, 403
-
-CLASS_OIDS = {
-    "pg_class": 1259, "pg_namespace": 2615, "pg_type": 1247, "pg_proc": 1255, "pg_attribute": 1249,
-    "pg_database": 1262, "pg_constraint": 2606, "pg_am": 2601, "pg_description": 2609, "pg_index": 2610,
-}  # fmt: skip
-"""Postgres's own oids of its catalogs: what ``'pg_class'::regclass`` means."""
 
 RELKIND = {model.TABLE: "r", model.SOURCE: "r", model.ERRORS: "r", model.VIEW: "v", model.MATERIALIZED_VIEW: "m",
            model.INDEX: "i"}  # fmt: skip
@@ -42,17 +40,32 @@ _OTHER_TYPES = (
     ("regtype", 2206, 4, True, "N"), ("varchar", 1043, -1, False, "S"), ("bpchar", 1042, -1, False, "S"),
     ("unknown", 705, -2, False, "X"), ("json", 114, -1, False, "U"), ("jsonb", 3802, -1, False, "U"),
     ("uuid", 2950, 16, False, "U"), ("interval", 1186, 16, False, "T"), ("time", 1083, 8, True, "D"),
-    ("record", 2249, -1, False, "P"), ("void", 2278, 4, True, "P"),
+    ("record", 2249, -1, False, "P"), ("void", 2278, 4, True, "P"), ("int2vector", 22, -1, False, "A"),
+    ("oidvector", 30, -1, False, "A"), ("regproc", 24, 4, True, "N"), ("tid", 27, 6, False, "U"),
+    ("xid", 28, 4, True, "U"), ("cid", 29, 4, True, "U"), ("regnamespace", 4089, 4, True, "N"),
+    ("regrole", 4096, 4, True, "N"), ("trigger", 2279, 4, True, "P"), ("event_trigger", 3838, 4, True, "P"),
+    ("cstring", 2275, -2, False, "P"),
 )  # fmt: skip
+
+_LENGTHS = {OID[name]: (length, by_value) for name, length, by_value, *_ in _TYPES} | {26: (4, True)}
+_ALIGN = {1: "c", 2: "s", 4: "i", 8: "d"}
 
 DISPLAY = {
     16: "boolean", 17: "bytea", 20: "bigint", 21: "smallint", 23: "integer", 25: "text", 700: "real",
     701: "double precision", 1082: "date", 1114: "timestamp without time zone", 1184: "timestamp with time zone",
     1700: "numeric", 18: '"char"', 19: "name", 26: "oid", 1043: "character varying", 1042: "character", 705: "unknown",
     114: "json", 3802: "jsonb", 2950: "uuid", 1186: "interval", 1083: "time without time zone", 2205: "regclass",
-    2206: "regtype", 2249: "record", 2278: "void",
+    2206: "regtype", 2249: "record", 2278: "void", **{oid: name for name, oid, *_ in _OTHER_TYPES[15:]},
 }  # fmt: skip
 """format_type without a modifier."""
+
+TYPE_NAMES = {
+    **{OID[name]: name for name, *_ in _TYPES},
+    **{array: f"_{name}" for name, _, _, _, _, array in _TYPES},
+    **{oid: name for name, oid, *_ in _OTHER_TYPES},
+    1028: "_oid",
+}
+"""Oid -> typname."""
 
 
 @dataclass(frozen=True)
@@ -125,10 +138,24 @@ def columns_of(system: System, item: Item) -> tuple[Column, ...]:
 Rows = Iterator[dict[str, object]]
 
 
+KIND_OIDS = {"oid": 26, "list": 1009, "oids": 1028, "int2s": 1005, "int2vector": 22, "oidvector": 30}
+"""Kinds of system columns beside the types of ``collection.types`` -> oid."""
+
+
+@cache
+def system_classes() -> tuple[tuple[int, str, str, str, tuple[tuple[str, str], ...]], ...]:
+    """``(oid, schema, name, relkind, columns with kinds)`` of every system relation."""
+    return tuple(
+        (SYSTEM_OIDS[schema][name], schema, name, "r" if name in TABLES and schema == "pg_catalog" else "v",
+         tuple(columns.items()))
+        for schema, relations in SYSTEM.items()
+        for name, columns in relations.items()
+    )  # fmt: skip
+
+
 def _pg_namespace(s: System) -> Rows:
-    fixed = {"pg_catalog": PG_CATALOG_OID, "information_schema": INFORMATION_SCHEMA_OID, "tm_catalog": TM_CATALOG_OID}
-    for name, oid in (*fixed.items(), *((schema.name, item_oid(schema.id)) for schema in s.schemas())):
-        yield {"oid": oid, "nspname": name, "nspowner": OWNER_OID, "tableoid": CLASS_OIDS["pg_namespace"]}
+    for name, oid in (*SCHEMA_OIDS.items(), *((schema.name, item_oid(schema.id)) for schema in s.schemas())):
+        yield {"oid": oid, "nspname": name, "nspowner": OWNER_OID}
 
 
 def _indexed(s: System) -> set[str]:
@@ -147,8 +174,35 @@ def _pg_class(s: System) -> Rows:
             "relnatts": len(columns_of(s, item)), "relchecks": 0, "relhasrules": item.kind == model.VIEW,
             "relhastriggers": False, "relhassubclass": False, "relrowsecurity": False, "relforcerowsecurity": False,
             "relispopulated": True, "relreplident": "n", "relispartition": False, "relrewrite": 0, "relfrozenxid": 0,
-            "relminmxid": 0, "tableoid": CLASS_OIDS["pg_class"],
+            "relminmxid": 0,
         }  # fmt: skip
+    yield from _system_class_rows()
+
+
+@cache
+def _system_class_rows() -> tuple[dict[str, object], ...]:
+    none = dict.fromkeys("reltype reloftype relfilenode reltablespace relpages relallvisible reltoastrelid relchecks "
+                         "relrewrite relfrozenxid relminmxid".split(), 0)  # fmt: skip
+    no = dict.fromkeys("relhasindex relisshared relhasrules relhastriggers relhassubclass relrowsecurity "
+                       "relforcerowsecurity relispartition".split(), False)  # fmt: skip
+    return tuple(
+        {**none, **no, "oid": oid, "relname": name, "relnamespace": SCHEMA_OIDS[schema], "relowner": OWNER_OID,
+         "relam": HEAP_OID if kind == "r" else 0, "reltuples": -1.0, "relpersistence": "p", "relkind": kind,
+         "relnatts": len(columns), "relispopulated": True, "relreplident": "n"}
+        for oid, schema, name, kind, columns in system_classes()
+    )  # fmt: skip
+
+
+def _attribute(relation: int, number: int, name: str, oid: int, modifier: int) -> dict[str, object]:
+    length, by_value = _LENGTHS.get(oid, (-1, False))
+    return {
+        "attrelid": relation, "attname": name, "atttypid": oid, "attstattarget": -1, "attlen": length,
+        "attnum": number, "attndims": 1 if oid in (1009, 1028, 1005) else 0, "attcacheoff": -1, "atttypmod": modifier,
+        "attbyval": by_value, "attalign": _ALIGN.get(length, "i"), "attstorage": "p" if length > 0 else "x",
+        "attcompression": "", "attnotnull": False, "atthasdef": False, "atthasmissing": False, "attidentity": "",
+        "attgenerated": "", "attisdropped": False, "attislocal": True, "attinhcount": 0,
+        "attcollation": 100 if oid == 25 else 0,
+    }  # fmt: skip
 
 
 def _pg_attribute(s: System) -> Rows:
@@ -156,13 +210,19 @@ def _pg_attribute(s: System) -> Rows:
         for number, column in enumerate(columns_of(s, item), 1):
             sql_type = parse_type(column.type)
             yield {
-                "attrelid": item_oid(item.id), "attname": column.name, "atttypid": OID[sql_type.name],
-                "attstattarget": -1, "attlen": -1, "attnum": number, "attndims": 0, "attcacheoff": -1,
-                "atttypmod": typmod(sql_type), "attbyval": False, "attalign": "i", "attstorage": "p",
-                "attcompression": "", "attnotnull": not column.nullable, "atthasdef": column.default is not None,
-                "atthasmissing": False, "attidentity": "", "attgenerated": "", "attisdropped": False,
-                "attislocal": True, "attinhcount": 0, "attcollation": 100 if sql_type.name == "text" else 0,
+                **_attribute(item_oid(item.id), number, column.name, OID[sql_type.name], typmod(sql_type)),
+                "attnotnull": not column.nullable, "atthasdef": column.default is not None,
             }  # fmt: skip
+    yield from _system_attributes()
+
+
+@cache
+def _system_attributes() -> tuple[dict[str, object], ...]:
+    return tuple(
+        _attribute(oid, number, column, KIND_OIDS.get(kind) or OID[kind], -1)
+        for oid, _, _, _, columns in system_classes()
+        for number, (column, kind) in enumerate(columns, 1)
+    )
 
 
 def _pg_attrdef(s: System) -> Rows:
@@ -189,10 +249,10 @@ def _pg_index(s: System) -> Rows:
 
 
 def _pg_type(s: System) -> Rows:
-    common = {"typnamespace": PG_CATALOG_OID, "typowner": OWNER_OID, "typisdefined": True, "typdelim": ",",
+    common = {"typnamespace": SCHEMA_OIDS["pg_catalog"], "typowner": OWNER_OID, "typisdefined": True, "typdelim": ",",
               "typrelid": 0, "typsubscript": "-", "typmodin": "-", "typmodout": "-", "typanalyze": "-",
               "typalign": "i", "typstorage": "p", "typnotnull": False, "typbasetype": 0, "typtypmod": -1, "typndims": 0,
-              "typcollation": 0, "tableoid": CLASS_OIDS["pg_type"]}  # fmt: skip
+              "typcollation": 0}  # fmt: skip
 
     def one(name: str, oid: int, length: int, by_value: bool, category: str, preferred: bool, array: int) -> dict:
         io = {f"typ{way}": f"{name}{suffix}" for way, suffix in
@@ -205,7 +265,9 @@ def _pg_type(s: System) -> Rows:
         yield one(name, OID[name], length, by_value, category, preferred, array)
         yield {**one(f"_{name}", array, -1, False, "A", False, 0), "typelem": OID[name]}
     for name, oid, length, by_value, category in _OTHER_TYPES:
-        yield one(name, oid, length, by_value, category, False, 0)
+        array = 1028 if name == "oid" else 0
+        yield one(name, oid, length, by_value, category, False, array)
+    yield {**one("_oid", 1028, -1, False, "A", False, 0), "typelem": 26}
 
 
 def _pg_am(s: System) -> Rows:
@@ -220,6 +282,30 @@ def _pg_database(s: System) -> Rows:
                "dattablespace": 1663, "datcollate": "C.UTF-8", "datctype": "C.UTF-8"}  # fmt: skip
 
 
+def _pg_tablespace(s: System) -> Rows:
+    for oid, name in ((1663, "pg_default"), (1664, "pg_global")):
+        yield {"oid": oid, "spcname": name, "spcowner": OWNER_OID}
+
+
+def _pg_timezone_names(s: System) -> Rows:
+    for name in sorted(available_timezones()):
+        yield {"name": name}
+
+
+def _pg_stat_tables(s: System) -> Rows:
+    """Every table and materialized view; nobody here counts scans or rows, so the numbers are NULL."""
+    for schema, item in s.named():
+        if RELKIND[item.kind] in "rm":
+            yield {"relid": item_oid(item.id), "schemaname": schema.name, "relname": item.name}
+
+
+def _pg_stat_indexes(s: System) -> Rows:
+    for schema, item in s.named():
+        if item.kind == model.INDEX and (relation := s.image.item(item.depends_on[0])) is not None:
+            yield {"relid": item_oid(relation.id), "indexrelid": item_oid(item.id), "schemaname": schema.name,
+                   "relname": relation.name, "indexrelname": item.name}  # fmt: skip
+
+
 def _pg_roles(s: System) -> Rows:
     yield {"rolname": OWNER, "rolsuper": True, "rolinherit": True, "rolcreaterole": True, "rolcreatedb": True,
            "rolcanlogin": True, "rolreplication": False, "rolconnlimit": -1, "rolpassword": "********",
@@ -232,7 +318,7 @@ def _pg_user(s: System) -> Rows:
 
 
 def _pg_collation(s: System) -> Rows:
-    yield {"oid": 100, "collname": "default", "collnamespace": PG_CATALOG_OID, "collowner": OWNER_OID,
+    yield {"oid": 100, "collname": "default", "collnamespace": SCHEMA_OIDS["pg_catalog"], "collowner": OWNER_OID,
            "collprovider": "d", "collisdeterministic": True, "collencoding": -1}  # fmt: skip
 
 
@@ -282,124 +368,15 @@ def _pg_depend(s: System) -> Rows:
                    "deptype": "a" if item.kind in (model.INDEX, model.ERRORS) else "n"}  # fmt: skip
 
 
-def _schemata(s: System) -> Rows:
-    for name in ("pg_catalog", "information_schema", "tm_catalog", *(schema.name for schema in s.schemas())):
-        yield {"catalog_name": s.database, "schema_name": name, "schema_owner": OWNER}
-
-
-def _tables(s: System) -> Rows:
-    for schema, item in s.named():
-        if item.kind in (model.INDEX, model.MATERIALIZED_VIEW):
-            continue  # as in Postgres, materialized views are not in information_schema.tables
-        yield {"table_catalog": s.database, "table_schema": schema.name, "table_name": item.name,
-               "table_type": "VIEW" if item.kind == model.VIEW else "BASE TABLE", "is_typed": "NO",
-               "is_insertable_into": "YES" if item.kind == model.TABLE else "NO"}  # fmt: skip
-
-
-def _columns(s: System) -> Rows:
-    for schema, item in s.named():
-        if item.kind in (model.INDEX, model.MATERIALIZED_VIEW):
-            continue
-        for number, column in enumerate(item.columns, 1):
-            sql_type = parse_type(column.type)
-            bits = {"int2": 16, "int4": 32, "int8": 64, "float4": 24, "float8": 53}.get(sql_type.name)
-            yield {
-                "table_catalog": s.database, "table_schema": schema.name, "table_name": item.name,
-                "column_name": column.name, "ordinal_position": number, "column_default": column.default,
-                "is_nullable": "YES" if column.nullable else "NO", "data_type": DISPLAY[OID[sql_type.name]],
-                "numeric_precision": bits or sql_type.precision,
-                "numeric_precision_radix": 2 if bits else 10 if sql_type.precision else None,
-                "numeric_scale": 0 if bits and sql_type.name.startswith("int") else sql_type.scale,
-                "datetime_precision": 6 if sql_type.name.startswith("timestamp") else 0 if sql_type.name == "date" else
-                None, "udt_catalog": s.database, "udt_schema": "pg_catalog", "udt_name": sql_type.name,
-                "dtd_identifier": str(number), "is_self_referencing": "NO", "is_identity": "NO", "identity_cycle": "NO",
-                "is_generated": "NEVER", "is_updatable": "YES" if item.kind == model.TABLE else "NO",
-            }  # fmt: skip
-
-
-def _views(s: System) -> Rows:
-    for schema, item in s.named():
-        if item.kind == model.VIEW:
-            yield {"table_catalog": s.database, "table_schema": schema.name, "table_name": item.name,
-                   "view_definition": view_definition(item), "check_option": "NONE", "is_updatable": "NO",
-                   "is_insertable_into": "NO", "is_trigger_updatable": "NO", "is_trigger_deletable": "NO",
-                   "is_trigger_insertable_into": "NO"}  # fmt: skip
-
-
-def _tm_objects(s: System) -> Rows:
-    for schema, item in s.named():
-        yield {"id": item.id, "database_name": s.database, "schema_name": schema.name, "name": item.name,
-               "kind": item.kind, "cluster_id": item.cluster_id, "topic": item.topic,
-               "definition": item.create_sql}  # fmt: skip
-
-
-def _tm_columns(s: System) -> Rows:
-    for schema, item in s.named():
-        for number, column in enumerate(item.columns, 1):
-            yield {"object_id": item.id, "schema_name": schema.name, "object_name": item.name, "position": number,
-                   "name": column.name, "type": column.type, "nullable": column.nullable,
-                   "default_expression": column.default}  # fmt: skip
-
-
-def _tm_dependencies(s: System) -> Rows:
-    for _, item in s.named():
-        for other in item.depends_on:
-            found = s.image.item(other)
-            yield {"object_id": item.id, "object_name": item.name, "referenced_id": other,
-                   "referenced_name": found.name if found else None}  # fmt: skip
-
-
-def _tm_indexes(s: System) -> Rows:
-    for _, item in s.named():
-        if item.kind == model.INDEX:
-            found = s.image.item(item.depends_on[0])
-            yield {"id": item.id, "name": item.name, "relation_id": item.depends_on[0],
-                   "relation_name": found.name if found else None, "cluster_id": item.cluster_id,
-                   "key_columns": ", ".join(item.index_columns)}  # fmt: skip
-
-
-def _tm_sources(s: System) -> Rows:
-    for _, item in s.named():
-        if item.kind == model.SOURCE:
-            yield {"id": item.id, "name": item.name, "topic": item.topic, "format": item.options.get("format"),
-                   "envelope": item.options.get("envelope"), "errors_id": item.options.get("errors_id")}  # fmt: skip
-
-
-def _tm_nodes(s: System) -> Rows:
-    for _, node in s.image.all(model.NODES):
-        yield {"kind": node.kind, "cluster": node.cluster, "address": node.address, "incarnation": node.incarnation,
-               "started": datetime.fromtimestamp(node.started_ms / 1000, UTC)}  # fmt: skip
-
-
-def _plain(collection: str, **columns: str) -> Callable[[System], Rows]:
-    def rows(s: System) -> Rows:
-        for key, value in s.image.all(collection):
-            yield {name: key if field == "key" else getattr(value, field) for name, field in columns.items()}
-
-    return rows
-
-
-ROWS: dict[tuple[str, str], Callable[[System], Rows]] = {
-    **{("pg_catalog", name): rows for name, rows in {
+ROWS: dict[str, Callable[[System], Rows]] = {
         "pg_namespace": _pg_namespace, "pg_class": _pg_class, "pg_attribute": _pg_attribute, "pg_attrdef": _pg_attrdef,
         "pg_index": _pg_index, "pg_type": _pg_type, "pg_am": _pg_am, "pg_database": _pg_database, "pg_roles": _pg_roles,
         "pg_user": _pg_user, "pg_collation": _pg_collation, "pg_settings": _pg_settings, "pg_tables": _pg_tables,
+        "pg_authid": _pg_roles, "pg_shadow": _pg_user, "pg_tablespace": _pg_tablespace,
+        "pg_timezone_names": _pg_timezone_names, "pg_stat_user_tables": _pg_stat_tables,
+        "pg_stat_all_tables": _pg_stat_tables, "pg_statio_user_tables": _pg_stat_tables,
+        "pg_statio_all_tables": _pg_stat_tables, "pg_stat_user_indexes": _pg_stat_indexes,
+        "pg_stat_all_indexes": _pg_stat_indexes, "pg_statio_user_indexes": _pg_stat_indexes,
         "pg_views": _pg_views, "pg_matviews": _pg_matviews, "pg_indexes": _pg_indexes, "pg_depend": _pg_depend,
-    }.items()},
-    **{("information_schema", name): rows for name, rows in {
-        "schemata": _schemata, "tables": _tables, "columns": _columns, "views": _views,
-        "information_schema_catalog_name": lambda s: iter([{"catalog_name": s.database}]),
-        "enabled_roles": lambda s: iter([{"role_name": OWNER}]),
-    }.items()},
-    **{("tm_catalog", name): rows for name, rows in {
-        "objects": _tm_objects, "columns": _tm_columns, "dependencies": _tm_dependencies, "indexes": _tm_indexes,
-        "sources": _tm_sources, "nodes": _tm_nodes,
-        "databases": _plain(model.DATABASES, id="id", name="name"),
-        "schemas": _plain(model.SCHEMAS, id="id", database_id="database_id", name="name"),
-        "clusters": _plain(model.CLUSTERS, id="id", name="name"),
-        "settings": _plain(model.SETTINGS, name="key", value="value"),
-        "ddl_requests": _plain(model.REQUESTS, request_id="key", catalog_ts="catalog_ts", status="status",
-                               message="message"),
-    }.items()},
 }  # fmt: skip
-"""How to make the rows of the relations that have any; a missing column is NULL."""
+"""How to make the rows of the relations of pg_catalog that have any; a missing column is NULL."""

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adapter import scalars
+from adapter import scalars, text_arrays
 from adapter.interfaces import OutputColumn
 from collection.types import NUMERIC_DEFAULT, arrow_type
 
@@ -223,7 +223,7 @@ def _shifted_binary(dtype: str, epoch: int, type_name: str) -> Callable[[pa.Arra
 def _column_encoder(column: OutputColumn, binary: bool, zone: str) -> Callable[[pa.Array], pa.Array]:
     name, one = column.type.name, scalars.encoder(column.type.name, column.type_oid, binary, zone)
     if binary:
-        if column.type_oid in scalars.OID_LIKE or name == "numeric":
+        if column.type_oid in scalars.OID_LIKE or column.type_oid in text_arrays.ELEMENTS or name == "numeric":
             return _scalar_column(one)
         if name in _NUMBERS:
             return _number_binary(_NUMBERS[name])

@@ -45,12 +45,13 @@ class ImageLike(Protocol):
 
 @dataclass(frozen=True)
 class Names:
-    """Where a session looks names up.  ``system`` are the relations of the system schemas, by schema."""
+    """Where a session looks names up.  ``system`` are the relations of the system schemas: by schema, then by name,
+    with the kind of each column."""
 
     database: str = "tidemark"
     search_path: tuple[str, ...] = ("public",)
     cluster: str = "default"
-    system: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    system: Mapping[str, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,10 @@ def plan_select(
         bound = bind_query(ast, image, names, declared)
     except InvalidUsage as error:
         if error.sqlstate in ("42883", "0A000", "42704") and reads_nothing(ast):
-            return _catalog(ast, image, declared)
+            return _catalog(ast, image, names, declared)
         raise
     if bound.system:
-        return _catalog(ast, image, declared)
+        return _catalog(ast, image, names, declared)
     return plan_bound(bound, image, names)
 
 
@@ -49,7 +49,40 @@ def reads_nothing(ast: exp.Expression) -> bool:
     return not any(isinstance(table.this, exp.Identifier) for table in ast.find_all(exp.Table))
 
 
-def _catalog(ast: exp.Expression, image: ImageLike, declared: dict[int, SqlType] | None) -> SelectPlan:
-    numbers = [int(p.this.this) for p in ast.find_all(exp.Parameter) if isinstance(p.this, exp.Literal)]
-    params = {n: (declared or {}).get(n, SqlType("text")) for n in range(1, max(numbers, default=0) + 1)}
+def _catalog(ast: exp.Expression, image: ImageLike, names: Names, declared: dict[int, SqlType] | None) -> SelectPlan:
+    inferred: dict[int, SqlType] = {}
+    for parameter in ast.find_all(exp.Parameter):
+        if isinstance(parameter.this, exp.Literal):
+            number = int(parameter.this.this)
+            inferred[number] = inferred.get(number) or _parameter_type(parameter, names)
+    params = {
+        n: (declared or {}).get(n) or inferred.get(n) or SqlType("text") for n in range(1, max(inferred, default=0) + 1)
+    }
     return SelectPlan("catalog", ast, (), (), (), params, CatalogTs(image.upper - 1))
+
+
+_CAST = {"OID": "int8", "INT": "int4", "BIGINT": "int8", "SMALLINT": "int2", "BOOLEAN": "bool"}
+_KINDS = {"oid": "int8", "int2": "int4", "int4": "int4", "int8": "int8", "bool": "bool"}
+
+
+def _parameter_type(parameter: exp.Parameter, names: Names) -> SqlType | None:
+    """What an undeclared parameter of a query over system relations is: what it is cast to or compared with."""
+    parent = parameter.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    if isinstance(parent, exp.Cast):
+        kind = parent.to.this
+        word = _CAST.get(kind.name if isinstance(kind, exp.DataType.Type) else str(kind).upper())
+        return SqlType(word) if word else None
+    if isinstance(parent, (exp.Limit, exp.Offset)):
+        return SqlType("int8")
+    if isinstance(parent, (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In)):
+        column = next((each for each in parent.iter_expressions() if isinstance(each, exp.Column)), None)
+        for table in parent.root().find_all(exp.Table) if column is not None else ():
+            schemas = (table.db.lower(),) if table.db else tuple(names.system)
+            for schema in schemas:
+                kinds = names.system.get(schema, {}).get(table.name.lower(), {})
+                if column.name.lower() in kinds:
+                    word = _KINDS.get(kinds[column.name.lower()])
+                    return SqlType(word) if word else None
+    return None

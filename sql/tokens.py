@@ -203,6 +203,7 @@ class Cursor:
 
 def parse_tokens(tokens: list[Token], text: str) -> exp.Expression:
     """Parse one query or expression; identifiers keep their positions in ``text``.  42601 otherwise."""
+    tokens = _mended(tokens)
     try:
         found = DIALECT.parser().parse(tokens, text)
     except ParseError as error:
@@ -213,6 +214,29 @@ def parse_tokens(tokens: list[Token], text: str) -> exp.Expression:
         first = tokens[0] if tokens else None
         raise syntax(text[first.start : first.end + 1] if first else None, first.start + 1 if first else 1)
     return found[0]
+
+
+_LABELS = frozenset({TokenType.SELECT, TokenType.INSERT, TokenType.UPDATE, TokenType.DELETE, TokenType.USING,
+                     TokenType.WHERE, TokenType.ORDER_BY, TokenType.GROUP_BY, TokenType.HAVING})  # fmt: skip
+"""Keywords that sqlglot refuses behind AS, where Postgres takes any word for a label."""
+
+
+def _mended(tokens: list[Token]) -> list[Token]:
+    """``tokens`` with what sqlglot stumbles over put as it understands it: ``x::oid[]`` and ``… AS update``."""
+    found = list(tokens)
+    for at, token in enumerate(tokens[1:], 1):
+        before = tokens[at - 1].token_type
+        after = [t.token_type for t in tokens[at + 1 : at + 3]]
+        if token.token_type == TokenType.OBJECT_IDENTIFIER and after == [TokenType.L_BRACKET, TokenType.R_BRACKET]:
+            found[at] = _retyped(token, TokenType.UINT)  # four unsigned bytes, which nothing else here is
+        elif before == TokenType.ALIAS and token.token_type in _LABELS:
+            if not after or after[0] in (TokenType.COMMA, TokenType.FROM, TokenType.R_PAREN):
+                found[at] = _retyped(token, TokenType.VAR)
+    return found
+
+
+def _retyped(token: Token, kind: TokenType) -> Token:
+    return Token(kind, token.text, token.line, token.col, token.start, token.end, token.comments)
 
 
 def _syntax_of(error: ParseError, tokens: list[Token], text: str) -> InvalidUsage:

@@ -15,9 +15,9 @@ from sql.names import Names
 from sql.parse import parse
 
 SYSTEM = {
-    "pg_catalog": frozenset({"pg_class", "pg_type"}),
-    "information_schema": frozenset({"tables"}),
-    "tm_catalog": frozenset({"objects"}),
+    "pg_catalog": {"pg_class": {"oid": "oid"}, "pg_type": {"oid": "oid"}},
+    "information_schema": {"tables": {}},
+    "tm_catalog": {"objects": {}},
 }
 
 _ids = itertools.count()

@@ -1,0 +1,75 @@
+"""What the relations of tm_catalog hold: pure functions from a catalog image to rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from adapter.system_rows import Rows, System
+from catalog_log import model
+
+
+def _objects(s: System) -> Rows:
+    for schema, item in s.named():
+        yield {"id": item.id, "database_name": s.database, "schema_name": schema.name, "name": item.name,
+               "kind": item.kind, "cluster_id": item.cluster_id, "topic": item.topic,
+               "definition": item.create_sql}  # fmt: skip
+
+
+def _columns(s: System) -> Rows:
+    for schema, item in s.named():
+        for number, column in enumerate(item.columns, 1):
+            yield {"object_id": item.id, "schema_name": schema.name, "object_name": item.name, "position": number,
+                   "name": column.name, "type": column.type, "nullable": column.nullable,
+                   "default_expression": column.default}  # fmt: skip
+
+
+def _dependencies(s: System) -> Rows:
+    for _, item in s.named():
+        for other in item.depends_on:
+            found = s.image.item(other)
+            yield {"object_id": item.id, "object_name": item.name, "referenced_id": other,
+                   "referenced_name": found.name if found else None}  # fmt: skip
+
+
+def _indexes(s: System) -> Rows:
+    for _, item in s.named():
+        if item.kind == model.INDEX:
+            found = s.image.item(item.depends_on[0])
+            yield {"id": item.id, "name": item.name, "relation_id": item.depends_on[0],
+                   "relation_name": found.name if found else None, "cluster_id": item.cluster_id,
+                   "key_columns": ", ".join(item.index_columns)}  # fmt: skip
+
+
+def _sources(s: System) -> Rows:
+    for _, item in s.named():
+        if item.kind == model.SOURCE:
+            yield {"id": item.id, "name": item.name, "topic": item.topic, "format": item.options.get("format"),
+                   "envelope": item.options.get("envelope"), "errors_id": item.options.get("errors_id")}  # fmt: skip
+
+
+def _nodes(s: System) -> Rows:
+    for _, node in s.image.all(model.NODES):
+        yield {"kind": node.kind, "cluster": node.cluster, "address": node.address, "incarnation": node.incarnation,
+               "started": datetime.fromtimestamp(node.started_ms / 1000, UTC)}  # fmt: skip
+
+
+def _plain(collection: str, **columns: str) -> Callable[[System], Rows]:
+    def rows(s: System) -> Rows:
+        for key, value in s.image.all(collection):
+            yield {name: key if field == "key" else getattr(value, field) for name, field in columns.items()}
+
+    return rows
+
+
+ROWS: dict[str, Callable[[System], Rows]] = {
+    "objects": _objects, "columns": _columns, "dependencies": _dependencies, "indexes": _indexes,
+    "sources": _sources, "nodes": _nodes,
+    "databases": _plain(model.DATABASES, id="id", name="name"),
+    "schemas": _plain(model.SCHEMAS, id="id", database_id="database_id", name="name"),
+    "clusters": _plain(model.CLUSTERS, id="id", name="name"),
+    "settings": _plain(model.SETTINGS, name="key", value="value"),
+    "ddl_requests": _plain(model.REQUESTS, request_id="key", catalog_ts="catalog_ts", status="status",
+                           message="message"),
+}  # fmt: skip
+"""How to make the rows; a missing column is NULL."""
