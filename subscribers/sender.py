@@ -97,27 +97,26 @@ class CommandSender:
     async def _settle(self) -> None:
         """Send what is unseen again for as long as the topic does not move on; ends when nothing is unseen."""
         try:
-            deadline = time.monotonic() + GIVE_UP_S
-            resend_at = time.monotonic() + RESEND_S
+            moved_at = sent_at = time.monotonic()
             self._drop_seen()
             while self._unseen:
                 before = self.state.next_id()
                 # What follows a lost command lands and cannot be taken: records alone are no progress.
-                await self._wait(max(0.0, resend_at - time.monotonic()))
-                if self.state.next_id() == before and time.monotonic() >= resend_at:
-                    resend_at = time.monotonic() + RESEND_S
-                    if time.monotonic() > deadline:
+                await self._wait(max(0.0, sent_at + RESEND_S - time.monotonic()))
+                now = time.monotonic()
+                if self.state.next_id() != before:
+                    moved_at = sent_at = now
+                elif now >= sent_at + RESEND_S:
+                    if now > moved_at + GIVE_UP_S:
                         raise Unavailable(
                             "the commands do not get onto their topic",
                             detail=f"frontier {self.state.frontier}, next is {self._unseen[0]}",
                         )
                     log.warning("sending commands again", extra={"unseen": len(self._unseen)})
+                    sent_at = now
                     await self._loop.run_in_executor(None, self._transport.renew)
                     for command in self._unseen:
                         self._append(command)
-                if self.state.next_id() != before:
-                    deadline = time.monotonic() + GIVE_UP_S
-                    resend_at = time.monotonic() + RESEND_S
                 self._drop_seen()
         except Exception as error:  # handed over to whoever calls next, and to ``failure``
             self._fail(error)

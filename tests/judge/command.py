@@ -180,8 +180,8 @@ def judge_one(path: Path, out: Console) -> dict[str, Any]:
 
 
 JSON_FIELDS = ("verdict", "operations", "acknowledged", "failed", "unknown", "faults", "fault_kinds", "checkers",
-               "needed_faults")  # fmt: skip
-"""Of ``verdict.json``, what ``--json`` prints for each run: all but the figures (the last only where it was found)."""
+               "needed_faults", "not_cut")  # fmt: skip
+"""Of ``verdict.json``, what ``--json`` prints for each run: all but the figures (the last two where there are any)."""
 
 COLOURS = {VALID: "green", INVALID: "red", UNDECIDED: "yellow"}
 
@@ -202,6 +202,8 @@ def show(fields: dict[str, Any], path: Path, out: Console) -> None:
             out.print(f"           and {more} more")
     if "needed_faults" in fields:
         out.print(f"  {needed_words(fields['needed_faults'])}", markup=False)
+    for reason in fields.get("not_cut", ()):
+        out.print(f"  not cut down: {reason.splitlines()[0][:200]}", markup=False)
     out.print(f"[{COLOURS[fields['verdict']]}]{fields['verdict']}[/]: {path}/{REPORT}", soft_wrap=True)
 
 

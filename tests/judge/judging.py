@@ -13,21 +13,23 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module, util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tests.judge.history import Op, Run, load
 from tests.judge.measures import Measures, measured
 from tests.judge.porcupine import run as porcupine
 from tests.judge.report import page
-from tests.judge.shrink import Shrunk, shrink
+from tests.judge.shrink import NothingToShrink, Shrunk, shrink
 from tests.judge.verdict import INVALID, UNDECIDED, Anomaly, Verdict, combined, judged, undecided
 from tests.judge.witness import CatalogRecord, read_catalog
 
 if TYPE_CHECKING:
     from tests.judge.replay import FewerFaults
+
+T = TypeVar("T")
 
 VERDICT, REPORT = "verdict.json", "report.html"
 
@@ -181,6 +183,8 @@ class Judgement:
     fewer: FewerFaults | None = None
     """Of a simulation that is invalid, the faults it cannot do without; ``None`` where its seed did not show it again,
     or the run was of real processes and cannot be asked again."""
+    not_cut: tuple[str, ...] = ()
+    """Why there is no smaller history, or no fewer faults, for something that was found."""
 
     @property
     def verdict(self) -> str:
@@ -198,6 +202,7 @@ class Judgement:
             "fault_kinds": dict(sorted(kinds.items())),
             "checkers": [verdict.to_json() for verdict in self.verdicts],
             **({"needed_faults": self.fewer.to_json()} if self.fewer else {}),
+            **({"not_cut": list(self.not_cut)} if self.not_cut else {}),
             "measures": self.run.measures.to_json(),
         }
 
@@ -206,28 +211,29 @@ SHRINK_CHECKS_MAX, SHRINK_CHECKED_MAX = 200, 2_000_000
 """A person waits for the verdict: some ten seconds for each checker that found something."""
 
 
-def smallest(check: Check, run: Recorded) -> Shrunk | None:
-    """A smaller history that fails as the whole does, or ``None`` where none was found."""
+def cut(what: str, make: Callable[[], T], not_cut: list[str]) -> T | None:
+    """What ``make`` gives; ``None``, and why in ``not_cut``, where it fails: the verdict stands without it."""
     try:
-        return shrink(
-            run.ops, lambda ops: check(ops, run), checks_max=SHRINK_CHECKS_MAX, checked_max=SHRINK_CHECKED_MAX
-        )
-    except Exception:  # it would be an addition to the verdict, which stands without it
-        return None
+        return make()
+    except NothingToShrink as error:
+        not_cut.append(f"{what}: {error}")
+    except Exception:  # as in ``asked``
+        not_cut.append(f"{what}: it failed: {traceback.format_exc(limit=-3)}")
+    return None
 
 
-def needed(run: Recorded, verdicts: Sequence[Verdict]) -> FewerFaults | None:
-    """The faults without which a simulated run does not fail, found by running its seed again without some."""
-    found = [verdict for verdict in verdicts if verdict.valid == INVALID]
-    if "violations" not in run.about or not found:
-        return None
+def smallest(check: Check, run: Recorded) -> Shrunk:
+    """A smaller history that fails as the whole does.  Raises :class:`NothingToShrink` where none is found."""
+    return shrink(run.ops, lambda ops: check(ops, run), checks_max=SHRINK_CHECKS_MAX, checked_max=SHRINK_CHECKED_MAX)
+
+
+def needed(run: Recorded, found: Sequence[Verdict]) -> FewerFaults:
+    """The faults without which a simulated run does not fail as in ``found``: its seed is run again without some.
+    Raises :class:`NothingToShrink` where the seed does not show it again (the code may have changed since the run)."""
     # Imported here: it brings the product's cores, which looking at a recorded run needs not.
     from tests.judge.replay import fewer_faults
 
-    try:
-        return fewer_faults(run.about, {kind for verdict in found for kind in verdict.kinds})
-    except Exception:  # as in ``smallest``; the code may have changed since the run, and the seed show nothing now
-        return None
+    return fewer_faults(run.about, {kind for verdict in found for kind in verdict.kinds})
 
 
 def judge(path: Path) -> Judgement:
@@ -236,6 +242,7 @@ def judge(path: Path) -> Judgement:
     run = Recorded(path)
     verdicts = [check_laws(run)] if "violations" in run.about else [check_run(run), check_kept(run)]
     smaller: list[Shrunk] = []
+    not_cut: list[str] = []
     present = {op.workload for op in run.ops}
     for workload in dict.fromkeys([*run.about.get("workloads", ()), *sorted(present)]):
         checkers = CHECKERS.get(workload)
@@ -244,13 +251,17 @@ def judge(path: Path) -> Judgement:
             continue
         for name, check in checkers:
             verdicts.append(asked(name, check, run))
-            if verdicts[-1].valid == INVALID and (found := smallest(check, run)) is not None:
-                smaller.append(found)
+            if verdicts[-1].valid == INVALID:
+                found = cut(name, partial(smallest, check, run), not_cut)
+                smaller += [found] if found else []
     if "register" in present and (opinion := second_opinion(run)) is not None:
         verdicts.append(opinion)
     if (limits := check_limits(run)) is not None:
         verdicts.append(limits)
-    return Judgement(run, tuple(verdicts), tuple(smaller), needed(run, verdicts))
+    fewer, invalid = None, [verdict for verdict in verdicts if verdict.valid == INVALID]
+    if "violations" in run.about and invalid:
+        fewer = cut("the faults needed", lambda: needed(run, invalid), not_cut)
+    return Judgement(run, tuple(verdicts), tuple(smaller), fewer, tuple(not_cut))
 
 
 def judge_and_write(path: Path) -> dict[str, Any]:

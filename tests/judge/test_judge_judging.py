@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import html
 import io
 import json
 import shutil
@@ -157,6 +158,27 @@ def test_a_checker_that_fails_says_nothing_and_hides_nobody(run: Path, monkeypat
     verdicts = {verdict.checker: verdict for verdict in judge(run).verdicts}
     assert verdicts["catalog_set"].valid == UNDECIDED and "ZeroDivisionError" in verdicts["catalog_set"].reason
     assert verdicts["once"].valid == INVALID
+
+
+def test_what_could_not_be_cut_down_is_told_beside_the_verdict(
+    run: Path, monkeypatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_args: object, **_options: object) -> None:
+        raise ZeroDivisionError("a bug of the shrinker's")
+
+    monkeypatch.setattr(judging, "shrink", broken)
+    double_a_row(run)
+    assert main(["judge", str(run)]) == 1
+    assert "not cut down: once" in capsys.readouterr().out
+    [reason] = json.loads((run / "verdict.json").read_text())["not_cut"]
+    assert "ZeroDivisionError" in reason and reason in html.unescape((run / "report.html").read_text())
+
+
+def test_a_seed_that_shows_nothing_again_is_told(simulated: Path, run: Path) -> None:
+    change_about(run, violations=[{"law": "I5", "text": "two folds differ", "time": 5 * 10**9}], layer=1)
+    change_about(run, configuration={**json.loads((simulated / "run.json").read_text())["configuration"], "steps": 500})
+    judgement = judge(run)
+    assert judgement.fewer is None and any("seed 3" in reason for reason in judgement.not_cut)
 
 
 def test_unknown_outcomes_alone_are_no_reason_to_doubt(run: Path) -> None:

@@ -78,6 +78,7 @@ def render(
         _facts(verdict, measures, ops, faults),
         _checkers(verdict),
         _found(verdict, told, ops, faults, measures, smaller),
+        _not_cut(verdict),
         _limits(measures),
         tag("h2", "Over time", id="time"),
         tag("div", charts.over_time(measures, faults), class_="card"),
@@ -527,6 +528,14 @@ def _rates(measures: Measures) -> Markup:
             ),
         ]
     )
+
+
+def _not_cut(verdict: Mapping[str, Any]) -> Markup | None:
+    reasons = verdict.get("not_cut", ())
+    if not reasons:
+        return None
+    told = [tag("pre", shortened(reason, 2_000)) for reason in reasons]
+    return tag("div", tag("b", "Not cut down"), *told, class_="card")
 
 
 def _done(about: Mapping[str, Any], faults: Sequence[Fault], measures: Measures, needed: Needed | None) -> Markup:
