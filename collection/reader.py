@@ -27,7 +27,7 @@ from collection.binding import BoundRun, Run
 from collection.columns import Columns, with_diff
 from collection.json_rows import decode_batch
 from collection.rows import decode_counted, empty
-from journal.clients import make_consumer
+from journal.clients import discard, make_consumer
 from journal.errors import InvalidUsage, Unavailable
 from journal.leaders import SUSPECT_S, SUSPECTED_MAX, leaders_of
 
@@ -134,7 +134,7 @@ class RunReader:
 
     def _renew(self, bootstrap: str) -> Consumer:
         """Go on with a fresh consumer, begun at ``bootstrap``: the present one may ask a leader that was deposed."""
-        self._consumer.close()
+        discard(self._consumer, "rows")
         self._consumer = _make_consumer(bootstrap)
         return self._consumer
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -133,6 +134,16 @@ def make_producer(bootstrap: str, **override: object) -> Producer:
 def make_consumer(bootstrap: str, **override: object) -> Consumer:
     """A consumer; close it."""
     return Consumer(consumer_settings(bootstrap, **override))
+
+
+def discard(client: Consumer, name: str) -> None:
+    """Close a consumer that another has taken the place of; returns at once.
+
+    Closing has no bound: it joins threads of librdkafka's that wait by the wall clock.  Where that was set back by an
+    hour meanwhile, whoever closes in line stands still for an hour, with the locks that it holds.  What is discarded
+    was asking a leader that does not answer, which is looked after every half second at most; its thread ends with it.
+    """
+    threading.Thread(target=client.close, name=f"discard-{name}", daemon=True).start()
 
 
 def make_admin(bootstrap: str) -> AdminClient:

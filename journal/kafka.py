@@ -289,7 +289,7 @@ class _Reader:
                 finally:
                     if self._renew and not self._closed:
                         # Letting go of a leader that is silent takes until its time-out; reading goes on meanwhile.
-                        threading.Thread(target=consumer.close, name=f"discard-{self._topic}", daemon=True).start()
+                        clients.discard(consumer, self._topic)
                     else:
                         consumer.close()
         except Exception as error:  # handed over, not swallowed: this is the thread's only way to tell anybody

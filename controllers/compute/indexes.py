@@ -76,14 +76,20 @@ class Indexes:
             if index.arrangement.upper == 0 or frontiers.changed_since(index.relation_id, index.arrangement.upper):
                 self._bring(index, through)
 
-    def answer(self, lookup: Lookup, as_of: DataTs) -> pa.Table | None:
-        """The answer to ``lookup`` at ``as_of``, at which the relation is complete; ``None`` if the index cannot."""
+    def answer(self, lookup: Lookup, as_of: DataTs, timeout_s: float | None) -> pa.Table | None:
+        """The answer to ``lookup`` at ``as_of``, at which the relation is complete; ``None`` if the index cannot.
+
+        An index that is behind is brought there first; without ``timeout_s`` it is left, and cannot.  Raises
+        ``TimeoutError`` where somebody else is still bringing it there after ``timeout_s``.
+        """
         with self._lock:
             index = self._indexes.get(lookup.index_id)
         if index is None or index.disabled or index.relation_id != lookup.relation_id:
             return None
         if index.arrangement.upper <= as_of:
-            self._bring(index, as_of)
+            if timeout_s is None:
+                return None
+            self._bring(index, as_of, timeout_s)
             if index.disabled:
                 return None
         if as_of < index.arrangement.since:
@@ -114,27 +120,35 @@ class Indexes:
                 self._residuals[key] = found
         return found
 
-    def _bring(self, index: _Index, through: DataTs) -> None:
-        with index.lock:
-            arrangement = index.arrangement
-            if arrangement.upper > through or index.disabled:
-                return
-            relation = self._inventory.relation_through(index.relation_id, through)
-            after = DataTs(arrangement.upper - 1)
-            if 0 <= after < relation.since:
-                # It lay idle while the relation forgot: begin anew.
-                arrangement = Arrangement(index.key_columns)
-                after = DataTs(-1)
-            try:
-                arrangement.apply(_updates(relation.changes(after, through)), DataTs(through + 1))
-                index.arrangement = arrangement
-            except TooLarge as error:
-                index.disabled = error.message
-                index.arrangement = Arrangement(index.key_columns)
-                log.warning("an index is too large, its reads go to spark",
-                            extra={"index": index.item.id, "why": error.message})  # fmt: skip
-                return
-            arrangement.compact(DataTs(max(relation.since, through - self._window_ms)))
+    def _bring(self, index: _Index, through: DataTs, timeout_s: float = -1) -> None:
+        # A read has a deadline, and whoever is at it may be waiting for rows from a broker that is away.
+        if not index.lock.acquire(timeout=timeout_s):
+            raise TimeoutError(f"index {index.item.id} is behind {through}")
+        try:
+            self._bring_locked(index, through)
+        finally:
+            index.lock.release()
+
+    def _bring_locked(self, index: _Index, through: DataTs) -> None:
+        arrangement = index.arrangement
+        if arrangement.upper > through or index.disabled:
+            return
+        relation = self._inventory.relation_through(index.relation_id, through)
+        after = DataTs(arrangement.upper - 1)
+        if 0 <= after < relation.since:
+            # It lay idle while the relation forgot: begin anew.
+            arrangement = Arrangement(index.key_columns)
+            after = DataTs(-1)
+        try:
+            arrangement.apply(_updates(relation.changes(after, through)), DataTs(through + 1))
+            index.arrangement = arrangement
+        except TooLarge as error:
+            index.disabled = error.message
+            index.arrangement = Arrangement(index.key_columns)
+            log.warning("an index is too large, its reads go to spark",
+                        extra={"index": index.item.id, "why": error.message})  # fmt: skip
+            return
+        arrangement.compact(DataTs(max(relation.since, through - self._window_ms)))
 
 
 def _updates(tables: Iterable[pa.Table]) -> Iterator[tuple[int, Row, int]]:

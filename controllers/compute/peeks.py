@@ -91,7 +91,7 @@ class PeekDesk:
             if self._closed:
                 raise _stopping()
             as_of = self._queue.at_once(peek)
-        answer = None if as_of is None else self._from_index(peek, as_of)
+        answer = None if as_of is None else self._from_index(peek, as_of, None)
         return None if answer is None else (answer, as_of)
 
     def cancel(self, peek_id: str) -> None:
@@ -148,8 +148,7 @@ class PeekDesk:
                     hint="begin again and read the busiest view first, or BEGIN ISOLATION LEVEL READ COMMITTED",
                 )
             case TimedOut(_, waiting_for):
-                raise TidemarkError("canceling statement due to statement timeout", sqlstate="57014",
-                                    detail=f"waited {peek.timeout_ms} ms for {waiting_for}")  # fmt: skip
+                raise _too_long(f"waited {peek.timeout_ms} ms for {waiting_for}")
             case Cancelled(_):
                 raise Interrupted("canceling statement due to user request")
 
@@ -169,7 +168,7 @@ class PeekDesk:
     # -- answering ----------------------------------------------------------------------------------------------------
 
     def _answer(self, peek: Peek, as_of: DataTs, deadline: int) -> pa.Table:
-        answer = self._from_index(peek, as_of)
+        answer = self._from_index(peek, as_of, _left_s(deadline))
         if answer is not None:
             return answer
         with self._lock:
@@ -178,14 +177,13 @@ class PeekDesk:
             self._running.add(peek.peek_id)
             future = self._pool.submit(self._run, peek, as_of)
         try:
-            answer = future.result(timeout=max(0.001, (deadline - now_ms()) / 1000))
+            answer = future.result(_left_s(deadline))
             self.answered["spark"] += 1
             return answer
         except FutureTimeout:
             future.cancel()
             self._spark.sparkContext.cancelJobGroup(peek.peek_id)
-            raise TidemarkError("canceling statement due to statement timeout", sqlstate="57014",
-                                detail=f"it ran for {peek.timeout_ms} ms") from None  # fmt: skip
+            raise _too_long(f"it ran for {peek.timeout_ms} ms") from None
         except (CancelledError, TidemarkError):
             if self._closed:
                 # Closing cancels what runs and what queues.  The reader did not ask for that: our successor may answer.
@@ -195,15 +193,21 @@ class PeekDesk:
             with self._lock:
                 self._running.discard(peek.peek_id)
 
-    def _from_index(self, peek: Peek, as_of: DataTs) -> pa.Table | None:
-        """``None`` where no index has it.  Raises the error that a view among its inputs is in."""
+    def _from_index(self, peek: Peek, as_of: DataTs, timeout_s: float | None) -> pa.Table | None:
+        """``None`` where no index has it, or (without ``timeout_s``) has it yet.
+
+        Raises the error that a view among its inputs is in, and 57014.
+        """
         frontiers = self._frontiers
         for object_id in peek.inputs:
             if frontiers.inputs_of(object_id) is not None:
                 error = self._inventory.frontiers().views.view(object_id).error_at(as_of)
                 if error is not None:
                     raise _of_view(object_id, decode_error(error))
-        answer = None if peek.lookup is None else self._indexes.answer(peek.lookup, as_of)
+        try:
+            answer = None if peek.lookup is None else self._indexes.answer(peek.lookup, as_of, timeout_s)
+        except TimeoutError as error:
+            raise _too_long(str(error)) from None
         if answer is not None:
             self.answered["index"] += 1
         return answer
@@ -235,6 +239,14 @@ def _of_view(view_id: str, error: TidemarkError) -> TidemarkError:
         detail=f"materialized view {view_id} is in error: {error.detail or error.message}",
         hint="it clears by itself when the rows that cause it are gone",
     )  # fmt: skip
+
+
+def _left_s(deadline_ms: int) -> float:
+    return max(0.001, (deadline_ms - now_ms()) / 1000)
+
+
+def _too_long(detail: str) -> TidemarkError:
+    return TidemarkError("canceling statement due to statement timeout", sqlstate="57014", detail=detail)
 
 
 def _stopping() -> Unavailable:

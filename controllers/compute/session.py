@@ -40,6 +40,10 @@ PARTITIONS = "2"
 RESULT_BYTES_MAX = "512m"
 """Of one query's collected result.  Four reads at once and a tick stay within a few GB of Python and JVM memory."""
 
+CODE_CACHE = "240m"
+"""What a JVM with all its compilers has.  With C1 alone it has 48 MB, which Spark's generated classes filled within
+seven minutes of reads and ticks; then nothing is compiled any more, and what took milliseconds takes a minute."""
+
 JVM_STOP_S = 5.0
 """A JVM whose Spark is stopped exits in well under a second."""
 
@@ -59,7 +63,10 @@ def settings(master: str, scratch: Path) -> dict[str, str]:
         "spark.driver.memory": os.environ.get("TIDEMARK_SPARK_MEMORY", "1g"),
         "spark.driver.maxResultSize": RESULT_BYTES_MAX,
         # C1 and the serial collector: 380 MB instead of a gigabyte, and warm within seconds.
-        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.io.tmpdir={scratch}",
+        "spark.driver.extraJavaOptions": (
+            f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize={CODE_CACHE}"
+            f" -Djava.io.tmpdir={scratch}"
+        ),
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.scheduler.mode": "FAIR",

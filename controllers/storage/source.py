@@ -26,7 +26,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from catalog_log.model import Column, Item
 from collection.writer import CollectionWriter
 from controllers.storage.remap import Prepared, Problem, bindings, prepare, start_positions
-from journal.clients import make_consumer, reach
+from journal.clients import discard, make_consumer, reach
 from journal.errors import TidemarkError, Unavailable
 from journal.leaders import leaders_of
 from oracle.client import Oracle
@@ -177,7 +177,8 @@ class Source:
                 under_way[0].exception(
                     ANSWER_TIMEOUT_S
                 )  # it failed or will be found in the bindings when we begin anew
-            consumer.close()
+            # We begin anew by another one, or end; neither waits for what librdkafka waits for.
+            discard(consumer, f"source-{self.item.id}")
 
     def _begin(self, consumer: Consumer) -> dict[int, int]:
         """Where to go on, by a barrier: everything that was ever bound is known, also by commits of dead processes."""

@@ -201,3 +201,26 @@ def test_a_broker_that_is_killed_and_comes_back_loses_no_write(make_broker, name
     finally:
         reader.close()
         writer.close()
+
+
+class Hanging:
+    """A consumer whose threads wait by a clock that was set back."""
+
+    def __init__(self) -> None:
+        self.closing, self.let_go = threading.Event(), threading.Event()
+
+    def close(self) -> None:
+        self.closing.set()
+        self.let_go.wait()
+
+
+def test_a_read_goes_on_though_the_consumer_it_gave_up_does_not_close(broker: str) -> None:
+    reader, old = RunReader(broker), Hanging()
+    reader._consumer.close()
+    reader._consumer = old
+    try:
+        assert reader._renew(broker) is reader._consumer is not old
+        assert old.closing.wait(20), "it was let go of, and nobody closes it"
+    finally:
+        old.let_go.set()
+        reader.close()

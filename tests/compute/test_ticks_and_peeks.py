@@ -196,6 +196,15 @@ def test_waits_for_its_time_and_times_out(desk):
         assert gone.value.sqlstate == "42P01"
 
 
+def test_a_read_does_not_wait_beyond_its_timeout_for_who_brings_its_index_there(desk):
+    """Whoever is at it may be waiting for rows from a broker that is away."""
+    desk.change((4, "x"))
+    with desk.indexes._indexes["u2"].lock, pytest.raises(TidemarkError) as late:
+        desk.peek(peek("a", as_of=2, lookup=Lookup("u2", "u1", (4,), PROJECT), timeout_ms=50))
+    assert late.value.sqlstate == "57014" and "u2" in late.value.detail
+    assert desk.peek(peek("b", as_of=2, lookup=Lookup("u2", "u1", (4,), PROJECT)))[0].num_rows == 1
+
+
 # Thousands of short tasks: Spark stops between tasks, not within generated code.
 SLOW = "SELECT MAX(HASH(a.id, k)) FROM RANGE(0, 40000000000, 1, 8000) a, u1"
 

@@ -38,8 +38,13 @@ replica.lag.time.max.ms=1000
 replica.fetch.wait.max.ms=100
 replica.socket.timeout.ms=800
 replica.fetch.backoff.ms=50
+request.timeout.ms=2000
 """
-"""What only a broker among others has: how it follows those that lead, and when it counts as behind."""
+"""What only a broker among others has: how it follows those that lead, and when it counts as behind.
+
+``request.timeout.ms`` is what a follower waits for an answer to a fetch (``replica.socket.timeout.ms`` is for
+connecting only): by default, a dead connection to a leader leaves its partitions without followers for 30 s.
+"""
 
 
 class ClusterBroker(Broker):
