@@ -227,7 +227,7 @@ def _deallocate(words: list[str], sql: str) -> Control:
 def _discard(words: list[str], sql: str) -> Control:
     if words not in (["all"], ["plans"], ["sequences"], ["temp"], ["temporary"]):
         raise _syntax(sql)
-    return Discard(words[0])
+    return Discard("temp" if words == ["temporary"] else words[0])
 
 
 def _close(words: list[str], sql: str) -> Control:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from adapter.blocks import Blocks
+from adapter.control import CONTROLS
 from adapter.interfaces import Executor, Kind, Prepared, Result
 from adapter.named import Portals, Statements
 from adapter.nested_words import Declare, ExecuteNamed, Fetch, Nested, PrepareAs, forward_only
@@ -98,6 +99,11 @@ class NestedStatements:
 
     async def _prepare_execute(self, sql: str, statement: ExecuteNamed, oids: Sequence[int]) -> Prepared:
         inner = self._statements.get(statement.name)
+        if isinstance(inner.plan, (*CONTROLS, Plan)):
+            raise InvalidUsage(
+                f'prepared statement "{statement.name}" cannot be executed by name', sqlstate="0A000",
+                detail="It is about the session, or names another statement itself.",
+            )  # fmt: skip
         wanted, given = len(inner.param_oids), len(statement.arguments)
         if wanted != given:
             raise InvalidUsage(

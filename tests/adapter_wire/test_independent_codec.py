@@ -66,6 +66,7 @@ class Client:
 
     def __init__(self, server: Loopback, version: int) -> None:
         self.raw = Raw(server, start=False)
+        self.raw.socket.settimeout(60)  # no answer is a failure, and a busy machine is not
         self.codec = FrontendConnection()
         self.cut = 1 << 16
         self.send(pg.StartupMessage(params={"user": "tester", "database": "tidemark"}, protocol_version=version))

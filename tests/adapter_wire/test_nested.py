@@ -51,6 +51,10 @@ def test_names_are_shared_with_the_protocol(server):
         assert kinds(messages) == "1tT2DCZ" and rows(messages) == [[b"8", b"x"]]
         c.ask(f.close("S", "s"), f.SYNC)
         assert error(c.ask(f.query("execute s(1)")))["C"] == "26000"
+        for sql in ("", "begin", "execute r(1)", "declare c cursor for select 1"):
+            c.ask(f.parse(sql, "s"), f.SYNC)
+            assert error(c.ask(f.query("execute s")))["C"] == "0A000"
+            c.ask(f.close("S", "s"), f.SYNC)
 
 
 def test_what_is_executed_obeys_its_transaction(server):

@@ -138,6 +138,7 @@ class FakeInventory:
         return SimpleNamespace(
             exact=lambda i: (0, now) if i == "u1" else (0, -1), complete=lambda i: now,
             inputs_of=lambda i: None, changed_since=lambda i, ts: True,
+            oracle=SimpleNamespace(last_ts=now), views=SimpleNamespace(next_offset=0),
         )  # fmt: skip
 
 
