@@ -88,6 +88,9 @@ class KafkaTransport:
         self._readers: list[_Reader] = []
         self._leaders = leaders_of(bootstrap)
         # Metadata comes through a consumer: asking through a producer could create the topic on a lenient broker.
+        self._control_lock = threading.Lock()
+        """Held while it is asked, which takes up to ``start_timeout_s``: it must not be closed meanwhile.  Nobody who
+        holds ``_lock`` waits for it."""
         self._control = clients.make_consumer(bootstrap)
         try:
             self._check_topic()
@@ -124,7 +127,7 @@ class KafkaTransport:
         return reader
 
     def bounds(self) -> tuple[int, int]:
-        with self._lock:
+        with self._control_lock:
             if self._closed:
                 raise InvalidUsage(f"journal {self.topic} is closed")
             return clients.reach(
@@ -169,7 +172,8 @@ class KafkaTransport:
             reader.close()
         if session is not None:
             session.close()
-        self._control.close()
+        with self._control_lock:
+            self._control.close()
 
     def forget(self, reader: _Reader) -> None:
         """``reader`` was closed."""
@@ -179,7 +183,7 @@ class KafkaTransport:
 
     def exists(self, timeout_s: float) -> bool:
         """Whether the topic exists now.  Raises ``Unavailable``."""
-        with self._lock:
+        with self._control_lock:
             return self._closed or topic_partitions(self._control, self.bootstrap, self.topic, timeout_s) > 0
 
     def _open_session(self) -> ProducerSession | None:

@@ -9,7 +9,8 @@ So whoever suspects something (an append without an answer, a reader without rec
 is asked by a connection of its own.  What a majority of them says is agreed; who follows a topic is told when that
 changes, and from which brokers to bootstrap: those that agree.
 
-Promises nothing about correctness: a wrong or late opinion costs a reconnection.  With one broker nothing is asked.
+Promises nothing about correctness: a wrong or late opinion costs a reconnection.  With one broker there is nothing to
+ask, but whether there are more by now.
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ SUSPECT_EVERY_S = 0.2
 
 SUSPECT_FOR_S = 2.0
 """How long one suspicion is followed; whoever still waits suspects again."""
+
+ALONE_EVERY_S = 5.0
+"""Between two questions to the only broker that is known: it may have been the first of several to start."""
 
 QUIET_EVERY_S = 1.0
 """Between two questions about a topic that is followed and not suspected: what bounds the gap of a process that only
@@ -140,7 +144,7 @@ class Leaders:
 
     def _run(self) -> None:
         """Until nothing is followed any more (a later ``follow`` starts another thread)."""
-        next_quiet = 0.0
+        next_quiet = next_alone = 0.0
         while True:
             with self._lock:
                 now = time.monotonic()
@@ -154,44 +158,56 @@ class Leaders:
                 now = time.monotonic()
                 ask_all = [t for t, f in self._followed.items() if f.suspect_until > now or f.agreed is None]
                 ask_one = [t for t in self._followed if t not in ask_all] if now >= next_quiet else []
-            if len(self._addresses) == 1:
-                ask_all = [t for t in ask_all if self._followed_without_word(t)]
-                ask_one = []
+                if len(self._addresses) == 1:
+                    ask_all = [t for t in ask_all if self._followed[t].agreed is None]
+                    # Any topic's answer tells who is there.
+                    ask_one = [t for t in self._followed if t not in ask_all][:1] if now >= next_alone else []
             asking = [*((self._ask_all, t) for t in ask_all), *((self._ask_one, t) for t in ask_one)]
             if len(asking) == 1:
-                asking[0][0](asking[0][1])
+                self._guarded(*asking[0])
             elif asking:
-                list(self._rounds.map(lambda each: each[0](each[1]), asking))
-            if now >= next_quiet:
-                next_quiet = time.monotonic() + QUIET_EVERY_S
+                list(self._rounds.map(lambda each: self._guarded(*each), asking))
+            now_quiet, now_alone = now >= next_quiet, now >= next_alone
+            now = time.monotonic()
+            next_quiet = now + QUIET_EVERY_S if now_quiet else next_quiet
+            next_alone = now + ALONE_EVERY_S if now_alone else next_alone
 
-    def _followed_without_word(self, topic: str) -> bool:
-        with self._lock:
-            followed = self._followed.get(topic)
-            return followed is not None and followed.agreed is None
+    def _guarded(self, ask: Callable[[str], None], topic: str) -> None:
+        """A mistake about one topic, ours or a follower's, must not end what all topics live by."""
+        try:
+            ask(topic)
+        except Exception:
+            log.exception("could not find out who leads", extra={"topic": topic})
 
     def _ask_one(self, topic: str) -> None:
-        addresses = list(self._addresses.values())
+        with self._lock:
+            addresses = list(self._addresses.values())
+            self._turn += 1
+            turn = self._turn
         if not addresses:
             return
-        self._turn += 1  # several rounds at once may share a turn: it need only move on
-        answer = self._ask(addresses[self._turn % len(addresses)], topic)
+        answer = self._ask(addresses[turn % len(addresses)], topic)
         with self._lock:
             followed = self._followed.get(topic)
-            differs = answer is not None and followed is not None and followed.agreed and (
-                answer[1] != followed.agreed.leader
+            opinion = None if followed is None else followed.agreed
+            doubtful = answer is not None and opinion is not None and (
+                answer[1] != opinion.leader
+                # Too few said so, of those that are known by now.
+                or 2 * len(opinion.bootstrap.split(",")) <= len(self._addresses)
             )  # fmt: skip
-        if differs:
+        if doubtful:
             self._ask_all(topic)
 
     def _ask_all(self, topic: str) -> None:
-        asked = list(self._addresses.values()) or [a.strip() for a in self._bootstrap.split(",")]
+        with self._lock:
+            asked = list(self._addresses.values()) or [a.strip() for a in self._bootstrap.split(",")]
         answers: dict[int, int] = {}
         opinion = None
         for done in as_completed([self._questions.submit(self._ask, address, topic) for address in asked]):
             if (answer := done.result()) is not None:
                 answers[answer[0]] = answer[1]
-                opinion = agreed(answers, self._addresses)
+                with self._lock:
+                    opinion = agreed(answers, self._addresses)
                 if opinion is not None:
                     break  # enough said: those that are away would only cost their time-out
         if opinion is None:
@@ -206,33 +222,45 @@ class Leaders:
             if moved:
                 followed.suspect_until = 0.0
         for callback in callbacks:
-            callback(opinion)
+            try:
+                callback(opinion)
+            except Exception:
+                log.exception("a follower could not take in that another leads", extra={"topic": topic})
 
     def _ask(self, address: str, topic: str) -> tuple[int, int] | None:
         """``(broker, leader)`` as the broker at ``address`` has it."""
-        admin = self._admins.get(address)
-        if admin is None:
-            admin = self._admins[address] = clients.make_admin(address)
+        with self._lock:
+            admin = self._admins.get(address)
+            if admin is None:
+                admin = self._admins[address] = clients.make_admin(address)
         try:
             answer = admin.list_topics(topic, timeout=ASK_TIMEOUT_S)
         except KafkaException:
             # It may have asked another that is silent, and would again until that times out: ask anew next time.
-            self._admins.pop(address, None)
+            self._discard(address, admin)
             return None
         brokers = {broker.id: f"{broker.host}:{broker.port}" for broker in answer.brokers.values()}
-        if len(brokers) >= len(self._addresses):
-            self._addresses = brokers  # a cluster that grows is noticed; one broker's short memory is not believed
+        with self._lock:
+            if len(brokers) >= len(self._addresses):
+                self._addresses = brokers  # a cluster that grows is noticed; one broker's short memory is not believed
+            addresses = self._addresses
         broker = answer.orig_broker_id
         if broker < 0:
             # The first answer comes before this client knows whom it asked: that was the broker at this address.
             broker = next((b for b, known in brokers.items() if known == address), -1)
-        elif self._addresses.get(broker) != address and address in self._addresses.values():
+        elif addresses.get(broker) != address and address in addresses.values():
             # Its own broker was away for a while, and this client has settled with another: ask anew next time.
-            self._admins.pop(address, None)
+            self._discard(address, admin)
         found = answer.topics.get(topic)
         if broker < 0 or found is None or 0 not in found.partitions:
             return None
         return broker, found.partitions[0].leader
+
+    def _discard(self, address: str, admin: AdminClient) -> None:
+        """Forget ``admin``, unless somebody else has put a fresh one in its place."""
+        with self._lock:
+            if self._admins.get(address) is admin:
+                del self._admins[address]
 
 
 @functools.cache

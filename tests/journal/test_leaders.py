@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import pytest
 
 from journal.kafka import patience_s
 from journal.leaders import Agreed, Leaders, agreed
@@ -78,3 +84,88 @@ def test_who_had_no_answer_asks_by_a_fresh_client() -> None:
         leaders = Leaders(address)
         assert leaders._ask(address, "t") is None
         assert address not in leaders._admins
+
+
+class Cluster:
+    """Brokers by script: who they say there is, and who leads."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, brokers: dict[int, str], leader: int) -> None:
+        self.brokers, self.leader = brokers, leader
+        self.made: list[str] = []
+        monkeypatch.setattr("journal.leaders.clients.make_admin", self.make_admin)
+
+    def make_admin(self, address: str) -> SimpleNamespace:
+        self.made.append(address)
+        return SimpleNamespace(list_topics=lambda topic, timeout: self.answer(address, topic))
+
+    def answer(self, address: str, topic: str) -> SimpleNamespace:
+        brokers = {
+            broker: SimpleNamespace(id=broker, host=known.partition(":")[0], port=int(known.partition(":")[2]))
+            for broker, known in self.brokers.items()
+        }
+        asked = next(broker for broker, known in self.brokers.items() if known == address)
+        topics = {topic: SimpleNamespace(partitions={0: SimpleNamespace(leader=self.leader)})}
+        return SimpleNamespace(brokers=brokers, topics=topics, orig_broker_id=asked)
+
+
+def until(found: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 10
+    while not found():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_who_met_one_broker_notices_that_there_are_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was just started, or is about to be joined by others, knows of nobody else."""
+    monkeypatch.setattr("journal.leaders.ALONE_EVERY_S", 0.02)
+    monkeypatch.setattr("journal.leaders.QUIET_EVERY_S", 0.02)
+    cluster = Cluster(monkeypatch, {1: "b1:9092"}, leader=1)
+    leaders, told = Leaders("b1:9092"), []
+    unfollow = leaders.follow("t", told.append)
+    try:
+        until(lambda: leaders._followed["t"].agreed == Agreed(1, "b1:9092"))
+        cluster.brokers = ADDRESSES
+        until(lambda: len(leaders.bootstrap("t").split(",")) >= 2)
+        assert not told, "the same one leads"
+        cluster.leader = 2
+        until(lambda: told)
+        assert told[0].leader == 2 and len(told[0].bootstrap.split(",")) >= 2
+    finally:
+        unfollow()
+
+
+def test_a_follower_that_fails_keeps_nobody_from_hearing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("journal.leaders.QUIET_EVERY_S", 0.02)
+    cluster = Cluster(monkeypatch, ADDRESSES, leader=1)
+    leaders, told = Leaders("b1:9092"), []
+
+    def fails(_agreed: Agreed) -> None:
+        raise RuntimeError("a follower's mistake")
+
+    unfollow = [leaders.follow("t", each) for each in (fails, told.append)]
+    try:
+        until(lambda: leaders._followed["t"].agreed)
+        for leader in (2, 3):
+            cluster.leader = leader
+            until(lambda leader=leader: told and told[-1].leader == leader)
+    finally:
+        for each in unfollow:
+            each()
+
+
+def test_one_client_is_made_for_a_broker_however_many_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(monkeypatch, ADDRESSES, leader=1)
+    together = threading.Barrier(2)
+
+    def make_admin(address: str) -> SimpleNamespace:
+        try:
+            together.wait(0.2)
+        except threading.BrokenBarrierError:
+            pass  # nobody else is making one
+        return cluster.make_admin(address)
+
+    monkeypatch.setattr("journal.leaders.clients.make_admin", make_admin)
+    leaders = Leaders("b1:9092")
+    with ThreadPoolExecutor(2) as pool:
+        assert set(pool.map(lambda _: leaders._ask("b1:9092", "t"), range(2))) == {(1, 1)}
+    assert cluster.made == ["b1:9092"]
