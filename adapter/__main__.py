@@ -26,16 +26,20 @@ log = logging.getLogger(__name__)
 PORT = 6875
 
 
+def parser() -> argparse.ArgumentParser:
+    made = process.common_arguments(argparse.ArgumentParser(prog="python -m adapter", description=__doc__))
+    made.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    made.add_argument("--port", type=int, default=PORT, help="0 takes any free port (default: %(default)s)")
+    made.add_argument("--password-file", metavar="FILE", help="ask for this password (SCRAM-SHA-256); else trust")
+    made.add_argument("--max-connections", type=int, default=Limits.connections_max, metavar="N",
+                      help="sessions at once; the next one is refused with 53300 (default: %(default)s)")  # fmt: skip
+    made.add_argument("--no-ddl-topic", action="store_true", help="do not execute requests of the ddl topic")
+    return made
+
+
 def main() -> int:
     """Serve until told to stop.  Exit code 0 when told to, 1 when it could not start or its logs failed."""
-    parser = process.common_arguments(argparse.ArgumentParser(prog="python -m adapter", description=__doc__))
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=PORT, help="0 takes any free port (default: %(default)s)")
-    parser.add_argument("--password-file", metavar="FILE", help="ask for this password (SCRAM-SHA-256); else trust")
-    parser.add_argument("--max-connections", type=int, default=Limits.connections_max, metavar="N",
-                        help="sessions at once; the next one is refused with 53300 (default: %(default)s)")  # fmt: skip
-    parser.add_argument("--no-ddl-topic", action="store_true", help="do not execute requests of the ddl topic")
-    arguments = parser.parse_args()
+    arguments = parser().parse_args()
     process.setup_logging("adapter")
     # Never closed: closing a runner joins the threads of its executor without a bound.  The process ends instead.
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)

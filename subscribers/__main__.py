@@ -5,23 +5,31 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-import sys
+import threading
 
 from controllers.command_topic import open_command_topic
 from journal.errors import TidemarkError
 from journal.kafka import KafkaTransport
 from journal.names import TopicNames
-from journal.process import announce_ready, common_arguments, setup_logging, stop_event
+from journal.process import announce_ready, close_all, common_arguments, leave, setup_logging, stop_event
 from journal.topics import verify_journal
 from subscribers import worker
 
 log = logging.getLogger("subscribers")
 
+CLOSE_TIMEOUT_S = 2.0
+"""For the client of Kafka: a producer's watchdog.  With ``worker.LEAVE_S`` it stays below the 10 s after which a
+supervisor kills."""
+
+
+def parser() -> argparse.ArgumentParser:
+    made = common_arguments(argparse.ArgumentParser(prog="python -m subscribers", description=__doc__))
+    made.add_argument("--controller", required=True, metavar="NAME", help="storage or compute-<cluster>")
+    return made
+
 
 def main() -> int:
-    parser = common_arguments(argparse.ArgumentParser(prog="python -m subscribers", description=__doc__))
-    parser.add_argument("--controller", required=True, metavar="NAME", help="storage or compute-<cluster>")
-    options = parser.parse_args()
+    options = parser().parse_args()
     setup_logging(f"subscriber-{options.controller}")
     stopped = stop_event()
     try:
@@ -29,9 +37,12 @@ def main() -> int:
     except TidemarkError as error:
         log.error(error.message, extra={"detail": error.detail, "hint": error.hint})
         return 1
+    except Exception:
+        log.exception("stopped by an error of ours")
+        return 1
 
 
-def _serve(bootstrap: str, names: TopicNames, controller: str, stopped) -> int:
+def _serve(bootstrap: str, names: TopicNames, controller: str, stopped: threading.Event) -> int:
     verify_journal(bootstrap, names.catalog)
     catalog = KafkaTransport(bootstrap, names.catalog)
     try:
@@ -39,20 +50,15 @@ def _serve(bootstrap: str, names: TopicNames, controller: str, stopped) -> int:
     finally:
         catalog.close()
     commands = open_command_topic(bootstrap, names, controller)
+    # Never closed: closing a runner joins the threads of its executor without a bound.  The process ends instead.
+    runner = asyncio.Runner()
     try:
-        failed = asyncio.run(
-            worker.run(
-                bootstrap,
-                names,
-                controller,
-                commands,
-                catalog_end,
-                stopped,
-                lambda: announce_ready(controller=controller),
-            )  # fmt: skip
-        )
+        failed = runner.run(
+            worker.run(bootstrap, names, controller, commands, catalog_end, stopped,
+                       lambda: announce_ready(controller=controller))
+        )  # fmt: skip
     finally:
-        commands.close()
+        close_all({"commands": commands.close}, CLOSE_TIMEOUT_S)
     if failed is not None:
         log.error(worker.describe(failed), exc_info=failed, extra={"detail": getattr(failed, "detail", None)})
         return 1
@@ -60,4 +66,4 @@ def _serve(bootstrap: str, names: TopicNames, controller: str, stopped) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

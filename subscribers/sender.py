@@ -23,6 +23,7 @@ from controllers.commands_log import CommandFold, encode
 from controllers.protocol import ControllerState
 from journal.api import Entry, Transport
 from journal.errors import Unavailable
+from journal.process import close_all
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +32,9 @@ WINDOW = 1000
 
 RESEND_S = 2.0
 """The watchdog of FACTS: a healthy broker answers in milliseconds, a deposed leader never."""
+
+CLOSE_TIMEOUT_S = 2.0
+"""For the topic's reader, which looks every tenth of a second."""
 
 GIVE_UP_S = 60.0
 """Twice as long as a reader survives an absent broker."""
@@ -80,10 +84,10 @@ class CommandSender:
         await self._seen(0)
 
     def close(self) -> None:
-        """Stop reading and sending.  The transport is the caller's."""
-        self._subscription.close()
+        """Stop reading and sending, within ``CLOSE_TIMEOUT_S``.  The transport is the caller's."""
         if self._settling is not None:
             self._settling.cancel()
+        close_all({"commands' reader": self._subscription.close}, CLOSE_TIMEOUT_S)
 
     async def _seen(self, unseen_max: int) -> None:
         """Wait until at most so many are unseen.  Raises what stopped us."""

@@ -32,6 +32,10 @@ SESSION_TIMEOUT_S = 6.0
 
 HEARTBEAT_S = 2.0
 
+LEAVE_S = 4.0
+"""How long a worker that was told to stop says goodbye to its group.  Without that another takes over a session's
+time-out later."""
+
 METADATA_AGE_S = 1.0
 """How long it is believed who leads the catalog.  A leader that was deposed without knowing it answers fetches for ever
 with nothing new, and only metadata (asked of any broker) tells; one small request a second is what that costs."""
@@ -112,15 +116,22 @@ async def run(
                     failed.set_result(error)
                 return
 
-    await app.start()
+    stop = loop.run_in_executor(None, stopped.wait)
+    starting = loop.create_task(app.start())
     try:
+        # A broker that is away keeps it starting for as long as that lasts.
+        await asyncio.wait({starting, stop}, return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            return None
+        starting.result()
         on_ready()
-        stop = loop.run_in_executor(None, stopped.wait)
         await asyncio.wait({stop, failed, sender.failure}, return_when=asyncio.FIRST_COMPLETED)
-        stopped.set()
         return next((found.result() for found in (failed, sender.failure) if found.done()), None)
     finally:
-        await app.stop()
+        stopped.set()
+        _, left = await asyncio.wait({loop.create_task(app.stop())}, timeout=LEAVE_S)
+        if left:
+            log.warning("was left behind", extra={"what": "the worker's group"})
         sender.close()
 
 

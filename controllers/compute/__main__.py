@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import argparse
 import logging
-import sys
 from pathlib import Path
 
 from journal.errors import TidemarkError
 from journal.names import TopicNames
-from journal.process import announce_ready, common_arguments, setup_logging, stop_event
+from journal.process import announce_ready, common_arguments, leave, setup_logging, stop_event
 
 log = logging.getLogger("controllers.compute")
 
 
+def parser() -> argparse.ArgumentParser:
+    made = common_arguments(argparse.ArgumentParser(prog="python -m controllers.compute", description=__doc__))
+    made.add_argument("--cluster", default="default", help="the cluster to be (default: %(default)s)")
+    made.add_argument("--spark-master", metavar="URL",
+                      help="where spark runs (default: in this process, with 16 slots)")  # fmt: skip
+    made.add_argument("--data", type=Path, required=True, help="directory for spark's scratch files")
+    made.add_argument("--flight-host", default="127.0.0.1",
+                      help="address to serve reads on; it has no authentication (default: %(default)s)")  # fmt: skip
+    made.add_argument("--flight-port", type=int, default=0, help="port, 0 for any free one (default: %(default)s)")
+    return made
+
+
 def main() -> int:
-    parser = common_arguments(argparse.ArgumentParser(prog="python -m controllers.compute", description=__doc__))
-    parser.add_argument("--cluster", default="default", help="the cluster to be (default: %(default)s)")
-    parser.add_argument("--spark-master", metavar="URL",
-                        help="where spark runs (default: in this process, with 16 slots)")  # fmt: skip
-    parser.add_argument("--data", type=Path, required=True, help="directory for spark's scratch files")
-    parser.add_argument("--flight-host", default="127.0.0.1",
-                        help="address to serve reads on; it has no authentication (default: %(default)s)")  # fmt: skip
-    parser.add_argument("--flight-port", type=int, default=0, help="port, 0 for any free one (default: %(default)s)")
-    options = parser.parse_args()
+    options = parser().parse_args()
     setup_logging(f"compute-{options.cluster}")
     stopped = stop_event()
     # Late, so that a wrong argument does not wait for Spark's own imports.
@@ -44,8 +47,11 @@ def main() -> int:
     except TidemarkError as error:
         log.error(error.message, extra={"detail": error.detail, "hint": error.hint})
         return 1
+    except Exception:
+        log.exception("stopped by an error of ours")
+        return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

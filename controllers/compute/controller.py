@@ -35,8 +35,10 @@ from controllers.compute.ticking import Ticking
 from controllers.compute.ticks import Ticker
 from controllers.nodes import register
 from controllers.protocol import ControllerState, Dropped, Effect
+from journal.api import Subscription
 from journal.errors import Rejected, TidemarkError
 from journal.names import TopicNames
+from journal.process import close_all
 from oracle.client import Oracle, wall_clock_ms
 from oracle.errors import StaleEpoch
 from oracle.views_log import ViewsLog
@@ -51,6 +53,14 @@ CHECKPOINT_EVERY = 20_000
 
 LOOK_S = 1.0
 """How often failures and checkpoints are looked after; everything else is woken by events."""
+
+SETTLE_S = 5.0
+"""How long a stopping controller waits for reads and ticks to end, which it cancels: a query of Spark's is given the
+same by Spark.  What a tick had written is bound or counts for nothing."""
+
+CLOSE_TIMEOUT_S = 4.0
+"""For Spark and the clients of Kafka after that: Spark's JVM takes 2 to 4 s.  Both together stay below the 10 s after
+which a supervisor kills."""
 
 CLAIMS_MAX = 10
 """Tries to become the cluster's writer: two controllers starting at once take turns, a third try is rare."""
@@ -259,25 +269,45 @@ class ComputeController:
     def _epoch(self) -> int:
         return self._ticking.epoch if self._ticking is not None else 1 << 62
 
-    def _close(self, subscription, unsubscribe, threads) -> None:
+    def _close(
+        self, subscription: Subscription | None, unsubscribe: Sequence[Callable[[], None]],
+        threads: Sequence[threading.Thread],
+    ) -> None:  # fmt: skip
+        """Bounded, whatever hangs: what is left behind is on threads that do not keep the process, and a JVM ends by
+        itself with it."""
         self._stop.set()
         self._follow_wake.set()
         if subscription is not None:
             subscription.close()
         for end in unsubscribe:
             end()
+        close_all(
+            {
+                **({} if subscription is None else {"commands' reader": subscription.close}),
+                "reads": self._stop_reads,
+                **({} if self._ticker is None else {"ticks": self._stop_ticks}),
+                **{thread.name: thread.join for thread in threads},
+            },
+            SETTLE_S,
+        )
+        close_all(
+            {
+                "spark": lambda: stop_session(self._spark),
+                "feed": self._feed.close,
+                "writer": self._writer.close,
+                "views": self._views.close,
+                "oracle": self._oracle.close,
+                "catalog": self._catalog.close,
+                "commands": self._commands.close,
+            },
+            CLOSE_TIMEOUT_S,
+        )
+
+    def _stop_reads(self) -> None:
         self._desk.close()
         self._server.shutdown()
-        if self._ticker is not None:
-            self._ticker.stop()
-        for thread in threads:
-            thread.join(timeout=10)
+
+    def _stop_ticks(self) -> None:
+        self._ticker.stop()
         if self._ticking is not None:
             self._ticking.close()
-        stop_session(self._spark)
-        self._feed.close()
-        self._writer.close()
-        self._views.close()
-        self._oracle.close()
-        self._catalog.close()
-        self._commands.close()

@@ -95,7 +95,7 @@ def scratch_directory(data: Path) -> Path:
 
     Nothing in it outlives the process: what is durable is in topics.
     """
-    base = data / "spark"
+    base = data.absolute() / "spark"
     base.mkdir(parents=True, exist_ok=True)
     for stale in base.iterdir():
         if _owner_is_gone(stale):

@@ -29,8 +29,10 @@ from controllers.storage.keeper import TopicKeeper
 from controllers.storage.reconcile import WRITTEN, reconcile
 from controllers.storage.source import Source
 from controllers.storage.status_server import StatusServer
+from journal.api import Subscription
 from journal.errors import TidemarkError
 from journal.names import TopicNames
+from journal.process import close_all
 from journal.timestamps import TABLE
 from oracle.client import Oracle, wall_clock_ms
 
@@ -40,6 +42,14 @@ CHECKPOINT_EVERY = 20_000
 """Records of the oracle's log between checkpoints: folded in about a second by whoever starts."""
 
 IDLE_ADVANCE_S = 1.0
+
+SETTLE_S = 5.0
+"""How long a stopping controller waits for what is under way: a commit is settled within a watchdog or two.  What is
+not is found in the bindings by whoever begins anew."""
+
+CLOSE_TIMEOUT_S = 2.0
+"""For the clients of Kafka after that: a producer's watchdog.  Both together stay below the 10 s after which a
+supervisor kills."""
 
 BATCHES_MAX = 1000
 """Command batches read ahead of us."""
@@ -51,8 +61,9 @@ class StorageController:
     """Runs in the thread that calls :meth:`run`."""
 
     def __init__(
-        self, bootstrap: str, names: TopicNames, *, checkpoint_every: int = CHECKPOINT_EVERY, host: str = "127.0.0.1"
-    ) -> None:
+        self, bootstrap: str, names: TopicNames, *, checkpoint_every: int = CHECKPOINT_EVERY,
+        host: str = "127.0.0.1", port: int = 0,
+    ) -> None:  # fmt: skip
         self._bootstrap = bootstrap
         self._names = names
         self._checkpoint_every = checkpoint_every
@@ -68,7 +79,7 @@ class StorageController:
         self._oracle = Oracle.open(bootstrap, names, STORAGE, self._catalog.upper)
         self._writer = CollectionWriter(bootstrap, names)
         self._keeper = TopicKeeper(bootstrap, names, replication_factor(bootstrap, names))
-        self._server = StatusServer(host, self.status)
+        self._server = StatusServer(host, self.status, port)
 
     def run(self, stopped: threading.Event, on_ready) -> None:
         """Serve until ``stopped``.  Calls ``on_ready(address)`` once everything that was known is being served.
@@ -90,8 +101,7 @@ class StorageController:
                     self._checkpoint_if_due()
         finally:
             self._ended.set()
-            subscription.close()
-            self._close()
+            self._close(subscription)
 
     def status(self) -> dict[str, object]:
         """For people: read from any thread."""
@@ -231,21 +241,30 @@ class StorageController:
         if failed is not None:
             raise failed
 
-    def _close(self) -> None:
+    def _close(self, subscription: Subscription) -> None:
+        """Bounded, whatever hangs: what is left behind is on threads that do not keep the process."""
         for source in self._sources.values():
             source.stop()
-        for source in self._sources.values():
-            source.join()
-        for thread in self._closing:
-            thread.join()
-        if self._checkpointing is not None:
-            self._checkpointing.join()
-        self._server.shutdown()
-        self._keeper.close()
-        self._writer.close()
-        self._oracle.close()
-        self._catalog.close()
-        self._commands.close()
+        ending = [*self._closing, *([] if self._checkpointing is None else [self._checkpointing])]
+        close_all(
+            {
+                "commands' reader": subscription.close,
+                "status server": self._server.shutdown,
+                "topic keeper": self._keeper.close,
+                **{f"source {each.item.id}": each.join for each in self._sources.values()},
+                **{thread.name: thread.join for thread in ending},
+            },
+            SETTLE_S,
+        )
+        close_all(
+            {
+                "writer": self._writer.close,
+                "oracle": self._oracle.close,
+                "catalog": self._catalog.close,
+                "commands": self._commands.close,
+            },
+            CLOSE_TIMEOUT_S,
+        )
 
 
 def _reads_otherwise(before: Item, after: Item) -> bool:

@@ -11,10 +11,10 @@ from controllers.nodes import reachable
 
 
 class StatusServer(flight.FlightServerBase):
-    """Serves on a free port of ``host``; ``address`` is what others connect to."""
+    """Serves on ``port`` of ``host`` (0: any free one); ``address`` is what others connect to."""
 
-    def __init__(self, host: str, status: Callable[[], dict[str, object]]) -> None:
-        super().__init__(f"grpc://{host}:0")
+    def __init__(self, host: str, status: Callable[[], dict[str, object]], port: int = 0) -> None:
+        super().__init__(f"grpc://{host}:{port}")
         self._status = status
         self.address = f"grpc://{reachable(host)}:{self.port}"
 
