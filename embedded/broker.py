@@ -12,6 +12,7 @@ import base64
 import os
 import subprocess
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 
 from embedded.child import ChildSpec
@@ -63,6 +64,20 @@ broker.heartbeat.interval.ms=200
 broker.session.timeout.ms=1000
 """
 """What makes a broker that is lost be noticed within about 2 s (FACTS), a single one's restart included."""
+
+FOLLOWING = """\
+num.replica.fetchers=1
+replica.lag.time.max.ms=1000
+replica.fetch.wait.max.ms=100
+replica.socket.timeout.ms=800
+replica.fetch.backoff.ms=50
+request.timeout.ms=2000
+"""
+"""What only a broker among others has: how it follows those that lead, and when it counts as behind.
+
+``request.timeout.ms`` is what a follower waits for an answer to a fetch (``replica.socket.timeout.ms`` is for
+connecting only): by default, a dead connection to a leader leaves its partitions without followers for 30 s.
+"""
 
 _LOGGING = """\
 Configuration:
@@ -127,6 +142,7 @@ class Broker:
 
     name = "broker"
     heap = HEAP
+    java_options: Sequence[str] = ()
 
     def __init__(self, directory: Path, jars: Path, port: int, controller_port: int, log: Path | None = None) -> None:
         self.directory = directory
@@ -155,7 +171,7 @@ class Broker:
     def _java(self, *arguments: str) -> list[str]:
         return [
             find_java(), f"-Xmx{self.heap}", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
-            "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true",
+            "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true", *self.java_options,
             f"-Dlog4j2.configurationFile={self.directory / 'log4j2.yaml'}", "-cp", self._classpath, *arguments,
         ]  # fmt: skip
 

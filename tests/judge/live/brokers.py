@@ -3,7 +3,7 @@
 Promises: a broker's process id, ``kill``, ``pause`` and a new start on the same data; who leads a partition as the
 cluster itself says; and :meth:`KafkaCluster.wait_in_sync`, after which every replica of every partition is in sync.
 
-The settings are those of FACTS' fast failover; what a user's own cluster needs is the same.
+Their settings are the fleet's (``fleet/member.py``); what a user's own cluster needs is the same.
 """
 
 from __future__ import annotations
@@ -19,60 +19,17 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from embedded.broker import Broker, render_properties
 from embedded.child import Child, ChildSpec
+from fleet.member import Member
 from journal import clients
 from journal.errors import TidemarkError
 from tests.judge.live.cluster import HEAL_TIMEOUT_S, HealFailed, StartAs
 from tests.judge.live.network import BROKERS, Network
 
-PORT = 9092
-CONTROLLER_PORT = 9093
-REPLICATION = 3
-IN_SYNC_MIN = 2
+REPLICATION = len(BROKERS)
 LOOK_AGAIN_S = 0.1
 
-_FOLLOWING = """\
-num.replica.fetchers=1
-replica.lag.time.max.ms=1000
-replica.fetch.wait.max.ms=100
-replica.socket.timeout.ms=800
-replica.fetch.backoff.ms=50
-request.timeout.ms=2000
-"""
-"""What only a broker among others has: how it follows those that lead, and when it counts as behind.
-
-``request.timeout.ms`` is what a follower waits for an answer to a fetch (``replica.socket.timeout.ms`` is for
-connecting only): by default, a dead connection to a leader leaves its partitions without followers for 30 s.
-"""
-
-
-class ClusterBroker(Broker):
-    """One of the three: like the embedded one, at an address of its own and among others."""
-
-    heap = "384m"
-
-    def __init__(self, network: Network, host: str, directory: Path, jars: Path, advertised: str, log: Path) -> None:
-        super().__init__(directory, jars, PORT, CONTROLLER_PORT, log)
-        self.name = host
-        self._network = network
-        self._advertised = advertised
-
-    @property
-    def bootstrap(self) -> str:
-        return f"{self._network.address(self.name)}:{PORT}"
-
-    def properties(self, log_dir: Path) -> str:
-        voters = (f"{node}@{self._network.address(host)}:{CONTROLLER_PORT}" for node, host in _nodes())
-        common = render_properties(
-            node=node_id(self.name), voters=",".join(voters), address=self._network.address(self.name), port=PORT,
-            controller_port=CONTROLLER_PORT, advertised=self._advertised, log_dir=log_dir, replicas=REPLICATION,
-            in_sync_min=IN_SYNC_MIN,
-        )  # fmt: skip
-        return common + _FOLLOWING
-
-    def cluster_id(self) -> str:
-        return "TidemarkJudgeCluster00"
+CLUSTER_ID = "TidemarkJudgeCluster00"
 
 
 class KafkaCluster:
@@ -95,10 +52,10 @@ class KafkaCluster:
         self._children: dict[str, Child] = {}
         self._admins: dict[str, AdminClient] = {}
         self.brokers = {
-            host: ClusterBroker(network, host, (directories or {}).get(host, scratch / host), jars,
-                                (advertised or {}).get(host, f"{network.address(host)}:{PORT}"),
-                                # Not beside the data: that disk may be full, and is gone when the run is over.
-                                scratch / f"{host}.log")
+            host: Member((directories or {}).get(host, scratch / host), jars, [network.address(b) for b in BROKERS],
+                         node_id(host), CLUSTER_ID, name=host, advertised=(advertised or {}).get(host),
+                         # Not beside the data: that disk may be full, and is gone when the run is over.
+                         log=scratch / f"{host}.log")
             for host in BROKERS
         }  # fmt: skip
 

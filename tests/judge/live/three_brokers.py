@@ -25,10 +25,11 @@ from typing import Any
 from embedded.jars import ensure_jars
 from embedded.layout import JARS, Step
 from embedded.stack import Settings, Stack, running
+from fleet.member import PORT
 from journal.errors import InvalidUsage, Unavailable
 from journal.names import TopicNames
 from tests.judge.live import network, shim
-from tests.judge.live.brokers import PORT, KafkaCluster
+from tests.judge.live.brokers import KafkaCluster
 from tests.judge.live.clock import Clocks, Skew, Strobe
 from tests.judge.live.cluster import (
     HEAL_TIMEOUT_S,

@@ -1,0 +1,216 @@
+"""``compose.yaml`` says what the code can do: its options exist, its numbers agree, and nothing in it is left over."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from adapter.server import Limits
+from catalog_log.bootstrap import fixed_topics
+from controllers.commands import STORAGE, compute
+from embedded.broker import FAST_FAILOVER, FOLLOWING
+from fleet import broker, health
+from fleet.member import Member
+from journal.names import TopicNames
+from journal.process import STOP_TIMEOUT_S
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+PARSERS = {
+    "adapter": "adapter.__main__", "subscribers": "subscribers.__main__", "fleet.broker": "fleet.broker",
+    "controllers.storage": "controllers.storage.__main__", "controllers.compute": "controllers.compute.__main__",
+    "fleet.environment": "fleet.environment",
+}  # fmt: skip
+BYTES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+MEMORY_MAX = 8 << 30
+
+
+def of(module: str) -> dict[str, argparse.Namespace]:
+    """The services that run ``module``, each with the options it is given, as ``module`` itself understands them."""
+    parser = importlib.import_module(PARSERS[module]).parser()
+    return {name: parser.parse_args(service["command"][1:]) for name, service in SERVICES.items()
+            if service.get("command", [None])[0] == module}  # fmt: skip
+
+
+def members() -> dict[str, Member]:
+    return {name: broker.member(options) for name, options in of("fleet.broker").items()}
+
+
+def seconds(duration: str) -> float:
+    return float(duration.removesuffix("s"))
+
+
+OURS = sorted(name for name, service in SERVICES.items() if service["image"].startswith("tidemark:"))
+SERVING = sorted(set(SERVICES) - set(of("fleet.environment")))
+
+
+def test_every_service_of_ours_runs_an_entry_with_options_that_it_has() -> None:
+    found = [name for module in PARSERS for name in of(module)]  # a wrong option ends the parser, and this test
+    assert sorted(found) == OURS
+    assert {"adapter", "subscribers", "controllers.storage", "controllers.compute"} <= {
+        SERVICES[name]["command"][0] for name in found
+    }
+
+
+def test_three_brokers_with_the_settings_of_fast_failover() -> None:
+    brokers = members()
+    assert len(brokers) == 3
+    assert sorted(member.node for member in brokers.values()) == [1, 2, 3]
+    assert (
+        len({(member.hosts, member.cluster_id(), member.port, member.controller_port) for member in brokers.values()})
+        == 1
+    )
+    assert len({str(SERVICES[name]["volumes"]) for name in brokers}) == 3, "a disk of its own for each"
+    for name, member in brokers.items():
+        assert member.host == name == SERVICES[name]["hostname"]
+        properties = member.properties(Path("/data/log"))
+        lines = properties.splitlines()
+        for line in (FAST_FAILOVER + FOLLOWING).splitlines():
+            assert line in lines
+        keys = [line.partition("=")[0] for line in lines if line and not line.startswith("#")]
+        assert len(keys) == len(set(keys)), "a setting given twice"
+        for line in ("default.replication.factor=3", "min.insync.replicas=2", "offsets.topic.replication.factor=3",
+                     "transaction.state.log.replication.factor=3", "transaction.state.log.min.isr=2"):  # fmt: skip
+            assert line in lines
+        assert f"advertised.listeners=PLAINTEXT://{name}:{member.port}" in lines
+
+
+def test_our_topics_have_a_copy_on_each_broker_and_need_two() -> None:
+    [options] = of("fleet.environment").values()
+    assert options.replication_factor == len(members())
+    for spec in fixed_topics(TopicNames(options.env), options.replication_factor):
+        assert (spec.replication_factor, spec.config["min.insync.replicas"]) == (3, "2")
+
+
+def test_everybody_knows_all_brokers_and_the_same_environment() -> None:
+    bootstrap = ",".join(member.bootstrap for member in members().values())
+    told = [options for module in PARSERS if module != "fleet.broker" for options in of(module).values()]
+    assert {(options.kafka, options.env) for options in told} == {(bootstrap, told[0].env)}
+
+
+def test_each_controller_has_its_subscriber() -> None:
+    clusters = {options.cluster for options in of("controllers.compute").values()}
+    assert len(of("controllers.storage")) == 1
+    told = sorted(options.controller for options in of("subscribers").values())
+    assert told == sorted([STORAGE, *map(compute, clusters)])
+
+
+@pytest.mark.parametrize("name", SERVING)
+def test_a_service_is_asked_whether_it_serves_where_it_serves(name: str) -> None:
+    check = SERVICES[name]["healthcheck"]
+    assert seconds(check["timeout"]) > health.TIMEOUT_S
+    if name not in OURS:
+        assert "/dev/tcp/127.0.0.1/6875" in check["test"][-1]
+        return
+    assert check["test"][:5] == ["CMD", "python", "-P", "-m", "fleet.health"]
+    asked = health.parser().parse_args(check["test"][5:])
+    module = SERVICES[name]["command"][0]
+    options = of(module)[name]
+    match module:
+        case "fleet.broker":
+            assert (asked.kind, asked.address) == ("broker", members()[name].bootstrap)
+        case "adapter":
+            assert (asked.kind, asked.address) == ("adapter", f"127.0.0.1:{options.port}")
+        case "controllers.storage":
+            assert (asked.kind, asked.address) == ("controller", f"127.0.0.1:{options.port}")
+        case "controllers.compute":
+            assert (asked.kind, asked.address) == ("controller", f"127.0.0.1:{options.flight_port}")
+        case "subscribers":
+            assert asked.kind == "subscriber"
+            assert (asked.kafka, asked.env, asked.controller) == (options.kafka, options.env, options.controller)
+        case _:
+            raise AssertionError(f"nobody checks {module}")
+
+
+def test_what_others_must_reach_listens_everywhere_and_has_a_name() -> None:
+    assert all(options.host == "0.0.0.0" for options in of("adapter").values())
+    for name, options in of("controllers.storage").items():
+        assert options.host == "0.0.0.0" and SERVICES[name]["hostname"] == name
+    for name, options in of("controllers.compute").items():
+        assert options.flight_host == "0.0.0.0" and SERVICES[name]["hostname"] == name
+
+
+def test_they_start_in_order() -> None:
+    [environment] = of("fleet.environment")
+    waits = SERVICES[environment]["depends_on"]
+    assert waits == {name: {"condition": "service_healthy"} for name in members()}
+    assert SERVICES[environment]["restart"] == "no"
+    for name in set(OURS) - set(members()) - {environment}:
+        assert SERVICES[name]["depends_on"] == {environment: {"condition": "service_completed_successfully"}}
+    assert SERVICES["sql"]["depends_on"] == {"adapter": {"condition": "service_healthy"}}
+
+
+def test_one_port_before_two_adapters() -> None:
+    [(name, options)] = of("adapter").items()
+    assert SERVICES[name]["deploy"]["replicas"] == 2
+    lines = (ROOT / COMPOSE["configs"]["haproxy"]["file"]).read_text().splitlines()
+    [template] = [line.split() for line in lines if line.split()[:1] == ["server-template"]]
+    assert template[3] == f"{name}:{options.port}"
+    assert [line.split()[1] for line in lines if line.split()[:1] == ["bind"]] == [":6875"]
+    [connections] = [int(line.split()[1]) for line in lines if line.split()[:1] == ["maxconn"]]
+    assert connections > SERVICES[name]["deploy"]["replicas"] * Limits.connections_max, "adapters refuse by SQLSTATE"
+    published = [port for service in SERVICES.values() for port in service.get("ports", [])]
+    assert published == ["127.0.0.1:${TIDEMARK_PORT:-6875}:6875"], "there is no password: this machine alone"
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_stop_has_the_time_it_takes_and_an_end_is_followed_by_a_start(name: str) -> None:
+    assert seconds(SERVICES[name]["stop_grace_period"]) > STOP_TIMEOUT_S
+    if name in SERVING:
+        assert SERVICES[name]["restart"] == "unless-stopped"
+
+
+def test_volumes_are_the_ones_that_are_used() -> None:
+    used = [volume.partition(":") for service in SERVICES.values() for volume in service.get("volumes", [])]
+    assert sorted(source for source, _, _ in used) == sorted(COMPOSE["volumes"])
+    data = {name: str(options.data) for module in ("fleet.broker", "controllers.compute")
+            for name, options in of(module).items()}  # fmt: skip
+    for name, directory in data.items():
+        assert [volume.partition(":")[2] for volume in SERVICES[name]["volumes"]] == [directory]
+
+
+def test_it_fits_eight_gigabytes() -> None:
+    limits = {name: int(limit[:-1]) * BYTES[limit[-1]] for name, limit in
+              ((name, service["mem_limit"]) for name, service in SERVICES.items())}  # fmt: skip
+    assert sum(limits[name] * SERVICES[name].get("deploy", {}).get("replicas", 1) for name in SERVICES) <= MEMORY_MAX
+    for name, member in members().items():
+        assert int(member.heap.removesuffix("m")) * BYTES["m"] <= 0.6 * limits[name], "Java needs more than its heap"
+
+
+def test_versions_are_exact_and_nobody_is_root() -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    [base] = re.findall(r"^FROM (\S+)$", dockerfile, re.MULTILINE)
+    for image in {base, *(service["image"] for service in SERVICES.values())}:
+        assert re.fullmatch(r"[a-z]+:\d+\.\d+\.\d+[\w.-]*", image), image
+    assert "--require-hashes -r requirements.lock" in dockerfile
+    users = re.findall(r"^USER (\S+)$", dockerfile, re.MULTILINE)
+    assert users and users[-1] not in ("root", "0")
+    assert all(service["cap_drop"] == ["ALL"] for service in SERVICES.values())
+    assert [name for name, service in SERVICES.items() if "build" in service] == ["environment"], (
+        "one image, built once"
+    )
+
+
+def test_the_image_holds_every_package_that_is_run_and_nothing_that_a_checkout_made() -> None:
+    lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
+    assert lines[0] == "*"
+    kept = {line[1:] for line in lines if line.startswith("!")}
+    run = {name.partition(".")[0] for name in PARSERS} | {
+        "journal",
+        "catalog_log",
+        "oracle",
+        "collection",
+        "sql",
+        "schemas",
+    }
+    assert run <= kept
+    assert all((ROOT / name).exists() for name in kept)
+    copied = set(re.findall(r"^COPY (\w[\w.]*) ", (ROOT / "Dockerfile").read_text(), re.MULTILINE))
+    assert copied <= kept
