@@ -21,7 +21,7 @@ from catalog_log import model, records
 from catalog_log.fold import VerdictKind, admit
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
-from catalog_log.model import Request, Update
+from catalog_log.model import Request, Statement, Update, statement_key
 from catalog_log.records import PROPOSAL_BYTES_MAX, Proposal
 from journal.aio import Bridge
 from journal.api import Entry
@@ -69,11 +69,31 @@ class DdlOutcome:
     already: Request | None = None
 
 
+AUDIT_MAX = 10_000
+AUDIT_CUT = 1_000
+"""Statements kept in the catalog's image for ``tm_catalog.ddl_audit``, and how many of the oldest leave it at once: an
+image is in every process's memory, at some 500 bytes a statement.  The log keeps all for ever (``tidemark log``)."""
+
+
+AUDIT_CHARS_MAX = 65_536
+"""Of a statement's text in the audit, so that 10,000 of them are bounded; what is longer ends in an ellipsis there, and
+is whole in the object that it made."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Where a statement came from, for the audit: its text, and the role of its session (``None``: nobody said)."""
+
+    text: str
+    role: str | None = None
+
+
 @dataclass(eq=False)
 class _Pending:
     statement: object
     names: Names
     done: asyncio.Future[DdlOutcome]
+    asked: Asked
     request_id: str | None = None
     plan: DdlPlan | None = None
     judged: TidemarkError | DdlOutcome | None = None
@@ -111,11 +131,12 @@ class DdlQueue:
             _fail(each, Unavailable("the adapter is shutting down"))
         self._waiting.clear()
 
-    async def submit(self, statement: object, names: Names, request_id: str | None = None) -> DdlOutcome:
+    async def submit(self, statement: object, names: Names, asked: Asked, request_id: str | None = None) -> DdlOutcome:
         """Execute one DDL statement.  Raises what :func:`sql.ddl.plan_ddl` raises, ``Rejected`` 54000 and 53300,
         ``Unavailable`` or ``Indeterminate``.
 
-        With a ``request_id`` the statement is executed at most once: the id is recorded in the same proposal.
+        With a ``request_id`` the statement is executed at most once: the id is recorded in the same proposal.  So is
+        the statement itself, with whose it was (``asked``).
         Cancelling the caller does not stop a statement that is under way.
         """
         if len(self._waiting) >= QUEUE_LEN_MAX:
@@ -124,7 +145,7 @@ class DdlQueue:
                 sqlstate="53300",
                 detail=f"{len(self._waiting)} wait in this adapter",
             )
-        pending = _Pending(statement, names, asyncio.get_running_loop().create_future(), request_id)
+        pending = _Pending(statement, names, asyncio.get_running_loop().create_future(), asked, request_id)
         self._waiting.append(pending)
         self._arrived.set()
         return await asyncio.shield(pending.done)
@@ -203,6 +224,7 @@ class DdlQueue:
                 judged.append(each)
                 continue
             new = [*each.plan.updates, *_request_updates(shadow, each, ts)]
+            new += _audit_updates(shadow, each, ts, len(accepted))
             weight = sum(len(u.value or b"") + len(u.key) + 32 for u in new)
             if accepted and size + weight > GROUP_BYTES_MAX:
                 return accepted, judged, group[position:], updates
@@ -268,7 +290,8 @@ class DdlQueue:
 
 def after(image: Image, updates: list[Update]) -> Image:
     """``image`` with ``updates``, as the fold would make it: what the next statement of a proposal is planned on."""
-    proposal = Proposal("shadow", "shadow", image.upper, image.upper + 1, tuple(updates))
+    written_for = image.genesis.format_version
+    proposal = Proposal("shadow", "shadow", image.upper, image.upper + 1, tuple(updates), format_version=written_for)
     made, verdict = admit(image, Entry(-1, records.encode_proposal(proposal)))
     if verdict.kind is not VerdictKind.ACCEPTED:
         raise InvalidUsage("the statement makes no sense on the catalog", sqlstate="XX000", detail=verdict.reason)
@@ -303,6 +326,19 @@ def _request_updates(image: Image, pending: _Pending, ts: int) -> list[Update]:
     if image.count(model.REQUESTS) >= REQUESTS_MAX:
         oldest = sorted(image.all(model.REQUESTS), key=lambda pair: pair[1].catalog_ts)[:REQUESTS_CUT]
         found.extend(records.remove(model.REQUESTS, key) for key, _ in oldest)
+    return found
+
+
+def _audit_updates(image: Image, pending: _Pending, ts: int, ordinal: int) -> list[Update]:
+    """The statement beside what it changes, in one proposal: neither is ever in the catalog without the other."""
+    if image.genesis.format_version < 2:
+        return []
+    asked, plan = pending.asked, pending.plan
+    text = asked.text if len(asked.text) <= AUDIT_CHARS_MAX else asked.text[: AUDIT_CHARS_MAX - 1] + "…"
+    said = Statement(text, plan.tag, pending.names.database, plan.touched, asked.role, pending.request_id)
+    found = [records.put(model.AUDIT, statement_key(ts, ordinal), said)]
+    if image.count(model.AUDIT) >= AUDIT_MAX:
+        found.extend(records.remove(model.AUDIT, key) for key in sorted(image.cells[model.AUDIT])[:AUDIT_CUT])
     return found
 
 

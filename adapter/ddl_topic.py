@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from adapter.ddl_commit import Asked
 from adapter.ddl_messages import (
     DdlRequest,
     Garbage,
@@ -59,7 +60,7 @@ async def answer(executor: TidemarkExecutor, value: bytes | None, key: bytes | N
         return request.request_id, garbage_reply(request)
     try:
         statement = parse_ddl(request.sql)
-        outcome = await executor.execute_ddl(statement, _names(request), request.request_id)
+        outcome = await executor.execute_ddl(statement, _names(request), Asked(request.sql), request.request_id)
     except TidemarkError as error:
         return request.request_id, error_reply(request.request_id, error)
     except Exception as error:

@@ -31,7 +31,7 @@ from sqlglot import exp
 from adapter import show
 from adapter.catalog_relations import CatalogRelations, Running
 from adapter.catalog_rewrite import SessionFacts
-from adapter.ddl_commit import DdlOutcome, DdlQueue, image_in_force
+from adapter.ddl_commit import Asked, DdlOutcome, DdlQueue, image_in_force
 from adapter.explain import explain
 from adapter.insert import (
     Inserter,
@@ -157,7 +157,7 @@ class TidemarkExecutor:
         if isinstance(parsed, st.Insert):
             return await self._insert(session, statement, params)
         if isinstance(parsed, st.DDL):
-            return ddl_result(await self.execute_ddl(parsed, self._names(session), session=session))
+            return ddl_result(await self._ddl(session, parsed, prepared.sql))
         if isinstance(parsed, st.SetVariable):
             if parsed.value is None:
                 session.reset_variable(parsed.name)
@@ -181,12 +181,14 @@ class TidemarkExecutor:
         """Buffered rows are only in this process's memory: there is nothing to release."""
 
     async def execute_ddl(
-        self, statement: object, names: Names, request_id: str | None = None, session: SessionState | None = None
+        self, statement: object, names: Names, asked: Asked, request_id: str | None = None
     ) -> DdlOutcome:
         """One DDL statement, for a session or for the DDL topic."""
-        outcome = await self._finish(self.ddl.submit(statement, names, request_id))
-        if session is not None:
-            session.catalog_ts_seen = max(session.catalog_ts_seen, outcome.catalog_ts)
+        return await self._finish(self.ddl.submit(statement, names, asked, request_id))
+
+    async def _ddl(self, session: SessionState, statement: object, text: str) -> DdlOutcome:
+        outcome = await self.execute_ddl(statement, self._names(session), Asked(text, session.user))
+        session.catalog_ts_seen = max(session.catalog_ts_seen, outcome.catalog_ts)
         return outcome
 
     # --- images, barriers, plans

@@ -35,6 +35,7 @@ _TAGS = {
     st.CreateTable: "CREATE TABLE",
     st.CreateSource: "CREATE SOURCE",
     st.CreateIndex: "CREATE INDEX",
+    st.Comment: "COMMENT",
 }
 
 

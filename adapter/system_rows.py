@@ -276,8 +276,9 @@ def _pg_am(s: System) -> Rows:
 
 
 def _pg_database(s: System) -> Rows:
-    for number, (_, database) in enumerate(s.image.all(model.DATABASES)):
-        yield {"oid": 5 + number, "datname": database.name, "datdba": OWNER_OID, "encoding": 6, "datlocprovider": "c",
+    oids = database_oids(s)
+    for key, database in s.image.all(model.DATABASES):
+        yield {"oid": oids[key], "datname": database.name, "datdba": OWNER_OID, "encoding": 6, "datlocprovider": "c",
                "datistemplate": False, "datallowconn": True, "datconnlimit": -1, "datfrozenxid": 0, "datminmxid": 0,
                "dattablespace": 1663, "datcollate": "C.UTF-8", "datctype": "C.UTF-8"}  # fmt: skip
 
@@ -360,6 +361,36 @@ def _pg_indexes(s: System) -> Rows:
                    "indexdef": index_definition(schema.name, item, relation)}  # fmt: skip
 
 
+def comments_of(s: System) -> Iterator[tuple[str, int, str]]:
+    """``(id of what is described, number of the column or 0, comment)``."""
+    for key, comment in s.image.all(model.COMMENTS):
+        object_id, _, number = key.partition("/")
+        yield object_id, int(number or 0), comment.text
+
+
+def _pg_description(s: System) -> Rows:
+    items = {item.id for _, item in s.named()}
+    schemas = {schema.id for schema in s.schemas()}
+    for object_id, number, text in comments_of(s):
+        if object_id in items or object_id in schemas:
+            owner = "pg_class" if object_id in items else "pg_namespace"
+            yield {"objoid": item_oid(object_id), "classoid": CLASS_OIDS[owner], "objsubid": number,
+                   "description": text}  # fmt: skip
+
+
+def _pg_shdescription(s: System) -> Rows:
+    """Of databases, which are shared by all databases; comments on clusters are in ``tm_catalog.comments``."""
+    oids = database_oids(s)
+    for object_id, _, text in comments_of(s):
+        if object_id in oids:
+            yield {"objoid": oids[object_id], "classoid": CLASS_OIDS["pg_database"], "description": text}
+
+
+def database_oids(s: System) -> dict[str, int]:
+    """Oids of databases by id: 5 is Postgres's own first, and these are never shown beside other objects."""
+    return {key: 5 + number for number, (key, _) in enumerate(s.image.all(model.DATABASES))}
+
+
 def _pg_depend(s: System) -> Rows:
     for _, item in s.named():
         for other in item.depends_on:
@@ -372,6 +403,7 @@ ROWS: dict[str, Callable[[System], Rows]] = {
         "pg_namespace": _pg_namespace, "pg_class": _pg_class, "pg_attribute": _pg_attribute, "pg_attrdef": _pg_attrdef,
         "pg_index": _pg_index, "pg_type": _pg_type, "pg_am": _pg_am, "pg_database": _pg_database, "pg_roles": _pg_roles,
         "pg_user": _pg_user, "pg_collation": _pg_collation, "pg_settings": _pg_settings, "pg_tables": _pg_tables,
+        "pg_description": _pg_description, "pg_shdescription": _pg_shdescription,
         "pg_authid": _pg_roles, "pg_shadow": _pg_user, "pg_tablespace": _pg_tablespace,
         "pg_timezone_names": _pg_timezone_names, "pg_stat_user_tables": _pg_stat_tables,
         "pg_stat_all_tables": _pg_stat_tables, "pg_statio_user_tables": _pg_stat_tables,

@@ -193,6 +193,8 @@ indexes: id name relation_id relation_name cluster_id key_columns
 sources: id name topic format envelope errors_id
 settings: name value
 ddl_requests: request_id catalog_ts:int8 status message
+comments: object_id object_kind object_name column_name comment
+ddl_audit: catalog_ts:int8 ordinal:int4 at:timestamptz role database_name tag statement request_id object_ids:list
 """
 
 

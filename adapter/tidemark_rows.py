@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from adapter.system_rows import Rows, System
+from adapter.system_rows import Rows, System, comments_of
 from catalog_log import model
 
 
@@ -62,9 +62,33 @@ def _plain(collection: str, **columns: str) -> Callable[[System], Rows]:
     return rows
 
 
+def _comments(s: System) -> Rows:
+    named = {item.id: (item.kind, f"{schema.name}.{item.name}") for schema, item in s.named()}
+    named |= {schema.id: ("schema", schema.name) for schema in s.schemas()}
+    for collection, kind in ((model.DATABASES, "database"), (model.CLUSTERS, "cluster")):
+        named |= {key: (kind, value.name) for key, value in s.image.all(collection)}
+    for object_id, number, text in comments_of(s):
+        if object_id in named:
+            kind, name = named[object_id]
+            item = s.image.item(object_id)
+            column = item.columns[number - 1].name if number and item is not None else None
+            yield {"object_id": object_id, "object_kind": kind, "object_name": name, "column_name": column,
+                   "comment": text}  # fmt: skip
+
+
+def _ddl_audit(s: System) -> Rows:
+    """Statements of every database, in the order in which they took effect."""
+    for key, said in s.image.all(model.AUDIT):
+        catalog_ts, ordinal = map(int, key.split("."))
+        yield {"catalog_ts": catalog_ts, "ordinal": ordinal, "at": datetime.fromtimestamp(catalog_ts / 1000, UTC),
+               "role": said.role, "database_name": said.database, "tag": said.tag, "statement": said.statement,
+               "request_id": said.request_id, "object_ids": list(said.objects)}  # fmt: skip
+
+
 ROWS: dict[str, Callable[[System], Rows]] = {
     "objects": _objects, "columns": _columns, "dependencies": _dependencies, "indexes": _indexes,
     "sources": _sources, "nodes": _nodes,
+    "comments": _comments, "ddl_audit": _ddl_audit,
     "databases": _plain(model.DATABASES, id="id", name="name"),
     "schemas": _plain(model.SCHEMAS, id="id", database_id="database_id", name="name"),
     "clusters": _plain(model.CLUSTERS, id="id", name="name"),

@@ -18,6 +18,7 @@ from dataclasses import replace
 import uvloop
 
 from adapter.build import open_executor
+from adapter.ddl_commit import Asked
 from adapter.system_schemas import RELATIONS
 from bench.figure import Figure
 from bench.peers import Absent, etcd_sets_per_s
@@ -65,6 +66,7 @@ def _admitted_per_s(bootstrap: str, names: TopicNames, processes: int, writers: 
 async def write(bootstrap: str, env: str, begin: float, writers: int) -> int:
     """Statements acknowledged within ``SECONDS`` from ``begin`` (seconds since the epoch)."""
     template = parse("CREATE TABLE t (a int)")
+    asked = Asked("CREATE TABLE t (a int)", "bench")
     session, mine, done = Names(system=RELATIONS), uuid.uuid4().hex[:8], 0
     async with open_executor(bootstrap, TopicNames(env), f"bench-{mine}") as executor:
         late = time.time() - begin
@@ -77,7 +79,7 @@ async def write(bootstrap: str, env: str, begin: float, writers: int) -> int:
             while time.time() < begin + SECONDS:
                 count += 1
                 name = Name((f"w{mine}_{number}_{count}",))
-                await executor.execute_ddl(replace(template, name=name), session)
+                await executor.execute_ddl(replace(template, name=name), session, asked)
                 done += time.time() < begin + SECONDS
 
         await asyncio.sleep(begin - time.time())  # not a wait for an event: all processes begin at one moment

@@ -157,7 +157,8 @@ def _flaw(
         return f"format {proposal.format_version}, but the log has format {format_version}"
     present: dict[Key, bool] = {}
     for update in proposal.updates:
-        if update.collection not in model.COLLECTIONS:
+        # A genesis of a format that we do not know is fatal a moment later; its updates are not ours to judge.
+        if update.collection not in model.COLLECTIONS_OF.get(format_version, model.COLLECTIONS):
             return f"unknown collection {update.collection!r}"
         key = (update.collection, update.key)
         if update.diff == 1 and update.value is not None:
@@ -179,7 +180,6 @@ def _frame_flaw(value: bytes, format_version: int) -> str | None:
         version = codec.frame_version(value)
     except codec.Undecodable as error:
         return str(error)
-    # A genesis of a format that we do not know is fatal a moment later; its values are not ours to judge.
     if not 1 <= version <= SCHEMA_VERSION_MAX.get(format_version, codec.VERSION_MAX):
         return f"schema version {version} in a log of format {format_version}"
     return None

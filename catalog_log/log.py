@@ -26,7 +26,7 @@ from catalog_log.fold import Verdict, VerdictKind
 from catalog_log.image import EMPTY, Image
 from catalog_log.memory import many_new_objects
 from catalog_log.model import Genesis, Update
-from catalog_log.records import PROPOSAL_BYTES_MAX, Proposal, encode_proposal
+from catalog_log.records import FORMAT_VERSION, PROPOSAL_BYTES_MAX, Proposal, encode_proposal
 from catalog_log.tail import Tail
 from journal.api import Entry, Transport
 from journal.checkpoint import CheckpointStore, StoreOver
@@ -184,7 +184,11 @@ class CatalogLog:
         (malformed, over 4 MiB 54000, queue full 53400), ``Indeterminate`` (unsettled for 15 s: read the catalog to
         find out) or ``InvalidUsage`` (an upper that this process has not seen).
         """
-        proposal = Proposal(uuid.uuid4().hex, self.writer_id, expected_upper, new_upper, tuple(updates), genesis)
+        begun = genesis or self.image.genesis
+        proposal = Proposal(
+            uuid.uuid4().hex, self.writer_id, expected_upper, new_upper, tuple(updates), genesis,
+            FORMAT_VERSION if begun is None else begun.format_version,
+        )  # fmt: skip
         value = encode_proposal(proposal)
         attempt = Attempt(proposal, value, time.monotonic() + self._settle_timeout_s)
         attempt.done.set_running_or_notify_cancel()  # a cancel must not make set_result raise on the reader thread

@@ -15,9 +15,15 @@ CLUSTERS = "clusters"
 NODES = "nodes"
 SETTINGS = "settings"
 REQUESTS = "requests"
+COMMENTS = "comments"
+AUDIT = "audit"
 
-COLLECTIONS = (DATABASES, SCHEMAS, ITEMS, CLUSTERS, NODES, SETTINGS, REQUESTS)
-"""Every collection that an update may name.  An update naming any other is malformed."""
+COLLECTIONS = (DATABASES, SCHEMAS, ITEMS, CLUSTERS, NODES, SETTINGS, REQUESTS, COMMENTS, AUDIT)
+"""Every collection there is, in the order in which changes are told; new ones come last."""
+
+COLLECTIONS_OF = {1: frozenset(COLLECTIONS[:7]), 2: frozenset(COLLECTIONS)}
+"""Catalog format -> the collections that an update may name.  An update naming any other is malformed, also where this
+code knows it: code that knows format 1 alone says so too (I1)."""
 
 TABLE = "table"
 SOURCE = "source"
@@ -87,6 +93,33 @@ class Request:
     catalog_ts: int
     status: str
     message: str
+
+
+@dataclass(frozen=True)
+class Comment:
+    """What COMMENT ON said of an object (key: its id) or of a column (key: ``<id>/<number>``, from 1)."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A DDL statement that changed the catalog, in the proposal that it changed it by (key: :func:`statement_key`)."""
+
+    statement: str
+    """As it was written."""
+    tag: str
+    database: str
+    objects: tuple[str, ...]
+    """Ids of what it created, dropped or described."""
+    role: str | None = None
+    """Whose session it came from; ``None`` for a request of the ``ddl`` topic, which says nobody."""
+    request_id: str | None = None
+
+
+def statement_key(catalog_ts: int, ordinal: int) -> str:
+    """Sorts as the statements took effect: by catalog timestamp, then by place in the proposal."""
+    return f"{catalog_ts:020d}.{ordinal:04d}"
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,33 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from catalog_log import model
-from catalog_log.model import Cluster, Column, Database, Genesis, Item, Node, Request, Schema, Setting, Update
+from catalog_log.model import (
+    Cluster,
+    Column,
+    Comment,
+    Database,
+    Genesis,
+    Item,
+    Node,
+    Request,
+    Schema,
+    Setting,
+    Statement,
+    Update,
+)
 from schemas import codec
 
-FORMAT_VERSION = 1
-"""The catalog format that this code writes.  It lives in the genesis of every catalog and is not the code's version:
-two code versions run side by side as long as both know the catalog's."""
+FORMAT_VERSION = 2
+"""The catalog format that this code begins new catalogs with.  It lives in the genesis of every catalog and is not the
+code's version: two code versions run side by side as long as both know the catalog's, and each writes what that allows.
 
-KNOWN_FORMATS = frozenset({1})
+Format 2 added the collections ``comments`` and ``audit``.  Options of an item were turned down for comments (whatever
+changes an item is a command to its controllers), and settings for both (they are the environment's)."""
+
+KNOWN_FORMATS = frozenset({1, 2})
 """Catalog formats that this code can fold.  Any other in a genesis stops the process."""
 
-SCHEMA_VERSION_MAX = {1: 1}
+SCHEMA_VERSION_MAX = {1: 1, 2: 1}
 """Catalog format -> the newest schema version its values may have.  A reader that *could* decode a newer one must still
 refuse it, or old and new code would give different verdicts on the same bytes (I1)."""
 
@@ -28,7 +44,7 @@ PROPOSAL_BYTES_MAX = 4 * 1024 * 1024
 """A proposal above this is refused before it is produced: half of what the topic takes, so that none is ever lost to
 the size of its batch header."""
 
-CatalogValue = Database | Schema | Item | Cluster | Node | Setting | Request
+CatalogValue = Database | Schema | Item | Cluster | Node | Setting | Request | Comment | Statement
 
 
 @dataclass(frozen=True)
@@ -125,4 +141,6 @@ _VALUES: dict[str, tuple[str, Callable[[dict[str, Any]], CatalogValue]]] = {
     model.NODES: ("node", lambda found: Node(**found)),
     model.SETTINGS: ("setting", lambda found: Setting(**found)),
     model.REQUESTS: ("request", lambda found: Request(**found)),
+    model.COMMENTS: ("comment", lambda found: Comment(**found)),
+    model.AUDIT: ("statement", lambda found: Statement(**found | {"objects": tuple(found["objects"])})),
 }

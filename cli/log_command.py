@@ -16,7 +16,7 @@ from catalog_log import fold
 from catalog_log.delta import Change, between
 from catalog_log.fold import Verdict, VerdictKind
 from catalog_log.image import EMPTY, Image
-from catalog_log.model import ITEMS, NODES, REQUESTS, SCHEMAS, SETTINGS
+from catalog_log.model import AUDIT, COMMENTS, ITEMS, NODES, REQUESTS, SCHEMAS, SETTINGS
 from cli.output import OK, print_json
 from cli.stack_options import add_find_options, find_kafka
 from journal.api import Entry, Transport
@@ -141,6 +141,10 @@ def describe_change(change: Change, image: Image) -> str:
         return f"{sign} setting {change.key} = {value.value}"
     if change.collection == REQUESTS:
         return f"{sign} request {change.key}: {value.status}"
+    if change.collection == COMMENTS:
+        return f"{sign} comment on {change.key}: {value.text}"
+    if change.collection == AUDIT:
+        return f"{sign} statement of {value.role or 'the ddl topic'}: {value.statement}"
     return f"{sign} {change.collection.removesuffix('s')} {value.name} ({change.key})"
 
 

@@ -13,6 +13,7 @@ from catalog_log.model import Column, Item, Schema, Setting, Update
 from journal.errors import InvalidUsage
 from sql import statements as st
 from sql.bind import Bound, bind_query, first_branch, inline_views
+from sql.ddl_comment import plan_comment
 from sql.ddl_drop import plan_drop
 from sql.defaults import check_default
 from sql.errors import already_exists, no_column, unsupported, wrong_kind
@@ -49,6 +50,8 @@ def plan_ddl(statement: object, image: ImageLike, names: Names) -> DdlPlan:
         return _create_index(statement, image, names)
     if isinstance(statement, st.Drop):
         return plan_drop(statement, image, names)
+    if isinstance(statement, st.Comment):
+        return plan_comment(statement, image, names)
     raise unsupported(f"{type(statement).__name__} as DDL")
 
 

@@ -7,6 +7,7 @@ from catalog_log.model import Item, Schema
 from journal.errors import InvalidUsage
 from sql import statements as st
 from sql.bind import id_order
+from sql.ddl_comment import without_comments
 from sql.errors import no_relation, no_schema, wrong_kind
 from sql.names import KIND_WORDS, SYSTEM_SCHEMAS, ImageLike, Names, SystemRelation, candidates, database_of, find
 from sql.plans import DdlPlan, PlanNotice
@@ -44,7 +45,12 @@ def plan_drop(s: st.Drop, image: ImageLike, names: Names) -> DdlPlan:
         going = _everything(image, [*items.values(), *inside])
     updates = [records.remove(model.ITEMS, item_id) for item_id in sorted(going, key=id_order)]
     updates += [records.remove(model.SCHEMAS, schema_id) for schema_id in schemas]
-    return DdlPlan(tuple(updates), tag, tuple(notices), dropped=tuple(sorted(going, key=id_order)))
+    gone = tuple(sorted(going, key=id_order))
+    for item in map(image.item, gone):
+        updates += without_comments(image, item.id, len(item.columns))
+    for schema_id in schemas:
+        updates += without_comments(image, schema_id)
+    return DdlPlan(tuple(updates), tag, tuple(notices), dropped=(*gone, *schemas))
 
 
 def _schema(image: ImageLike, names: Names, name: st.Name) -> Schema:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from catalog_log import model
-from catalog_log.model import Cluster, Database, Item, Schema
+from catalog_log.model import Cluster, Database, Genesis, Item, Schema
 from collection.types import SqlType, parse_type
 from journal.errors import InvalidUsage
 from sql.errors import no_relation, no_schema, wrong_kind
@@ -30,6 +30,8 @@ class ImageLike(Protocol):
 
     @property
     def upper(self) -> int: ...
+    @property
+    def genesis(self) -> Genesis | None: ...
     def get(self, collection: str, key: str) -> Any: ...
     def all(self, collection: str) -> Iterator[tuple[str, Any]]: ...
     def item(self, item_id: str) -> Item | None: ...

@@ -56,6 +56,8 @@ def parse(text: str) -> st.Statement:
     cursor = Cursor(rest, tokens)
     if word == "explain":
         return _explain(cursor)
+    if word == "comment":
+        return _comment(cursor)
     if word is not None and word != "show":
         raise unsupported(word.upper())
     if not tokens and word is None:
@@ -298,6 +300,26 @@ def _drop(c: Cursor, text: str) -> st.Drop:
         c.take("restrict")
     c.end()
     return st.Drop(kind, tuple(names), exists, cascade)
+
+
+_DESCRIBED = {
+    **_DROPPED, "materialized view": model.MATERIALIZED_VIEW, "database": "database", "cluster": "cluster",
+    "column": "column",
+}  # fmt: skip
+
+
+def _comment(c: Cursor) -> st.Comment:
+    c.expect("on")
+    kind = "materialized view" if c.take("materialized", "view") else c.word()
+    if kind not in _DESCRIBED:
+        raise c.error() if c.current is None else unsupported(f"COMMENT ON {(kind or '').upper()}".rstrip())
+    if kind != "materialized view":
+        c.at += 1
+    name = st.Name((c.identifier(allow=("default",)),)) if kind == "cluster" else c.name()
+    c.expect("is")
+    text = None if c.take("null") else c.string()
+    c.end()
+    return st.Comment(_DESCRIBED[kind], name, text or None)
 
 
 def _insert(c: Cursor, text: str) -> st.Insert:

@@ -33,6 +33,12 @@ class DdlPlan:
     notices: tuple[PlanNotice, ...] = ()
     created: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+    described: tuple[str, ...] = ()
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """Ids of everything that it is about."""
+        return (*self.created, *self.dropped, *self.described)
 
 
 @dataclass(frozen=True)

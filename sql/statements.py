@@ -110,6 +110,16 @@ class Drop:
 
 
 @dataclass(frozen=True)
+class Comment:
+    """``kind`` is an item kind of ``catalog_log.model``, ``schema``, ``database``, ``cluster`` or ``column`` (then
+    ``name`` ends in the column's); ``text`` is ``None`` where the comment is taken away."""
+
+    kind: str
+    name: Name
+    text: str | None
+
+
+@dataclass(frozen=True)
 class Explain:
     """``mode`` is ``plan``, ``timestamp`` or ``strategy``; the last may name a view instead of a statement."""
 
@@ -184,6 +194,7 @@ Statement = (
     | CreateView
     | CreateIndex
     | Drop
+    | Comment
     | Explain
     | ShowObjects
     | ShowCreate
@@ -195,4 +206,4 @@ Statement = (
     | Empty
 )
 
-DDL = (CreateSchema, CreateTable, CreateSource, CreateView, CreateIndex, Drop)
+DDL = (CreateSchema, CreateTable, CreateSource, CreateView, CreateIndex, Drop, Comment)

@@ -280,8 +280,10 @@ def test_system_relations_and_session_statements():
         async with world.adapter() as a:
             await a.sql("create table t (a int not null)")
             await a.sql("create materialized view m as select count(*) as n from t")
-            assert await a.sql("select relname, relkind from pg_class order by 1") == [("m", "m"), ("t", "r")]
-            assert await a.sql("select column_name, is_nullable from information_schema.columns") == [("a", "NO")]
+            own = "select relname, relkind from pg_class where oid >= 16384 order by 1"
+            assert await a.sql(own) == [("m", "m"), ("t", "r")]
+            columns = "select column_name, is_nullable from information_schema.columns where table_name = 't'"
+            assert await a.sql(columns) == [("a", "NO")]
             assert (await a.sql("select version()"))[0][0].startswith("PostgreSQL 15")
             assert await a.sql("select current_database(), current_schema()") == [("tidemark", "public")]
             assert await a.sql("show tables") == [("t",)]

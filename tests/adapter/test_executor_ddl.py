@@ -7,7 +7,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from adapter.ddl_commit import image_in_force
+from adapter.ddl_commit import Asked, image_in_force
 from catalog_log.model import INDEX, MATERIALIZED_VIEW, REQUESTS, SOURCE, TABLE
 from journal.aio import Bridge
 from journal.errors import Indeterminate, Unavailable
@@ -16,6 +16,8 @@ from sql.names import Names
 from sql.parse import parse
 from tests.adapter.test_executor import run
 from tests.adapter.world import World
+
+ASKED = Asked("create table t (k int)")
 
 
 def test_ddl_is_answered_with_no_controller_anywhere():
@@ -91,7 +93,7 @@ def test_a_request_sent_twice_is_not_answered_from_a_proposal_that_nobody_admitt
             a.catalog.compare_and_append = hang
             statement, names = parse("create table t (k int)"), Names("tidemark", ("public",))
             first, second = (
-                asyncio.create_task(a.executor.execute_ddl(statement, names, request_id="r-1")) for _ in range(2)
+                asyncio.create_task(a.executor.execute_ddl(statement, names, ASKED, request_id="r-1")) for _ in range(2)
             )
             await sent.wait()
             for _ in range(3):  # time enough for whoever answers from what it has
@@ -124,7 +126,7 @@ def test_a_request_sent_twice_has_one_answer_also_after_a_conflict():
             a.catalog.compare_and_append = overtaken
             statement, names = parse("create table t (k int)"), Names("tidemark", ("public",))
             outcomes = await asyncio.gather(
-                *(a.executor.execute_ddl(statement, names, request_id="r-1") for _ in range(3))
+                *(a.executor.execute_ddl(statement, names, ASKED, request_id="r-1") for _ in range(3))
             )
             recorded = a.catalog.image.get(REQUESTS, "r-1").catalog_ts
             assert [outcome.catalog_ts for outcome in outcomes] == [recorded] * 3

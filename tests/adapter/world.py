@@ -21,6 +21,7 @@ from adapter.session_state import SessionState
 from catalog_log.bootstrap import ensure_genesis
 from catalog_log.log import CatalogLog
 from catalog_log.model import Genesis
+from catalog_log.records import FORMAT_VERSION
 from collection.binding import Run
 from collection.columns import table_from_rows
 from collection.types import parse_type
@@ -32,7 +33,7 @@ from journal.memory import MemoryTopic, MemoryTransport
 from oracle.checkpoints import Checkpoints
 from oracle.client import Oracle
 
-GENESIS = Genesis(1, "env", "topic")
+GENESIS = Genesis(FORMAT_VERSION, "env", "topic")
 
 
 class Store:

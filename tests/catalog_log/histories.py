@@ -10,10 +10,10 @@ from catalog_log import model, records
 from catalog_log.fold import admit
 from catalog_log.image import EMPTY, Image
 from catalog_log.model import Database, Genesis, Item, Schema, Setting, Update
-from catalog_log.records import Proposal, encode_proposal
+from catalog_log.records import FORMAT_VERSION, Proposal, encode_proposal
 from journal.api import Entry
 
-GENESIS = Genesis(1, "test", "topic-1")
+GENESIS = Genesis(FORMAT_VERSION, "test", "topic-1")
 GENESIS_UPPER = 1000
 
 _ids = itertools.count()
@@ -95,7 +95,7 @@ def _record(draw: st.DrawFn, image: Image, sent: list[bytes]) -> bytes:
     if fate in (4, 5):
         expected += draw(st.integers(-3, 3))
     step = draw(st.integers(-1 if fate == 6 else 1, 5))
-    format_version = 2 if fate == 7 else 1
+    format_version = 1 if fate == 7 else 2
     return encode_proposal(
         proposal(expected, image.upper + step, *updates, genesis=genesis, format_version=format_version)
     )

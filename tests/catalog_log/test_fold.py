@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 
 import pytest
@@ -103,7 +104,8 @@ MALFORMED_PROPOSALS = {
     "cut short": encode_proposal(proposal(1000, 1001, put_item(1, "a")))[:-3],
     "longer than it is": encode_proposal(proposal(1000, 1001)) + b"!",
     "a later schema": b"T\x02" + encode_proposal(proposal(1000, 1001))[2:],
-    "unknown format": proposal(1000, 1001, format_version=2),
+    "unknown format": proposal(1000, 1001, format_version=3),
+    "another format": proposal(1000, 1001, format_version=1),
     "new upper not above": proposal(1000, 1000),
     "new upper below": proposal(1000, 10),
     "new upper beyond all time": proposal(1000, 2**63 - 1),
@@ -120,6 +122,21 @@ def test_a_malformed_proposal_is_counted_and_stops_nothing(value: Proposal | byt
     assert kinds(verdicts) == [ACCEPTED, MALFORMED, ACCEPTED]
     assert verdicts[1].reason
     assert image.stats == Stats(2, 0, 1)
+
+
+def test_a_log_of_format_1_is_read_as_it_always_was() -> None:
+    """Code that knows format 1 alone refuses the collections of format 2; so must we there, or we would differ."""
+    old = genesis_proposal(genesis=Genesis(1, "x", "y"))
+    later = records.put(model.COMMENTS, "u1", model.Comment("x"))
+    log = [
+        dataclasses.replace(old, format_version=1),
+        proposal(1000, 1001, later, format_version=1),
+        proposal(1000, 1001, put_item(1, "a"), format_version=1),
+        proposal(1001, 1002, put_item(2, "b")),
+    ]
+    image, verdicts = play(*log)
+    assert kinds(verdicts) == [ACCEPTED, MALFORMED, ACCEPTED, MALFORMED]
+    assert [each.id for each in image.objects()] == ["u1"] and image.genesis.format_version == 1
 
 
 def test_nothing_is_admitted_before_the_genesis() -> None:

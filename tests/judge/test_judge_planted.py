@@ -19,7 +19,7 @@ from catalog_log import model
 from catalog_log.fold import VerdictKind, admit, fold
 from catalog_log.image import EMPTY
 from catalog_log.model import Genesis, Item, Setting
-from catalog_log.records import Proposal, decode_proposal, encode_proposal, put
+from catalog_log.records import FORMAT_VERSION, Proposal, decode_proposal, encode_proposal, put
 from controllers.commands import Kind
 from controllers.commands_log import CommandFold, encode
 from controllers.peek import Peek
@@ -42,7 +42,7 @@ from tests.judge.planted.registry import BUGS, chosen, kind_of
 from tests.judge.simulation import bugs as simulated
 
 ROOT = Path(__file__).resolve().parents[2]
-GENESIS = encode_proposal(Proposal("g", "test", 0, 10, (), Genesis(1, "env", "topic")))
+GENESIS = encode_proposal(Proposal("g", "test", 0, 10, (), Genesis(FORMAT_VERSION, "env", "topic")))
 
 
 def open_oracle(topic: MemoryTopic, now_ms: Callable[[], int] = lambda: 1000, upper: int = 0) -> Oracle:

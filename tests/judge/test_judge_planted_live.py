@@ -22,7 +22,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from catalog_log import model
 from catalog_log.log import CatalogLog
 from catalog_log.model import Genesis, Setting
-from catalog_log.records import Proposal, encode_proposal, put
+from catalog_log.records import FORMAT_VERSION, Proposal, encode_proposal, put
 from journal.clients import make_admin
 from journal.errors import FatalLog, TidemarkError
 from journal.kafka import KafkaTransport
@@ -124,7 +124,7 @@ class Late(Logs):
         names = TopicNames(env)
         transport = LateTransport(kafka, names.catalog)
         transport.late_s = late_s
-        genesis = Genesis(1, env, verify_journal(kafka, names.catalog))
+        genesis = Genesis(FORMAT_VERSION, env, verify_journal(kafka, names.catalog))
         self.catalog = CatalogLog.attach(transport, genesis, writer)
         self.oracle = Oracle.open(kafka, names, writer, self.catalog.upper)
 

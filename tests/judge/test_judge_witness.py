@@ -12,7 +12,7 @@ from catalog_log.bootstrap import initial_updates
 from catalog_log.fold import VerdictKind, admit
 from catalog_log.image import EMPTY
 from catalog_log.model import Genesis, Request, Setting, Update
-from catalog_log.records import Proposal, encode_proposal
+from catalog_log.records import FORMAT_VERSION, Proposal, encode_proposal
 from collection.binding import Binding, Run
 from journal.api import Entry
 from oracle.model import CommitPart, Kind, Record, Stamp, Token, one_key
@@ -29,7 +29,7 @@ from tests.judge.witness import (
     read_oracle,
 )
 
-GENESIS = Proposal("g", "boot", 0, 10, tuple(initial_updates()), Genesis(1, "e", "t"))
+GENESIS = Proposal("g", "boot", 0, 10, tuple(initial_updates()), Genesis(FORMAT_VERSION, "e", "t"))
 
 
 def entries(*proposals):
@@ -51,6 +51,7 @@ def test_a_proposal_as_a_line():
         "writer": "w",
         "expected_upper": 10,
         "new_upper": 12,
+        "format_version": FORMAT_VERSION,
         "updates": [
             ["settings", "w3", "w3-17"],
             ["requests", "r1", '{"catalog_ts":11,"status":"ok","message":"CREATE TABLE"}'],
@@ -142,9 +143,10 @@ def test_i1_agrees_with_the_fold(seed):
                 updates.append(Update(collection, key, rng.choice([None, b"x", b"T\x07"]), rng.choice([1, -1, 2])))
         expected = upper if rng.random() < 0.7 else rng.randrange(upper + 2)
         new = expected + rng.choice([0, 1, 1, 2, 3, 5, -1, 10**15])
-        genesis = Genesis(1, "e", "t") if rng.random() < (0.5 if upper == 0 else 0.05) else None
+        genesis = Genesis(FORMAT_VERSION, "e", "t") if rng.random() < (0.5 if upper == 0 else 0.05) else None
         proposal = Proposal(
-            rng.choice(["p", "p", "p", ""]), "w", expected, new, tuple(updates), genesis, rng.choice([1] * 9 + [2])
+            rng.choice(["p", "p", "p", ""]), "w", expected, new, tuple(updates), genesis,
+            rng.choice([FORMAT_VERSION] * 9 + [1])
         )
         value = encode_proposal(proposal)
         sent.append(rng.choice([value] * 5 + [b"", b"T\x02" + value[2:], value[:-1]]))

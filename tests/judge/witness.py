@@ -57,6 +57,8 @@ class CatalogRecord:
     updates: tuple[Change, ...] = ()
     flaw: str = ""
     """Why no reader may admit it whatever the upper, where its bytes alone say so."""
+    format_version: int = 0
+    """Must be the genesis's."""
 
     @property
     def request_ids(self) -> list[str]:
@@ -126,6 +128,7 @@ def _catalog_fields(value: bytes) -> dict[str, Any]:
         "writer": proposal.writer,
         "expected_upper": proposal.expected_upper,
         "new_upper": proposal.new_upper,
+        "format_version": proposal.format_version,
         "updates": [[u.collection, u.key, _value_text(u.collection, u.value)] for u in proposal.updates],
     }
     if requests := [u.key for u in proposal.updates if u.collection == model.REQUESTS and u.value is not None]:
@@ -156,8 +159,10 @@ def _flaw(proposal: Any) -> str:
         return "it has no id"
     if proposal.format_version not in KNOWN_FORMATS:
         return f"format {proposal.format_version}"
+    if proposal.genesis is not None and proposal.genesis.format_version != proposal.format_version:
+        return f"format {proposal.format_version} with a genesis of format {proposal.genesis.format_version}"
     for update in proposal.updates:
-        if update.collection not in model.COLLECTIONS:
+        if update.collection not in model.COLLECTIONS_OF[proposal.format_version]:
             return f"unknown collection {update.collection!r}"
         if (update.diff, update.value is None) not in ((1, False), (-1, True)):
             return f"{update.collection} {update.key!r}: diff {update.diff}"
@@ -221,6 +226,7 @@ def catalog_record(line: dict[str, Any]) -> CatalogRecord:
         line["offset"], line.get("seen"), line["kind"], line.get("proposal_id", ""), line.get("writer", ""),
         line.get("expected_upper", 0), line.get("new_upper", 0),
         tuple([Change(*update) for update in line.get("updates", ())]), line.get("flaw", ""),
+        line.get("format_version", 0),
     )  # fmt: skip
 
 
@@ -255,15 +261,17 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
 
 def admitted(records: Iterable[CatalogRecord]) -> list[CatalogRecord]:
     """Those that count, in order (I1): ``expected_upper`` is the upper there, ``new_upper`` is above it, and it makes
-    sense: nothing before a genesis, one genesis only, nothing removed that is not there.
+    sense: nothing before a genesis, one genesis only and everything of its format, nothing removed that is not there.
     """
-    upper, begun = 0, False
+    upper, begun, format_version = 0, False, 0
     present: set[tuple[str, str]] = set()
     found = []
     for record in records:
         if record.kind == GARBAGE or record.flaw or record.expected_upper != upper:
             continue
         if not upper < record.new_upper <= upper + STEP_MS_MAX or begun == (record.kind == GENESIS):
+            continue
+        if begun and record.format_version != format_version:
             continue
         if any(u.value is None for u in record.updates):
             after = _present_after(present, record.updates)
@@ -272,7 +280,7 @@ def admitted(records: Iterable[CatalogRecord]) -> list[CatalogRecord]:
             present = after
         else:
             present.update((u.collection, u.key) for u in record.updates)
-        upper, begun = record.new_upper, True
+        upper, begun, format_version = record.new_upper, True, record.format_version
         found.append(record)
     return found
 

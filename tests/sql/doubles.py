@@ -40,7 +40,7 @@ def empty_image() -> Image:
             records.put(model.CLUSTERS, "default", Cluster("default", "default")),
             records.put(model.SETTINGS, "next_item_id", Setting("1")),
         ),
-        Genesis(1, "env", "topic"),
+        Genesis(records.FORMAT_VERSION, "env", "topic"),
     )
 
 

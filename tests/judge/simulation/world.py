@@ -21,7 +21,7 @@ from catalog_log.fold import VerdictKind, admit
 from catalog_log.image import EMPTY, Image
 from catalog_log.log import CatalogLog
 from catalog_log.model import Genesis
-from catalog_log.records import Proposal, encode_proposal
+from catalog_log.records import FORMAT_VERSION, Proposal, encode_proposal
 from controllers.commands import STORAGE, compute
 from controllers.compute.inventory import Frontiers
 from controllers.peek import Peek
@@ -114,7 +114,7 @@ class World:
         self.images: dict[str, tuple[int, bytes]] = {}
         self.stores: dict[str, Store] = {}
         self.fates = CALM
-        self.genesis = Genesis(1, "env", "topic")
+        self.genesis = Genesis(FORMAT_VERSION, "env", "topic")
         self.catalog_class: type[CatalogLog] = CatalogLog
         self.stepper: Callable = processes.new_stepper
         self.view_rows: Callable = lambda _compute, _view_id, rows: rows
