@@ -23,6 +23,7 @@ from adapter.duck_errors import explain
 from adapter.duck_helpers import HELPERS
 from adapter.duck_macros import MACROS, helpers_of
 from adapter.interfaces import OutputColumn
+from adapter.live_rows import ACTIVITY
 from adapter.system_rows import System
 from adapter.system_schemas import HIDDEN, SYSTEM, SYSTEM_OIDS
 from collection.types import SqlType, arrow_type
@@ -45,9 +46,12 @@ MEMORY_LIMIT = "512MB"
 """For one in-process database: the relations of 100,000 objects take about 200 MB."""
 
 ROWS = {
-    "pg_catalog": system_rows.ROWS,
+    "pg_catalog": system_rows.ROWS | {ACTIVITY: lambda s: iter(s.live.get(ACTIVITY, ()))},
     "information_schema": information_rows.ROWS,
     "tm_catalog": tidemark_rows.ROWS,
+    "tm_internal": {
+        name: lambda s, name=name: iter(s.live.get(name, ())) for name in SYSTEM["tm_internal"]
+    },
 }
 """How to make the rows of the system relations that have any."""
 
@@ -61,6 +65,20 @@ _ARROW_KINDS = {
 }
 """Postgres's own types travel through DuckDB as unsigned integers, which nothing else here is: so what comes out of a
 subquery or an aggregate can still be told from an int8 or an int8[] (its aliases of types do not survive that)."""
+
+
+_LIVE_SCHEMAS = ("", "pg_catalog", "tm_internal")
+
+Live = Mapping[str, Sequence[Mapping[str, object]]]
+
+
+def reads_live(plan: SelectPlan) -> frozenset[str]:
+    """The names of the live relations that a ``catalog`` query may read: of tm_internal, and pg_stat_activity.
+
+    A name without a schema counts, whatever it will be found to mean: gathering too much is only slower."""
+    live = {*SYSTEM["tm_internal"], ACTIVITY}
+    names = (table.name.lower() for table in plan.tree.find_all(exp.Table) if table.db.lower() in _LIVE_SCHEMAS)
+    return live & frozenset(names)
 
 
 class Running:
@@ -117,10 +135,14 @@ class CatalogRelations:
         image: ImageLike,
         facts: SessionFacts,
         running: Running | None = None,
+        live: Live | None = None,
     ) -> pa.Table:
-        """The rows of a ``catalog`` query."""
+        """The rows of a ``catalog`` query.  One that reads tm_internal (:func:`reads_live`) needs ``live``, the rows
+        that were gathered for it; what they say is kept for nobody else."""
         rewritten = _rewritten(plan, params, image, facts)
-        return self._database(image, facts.names.database).answer(rewritten, running or Running())
+        if live is None:
+            return self._database(image, facts.names.database).answer(rewritten, running or Running())
+        return _Database(System(image, facts.names.database, live)).answer(rewritten, running or Running())
 
     def constant(
         self, tree: exp.Expression, types: Sequence[tuple[str, SqlType]], running: Running | None = None

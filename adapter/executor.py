@@ -21,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import TypeVar
 
@@ -29,7 +29,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from adapter import show
-from adapter.catalog_relations import CatalogRelations, Running
+from adapter.catalog_relations import CatalogRelations, Live, Running, reads_live
 from adapter.catalog_rewrite import SessionFacts
 from adapter.ddl_commit import Asked, DdlOutcome, DdlQueue, image_in_force
 from adapter.explain import explain
@@ -44,6 +44,7 @@ from adapter.insert import (
     tables_below,
 )
 from adapter.interfaces import Kind, Notice, OutputColumn, Prepared, Result
+from adapter.live_rows import ACTIVITY, Told, rows_of
 from adapter.peeks import PeekAnswer, Peeks
 from adapter.results import as_promised, check_result, collect, ddl_result, ddl_tag, declared_types, oids_of
 from adapter.session_state import SessionState
@@ -51,8 +52,9 @@ from adapter.system_schemas import RELATIONS
 from adapter.variables import SERVER_VERSION
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
-from catalog_log.model import Item
+from catalog_log.model import NODES, Item
 from collection.types import SqlType
+from controllers.node_status import NodeStatus
 from controllers.peek import PEEK_TIMEOUT_MS, Lookup, Peek
 from journal.aio import Bridge
 from journal.errors import Conflict, Indeterminate, InvalidUsage, Unavailable
@@ -90,6 +92,7 @@ class TidemarkExecutor:
         peeks: Peeks,
         bridge: Bridge,
         *,
+        nodes: NodeStatus | None = None,
         now_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
         self._catalog = catalog
@@ -97,6 +100,10 @@ class TidemarkExecutor:
         self._bridge = bridge
         self._peeks = peeks
         self._relations = CatalogRelations()
+        self._nodes = nodes or NodeStatus()
+        self._now_ms = now_ms
+        self.sessions: Callable[[], Iterable[SessionState]] = lambda: ()
+        """The sessions that this process serves; set by whoever serves them."""
         self.plans = PlanCache()
         self._inserter = Inserter(catalog, oracle, writer, bridge)
         self.ddl = DdlQueue(catalog, oracle, bridge, now_ms)
@@ -108,6 +115,7 @@ class TidemarkExecutor:
     async def close(self) -> None:
         """Stop taking DDL and settle what was sent."""
         await self.ddl.close()
+        self._nodes.close()
 
     @property
     def failures(self) -> tuple[Future[Exception], ...]:
@@ -250,7 +258,9 @@ class TidemarkExecutor:
         image, plan, columns = planned.image, planned.plan, prepared.columns
         if plan.kind == "catalog":
             facts = self._facts(session)
-            table = await _in_thread(self._relations.answer, plan, params, image, facts)
+            asked = reads_live(plan)
+            live = await self._live(image, asked) if asked else None
+            table = await _in_thread(self._relations.answer, plan, params, image, facts, live=live)
             check_result(columns, await self._columns(plan, image, session))
             return Result("SELECT", columns, table.to_batches())
         check_result(columns, tuple(OutputColumn(c.name, c.type) for c in plan.columns))
@@ -343,6 +353,15 @@ class TidemarkExecutor:
                 return answer
         peek = peek._replace(peek_id=uuid.uuid4().hex, sql=plan.spark_sql(params))
         return await self._peeks.peek(peek, cluster.id, time.monotonic() + timeout_ms / 1000)
+
+    async def _live(self, image: Image, asked: frozenset[str]) -> Live:
+        """What the oracle, the controllers and our own sessions say now, for tm_internal."""
+        keys = [key for key, _ in image.all(NODES)] if asked - {"sessions", ACTIVITY} else []
+        said = await asyncio.gather(*(asyncio.to_thread(self._nodes.ask, image, key) for key in keys))
+        return rows_of(
+            Told(image, self._oracle.state, dict(zip(keys, said, strict=True)), tuple(self.sessions()),
+                 self._catalog.writer_id, self._now_ms())
+        )  # fmt: skip
 
     # --- writes
 
@@ -462,11 +481,11 @@ class TidemarkExecutor:
         return Result("EXPLAIN" if isinstance(parsed, st.Explain) else "SHOW", columns, [show.batch(columns, rows)])
 
 
-async def _in_thread(call: Callable[..., T], *args: object) -> T:
+async def _in_thread(call: Callable[..., T], *args: object, **named: object) -> T:
     """``call(*args, running)`` off the event loop; it is interrupted if we are cancelled."""
     running = Running()
     try:
-        return await asyncio.to_thread(call, *args, running)
+        return await asyncio.to_thread(call, *args, running, **named)
     except asyncio.CancelledError:
         running.interrupt()
         raise

@@ -18,6 +18,7 @@ from adapter.authentication import Scram
 from adapter.interfaces import Executor
 from adapter.interruption import Interrupt
 from adapter.session import Session
+from adapter.session_state import SessionState
 from adapter.wire import messages as m
 from adapter.wire.machine import MESSAGE_BYTES_MAX, Machine
 from journal.errors import Rejected, Unavailable
@@ -190,6 +191,11 @@ class Server:
     def sessions(self) -> int:
         """Sessions now."""
         return len(self._sessions)
+
+    def session_states(self) -> list[SessionState]:
+        """The sessions that have begun and not ended."""
+        found = (connection.session for _, connection in self._sessions.values())
+        return [session.state for session in found if session is not None]
 
     async def stop(self) -> None:
         """Take no one new, end idle sessions, give running statements their grace, then cancel them.

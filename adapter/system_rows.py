@@ -5,8 +5,8 @@ What the other system schemas hold is in :mod:`adapter.information_rows` and :mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from zoneinfo import available_timezones
 
@@ -74,6 +74,8 @@ class System:
 
     image: ImageLike
     database: str
+    live: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
+    """The rows of tm_internal's relations (:mod:`adapter.live_rows`), gathered for one statement."""
 
     def schemas(self) -> list[Schema]:
         found = self.image.database_by_name(self.database)

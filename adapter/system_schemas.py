@@ -206,6 +206,16 @@ HIDDEN = "tableoid"
 """What every relation of pg_catalog also has, but ``*`` does not show: the oid of the relation itself."""
 
 
+_TM_INTERNAL = """
+controllers: name address incarnation answers:bool error catalog_frontier:int8 catalog_lag_ms:int8 table_ts:int8 told_by told_at:timestamptz
+frontiers: object_id object_name object_kind upper:int8 complete_through:int8 since:int8 last_change:int8 lag_ms:int8 told_by told_at:timestamptz
+hydration: object_id object_name object_kind cluster_id hydrated:bool rows:int8 told_by told_at:timestamptz
+source_status: id name topic status error good_rows:int8 bad_rows:int8 commits:int8 last_ts:int8 positions told_by told_at:timestamptz
+view_status: id name cluster_id status strategy error told_by told_at:timestamptz
+sessions: adapter session_id:int4 role database_name application_name isolation in_block:bool catalog_ts_seen:int8 told_by told_at:timestamptz
+"""
+
+
 def _read(text: str, base: int, marked: bool = False) -> tuple[dict[str, dict[str, str]], dict[str, int]]:
     """``(columns by relation, oid by relation)``; oids that Postgres does not fix are counted from ``base``."""
     found, oids = {}, {}
@@ -222,6 +232,7 @@ _FOUND = {
     "pg_catalog": _read(_PG_CATALOG, 12_000, marked=True),
     "information_schema": _read(_INFORMATION_SCHEMA, 13_100),
     "tm_catalog": _read(_TM_CATALOG, 13_300),
+    "tm_internal": _read(_TM_INTERNAL, 13_400),
 }
 
 SYSTEM: dict[str, dict[str, dict[str, str]]] = {schema: columns for schema, (columns, _) in _FOUND.items()}
@@ -236,7 +247,7 @@ CLASS_OIDS = SYSTEM_OIDS["pg_catalog"]
 TABLES = frozenset(line.partition(":")[0] for line in _PG_CATALOG.split("\n") if ": view " not in line)
 """The relations of pg_catalog that are tables in Postgres; every other system relation is a view."""
 
-SCHEMA_OIDS = {"pg_catalog": 11, "information_schema": 13_000, "tm_catalog": 13_001}
+SCHEMA_OIDS = {"pg_catalog": 11, "information_schema": 13_000, "tm_catalog": 13_001, "tm_internal": 13_002}
 
 RELATIONS = SYSTEM
 """What :class:`sql.names.Names` needs to know."""

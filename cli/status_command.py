@@ -13,8 +13,8 @@ from rich.table import Table
 from catalog_log.model import INDEX, MATERIALIZED_VIEW, NODES, SCHEMAS, VIEW
 from cli.output import FAILED, OK, console, print_json
 from cli.stack_options import add_find_options, find_kafka
+from controllers.node_status import NodeStatus
 from embedded.frontiers import FrontierReader, Frontiers
-from embedded.node_status import NodeStatus
 from journal.names import TopicNames
 
 

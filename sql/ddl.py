@@ -17,7 +17,16 @@ from sql.ddl_comment import plan_comment
 from sql.ddl_drop import plan_drop
 from sql.defaults import check_default
 from sql.errors import already_exists, no_column, unsupported, wrong_kind
-from sql.names import ImageLike, Names, SystemRelation, cluster_named, database_of, relation, target_schema
+from sql.names import (
+    SYSTEM_SCHEMAS,
+    ImageLike,
+    Names,
+    SystemRelation,
+    cluster_named,
+    database_of,
+    relation,
+    target_schema,
+)
 from sql.plans import DdlPlan, PlanNotice
 from sql.transpile import spark_sql
 
@@ -100,7 +109,7 @@ def _create_schema(s: st.CreateSchema, image: ImageLike, names: Names) -> DdlPla
     if len(s.name.parts) > 1 and s.name.parts[0] != names.database or len(s.name.parts) > 2:
         raise InvalidUsage(f'database "{s.name.parts[0]}" does not exist', sqlstate="3D000")
     name = _check_identifier(s.name.last)
-    if name.startswith("pg_") or name in ("information_schema", "tm_catalog", "tm_internal"):
+    if name.startswith("pg_") or name in SYSTEM_SCHEMAS:
         raise InvalidUsage(
             f'unacceptable schema name "{name}"',
             sqlstate="42939",

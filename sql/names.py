@@ -13,7 +13,7 @@ from journal.errors import InvalidUsage
 from sql.errors import no_relation, no_schema, wrong_kind
 from sql.statements import Name
 
-SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "tm_catalog")
+SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "tm_catalog", "tm_internal")
 
 KIND_WORDS = {
     model.TABLE: "table",

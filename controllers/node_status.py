@@ -6,6 +6,7 @@ A controller is found in the catalog (``nodes``), as an adapter finds it.  One t
 from __future__ import annotations
 
 import json
+import threading
 
 import pyarrow as pa
 import pyarrow.flight as flight
@@ -17,10 +18,15 @@ TIMEOUT_S = 3.0
 """A status is answered from memory: one that takes longer is as good as away."""
 
 
+CLIENTS_MAX = 64
+"""Connections kept: an environment has a few controllers, and a restarted one has a new address."""
+
+
 class NodeStatus:
-    """Asks nodes and keeps the connections.  One thread."""
+    """Asks nodes and keeps the connections.  Any thread."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._clients: dict[str, flight.FlightClient] = {}
 
     def ask(self, image: Image, key: str) -> dict:
@@ -29,20 +35,28 @@ class NodeStatus:
         if node is None:
             return {"error": "not registered"}
         try:
-            client = self._clients.get(node.address)
-            if client is None:
-                client = self._clients[node.address] = flight.FlightClient(location(node.address))
+            client = self._client(node.address)
             options = flight.FlightCallOptions(timeout=TIMEOUT_S)
             body = b"".join(part.body.to_pybytes() for part in client.do_action(flight.Action("status", b""), options))
             return {"address": node.address, **json.loads(body)}
         except (pa.ArrowException, flight.FlightError, ValueError, OSError) as error:
-            self._clients.pop(node.address, None)
+            with self._lock:
+                self._clients.pop(node.address, None)
             return {"address": node.address, "error": f"does not answer: {first_line(error)}"}
 
+    def _client(self, address: str) -> flight.FlightClient:
+        with self._lock:
+            if address not in self._clients:
+                while len(self._clients) >= CLIENTS_MAX:
+                    del self._clients[next(iter(self._clients))]  # closes itself once nobody uses it
+                self._clients[address] = flight.FlightClient(location(address))
+            return self._clients[address]
+
     def close(self) -> None:
-        for client in self._clients.values():
-            client.close()
-        self._clients.clear()
+        with self._lock:
+            for client in self._clients.values():
+                client.close()
+            self._clients.clear()
 
 
 def location(address: str) -> str:

@@ -1,0 +1,125 @@
+"""tm_internal: what controllers said for this statement, what the oracle knows, and this adapter's sessions."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+from adapter.session_state import SessionState
+from catalog_log import records
+from catalog_log.model import NODES, Node
+from tests.adapter.world import World
+
+COMPUTE, STORAGE = "compute/default", "storage/"
+
+
+class Nodes:
+    """Controllers that say what a test puts here; one that is not here does not answer."""
+
+    def __init__(self) -> None:
+        self.said = {}
+        self.asked = []
+
+    def ask(self, image, key):
+        self.asked.append(key)
+        return self.said.get(key, {"error": "does not answer: refused"})
+
+    def close(self) -> None:
+        pass
+
+
+def run(story):
+    async def bounded():
+        world = World()
+        async with world.adapter() as a:
+            a.executor._nodes.close()
+            nodes = a.executor._nodes = Nodes()
+            image = a.catalog.image
+            puts = [
+                records.put(NODES, key, Node(*key.split("/"), f"127.0.0.1:{port}", "x", 1))
+                for port, key in enumerate((COMPUTE, STORAGE), 1)
+            ]
+            a.catalog.compare_and_append(image.upper, image.upper + 1, puts).result(10)
+            for text in (
+                "create table t (k int)",
+                "create materialized view m as select k, count(*) n from t group by k",
+                "create index i on m (k)",
+                "create source s (k int) from kafka topic 'x' format json",
+                "insert into t values (1)",
+            ):
+                await a.sql(text)
+            await story(world, a, nodes)
+
+    asyncio.run(asyncio.wait_for(bounded(), 60))
+
+
+def test_a_controller_that_does_not_answer_is_told_as_such():
+    async def story(world, a, nodes):
+        assert await a.sql("select name, answers, error from tm_internal.controllers order by 1") == [
+            (COMPUTE, False, "does not answer: refused"),
+            (STORAGE, False, "does not answer: refused"),
+        ]
+        assert await a.sql("select object_name, hydrated from tm_internal.hydration order by 1") == [
+            ("i", None),
+            ("m", None),
+        ]
+        assert await a.sql("select name, status, told_by from tm_internal.source_status") == [("s", "unknown", STORAGE)]
+        assert await a.sql("select name, status from tm_internal.view_status") == [("m", "unknown")]
+        frontiers = dict(await a.sql("select object_name, lag_ms from tm_internal.frontiers"))
+        assert frontiers == {"t": 0, "s": 0, "s_errors": 0, "m": None, "i": None}
+
+    run(story)
+
+
+def test_what_they_say_is_asked_for_each_statement_and_kept_for_none():
+    async def story(world, a, nodes):
+        ids = {item.name: item.id for item in a.catalog.image.objects()}
+        upper, last_ts = a.catalog.upper(), a.oracle.state.last_ts
+        view = {"name": "m", "upper": last_ts - 4, "complete_through": last_ts - 5, "strategy": "incremental",
+                "rows": 1, "error": None, "hydrated": True}  # fmt: skip
+        index = {"relation": ids["m"], "rows": 1, "upper": last_ts - 4, "error": None}
+        source = {"id": ids["s"], "name": "s", "topic": "x", "state": "running", "error": None, "good_rows": 3,
+                  "bad_rows": 1, "commits": 2, "last_ts": last_ts, "positions": {"0": 4}}  # fmt: skip
+        nodes.said = {
+            COMPUTE: {"catalog_frontier": upper - 7, "table_ts": last_ts, "views": {ids["m"]: view},
+                      "indexes": {ids["i"]: index}},
+            STORAGE: {"catalog_frontier": upper, "table_ts": last_ts, "sources": [source]},
+        }  # fmt: skip
+        assert await a.sql("select name, answers, catalog_lag_ms from tm_internal.controllers order by 1") == [
+            (COMPUTE, True, 7),
+            (STORAGE, True, 0),
+        ]
+        assert await a.sql(
+            "select object_name, upper, complete_through, lag_ms, told_by from tm_internal.frontiers "
+            "where object_kind = 'materialized_view'"
+        ) == [("m", last_ts - 4, last_ts - 5, 5, COMPUTE)]
+        assert await a.sql("select object_name, hydrated, rows from tm_internal.hydration order by 1") == [
+            ("i", True, 1),
+            ("m", True, 1),
+        ]
+        assert await a.sql("select status, good_rows, bad_rows, positions from tm_internal.source_status") == [
+            ("running", 3, 1, '{"0": 4}')
+        ]
+        assert await a.sql("select status, strategy from tm_internal.view_status") == [("running", "incremental")]
+        view["error"] = "division by zero"
+        assert await a.sql("select status, error from tm_internal.view_status") == [("failing", "division by zero")]
+        when = await a.sql("select distinct told_at from tm_internal.frontiers")
+        assert when == [(datetime.fromtimestamp(world.now_ms / 1000, UTC),)]
+
+    run(story)
+
+
+def test_sessions_are_this_adapters_own_and_no_controller_is_asked_for_them():
+    async def story(world, a, nodes):
+        mine = SessionState(7, user="ada")
+        mine.set_variable("application_name", "shop")
+        a.executor.sessions = lambda: [mine]
+        assert await a.sql(
+            "select session_id, role, application_name, in_block, adapter from tm_internal.sessions"
+        ) == [(7, "ada", "shop", False, a.catalog.writer_id)]
+        assert await a.sql("select pid, usename from pg_stat_activity") == [(7, "ada")]
+        a.executor.sessions = lambda: []
+        assert await a.sql("select count(*) from tm_internal.sessions") == [(0,)]
+        assert nodes.asked == []
+
+    run(story)
