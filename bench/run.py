@@ -8,11 +8,17 @@ import os
 import platform
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import journals, sessions, statements, views
 from bench.figure import Figure, table
+from embedded.broker import Broker
+from embedded.child import Child
+from embedded.jars import ensure_jars
+from embedded.layout import JARS
 from embedded.ports import free_ports
 from embedded.stack import Settings, running
 
@@ -43,14 +49,15 @@ def main(argv: list[str]) -> int:
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
-    if {"journals", "statements", "sessions"} & set(wanted):
+    if "journals" in wanted:
+        say("journals: compare-and-append, read_ts, contention, a large catalog; a broker alone")
+        with _broker() as kafka:
+            measured += journals.figures(kafka, chosen)
+    if {"statements", "sessions"} & set(wanted):
         with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as data:
             settings = Settings(data=Path(data), env="bench", port=free_ports(1)[0], broker_port=free_ports(1)[0])
             say("starting a stack of its own")
             with running(settings) as stack:
-                if "journals" in wanted:
-                    say("journals: compare-and-append, read_ts")
-                    measured += journals.figures(stack.kafka, chosen)
                 if "statements" in wanted:
                     say("statements: CREATE TABLE, INSERT, SELECT, one at a time")
                     measured += statements.figures(stack.kafka, stack.dsn(), chosen)
@@ -66,6 +73,20 @@ def main(argv: list[str]) -> int:
     if arguments.json:
         print(json.dumps({"machine": machine(), "figures": [figure.as_json() for figure in measured]}), flush=True)
     return 0
+
+
+@contextmanager
+def _broker() -> Iterator[str]:
+    """A broker and nothing beside it that could take turns on the processors; its bootstrap address."""
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as data:
+        jars = ensure_jars(JARS, lambda line: print(line, file=sys.stderr, flush=True))
+        broker = Broker(Path(data) / "broker", jars, *free_ports(2), Path(data) / "broker.log")
+        child = Child(broker.prepare())
+        try:
+            child.wait_ready()
+            yield broker.bootstrap
+        finally:
+            child.stop()
 
 
 def machine() -> str:

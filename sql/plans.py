@@ -102,7 +102,6 @@ class SelectPlan:
             return self._spark_sql
         return spark_sql(with_params(self.tree, params, self.params))
 
-
     @cached_property
     def _spark_sql(self) -> str:
         """Its text where there are no parameters: made once."""
