@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
 from catalog_log import model, records
@@ -191,7 +191,8 @@ class DdlQueue:
                     for each in accepted:
                         _fail(each, error)
                 else:
-                    await self._answer(accepted, admitted)
+                    # Beside the queue: the next proposal needs this one's image, and not that it is in force.
+                    self._beside(self._answer(accepted, admitted))
             if not later:
                 return
             open_ = later
@@ -237,9 +238,13 @@ class DdlQueue:
     def _judge(self, judged: list[_Pending]) -> None:
         """Errors and no-ops come from an image that may be old: a barrier and a fresh plan decide, beside the queue."""
         for each in judged:
-            task = asyncio.get_running_loop().create_task(self._confirm(each))
-            self._answers.add(task)
-            task.add_done_callback(self._answers.discard)
+            self._beside(self._confirm(each))
+
+    def _beside(self, work: Coroutine[None, None, None]) -> None:
+        """Do ``work``, which answers somebody, while the queue goes on.  As many at once as statements wait."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._answers.add(task)
+        task.add_done_callback(self._answers.discard)
 
     async def _confirm(self, each: _Pending) -> None:
         try:
@@ -274,6 +279,10 @@ class DdlQueue:
     async def _answer(self, accepted: list[_Pending], admitted) -> None:
         try:
             await self._oracle.apply_catalog_async(CatalogTs(admitted.upper))
+        except asyncio.CancelledError:
+            for each in accepted:
+                _fail(each, _shut_down(each))
+            raise
         except TidemarkError as error:
             # It is in the catalog for good, only nobody said so: whatever family the error is of, this is "don't know".
             unknown = Indeterminate(
