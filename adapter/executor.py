@@ -146,7 +146,7 @@ class TidemarkExecutor:
         if isinstance(parsed, st.Explain):
             return Prepared(sql, Kind.SESSION, (), (OutputColumn("QUERY PLAN", SqlType("text")),), "EXPLAIN", statement)
         if isinstance(parsed, (st.ShowObjects, st.ShowCreate, st.ShowVariable)):
-            if isinstance(parsed, st.ShowVariable) and parsed.name != "all":
+            if isinstance(parsed, st.ShowVariable) and parsed.name not in ("all", show.PLAN_CACHE):
                 session.variable(parsed.name)
             return Prepared(sql, Kind.SESSION, (), show.columns_of(parsed, session), "SHOW", statement)
         if isinstance(parsed, (st.SetVariable, st.ResetAll)):
@@ -469,6 +469,8 @@ class TidemarkExecutor:
         columns = prepared.columns
         names = self._names(session)
         if isinstance(parsed, st.ShowVariable):
+            if parsed.name == show.PLAN_CACHE:
+                return Result("SHOW", columns, [show.batch(columns, [(self.plans.status(),)])])
             return Result("SHOW", columns, [show.batch(columns, show.show_variable(parsed, session))])
         state, image = await self._barrier()
         self._saw(session, image)

@@ -65,6 +65,10 @@ def columns_of(statement: object, session: SessionState) -> tuple[OutputColumn, 
     return (OutputColumn(statement.name, TEXT),)
 
 
+PLAN_CACHE = "plan_cache"
+"""``SHOW plan_cache``: how this adapter's plan cache does.  It is no variable: it belongs to no session."""
+
+
 def batch(columns: tuple[OutputColumn, ...], rows: list[tuple]) -> pa.RecordBatch:
     """Rows as one record batch of ``columns``."""
     arrays = [pa.array([row[i] for row in rows], arrow_type(column.type)) for i, column in enumerate(columns)]

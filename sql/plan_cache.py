@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
@@ -119,6 +119,11 @@ class PlanCache:
     def chars(self) -> int:
         """Characters of statement text kept now, once for each plan."""
         return self._chars
+
+    def status(self) -> str:
+        """How full it is and what it did, for people."""
+        counts = " ".join(f"{name} {count}" for name, count in asdict(self.statistics).items())
+        return f"plans {len(self)} of {self.plans_max}, characters {self.chars} of {self.chars_max}; {counts}"
 
     def statement(
         self, text: str, param_oids: Sequence[int], declared: Callable[[], Mapping[int, SqlType]]

@@ -55,7 +55,7 @@ class Controller:
 def run(story):
     async def with_bound():
         controller = Controller()
-        await asyncio.wait_for(story(controller, Lookups(controller.ask, asyncio.get_running_loop())), 20)
+        await asyncio.wait_for(story(controller, Lookups(controller.ask, asyncio.get_running_loop())), 60)
 
     asyncio.run(with_bound())
 

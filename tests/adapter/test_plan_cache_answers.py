@@ -75,3 +75,15 @@ async def walk(seed: int) -> int:
 @pytest.mark.parametrize("seed", (1, 3))
 def test_an_answer_with_the_cache_equals_the_answer_without(seed):
     assert asyncio.run(walk(seed)) > 10  # or nothing was tested
+
+
+def test_the_cache_is_shared_by_sessions_and_shows_how_it_does():
+    async def story():
+        async with World().adapter() as adapter:
+            await adapter.sql("create table t (x int)")
+            for session in (SessionState(1), SessionState(2)):
+                await adapter.sql("select x from t", session=session)
+            ((shown,),) = await adapter.sql("show plan_cache")
+            assert shown.startswith("plans 1 of 2000, characters 15 of 200000; hits 3 carried 0 misses 1 ")
+
+    asyncio.run(story())
