@@ -8,7 +8,7 @@ becomes a literal; ``regclass`` and its kin become numbers and look-ups.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -19,7 +19,7 @@ from adapter.system_rows import DISPLAY, OWNER, OWNER_OID, TYPE_NAMES, item_oid
 from adapter.system_schemas import HIDDEN, RELATIONS, SCHEMA_OIDS, SYSTEM, SYSTEM_OIDS
 from catalog_log.model import Item
 from journal.errors import InvalidUsage
-from sql.errors import no_relation, no_schema
+from sql.errors import no_relation, no_schema, unsupported
 from sql.names import ImageLike, Names, SystemRelation, find
 from sql.prepare_tree import figure_name
 from sql.statements import Name
@@ -340,6 +340,8 @@ class _Rewriter:
             return exp.func("tm_class_oid", args[0].copy(), self._path())
         if name == "to_regnamespace" and args:
             return exp.func("tm_namespace_oid", args[0].copy())
+        if name == "set_config" and len(args) == 3:
+            return exp.Cast(this=args[1].copy(), to=exp.DataType.build("TEXT"))  # who runs it assigns it: assignments
         if name == "format" and args and isinstance(args[0], exp.Literal):
             return _formatted(args[0].this, args[1:])
         if name in _OTHERWISE:
@@ -366,6 +368,18 @@ class _Rewriter:
 
     def _schema(self) -> str | None:
         return next(iter(self._existing()), None)
+
+
+def assignments(tree: exp.Expression) -> Iterator[tuple[str, str, bool]]:
+    """``(name, value, local)`` of every ``set_config('…', '…', …)`` in a query whose parameters are filled in.
+
+    Raises 0A000 where what is to be assigned is not known before the query runs."""
+    for node in tree.find_all(exp.Anonymous):
+        if str(node.this).lower() == "set_config" and len(node.expressions) == 3:
+            values = [each.this if isinstance(each, exp.Cast) else each for each in node.expressions]
+            if not all(isinstance(each, exp.Literal) for each in values[:2]):
+                raise unsupported("set_config() of anything but constants")
+            yield values[0].name, values[1].name, "true" in values[2].sql().lower()
 
 
 def _text(value: str | None) -> exp.Expression:

@@ -108,12 +108,12 @@ has_server_privilege(a, b) AS true, (a, b, c) AS true
 has_foreign_data_wrapper_privilege(a, b) AS true, (a, b, c) AS true
 has_tablespace_privilege(a, b) AS true, (a, b, c) AS true
 pg_has_role(a, b) AS true, (a, b, c) AS true
-pg_table_size(o) AS 0::BIGINT
-pg_total_relation_size(o) AS 0::BIGINT
-pg_relation_size(o) AS 0::BIGINT, (o, f) AS 0::BIGINT
-pg_indexes_size(o) AS 0::BIGINT
-pg_database_size(o) AS 0::BIGINT
-pg_tablespace_size(o) AS 0::BIGINT
+pg_table_size(o) AS NULL::BIGINT
+pg_total_relation_size(o) AS NULL::BIGINT
+pg_relation_size(o) AS NULL::BIGINT, (o, f) AS NULL::BIGINT
+pg_indexes_size(o) AS NULL::BIGINT
+pg_database_size(o) AS NULL::BIGINT
+pg_tablespace_size(o) AS NULL::BIGINT
 pg_column_size(o) AS 0
 pg_size_pretty(n) AS n || ' bytes'
 pg_tablespace_location(o) AS ''

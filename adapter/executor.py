@@ -30,7 +30,7 @@ from sqlglot import exp
 
 from adapter import show
 from adapter.catalog_relations import CatalogRelations, Live, Running, reads_live
-from adapter.catalog_rewrite import SessionFacts
+from adapter.catalog_rewrite import SessionFacts, assignments
 from adapter.ddl_commit import Asked, DdlOutcome, DdlQueue, image_in_force
 from adapter.explain import explain
 from adapter.insert import (
@@ -262,6 +262,9 @@ class TidemarkExecutor:
             live = await self._live(image, asked) if asked else None
             table = await _in_thread(self._relations.answer, plan, params, image, facts, live=live)
             check_result(columns, await self._columns(plan, image, session))
+            if "set_config" in prepared.sql.lower():
+                for name, value, local in assignments(with_params(plan.tree, params, plan.params)):
+                    session.set_variable(name, value, local=local)
             return Result("SELECT", columns, table.to_batches())
         check_result(columns, tuple(OutputColumn(c.name, c.type) for c in plan.columns))
         if plan.kind == "constant":

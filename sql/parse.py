@@ -58,7 +58,7 @@ def parse(text: str) -> st.Statement:
         return _explain(cursor)
     if word == "comment":
         return _comment(cursor)
-    if word is not None and word != "show":
+    if word is not None and word not in ("show", "reset"):
         raise unsupported(word.upper())
     if not tokens and word is None:
         return st.Empty()

@@ -25,12 +25,12 @@ _CREATED = (("materialized", "view"), ("table",), ("view",), ("source",), ("inde
 
 
 def parse_session_statement(c: Cursor, head: str | None) -> st.Statement:
-    """Parse with ``c`` behind a blanked-out ``show`` (``head``) or at the statement's first word."""
+    """Parse with ``c`` behind a blanked-out ``show`` or ``reset`` (``head``), or at the statement's first word."""
     if head == "show":
         return _show(c)
     if c.take("set"):
         return _set(c)
-    if c.take("reset"):
+    if head == "reset":
         if c.take("all"):
             c.end()
             return st.ResetAll()

@@ -23,7 +23,7 @@ STATEMENT_CHARS_MAX = 1 << 20
 """A statement's text is at most 1 MiB: what fits a catalog proposal (4 MiB) with room for what is derived from it."""
 
 _COMMAND = re.compile(
-    r"\A(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*(show|explain|describe|comment|analyze|vacuum|call|"
+    r"\A(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*(show|reset|explain|describe|comment|analyze|vacuum|call|"
     r"grant|revoke|prepare|execute|copy|fetch|truncate|optimize|rename|kill|refresh)\b",
     re.I | re.S,
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from adapter.catalog_relations import CatalogRelations
-from adapter.catalog_rewrite import SessionFacts
+from adapter.catalog_rewrite import SessionFacts, assignments
 from adapter.duck_macros import MACROS
 from adapter.system_rows import item_oid
 from adapter.system_schemas import RELATIONS, SYSTEM
@@ -181,6 +181,15 @@ def test_arrays_in_binary():
         "00000001000000010000001900000003000000010000000161ffffffff0000000562202220" + "63"
     )
     assert binary(1028)("{}").hex() == "00000000000000000000001a"
+
+
+def test_set_config_says_what_it_assigns(relations, image):
+    text = "select current_setting('timezone') cur, set_config('timezone', 'Europe/Berlin', false) as new"
+    assert ask(relations, image, text) == [("UTC", "Europe/Berlin")]
+    assert list(assignments(parse(text).ast)) == [("timezone", "Europe/Berlin", False)]
+    assert list(assignments(parse("select set_config('a', 'b', true), 1").ast)) == [("a", "b", True)]
+    with pytest.raises(InvalidUsage):
+        list(assignments(parse("select set_config('a', relname, true) from pg_class").ast))
 
 
 def test_the_type_query_of_psycopg_and_sqlalchemy_at_connect(relations, image):

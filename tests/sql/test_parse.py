@@ -121,3 +121,10 @@ def test_no_mutilated_statement_raises_but_for_its_user(text, changes):
         tell(" ".join(pieces), shop(), False)
     except AssertionError as error:
         raise AssertionError(" ".join(pieces)) from error
+
+
+def test_reset():
+    """What asyncpg's pool sends when a connection comes back; sqlglot swallows what is behind RESET."""
+    assert parse("RESET ALL") == st.ResetAll()
+    assert parse("reset time zone;") == st.SetVariable("timezone", None)
+    assert parse("reset extra_float_digits") == st.SetVariable("extra_float_digits", None)
