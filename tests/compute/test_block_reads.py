@@ -1,0 +1,132 @@
+"""Where a transaction block may read: the real frontiers of random histories against a model that knows every tick."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from unittest.mock import MagicMock
+
+import pytest
+from immutables import Map
+
+from catalog_log.model import MATERIALIZED_VIEW, TABLE, Item
+from controllers.compute.inventory import Frontiers
+from controllers.compute.peeks import PeekDesk
+from controllers.peek import Lookup, Peek
+from controllers.waiting import Passed, PeekQueue, Ready
+from journal.errors import Conflict
+from journal.timestamps import CatalogTs, DataTs
+from oracle.model import Kind, Stamp
+from tests.oracle.oracle_logs import Log
+from tests.oracle.test_oracle_views import ViewsHistory, moved
+
+INPUTS = {"v": ("a",), "w": ("a", "b"), "x": ("v", "b")}
+
+
+def item(item_id: str) -> Item:
+    inputs = INPUTS.get(item_id, ())
+    return Item(item_id, "s1", item_id, MATERIALIZED_VIEW if inputs else TABLE, "", (), inputs, "default", "", inputs)
+
+
+OBJECTS = Map({each: item(each) for each in "abvwx"})
+
+
+class History:
+    """Two tables, and three views that tick together; the view x reads the view v, which changes whenever it ticks."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.log, self.views = Log(), ViewsHistory()
+        self.views.claim()
+        self.ends = {"a": 0, "b": 0}
+        self.changes: dict[str, list[int]] = {"a": [], "b": [], "v": [], "w": [], "x": []}
+        self.uppers = dict.fromkeys("vwx", 0)
+        self.ticks: list[int] = []
+        self.tick()
+
+    def write(self) -> None:
+        table, now = self.rng.choice("ab"), self.log.state.last_ts
+        end = self.ends[table]
+        self.ends[table] = end + 1
+        self.log.write(table, end, end + 1, ts=now + self.rng.randint(1, 3))
+        self.changes[table].append(self.log.state.last_ts)
+
+    def wait(self) -> None:
+        stamp = Stamp("table", self.log.state.last_ts + self.rng.randint(1, 5))
+        self.log.add(Kind.ADVANCE, stamps=(stamp,))
+
+    def tick(self) -> None:
+        """All three, at a timestamp that is known and not ticked at yet; no rows come of it, so nothing changes."""
+        lower = self.ticks[-1] + 1 if self.ticks else 0
+        if lower <= self.log.state.last_ts:
+            ts = self.rng.randint(lower, self.log.state.last_ts)
+            self.views.tick(ts, *(moved(view, self.uppers[view]) for view in "vwx"))
+            self.uppers = dict.fromkeys("vwx", ts + 1)
+            self.ticks.append(ts)
+
+    def frontiers(self) -> Frontiers:
+        return Frontiers(OBJECTS, self.log.state, self.views.state)
+
+    def exact(self, object_id: str, ts: int) -> bool:
+        """Whether it shows at ``ts`` what its query says of its inputs there."""
+        if object_id not in INPUTS:
+            return ts <= self.log.state.last_ts
+        ticked = max((tick for tick in self.ticks if tick <= ts), default=None)
+        if ticked is None:
+            return False
+        changed = any(ticked < at <= ts for each in INPUTS[object_id] for at in self.changes[each])
+        return not changed and all(self.exact(each, ts) for each in INPUTS[object_id])
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_read_at_a_timestamp_runs_iff_all_its_inputs_were_exact_there(seed):
+    history, queue, asked, outcomes = History(seed), PeekQueue(), 0, {Ready: 0, Passed: 0}
+    queue.on_catalog_frontier(CatalogTs(11), OBJECTS)
+    for _ in range(40):
+        history.rng.choice((history.write, history.write, history.wait, history.tick))()
+        now = history.frontiers()
+        queue.on_data_frontier(now.exact, now.oracle.last_ts, now.views.next_offset)
+        ts = history.rng.randint(0, now.oracle.last_ts)
+        inputs = tuple(history.rng.sample("abvwx", history.rng.randint(1, 3)))
+        peek = Peek(f"p{asked}", "", inputs, CatalogTs(10), DataTs(ts), None, 10**9, True)
+        asked += 1
+        found = queue.add(peek, 0)
+        true = all(history.exact(each, ts) for each in inputs)
+        if found:
+            outcomes[type(found[0])] += 1
+            assert found == [Ready(peek, ts)] if true else type(found[0]) is Passed, (seed, ts, inputs, found)
+        else:  # a view has not come there yet; whether it will stop there is open
+            assert not true and history.ticks[-1] < ts, (seed, ts, inputs)
+            queue.cancel(peek.peek_id)
+    assert all(outcomes.values()), "it met one outcome only"
+
+
+def test_the_desk_refuses_what_has_passed_as_a_conflict():
+    history = History(0)
+    indexes = SimpleNamespace(answer=lambda *_: "rows")
+    desk = PeekDesk(MagicMock(), SimpleNamespace(frontiers=history.frontiers), indexes)
+    try:
+
+        def look():
+            desk.on_frontiers(history.frontiers(), 11, OBJECTS)
+
+        def read(view, ts):
+            lookup = Lookup("i", view, (), "{}")
+            return desk.peek(Peek(view, "", (view,), CatalogTs(10), DataTs(ts), lookup, 20_000, True))
+
+        look()
+        history.log.write("a", 0, 1, ts=10)
+        look()
+        before = history.log.state.last_ts
+        for ts in (20, 30):
+            history.log.add(Kind.ADVANCE, stamps=(Stamp("table", ts),))
+            look()
+            history.views.tick(ts, *(moved(view, history.uppers[view]) for view in "vwx"))
+            history.uppers = dict.fromkeys("vwx", ts + 1)
+            look()
+        assert read("v", 25)[1] == 25 and read("a", before)[1] == before and read("v", before - 1)[1] == before - 1
+        with pytest.raises(Conflict, match="cannot read at the timestamp") as refused:
+            read("v", before)
+        assert refused.value.sqlstate == "40001" and "READ COMMITTED" in refused.value.hint
+    finally:
+        desk.close()
