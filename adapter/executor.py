@@ -137,7 +137,8 @@ class TidemarkExecutor:
         if isinstance(parsed, st.Query):
             planned = await self._certain(session, lambda image: self._plan(statement, image, session))
             columns = await self._columns(planned.plan, planned.image, session)
-            return Prepared(sql, Kind.SELECT, oids_of(planned.plan.params, param_oids), columns, "SELECT", statement)
+            oids = oids_of(planned.plan.params, param_oids, planned.plan.array_params)
+            return Prepared(sql, Kind.SELECT, oids, columns, "SELECT", statement)
         if isinstance(parsed, st.Insert):
             planned = await self._certain(session, lambda image: self._plan(statement, image, session))
             return Prepared(sql, Kind.INSERT, oids_of(planned.plan.params, param_oids), None, "INSERT", statement)

@@ -17,6 +17,7 @@ from psycopg import adapters
 from psycopg.adapt import Transformer
 from psycopg.pq import Format
 
+from adapter import text_arrays
 from adapter.scalars import DAYS_TO_2000, MICROS_TO_2000
 from journal.errors import InvalidUsage
 from sql.types import UNBOUNDED
@@ -316,6 +317,15 @@ def _decode_binary(oid: int, raw: bytes, number: int) -> object:
     )  # fmt: skip
 
 
+def _array(oid: int, raw: bytes, number: int) -> str:
+    try:
+        return text_arrays.text(oid, raw)
+    except ValueError as error:
+        raise InvalidUsage(
+            f"incorrect binary data format in bind parameter {number}", sqlstate="22P03", detail=str(error)
+        ) from error
+
+
 def decode_params(
     oids: Sequence[int], formats: Sequence[int], raw: Sequence[bytes | None], zone: str = "UTC"
 ) -> tuple[object | None, ...]:
@@ -330,6 +340,8 @@ def decode_params(
         code = formats[index] if len(formats) > 1 else formats[0] if formats else 0
         if data is None:
             values.append(None)
+        elif oid in text_arrays.ELEMENTS:
+            values.append(_array(oid, data, index + 1) if code else decode_text(data))
         elif oid != 1184 and oid not in _TEXT:
             raise InvalidUsage(
                 f"parameter ${index + 1} is of a type that is not supported (oid {oid})", sqlstate="0A000",

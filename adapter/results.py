@@ -39,7 +39,9 @@ _TAGS = {
 }
 
 
-def oids_of(params: Mapping[int, SqlType], given: Sequence[int]) -> tuple[int, ...]:
+def oids_of(
+    params: Mapping[int, SqlType], given: Sequence[int], arrays: Mapping[int, int] | None = None
+) -> tuple[int, ...]:
     """One oid per parameter: what the client declared where we know it, what was inferred otherwise."""
     count = max(max(params, default=0), len(given))
     found = []
@@ -47,6 +49,8 @@ def oids_of(params: Mapping[int, SqlType], given: Sequence[int]) -> tuple[int, .
         declared = given[number - 1] if number <= len(given) else 0
         inferred = params.get(number)
         found.append(declared if declared in DECLARED else OID[inferred.name] if inferred is not None else OID["text"])
+    for number, oid in (arrays or {}).items():
+        found[number - 1] = oid
     return tuple(found)
 
 

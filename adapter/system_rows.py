@@ -268,7 +268,8 @@ def _pg_type(s: System) -> Rows:
         yield {**one(f"_{name}", array, -1, False, "A", False, 0), "typelem": OID[name]}
     for name, oid, length, by_value, category in _OTHER_TYPES:
         array = 1028 if name == "oid" else 0
-        yield one(name, oid, length, by_value, category, False, array)
+        element = {"int2vector": 21, "oidvector": 26}.get(name, 0)  # as arrays, which is how drivers read them
+        yield {**one(name, oid, length, by_value, category, False, array), "typelem": element}
     yield {**one("_oid", 1028, -1, False, "A", False, 0), "typelem": 26}
 
 

@@ -37,6 +37,36 @@ def items(text: str) -> list[str | None]:
     ]
 
 
+_DECODE: dict[int, Callable[[bytes], str]] = {
+    16: lambda raw: "t" if raw == b"\1" else "f",
+    25: bytes.decode,
+    26: lambda raw: str(int.from_bytes(raw, "big")),
+    **dict.fromkeys((20, 21, 23), lambda raw: str(int.from_bytes(raw, "big", signed=True))),
+}
+
+
+def text(oid: int, raw: bytes) -> str:
+    """The text form of a one-dimensional array of type ``oid`` that came in binary.  Raises ``ValueError``."""
+    if len(raw) < 12 or int.from_bytes(raw[:4], "big") not in (0, 1):
+        raise ValueError("not a one-dimensional array")
+    element = int.from_bytes(raw[8:12], "big")
+    if element != ELEMENTS[oid][0]:
+        raise ValueError(f"elements of type {element} in an array of type {oid}")
+    found, at = [], 20
+    while at + 4 <= len(raw):
+        length = int.from_bytes(raw[at : at + 4], "big", signed=True)
+        at += 4
+        if length < 0:
+            found.append("NULL")
+            continue
+        if at + length > len(raw):
+            raise ValueError("cut short")
+        value = _DECODE[element](raw[at : at + length])
+        found.append('"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"')
+        at += length
+    return "{" + ",".join(found) + "}"
+
+
 def binary(oid: int) -> Callable[[str], bytes]:
     """How a value of array type ``oid`` is written in binary, from its text."""
     element, encode = ELEMENTS[oid]

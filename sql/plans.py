@@ -94,6 +94,8 @@ class SelectPlan:
     params: Mapping[int, SqlType]
     catalog_ts: CatalogTs
     lookup: LookupPlan | None = None
+    array_params: Mapping[int, int] = field(default_factory=dict)
+    """Of a ``catalog`` query: the oids of parameters that are arrays.  Their values are the text form."""
     volatile: bool = False
     """Whether the same parameters on the same rows may give another answer (``now()``, ``random()``)."""
 

@@ -58,9 +58,16 @@ def _catalog(ast: exp.Expression, image: ImageLike, names: Names, declared: dict
     params = {
         n: (declared or {}).get(n) or inferred.get(n) or SqlType("text") for n in range(1, max(inferred, default=0) + 1)
     }
-    return SelectPlan("catalog", ast, (), (), (), params, CatalogTs(image.upper - 1))
+    arrays = {}
+    for cast in ast.find_all(exp.Cast):
+        if isinstance(cast.this, exp.Parameter) and cast.to.this == exp.DataType.Type.ARRAY and cast.to.expressions:
+            kind = cast.to.expressions[0].this
+            if oid := _ARRAYS.get(kind.name if isinstance(kind, exp.DataType.Type) else ""):
+                arrays[int(cast.this.this.this)] = oid
+    return SelectPlan("catalog", ast, (), (), (), params, CatalogTs(image.upper - 1), array_params=arrays)
 
 
+_ARRAYS = {"UINT": 1028, "TEXT": 1009, "VARCHAR": 1009, "NAME": 1009, "INT": 1007, "BIGINT": 1016, "SMALLINT": 1005}
 _CAST = {"OID": "int8", "INT": "int4", "BIGINT": "int8", "SMALLINT": "int2", "BOOLEAN": "bool"}
 _KINDS = {"oid": "int8", "int2": "int4", "int4": "int4", "int8": "int8", "bool": "bool"}
 

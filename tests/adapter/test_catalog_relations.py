@@ -10,6 +10,8 @@ import pytest
 from adapter.catalog_relations import CatalogRelations
 from adapter.catalog_rewrite import SessionFacts, assignments
 from adapter.duck_macros import MACROS
+from adapter.parameters import decode_params
+from adapter.results import oids_of
 from adapter.system_rows import item_oid
 from adapter.system_schemas import RELATIONS, SYSTEM
 from adapter.text_arrays import binary
@@ -190,6 +192,23 @@ def test_set_config_says_what_it_assigns(relations, image):
     assert list(assignments(parse("select set_config('a', 'b', true), 1").ast)) == [("a", "b", True)]
     with pytest.raises(InvalidUsage):
         list(assignments(parse("select set_config('a', relname, true) from pg_class").ast))
+
+
+def test_arrays_as_parameters(relations, image):
+    """asyncpg's introspection of types: ``ANY($1::oid[])``, in binary."""
+    text = "select typname from pg_type where oid = any($1::oid[]) order by 1"
+    plan = plan_select(parse(text).ast, image, NAMES)
+    assert oids_of(plan.params, (0,), plan.array_params) == (1028,)
+    raw = bytes.fromhex("00000001000000000000001a0000000200000001000000040000001700000004000000" + "19")
+    [value] = decode_params([1028], [1], [raw])
+    assert value == '{"23","25"}'
+    assert ask(relations, image, text, params=(value,)) == [("int4",), ("text",)]
+    assert decode_params([1009], [0], [b'{"a b",NULL}']) == ('{"a b",NULL}',)
+    assert decode_params([1009], [1], [binary(1009)('{"a \\" b",NULL}')]) == ('{"a \\" b",NULL}',)
+    for broken in (b"", raw[:-2], raw[:11] + b"\x17" + raw[12:]):
+        with pytest.raises(InvalidUsage) as caught:
+            decode_params([1028], [1], [broken])
+        assert caught.value.sqlstate == "22P03"
 
 
 def test_the_type_query_of_psycopg_and_sqlalchemy_at_connect(relations, image):
