@@ -46,7 +46,16 @@ from adapter.insert import (
 from adapter.interfaces import Kind, Notice, OutputColumn, Prepared, Result
 from adapter.live_rows import ACTIVITY, Told, rows_of
 from adapter.peeks import PeekAnswer, Peeks
-from adapter.results import as_promised, check_result, collect, ddl_result, ddl_tag, declared_types, oids_of
+from adapter.results import (
+    as_promised,
+    check_result,
+    collect,
+    ddl_result,
+    ddl_tag,
+    declared_types,
+    oids_of,
+    promised_rows,
+)
 from adapter.session_state import SessionState
 from adapter.system_schemas import RELATIONS
 from adapter.variables import SERVER_VERSION
@@ -271,7 +280,7 @@ class TidemarkExecutor:
         if plan.kind == "constant":
             return Result("SELECT", columns, await self._constant_batches(planned, params))
         answer = await self._read(session, image, plan, params, state.last_ts if state is not None else None)
-        return Result("SELECT", columns, as_promised(answer, [c.type for c in plan.columns]))
+        return Result("SELECT", columns, promised_rows(answer, [c.type for c in plan.columns]))
 
     async def _planned(self, session: SessionState, statement: Statement) -> tuple[OracleState | None, Planned]:
         """The barrier that this session's isolation asks for, and the plan on the image that goes with it."""

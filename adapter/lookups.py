@@ -23,10 +23,10 @@ class TableAnswer:
     """An answer that is all here (:class:`adapter.peeks.PeekAnswer`)."""
 
     def __init__(self, table: pa.Table, as_of: int) -> None:
-        self.schema, self.as_of, self._table = table.schema, as_of, table
+        self.schema, self.as_of, self.table = table.schema, as_of, table
 
     async def batches(self) -> AsyncIterator[pa.RecordBatch]:
-        for batch in self._table.to_batches():
+        for batch in self.table.to_batches():
             yield batch
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from adapter.ddl_commit import DdlOutcome
 from adapter.insert import BUFFER_BYTES_MAX
 from adapter.interfaces import Notice, OutputColumn, Result
+from adapter.lookups import TableAnswer
 from adapter.peeks import PeekAnswer
 from collection.types import OID, SqlType, arrow_type
 from journal.errors import InvalidUsage, Rejected, TidemarkError
@@ -80,17 +81,29 @@ def check_result(before: Sequence[OutputColumn] | None, now: Sequence[OutputColu
         )
 
 
+def promised_rows(answer: PeekAnswer, types: Sequence[SqlType]) -> list[pa.RecordBatch] | AsyncIterator[pa.RecordBatch]:
+    """The rows of an answer in exactly the promised types: a list where all of it is here, else as they come."""
+    if not isinstance(answer, TableAnswer):
+        return as_promised(answer, types)
+    kinds = [arrow_type(kind) for kind in types]
+    return [_promised(batch, kinds) for batch in answer.table.to_batches()]
+
+
 async def as_promised(answer: PeekAnswer, types: Sequence[SqlType]) -> AsyncIterator[pa.RecordBatch]:
     """The answer's batches in exactly the promised types: by position, whatever the controller called its columns."""
     kinds = [arrow_type(kind) for kind in types]
     async for batch in answer.batches():
-        if batch.num_columns != len(kinds):
-            raise TidemarkError(
-                "the controller answered with other columns than were asked for",
-                detail=f"{batch.num_columns} instead of {len(kinds)}",
-            )
-        arrays = [a if a.type == kind else _cast_array(a, kind) for a, kind in zip(batch.columns, kinds, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, [f"c{i}" for i in range(len(arrays))])
+        yield _promised(batch, kinds)
+
+
+def _promised(batch: pa.RecordBatch, kinds: Sequence[pa.DataType]) -> pa.RecordBatch:
+    if batch.num_columns != len(kinds):
+        raise TidemarkError(
+            "the controller answered with other columns than were asked for",
+            detail=f"{batch.num_columns} instead of {len(kinds)}",
+        )
+    arrays = [a if a.type == kind else _cast_array(a, kind) for a, kind in zip(batch.columns, kinds, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, [f"c{i}" for i in range(len(arrays))])
 
 
 def _cast_array(array: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -375,6 +375,12 @@ class Session:
         if not portal.suspended:
             return tag
         told, rows = len(portal.result.notices), 0
+        at_once = portal.few_rows() if not rows_max else None
+        if at_once is not None:
+            piece, rows = at_once
+            self._out.send(piece)
+            await self._out.flush_if_large()
+            return self._tag(portal, rows)
         async with aclosing(portal.rows(rows_max)) as pieces:
             async for piece, count in pieces:
                 self._out.send(piece)

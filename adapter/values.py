@@ -11,6 +11,7 @@ Promises: the same bytes as :mod:`adapter.scalars` for every value; output in pi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from struct import Struct
 
 import numpy as np
@@ -23,6 +24,9 @@ from collection.types import NUMERIC_DEFAULT, arrow_type
 
 FEW_ROWS = 96
 """Up to so many rows are encoded value by value: measured break-even is about 100 rows, for one column or five."""
+
+KEPT_BYTES_MAX = 4096
+"""The last answer is kept with its encoder up to this size."""
 
 PIECE_ROWS_MAX = 8192
 PIECE_BYTES = 256 * 1024
@@ -247,6 +251,12 @@ def _column_encoder(column: OutputColumn, binary: bool, zone: str) -> Callable[[
 _INTEGERS_UNDER = {"date": pa.int32(), "timestamp": pa.int64(), "timestamptz": pa.int64()}
 
 
+@lru_cache(maxsize=512)  # a statement's columns are the same at each execution; an encoder takes about a kilobyte
+def encoder_for(columns: tuple[OutputColumn, ...], formats: tuple[int, ...], zone: str) -> RowEncoder:
+    """The encoder of these, made once: it has no state but for the last small answer that it wrote."""
+    return RowEncoder(columns, formats, zone)
+
+
 class RowEncoder:
     """Encodes a result's batches for one set of formats and one time zone."""
 
@@ -255,6 +265,7 @@ class RowEncoder:
         pairs = list(zip(columns, formats, strict=True))
         self._columns = [_column_encoder(c, bool(code), zone) for c, code in pairs]
         self._scalars = [scalars.encoder(c.type.name, c.type_oid, bool(code), zone) for c, code in pairs]
+        self._last: tuple[pa.RecordBatch, bytes] | None = None
 
     def encode(self, batch: pa.RecordBatch) -> Iterator[tuple[bytes | memoryview, int]]:
         """The batch's rows as DataRow messages, in pieces; each with its number of rows."""
@@ -271,6 +282,19 @@ class RowEncoder:
                 yield self._few(self._arrays(part)), part.num_rows
             else:
                 yield self._many(self._arrays(part)), part.num_rows
+
+    def few(self, batch: pa.RecordBatch) -> bytes:
+        """A batch of at most ``FEW_ROWS`` rows at once.
+
+        The very batch that came last is not written again: a constant's answer is kept with its plan, and is the same
+        object each time.
+        """
+        if self._last is not None and self._last[0] is batch:
+            return self._last[1]
+        data = self._few(self._arrays(batch)) if self._types else _ROW_HEAD(b"D", 6, 0) * batch.num_rows
+        if batch.nbytes <= KEPT_BYTES_MAX:
+            self._last = batch, data
+        return data
 
     def _arrays(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """The columns in the types that the encoders take: temporal ones as the integers under them."""

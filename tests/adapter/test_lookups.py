@@ -8,7 +8,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from adapter.lookups import Lookups
+from adapter.interfaces import OutputColumn
+from adapter.lookups import Lookups, TableAnswer
+from adapter.results import promised_rows
+from adapter.values import encoder_for
+from collection.types import SqlType
 from controllers.lookup_codec import (
     LOOKUPS_MAX,
     decode_answers,
@@ -136,3 +140,18 @@ def test_a_request_is_bounded_and_made_of_lookups():
         decode_lookups(encode_lookups([peek(1)] * (LOOKUPS_MAX + 1)))
     with pytest.raises(InvalidUsage):
         decode_lookups(encode_lookups([peek(1)._replace(lookup=None)]))
+
+
+def test_an_answer_that_is_here_is_a_list_in_the_promised_types_and_is_written_as_a_stream_would_be():
+    kind = SqlType("int4")
+    batches = promised_rows(TableAnswer(rows(1, 2**31 - 1), 7), [kind])
+    assert [batch.column(0).type for batch in batches] == [pa.int32()]
+    encoder = encoder_for((OutputColumn("x", kind),), (0,), "UTC")
+    assert encoder is encoder_for((OutputColumn("x", kind),), (0,), "UTC"), "made once"
+    written = b"".join(bytes(piece) for batch in batches for piece, _ in encoder.encode(batch))
+    assert [encoder.few(batches[0]) for _ in range(2)] == [written, written], "also the second time"
+    (other,) = promised_rows(TableAnswer(rows(3, 4), 7), [kind])
+    assert encoder.few(other) != written
+    with pytest.raises(InvalidUsage) as caught:
+        promised_rows(TableAnswer(rows(2**31), 7), [kind])
+    assert caught.value.sqlstate == "22003"
