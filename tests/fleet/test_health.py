@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,6 +42,15 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nobody_there(check) -> None:
     with nobody() as address, pytest.raises(Unavailable, match=address):
         check(address)
+
+
+def test_a_check_that_hangs_ends_itself() -> None:
+    hangs = (
+        "import sys, time\nfrom fleet import health\nhealth.END_S = 1\nhealth.check = lambda _: time.sleep(600)\n"
+        "sys.argv[1:] = ['broker', 'b:1']\nhealth.main()"
+    )
+    ended = subprocess.run([sys.executable, "-c", hangs], cwd=Path(__file__).resolve().parents[2], timeout=120)
+    assert ended.returncode == -signal.SIGALRM
 
 
 def test_an_adapter_is_asked_a_statement() -> None:
