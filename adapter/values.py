@@ -110,9 +110,9 @@ def _bool_binary(array: pa.Array) -> pa.Array:
     return pc.if_else(array, pa.scalar(b"\1", pa.binary()), pa.scalar(b"\0", pa.binary()))
 
 
-FLOAT_PLAIN = {"float4": (1.01e-4, 1e6), "float8": (1.01e-4, 1e14)}
-"""Magnitudes whose text is Arrow's.  Above, Arrow leaves fixed notation at 1e14, one decade before Postgres; below, the
-shortest decimal counts (the single nearest to 0.0001 is a little less than that), so there is a margin."""
+FLOAT_PLAIN = {"float4": (1.01e-4, 1e6), "float8": (1.01e-4, 1e10)}
+"""Magnitudes whose text is Arrow's.  Above, Arrow leaves fixed notation at 1e10, five decades before Postgres does;
+below, the shortest decimal counts (the single nearest to 0.0001 is a little less than that), so there is a margin."""
 
 
 def _float_text(name: str) -> Callable[[pa.Array], pa.Array]:
