@@ -50,7 +50,7 @@ def test_the_genesis_of_another_catalog_is_refused(wrong: dict, named: str) -> N
 
 def test_an_unknown_format_is_refused() -> None:
     newer = genesis_proposal(genesis=dataclasses.replace(GENESIS, format_version=3))
-    with pytest.raises(FatalLog, match="format 2 is unknown"):
+    with pytest.raises(FatalLog, match="format 3 is unknown"):
         attach(topic_with(encode_proposal(dataclasses.replace(newer, format_version=3))))
 
 
