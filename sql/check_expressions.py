@@ -301,7 +301,15 @@ def _rounded(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
         raise no_function(f"{display_name(node)}({t.shown(got)})", position=position(node))
     decimals = node.args.get("decimals")
     if decimals is not None:
-        c.visit(decimals, scope)
+        counted = c.child(node, "decimals", scope)
+        if counted == t.UNKNOWN:
+            c.settle(node.args["decimals"], t.INT4)
+        elif not t.is_int(counted):
+            raise no_function(
+                f"{display_name(node)}({t.shown(got)}, {t.shown(counted)})",
+                position=position(node),
+                hint="cast the second argument to integer",
+            )
         if t.is_float(got):
             raise no_function(
                 f"{display_name(node)}({t.shown(got)}, integer)",
