@@ -277,8 +277,6 @@ class ComputeController:
         itself with it."""
         self._stop.set()
         self._follow_wake.set()
-        if subscription is not None:
-            subscription.close()
         for end in unsubscribe:
             end()
         close_all(
