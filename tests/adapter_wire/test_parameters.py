@@ -84,7 +84,7 @@ def test_any_bytes_are_a_value_or_a_proper_error(oid, code, raw):
         (1114, b"2024-01-01 25:00:00", "22008"), (1114, b"99999-01-01", "22008"),
         (1184, b"2024-01-01 00:00 Nowhere/Land", "22023"),
         (25, b"\xff", "22021"), (25, b"a\0b", "22021"), (17, b"\\xzz", "22P02"), (17, b"\\9", "22P02"),
-        (26, b"4294967296", "22003"), (1009, b"{}", "0A000"),
+        (26, b"4294967296", "22003"), (1231, b"{}", "0A000"),
     ],
 )  # fmt: skip
 def test_text_that_is_not_of_the_type(oid, raw, sqlstate):
