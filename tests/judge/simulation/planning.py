@@ -18,9 +18,9 @@ from typing import Any
 from unittest import mock
 
 import adapter.ddl_messages
-import adapter.executor
 import catalog_log.fold
 import oracle.fold
+import sql.plan_cache
 from catalog_log.image import Image
 from journal.timestamps import CatalogTs
 from sql import statements as st
@@ -141,7 +141,7 @@ def remembered_insert(statement: Any, image: Image, names: Any, declared: Any = 
 
 def patches() -> list[Any]:
     """For :func:`tests.judge.simulation.clock.virtual`."""
-    where = adapter.executor
+    where = sql.plan_cache
     # Every process decodes the same bytes to equal immutable values: once is enough, folding is still each one's own.
     shared = lru_cache(maxsize=4096)
     return [

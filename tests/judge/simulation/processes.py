@@ -279,6 +279,9 @@ class SimPeeks:
                     pass
             await asyncio.sleep(PEEK_RETRY_NS / S)
 
+    async def lookup(self, peek: Peek, cluster_id: str) -> None:
+        """No index answers at once here: every read waits for its frontiers, which is what the simulation is about."""
+
     def close(self) -> None:
         pass
 
