@@ -99,12 +99,13 @@ def test_nothing_of_the_product_stays_changed() -> None:
 
     from adapter import executor
     from journal import deadlines, folded
+    from sql import plan_cache
     from sql.parse import parse
 
     simulate(1, 500)
     assert folded.time is time
     assert folded.Deadlines is deadlines.Deadlines
-    assert executor.parse is parse
+    assert plan_cache.parse is parse
     assert executor.uuid is uuid
 
 
