@@ -1,8 +1,8 @@
 """SQL in the simulation: the product's own parser and planners, remembered; and queries answered by small functions.
 
 Planning is a pure function of the statement and of what it asks the image.  So a plan may be used again on any image
-that would give the same answers, with the new image's timestamp: :class:`_Asked` records the questions, and looks them
-up again.  That is what lets the real executor keep pace with the schedule.
+that would give the same answers, with the new image's timestamp: :mod:`sql.watched` records the questions, and looks
+them up again.  That is what lets the real executor keep pace with the schedule.
 
 What is *not* the product's here: the text that a peek carries names the user's statement instead of Spark SQL, and
 the rows come from the functions in :mod:`tests.judge.simulation.queries`.
@@ -11,7 +11,7 @@ the rows come from the functions in :mod:`tests.judge.simulation.queries`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, lru_cache
 from typing import Any
@@ -28,44 +28,10 @@ from sql.insert import plan_insert
 from sql.parse import parse
 from sql.plans import InsertPlan, SelectPlan
 from sql.select import plan_select
+from sql.watched import Answers, Watched, same_answers
 
 VARIANTS_MAX = 32
 """Plans kept of one statement: in a run a name means one thing at a time."""
-
-
-class _Asked:
-    """An image that remembers what it was asked."""
-
-    def __init__(self, image: Image) -> None:
-        self._image = image
-        self.questions: list[tuple[str, tuple, Any]] = []
-        self.whole = False
-
-    @property
-    def upper(self) -> int:
-        return self._image.upper
-
-    def __getattr__(self, name: str) -> Callable:
-        ask = getattr(self._image, name)
-
-        def asked(*args: Any) -> Any:
-            answer = ask(*args)
-            if isinstance(answer, Iterator):
-                answer = tuple(answer)
-                self.questions.append((name, args, answer))
-                return iter(answer)
-            self.questions.append((name, args, answer))
-            return answer
-
-        return asked
-
-    @staticmethod
-    def same(image: Image, questions: Sequence[tuple[str, tuple, Any]]) -> bool:
-        for name, args, before in questions:
-            now = getattr(image, name)(*args)
-            if now is not before and (tuple(now) if isinstance(now, Iterator) else now) != before:
-                return False
-        return True
 
 
 @dataclass(frozen=True)
@@ -96,19 +62,19 @@ def _named(plan: SelectPlan, image: Image, text: str) -> SimSelect:
     return SimSelect(**values, text=text, named=tuple((image.item(i).name, i) for i in plan.inputs))
 
 
-_PLANS: dict[tuple, list[tuple[list, Any]]] = {}
+_PLANS: dict[tuple, list[tuple[Answers, Any]]] = {}
 
 
 def _remembered(plan: Callable, key: tuple, image: Image, finish: Callable[[Any, Image], Any]) -> Any:
     kept = _PLANS.setdefault(key, [])
-    for at, (questions, found) in enumerate(kept):
-        if _Asked.same(image, questions):
+    for at, (answers, found) in enumerate(kept):
+        if same_answers(answers, image):
             if at:
                 kept.insert(0, kept.pop(at))
             return found
-    asked = _Asked(image)
+    asked = Watched(image)
     found = finish(plan(asked), image)
-    kept.insert(0, (asked.questions, found))
+    kept.insert(0, (asked.answers, found))
     del kept[VARIANTS_MAX:]
     return found
 
