@@ -27,6 +27,15 @@ STOP_TIMEOUT_S = 20.0
 may be killed at any time here, so a process that cannot end (a library that waits for a broker that is away) is ended,
 and says where each of its threads stood."""
 
+STILL_S = 30.0
+"""A process in which no Python ran for so long is ended too, and says where it stood.
+
+One call of a library that keeps the interpreter's lock is enough.  librdkafka makes a client by waiting for its own
+thread; where the wall clock is set back just then the waiting misses that it was told, and goes on until the old time
+comes round again, for an hour (seen with a clock thrown to and fro, in ``rd_kafka_new``).  Others serve meanwhile, so
+that this is longer than any pause that a busy machine makes of itself: ten seconds were seen at a load of sixty.
+"""
+
 RESERVED = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime"}
 
 
@@ -68,7 +77,7 @@ def stop_event() -> threading.Event:
     """An event that SIGTERM and SIGINT set; and that is set when the parent that asked for it goes away.
 
     From then on the process ends within ``STOP_TIMEOUT_S``: by itself, or with exit code 1 and its threads' stacks on
-    stderr.
+    stderr.  Until then it ends in the same way where it stands still for ``STILL_S``.
 
     A supervisor that is killed with -9 cannot stop its children, so a child started with ``TIDEMARK_PARENT_PIPE=1``
     reads its stdin, which the supervisor holds open, and takes end-of-file as the order to stop.
@@ -79,7 +88,14 @@ def stop_event() -> threading.Event:
     orders: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def obey() -> None:
-        orders.get()
+        while True:
+            # The timer is C's and needs no interpreter; whoever sets it anew does.
+            faulthandler.dump_traceback_later(STILL_S, exit=True)
+            try:
+                orders.get(timeout=STILL_S / 4)
+                break
+            except queue.Empty:
+                continue
         faulthandler.dump_traceback_later(STOP_TIMEOUT_S, exit=True)
         stopped.set()
 
