@@ -219,15 +219,19 @@ class CollectionWriter:
         for write, failed in failures:
             self._finish(write, failed)
         log.warning("no answer from kafka, writing with a fresh producer", extra={"writes": pending})
-        # Letting go of a producer may block on a dead connection; nothing here waits for it.
-        threading.Thread(target=_discard, args=(old,), name="collection-writer-discard", daemon=True).start()
+        # Letting go of a producer has no bound (a silent leader, a clock set back): not in this thread,
+        # which so must not be the last that knows it.
+        holder = [old]
+        del old
+        threading.Thread(target=_discard, args=(holder,), name="collection-writer-discard", daemon=True).start()
 
 
 def _make_producer(bootstrap: str) -> Producer:
     return make_producer(bootstrap, **{"enable.idempotence": False, "message.timeout.ms": int(1000 * WRITE_TIMEOUT_S)})
 
 
-def _discard(producer: Producer) -> None:
+def _discard(holder: list[Producer]) -> None:
+    producer = holder.pop()
     producer.purge()
     producer.poll(0)
 

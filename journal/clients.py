@@ -146,6 +146,14 @@ def discard(client: Consumer, name: str) -> None:
     threading.Thread(target=client.close, name=f"discard-{name}", daemon=True).start()
 
 
+def let_go(holder: list[AdminClient], name: str) -> None:
+    """Drop the client that ``holder``, and nothing else any more, holds; returns at once.
+
+    Such a client ends where its last reference goes, in whatever thread that is, and ending has no bound either.
+    """
+    threading.Thread(target=holder.clear, name=f"let-go-{name}", daemon=True).start()
+
+
 def make_admin(bootstrap: str) -> AdminClient:
     """An admin client (needs no closing)."""
     return AdminClient(common_settings(bootstrap))

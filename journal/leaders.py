@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import NamedTuple
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from journal import clients
 
@@ -236,31 +236,40 @@ class Leaders:
         try:
             answer = admin.list_topics(topic, timeout=ASK_TIMEOUT_S)
         except KafkaException:
-            # It may have asked another that is silent, and would again until that times out: ask anew next time.
-            self._discard(address, admin)
-            return None
+            # It may have asked another that is silent, and would again until that times out.
+            found, useful = None, False
+        else:
+            found, useful = self._understood(answer, address, topic)
+        with self._lock:
+            if not useful and self._admins.get(address) is admin:
+                del self._admins[address]  # asked anew next time
+            dropped = self._admins.get(address) is not admin
+        if dropped:
+            # Not in this thread: there are a dozen of them for all questions.
+            holder = [admin]
+            del admin
+            clients.let_go(holder, "admin")
+        return found
+
+    def _understood(self, answer: ClusterMetadata, address: str, topic: str) -> tuple[tuple[int, int] | None, bool]:
+        """``(broker, leader)``, and whether the client that got it still asks the broker at ``address``."""
         brokers = {broker.id: f"{broker.host}:{broker.port}" for broker in answer.brokers.values()}
         with self._lock:
             if len(brokers) >= len(self._addresses):
                 self._addresses = brokers  # a cluster that grows is noticed; one broker's short memory is not believed
             addresses = self._addresses
         broker = answer.orig_broker_id
+        useful = True
         if broker < 0:
             # The first answer comes before this client knows whom it asked: that was the broker at this address.
             broker = next((b for b, known in brokers.items() if known == address), -1)
         elif addresses.get(broker) != address and address in addresses.values():
-            # Its own broker was away for a while, and this client has settled with another: ask anew next time.
-            self._discard(address, admin)
+            # Its own broker was away for a while, and this client has settled with another.
+            useful = False
         found = answer.topics.get(topic)
         if broker < 0 or found is None or 0 not in found.partitions:
-            return None
-        return broker, found.partitions[0].leader
-
-    def _discard(self, address: str, admin: AdminClient) -> None:
-        """Forget ``admin``, unless somebody else has put a fresh one in its place."""
-        with self._lock:
-            if self._admins.get(address) is admin:
-                del self._admins[address]
+            return None, useful
+        return (broker, found.partitions[0].leader), useful
 
 
 @functools.cache

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from journal.kafka import patience_s
 from journal.leaders import Agreed, Leaders, agreed
@@ -84,6 +85,27 @@ def test_who_had_no_answer_asks_by_a_fresh_client() -> None:
         leaders = Leaders(address)
         assert leaders._ask(address, "t") is None
         assert address not in leaders._admins
+
+
+def test_a_client_that_does_not_end_keeps_nobody_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ending joins librdkafka's threads, which wait by the wall clock: for an hour where that was set back."""
+    over, ended_by = threading.Event(), []
+
+    class Silent:
+        def list_topics(self, topic: str, timeout: float) -> object:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+        def __del__(self) -> None:
+            ended_by.append(threading.current_thread())
+            over.wait(10)
+
+    monkeypatch.setattr("journal.leaders.clients.make_admin", lambda address: Silent())
+    try:
+        assert Leaders("b1:9092")._ask("b1:9092", "t") is None
+        until(lambda: ended_by)
+        assert ended_by[0] is not threading.current_thread()
+    finally:
+        over.set()
 
 
 class Cluster:
