@@ -64,10 +64,16 @@ controller.quorum.fetch.timeout.ms=600
 controller.quorum.election.backoff.max.ms=200
 controller.quorum.request.timeout.ms=500
 controller.quorum.retry.backoff.ms=20
+metadata.log.max.record.bytes.between.snapshots=1048576
 broker.heartbeat.interval.ms=200
 broker.session.timeout.ms=1000
 """
-"""What makes a broker that is lost be noticed within about 2 s (FACTS), a single one's restart included."""
+"""What makes a broker that is lost be noticed within about 2 s (FACTS), a single one's restart included.
+
+A controller that was just started replays the metadata since its last snapshot before it does anything else, also where
+it is elected meanwhile: 4 to 7 s for half an hour of DDL on two busy cores, which is how long nobody named leaders.  By
+default a snapshot comes after 20 MB, here after about 700 topics.
+"""
 
 FOLLOWING = """\
 num.replica.fetchers=1

@@ -44,13 +44,15 @@ class Feed:
     def catch_up(self, relation: Relation, item: Item, through: DataTs) -> None:
         """Bring ``relation`` (of ``item``) to ``through``, which must be complete.
 
-        Raises ``Unavailable`` (no broker, rows are gone), ``Rejected`` 53200 (too large) or ``FatalLog``.
+        Raises ``Unavailable`` (no broker, rows are gone), ``Rejected`` 53200 (too large), ``FatalLog``,
+        ``InvalidUsage`` 42P01 (dropped).
         """
         if relation.upper > through:
             return
         with relation.advancing:
             if relation.upper > through:
                 return
+            relation.check_open()
             bound, since = self._bound(item)
             first = relation.upper == 0
             try:

@@ -29,7 +29,7 @@ from collection.columns import DIFF, Columns, sql_type
 from collection.types import SqlType, spark_type
 from controllers.arrangement import too_old
 from controllers.compute.rows import TS, between, consolidate, only_insertions, physical_schema
-from journal.errors import Rejected
+from journal.errors import InvalidUsage, Rejected, Unavailable
 from journal.timestamps import DataTs
 
 TAIL_ROWS_MAX = 8192
@@ -117,6 +117,7 @@ class Relation:
         self._chunks: list[_Chunk] = []
         self._tail = _Tail([], 0, True)
         self._upper = DataTs(0)
+        self._closed = False
         self._since = DataTs(0)
         self._horizon = DataTs(0)
         self._rows = 0
@@ -152,10 +153,11 @@ class Relation:
     def append(self, changes: Iterable[pa.Table], upper: DataTs) -> None:
         """Add tables in the physical shape with ``old upper <= __ts < upper``, and move the upper.
 
-        Raises ``Rejected`` 53200 (and appends nothing) above ``ROWS_MAX``.
+        Raises ``Rejected`` 53200 (and appends nothing) above ``ROWS_MAX``, ``InvalidUsage`` 42P01 if it was dropped.
         """
         tables = [t for t in changes if t.num_rows]
         with self._lock:
+            self.check_open()
             assert upper >= self._upper, (self.id, self._upper, upper)
             rows = sum(t.num_rows for t in tables)
             if self._rows + rows > ROWS_MAX:
@@ -178,6 +180,11 @@ class Relation:
         with self._lock:
             self._upper = max(self._upper, upper)
 
+    def check_open(self) -> None:
+        """Raise ``InvalidUsage`` 42P01 once the collection was dropped: whoever still works with it is late."""
+        if self._closed:
+            raise InvalidUsage(f"relation {self.id} was dropped", sqlstate="42P01")
+
     def reset(self) -> None:
         """Forget all contents, to be loaded anew; what a query reads of them stays readable to its end."""
         with self._maintaining, self._lock:
@@ -199,9 +206,13 @@ class Relation:
             self._since = DataTs(max(self._since, since))
 
     def check_readable(self, as_of: DataTs) -> None:
-        """Raise ``InvalidUsage`` 22023 below ``since``."""
+        """Raise ``InvalidUsage`` 22023 below ``since`` and 42P01 if it was dropped, ``Unavailable`` while somebody who
+        came later has it loaded anew."""
+        self.check_open()
         if as_of < self._since:
             raise too_old(as_of, self._since)
+        if self._upper == 0:
+            raise Unavailable(f"relation {self.id} is being loaded anew", hint="try again")
         assert as_of < self._upper, (self.id, as_of, self._upper)
 
     def delta(self, after: DataTs, through: DataTs) -> pa.Table:
@@ -300,6 +311,7 @@ class Relation:
 
     def close(self) -> None:
         """Forget everything: the collection was dropped."""
+        self._closed = True
         self.reset()
 
     # -- text ---------------------------------------------------------------------------------------------------------

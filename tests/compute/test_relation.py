@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
+from catalog_log.model import INDEX, TABLE, Column, Item
 from controllers.compute import relation as module
+from controllers.compute.indexes import Indexes
 from controllers.compute.rows import TS, stamp
 from controllers.values import schema_of, to_rows
-from journal.errors import InvalidUsage, Rejected
+from journal.errors import InvalidUsage, Rejected, Unavailable
 
 pytestmark = pytest.mark.spark
 
@@ -95,3 +98,38 @@ def test_stamping_makes_floats_canonical():
     assert [str(v) for v in table.column("c0").to_pylist()] == ["0.0", "0.0", "nan", "None"]
     assert table.column(TS).to_pylist() == [5] * 4
     assert schema_of([parse_type("float8")]).names == ["c0"]
+
+
+def test_what_is_dropped_while_somebody_brings_it_up_is_gone_and_no_mistake(bench):
+    """An index brought its relation up to date, and before it read that, the relation was dropped.  The controller took
+    it for a mistake of its own and stopped (found by half an hour of faults)."""
+    relation = bench.relation({"a": "int4"})
+    relation.append([stamp(bench.table(relation, [((1,), 1)]), 1, relation.types)], 2)
+    table = Item(relation.id, "s1", TABLE, "t", "", columns=(Column("a", "int4"),))
+    index = Item("i1", "s1", INDEX, "t_a", "", depends_on=(relation.id,), index_columns=("a",), cluster_id="default")
+    frontiers = SimpleNamespace(complete=lambda _: 1, changed_since=lambda *_: True)
+
+    class Dropping:
+        catalog = SimpleNamespace(objects={relation.id: table, "i1": index})
+        indexes_of = staticmethod(lambda _: {"i1": index})
+
+        def relation_through(self, *_):
+            relation.close()
+            return relation
+
+    indexes = Indexes(Dropping(), "default", 1000)
+    indexes.reconcile()
+    indexes.follow(frontiers)
+    assert indexes.status()["i1"]["rows"] == 0
+    for late in (lambda: relation.delta(-1, 1), lambda: relation.snapshot(1), lambda: relation.append([], 3)):
+        with pytest.raises(InvalidUsage) as caught:
+            late()
+        assert caught.value.sqlstate == "42P01"
+
+
+def test_who_reads_while_another_has_it_loaded_anew_may_try_again(bench):
+    relation = bench.relation({"a": "int4"})
+    relation.append([stamp(bench.table(relation, [((1,), 1)]), 1, relation.types)], 2)
+    relation.reset()
+    with pytest.raises(Unavailable):
+        relation.delta(-1, 1)
