@@ -6,14 +6,15 @@ multiset), for every ``since <= as_of < upper``, and what the text reads stays r
 
 Rows arrive in the *tail*, an Arrow table that Spark sees as a local relation.  :meth:`Relation.maintain`, called off
 the tick's path, seals a tail above ``TAIL_ROWS_MAX`` into a *chunk*: a Parquet file under the scratch directory, cached
-by Spark (memory first, disk when that is short).  Chunks merge in tiers, so their number stays logarithmic; merging
-consolidates retracted rows below the compaction horizon and only that moves ``since``.  Python keeps the tail only:
-what bounds a collection is disk, not memory.
+by Spark (memory first, disk when that is short) where Spark reads it at all.  Chunks merge in tiers, so their number
+stays logarithmic; merging consolidates retracted rows below the compaction horizon and only that moves ``since``.
+Python keeps the tail only: what bounds a collection is disk, not memory.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -39,6 +40,10 @@ once, off the tick's path."""
 MERGE_FACTOR = 4
 """Two neighbouring chunks merge while the older is less than this many times the newer: a million rows in 8,192-row
 tails are then at most about eight chunks, and each row is rewritten about four times."""
+
+ASKED_LATELY_S = 60.0
+"""For so long after a read of Spark's new chunks go to its cache at once: a read then finds them there.  A source that
+only feeds views is never read by Spark, and filling its cache would be the largest part of what a row costs."""
 
 RESIDENT_ROWS_MAX = 100_000
 """Changes of a relation above which it is not held in memory as a whole: some 10 MB, and 5 ms to hash for a join."""
@@ -70,6 +75,7 @@ class _Chunk(_View):
     plain: bool = True
     """Every diff is +1."""
     frame: DataFrame | None = None
+    """What Spark reads it by; made when first needed."""
 
 
 @dataclass
@@ -124,6 +130,8 @@ class Relation:
         self._net = 0
         self._is_local = spark.sparkContext.master.startswith("local")
         self._counter = 0
+        self._asked_at = -ASKED_LATELY_S
+        """When Spark was last to read it."""
         self._lock = threading.RLock()
         self._maintaining = threading.Lock()
         self._residing = threading.Lock()
@@ -272,7 +280,10 @@ class Relation:
         """The relation at ``as_of``.  Raises ``InvalidUsage`` 22023 below ``since``."""
         with self._lock:
             self.check_readable(as_of)
+            self._asked_at = time.monotonic()
             chunks = [c for c in self._chunks if c.min_ts <= as_of]
+            for chunk in chunks:
+                self._show(chunk)
             sources = [(c.name, c.max_ts > as_of) for c in chunks]
             views: list[_View] = [*chunks]
             tail = self._tail
@@ -350,19 +361,25 @@ class Relation:
         view = self._name("chunk")
         path = self._scratch / f"{view}.parquet"
         pq.write_table(table, path, compression="lz4", row_group_size=128 * 1024)
+        stamps = pc.min_max(table.column(TS)).as_py()
+        chunk = _Chunk(view, path=path, rows=table.num_rows, min_ts=stamps["min"], max_ts=stamps["max"],
+                       plain=only_insertions(table))  # fmt: skip
+        if time.monotonic() - self._asked_at < ASKED_LATELY_S:
+            self._show(chunk)
+            chunk.frame.count()  # Fills the cache here, off the reads' path.
+        return chunk
+
+    def _show(self, chunk: _Chunk) -> None:
+        """Have Spark know the chunk; its first reader fills the cache."""
+        if chunk.frame is not None:
+            return
         if self._is_local:
-            frame = self._spark.read.schema(self._schema_sql).parquet(str(path))
+            frame = self._spark.read.schema(self._schema_sql).parquet(str(chunk.path))
         else:
             # Executors elsewhere do not see this file; it still serves the deltas that Python reads.
-            frame = self._spark.createDataFrame(table)
-        frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
-        frame.createOrReplaceTempView(view)
-        frame.count()  # Fills the cache here, off the tick's path.
-        stamps = pc.min_max(table.column(TS)).as_py()
-        return _Chunk(
-            view, path=path, rows=table.num_rows, min_ts=stamps["min"], max_ts=stamps["max"],
-            plain=only_insertions(table), frame=frame,
-        )  # fmt: skip
+            frame = self._spark.createDataFrame(pq.read_table(chunk.path, schema=self._schema))
+        chunk.frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
+        chunk.frame.createOrReplaceTempView(chunk.name)
 
     def _seal(self) -> None:
         with self._lock:
@@ -418,10 +435,12 @@ class Relation:
 
     def _delete(self, views: Sequence[_View]) -> None:
         for view in views:
-            self._spark.catalog.dropTempView(view.name)
-            if isinstance(view, _Chunk) and view.frame is not None:
-                view.frame.unpersist()
+            if isinstance(view, _Chunk):
                 view.path.unlink(missing_ok=True)
+                if view.frame is None:
+                    continue
+                view.frame.unpersist()
+            self._spark.catalog.dropTempView(view.name)
 
 
 def _merge_below(table: pa.Table, horizon: int) -> pa.Table:

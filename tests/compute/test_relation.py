@@ -81,6 +81,34 @@ def test_equals_the_model_whatever_was_sealed_and_merged(bench, monkeypatch):
     assert not views
 
 
+def test_spark_holds_only_what_it_reads(bench, monkeypatch):
+    monkeypatch.setattr(module, "TAIL_ROWS_MAX", 1)
+    relation = bench.relation({"a": "int4"})
+
+    def seal(ts: int) -> None:
+        table = bench.table(relation, [((ts,), 1), ((-ts,), 1)])
+        relation.append([stamp(table, ts, relation.types)], ts + 1)
+        assert relation.maintain()
+
+    def cached() -> int:
+        return bench.spark.sparkContext._jsc.sc().getRDDStorageInfo().length
+
+    before = cached()
+    for ts in (1, 2):
+        seal(ts)
+    assert cached() == before, "nobody read it"
+    assert len(list(relation.changes(-1, 2))) == 1, "two chunks became one"
+    assert sum(rows_at(bench, relation, 2).values()) == 4
+    assert cached() == before + 1
+    seal(3)
+    assert cached() == before + 1, "a chunk that is read again soon is in the cache before it is read"
+    monkeypatch.setattr(module, "ASKED_LATELY_S", 0.0)
+    seal(4)
+    assert cached() == before and sum(rows_at(bench, relation, 4).values()) == 8
+    relation.close()
+    assert cached() == before
+
+
 def test_too_large_is_refused_and_nothing_is_taken(bench, monkeypatch):
     relation = bench.relation({"a": "int4"})
     monkeypatch.setattr(module, "ROWS_MAX", 1)
