@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 from catalog_log import model, records
 from catalog_log.log import OPEN_TIMEOUT_S, CatalogLog
 from catalog_log.model import Cluster, Database, Genesis, Schema, Setting, Update
-from journal import topics
+from journal import clients, topics
 from journal.api import Transport
-from journal.errors import Conflict
+from journal.errors import Conflict, Unavailable
 from journal.kafka import KafkaTransport
 from journal.names import TopicNames
 
 NEXT_ITEM_ID = "next_item_id"
 """The setting that allocates item ids: the number of the next one."""
+
+LOOK_S = 0.1
+"""How often an environment that is being created is looked for: Kafka tells nobody of a new topic."""
+
+LOOK_TIMEOUT_S = 1.0
+"""How long one such look may take: by so much a stop may be late."""
 
 
 def initial_updates() -> list[Update]:
@@ -46,6 +53,37 @@ def create_environment(bootstrap: str, names: TopicNames, replication_factor: in
     topic_id = topics.verify_journal(bootstrap, names.catalog)
     genesis = Genesis(records.FORMAT_VERSION, names.env, topic_id)
     return ensure_genesis(KafkaTransport(bootstrap, names.catalog), genesis, "bootstrap")
+
+
+def await_environment(bootstrap: str, names: TopicNames, timeout_s: float, stopped: threading.Event) -> bool:
+    """Wait for an environment that is being created, its broker perhaps too; False if ``stopped`` before it is there.
+
+    Raises ``Unavailable`` with what was still missing after ``timeout_s``.
+    """
+    deadline = time.monotonic() + timeout_s
+    admin = clients.make_admin(bootstrap)
+    wanted = {spec.name for spec in fixed_topics(names, 1)}
+    while not stopped.is_set():
+        try:
+            listed = clients.reach(bootstrap, lambda timeout: admin.list_topics(timeout=timeout), LOOK_TIMEOUT_S)
+            # All topics are made by one request, and the genesis after them.
+            if wanted <= listed.topics.keys() and _has_genesis(bootstrap, names):
+                return True
+            missing = Unavailable(f"there is no environment {names.env} at {bootstrap}")
+        except Unavailable as error:
+            missing = error
+        if time.monotonic() > deadline:
+            raise missing
+        stopped.wait(LOOK_S)
+    return False
+
+
+def _has_genesis(bootstrap: str, names: TopicNames) -> bool:
+    transport = KafkaTransport(bootstrap, names.catalog)
+    try:
+        return transport.bounds()[1] > 0
+    finally:
+        transport.close()
 
 
 def ensure_genesis(transport: Transport, genesis: Genesis, writer_id: str) -> bool:

@@ -1,9 +1,9 @@
 """All processes of one environment on this machine, started in the right order and as parallel as that order allows.
 
-    broker ─► environment's topics ─┬─► compute (Spark's JVM takes longest) ┐
-                                    ├─► storage                              ├─► ready
-                                    ├─► subscribers, one per controller      │
-                                    └─► adapters                             ┘
+    compute: Spark (takes longest) ─► waits for the environment ┐
+    broker ─► environment's topics ─┬─► storage                  ├─► ready
+                                    ├─► subscribers, one each    │
+                                    └─► adapters                 ┘
 
 Nothing here is needed by the processes themselves: they meet only on Kafka, so each may be killed and started again,
 here or on another machine.
@@ -98,10 +98,16 @@ class Stack:
 
     def start(self) -> None:
         """Start everything and return when all of it serves.  Raises what the first failing process said."""
+        specs = self._specs()
+        waiting = {}
         if not self.settings.kafka:
-            self._start_broker()
+            broker = self._plan_broker()
+            # Spark takes longest and needs no broker at first: it does not wait for one.
+            name, make = next(specs)
+            waiting[name] = self.supervisor.start(name, make)
+            self._start_broker(broker)
         self._step("environment", self._create_environment)
-        waiting = {name: self.supervisor.start(name, make) for name, make in self._specs()}
+        waiting |= {name: self.supervisor.start(name, make) for name, make in specs}
         for name in waiting:
             self._progress(Step(name, "started"))
         for name, ready in waiting.items():
@@ -123,7 +129,8 @@ class Stack:
             self._progress(Step(name, "failed", str(error)))
             raise
 
-    def _start_broker(self) -> None:
+    def _plan_broker(self) -> Broker:
+        """Where it will be, its jars fetched."""
         settings = self.settings
         self._progress(Step("broker", "started"))
         jars = ensure_jars(settings.jars, lambda line: self._progress(Step("broker", "note", line)))
@@ -132,13 +139,16 @@ class Stack:
             port = free_ports(1)[0]
             self._progress(Step("broker", "note", f"port {BROKER_PORT} is taken: using {port}"))
         broker = Broker(self._data.path / "broker", jars, port, controller_port, self._data.logs / "broker.log")
+        self.kafka = broker.bootstrap
+        return broker
+
+    def _start_broker(self, broker: Broker) -> None:
         ready = self.supervisor.start("broker", lambda: self._started_as(broker.prepare()))
         try:
             ready.result()
         except TidemarkError as error:
             self._progress(Step("broker", "failed", str(error)))
             raise
-        self.kafka = broker.bootstrap
         self._progress(Step("broker", "done", f"Kafka on {broker.bootstrap}"))
 
     def _create_environment(self) -> str:
@@ -148,7 +158,7 @@ class Stack:
         return f"topics {self.settings.env}.*"
 
     def _specs(self) -> Iterator[tuple[str, Callable[[], ChildSpec]]]:
-        """Every process after the broker, slowest to start first."""
+        """Every process after the broker, slowest to start first; that one may be started before the environment."""
         settings = self.settings
         common = ["--kafka", self.kafka, "--env", settings.env]
         master = ["--spark-master", settings.spark_master] if settings.spark_master else []
@@ -156,7 +166,7 @@ class Stack:
         scratch.mkdir(exist_ok=True)
         yield self._python(
             "compute", "controllers.compute", *common, "--cluster", CLUSTER, "--data", str(scratch), *master,
-            timeout_s=START_TIMEOUT_S,
+            "--await-environment", str(START_TIMEOUT_S), timeout_s=START_TIMEOUT_S,
         )  # fmt: skip
         yield self._python("storage", "controllers.storage", *common)
         for controller in (STORAGE, compute(CLUSTER)):

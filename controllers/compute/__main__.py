@@ -6,6 +6,7 @@ import argparse
 import logging
 from pathlib import Path
 
+from catalog_log.bootstrap import await_environment
 from journal.errors import TidemarkError
 from journal.names import TopicNames
 from journal.process import announce_ready, common_arguments, leave, setup_logging, stop_event
@@ -22,6 +23,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--flight-host", default="127.0.0.1",
                       help="address to serve reads on; it has no authentication (default: %(default)s)")  # fmt: skip
     made.add_argument("--flight-port", type=int, default=0, help="port, 0 for any free one (default: %(default)s)")
+    made.add_argument("--await-environment", type=float, default=0.0, metavar="SECONDS",
+                      help="how long the environment may still be missing (default: not at all)")  # fmt: skip
     return made
 
 
@@ -31,15 +34,19 @@ def main() -> int:
     stopped = stop_event()
     # Late, so that a wrong argument does not wait for Spark's own imports.
     from controllers.compute.controller import ComputeController
-    from controllers.compute.session import MASTER
+    from controllers.compute.session import MASTER, StartingSession
     from oracle.errors import StaleEpoch
 
     name = f"compute-{options.cluster}"
+    names = TopicNames(options.env)
     try:
+        spark = StartingSession(options.spark_master or MASTER, options.data)
+        patience_s = options.await_environment
+        if patience_s and not await_environment(options.kafka, names, patience_s, stopped):
+            return 0
         controller = ComputeController(
-            options.kafka, TopicNames(options.env), options.cluster, spark_master=options.spark_master or MASTER,
-            data=options.data, host=options.flight_host, port=options.flight_port,
-        )  # fmt: skip
+            options.kafka, names, options.cluster, spark, host=options.flight_host, port=options.flight_port
+        )
         controller.run(stopped, lambda address: announce_ready(controller=name, address=address))
     except StaleEpoch as fenced:
         log.error("fenced: another controller serves this cluster now; this one stops", extra={"detail": str(fenced)})

@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 import uuid
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from catalog_log.log import CatalogLog
 from catalog_log.model import Item, Node
@@ -30,7 +28,7 @@ from controllers.compute.inventory import Inventory
 from controllers.compute.maintainer import Maintainer
 from controllers.compute.peeks import PeekDesk
 from controllers.compute.server import ComputeServer
-from controllers.compute.session import scratch_directory, start_session, stop_session, warm_up
+from controllers.compute.session import StartingSession, stop_session
 from controllers.compute.ticking import Ticking
 from controllers.compute.ticks import Ticker
 from controllers.nodes import register
@@ -70,8 +68,8 @@ class ComputeController:
     """Open, :meth:`run` in one thread, done."""
 
     def __init__(
-        self, bootstrap: str, names: TopicNames, cluster: str, *,
-        spark_master: str, data: Path, host: str = "127.0.0.1", port: int = 0,
+        self, bootstrap: str, names: TopicNames, cluster: str, spark: StartingSession, *,
+        host: str = "127.0.0.1", port: int = 0,
     ) -> None:  # fmt: skip
         self._names = names
         self._cluster = cluster
@@ -84,11 +82,8 @@ class ComputeController:
         self._oracle = Oracle.open(bootstrap, names, writer_id, self._catalog.upper)
         self._views = ViewsLog.open(bootstrap, names, writer_id)
         self._writer = CollectionWriter(bootstrap, names)
-        self._scratch = scratch_directory(data)
-        started = time.monotonic()
-        self._spark = start_session(spark_master, self._scratch)
-        warm_up(self._spark)
-        log.info("spark is warm", extra={"seconds": round(time.monotonic() - started, 1)})
+        self._scratch = spark.scratch
+        self._spark = spark.result()
         self._feed = Feed(bootstrap, self._oracle, self._views)
         self._inventory = Inventory(self._spark, self._scratch / "chunks", self._feed, self._oracle, self._views)
         self._indexes = Indexes(self._inventory, cluster, WINDOW_MS)

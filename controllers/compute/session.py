@@ -12,6 +12,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import time
+from concurrent.futures import Future
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -132,6 +135,31 @@ def start_session(master: str, scratch: Path) -> SparkSession:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+class StartingSession:
+    """Spark on its way, in a thread of its own: who needs it opens the logs meanwhile (on two cores a start takes 10 s,
+    of which it waits for the disk and for itself a good part).  It stops with the process."""
+
+    def __init__(self, master: str, data: Path) -> None:
+        self.scratch = scratch_directory(data)
+        self._session: Future[SparkSession] = Future()
+        threading.Thread(target=self._start, args=(master,), name="spark-start", daemon=True).start()
+
+    def result(self) -> SparkSession:
+        """The warm session, when it is there; raises what made it impossible."""
+        return self._session.result()
+
+    def _start(self, master: str) -> None:
+        started = time.monotonic()
+        try:
+            spark = start_session(master, self.scratch)
+            warm_up(spark)
+        except BaseException as error:  # raised where the session is asked for
+            self._session.set_exception(error)
+            return
+        log.info("spark is warm", extra={"seconds": round(time.monotonic() - started, 1)})
+        self._session.set_result(spark)
 
 
 def stop_session(spark: SparkSession) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from catalog_log.bootstrap import create_environment, ensure_genesis, fixed_topics
+from catalog_log.bootstrap import await_environment, create_environment, ensure_genesis, fixed_topics
 from catalog_log.fold import VerdictKind
 from catalog_log.log import CatalogLog
 from catalog_log.model import Genesis
@@ -132,7 +134,16 @@ def test_founding_over_another_catalog_is_refused() -> None:
 @pytest.mark.integration
 def test_an_environment_is_created_once(broker: str, env_name: str) -> None:
     names = TopicNames(env_name)
-    assert create_environment(broker, names, 1)
+    with pytest.raises(Unavailable, match=f"no environment {env_name}"):
+        await_environment(broker, names, 0, threading.Event())
+    stopped = threading.Event()
+    stopped.set()
+    assert not await_environment(broker, names, 60, stopped)
+    with ThreadPoolExecutor(1) as pool:
+        awaited = pool.submit(await_environment, broker, names, 60, threading.Event())
+        assert create_environment(broker, names, 1)
+        assert awaited.result(), "whoever waits for it finds it when it is whole"
+    CatalogLog.open(broker, names, "w").close()
     assert not create_environment(broker, names, 1)
     for spec in fixed_topics(names, 1):
         topics.verify_topic(broker, spec)
