@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import journals, sessions, statements, views
+from bench import journals, sessions, starts, statements, views
 from bench.figure import Figure, table
 from embedded.broker import Broker
 from embedded.child import Child
@@ -23,7 +23,7 @@ from embedded.ports import free_ports
 from embedded.stack import Settings, running
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-GROUPS = ("journals", "statements", "sessions", "views")
+GROUPS = ("journals", "statements", "sessions", "views", "starts")
 
 
 def main(argv: list[str]) -> int:
@@ -33,7 +33,7 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("groups", nargs="*", metavar="GROUP", help="what to measure (default: everything)")
     parser.add_argument(
-        "--sample", type=int, default=100_000, help="rows of the demo's throughput run (default: %(default)s)"
+        "--sample", type=int, default=1_000_000, help="rows of the views' throughput run (default: %(default)s)"
     )
     parser.add_argument(
         "--only", action="append", default=[], metavar="TEXT", help="only figures whose name contains this (repeatable)"
@@ -65,8 +65,11 @@ def main(argv: list[str]) -> int:
                     say("sessions: 64 at once, beside Postgres")
                     measured += sessions.figures(stack.dsn(), chosen)
     if "views" in wanted:
-        say("views: two runs of the demo")
-        measured += views.figures(arguments.sample)
+        say("views: freshness, throughput, a read on Spark")
+        measured += views.figures(arguments.sample, chosen)
+    if "starts" in wanted:
+        say("starts: warm, and from a fresh clone")
+        measured += starts.figures(chosen)
     if set(wanted) == set(GROUPS) and not arguments.only:
         RESULTS.write_text(report(measured))
     print(table(measured), file=sys.stderr if arguments.json else sys.stdout)

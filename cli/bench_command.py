@@ -7,9 +7,8 @@ import argparse
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "tidemark bench [-h] [--json] [GROUP …] [--only TEXT] [--sample N]"
-    parser.epilog = (
-        "groups: journals, statements, sessions, views (default: all); --sample: rows of the view throughput run"
-    )
+    groups = "journals, statements, sessions, views, starts"
+    parser.epilog = f"groups: {groups} (default: all); --sample: rows of the view throughput run"
 
 
 def run(arguments: argparse.Namespace) -> int:
