@@ -26,10 +26,13 @@ from adapter.interfaces import OutputColumn
 from adapter.live_rows import ACTIVITY
 from adapter.system_rows import System
 from adapter.system_schemas import HIDDEN, SYSTEM, SYSTEM_OIDS
+from collection.arrays import show_array
+from collection.functions import OWN
 from collection.types import SqlType, arrow_type
 from journal.errors import InvalidUsage, Rejected
 from sql.errors import unsupported
 from sql.names import ImageLike
+from sql.nodes import data_type
 from sql.plans import SelectPlan
 from sql.transpile import with_params
 
@@ -167,7 +170,13 @@ def _constants() -> _Database:
 
 
 def _rewritten(plan: SelectPlan, params: Sequence[object | None], image: ImageLike, facts: SessionFacts) -> Rewritten:
-    tree = with_params(plan.tree, params, plan.params) if plan.params else plan.tree
+    given = [
+        show_array(None if each is None else str(each) for each in value)  # the catalogs hold arrays as text
+        if isinstance(value, list) and number in plan.params and not plan.params[number].is_array
+        else value
+        for number, value in enumerate(params, 1)
+    ]
+    tree = with_params(plan.tree, given, plan.params) if plan.params else plan.tree
     return rewrite(tree, image, facts)
 
 
@@ -189,6 +198,9 @@ class _Database:
         }
         self._db = duckdb.connect(":memory:", config=config)
         self._db.execute("SET GLOBAL TimeZone = 'UTC'; SET GLOBAL default_null_order = 'nulls_last'")
+        for name, own in OWN.items():
+            types = [self._db.dtype(data_type(each).sql("duckdb")) for each in (*own.arguments, own.result)]
+            self._db.create_function(name, own.run, types[:-1], types[-1], null_handling="special")
         if system is not None:
             self._db.execute("SET GLOBAL integer_division = true")  # as Postgres divides; constants are typed by us
             for name in ("array_out", "vector_out"):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from sql.nodes import data_type
-from sql.types import DATE, TIMESTAMP
+from sql.types import DATE, INT8, TIMESTAMP
 
 
 def _call(name: str, *args: exp.Expression) -> exp.Expression:
@@ -35,6 +35,17 @@ def _seconds(node: exp.Extract) -> exp.Expression:
     return exp.Paren(this=exp.Div(this=micros, expression=exp.Literal.number(1_000_000), typed=False, safe=False))
 
 
+def _interval(years, months, weeks, days, hours, minutes, seconds) -> exp.Expression:
+    """Of months, days and seconds: the only ones that are ever made."""
+    micros = exp.Cast(this=exp.Mul(this=seconds.copy(), expression=exp.Literal.number(1_000_000)), to=data_type(INT8))
+    sum_ = exp.Add(this=_call("to_months", months), expression=_call("to_days", days))
+    return exp.Paren(this=exp.Add(this=sum_, expression=_call("to_microseconds", micros)))
+
+
+_PRESENT = exp.Lambda(
+    this=exp.Not(this=exp.Is(this=exp.to_identifier("x"), expression=exp.Null())), expressions=[exp.to_identifier("x")]
+)
+
 _SPARK: dict[str, Callable[..., exp.Expression]] = {
     "DATE_ADD": lambda d, n: exp.Paren(this=exp.Add(this=_date(d), expression=n.copy())),
     "DATE_SUB": lambda d, n: exp.Paren(this=exp.Sub(this=_date(d), expression=n.copy())),
@@ -49,6 +60,15 @@ _SPARK: dict[str, Callable[..., exp.Expression]] = {
     "EXPLODE": lambda x: _call("unnest", x),
     "PERCENTILE": lambda x, p: _call("quantile_cont", x, p),
     "REGEXP_REPLACE": _regexp_replace,
+    "MAKE_INTERVAL": _interval,
+    "TRY_ELEMENT_AT": lambda a, n: _call("list_extract", a, n),
+    "ARRAY_CONTAINS": lambda a, x: _call("list_contains", a, x),
+    "SIZE": lambda a: _call("len", a),
+    "ARRAY_COMPACT": lambda a: _call("list_filter", a, _PRESENT),
+    "COLLECT_LIST": lambda x: _call("list", x),
+    "COLLECT_SET": lambda x: _call("list_distinct", _call("list", x)),
+    "SORT_ARRAY": lambda a, up: _call("list_sort", a, exp.Literal.string("ASC" if up.this else "DESC")),
+    "TRANSFORM": lambda a, pick: _call("list_transform", a, pick),
     "ARRAY": lambda *items: exp.Array(expressions=[i.copy() for i in items]),
 }
 

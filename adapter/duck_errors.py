@@ -6,6 +6,7 @@ import re
 
 import duckdb
 
+from collection.functions import refusal
 from journal.errors import InvalidUsage, TidemarkError
 
 _BY_TEXT = (
@@ -36,6 +37,8 @@ _BY_CLASS: tuple[tuple[type[Exception], str], ...] = (
 
 def explain(error: duckdb.Error) -> TidemarkError:
     """An error for a client: the first line of what DuckDB said, with the SQLSTATE that Postgres would use."""
+    if refused := refusal(str(error)):
+        return InvalidUsage(refused[1], sqlstate=refused[0])
     text = str(error).split("\n")[0]
     text = re.sub(r"^[A-Za-z ]+ Error: ", "", text)
     lower = text.lower()

@@ -53,7 +53,9 @@ _keywords = ", ".join(
 
 _DESCRIBES = f"""
 format_type(t, m) AS CASE WHEN t IS NULL THEN NULL WHEN t = 1700 AND m > 4 THEN
-  'numeric(' || ((m - 4) >> 16) || ',' || ((m - 4) & 65535) || ')' ELSE CASE t {_format_type} WHEN 0 THEN '-'
+  'numeric(' || ((m - 4) >> 16) || ',' || ((m - 4) & 65535) || ')' WHEN t IN (1042, 1043) AND m > 4 THEN
+  CASE t WHEN 1042 THEN 'character(' ELSE 'character varying(' END || (m - 4) || ')'
+  ELSE CASE t {_format_type} WHEN 0 THEN '-'
   ELSE coalesce((SELECT tm_t_name || '[]' FROM "tm.arrays" WHERE tm_t_array = t), '???') END END
 to_regtype(n) AS (CASE lower(n) {_to_regtype} END)::UINTEGER
 pg_get_expr(e, r) AS e, (e, r, p) AS e

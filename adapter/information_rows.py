@@ -48,13 +48,16 @@ def _tables(s: System) -> Rows:
 
 def _column(number: int, name: str, oid: int, sql_type: SqlType | None) -> dict[str, object]:
     bits = {21: 16, 23: 32, 20: 64, 700: 24, 701: 53}.get(oid)
-    precision = sql_type.precision if sql_type is not None else None
+    precision = sql_type.precision if sql_type is not None and oid == OID["numeric"] else None
+    length = sql_type.precision if sql_type is not None and sql_type.name in ("varchar", "bpchar") else None
     return {
         "column_name": name, "ordinal_position": number, "is_nullable": "YES",
-        "data_type": DISPLAY.get(oid, "ARRAY"), "character_octet_length": 1 << 30 if oid == 25 else None,
+        "data_type": "ARRAY" if sql_type is not None and sql_type.is_array else DISPLAY.get(oid, "ARRAY"),
+        "character_maximum_length": length,
+        "character_octet_length": 4 * length if length else 1 << 30 if oid in (25, 1043) else None,
         "numeric_precision": bits or precision, "numeric_precision_radix": 2 if bits else 10 if precision else None,
-        "numeric_scale": 0 if oid in (20, 21, 23) else sql_type.scale if sql_type is not None else None,
-        "datetime_precision": {1114: 6, 1184: 6, 1082: 0}.get(oid), "udt_schema": "pg_catalog",
+        "numeric_scale": 0 if oid in (20, 21, 23) else sql_type.scale if precision else None,
+        "datetime_precision": {1114: 6, 1184: 6, 1083: 6, 1186: 6, 1082: 0}.get(oid), "udt_schema": "pg_catalog",
         "udt_name": TYPE_NAMES[oid], "dtd_identifier": str(number), "is_self_referencing": "NO",
         "is_identity": "NO", "identity_cycle": "NO", "is_generated": "NEVER", "is_updatable": "NO",
     }  # fmt: skip

@@ -16,12 +16,13 @@ from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
 from catalog_log.model import TABLE, Column, Item
 from collection.binding import Binding, Run
-from collection.types import arrow_type, parse_type
+from collection.types import SqlType, arrow_type, parse_type
 from journal.aio import Bridge
 from journal.errors import Conflict, Rejected, TidemarkError
 from journal.timestamps import DataTs
@@ -29,7 +30,7 @@ from oracle.client import Oracle
 from oracle.errors import StaleCatalog
 from oracle.model import CommitPart, KeyRange
 from sql.errors import no_relation, not_null
-from sql.insert import stored
+from sql.insert import fit_length, stored
 from sql.plans import InsertPlan, Slot
 
 CATALOG_WAIT_S = 15.0
@@ -92,11 +93,22 @@ def rows_of_query(plan: InsertPlan, batches: Sequence[pa.RecordBatch], evaluate:
     arrays: list[pa.Array | pa.ChunkedArray | None] = [None] * len(plan.types)
     for position, index in enumerate(plan.query_columns):
         kind = arrow_type(plan.types[index])
-        arrays[index] = pa.chunked_array([batch.column(position).cast(kind) for batch in batches], kind)
+        given = pa.chunked_array([batch.column(position).cast(kind) for batch in batches], kind)
+        arrays[index] = _of_length(given, plan.types[index])
     for index, slot in plan.defaults.items():
         value = slot.value if slot.tree is None else stored(evaluate(slot), plan.types[index])
         arrays[index] = pa.array([value] * height, arrow_type(plan.types[index]))
     return checked(plan.table, arrays)
+
+
+def _of_length(values: pa.ChunkedArray, wanted: SqlType) -> pa.ChunkedArray:
+    """Text as a varchar(n) or char(n) keeps it.  Raises 22001."""
+    if wanted.name not in ("varchar", "bpchar"):
+        return values
+    if wanted.precision is not None and (pc.max(pc.utf8_length(values)).as_py() or 0) > wanted.precision:
+        kept = [None if text is None else fit_length(text, wanted) for text in values.to_pylist()]
+        values = pa.chunked_array([pa.array(kept, values.type)])
+    return pc.utf8_rtrim(values, " ") if wanted.name == "bpchar" else values
 
 
 def checked(table: Item, arrays: Sequence[pa.Array | pa.ChunkedArray | None]) -> pa.Table:

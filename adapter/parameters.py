@@ -1,7 +1,10 @@
 """Parameters: what Bind sent, in text or binary, to Python values by type oid.
 
-Pure.  Errors carry Postgres's SQLSTATEs: 22P02 (text that is not of the type), 22P03 (binary that is not), 22003 and
-22008 (out of range), 22021 (text that is not UTF-8, or has a NUL), 08P01 (wrong number of parameters).
+Pure.  A uuid, a jsonb and a time come as :mod:`collection.types` carries them (text, text, microseconds since
+midnight), an interval as :class:`collection.intervals.Interval`, an array as a list.
+
+Errors carry Postgres's SQLSTATEs: 22P02 (text that is not of the type), 22P03 (binary that is not), 22003 and 22008
+(out of range), 22021 (text that is not UTF-8, or has a NUL), 08P01 (wrong number of parameters).
 """
 
 from __future__ import annotations
@@ -19,19 +22,29 @@ from psycopg.pq import Format
 
 from adapter import text_arrays
 from adapter.scalars import DAYS_TO_2000, MICROS_TO_2000
+from collection.arrays import read_array
+from collection.bad_text import BadText
+from collection.clock import MICROS_PER_DAY, read_time
+from collection.intervals import Interval, read_interval
+from collection.jsonb import read_jsonb
+from collection.types import ARRAY_OID, OID
+from collection.uuids import hyphened, read_uuid
 from journal.errors import InvalidUsage
 from sql.types import UNBOUNDED
 
 NUMERIC_DIGITS_MAX = 38
 """decimal128: what a numeric parameter may have before and behind the point together."""
 
-TEXT_LIKE = {25, 705, 1043, 1042, 19, 18, 2275, 114}
-"""text, unknown, varchar, bpchar, name, "char", cstring, json: UTF-8 text in both formats."""
+TEXT_LIKE = {25, 705, 1043, 19, 18, 2275, 114}
+"""text, unknown, varchar, name, "char", cstring, json: UTF-8 text in both formats."""
+
+ELEMENT_OID = {array: OID[name] for name, array in ARRAY_OID.items()}
+"""The oid of an array's elements."""
 
 NAMES = {
     16: "boolean", 17: "bytea", 20: "bigint", 21: "smallint", 23: "integer", 25: "text", 26: "oid", 700: "real",
-    701: "double precision", 1082: "date", 1114: "timestamp without time zone", 1184: "timestamp with time zone",
-    1700: "numeric", 2950: "uuid", 3802: "jsonb",
+    701: "double precision", 1042: "character", 1082: "date", 1083: "time", 1186: "interval",
+    1114: "timestamp without time zone", 1184: "timestamp with time zone", 1700: "numeric", 2950: "uuid", 3802: "jsonb",
 }  # fmt: skip
 """Type names for messages."""
 
@@ -235,15 +248,94 @@ def _zone_of(match: re.Match, session_zone: str):
     return ZoneInfo(match[13] or session_zone)
 
 
+def _read(read: Callable[[str], object]) -> Callable[[bytes], object]:
+    """A text form of :mod:`collection`'s, with its errors told as the client's."""
+
+    def decode(raw: bytes) -> object:
+        try:
+            return read(decode_text(raw))
+        except BadText as error:
+            raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
+
+    return decode
+
+
+def _char(raw: bytes) -> str:
+    """The blanks at the end of a ``char`` mean nothing, and are not kept."""
+    return decode_text(raw).rstrip(" ")
+
+
 def _uuid_binary(raw: bytes) -> str:
-    text = raw.hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    return hyphened(raw.hex())
 
 
 def _jsonb_binary(raw: bytes) -> str:
     if raw[:1] != b"\1":
         raise ValueError
-    return decode_text(raw[1:])
+    return _read(read_jsonb)(raw[1:])
+
+
+def _time_binary(raw: bytes) -> int:
+    micros = int.from_bytes(raw, "big", signed=True)
+    if not 0 <= micros <= MICROS_PER_DAY:
+        raise _out_of_range(1083, f"{micros} microseconds", "22008")
+    return micros
+
+
+_interval_struct = Struct("!qii")
+
+
+def _interval_binary(raw: bytes) -> Interval:
+    micros, days, months = _interval_struct.unpack(raw)
+    return Interval(months, days, micros)
+
+
+_ARRAY_HEAD, _ARRAY_BOUNDS = Struct("!iiI"), Struct("!ii")
+
+
+def _array_text(oid: int, zone: str) -> Callable[[bytes], list]:
+    element = _text_decoder(ELEMENT_OID[oid], zone)
+
+    def decode(raw: bytes) -> list:
+        texts = _read(read_array)(raw)
+        return [None if each is None else element(each.encode()) for each in texts]
+
+    return decode
+
+
+def _array_binary(oid: int, number: int) -> Callable[[bytes], list]:
+    """One dimension from 1 on, or none.  Other lengths than the bytes have are a ``ValueError``."""
+    wanted = ELEMENT_OID[oid]
+
+    def decode(raw: bytes) -> list:
+        if len(raw) < 12:
+            raise ValueError
+        dimensions, _, element = _ARRAY_HEAD.unpack_from(raw)
+        if element != wanted:
+            raise InvalidUsage(f"wrong element type in array: {element} instead of {wanted}", sqlstate="42804")
+        if dimensions == 0 and len(raw) == 12:
+            return []
+        if dimensions != 1 or len(raw) < 20:
+            raise InvalidUsage("arrays of more than one dimension are not supported", sqlstate="0A000")
+        count, lower = _ARRAY_BOUNDS.unpack_from(raw, 12)
+        if lower != 1:
+            raise InvalidUsage("arrays with a lower bound of their own are not supported", sqlstate="0A000")
+        if not 0 <= count <= (len(raw) - 20) // 4:
+            raise ValueError
+        found: list[object] = []
+        at = 20
+        for _ in range(count):
+            length = int.from_bytes(raw[at : at + 4], "big", signed=True)
+            at += 4
+            if length < -1 or at + max(length, 0) > len(raw):
+                raise ValueError
+            found.append(None if length < 0 else _decode_binary(wanted, raw[at : at + length], number))
+            at += max(length, 0)
+        if at != len(raw):
+            raise ValueError
+        return found
+
+    return decode
 
 
 _numeric_loader = Transformer(adapters).get_loader(1700, Format.BINARY)
@@ -290,7 +382,7 @@ _BINARY: dict[int, tuple[int | None, Callable[[bytes], object]]] = {
     16: _fixed("!?"), 17: (None, bytes), 20: _fixed("!q"), 21: _fixed("!h"), 23: _fixed("!i"), 26: _fixed("!I"),
     700: _fixed("!f"), 701: _fixed("!d"), 1082: (4, _date_binary), 1114: (8, _timestamp_binary(1114)),
     1184: (8, _timestamp_binary(1184)), 1700: (None, _numeric_binary), 2950: (16, _uuid_binary),
-    3802: (None, _jsonb_binary),
+    3802: (None, _jsonb_binary), 1042: (None, _char), 1083: (8, _time_binary), 1186: (16, _interval_binary),
     **{oid: (None, decode_text) for oid in TEXT_LIKE},
 }  # fmt: skip
 """Oid to (exact length or ``None``, decoder)."""
@@ -298,13 +390,24 @@ _BINARY: dict[int, tuple[int | None, Callable[[bytes], object]]] = {
 _TEXT: dict[int, Callable[[bytes], object]] = {
     16: _bool_text, 17: _bytea_text, 20: _integer_text(20), 21: _integer_text(21), 23: _integer_text(23),
     26: _oid_text, 700: _float_text(700), 701: _float_text(701), 1082: _date_text, 1114: _timestamp_text(1114, "UTC"),
-    1700: _numeric_text, 2950: decode_text, 3802: decode_text,
+    1700: _numeric_text, 2950: _read(read_uuid), 3802: _read(read_jsonb), 1042: _char, 1083: _read(read_time),
+    1186: _read(read_interval),
     **{oid: decode_text for oid in TEXT_LIKE},
 }  # fmt: skip
 
 
+def _known(oid: int) -> bool:
+    return oid in _TEXT or oid == 1184 or oid in ELEMENT_OID
+
+
+def _text_decoder(oid: int, zone: str) -> Callable[[bytes], object]:
+    if oid in ELEMENT_OID:
+        return _array_text(oid, zone)
+    return _timestamp_text(1184, zone) if oid == 1184 else _TEXT[oid]
+
+
 def _decode_binary(oid: int, raw: bytes, number: int) -> object:
-    size, decoder = _BINARY[oid]
+    size, decoder = (None, _array_binary(oid, number)) if oid in ELEMENT_OID else _BINARY[oid]
     if size is None or len(raw) == size:
         try:
             return decoder(raw)
@@ -340,17 +443,15 @@ def decode_params(
         code = formats[index] if len(formats) > 1 else formats[0] if formats else 0
         if data is None:
             values.append(None)
-        elif oid in text_arrays.ELEMENTS:
+        elif oid in text_arrays.ELEMENTS and oid not in ELEMENT_OID:
             values.append(_array(oid, data, index + 1) if code else decode_text(data))
-        elif oid != 1184 and oid not in _TEXT:
+        elif not _known(oid):
             raise InvalidUsage(
                 f"parameter ${index + 1} is of a type that is not supported (oid {oid})", sqlstate="0A000",
                 hint="cast it in the statement, such as $1::text",
             )  # fmt: skip
         elif code:
             values.append(_decode_binary(oid, data, index + 1))
-        elif oid == 1184:
-            values.append(_timestamp_text(1184, zone)(data))
         else:
-            values.append(_TEXT[oid](data))
+            values.append(_text_decoder(oid, zone)(data))
     return tuple(values)

@@ -11,14 +11,11 @@ from adapter.insert import BUFFER_BYTES_MAX
 from adapter.interfaces import Notice, OutputColumn, Result
 from adapter.lookups import TableAnswer
 from adapter.peeks import PeekAnswer
-from collection.types import OID, SqlType, arrow_type
+from collection.types import OID, SqlType, arrow_type, parse_type
 from journal.errors import InvalidUsage, Rejected, TidemarkError
 from sql import statements as st
 
-DECLARED = {oid: SqlType(name) for name, oid in OID.items() if name != "numeric"} | {
-    1700: SqlType("numeric", 38, 9),
-    1043: SqlType("text"),
-    1042: SqlType("text"),
+DECLARED = {oid: parse_type(name) for name, oid in OID.items()} | {
     19: SqlType("text"),
     18: SqlType("text"),
     26: SqlType("int8"),

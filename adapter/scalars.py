@@ -1,7 +1,8 @@
 """One value at a time: what each SQL value is in Postgres's text and binary formats.
 
 Pure, and the reference: :mod:`adapter.values` encodes whole columns and must give the same bytes.  Values are what
-Arrow holds: temporal values are integers (days or microseconds since 1970-01-01), all else is the Python value.
+Arrow holds: temporal values are integers (days or microseconds since 1970-01-01, microseconds since midnight), all else
+is the Python value, an interval a dictionary of its parts and an array a list.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ from psycopg import adapters
 from psycopg.adapt import PyFormat
 
 from adapter import text_arrays
+from collection.arrays import show_array
+from collection.clock import show_time
+from collection.intervals import Interval, show_interval
+from collection.types import OID, SqlType
 from journal.errors import InvalidUsage
 
 DAYS_TO_2000 = 10_957
@@ -33,6 +38,7 @@ FLOAT_FIXED_POWERS = {"float4": (-4, 6), "float8": (-4, 15)}
 
 Encode = Callable[[object], bytes]
 
+_INTERVAL = Struct("!qii").pack
 _I2, _I4, _I8, _F4, _F8, _U4 = (Struct(f"!{c}").pack for c in "hiqfdI")
 
 _ordinal_epoch = date(1970, 1, 1).toordinal()
@@ -178,8 +184,13 @@ TEXT: dict[str, Encode] = {
     "numeric": lambda v: f"{v:f}".encode(),
     "text": _text,
     "bytea": lambda v: b"\\x" + v.hex().encode(),
+    "varchar": _text,
+    "uuid": _text,
+    "jsonb": _text,
     "date": date_text,
+    "time": lambda v: show_time(v).encode(),
     "timestamp": timestamp_text,
+    "interval": lambda v: show_interval(Interval(**v)).encode(),
 }
 
 BINARY: dict[str, Encode] = {
@@ -192,21 +203,62 @@ BINARY: dict[str, Encode] = {
     "numeric": lambda v: bytes(_numeric_binary.dump(v)),
     "text": _text,
     "bytea": bytes,
+    "varchar": _text,
+    "uuid": lambda v: bytes.fromhex(v.replace("-", "")),
+    "jsonb": lambda v: b"\1" + v.encode(),
     "date": _shifted(_I4, DAYS_TO_2000, "date"),
     "timestamp": _shifted(_I8, MICROS_TO_2000, "timestamp"),
     "timestamptz": _shifted(_I8, MICROS_TO_2000, "timestamp"),
+    "time": _I8,
+    "interval": lambda v: _INTERVAL(v["micros"], v["days"], v["months"]),
 }
 
 OID_LIKE = frozenset({24, 26, 2205})
 """regproc, oid, regclass: four unsigned bytes in binary, whatever holds them."""
 
 
-def encoder(type_name: str, oid: int, binary: bool, zone: str) -> Encode:
+def _padded(length: int | None) -> Encode:
+    """``char(n)`` is kept without the blanks at its end, and shown with them."""
+    return lambda v: v.ljust(length or 0).encode()
+
+
+def _array_text(element: Encode) -> Encode:
+    def encode(values: list) -> bytes:
+        return show_array(None if v is None else element(v).decode() for v in values).encode()
+
+    return encode
+
+
+_ARRAY_HEAD, _ARRAY_BOUNDS, _ELEMENT_NULL = Struct("!iiI").pack, Struct("!ii").pack, _I4(-1)
+
+
+def _array_binary(element: Encode, oid: int) -> Encode:
+    """One dimension from 1 on; an empty array has none."""
+
+    def encode(values: list) -> bytes:
+        if not values:
+            return _ARRAY_HEAD(0, 0, oid)
+        parts = [_ARRAY_HEAD(1, int(None in values), oid), _ARRAY_BOUNDS(len(values), 1)]
+        for value in values:
+            data = None if value is None else element(value)
+            parts.append(_ELEMENT_NULL if data is None else _I4(len(data)) + data)
+        return b"".join(parts)
+
+    return encode
+
+
+def encoder(sql_type: SqlType, oid: int, binary: bool, zone: str) -> Encode:
     """How one non-null value of a column is written."""
+    if sql_type.is_array:
+        inner = OID[sql_type.element.name]
+        element = encoder(sql_type.element, inner, binary, zone)
+        return _array_binary(element, inner) if binary else _array_text(element)
+    if binary and oid in OID_LIKE:
+        return _oid_binary
+    if sql_type.name == "bpchar":
+        return _padded(sql_type.precision)
     if binary:
-        if oid in text_arrays.ELEMENTS and type_name == "text":
+        if oid in text_arrays.ELEMENTS and sql_type.name == "text":
             return text_arrays.binary(oid)
-        return _oid_binary if oid in OID_LIKE else BINARY[type_name]
-    if type_name == "timestamptz":
-        return timestamptz_text(zone)
-    return TEXT[type_name]
+        return BINARY[sql_type.name]
+    return timestamptz_text(zone) if sql_type.name == "timestamptz" else TEXT[sql_type.name]

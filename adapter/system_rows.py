@@ -14,7 +14,7 @@ from adapter import variables as vars_
 from adapter.system_schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM, SYSTEM_OIDS, TABLES
 from catalog_log import model
 from catalog_log.model import Column, Item, Schema
-from collection.types import OID, SqlType, parse_type
+from collection.types import OID, SqlType, modifier, parse_type
 from sql.names import ImageLike
 
 OWNER = "tidemark"
@@ -31,15 +31,16 @@ _TYPES = (
     ("int2", 2, True, "N", False, 1005), ("int4", 4, True, "N", False, 1007), ("text", -1, False, "S", True, 1009),
     ("float4", 4, True, "N", False, 1021), ("float8", 8, True, "N", True, 1022), ("date", 4, True, "D", False, 1182),
     ("timestamp", 8, True, "D", False, 1115), ("timestamptz", 8, True, "D", True, 1185),
-    ("numeric", -1, False, "N", False, 1231),
+    ("numeric", -1, False, "N", False, 1231), ("varchar", -1, False, "S", False, 1015),
+    ("bpchar", -1, False, "S", False, 1014), ("uuid", 16, False, "U", False, 2951),
+    ("jsonb", -1, False, "U", False, 3807), ("interval", 16, False, "T", True, 1187),
+    ("time", 8, True, "D", False, 1183),
 )  # fmt: skip
 
 _OTHER_TYPES = (
     ("char", 18, 1, True, "Z"), ("name", 19, 64, False, "S"), ("oid", 26, 4, True, "N"),
     ("regclass", 2205, 4, True, "N"),
-    ("regtype", 2206, 4, True, "N"), ("varchar", 1043, -1, False, "S"), ("bpchar", 1042, -1, False, "S"),
-    ("unknown", 705, -2, False, "X"), ("json", 114, -1, False, "U"), ("jsonb", 3802, -1, False, "U"),
-    ("uuid", 2950, 16, False, "U"), ("interval", 1186, 16, False, "T"), ("time", 1083, 8, True, "D"),
+    ("regtype", 2206, 4, True, "N"), ("unknown", 705, -2, False, "X"), ("json", 114, -1, False, "U"),
     ("record", 2249, -1, False, "P"), ("void", 2278, 4, True, "P"), ("int2vector", 22, -1, False, "A"),
     ("oidvector", 30, -1, False, "A"), ("regproc", 24, 4, True, "N"), ("tid", 27, 6, False, "U"),
     ("xid", 28, 4, True, "U"), ("cid", 29, 4, True, "U"), ("regnamespace", 4089, 4, True, "N"),
@@ -55,7 +56,7 @@ DISPLAY = {
     701: "double precision", 1082: "date", 1114: "timestamp without time zone", 1184: "timestamp with time zone",
     1700: "numeric", 18: '"char"', 19: "name", 26: "oid", 1043: "character varying", 1042: "character", 705: "unknown",
     114: "json", 3802: "jsonb", 2950: "uuid", 1186: "interval", 1083: "time without time zone", 2205: "regclass",
-    2206: "regtype", 2249: "record", 2278: "void", **{oid: name for name, oid, *_ in _OTHER_TYPES[15:]},
+    2206: "regtype", 2249: "record", 2278: "void", **{oid: name for name, oid, *_ in _OTHER_TYPES[9:]},
 }  # fmt: skip
 """format_type without a modifier."""
 
@@ -96,14 +97,21 @@ def item_oid(item_id: str) -> int:
 
 
 def typmod(sql_type: SqlType) -> int:
-    """Postgres's type modifier of numeric(p,s), -1 otherwise."""
-    return ((sql_type.precision << 16) | sql_type.scale) + 4 if sql_type.name == "numeric" else -1
+    """Postgres's type modifier: of numeric(p,s) whatever these are, since ours always has them."""
+    if sql_type.name == "numeric":
+        return ((sql_type.precision << 16) | sql_type.scale) + 4
+    return modifier(sql_type)
 
 
 def type_display(sql_type: SqlType) -> str:
     """As format_type says it."""
-    name = DISPLAY[OID[sql_type.name]]
-    return f"numeric({sql_type.precision},{sql_type.scale})" if sql_type.name == "numeric" else name
+    base = sql_type.element if sql_type.is_array else sql_type
+    name = DISPLAY[OID[base.name]]
+    if base.name == "numeric":
+        name = f"numeric({base.precision},{base.scale})"
+    elif base.precision is not None:
+        name = f"{name}({base.precision})"
+    return f"{name}[]" if sql_type.is_array else name
 
 
 def view_definition(item: Item) -> str | None:
@@ -203,7 +211,7 @@ def _attribute(relation: int, number: int, name: str, oid: int, modifier: int) -
         "attbyval": by_value, "attalign": _ALIGN.get(length, "i"), "attstorage": "p" if length > 0 else "x",
         "attcompression": "", "attnotnull": False, "atthasdef": False, "atthasmissing": False, "attidentity": "",
         "attgenerated": "", "attisdropped": False, "attislocal": True, "attinhcount": 0,
-        "attcollation": 100 if oid == 25 else 0,
+        "attcollation": 100 if oid in (25, 1042, 1043) else 0,
     }  # fmt: skip
 
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from adapter import scalars, text_arrays
 from adapter.interfaces import OutputColumn
-from collection.types import NUMERIC_DEFAULT, arrow_type
+from collection.types import SqlType, arrow_type, modifier
 
 FEW_ROWS = 96
 """Up to so many rows are encoded value by value: measured break-even is about 100 rows, for one column or five."""
@@ -33,7 +33,8 @@ PIECE_BYTES = 256 * 1024
 """A piece is about this much Arrow data: large enough that kernels pay, small enough that memory per session stays
 bounded by a few times this (text is up to about four times as wide as Arrow)."""
 
-_SIZES = {16: 1, 18: 1, 19: 64, 20: 8, 21: 2, 23: 4, 24: 4, 26: 4, 700: 4, 701: 8, 1082: 4, 1114: 8, 1184: 8, 2205: 4}
+_SIZES = {16: 1, 18: 1, 19: 64, 20: 8, 21: 2, 23: 4, 24: 4, 26: 4, 700: 4, 701: 8, 1082: 4, 1083: 8, 1114: 8, 1184: 8,
+          1186: 16, 2205: 4, 2950: 16}  # fmt: skip
 """Type lengths that RowDescription tells (pg_type.typlen); others vary (-1)."""
 
 _NUMBERS = {"int2": ">i2", "int4": ">i4", "int8": ">i8", "float4": ">f4", "float8": ">f8"}
@@ -63,9 +64,7 @@ def row_fields(columns: Sequence[OutputColumn], formats: Sequence[int]) -> list[
 
 
 def _modifier(column: OutputColumn) -> int:
-    if column.type.name == "numeric" and (column.type.precision, column.type.scale) != NUMERIC_DEFAULT:
-        return ((column.type.precision << 16) | column.type.scale) + 4
-    return -1
+    return modifier(column.type)
 
 
 # --- whole columns ---------------------------------------------------------------------------------------------------
@@ -225,12 +224,20 @@ def _shifted_binary(dtype: str, epoch: int, type_name: str) -> Callable[[pa.Arra
 
 
 def _column_encoder(column: OutputColumn, binary: bool, zone: str) -> Callable[[pa.Array], pa.Array]:
-    name, one = column.type.name, scalars.encoder(column.type.name, column.type_oid, binary, zone)
+    name, one = column.type.name, scalars.encoder(column.type, column.type_oid, binary, zone)
+    if name in _ONE_BY_ONE or column.type.is_array:
+        return _scalar_column(one)
+    if name == "bpchar":
+        return _padded(column.type.precision)
     if binary:
-        if column.type_oid in scalars.OID_LIKE or column.type_oid in text_arrays.ELEMENTS or name == "numeric":
+        if column.type_oid in scalars.OID_LIKE or column.type_oid in text_arrays.ELEMENTS:
+            return _scalar_column(one)
+        if name in ("numeric", "uuid", "jsonb"):
             return _scalar_column(one)
         if name in _NUMBERS:
             return _number_binary(_NUMBERS[name])
+        if name == "time":
+            return _number_binary(">i8")
         if name == "date":
             return _shifted_binary(">i4", scalars.DAYS_TO_2000, name)
         if name in ("timestamp", "timestamptz"):
@@ -242,10 +249,19 @@ def _column_encoder(column: OutputColumn, binary: bool, zone: str) -> Callable[[
         "float8": _float_text("float8"),
         "numeric": _numeric_text,
         "text": _as_bytes,
+        "time": _scalar_column(one),
         "bytea": _bytea_text,
         "date": _date_text,
         "timestamp": _timestamp_text,
     }.get(name) or (_timestamptz_text(zone) if name == "timestamptz" else _simple_text)
+
+
+_ONE_BY_ONE = frozenset({"interval"})
+"""Types without a kernel of Arrow's for what they look like.  So are arrays."""
+
+
+def _padded(length: int | None) -> Callable[[pa.Array], pa.Array]:
+    return lambda array: _as_bytes(pc.utf8_rpad(array, length or 0, " "))
 
 
 _INTEGERS_UNDER = {"date": pa.int32(), "timestamp": pa.int64(), "timestamptz": pa.int64()}
@@ -257,14 +273,22 @@ def encoder_for(columns: tuple[OutputColumn, ...], formats: tuple[int, ...], zon
     return RowEncoder(columns, formats, zone)
 
 
+def _under(sql_type: SqlType) -> pa.DataType | None:
+    """The integers that the encoders take instead of temporal values, also in arrays of these; else ``None``."""
+    if sql_type.is_array:
+        inner = _under(sql_type.element)
+        return None if inner is None else pa.list_(inner)
+    return _INTEGERS_UNDER.get(sql_type.name)
+
+
 class RowEncoder:
     """Encodes a result's batches for one set of formats and one time zone."""
 
     def __init__(self, columns: Sequence[OutputColumn], formats: Sequence[int], zone: str = "UTC") -> None:
-        self._types = [(arrow_type(c.type), _INTEGERS_UNDER.get(c.type.name)) for c in columns]
+        self._types = [(arrow_type(c.type), _under(c.type)) for c in columns]
         pairs = list(zip(columns, formats, strict=True))
         self._columns = [_column_encoder(c, bool(code), zone) for c, code in pairs]
-        self._scalars = [scalars.encoder(c.type.name, c.type_oid, bool(code), zone) for c, code in pairs]
+        self._scalars = [scalars.encoder(c.type, c.type_oid, bool(code), zone) for c, code in pairs]
         self._last: tuple[pa.RecordBatch, bytes] | None = None
 
     def encode(self, batch: pa.RecordBatch) -> Iterator[tuple[bytes | memoryview, int]]:
@@ -303,7 +327,9 @@ class RowEncoder:
         for array, (wanted, under) in zip(batch.columns, self._types, strict=True):
             if array.type != wanted:
                 array = array.cast(wanted)
-            arrays.append(array.view(under) if under is not None else array)
+            if under is not None:
+                array = array.cast(under) if pa.types.is_list(under) else array.view(under)
+            arrays.append(array)
         return arrays
 
     def _few(self, arrays: list[pa.Array]) -> bytes:

@@ -167,6 +167,8 @@ def _fast(values: Sequence[bytes | None], plan: tuple[_Field, ...], schema: pa.S
     joined = b"\n".join(numbered)
     if _looks_odd(joined, len(values)) or any(_POSITION in field.name for field in plan):
         return None
+    if any(field.sql.is_array or field.sql.name == "jsonb" for field in plan):
+        return None
     wire = [(_POSITION, pa.int64()), *((field.name, _wire_type(field.sql)) for field in plan)]
     try:
         parsed = pj.read_json(
@@ -211,7 +213,7 @@ def _wire_type(sql: SqlType) -> pa.DataType:
         return pa.decimal256(38, sql.scale)
     if sql.name == "float4":
         return pa.float64()  # rounded in two steps, exactly as the slow path does
-    if sql.name in ("date", "timestamp", "timestamptz", "bytea"):
+    if sql.name in _CONVERTED or sql.name in _ISO:
         return pa.string()
     return arrow_type(sql)
 
@@ -229,7 +231,7 @@ def _finish(column: pa.ChunkedArray, field: _Field) -> pa.Array | None:
         return None if pc.any(pc.is_inf(narrow)).as_py() else narrow
     if name == "float8":
         return None if pc.any(pc.is_inf(column)).as_py() else column
-    if name == "bytea":
+    if name in _CONVERTED:
         try:
             return pa.array([None if v is None else field.convert(v) for v in column.to_pylist()], type=target)
         except BadValue:
@@ -238,6 +240,9 @@ def _finish(column: pa.ChunkedArray, field: _Field) -> pa.Array | None:
         return _finish_iso(column, name, target)
     return column
 
+
+_CONVERTED = frozenset({"bytea", "varchar", "bpchar", "uuid", "time", "interval"})
+"""Types that Arrow reads as text, for the slow path's own rules to be applied value by value."""
 
 _ISO = {
     "date": r"^[1-8][0-9]{3}-[0-9]{2}-[0-9]{2}$",

@@ -6,7 +6,10 @@ stack's depth or the machine.  :mod:`collection.json_rows` applies these rules; 
 The rules: an integer is a JSON number without fraction or exponent; a float is any JSON number that is finite in the
 type; numeric is a JSON number or a string that spells one, rounded half away from zero to the scale as Postgres does;
 text is a JSON string without U+0000; bytea is a string in Postgres's hex form (``\\x00ff``); dates and timestamps are
-ISO-8601 strings, years 1 to 9999, at most microseconds (further digits of the fraction are dropped).
+ISO-8601 strings, years 1 to 9999, at most microseconds (further digits of the fraction are dropped); uuid, time and
+interval are strings in any form that Postgres reads; varchar(n) and char(n) are text that is not too long, but for
+blanks at its end; jsonb is any JSON value but null, which is NULL as everywhere; an array is a JSON array of its
+element's.
 """
 
 from __future__ import annotations
@@ -18,7 +21,13 @@ import struct
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
 
+from collection.bad_text import BadText
+from collection.clock import read_time
+from collection.intervals import read_interval
+from collection.jsonb import of_json
+from collection.lengths import fitted
 from collection.types import SqlType
+from collection.uuids import read_uuid
 
 
 class Number(str):
@@ -72,14 +81,37 @@ def converter(sql: SqlType) -> Converter:
         return _integer(sql.name)
     if sql.name == "numeric":
         return _numeric(sql.precision, sql.scale)
+    if sql.is_array:
+        return _array(converter(sql.element))
+    if sql.name in ("varchar", "bpchar"):
+        return lambda value: _read(lambda text: fitted(text, sql), _text(value))
     return {
         "bool": _boolean, "float4": _float4, "float8": _float8, "text": _text, "bytea": _bytea, "date": _date,
-        "timestamp": _timestamp, "timestamptz": _timestamptz,
+        "timestamp": _timestamp, "timestamptz": _timestamptz, "jsonb": lambda value: _read(of_json, value),
+        "uuid": lambda value: _read(read_uuid, _text(value)),
+        "time": lambda value: _read(read_time, _text(value)),
+        "interval": lambda value: _read(read_interval, _text(value)),
     }[sql.name]  # fmt: skip
 
 
 def _expected(what: str, value: object) -> BadValue:
     return BadValue(f"expected {what}, got {kind_of(value)}")
+
+
+def _read(read: Callable[[str], object], text: str) -> object:
+    try:
+        return read(text)
+    except BadText as error:
+        raise BadValue(error.message) from None
+
+
+def _array(element: Converter) -> Converter:
+    def convert(value: object) -> list[object]:
+        if not isinstance(value, list):
+            raise _expected("an array", value)
+        return [None if each is None else element(each) for each in value]
+
+    return convert
 
 
 def _boolean(value: object) -> bool:

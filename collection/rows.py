@@ -17,7 +17,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, repeat
+from itertools import accumulate, chain, repeat
 from typing import NamedTuple
 
 import fastavro
@@ -44,6 +44,8 @@ _ROWS_PER_TRY = 4096
 _AVRO_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 
 _PHYSICAL = {"date": pa.int32(), "timestamp": pa.int64(), "timestamptz": pa.int64()}
+
+_RECORD = "record"
 
 
 class EncodedBatch(NamedTuple):
@@ -140,6 +142,8 @@ def empty(columns: Columns) -> pa.Table:
 
 
 def _schema(fields: Sequence[tuple[str, object]]) -> dict[str, object]:
+    defined: set[str] = set()
+    fields = [(name, _defined_once(avro, defined)) for name, avro in fields]
     row = {"type": "record", "name": "Row", "fields": [{"name": n, "type": ["null", t]} for n, t in fields]}
     change = {
         "type": "record",
@@ -157,6 +161,29 @@ def _schema(fields: Sequence[tuple[str, object]]) -> dict[str, object]:
     }
 
 
+def _defined_once(avro: object, defined: set[str]) -> object:
+    """``avro`` with a record that was defined before said by its name, as Avro wants it."""
+    if not isinstance(avro, dict):
+        return avro
+    if avro["type"] == "array":
+        null, items = avro["items"]
+        return {"type": "array", "items": [null, _defined_once(items, defined)]}
+    if avro["type"] == _RECORD:
+        if avro["name"] in defined:
+            return avro["name"]
+        defined.add(avro["name"])
+    return avro
+
+
+def _physical(avro: object) -> object:
+    """``avro`` without its logical types."""
+    if not isinstance(avro, dict) or avro["type"] == _RECORD:
+        return avro
+    if avro["type"] == "array":
+        return {"type": "array", "items": [_physical(each) for each in avro["items"]]}
+    return avro["type"]
+
+
 def _key(columns: Columns) -> tuple[tuple[str, str], ...]:
     return tuple((f, c.type) for f, c in zip(field_names(columns), columns, strict=True))
 
@@ -165,8 +192,7 @@ def _key(columns: Columns) -> tuple[tuple[str, str], ...]:
 def _physical_schema(key: tuple[tuple[str, str], ...]) -> object:
     fields = []
     for name, text in key:
-        avro = avro_type(sql_type(text))
-        fields.append((name, avro["type"] if isinstance(avro, dict) else avro))
+        fields.append((name, _physical(avro_type(sql_type(text)))))
     return fastavro.parse_schema(_schema(fields))
 
 
@@ -199,7 +225,13 @@ def _decode_record(schema: object, value: bytes) -> dict:
     return record
 
 
-def _to_physical(column: pa.ChunkedArray, sql: SqlType) -> list[object]:
+def _to_physical(column: pa.ChunkedArray | pa.Array, sql: SqlType) -> list[object]:
+    if isinstance(column, pa.ChunkedArray):
+        return [value for chunk in column.chunks for value in _to_physical(chunk, sql)]
+    if sql.is_array:
+        elements, offsets = _to_physical(column.values, sql.element), column.offsets.to_pylist()
+        spans = zip(offsets, offsets[1:], column.is_valid().to_pylist(), strict=False)
+        return [elements[start:end] if present else None for start, end, present in spans]
     if sql.name == "numeric":
         return _decimal_bytes(column)
     if sql.name in _PHYSICAL:
@@ -208,6 +240,11 @@ def _to_physical(column: pa.ChunkedArray, sql: SqlType) -> list[object]:
 
 
 def _from_physical(values: list[object], sql: SqlType) -> pa.Array:
+    if sql.is_array:
+        elements = _from_physical([each for value in values for each in value or ()], sql.element)
+        offsets = [0, *accumulate(len(value or ()) for value in values)]
+        absent = pa.array([value is None for value in values], pa.bool_())
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), elements, arrow_type(sql), mask=absent)
     if sql.name == "numeric":
         return _decimal_array(values, arrow_type(sql))
     if sql.name in _PHYSICAL:
@@ -215,18 +252,16 @@ def _from_physical(values: list[object], sql: SqlType) -> pa.Array:
     return pa.array(values, type=arrow_type(sql))
 
 
-def _decimal_bytes(column: pa.ChunkedArray) -> list[bytes | None]:
+def _decimal_bytes(column: pa.Array) -> list[bytes | None]:
     """Avro wants the unscaled value big-endian in two's complement; Arrow holds it as 16 little-endian bytes."""
     out: list[bytes | None] = []
-    for chunk in column.chunks:
-        raw = memoryview(chunk.buffers()[1]) if len(chunk) else b""
-        valid = chunk.is_valid().to_pylist()
-        for index, present in enumerate(valid, chunk.offset):
-            if not present:
-                out.append(None)
-                continue
-            unscaled = int.from_bytes(raw[index * 16 : index * 16 + 16], "little", signed=True)
-            out.append(unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True))
+    raw = memoryview(column.buffers()[1]) if len(column) else b""
+    for index, present in enumerate(column.is_valid().to_pylist(), column.offset):
+        if not present:
+            out.append(None)
+            continue
+        unscaled = int.from_bytes(raw[index * 16 : index * 16 + 16], "little", signed=True)
+        out.append(unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True))
     return out
 
 

@@ -20,17 +20,58 @@ NUMERIC_DEFAULT = (38, 9)
 """Postgres's unconstrained ``numeric`` has no fixed scale; ours is (38,9): 29 digits before the point, 9 behind."""
 
 
+LENGTH_MAX = 10_485_760
+"""Postgres's bound for ``varchar(n)`` and ``char(n)``, in characters."""
+
+
 @dataclass(frozen=True)
 class SqlType:
-    """A scalar type.  ``precision`` and ``scale`` are set for ``numeric`` only."""
+    """A type by Postgres's short name; an array's is its element's with ``[]`` behind.
+
+    ``precision`` and ``scale`` are those of ``numeric``; ``precision`` alone is the length of ``varchar`` and
+    ``bpchar`` (``char(n)``), ``None`` where they have none.  Those of an array are its elements'.
+    """
 
     name: str
     precision: int | None = None
     scale: int | None = None
 
     def __str__(self) -> str:
-        return f"numeric({self.precision},{self.scale})" if self.name == "numeric" else self.name
+        base = self.element if self.is_array else self
+        shown = base.name
+        if base.name == "numeric":
+            shown = f"numeric({base.precision},{base.scale})"
+        elif base.precision is not None:
+            shown = f"{'char' if base.name == 'bpchar' else base.name}({base.precision})"
+        return f"{shown}[]" if self.is_array else shown
 
+    @property
+    def is_array(self) -> bool:
+        return self.name.endswith("[]")
+
+    @property
+    def element(self) -> SqlType:
+        """The type of an array's elements."""
+        assert self.is_array, self
+        return SqlType(self.name[:-2], self.precision, self.scale)
+
+    @property
+    def array(self) -> SqlType:
+        """The array of such elements."""
+        assert not self.is_array, self
+        return SqlType(self.name + "[]", self.precision, self.scale)
+
+
+INTERVAL_FIELDS = (("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64()))
+"""An interval's three parts, as Postgres keeps them: they are not worth a fixed number of one another."""
+
+_CARRIED = {"varchar": "text", "bpchar": "text", "uuid": "text", "jsonb": "text", "time": "int8"}
+"""What carries the values of a type where there is no such type: in Avro, in Arrow, in Spark and in DuckDB.
+
+A ``bpchar`` is carried without the blanks at its end, which mean nothing in it: so equality, order and grouping are
+those of the text.  A ``uuid`` is its text in lower case, a ``jsonb`` its text in Postgres's own form
+(:mod:`collection.jsonb`), a ``time`` its microseconds since midnight.
+"""
 
 _ARROW = {
     "bool": pa.bool_(),
@@ -44,6 +85,7 @@ _ARROW = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us"),
     "timestamptz": pa.timestamp("us", tz="UTC"),
+    "interval": pa.struct(INTERVAL_FIELDS),
 }
 
 _SPARK = {
@@ -58,6 +100,7 @@ _SPARK = {
     "date": "DATE",
     "timestamp": "TIMESTAMP_NTZ",
     "timestamptz": "TIMESTAMP",
+    "interval": "STRUCT<months: INT, days: INT, micros: BIGINT>",
 }
 
 _AVRO = {
@@ -72,7 +115,9 @@ _AVRO = {
     "date": {"type": "int", "logicalType": "date"},
     "timestamp": {"type": "long", "logicalType": "local-timestamp-micros"},
     "timestamptz": {"type": "long", "logicalType": "timestamp-micros"},
-}
+    "interval": {"type": "record", "name": "Interval", "fields": [
+        {"name": "months", "type": "int"}, {"name": "days", "type": "int"}, {"name": "micros", "type": "long"}]},
+}  # fmt: skip
 
 _ALIASES = {
     "boolean": "bool",
@@ -85,67 +130,138 @@ _ALIASES = {
     "double": "float8",
     "double precision": "float8",
     "decimal": "numeric",
-    "varchar": "text",
-    "character varying": "text",
+    "dec": "numeric",
+    "character varying": "varchar",
     "string": "text",
+    "time without time zone": "time",
     "timestamp without time zone": "timestamp",
     "timestamp with time zone": "timestamptz",
 }
 
-_NUMERIC = re.compile(r"^numeric\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)$")
+_WITH_ARGUMENTS = re.compile(r"^([a-z_ ]+?)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)$")
+_ARRAY = re.compile(r"^(.*?)\s*(?:\[\s*\d*\s*\]|\barray(?:\s*\[\s*\d*\s*\])?)$")
 
-OID = {
+_SCALAR_OID = {
     "bool": 16, "bytea": 17, "int8": 20, "int2": 21, "int4": 23, "text": 25, "float4": 700, "float8": 701,
-    "date": 1082, "timestamp": 1114, "timestamptz": 1184, "numeric": 1700,
+    "bpchar": 1042, "varchar": 1043, "date": 1082, "time": 1083, "timestamp": 1114, "timestamptz": 1184,
+    "interval": 1186, "numeric": 1700, "uuid": 2950, "jsonb": 3802,
 }  # fmt: skip
+
+ARRAY_OID = {
+    "bool": 1000, "bytea": 1001, "int8": 1016, "int2": 1005, "int4": 1007, "text": 1009, "float4": 1021,
+    "float8": 1022, "bpchar": 1014, "varchar": 1015, "date": 1182, "time": 1183, "timestamp": 1115,
+    "timestamptz": 1185, "interval": 1187, "numeric": 1231, "uuid": 2951, "jsonb": 3807,
+}  # fmt: skip
+"""The oid of the array of each scalar type (pg_type.typarray)."""
+
+OID = {**_SCALAR_OID, **{f"{name}[]": oid for name, oid in ARRAY_OID.items()}}
 """Postgres's type oids (pg_type.dat)."""
 
-TYPE_NAMES = (*_ARROW, "numeric")
+SCALARS = tuple(_SCALAR_OID)
 
 
 def parse_type(text: str) -> SqlType:
-    """The type that ``text`` names.  Raises ``InvalidUsage`` 42704 (unknown) or 22023 (numeric out of range)."""
+    """The type that ``text`` names.
+
+    Raises ``InvalidUsage`` 42704 (unknown), 22023 (numeric or a length out of range), 0A000 (Postgres has it, we not).
+    """
     name = " ".join(text.lower().split())
-    name = re.sub(r"^(decimal|dec)\b", "numeric", name)
-    name = re.sub(r"^(varchar|character varying)\s*\(\s*\d+\s*\)$", "text", name)
+    if match := _ARRAY.match(name):
+        element = parse_type(match[1])
+        if element.is_array:
+            raise InvalidUsage("arrays of more than one dimension are not supported", sqlstate="0A000")
+        return element.array
+    arguments: list[int] = []
+    if match := _WITH_ARGUMENTS.match(name):
+        name, arguments = match[1], [int(each) for each in match.groups()[1:] if each is not None]
     name = _ALIASES.get(name, name)
     if name == "numeric":
-        return SqlType("numeric", *NUMERIC_DEFAULT)
-    if match := _NUMERIC.match(name):
-        precision, scale = int(match[1]), int(match[2] or 0)
-        if not 1 <= precision <= NUMERIC_PRECISION_MAX or scale > precision:
-            raise InvalidUsage(f"numeric({precision},{scale}) is out of range", sqlstate="22023",
-                               hint=f"precision is 1 to {NUMERIC_PRECISION_MAX}, scale 0 to precision")  # fmt: skip
-        return SqlType("numeric", precision, scale)
-    if name in _ARROW:
+        return _numeric(*(arguments or NUMERIC_DEFAULT))
+    if name in ("varchar", "bpchar", "char", "character") and len(arguments) < 2:
+        return _with_length(name, *arguments)
+    if name in _SCALAR_OID and not arguments:
         return SqlType(name)
+    if name in _ELSEWHERE:
+        raise InvalidUsage(f"type {text} is not supported", sqlstate="0A000", hint=_ELSEWHERE[name])
     raise InvalidUsage(f'type "{text}" does not exist', sqlstate="42704")
+
+
+_ELSEWHERE = {
+    "timetz": "use time, or timestamptz",
+    "time with time zone": "use time, or timestamptz",
+    "json": "use jsonb",
+    "xml": "use text",
+    "money": "use numeric",
+}
+"""Types of Postgres's that no column can have, and what to use instead."""
+
+
+def _numeric(precision: int, scale: int = 0) -> SqlType:
+    if not 1 <= precision <= NUMERIC_PRECISION_MAX or scale > precision:
+        raise InvalidUsage(f"numeric({precision},{scale}) is out of range", sqlstate="22023",
+                           hint=f"precision is 1 to {NUMERIC_PRECISION_MAX}, scale 0 to precision")  # fmt: skip
+    return SqlType("numeric", precision, scale)
+
+
+def _with_length(name: str, length: int | None = None) -> SqlType:
+    if name in ("char", "character"):
+        name, length = "bpchar", 1 if length is None else length
+    if length is not None and not 1 <= length <= LENGTH_MAX:
+        shown = "char" if name == "bpchar" else name
+        raise InvalidUsage(f"length for type {shown} must be 1 to {LENGTH_MAX}, not {length}", sqlstate="22023")
+    return SqlType(name, length)
+
+
+def modifier(sql_type: SqlType) -> int:
+    """Postgres's type modifier (``atttypmod``): of numeric(p,s), varchar(n) and char(n); -1 where there is none."""
+    base = sql_type.element if sql_type.is_array else sql_type
+    if base.name == "numeric" and (base.precision, base.scale) != NUMERIC_DEFAULT:
+        return ((base.precision << 16) | base.scale) + 4
+    return base.precision + 4 if base.name in ("varchar", "bpchar") and base.precision else -1
+
+
+def carried(sql_type: SqlType) -> SqlType:
+    """The type whose Arrow, Spark and Avro form carries values of ``sql_type``: itself, unless it has no form there."""
+    if sql_type.is_array:
+        return carried(sql_type.element).array
+    found = _CARRIED.get(sql_type.name)
+    return SqlType(found) if found else sql_type
 
 
 def arrow_type(sql_type: SqlType) -> pa.DataType:
     """The Arrow type that carries values of ``sql_type``."""
+    if sql_type.is_array:
+        return pa.list_(arrow_type(sql_type.element))
     if sql_type.name == "numeric":
         return pa.decimal128(sql_type.precision, sql_type.scale)
-    return _ARROW[sql_type.name]
+    return _ARROW[carried(sql_type).name]
 
 
 def spark_type(sql_type: SqlType) -> str:
     """The Spark SQL name of ``sql_type``."""
+    if sql_type.is_array:
+        return f"ARRAY<{spark_type(sql_type.element)}>"
     if sql_type.name == "numeric":
         return f"DECIMAL({sql_type.precision},{sql_type.scale})"
-    return _SPARK[sql_type.name]
+    return _SPARK[carried(sql_type).name]
 
 
 def avro_type(sql_type: SqlType) -> object:
     """The Avro schema of ``sql_type`` (without the null branch)."""
+    if sql_type.is_array:
+        return {"type": "array", "items": ["null", avro_type(sql_type.element)]}
     if sql_type.name == "numeric":
         return {"type": "bytes", "logicalType": "decimal",
                 "precision": sql_type.precision, "scale": sql_type.scale}  # fmt: skip
-    return _AVRO[sql_type.name]
+    return _AVRO[carried(sql_type).name]
 
 
 def from_arrow(arrow: pa.DataType) -> SqlType:
     """The SQL type for values that Spark returned as ``arrow``.  Raises ``InvalidUsage`` 0A000 where there is none."""
+    if pa.types.is_list(arrow):
+        return from_arrow(arrow.value_type).array
+    if pa.types.is_struct(arrow) and [field.name for field in arrow] == [name for name, _ in INTERVAL_FIELDS]:
+        return SqlType("interval")
     if pa.types.is_decimal(arrow):
         return SqlType("numeric", arrow.precision, arrow.scale)
     if pa.types.is_timestamp(arrow):

@@ -28,7 +28,7 @@ from operator import itemgetter
 
 import pyarrow as pa
 
-from collection.types import SqlType, parse_type
+from collection.types import SqlType, carried, parse_type
 from controllers.values import INT_BITS, Row, order_key, parse_literal, schema_of, to_table
 from journal.errors import InvalidUsage, TidemarkError
 
@@ -137,7 +137,7 @@ def _expression(raw: Sequence, columns: Sequence[SqlType], depth: int) -> Expres
         return Expression(columns[index], itemgetter(index))
     if op == "lit":
         text, type_name = rest
-        sql_type = parse_type(type_name)
+        sql_type = carried(parse_type(type_name))
         value = None if text is None else parse_literal(str(text), sql_type)
         return Expression(sql_type, lambda _row: value)
     args = [_expression(e, columns, depth + 1) for e in rest]

@@ -2,7 +2,8 @@
 
 Promises: two values that Spark's GROUP BY puts into one group are one value here (NULL is ``None``, every NaN is the
 one ``NAN``, -0.0 is 0.0), hash and compare equal, and come back as the Arrow type they came from.  Dates travel as
-days and timestamps as microseconds since the epoch, because Spark's range of them is wider than Python's.
+days and timestamps as microseconds since the epoch, because Spark's range of them is wider than Python's; an array is
+a tuple of its elements and an interval a tuple of its parts.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from itertools import accumulate
 
 import pyarrow as pa
 
@@ -92,10 +94,21 @@ def to_values(column: pa.ChunkedArray) -> list[object]:
         return column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).to_pylist()
     if pa.types.is_date32(kind):
         return column.cast(pa.int32()).to_pylist()
+    if pa.types.is_list(kind) or pa.types.is_struct(kind):
+        return [None if v is None else _tuple(v, kind) for v in column.to_pylist()]
     values = column.to_pylist()
     if pa.types.is_floating(kind):
         return [None if v is None else canonical_float(v) for v in values]
     return values
+
+
+def _tuple(value: dict | list, kind: pa.DataType) -> Row:
+    if isinstance(value, dict):
+        return tuple(value.values())
+    if not value:
+        return ()
+    elements = pa.chunked_array([pa.array(value, kind.value_type)])
+    return tuple(to_values(elements))
 
 
 def to_column(values: Sequence[object], kind: pa.DataType) -> pa.Array:
@@ -104,6 +117,11 @@ def to_column(values: Sequence[object], kind: pa.DataType) -> pa.Array:
         return pa.array(values, pa.int64()).cast(kind)
     if pa.types.is_date32(kind):
         return pa.array(values, pa.int32()).cast(kind)
+    if pa.types.is_list(kind):
+        offsets = [0, *accumulate(0 if v is None else len(v) for v in values)]
+        elements = to_column([each for v in values if v is not None for each in v], kind.value_type)
+        absent = pa.array([v is None for v in values], pa.bool_())
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), elements, kind, mask=absent)
     if pa.types.is_decimal(kind):
         # Arrow refuses to rescale a Decimal that has more digits than the type; ours are exact, so quantize is safe.
         return pa.array(values, kind)

@@ -6,28 +6,35 @@ from sqlglot import exp
 
 from collection.types import SqlType
 from sql import types as t
+from sql.casts import converted, text_of
 from sql.errors import mismatch
-from sql.nodes import cast, position
+from sql.nodes import position
 
 
 def assignable(got: SqlType, wanted: SqlType) -> bool:
     """Whether Postgres would cast ``got`` to ``wanted`` on assignment."""
-    if got == wanted or got == t.UNKNOWN or wanted == t.TEXT:
+    if got == wanted or got == t.UNKNOWN or t.is_text(wanted):
         return True
     if t.is_number(got) and t.is_number(wanted):
         return True
-    return t.is_time(got) and t.is_time(wanted)
+    if got.is_array and wanted.is_array:
+        return assignable(got.element, wanted.element)
+    if wanted == t.TIME:
+        return got in (t.TIMESTAMP, t.TIMESTAMPTZ, t.INTERVAL)
+    return t.is_time(got) and t.is_time(wanted) or (got, wanted) == (t.TIME, t.INTERVAL)
 
 
 def assign(node: exp.Expression, got: SqlType, wanted: SqlType, column: str) -> exp.Expression:
-    """``node`` cast to ``wanted`` as an assignment casts.  42804 where it does not."""
+    """``node`` cast to ``wanted`` as an assignment casts, except for a length, which the values are held to later.
+
+    42804 where there is no such cast.
+    """
     if not assignable(got, wanted):
         raise mismatch(
             f'column "{column}" is of type {t.shown(wanted)} but expression is of type {t.shown(got)}',
             position(node),
             hint="you will need to rewrite or cast the expression",
         )
-    if t.is_int(wanted) and (t.is_float(got) or got.name == "numeric"):
-        rounded = "BROUND" if t.is_float(got) else "ROUND"
-        node = exp.Anonymous(this=rounded, expressions=[node.copy(), exp.Literal.number(0)])
-    return node.copy() if got == wanted else cast(node.copy(), wanted)
+    if t.is_text(wanted):
+        return text_of(node, got)
+    return node.copy() if got == wanted else converted(node, got, wanted)

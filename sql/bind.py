@@ -88,8 +88,6 @@ def bind_query(
     columns = []
     for name, found in outputs:
         columns.append(OutputType(name, t.TEXT if found == t.UNKNOWN else found))
-        if columns[-1].type == t.INTERVAL:
-            raise unsupported(f'an output column of type interval ("{name}")', hint="use extract(epoch from …)")
     cast_outputs(holder.this, [c.type for c in columns], unique_names([c.name for c in columns]))
     _order_distinct_on(holder)
     params = {n: checker.params.get(n, t.TEXT) for n in range(1, max(checker.seen, default=0) + 1)}
@@ -230,6 +228,11 @@ def cast_outputs(query: exp.Expression, types: list[SqlType], names: list[str] |
     for index, (each, wanted) in enumerate(zip(query.expressions, types, strict=False)):
         inner = each.this if isinstance(each, exp.Alias) else each
         name = names[index] if names else each.alias_or_name
+        if isinstance(inner, exp.Anonymous) and inner.this == "EXPLODE":  # nothing may stand around it in Spark
+            rows = inner.expressions[0]
+            inner.set("expressions", [cast(rows.copy(), wanted.array)])
+            changed.append(exp.Alias(this=inner.copy(), alias=exp.to_identifier(name, quoted=True)))
+            continue
         already = isinstance(inner, exp.Cast) and inner.to == cast(exp.null(), wanted).to
         value = inner.copy() if already else cast(inner.copy(), wanted)
         changed.append(exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True)))

@@ -9,6 +9,7 @@ from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql import types as t
 from sql.check import Checker
+from sql.comparing import check_grouped, order_key
 from sql.errors import ambiguous, grouping, mismatch, unsupported
 from sql.functions import is_aggregate
 from sql.names import column_types
@@ -75,8 +76,7 @@ def _settled(query: exp.Expression, found: Outputs) -> Outputs:
 def _push(query: exp.Expression, types: list[SqlType]) -> None:
     from sql.bind import cast_outputs
 
-    if all(ty != t.INTERVAL for ty in types):
-        cast_outputs(query, types)
+    cast_outputs(query, types)
 
 
 def _match_columns(node: exp.Expression, left: Outputs, right: Outputs, where: str) -> None:
@@ -95,6 +95,8 @@ def _set_operation(c: Checker, query: exp.SetOperation, scope: Scope, items: dic
         both = t.common(a, b)
         if both is None:
             raise mismatch(f"{word} types {t.shown(a)} and {t.shown(b)} cannot be matched", position(query))
+        if query.args.get("distinct") or word != "UNION":
+            check_grouped(both, word, position(query))
         found.append((name, t.TEXT if both == t.UNKNOWN else both))
     _push(query, [ty for _, ty in found])
     _tail(c, query, scope, found)
@@ -109,7 +111,15 @@ def _tail(c: Checker, query: exp.Expression, scope: Scope, outputs: Outputs) -> 
             inner = each.this
             if not (isinstance(inner, exp.Column) and inner.name in names) and not isinstance(inner, exp.Literal):
                 raise unsupported("ORDER BY an expression over a set operation", position=position(each))
+            order_key(inner, _sorted_by(inner, outputs))
     _limits(c, query, scope)
+
+
+def _sorted_by(node: exp.Expression, outputs: Outputs) -> SqlType:
+    """The type of the output that ORDER BY names, or numbers."""
+    if isinstance(node, exp.Literal):
+        return outputs[int(node.this) - 1][1] if 0 < int(node.this) <= len(outputs) else t.UNKNOWN
+    return dict(outputs)[node.name]
 
 
 def _limits(c: Checker, query: exp.Expression, scope: Scope) -> None:
@@ -225,7 +235,7 @@ def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]
     group = select.args.get("group")
     if group is not None:
         for each in _group_expressions(group):
-            c.visit(each, scope)
+            check_grouped(c.visit(each, scope), "GROUP BY", position(each))
     if select.args.get("having") is not None:
         c.boolean(select.args["having"], "this", scope, "HAVING")
     if select.args.get("qualify") is not None:
@@ -238,9 +248,12 @@ def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]
             continue
         found.append((each.alias_or_name, c.visit(inner, scope)))
     distinct = select.args.get("distinct")
+    if distinct is not None and distinct.args.get("on") is None:
+        for _, got in found:
+            check_grouped(got, "DISTINCT", position(select))
     if distinct is not None and distinct.args.get("on") is not None:
         for each in list(distinct.args["on"].expressions):
-            c.visit(_meant(each, select, scope), scope)
+            check_grouped(c.visit(_meant(each, select, scope), scope), "DISTINCT ON", position(each))
     for window in select.args.get("windows") or ():
         for each in [
             *(window.args.get("partition_by") or ()),
@@ -252,11 +265,22 @@ def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]
         for each in order.expressions:
             inner = each.this
             if isinstance(inner, exp.Column) and not inner.table and inner.name in names:
-                continue
-            if not isinstance(inner, exp.Literal):
-                c.child(each, "this", scope)
+                order_key(inner, _sorted_by(inner, found))
+            elif isinstance(inner, exp.Literal):
+                _order_by_number(each, select, found)
+            else:
+                order_key(each.this, c.child(each, "this", scope))
     _limits(c, select, scope)
     return found
+
+
+def _order_by_number(ordered: exp.Ordered, select: exp.Select, found: Outputs) -> None:
+    """ORDER BY 2, where what it means sorts otherwise than what carries it."""
+    got = _sorted_by(ordered.this, found) if not ordered.this.is_string else t.UNKNOWN
+    if got == t.INTERVAL or got == t.JSONB or got.is_array:
+        output = select.expressions[int(ordered.this.this) - 1]
+        ordered.set("this", (output.this if isinstance(output, exp.Alias) else output).copy())
+        order_key(ordered.this, got)
 
 
 def _meant(node: exp.Expression, select: exp.Select, scope: Scope) -> exp.Expression:

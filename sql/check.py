@@ -13,10 +13,15 @@ from sqlglot import exp
 
 from collection.types import SqlType
 from journal.errors import InvalidUsage
+from sql import check_arrays as arrays
+from sql import check_jsonb as jsonb
 from sql import types as t
 from sql.check_aggregates import AGGREGATES
+from sql.check_arrays import ARRAYS, any_of_array
 from sql.check_expressions import EXPRESSIONS
+from sql.check_jsonb import JSONB
 from sql.check_time import TIME
+from sql.comparing import check_extreme, compared_as_postgres
 from sql.errors import mismatch, no_function, no_operator, unsupported
 from sql.functions import FUNCTIONS, SYSTEM, display_name
 from sql.nodes import cast, declared_type, position, text_literal, unnest
@@ -34,6 +39,10 @@ _COMPARED = {
 }
 
 _MATCHED = {exp.Like: "~~", exp.ILike: "~~*", exp.RegexpLike: "~", exp.RegexpILike: "~*", exp.SimilarTo: "SIMILAR TO"}
+
+
+NAMED = {**arrays.NAMED, **jsonb.NAMED}
+"""Functions that the parser knows by their name alone."""
 
 
 class Checker:
@@ -63,11 +72,13 @@ class Checker:
                     lambda got: no_operator(t.shown(got), _MATCHED[kind], "text", position(node)),
                 )
             return t.BOOL
-        for table in (EXPRESSIONS, TIME, AGGREGATES):
+        for table in (EXPRESSIONS, TIME, AGGREGATES, ARRAYS, JSONB):
             if kind in table:
                 return table[kind](self, node, scope)
         if kind in FUNCTIONS:
             return self._function(node, scope)
+        if isinstance(node, exp.Anonymous) and (named := NAMED.get(str(node.this).lower())):
+            return named(self, node, scope)
         if isinstance(node, exp.Func):
             return self._inferred(node, scope)
         raise unsupported(node.sql("postgres"), position=position(node))
@@ -88,7 +99,7 @@ class Checker:
         if got == t.UNKNOWN:
             self.settle(node, wanted)
             return True
-        if got == wanted or (got.name == wanted.name == "numeric"):
+        if got == wanted or (got.name == wanted.name == "numeric") or t.is_text(got) and t.is_text(wanted):
             return True
         if t.is_number(got) and t.is_number(wanted):
             return t.common(got, wanted) is not None and (
@@ -105,13 +116,11 @@ class Checker:
             if wanted.name != "numeric":  # a numeric value keeps its own digits, as a literal does
                 inner.replace(cast(inner.copy(), wanted))
         elif isinstance(inner, exp.Literal) and inner.is_string:
-            if wanted == t.INTERVAL:
-                inner.replace(exp.Interval(this=inner.copy()))
-            elif wanted.name == "numeric":
+            if wanted.name == "numeric":
                 inner.replace(cast(inner.copy(), t.numeric_text(inner.this, position(inner))))
             elif wanted != t.TEXT:
                 inner.replace(text_literal(inner.this, wanted, position(inner)))
-        elif isinstance(inner, exp.Null) or wanted != t.INTERVAL:
+        else:
             inner.replace(cast(inner.copy(), wanted))
 
     def settle_all(self, nodes: list[exp.Expression], types: list[SqlType], where: str) -> SqlType:
@@ -126,7 +135,7 @@ class Checker:
             for node, got in zip(nodes, types, strict=False):
                 if got == t.UNKNOWN:
                     self.settle(node, found)
-                elif got != found and (t.is_time(got) or got.name == "numeric"):
+                elif got != found and (t.is_time(got) or got.name in ("numeric", "numeric[]")):
                     node.replace(cast(node.copy(), found))
         return found
 
@@ -147,6 +156,9 @@ class Checker:
     def _comparison(self, node: exp.Expression, scope: Scope) -> SqlType:
         op = _COMPARED[type(node)]
         right = node.args["expression"]
+        if isinstance(right, exp.Anonymous) and str(right.this).lower() == "all" and len(right.expressions) == 1:
+            right = exp.All(this=right.expressions[0].copy())
+            node.set("expression", right)
         if isinstance(right, (exp.Any, exp.All)):
             return self._quantified(node, right, scope)
         if isinstance(unnest(node.this), exp.Tuple):
@@ -158,6 +170,7 @@ class Checker:
         for key, got in zip(("this", "expression"), types, strict=False):
             if got == t.UNKNOWN:
                 self.settle(node.args[key], t.TEXT if both == t.UNKNOWN else both)
+        compared_as_postgres(node, op, types, both)
         return t.BOOL
 
     def _quantified(self, node: exp.Expression, right: exp.Expression, scope: Scope) -> SqlType:
@@ -177,7 +190,7 @@ class Checker:
                 query=inner.copy() if isinstance(inner, exp.Subquery) else exp.Subquery(this=inner.copy()),
             )
         else:
-            raise unsupported("ANY over an array value", hint="use IN (…)", position=position(node))
+            return any_of_array(self, node, right, scope)
         outer = exp.Not(this=made) if negated else exp.Paren(this=made)
         node.replace(outer)
         return self.visit(made, scope)
@@ -208,6 +221,8 @@ class Checker:
                 current = node.args[key][index] if isinstance(children, list) else node.args[key]
                 got = self._as_kind(current, got, kind, node)
                 first = got if key == "this" else first
+        if isinstance(node, (exp.Min, exp.Max)):
+            check_extreme(first, display_name(node), position(node))
         result = fn.result if isinstance(fn.result, SqlType) else first
         if fn.force and not isinstance(node.parent, exp.Window):
             node.replace(cast(node.copy(), result))
@@ -223,7 +238,7 @@ class Checker:
             self.settle(node, wanted)
             return wanted
         fits = {
-            "text": got == t.TEXT,
+            "text": t.is_text(got),
             "int": t.is_int(got),
             "float": t.is_number(got),
             "number": t.is_number(got),
@@ -246,6 +261,5 @@ class Checker:
         if isinstance(node, SYSTEM) or isinstance(node, exp.Anonymous) or node.type is None or node.is_type("unknown"):
             raise no_function(f"{name}({', '.join(shown)})", position=position(node))
         result = declared_type(node.type)
-        if result != t.INTERVAL:
-            node.replace(cast(node.copy(), result))
+        node.replace(cast(node.copy(), result))
         return result

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from collection.types import SqlType
 from sql import types as t
+from sql.comparing import check_grouped, order_key
 from sql.errors import no_function, unsupported
 from sql.nodes import cast, position
 from sql.scope import Scope
@@ -32,12 +33,14 @@ def _count(c: Checker, node: exp.Count, scope: Scope) -> SqlType:
 
 def _distinct(c: Checker, node: exp.Distinct, scope: Scope) -> SqlType:
     types = [c.visit(each, scope) for each in list(node.expressions)]
+    for got in types:
+        check_grouped(got, "DISTINCT", position(node))
     return types[0] if types else t.UNKNOWN
 
 
 def _ordered(c: Checker, node: exp.Order, scope: Scope) -> SqlType:
     for each in list(node.expressions):
-        c.child(each, "this", scope)
+        order_key(each.this, c.child(each, "this", scope))
     return c.child(node, "this", scope) if node.args.get("this") is not None else t.UNKNOWN
 
 
@@ -79,7 +82,7 @@ def _joined(c: Checker, node: exp.GroupConcat, scope: Scope) -> SqlType:
     inner = _argument(node)
     if got == t.UNKNOWN:
         c.coerce(inner, got, t.TEXT)
-    elif got != t.TEXT:
+    elif not t.is_text(got):
         raise no_function(f"string_agg({t.shown(got)}, unknown)", position=position(node))
     if node.args.get("separator") is not None:
         c.visit(node.args["separator"], scope)
@@ -112,10 +115,6 @@ def _within_group(c: Checker, node: exp.WithinGroup, scope: Scope) -> SqlType:
     raise unsupported(f"WITHIN GROUP of {node.this.key}", position=position(node))
 
 
-def _array(c: Checker, node: exp.Expression, scope: Scope) -> SqlType:
-    raise unsupported("arrays", position=position(node))
-
-
 AGGREGATES = {
     exp.Count: _count,
     exp.Distinct: _distinct,
@@ -125,7 +124,4 @@ AGGREGATES = {
     exp.GroupConcat: _joined,
     exp.Filter: _filtered,
     exp.WithinGroup: _within_group,
-    exp.ArrayAgg: _array,
-    exp.Array: _array,
-    exp.Bracket: _array,
 }

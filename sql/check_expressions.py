@@ -14,9 +14,13 @@ from sqlglot import exp
 from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql import types as t
-from sql.check_time import time_arithmetic
+from sql.casts import converted, text_of
+from sql.check_arrays import joined_arrays
+from sql.check_time import interval_literal, time_arithmetic
+from sql.comparing import check_comparable, check_extreme, check_grouped, order_key
 from sql.errors import ambiguous, no_column, no_function, no_operator, unsupported
 from sql.functions import display_name
+from sql.interval_parts import length, negative
 from sql.nodes import cast, declared_type, position, unnest
 from sql.scope import Scope
 
@@ -64,31 +68,15 @@ def _parameter(c: Checker, node: exp.Parameter, scope: Scope) -> SqlType:
 
 def _cast(c: Checker, node: exp.Cast, scope: Scope) -> SqlType:
     target = declared_type(node.to)
+    if isinstance(node.this, exp.Array) and not node.this.expressions and target.is_array:
+        node.replace(cast(node.this.copy(), target))
+        return target
     got = c.child(node, "this", scope)
-    length = node.to.expressions if target == t.TEXT else ()
     if got == t.UNKNOWN:
         c.settle(node.this, target)
-    elif got != target and not _castable(got, target):
-        raise InvalidUsage(
-            f"cannot cast type {t.shown(got)} to {t.shown(target)}", sqlstate="42846", position=position(node)
-        )
-    elif t.is_int(target) and (t.is_float(got) or got.name == "numeric"):
-        rounded = "BROUND" if t.is_float(got) else "ROUND"
-        node.this.replace(exp.Anonymous(this=rounded, expressions=[node.this.copy(), exp.Literal.number(0)]))
-    if target != t.INTERVAL:
-        made = cast(node.this.copy(), target)
-        if length:
-            made = exp.Left(this=made, expression=length[0].this.copy())
-        node.replace(made)
+        got = target
+    node.replace(converted(node.this, got, target) if got != target or t.is_text(got) else cast(node.this.copy(), got))
     return target
-
-
-def _castable(got: SqlType, target: SqlType) -> bool:
-    if t.TEXT in (got, target):
-        return True
-    if t.is_number(got) and t.is_number(target) or t.is_time(got) and t.is_time(target):
-        return True
-    return {got, target} == {t.BOOL, t.INT4}
 
 
 def _paren(c: Checker, node: exp.Paren, scope: Scope) -> SqlType:
@@ -127,9 +115,12 @@ def _between(c: Checker, node: exp.Between, scope: Scope) -> SqlType:
         if nearest is None:
             raise no_operator(t.shown(types[0]), ">=", t.shown(got), position(node))
         both = nearest
+    check_comparable(both, ">=", position(node))
     for key, got in zip(keys, types, strict=False):
         if got == t.UNKNOWN:
             c.settle(node.args[key], t.TEXT if both == t.UNKNOWN else both)
+        if both == t.INTERVAL:
+            node.args[key].replace(length(node.args[key]))
     return t.BOOL
 
 
@@ -152,6 +143,7 @@ def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
         for side, got, (_, right) in zip(sides, lefts, columns, strict=False):
             if t.common(got, right) is None:
                 raise no_operator(t.shown(got), "=", t.shown(right), position(node))
+            check_grouped(right, "IN", position(node))
             if got == t.UNKNOWN:
                 c.settle(side, right if right != t.UNKNOWN else t.TEXT)
         return t.BOOL
@@ -167,9 +159,13 @@ def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
         if nearest is None:
             raise no_operator(t.shown(types[0]), "=", t.shown(got), position(node))
         both = nearest
+    check_comparable(both, "=", position(node))
     for each, got in zip([node.this, *node.expressions], types, strict=False):
         if got == t.UNKNOWN:
             c.settle(each, t.TEXT if both == t.UNKNOWN else both)
+    if both == t.INTERVAL:
+        for each in [node.this, *node.expressions]:
+            each.replace(length(each))
     return t.BOOL
 
 
@@ -212,7 +208,10 @@ def _negative(c: Checker, node: exp.Neg, scope: Scope) -> SqlType:
     if got == t.UNKNOWN:
         c.settle(node.this, t.FLOAT8)
         return t.FLOAT8
-    if not t.is_number(got) and got != t.INTERVAL:
+    if got == t.INTERVAL:
+        node.replace(negative(node.this))
+        return got
+    if not t.is_number(got):
         raise no_operator("", "-", t.shown(got), position(node))
     return got
 
@@ -230,32 +229,35 @@ def _bits(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
 
 def _join_text(c: Checker, node: exp.DPipe, scope: Scope) -> SqlType:
     types = [c.child(node, "this", scope), c.child(node, "expression", scope)]
-    if not any(got in (t.TEXT, t.UNKNOWN) for got in types) or t.INTERVAL in types:
+    if any(got.is_array for got in types):
+        return joined_arrays(c, node, types)
+    if not any(t.is_text(got) or got == t.UNKNOWN for got in types) or t.JSONB in types:
         raise no_operator(t.shown(types[0]), "||", t.shown(types[1]), position(node))
     for key, got in zip(("this", "expression"), types, strict=False):
         if got == t.UNKNOWN:
             c.settle(node.args[key], t.TEXT)
-        elif got != t.TEXT:
-            node.args[key].replace(cast(node.args[key].copy(), t.TEXT))
+        elif not t.is_text(got):
+            node.args[key].replace(text_of(node.args[key], got))
     return t.TEXT
 
 
 def _concat(c: Checker, node: exp.Concat, scope: Scope) -> SqlType:
-    for each in list(node.expressions):
-        c.visit(each, scope)
     texts = [
-        exp.Coalesce(this=cast(each.copy(), t.TEXT), expressions=[exp.Literal.string("")]) for each in node.expressions
+        exp.Coalesce(this=cast(each, t.TEXT), expressions=[exp.Literal.string("")]) for each in _texts(c, node, scope)
     ]
     node.replace(exp.Anonymous(this="CONCAT", expressions=texts))
     return t.TEXT
 
 
 def _concat_ws(c: Checker, node: exp.ConcatWs, scope: Scope) -> SqlType:
-    for each in list(node.expressions):
-        c.visit(each, scope)
-    texts = [cast(each.copy(), t.TEXT) for each in node.expressions]
+    texts = [cast(each, t.TEXT) for each in _texts(c, node, scope)]
     node.replace(exp.Anonymous(this="CONCAT_WS", expressions=texts))
     return t.TEXT
+
+
+def _texts(c: Checker, node: exp.Expression, scope: Scope) -> list[exp.Expression]:
+    types = [c.visit(each, scope) for each in list(node.expressions)]
+    return [text_of(each, got) for each, got in zip(node.expressions, types, strict=True)]
 
 
 def _case(c: Checker, node: exp.Case, scope: Scope) -> SqlType:
@@ -264,6 +266,8 @@ def _case(c: Checker, node: exp.Case, scope: Scope) -> SqlType:
     if subject == t.UNKNOWN:
         c.settle(node.this, t.TEXT)
         subject = t.TEXT
+    if subject is not None:
+        check_grouped(subject, "CASE", position(node))
     for branch in node.args["ifs"]:
         if subject is None:
             c.boolean(branch, "this", scope, "CASE/WHEN")
@@ -283,12 +287,16 @@ def _case(c: Checker, node: exp.Case, scope: Scope) -> SqlType:
 
 def _alternatives(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
     types = [c.child(node, "this", scope), *(c.visit(e, scope) for e in list(node.expressions))]
-    return c.settle_all([node.this, *node.expressions], types, node.key.upper())
+    found = c.settle_all([node.this, *node.expressions], types, node.key.upper())
+    if not isinstance(node, exp.Coalesce):
+        check_extreme(found, node.key, position(node))
+    return found
 
 
 def _nullif(c: Checker, node: exp.Nullif, scope: Scope) -> SqlType:
     types = [c.child(node, "this", scope), c.child(node, "expression", scope)]
     found = c.settle_all([node.this, node.expression], types, "NULLIF")
+    check_grouped(found, "NULLIF", position(node))
     return types[0] if types[0] != t.UNKNOWN else found
 
 
@@ -349,10 +357,10 @@ def _exists(c: Checker, node: exp.Exists, scope: Scope) -> SqlType:
 def _window(c: Checker, node: exp.Window, scope: Scope) -> SqlType:
     result = c.child(node, "this", scope)
     for each in list(node.args.get("partition_by") or ()):
-        c.visit(each, scope)
+        check_grouped(c.visit(each, scope), "PARTITION BY", position(each))
     if order := node.args.get("order"):
         for each in list(order.expressions):
-            c.child(each, "this", scope)
+            order_key(each.this, c.child(each, "this", scope))
     if isinstance(node.this, exp.Cast):
         inner = node.this.this
         over = exp.Window(**{**node.args, "this": inner.copy()})
@@ -414,7 +422,7 @@ EXPRESSIONS: dict[type[exp.Expression], Callable[[Checker, exp.Expression, Scope
     exp.Boolean: lambda c, n, s: t.BOOL,
     exp.Null: lambda c, n, s: t.UNKNOWN,
     exp.Parameter: _parameter,
-    exp.Interval: lambda c, n, s: t.INTERVAL,
+    exp.Interval: interval_literal,
     exp.Cast: _cast,
     exp.Paren: _paren,
     exp.And: _connector,

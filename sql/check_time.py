@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from collection.types import SqlType
+from sql import interval_parts as parts
 from sql import types as t
+from sql.casts import micros_of
 from sql.errors import no_function, no_operator, unsupported
-from sql.nodes import cast, position
+from sql.nodes import cast, position, text_literal
+from sql.own import own
 from sql.scope import Scope
 
 if TYPE_CHECKING:
@@ -22,47 +25,83 @@ def _call(name: str, *args: exp.Expression) -> exp.Anonymous:
     return exp.Anonymous(this=name, expressions=[a.copy() for a in args])
 
 
+def interval_literal(c: Checker, node: exp.Interval, scope: Scope) -> SqlType:
+    """``INTERVAL '1 day'``, which the parser may have cut into a number and a unit."""
+    unit, value = node.args.get("unit"), node.this
+    if not (isinstance(value, exp.Literal) and value.is_string) or not isinstance(unit, exp.Var | None):
+        raise unsupported(node.sql("postgres"), hint="write interval '…'", position=position(node))
+    text = value.this if unit is None else f"{value.this} {unit.name}"
+    node.replace(text_literal(text, t.INTERVAL, position(node)))
+    return t.INTERVAL
+
+
 def time_arithmetic(c: Checker, node: exp.Binary, op: str, left: SqlType, right: SqlType) -> SqlType | None:
-    """The type of ``node`` if dates, timestamps or intervals are involved (rewriting it), otherwise ``None``."""
-    if t.is_time(left) and right == t.UNKNOWN and op in "+-":
+    """The type of ``node`` if dates, times or intervals are involved (rewriting it), otherwise ``None``."""
+    if (t.is_time(left) or left == t.TIME) and right == t.UNKNOWN and op in "+-":
         right = left if op == "-" else t.INTERVAL
         c.coerce(node.expression, t.UNKNOWN, right)
-    elif left == t.UNKNOWN and t.is_time(right) and op in "+-":
+    elif left == t.UNKNOWN and (t.is_time(right) or right == t.TIME) and op in "+-":
         left = right if op == "-" else t.INTERVAL
         c.coerce(node.this, t.UNKNOWN, left)
-    if not any(t.is_time(x) or x == t.INTERVAL for x in (left, right)):
+    elif t.UNKNOWN in (left, right) and t.INTERVAL in (left, right) and op in "+-":
+        c.coerce(node.this if left == t.UNKNOWN else node.expression, t.UNKNOWN, t.INTERVAL)
+        left = right = t.INTERVAL
+    if not any(t.is_time(x) or x in (t.INTERVAL, t.TIME) for x in (left, right)):
         return None
     wrong = no_operator(t.shown(left), op, t.shown(right), position(node))
-    if op == "+" and not t.is_time(left) and t.is_time(right):
+    if op == "+" and (_order(left), 0) > (_order(right), 0):
         a, b = node.this.copy(), node.expression.copy()
         node.set("this", b)
         node.set("expression", a)
         left, right = right, left
     if t.is_time(left) and right == t.INTERVAL and op in "+-":
+        node.expression.replace(parts.native(node.expression))
         if left == t.DATE:
             node.this.replace(cast(node.this.copy(), t.TIMESTAMP))
             return t.TIMESTAMP
         return left
+    if left == t.DATE and right == t.TIME and op == "+":
+        node.this.replace(cast(node.this.copy(), t.TIMESTAMP))
+        node.expression.replace(parts.native(parts.of_time(node.expression)))
+        return t.TIMESTAMP
     if left == t.DATE and t.is_int(right) and op in "+-":
         node.replace(_call("DATE_ADD" if op == "+" else "DATE_SUB", node.this, cast(node.expression.copy(), t.INT4)))
         return t.DATE
     if op == "-" and left == right == t.DATE:
         node.replace(_call("DATEDIFF", node.this, node.expression))
         return t.INT4
+    made = _of_intervals(node, op, left, right)
+    if made is None:
+        raise wrong
+    node.replace(made[0])
+    return made[1]
+
+
+def _order(sql_type: SqlType) -> int:
+    """What stands first in a sum: a day or a moment, then a time of day, then an interval, then a number."""
+    if t.is_time(sql_type):
+        return 0
+    return {t.TIME: 1, t.INTERVAL: 2}.get(sql_type, 3)
+
+
+def _of_intervals(
+    node: exp.Binary, op: str, left: SqlType, right: SqlType
+) -> tuple[exp.Expression, SqlType] | None:
+    """``(tree, type)`` of an operation whose result or whose both sides are intervals or times of day."""
+    a, b = node.this, node.expression
     if op == "-" and t.is_time(left) and t.is_time(right):
-        both = t.common(left, right)
-        for key, got in (("this", left), ("expression", right)):
-            if got != both:
-                node.args[key].replace(cast(node.args[key].copy(), both))
-        node.meta["time_difference"] = True
-        return t.INTERVAL
+        return parts.between(a, b), t.INTERVAL
+    if op == "-" and left == right == t.TIME:
+        return parts.between_times(a, b), t.INTERVAL
+    if left == t.TIME and right == t.INTERVAL and op in "+-":
+        return parts.shifted(type(node), a, b), t.TIME
     if left == right == t.INTERVAL and op in "+-":
-        return t.INTERVAL
-    if (left == t.INTERVAL and t.is_number(right) and op in "*/") or (
-        t.is_number(left) and right == t.INTERVAL and op == "*"
-    ):
-        return t.INTERVAL
-    raise wrong
+        return parts.joined(type(node), a, b), t.INTERVAL
+    if left == t.INTERVAL and t.is_number(right) and op in "*/":
+        return own("tm_interval_times" if op == "*" else "tm_interval_divided", a, b), t.INTERVAL
+    if t.is_number(left) and right == t.INTERVAL and op == "*":
+        return own("tm_interval_times", b, a), t.INTERVAL
+    return None
 
 
 _WHOLE = {"YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "QUARTER", "WEEK", "DOY", "DECADE", "CENTURY"}
@@ -71,7 +110,14 @@ _WHOLE = {"YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "QUARTER", "WEEK", "DOY", "D
 def _extract(c: Checker, node: exp.Extract, scope: Scope) -> SqlType:
     """``extract(field from x)``: numeric, as in Postgres 14 and later."""
     got = c.child(node, "expression", scope)
-    if got == t.UNKNOWN or not (t.is_time(got) or got == t.INTERVAL):
+    if got in (t.INTERVAL, t.TIME):
+        found = parts.field(node.name.upper(), node.expression, got)
+        if found is None:
+            raise unsupported(f"extract of {node.name.lower()} from {t.shown(got)}", position=position(node))
+        result = SqlType("numeric", 38, found[1])
+        node.replace(cast(found[0], result))
+        return result
+    if got == t.UNKNOWN or not t.is_time(got):
         raise no_function(f"extract(unknown, {t.shown(got)})", position=position(node))
     field, value = node.name.upper(), node.expression
     if field == "EPOCH":
@@ -97,19 +143,7 @@ def _extract(c: Checker, node: exp.Extract, scope: Scope) -> SqlType:
 
 def _epoch(node: exp.Expression, value: exp.Expression, got: SqlType) -> SqlType:
     result = SqlType("numeric", 26, 6)
-
-    def micros(each: exp.Expression) -> exp.Expression:
-        return cast(_call("UNIX_MICROS", cast(each.copy(), t.TIMESTAMPTZ)), SqlType("numeric", 20, 0))
-
-    if got == t.INTERVAL:
-        inner = value.this if isinstance(value, exp.Paren) else value
-        if not (isinstance(inner, exp.Sub) and inner.meta.get("time_difference")):
-            raise unsupported(
-                "the epoch of an interval that is not a difference of timestamps", position=position(node)
-            )
-        counted: exp.Expression = exp.Paren(this=exp.Sub(this=micros(inner.this), expression=micros(inner.expression)))
-    else:
-        counted = micros(value)
+    counted = cast(micros_of(value), SqlType("numeric", 20, 0))
     node.replace(cast(exp.Div(this=counted, expression=exp.Literal.number(MICROS), typed=False, safe=False), result))
     return result
 

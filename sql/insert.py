@@ -10,7 +10,9 @@ from sqlglot import exp
 
 from catalog_log import model
 from catalog_log.model import Item
-from collection.types import SqlType
+from collection.bad_text import BadText
+from collection.lengths import fitted
+from collection.types import SqlType, carried
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from sql import statements as st
@@ -93,14 +95,26 @@ def _slot(tree: exp.Expression, wanted: SqlType) -> Slot:
     found = constant(tree)
     if found is None:
         return Slot(tree=tree)
-    text, _ = found
+    text, kind = found
+    if text is not None and wanted == t.TIME and kind == carried(t.TIME):
+        return Slot(int(text))
     return Slot(None if text is None else stored(t.parse_literal(text, wanted), wanted))
 
 
 def stored(value: object | None, wanted: SqlType) -> object | None:
-    """A Python value as the column keeps it: rounded to its scale, checked against its range.  22003."""
+    """A Python value as the column keeps it: rounded to its scale, checked against its range and length.
+
+    22003, 22001.
+    """
     if value is None:
         return None
+    if wanted.is_array:
+        elements = t.parse_literal(value, wanted) if isinstance(value, str) else value
+        return [stored(each, wanted.element) for each in elements]
+    if wanted.name in ("varchar", "bpchar"):
+        return fit_length(value if isinstance(value, str) else t.format_literal(value, wanted), wanted)
+    if wanted == t.INTERVAL and not isinstance(value, str):
+        return t.as_interval(value)
     if t.is_int(wanted) and not isinstance(value, bool):
         number = int(Decimal(str(value)).quantize(Decimal(1), rounding="ROUND_HALF_UP"))
         bound = t.INT_RANGE[wanted.name]
@@ -122,12 +136,20 @@ def stored(value: object | None, wanted: SqlType) -> object | None:
             raise error
         return number
     if wanted == t.TEXT and not isinstance(value, str):
-        return t.format_literal(value)
+        return t.format_literal(value, wanted)
     if t.is_float(wanted):
         return _stored_float(float(value), wanted)
     if isinstance(value, str) and wanted != t.TEXT:
         return t.parse_literal(value, wanted)
     return value
+
+
+def fit_length(text: str, wanted: SqlType) -> str:
+    """Text as a ``varchar(n)`` or ``char(n)`` keeps it.  22001 where it is too long."""
+    try:
+        return fitted(text, wanted)
+    except BadText as error:
+        raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
 
 
 def _stored_float(value: float, wanted: SqlType) -> float:
@@ -237,8 +259,8 @@ def _insert_query(
     wanted = [types[i] for i in targets]
     for got, want, index in zip(bound.columns, wanted, targets, strict=False):
         assign(exp.null(), got.type, want, table.columns[index].name)
-        if t.is_int(want) and (t.is_float(got.type) or got.type.name == "numeric"):
-            _round_output(bound.tree, targets.index(index), "BROUND" if t.is_float(got.type) else "ROUND")
+        if got.type != want:
+            _assign_output(bound.tree, targets.index(index), got.type, want)
     cast_outputs(bound.tree, wanted, unique_names([table.columns[i].name for i in targets]))
     given = set(targets)
     defaults = {i: _default(table, i, types[i]) for i in range(len(types)) if i not in given}
@@ -261,12 +283,13 @@ def _insert_query(
     )
 
 
-def _round_output(tree: exp.Expression, index: int, name: str) -> None:
+def _assign_output(tree: exp.Expression, index: int, got: SqlType, wanted: SqlType) -> None:
+    """Cast an output of the query (of each branch of a set operation) as an assignment does."""
     if isinstance(tree, (exp.Subquery, exp.Paren)):
-        _round_output(tree.this, index, name)
+        _assign_output(tree.this, index, got, wanted)
     elif isinstance(tree, exp.SetOperation):
-        _round_output(tree.this, index, name)
-        _round_output(tree.expression, index, name)
+        _assign_output(tree.this, index, got, wanted)
+        _assign_output(tree.expression, index, got, wanted)
     else:
         inner = tree.expressions[index].this
-        inner.replace(exp.Anonymous(this=name, expressions=[inner.copy(), exp.Literal.number(0)]))
+        inner.replace(assign(inner, got, wanted, ""))

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from catalog_log import model
 from catalog_log.model import Item
-from collection.types import SqlType, parse_type
+from collection.types import SqlType, carried, parse_type
 from sql import types as t
 from sql.bind import Bound
 from sql.names import ImageLike, Names, column_types
@@ -77,7 +77,7 @@ def _key(index: Item, conjuncts: list, item: Item) -> tuple[tuple[object, ...], 
     found = []
     for name in index.index_columns:
         value = fixed.get(position[name])
-        if value is None or not _same_family(parse_type(value[2]), types[name]):
+        if value is None or not _same_family(parse_type(value[2]), carried(types[name])):
             break
         found.append(value)
     return tuple(found)
@@ -91,8 +91,10 @@ def _same_family(left: SqlType, right: SqlType) -> bool:
 
 class _Portable:
     def __init__(self, item: Item, params: dict[int, SqlType]) -> None:
-        self.columns = {name: (i, ty) for i, (name, ty) in enumerate(column_types(item).items())}
-        self.params = params
+        self.columns = {name: (i, carried(ty)) for i, (name, ty) in enumerate(column_types(item).items())}
+        self.found: list[SqlType] = []
+        """Types of the outputs that are no aggregates."""
+        self.params = {number: carried(ty) for number, ty in params.items()}
 
     def residual(self, select: exp.Select) -> tuple[dict[str, object], list]:
         where = select.args.get("where")
@@ -102,6 +104,8 @@ class _Portable:
             if found != t.BOOL:
                 raise _NotPortable
         outputs = [self._output(each) for each in select.expressions]
+        if select.args.get("order") is not None and any(ty.is_array or ty == t.INTERVAL for ty in self.found):
+            raise _NotPortable
         aggregates = [e for e, aggregated in outputs if aggregated]
         if aggregates and len(aggregates) != len(outputs):
             raise _NotPortable
@@ -127,6 +131,7 @@ class _Portable:
         if isinstance(inner, exp.AggFunc):
             return self._aggregate(inner), True
         found, actual = self.expression(inner)
+        self.found.append(actual)
         if target is not None and actual != target and not (t.is_number(actual) and actual.name == target.name):
             raise _NotPortable
         return found, False
@@ -141,7 +146,9 @@ class _Portable:
         if isinstance(node, exp.Sum):
             return ["sum", self._summed(node.this)]
         if isinstance(node, (exp.Min, exp.Max)) and not isinstance(node.this, exp.Distinct):
-            return ["min" if isinstance(node, exp.Min) else "max", self.expression(node.this)[0]]
+            found, actual = self.expression(node.this)
+            self._comparable(actual, actual)
+            return ["min" if isinstance(node, exp.Min) else "max", found]
         raise _NotPortable
 
     def _summed(self, node: exp.Expression) -> list:
@@ -260,6 +267,8 @@ class _Portable:
         raise _NotPortable
 
     def _comparable(self, left: SqlType, right: SqlType) -> None:
+        if left.is_array or left == t.INTERVAL:
+            raise _NotPortable
         if not (t.is_number(left) and t.is_number(right)) and left.name != right.name:
             raise _NotPortable
 

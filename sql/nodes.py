@@ -6,9 +6,9 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from collection.types import SqlType, parse_type, spark_type
+from collection.types import INTERVAL_FIELDS, SqlType, carried, parse_type, spark_type
 from journal.errors import InvalidUsage
-from sql.types import INTERVAL, TEXT, format_literal, parse_literal
+from sql.types import INTERVAL, TEXT, as_interval, format_literal, parse_literal
 
 _FROM_SQLGLOT = {
     "BOOLEAN": "bool",
@@ -19,8 +19,6 @@ _FROM_SQLGLOT = {
     "FLOAT": "float4",
     "DOUBLE": "float8",
     "TEXT": "text",
-    "VARCHAR": "text",
-    "NVARCHAR": "text",
     "BINARY": "bytea",
     "VARBINARY": "bytea",
     "DATE": "date",
@@ -29,7 +27,15 @@ _FROM_SQLGLOT = {
     "TIMESTAMPTZ": "timestamptz",
     "TIMESTAMPLTZ": "timestamptz",
     "INTERVAL": "interval",
+    "TIME": "time",
+    "UUID": "uuid",
+    "JSONB": "jsonb",
+    "STRUCT": "interval",  # the only one that we ever make
 }
+
+_LENGTHS = {"VARCHAR": "varchar", "NVARCHAR": "varchar", "CHAR": "char", "NCHAR": "char", "BPCHAR": "bpchar"}
+
+_ELSEWHERE = {"TIMETZ": "timetz", "JSON": "json", "XML": "xml", "MONEY": "money"}
 
 
 @lru_cache(maxsize=1024)
@@ -54,8 +60,15 @@ def declared_type(node: exp.DataType) -> SqlType:
         return parse_type("numeric")
     if name == "DECIMAL":
         return parse_type("numeric(" + ",".join(e.sql() for e in node.expressions) + ")")
+    if name == "ARRAY" and len(node.expressions) == 1:
+        element = declared_type(node.expressions[0])
+        return parse_type(f"{element}[]")
+    if name in _LENGTHS:
+        return parse_type(_LENGTHS[name] + (f"({node.expressions[0].sql()})" if node.expressions else ""))
+    if name in _ELSEWHERE:
+        return parse_type(_ELSEWHERE[name])
     if name in _FROM_SQLGLOT:
-        return INTERVAL if name == "INTERVAL" else SqlType(_FROM_SQLGLOT[name])
+        return SqlType(_FROM_SQLGLOT[name])
     if isinstance(node, exp.Interval) or name.startswith("INTERVAL"):
         return INTERVAL
     raise InvalidUsage(f'type "{node.sql("postgres").lower().strip(chr(34))}" does not exist', sqlstate="42704")
@@ -69,8 +82,58 @@ def literal(value: object | None, sql_type: SqlType) -> exp.Expression:
         return exp.Boolean(this=bool(value))
     if sql_type.name == "bytea":
         return exp.HexString(this=bytes(value).hex())
-    text = exp.Literal.string(format_literal(value))
-    return text if sql_type == TEXT else cast(text, sql_type)
+    if sql_type.is_array:
+        return cast(exp.Array(expressions=[literal(each, sql_type.element) for each in value]), sql_type)
+    if sql_type.name == "time":
+        return cast(exp.Literal.number(int(value)), sql_type)
+    if sql_type == INTERVAL:
+        return interval(*(number(each) for each in as_interval(value)))
+    text = exp.Literal.string(format_literal(value, sql_type))
+    return text if carried(sql_type) == TEXT else cast(text, sql_type)
+
+
+def number(value: int) -> exp.Expression:
+    """A whole number, which may be negative."""
+    made = exp.Literal.number(abs(value))
+    return exp.Neg(this=made) if value < 0 else made
+
+
+def interval(*parts: exp.Expression) -> exp.Expression:
+    """An interval of months, days and microseconds: any expressions of numbers, of which all are NULL or none is."""
+    kinds = (SqlType("int4"), SqlType("int4"), SqlType("int8"))
+    fields = zip((name for name, _ in INTERVAL_FIELDS), parts, kinds, strict=True)
+    made = exp.Struct(
+        expressions=[
+            exp.PropertyEQ(this=exp.to_identifier(name, quoted=True), expression=cast(part.copy(), kind))
+            for name, part, kind in fields
+        ]
+    )
+    if all(isinstance(part.this if isinstance(part, exp.Neg) else part, exp.Literal) for part in parts):
+        return made
+    present = exp.Not(this=exp.Is(this=exp.Paren(this=parts[-1].copy()), expression=exp.Null()))
+    return exp.Case(ifs=[exp.If(this=present, true=made)])
+
+
+def interval_parts(node: exp.Expression) -> list[exp.Expression]:
+    """Months, days and microseconds of an interval, each an expression of its own and NULL where it is."""
+    inner = unnest(node)
+    if isinstance(inner, exp.Case) and len(inner.args["ifs"]) == 1 and not inner.args.get("default"):
+        inner = inner.args["ifs"][0].args["true"] if _is_guard(inner) else inner
+    if isinstance(inner, exp.Struct):
+        return [each.expression.copy() for each in inner.expressions]
+    return [
+        exp.Dot(this=exp.Paren(this=inner.copy()), expression=exp.to_identifier(name, quoted=True))
+        for name, _ in INTERVAL_FIELDS
+    ]
+
+
+def _is_guard(case: exp.Case) -> bool:
+    """Whether ``case`` is what :func:`interval` puts around parts that may be NULL."""
+    only = case.args["ifs"][0]
+    made, asked = only.args["true"], only.this
+    if not isinstance(made, exp.Struct) or not isinstance(asked, exp.Not) or not isinstance(asked.this, exp.Is):
+        return False
+    return unnest(asked.this.this) == unnest(made.expressions[-1].expression.this)
 
 
 def text_literal(text: str, sql_type: SqlType, position: int | None = None) -> exp.Expression:
@@ -117,12 +180,12 @@ def constant(node: exp.Expression) -> tuple[str | None, SqlType] | None:
         target = declared_type(node.to)
         if isinstance(node.this, exp.Null):
             return None, target
-        if isinstance(node.this, exp.Literal) and target != INTERVAL:
+        if isinstance(node.this, exp.Literal):
             return node.this.this, target
         inner = constant(node.this)
         if inner is not None and inner[0] is not None and inner[1].name in ("int2", "int4", "int8", "numeric"):
             try:
-                return format_literal(parse_literal(inner[0], target)), target
+                return format_literal(parse_literal(inner[0], target), target), target
             except InvalidUsage:
                 return None
     return None

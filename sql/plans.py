@@ -71,7 +71,7 @@ def _fill(node: object, params: Sequence[object | None]) -> object:
             value = params[node[1] - 1]
             if node[2] == "integer":
                 return None if value is None else int(value)
-            return ["lit", None if value is None else format_literal(value), node[2]]
+            return ["lit", None if value is None else format_literal(value, parse_type(node[2])), node[2]]
         return [_fill(each, params) for each in node]
     if isinstance(node, Mapping):
         return {key: _fill(each, params) for key, each in node.items()}

@@ -34,6 +34,10 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
         _name_outputs(node)
     for table in list(holder.find_all(exp.Table)):
         _series(table)
+    for unnest in list(holder.find_all(exp.Unnest)):
+        _unnest(unnest)
+    for arrow in list(holder.find_all(exp.Lambda)):
+        _arrow(arrow)
     return holder.this
 
 
@@ -89,7 +93,7 @@ def figure_name(node: exp.Expression) -> str | None:
         inner = figure_name(node.this)
         if inner is None:
             try:
-                return declared_type(node.to).name
+                return declared_type(node.to).name.removesuffix("[]")
             except InvalidUsage:
                 return node.to.sql("postgres").lower()
         return inner
@@ -134,3 +138,31 @@ def _series(table: exp.Table) -> None:
     column = alias.columns[0].name if alias is not None and alias.columns else name
     select = exp.Select(expressions=[exp.alias_(call.copy(), exp.to_identifier(column, quoted=True))])
     table.replace(exp.Subquery(this=select, alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True))))
+
+
+def _unnest(node: exp.Unnest) -> None:
+    """``FROM unnest(array) AS u(x)`` as a subquery, which may look at what stands before it."""
+    if not isinstance(node.parent, (exp.From, exp.Join)) or len(node.expressions) != 1 or node.args.get("offset"):
+        raise unsupported("this unnest", hint="use unnest of one array, without ORDINALITY", position=position(node))
+    alias = node.args.get("alias")
+    name = alias.name if alias is not None and alias.name else "unnest"
+    column = alias.columns[0].name if alias is not None and alias.columns else name
+    array = node.expressions[0].copy()
+    select = exp.Select(expressions=[exp.alias_(exp.Explode(this=array), exp.to_identifier(column, quoted=True))])
+    made: exp.Expression = exp.Subquery(this=select)
+    if isinstance(node.parent, exp.Join) and array.find(exp.Column):
+        made = exp.Lateral(this=made)
+    made.set("alias", exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
+    node.replace(made)
+
+
+def _arrow(node: exp.Lambda) -> None:
+    """``f(j -> 'a')``: the parser takes the arrow for a lambda's, and all that follows for its body."""
+    if len(node.expressions) != 1 or not isinstance(node.expressions[0], exp.Identifier):
+        raise unsupported(node.sql("postgres"), position=position(node))
+    holder = exp.Paren(this=node.this.copy())
+    first = holder.this
+    while isinstance(first, exp.Binary | exp.Cast | exp.Is | exp.In | exp.Between) and first.this is not None:
+        first = first.this
+    first.replace(exp.JSONExtract(this=exp.Column(this=node.expressions[0].copy()), expression=first.copy()))
+    node.replace(holder.this)

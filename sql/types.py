@@ -7,10 +7,18 @@ scale of ``numeric`` results, since Spark computes them.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
+from collection.arrays import read_array, show_array
+from collection.bad_text import BadText
+from collection.clock import read_time, show_time
+from collection.intervals import Interval, read_interval, show_interval
+from collection.jsonb import read_jsonb
 from collection.types import NUMERIC_DEFAULT, NUMERIC_PRECISION_MAX, SqlType
+from collection.uuids import read_uuid
+from journal.errors import InvalidUsage
 from sql.errors import bad_text, out_of_range
 
 BOOL = SqlType("bool")
@@ -30,7 +38,9 @@ UNKNOWN = SqlType("unknown")
 AMBIGUOUS = SqlType("ambiguous")
 """Two columns of a derived relation share this name: an error as soon as somebody means it."""
 INTERVAL = SqlType("interval")
-"""Only ever between the pieces of an expression: no column can be an interval."""
+TIME = SqlType("time")
+UUID = SqlType("uuid")
+JSONB = SqlType("jsonb")
 
 _INT_DIGITS = {"int2": 5, "int4": 10, "int8": 20}
 """Spark's decimal precision of an integer type (DecimalType.forType)."""
@@ -50,6 +60,9 @@ _SHOWN = {
     "int8": "bigint",
     "float4": "real",
     "float8": "double precision",
+    "varchar": "character varying",
+    "bpchar": "character",
+    "time": "time without time zone",
     "timestamp": "timestamp without time zone",
     "timestamptz": "timestamp with time zone",
 }
@@ -57,7 +70,14 @@ _SHOWN = {
 
 def shown(sql_type: SqlType) -> str:
     """The name that Postgres uses for the type in messages (without precision)."""
+    if sql_type.is_array:
+        return shown(sql_type.element) + "[]"
     return _SHOWN.get(sql_type.name, sql_type.name)
+
+
+def is_text(sql_type: SqlType) -> bool:
+    """Whether its values are strings of characters, which text functions take as they are."""
+    return sql_type.name in ("text", "varchar", "bpchar")
 
 
 def is_int(sql_type: SqlType) -> bool:
@@ -107,6 +127,12 @@ def common(left: SqlType, right: SqlType) -> SqlType | None:
         return max(left, right, key=lambda t: _RANK[t.name])
     if is_time(left) and is_time(right):
         return max(left, right, key=lambda t: _TIME_RANK[t.name])
+    if is_text(left) and is_text(right):
+        if left.name == right.name:
+            return SqlType(left.name)
+        return TEXT if TEXT in (left, right) else SqlType("varchar")
+    if left.is_array and right.is_array and left.name == right.name:
+        return common(left.element, right.element).array
     return None
 
 
@@ -173,11 +199,18 @@ def parse_bool(text: str) -> bool:
 def parse_literal(text: str, sql_type: SqlType) -> object:
     """The Python value of a string literal taken as ``sql_type``.  22P02, 22007 or 22003 where it is not one.
 
-    Timestamps without an offset are UTC when a timestamptz is wanted; ``now`` and its kin are not accepted.
+    A ``varchar(n)`` is neither cut nor checked here: that depends on what is done with it.  Timestamps without an
+    offset are UTC when a timestamptz is wanted; ``now`` and its kin are not accepted.
     """
     name, value = sql_type.name, text.strip()
-    if name == "text":
+    if name in ("text", "varchar"):
         return text
+    if name == "bpchar":
+        return text.rstrip(" ")
+    if sql_type.is_array:
+        return [None if each is None else parse_literal(each, sql_type.element) for each in _read(read_array, text)]
+    if name in _READERS:
+        return _read(_READERS[name], text)
     if name == "bool":
         return parse_bool(text)
     if name in INT_RANGE:
@@ -196,6 +229,16 @@ def parse_literal(text: str, sql_type: SqlType) -> object:
     if is_time(sql_type):
         return _parse_time(text, sql_type)
     raise bad_text(name, text)
+
+
+_READERS = {"uuid": read_uuid, "jsonb": read_jsonb, "time": read_time, "interval": read_interval}
+
+
+def _read(read: Callable[[str], object], text: str) -> object:
+    try:
+        return read(text)
+    except BadText as error:
+        raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
 
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -269,8 +312,14 @@ def _parse_time(text: str, sql_type: SqlType) -> date | datetime:
     return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def format_literal(value: object) -> str:
-    """A Python value of one of our types as literal text that :func:`parse_literal` and Spark's CAST both read."""
+def format_literal(value: object, sql_type: SqlType) -> str:
+    """A Python value of ``sql_type`` as text that :func:`parse_literal` reads (of a type of Spark's, its CAST too)."""
+    if sql_type.is_array:
+        return show_array(None if each is None else format_literal(each, sql_type.element) for each in value)
+    if sql_type.name == "time":
+        return show_time(int(value))
+    if sql_type.name == "interval":
+        return show_interval(as_interval(value))
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, bytes):
@@ -280,3 +329,8 @@ def format_literal(value: object) -> str:
     if isinstance(value, Decimal):
         return format(value, "f")
     return str(value)
+
+
+def as_interval(value: object) -> Interval:
+    """An interval from any of the forms that engines give one in."""
+    return Interval(**value) if isinstance(value, dict) else Interval(*value)

@@ -10,6 +10,7 @@ import re
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
+from collection.functions import refusal
 from controllers.compute.session import RESULT_BYTES_MAX
 from journal.errors import InvalidUsage, TidemarkError
 
@@ -45,6 +46,8 @@ def of_spark(error: BaseException) -> TidemarkError | None:
     text = _with_causes(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
     if "cancelled part of cancelled job group" in text or "SPARK_JOB_CANCELLED" in text:
         return Interrupted("canceling statement due to user request")
+    if refused := refusal(text):
+        return QueryFailed(refused[1][:MESSAGE_CHARS_MAX], sqlstate=refused[0])
     if "spark.driver.maxResultSize" in text:
         limit = f"more than {RESULT_BYTES_MAX} at once"
         return QueryFailed("the result is too large", sqlstate="54000", detail=limit, hint="filter or aggregate it")

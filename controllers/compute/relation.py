@@ -27,7 +27,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from collection.columns import DIFF, Columns, sql_type
-from collection.types import SqlType, spark_type
+from collection.types import SqlType, carried, spark_type
 from controllers.arrangement import too_old
 from controllers.compute.rows import TS, between, consolidate, only_insertions, physical_schema
 from journal.errors import InvalidUsage, Rejected, Unavailable
@@ -112,7 +112,7 @@ class Relation:
     def __init__(self, spark: SparkSession, relation_id: str, columns: Columns, scratch: Path) -> None:
         self.id = relation_id
         self.names = [c.name for c in columns]
-        self.types: list[SqlType] = [sql_type(c.type) for c in columns]
+        self.types: list[SqlType] = [carried(sql_type(c.type)) for c in columns]
         self.columns = columns
         self._spark = spark
         self._scratch = scratch

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from collection.columns import DIFF
 from collection.types import SqlType, arrow_type
+from controllers.values import to_column, to_values
 
 TS = "__ts"
 
@@ -38,6 +39,8 @@ def stamp(table: pa.Table, ts: int | pa.Array, types: Sequence[SqlType]) -> pa.T
 
 
 def _canonical(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_list(column.type) and pa.types.is_floating(column.type.value_type):
+        return pa.chunked_array([to_column(to_values(column), column.type)])
     if not pa.types.is_floating(column.type):
         return column
     positive = pc.add(column, pa.scalar(0.0, column.type))
@@ -53,9 +56,29 @@ def consolidate(table: pa.Table, with_ts: bool = False) -> pa.Table:
     if not keys:
         total = pc.sum(table.column(DIFF)).as_py()
         return pa.table({DIFF: pa.array([total] if total else [], pa.int64())})
+    table, nested = _numbered(table, keys)
     grouped = table.group_by(keys, use_threads=False).aggregate([(DIFF, "sum")])
     grouped = grouped.rename_columns([DIFF if n == f"{DIFF}_sum" else n for n in grouped.column_names])
+    for name, values in nested.items():
+        position = grouped.column_names.index(name)
+        grouped = grouped.set_column(position, name, values.take(grouped.column(name)))
     return grouped.select(order).filter(pc.not_equal(grouped.column(DIFF), 0))
+
+
+def _numbered(table: pa.Table, names: Sequence[str]) -> tuple[pa.Table, dict[str, pa.ChunkedArray]]:
+    """``table`` with numbers for the values of arrays and intervals, by which Arrow cannot group; and these values.
+
+    A number is the place in the column of the first value that is equal to it.
+    """
+    nested = {}
+    for name in names:
+        column = table.column(name)
+        if pa.types.is_nested(column.type):
+            first: dict[object, int] = {}
+            numbers = [first.setdefault(value, place) for place, value in enumerate(to_values(column))]
+            table = table.set_column(table.column_names.index(name), name, pa.array(numbers, pa.int64()))
+            nested[name] = column
+    return table, nested
 
 
 def only_insertions(table: pa.Table) -> bool:

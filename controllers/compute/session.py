@@ -19,6 +19,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from collection.functions import OWN
+from collection.types import spark_type
+
 log = logging.getLogger(__name__)
 
 TICK_POOL = "tick"
@@ -134,6 +137,8 @@ def start_session(master: str, scratch: Path) -> SparkSession:
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    for name, own in OWN.items():
+        spark.udf.register(name, own.run, spark_type(own.result))
     return spark
 
 

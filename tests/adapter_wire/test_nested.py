@@ -31,7 +31,8 @@ def test_prepare_execute_deallocate(server):
         assert error(c.ask(f.query("prepare p as select 1")))["C"] == "42P05"
         assert tags(c.ask(f.query("deallocate p"))) == ["DEALLOCATE"]
         assert error(c.ask(f.query("execute p(1, 'x')")))["C"] == "26000"
-        for refused, sqlstate in (("prepare q as create table x", "42601"), ("prepare q (money) as select 1", "42704")):
+        for refused, sqlstate in (("prepare q as create table x", "42601"), ("prepare q (money) as select 1", "0A000"),
+                                  ("prepare q (mony) as select 1", "42704")):  # fmt: skip
             assert error(c.ask(f.query(refused)))["C"] == sqlstate
 
 

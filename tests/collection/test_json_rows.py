@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from catalog_log.model import Column
 from collection import json_rows
 from collection.columns import arrow_schema, table_from_rows
+from collection.intervals import Interval
 from collection.json_rows import BadRow, decode_batch, decode_json
 
 TYPES = ("bool", "int2", "int4", "int8", "float4", "float8", "text", "bytea", "date", "timestamp", "timestamptz",
-         "numeric(4,2)", "numeric(38,9)", "numeric(38,0)", "numeric(38,38)", "numeric(10,10)")  # fmt: skip
+         "numeric(4,2)", "numeric(38,9)", "numeric(38,0)", "numeric(38,38)", "numeric(10,10)", "varchar(3)", "char(3)",
+         "uuid", "jsonb", "time", "interval", "int4[]", "text[]", "interval[]")  # fmt: skip
 
 
 def one(type_text: str, literal: str, nullable: bool = True) -> object:
@@ -66,6 +68,25 @@ def one(type_text: str, literal: str, nullable: bool = True) -> object:
         ("timestamptz", '"2024-01-02T03:04:05"', dt.datetime(2024, 1, 2, 3, 4, 5, tzinfo=dt.UTC)),
         ("timestamptz", '"0001-01-01T00:00:00+01"', 'column "a": timestamp out of range'),
         ("text", "null", None),
+        ("varchar(2)", '"é"', "é"),
+        ("varchar(2)", '"ab  "', "ab"),
+        ("varchar(2)", '"abc"', 'column "a": value too long for type character varying(2)'),
+        ("char(3)", '"a  "', "a"),
+        ("uuid", '"A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11"', "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+        ("uuid", '"a0ee"', 'column "a": invalid input syntax for type uuid: "a0ee"'),
+        ("uuid", "1", 'column "a": expected a string, got a number'),
+        ("jsonb", '{"bb": 1.10, "a": [1e3, null, "x"], "a": {}}', '{"a": {}, "bb": 1.10}'),
+        ("jsonb", '"\\u0000"',
+         'column "a": unsupported Unicode escape sequence: \\u0000 cannot be converted to text'),
+        ("jsonb", '{"\\ud800":1}', 'column "a": text holds half of a surrogate pair'),
+        ("jsonb", "null", None),
+        ("time", '"24:00"', 86_400_000_000),
+        ("time", '"25:00"', 'column "a": date/time field value out of range: "25:00"'),
+        ("interval", '"1 mon -2 days 00:00:00.5"', Interval(1, -2, 500_000)),
+        ("interval", '"P1"', 'column "a": invalid input syntax for type interval: "P1"'),
+        ("int4[]", "[1, null]", [1, None]),
+        ("int4[]", "[1.5]", 'column "a": expected an integer, got a number with a fraction or an exponent'),
+        ("text[]", '"{}"', 'column "a": expected an array, got a string'),
     ],
 )  # fmt: skip
 def test_the_rules(type_text: str, literal: str, expected: object) -> None:
@@ -189,10 +210,13 @@ def test_columnar_and_row_wise_agree_on_one_literal_at_a_time(data, type_text) -
 
 
 def test_the_fast_path_is_taken_for_ordinary_rows() -> None:
-    columns = tuple(Column(f"c{i}", t) for i, t in enumerate(TYPES))
+    simple = [t for t in TYPES if t != "jsonb" and not t.endswith("[]")]
+    columns = tuple(Column(f"c{i}", t) for i, t in enumerate(simple))
     row = {"bool": True, "int2": 1, "int4": -2, "int8": 3, "float4": 0.1, "float8": 1e100, "text": "né Information",
            "bytea": "\\x01", "date": "2024-01-31",
-           "timestamp": "2024-01-31 01:02:03.5", "timestamptz": "2024-01-31T01:02:03Z"}  # fmt: skip
+           "timestamp": "2024-01-31 01:02:03.5", "timestamptz": "2024-01-31T01:02:03Z",
+           "varchar(3)": "é  ", "char(3)": "a ", "uuid": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "time": "10:00",
+           "interval": "1 day"}  # fmt: skip
     value = json.dumps({c.name: row.get(c.type, 0.25) if c.type != "numeric(38,0)" else 7 for c in columns}).encode()
     nulls = json.dumps({"c0": None}).encode()
     plan = json_rows._plan(json_rows._key(columns))

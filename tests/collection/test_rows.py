@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from catalog_log.model import Column
 from collection import rows
 from collection.columns import DIFF, diff_schema, table_from_rows, with_diff
+from collection.intervals import Interval
 from journal.errors import InvalidUsage, Rejected
 
 _WIDE = decimal.Context(prec=60)
@@ -34,9 +35,24 @@ COLUMNS = (
     Column("tz", "timestamptz"),
     Column("n", "numeric(38,9)"),
     Column("a b", "int4"),
+    Column("v", "varchar(9)"),
+    Column("at", "time"),
+    Column("iv", "interval"),
+    Column("ints", "int4[]"),
+    Column("moments", "timestamptz[]"),
+    Column("sums", "numeric(10,2)[]"),
+    Column("ivs", "interval[]"),
 )
 
 micro_times = st.datetimes(min_value=dt.datetime(1, 1, 2), max_value=dt.datetime(9999, 12, 30))
+bits32 = st.integers(-(1 << 31), (1 << 31) - 1)
+intervals = st.builds(Interval, bits32, bits32, st.integers(-(1 << 63), (1 << 63) - 1))
+
+
+def arrays(elements):
+    return st.none() | st.lists(st.none() | elements, max_size=3)
+
+
 row_values = st.tuples(
     st.none() | st.booleans(),
     st.none() | st.integers(-(1 << 15), (1 << 15) - 1),
@@ -51,6 +67,13 @@ row_values = st.tuples(
     st.none() | micro_times.map(lambda t: t.replace(tzinfo=dt.UTC)),
     st.none() | st.integers(-(10**38) + 1, 10**38 - 1).map(lambda i: Decimal(i).scaleb(-9, context=_WIDE)),
     st.none() | st.integers(-5, 5),
+    st.none() | st.text(max_size=9),
+    st.none() | st.integers(0, 86_400_000_000),
+    st.none() | intervals,
+    arrays(bits32),
+    arrays(micro_times.map(lambda t: t.replace(tzinfo=dt.UTC))),
+    arrays(st.integers(-(10**10) + 1, 10**10 - 1).map(lambda i: Decimal(i).scaleb(-2))),
+    arrays(intervals),
 )
 
 
@@ -69,16 +92,20 @@ def test_what_was_written_comes_back(values, diffs) -> None:
 
 def test_slices_and_nulls_of_decimals_keep_their_places() -> None:
     columns = (Column("n", "numeric(10,2)"),)
-    table = table_from_rows(columns, [(Decimal(i) / 4 if i % 3 else None,) for i in range(-50, 50)])
+    columns += (Column("ns", "numeric(10,2)[]"),)
+    values = [Decimal(i) / 4 if i % 3 else None for i in range(-50, 50)]
+    table = table_from_rows(columns, [(v, [v, None][: i % 3] if i % 5 else None) for i, v in enumerate(values)])
     chunked = pa.concat_tables([table.slice(7, 20), table.slice(0, 0), table.slice(40, 33)])
     back = rows.decode(columns, [b.value for b in rows.encode(columns, chunked, "x")])
-    assert back.column("n").to_pylist() == chunked.column("n").to_pylist()
+    for name in ("n", "ns"):
+        assert back.column(name).to_pylist() == chunked.column(name).to_pylist()
 
 
 def test_an_outside_avro_reader_sees_logical_types() -> None:
     table = table_from_rows(COLUMNS, [(True, 1, 2, 3, 0.5, 0.25, "é", b"\x00", dt.date(2024, 1, 2),
                                        dt.datetime(2024, 1, 2, 3), dt.datetime(2024, 1, 2, 3, tzinfo=dt.UTC),
-                                       Decimal("-1.5"), None)])  # fmt: skip
+                                       Decimal("-1.5"), None, "v", 1, Interval(1, -2, 3), [1, None], [],
+                                       [Decimal("2.5")], [Interval(4, 5, 6), None])])  # fmt: skip
     (batch,) = rows.encode(COLUMNS, table, "me")
     assert batch.value[:2] == b"T\x01"
     record = fastavro.schemaless_reader(
@@ -91,6 +118,10 @@ def test_an_outside_avro_reader_sees_logical_types() -> None:
     assert change["row"]["d"] == dt.date(2024, 1, 2)
     assert change["row"]["tz"] == dt.datetime(2024, 1, 2, 3, tzinfo=dt.UTC)
     assert change["row"]["c12"] is None
+    assert change["row"]["iv"] == {"months": 1, "days": -2, "micros": 3}
+    assert (change["row"]["ints"], change["row"]["moments"]) == ([1, None], [])
+    assert change["row"]["sums"] == [Decimal("2.5")]
+    assert change["row"]["ivs"] == [{"months": 4, "days": 5, "micros": 6}, None]
 
 
 def test_names_that_avro_does_not_allow_stay_unique() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from adapter.parameters import decode_params
-from collection.types import OID, SqlType, arrow_type, avro_type, parse_type, spark_type
+from collection.types import OID, SCALARS, arrow_type, avro_type, carried, from_arrow, parse_type, spark_type
 from journal.errors import InvalidUsage
 from sql.insert import stored
 from sql.types import FLOAT4, parse_literal
@@ -24,15 +24,29 @@ def section(title: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
-def carried(name: str) -> list[str]:
-    sql_type = parse_type("numeric(10,2)") if name == "numeric" else SqlType(name)
+LENGTHS = {"numeric": "numeric(10,2)", "varchar": "varchar(5)", "bpchar": "char(3)"}
+SHOWN = [*(LENGTHS.get(name, name) for name in SCALARS), "int4[]", "numeric(10,2)[]", "uuid[]"]
+
+
+def becomes(text: str) -> list[str]:
+    sql_type = parse_type(text)
     avro = avro_type(sql_type)
     shown = avro if isinstance(avro, str) else json.dumps(avro)
-    return [f"`{sql_type}`", str(OID[name]), f"`{shown}`", f"`{arrow_type(sql_type)}`", f"`{spark_type(sql_type)}`"]
+    kinds = f"`{arrow_type(sql_type)}`", f"`{spark_type(sql_type)}`"
+    return [f"`{sql_type}`", str(OID[sql_type.name]), f"`{shown}`", *kinds]
 
 
 def test_the_table_is_what_the_code_says() -> None:
-    assert section("What each type becomes") == [carried(name) for name in OID]
+    assert section("What each type becomes") == [becomes(text) for text in SHOWN]
+
+
+@pytest.mark.parametrize("name", OID)
+def test_a_type_is_written_so_that_it_is_read_back(name: str) -> None:
+    for sql_type in (parse_type(name), parse_type(LENGTHS.get(name.removesuffix("[]"), name))):
+        assert parse_type(str(sql_type)) == sql_type
+        carrier = carried(sql_type)
+        assert (arrow_type(sql_type), spark_type(sql_type)) == (arrow_type(carrier), spark_type(carrier))
+        assert from_arrow(arrow_type(sql_type)) == carrier
 
 
 @pytest.mark.parametrize("row", section("Types that no column can have"), ids=lambda row: row[0])
@@ -66,6 +80,9 @@ def test_a_double_that_no_real_holds_is_refused_and_never_becomes_infinity() -> 
     [
         ("bytea", r"a\000b\\\377é"), ("bytea", r"\xDEad"), ("bytea", ""), ("float8", "-Infinity"),
         ("float8", " .5e-3 "), ("float8", "-0"), ("float4", "1e-45"), ("numeric(10,2)", " 1.5e2 "), ("bool", "of"),
+        ("uuid", "{A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11}"), ("jsonb", '{"b":1.0,"a":[1e2]}'), ("time", "04:05:06.7 PM"),
+        ("interval", "1-2 3 4:05:06.7 ago"), ("char(3)", "a "), ("int4[]", "{1, NULL}"), ("text[]", '{a b,"",null}'),
+        ("interval[]", "{1 day,NULL}"),
     ],
 )  # fmt: skip
 def test_a_literal_is_what_the_same_text_is_as_parameter(kind: str, text: str) -> None:

@@ -27,6 +27,9 @@ SAMPLES = {
     "bool": True, "int2": 1, "int4": 7, "int8": 8, "float4": 1.5, "float8": 2.5, "text": "apple", "bytea": b"\1",
     "date": dt.date(2024, 1, 7), "timestamp": dt.datetime(2024, 1, 7, 13, 14, 15, 600000),
     "timestamptz": dt.datetime(2024, 1, 7, 13, 14, 15, tzinfo=dt.UTC), "numeric": Decimal("1.5"),
+    "varchar": "ab", "bpchar": "a", "uuid": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "jsonb": '{"a": [1, {"b": null}]}',
+    "time": 36_000_000_001, "interval": (14, -3, 5), "int4[]": [1, None, 3], "text[]": ["x", None],
+    "timestamptz[]": [dt.datetime(2024, 1, 7, tzinfo=dt.UTC), None], "interval[]": [(1, 2, 3), None],
 }  # fmt: skip
 
 
@@ -50,7 +53,7 @@ def spark(tmp_path_factory):
 def queries() -> list[str]:
     found = []
     image = rich_shop()
-    for story in ("select", "lookup"):
+    for story in ("select", "lookup", "types"):
         for line in (STORIES / f"{story}.txt").read_text().splitlines():
             if line.startswith("> "):
                 plan = plan_select(parse(line[2:]).ast, image, names())

@@ -33,6 +33,8 @@ def rich_shop():
         "create source s (a int, b text not null) from kafka topic 't' format json",
         "create index on m (n)",
         "create table nn (a int not null, b numeric(5,2) default 1.5, c timestamptz default now(), d text default 'q')",
+        "create table things (k int, v varchar(5), c char(3), u uuid, j jsonb, h time, i interval, a int[], s text[], "
+        "w timestamptz[], p interval[])",
     )
 
 

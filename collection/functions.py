@@ -1,0 +1,102 @@
+"""Functions that no engine has as Postgres means them, in Python, so that Spark and DuckDB run the very same ones.
+
+Promises: each is a function of its arguments alone; of NULL it gives NULL.  A value that it refuses is a ``ValueError``
+whose text :func:`refusal` reads back out of whatever an engine makes of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+
+from collection import jsonb
+from collection.arrays import read_array, show_array
+from collection.bad_text import BadText
+from collection.clock import read_time, show_time
+from collection.intervals import Interval, divided, read_interval, show_interval, times
+from collection.types import SqlType
+from collection.uuids import read_uuid
+
+_TEXT, _INT4, _INT8, _FLOAT8, _BOOL = (SqlType(name) for name in ("text", "int4", "int8", "float8", "bool"))
+_INTERVAL, _TEXTS = SqlType("interval"), SqlType("text[]")
+
+
+@dataclass(frozen=True)
+class Own:
+    """``arguments`` and ``result`` are types that engines have: what carries ours."""
+
+    arguments: tuple[SqlType, ...]
+    result: SqlType
+    run: Callable
+
+
+def _interval(value: object) -> Interval:
+    """An interval from any of the forms that engines give one in: a dictionary, a row, a tuple."""
+    return Interval(value["months"], value["days"], value["micros"])
+
+
+def _own(result: SqlType, run: Callable, *arguments: SqlType) -> Own:
+    @wraps(run)
+    def strict(*values: object) -> object:
+        if any(value is None for value in values):
+            return None
+        try:
+            return run(*values)
+        except BadText as error:
+            raise ValueError(f"tidemark:{error.sqlstate}:{error.message}:") from None
+
+    return Own(arguments, result, strict)
+
+
+def _as_dict(value: Interval) -> dict[str, int]:
+    return value._asdict()
+
+
+def _split(text: str, separator: str) -> list[str]:
+    if not text:
+        return []
+    return text.split(separator) if separator else [text]
+
+
+OWN: dict[str, Own] = {
+    "tm_uuid": _own(_TEXT, read_uuid, _TEXT),
+    "tm_time": _own(_INT8, read_time, _TEXT),
+    "tm_time_text": _own(_TEXT, show_time, _INT8),
+    "tm_interval": _own(_INTERVAL, lambda text: _as_dict(read_interval(text)), _TEXT),
+    "tm_interval_text": _own(_TEXT, lambda value: show_interval(_interval(value)), _INTERVAL),
+    "tm_interval_times": _own(_INTERVAL, lambda value, n: _as_dict(times(_interval(value), n)), _INTERVAL, _FLOAT8),
+    "tm_interval_divided": _own(_INTERVAL, lambda value, n: _as_dict(divided(_interval(value), n)), _INTERVAL, _FLOAT8),
+    "tm_array_text": _own(_TEXT, show_array, _TEXTS),
+    "tm_text_array": _own(_TEXTS, read_array, _TEXT),
+    "tm_join": _own(_TEXT, lambda texts, by: by.join(t for t in texts if t is not None), _TEXTS, _TEXT),
+    "tm_join_all": _own(
+        _TEXT, lambda texts, by, null: by.join(null if t is None else t for t in texts), _TEXTS, _TEXT, _TEXT
+    ),
+    "tm_split": _own(_TEXTS, _split, _TEXT, _TEXT),
+    "tm_jsonb": _own(_TEXT, jsonb.read_jsonb, _TEXT),
+    "tm_jsonb_field": _own(_TEXT, jsonb.field, _TEXT, _TEXT),
+    "tm_jsonb_field_text": _own(_TEXT, jsonb.field_text, _TEXT, _TEXT),
+    "tm_jsonb_item": _own(_TEXT, jsonb.item, _TEXT, _INT4),
+    "tm_jsonb_item_text": _own(_TEXT, jsonb.item_text, _TEXT, _INT4),
+    "tm_jsonb_path": _own(_TEXT, jsonb.path, _TEXT, _TEXTS),
+    "tm_jsonb_path_text": _own(_TEXT, jsonb.path_text, _TEXT, _TEXTS),
+    "tm_jsonb_contains": _own(_BOOL, jsonb.contains, _TEXT, _TEXT),
+    "tm_jsonb_has_key": _own(_BOOL, jsonb.has_key, _TEXT, _TEXT),
+    "tm_jsonb_has_any_key": _own(_BOOL, jsonb.has_any_key, _TEXT, _TEXTS),
+    "tm_jsonb_has_all_keys": _own(_BOOL, jsonb.has_all_keys, _TEXT, _TEXTS),
+    "tm_jsonb_typeof": _own(_TEXT, jsonb.kind, _TEXT),
+    "tm_jsonb_length": _own(_INT4, jsonb.length, _TEXT),
+    "tm_jsonb_number": _own(_TEXT, jsonb.number, _TEXT),
+    "tm_jsonb_bool": _own(_BOOL, jsonb.boolean, _TEXT),
+}
+"""By name.  ``array_text`` and ``text_array`` are of an array's elements as texts."""
+
+_REFUSED = re.compile(r"tidemark:([0-9A-Z]{5}):(.*?):(?:\n|$|\\n)", re.DOTALL)
+
+
+def refusal(text: str) -> tuple[str, str] | None:
+    """``(SQLSTATE, message)`` of the refusal of one of these functions, wherever it is in ``text``."""
+    found = _REFUSED.search(text)
+    return (found[1], found[2]) if found else None

@@ -1,0 +1,223 @@
+"""Intervals: months, days and microseconds, none of which is a fixed number of another.  Pure.
+
+Promises: what :func:`read_interval` takes and :func:`show_interval` gives is what Postgres does with
+``intervalstyle = postgres``; :func:`times` multiplies as Postgres does, handing what is left of a month down to days
+(30 of them) and what is left of a day down to the time.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from decimal import ROUND_HALF_EVEN, Decimal
+from typing import NamedTuple
+
+from collection.bad_text import BadText, bad_text
+
+MICROS_PER_DAY = 86_400_000_000
+DAYS_PER_MONTH = 30
+
+
+class Interval(NamedTuple):
+    months: int = 0
+    days: int = 0
+    micros: int = 0
+
+    @property
+    def length(self) -> int:
+        """By what Postgres compares two of them: microseconds, a month taken for 30 days and a day for 24 hours."""
+        return (self.months * DAYS_PER_MONTH + self.days) * MICROS_PER_DAY + self.micros
+
+
+def checked(months: int, days: int, micros: int) -> Interval:
+    """The interval.  Raises ``BadText`` 22015 where a part does not fit (32, 32 and 64 bits)."""
+    if abs(2 * months + 1) >= 1 << 32 or abs(2 * days + 1) >= 1 << 32 or abs(2 * micros + 1) >= 1 << 64:
+        raise BadText("interval out of range", "22015")
+    return Interval(months, days, micros)
+
+
+_MONTHS = {"month": 1, "year": 12, "decade": 120, "century": 1200, "millennium": 12_000}
+_DAYS = {"day": 1, "week": 7}
+_MICROS = {"microsecond": 1, "millisecond": 1000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000}
+_NAMES = {
+    "microsecond": "microseconds us usec usecs useconds usecond microsecon",
+    "millisecond": "milliseconds ms msec msecs mseconds msecond",
+    "second": "seconds s sec secs", "minute": "minutes m min mins", "hour": "hours h hr hrs",
+    "day": "days d", "week": "weeks w", "month": "months mon mons", "year": "years y yr yrs",
+    "decade": "decades dec decs", "century": "centuries c cent", "millennium": "millennia mil mils",
+}  # fmt: skip
+UNITS = {name: unit for unit, names in _NAMES.items() for name in (unit, *names.split())}
+"""Every name of a unit that Postgres takes, and the unit."""
+
+_PART = re.compile(
+    r"\s*(?:(?P<sign>[+-])?(?P<hour>\d+):(?P<minute>\d{1,2})(?::(?P<second>\d{1,2}(?:\.\d*)?))?"
+    r"|(?P<years>[+-]?\d+)-(?P<months>\d{1,2})(?![\d.])"
+    r"|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))\s*(?P<unit>[a-z]*))\s*",
+    re.IGNORECASE,
+)
+_ISO = re.compile(r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?P<unit>[YMWDHS])")
+_ISO_UNITS = (
+    {"Y": "year", "M": "month", "W": "week", "D": "day"},
+    {"H": "hour", "M": "minute", "S": "second"},
+)
+
+
+def read_interval(text: str) -> Interval:
+    """An interval in Postgres's form, in SQL's (``1-2 3 4:05:06``) or in ISO 8601's (``P1Y2M3DT4H5M6S``).
+
+    Raises ``BadText`` 22007 or 22015.
+    """
+    value = text.strip()
+    try:
+        if value[:1] in ("P", "p"):
+            return _total(_iso(value[1:].upper()))
+        ago = re.fullmatch(r"@?\s*(.*?)(\s+ago)?", value, re.IGNORECASE | re.DOTALL)
+        found = _total(_parts(ago[1]))
+        return checked(-found.months, -found.days, -found.micros) if ago[2] else found
+    except _Malformed:
+        wrong = bad_text("interval", text)
+        wrong.sqlstate = "22007"
+        raise wrong from None
+
+
+class _Malformed(Exception):
+    pass
+
+
+def _parts(text: str) -> list[tuple[Decimal, str]]:
+    """``(number, unit)`` of each part, in order."""
+    found: list[tuple[Decimal, str]] = []
+    at = 0
+    if not text:
+        raise _Malformed
+    while at < len(text):
+        match = _PART.match(text, at)
+        if match is None:
+            raise _Malformed
+        at = match.end()
+        if match["hour"] is not None:
+            found += _clock(match)
+        elif match["years"] is not None:
+            sign = -1 if match["years"].startswith("-") else 1
+            if int(match["months"]) > 11:
+                raise BadText(f'interval field value out of range: "{text}"', "22015")
+            found += [(Decimal(match["years"]), "year"), (Decimal(sign * int(match["months"])), "month")]
+        else:
+            unit = match["unit"].lower()
+            if not unit:  # a number alone is days before a time of day, seconds at the end
+                rest = _PART.match(text, at)
+                unit = "day" if rest is not None and rest["hour"] is not None else "second"
+                if unit == "second" and at < len(text):
+                    raise _Malformed
+            if unit not in UNITS:
+                raise _Malformed
+            found.append((Decimal(match["number"]), UNITS[unit]))
+    return found
+
+
+def _clock(match: re.Match) -> list[tuple[Decimal, str]]:
+    sign = -1 if match["sign"] == "-" else 1
+    minute, second = int(match["minute"]), Decimal(match["second"] or 0)
+    if minute > 59 or second >= 61:
+        raise BadText("interval field value out of range", "22015")
+    return [(sign * Decimal(match["hour"]), "hour"), (Decimal(sign * minute), "minute"), (sign * second, "second")]
+
+
+def _iso(text: str) -> list[tuple[Decimal, str]]:
+    days, has_time, time = text.partition("T")
+    found = []
+    for part, units in ((days, _ISO_UNITS[0]), (time, _ISO_UNITS[1])):
+        at = 0
+        while at < len(part):
+            match = _ISO.match(part, at)
+            if match is None or match["unit"] not in units:
+                raise _Malformed
+            found.append((Decimal(match["number"]), units[match["unit"]]))
+            at = match.end()
+    if not found or (has_time and not time):
+        raise _Malformed
+    return found
+
+
+def _total(parts: list[tuple[Decimal, str]]) -> Interval:
+    months = days = micros = 0
+    for number, unit in parts:
+        if number.adjusted() > 20:
+            raise BadText("interval field value out of range", "22015")
+        if unit in _MICROS:
+            micros += _rounded(number * _MICROS[unit])
+            continue
+        whole = int(number)
+        rest = number - whole
+        if unit in _DAYS:
+            days += whole * _DAYS[unit]
+            rest *= _DAYS[unit]
+        elif unit == "month":
+            months += whole
+            rest *= DAYS_PER_MONTH
+        else:
+            months += whole * _MONTHS[unit] + _rounded(rest * _MONTHS[unit])
+            continue
+        days += int(rest)
+        micros += _rounded((rest - int(rest)) * MICROS_PER_DAY)
+    return checked(months, days, micros)
+
+
+def _rounded(number: Decimal) -> int:
+    return int(number.to_integral_value(ROUND_HALF_EVEN))
+
+
+def show_interval(value: Interval) -> str:
+    """``1 year 2 mons -3 days +04:05:06.7``."""
+    years, months = _truncated(value.months, 12)
+    text, negative = "", False
+    for number, unit in ((years, "year"), (months, "mon"), (value.days, "day")):
+        if number:
+            plus = "+" if negative and number > 0 else ""
+            text += f"{' ' if text else ''}{plus}{number} {unit}{'' if number == 1 else 's'}"
+            negative = number < 0
+    if value.micros or not text:
+        seconds, fraction = divmod(abs(value.micros), 1_000_000)
+        sign = "-" if value.micros < 0 else "+" if negative else ""
+        tail = f".{fraction:06d}".rstrip("0") if fraction else ""
+        clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{tail}"
+        text += f"{' ' if text else ''}{sign}{clock}"
+    return text
+
+
+def _truncated(number: int, by: int) -> tuple[int, int]:
+    """Quotient towards zero, and the remainder with the number's sign."""
+    quotient = abs(number) // by * (-1 if number < 0 else 1)
+    return quotient, number - quotient * by
+
+
+def times(value: Interval, factor: float) -> Interval:
+    """``value * factor``.  Raises ``BadText`` 22008 where it does not fit or ``factor`` is not finite."""
+    return _scaled(value, lambda number: number * factor)
+
+
+def divided(value: Interval, divisor: float) -> Interval:
+    """``value / divisor``.  Raises ``BadText`` 22012 by zero, 22008 where it does not fit."""
+    if divisor == 0:
+        raise BadText("division by zero", "22012")
+    return _scaled(value, lambda number: number / divisor)
+
+
+def _scaled(value: Interval, scale: Callable[[int], float]) -> Interval:
+    months, days, time = scale(value.months), scale(value.days), scale(value.micros)
+    if not all(math.isfinite(each) for each in (months, days, time)):
+        raise BadText("interval out of range", "22008")
+    if abs(months) >= 1 << 31 or abs(days) >= 1 << 31:
+        raise BadText("interval out of range", "22008")
+    whole_months, whole_days = int(months), int(days)
+    # To the microsecond, as Postgres does (TSROUND): 1 month * 0.1 is 3 days, not 2 days 23:59:59.999999.
+    left_days = round((months - whole_months) * DAYS_PER_MONTH, 6)
+    seconds = round((days - whole_days + left_days - int(left_days)) * 86_400, 6)
+    if abs(seconds) >= 86_400:
+        whole_days += int(seconds / 86_400)
+        seconds -= int(seconds / 86_400) * 86_400
+    micros = time + seconds * 1_000_000
+    if abs(micros) >= 1 << 63:
+        raise BadText("interval out of range", "22008")
+    return checked(whole_months, whole_days + int(left_days), round(micros))

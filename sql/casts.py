@@ -1,0 +1,128 @@
+"""Casts between types: which there are, and how each is said where the engines have no such type."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from collection.clock import MICROS_PER_DAY
+from collection.lengths import cut
+from collection.types import SqlType, carried
+from journal.errors import InvalidUsage
+from sql import types as t
+from sql.errors import unsupported
+from sql.nodes import cast, data_type, interval, interval_parts, position, unnest
+from sql.own import own
+
+_READ = {"uuid": "tm_uuid", "jsonb": "tm_jsonb", "time": "tm_time", "interval": "tm_interval"}
+_SHOWN = {"time": "tm_time_text", "interval": "tm_interval_text"}
+
+_PLAIN_TEXT = frozenset({"int2", "int4", "int8", "numeric", "text", "varchar", "bpchar", "uuid", "jsonb", "date"})
+"""Types whose text inside of an array is what Spark and DuckDB make of it."""
+
+
+def castable(got: SqlType, target: SqlType) -> bool:
+    """Whether Postgres has a cast from ``got`` to ``target`` (explicitly asked for)."""
+    if t.is_text(got) or t.is_text(target) or got == target:
+        return True
+    if got.is_array or target.is_array:
+        return got.is_array and target.is_array and castable(got.element, target.element)
+    if t.is_number(got) and t.is_number(target) or t.is_time(got) and t.is_time(target):
+        return True
+    if got == t.JSONB:
+        return t.is_number(target) or target == t.BOOL
+    if target == t.TIME:
+        return got in (t.TIMESTAMP, t.TIMESTAMPTZ, t.INTERVAL)
+    return {got, target} == {t.BOOL, t.INT4} or (got, target) == (t.TIME, t.INTERVAL)
+
+
+def converted(node: exp.Expression, got: SqlType, target: SqlType) -> exp.Expression:
+    """``node``, of type ``got``, as an explicit cast to ``target`` makes it.  42846 where there is no such cast."""
+    if not castable(got, target):
+        raise InvalidUsage(
+            f"cannot cast type {t.shown(got)} to {t.shown(target)}", sqlstate="42846", position=position(node)
+        )
+    if t.is_text(target):
+        return _cut(node if t.is_text(got) and got.name != "bpchar" else text_of(node, got), target)
+    if t.is_text(got) and target.is_array:
+        return _array_of_text(node, target)
+    if t.is_text(got) and target.name in _READ:
+        return own(_READ[target.name], node)
+    if got == t.JSONB and t.is_number(target):
+        number = own("tm_jsonb_number", node)
+        return cast(number, target) if t.is_float(target) else _as_number(cast(number, t.NUMERIC), t.NUMERIC, target)
+    if got == t.JSONB and target == t.BOOL:
+        return own("tm_jsonb_bool", node)
+    if target == t.TIME and got != t.TIME:
+        return _time_of(node, got)
+    if target == t.INTERVAL and got == t.TIME:
+        return interval(exp.Literal.number(0), exp.Literal.number(0), node)
+    if got.is_array and t.is_int(target.element) and not t.is_int(got.element) and t.is_number(got.element):
+        raise unsupported(f"a cast of {t.shown(got)} to {t.shown(target)}", position=position(node))
+    if got.is_array and carried(got) != carried(target) and (got.element.name in _READ or target.element.name in _READ):
+        raise unsupported(f"a cast of {t.shown(got)} to {t.shown(target)}", position=position(node))
+    return _as_number(node, got, target)
+
+
+def _as_number(node: exp.Expression, got: SqlType, target: SqlType) -> exp.Expression:
+    """A cast that Spark has as well; of fractions to integers it rounds as Postgres does."""
+    if t.is_int(target) and (t.is_float(got) or got.name == "numeric"):
+        rounded = "BROUND" if t.is_float(got) else "ROUND"
+        node = exp.Anonymous(this=rounded, expressions=[node.copy(), exp.Literal.number(0)])
+    return cast(node.copy(), target)
+
+
+def _cut(node: exp.Expression, target: SqlType) -> exp.Expression:
+    """Text as ``target`` has it: cut to its length, and of a ``char`` without the blanks at its end."""
+    inner = unnest(node)
+    if isinstance(inner, exp.Literal) and inner.is_string:
+        return cast(exp.Literal.string(cut(inner.this, target)), target)
+    made = node.copy()
+    if target.precision is not None:
+        made = exp.Left(this=made, expression=exp.Literal.number(target.precision))
+    if target.name == "bpchar":
+        made = trimmed(made)
+    return made if isinstance(made, exp.Cast) and made.to == data_type(t.TEXT) else cast(made, target)
+
+
+def trimmed(node: exp.Expression) -> exp.Expression:
+    """Text without the blanks at its end, as a ``char`` is carried."""
+    return exp.Anonymous(this="RTRIM", expressions=[node.copy()])
+
+
+def text_of(node: exp.Expression, got: SqlType) -> exp.Expression:
+    """``node`` of any type as text."""
+    if got.name in _SHOWN:
+        return own(_SHOWN[got.name], node)
+    if got.is_array:
+        return own("tm_array_text", texts_of(node, got))
+    return node.copy() if t.is_text(got) else cast(node.copy(), t.TEXT)
+
+
+def texts_of(node: exp.Expression, got: SqlType) -> exp.Expression:
+    """An array as the array of its elements' texts.  0A000 where the engines would show these otherwise."""
+    if got.element.name not in _PLAIN_TEXT:
+        raise unsupported(f"{t.shown(got)} as text", position=position(node))
+    return cast(node.copy(), t.TEXT.array)
+
+
+def _array_of_text(node: exp.Expression, target: SqlType) -> exp.Expression:
+    if target.element.name not in _PLAIN_TEXT - {"varchar", "bpchar", "uuid", "jsonb"}:
+        raise unsupported(f"a cast of text to {t.shown(target)}", position=position(node))
+    return cast(own("tm_text_array", node), target)
+
+
+def day_part(micros: exp.Expression) -> exp.Expression:
+    """Microseconds as those of a time of day, 0 to a day, whatever their sign."""
+    day = exp.Literal.number(MICROS_PER_DAY)
+    rest = exp.Paren(this=exp.Mod(this=exp.Paren(this=micros.copy()), expression=day.copy()))
+    whole = exp.Paren(this=exp.Add(this=rest, expression=day.copy()))
+    return cast(exp.Mod(this=whole, expression=day), t.TIME)
+
+
+def micros_of(node: exp.Expression) -> exp.Expression:
+    """A date's or timestamp's microseconds since 1970."""
+    return exp.Anonymous(this="UNIX_MICROS", expressions=[cast(node.copy(), t.TIMESTAMPTZ)])
+
+
+def _time_of(node: exp.Expression, got: SqlType) -> exp.Expression:
+    return day_part(interval_parts(node)[2] if got == t.INTERVAL else micros_of(node))

@@ -1,0 +1,236 @@
+"""Types of arrays and of what is done with them, of one dimension that counts from 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from collection.types import SqlType
+from journal.errors import InvalidUsage
+from sql import types as t
+from sql.casts import texts_of
+from sql.errors import mismatch, no_function, no_operator, unsupported
+from sql.functions import display_name
+from sql.nodes import cast, position, unnest
+from sql.own import own
+from sql.scope import Scope
+
+if TYPE_CHECKING:
+    from sql.check import Checker
+
+
+def _call(name: str, *args: exp.Expression) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=[a.copy() for a in args])
+
+
+def _array(c: Checker, node: exp.Array, scope: Scope) -> SqlType:
+    """``ARRAY[…]``."""
+    if any(isinstance(unnest(each), (exp.Query, exp.Subquery)) for each in node.expressions):
+        raise unsupported("ARRAY(SELECT …)", hint="use array_agg", position=position(node))
+    types = [c.visit(each, scope) for each in list(node.expressions)]
+    found = c.settle_all(list(node.expressions), types, "ARRAY")
+    if not types:
+        raise InvalidUsage(
+            "cannot determine type of empty array",
+            sqlstate="42P18",
+            hint="explicitly cast to the desired type, for example ARRAY[]::integer[]",
+            position=position(node),
+        )
+    if found == t.UNKNOWN:
+        found = t.TEXT
+        for each in list(node.expressions):
+            c.settle(each, t.TEXT)
+    if found.is_array:
+        raise unsupported("an array of more than one dimension", position=position(node))
+    node.replace(cast(node.copy(), found.array))
+    return found.array
+
+
+def _item(c: Checker, node: exp.Bracket, scope: Scope) -> SqlType:
+    """``a[i]``: NULL outside of the array.  The parser has made the index one that counts from 0."""
+    got = c.child(node, "this", scope)
+    if not got.is_array:
+        raise mismatch(f"cannot subscript type {t.shown(got)} because it does not support subscripting", position(node))
+    if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
+        raise unsupported("a slice of an array", position=position(node))
+    index = c.visit(node.expressions[0], scope)
+    if index == t.UNKNOWN:
+        c.settle(node.expressions[0], t.INT4)
+    elif not t.is_int(index):
+        raise mismatch("array subscript must have type integer", position(node))
+    at = exp.Add(
+        this=exp.Paren(this=node.expressions[0].copy()),
+        expression=exp.Literal.number(1 - (node.args.get("offset") or 0)),
+    )
+    node.replace(cast(_element_at(node.this, cast(at, t.INT4)), got.element))
+    return got.element
+
+
+def _element_at(array: exp.Expression, at: exp.Expression) -> exp.Expression:
+    """The element at ``at``, counted from 1; a place before the first or behind the last has NULL."""
+    inside = exp.GT(this=at.copy(), expression=exp.Literal.number(0))
+    return exp.Case(ifs=[exp.If(this=inside, true=_call("TRY_ELEMENT_AT", array, at))])
+
+
+def any_of_array(c: Checker, node: exp.Expression, right: exp.Expression, scope: Scope) -> SqlType:
+    """``x = ANY (array)`` and ``x <> ALL (array)``, NULLs and all."""
+    inner = unnest(right.this)
+    right.set("this", inner.copy())
+    left = c.child(node, "this", scope)
+    got = c.child(right, "this", scope)
+    if got == t.UNKNOWN:
+        wanted = t.TEXT if left == t.UNKNOWN else left
+        c.settle(right.this, wanted.array)
+        got = wanted.array
+    if not got.is_array:
+        raise mismatch("op ANY/ALL (array) requires array on right side", position(node))
+    both = t.common(left, got.element)
+    if both is None or both == t.JSONB.array:
+        raise no_operator(t.shown(left), "=", t.shown(got.element), position(node))
+    if left == t.UNKNOWN:
+        c.settle(node.this, both)
+    if both == t.INTERVAL:
+        raise unsupported("ANY over an array of intervals", position=position(node))
+    array, value = cast(right.this.copy(), both.array), cast(node.this.copy(), both)
+    # Spark's own says of a NULL in the array what SQL does; DuckDB's does not, so the NULLs are counted.
+    found = _call("ARRAY_CONTAINS", array, value)
+    absent = exp.Paren(this=exp.Or(this=exp.Is(this=value, expression=exp.Null()), expression=_has_null(array)))
+    unknown = exp.If(this=absent, true=cast(exp.null(), t.BOOL))
+    some = exp.If(this=exp.EQ(this=_call("SIZE", array), expression=exp.Literal.number(0)), true=exp.false())
+    none = exp.If(this=exp.Is(this=array.copy(), expression=exp.Null()), true=cast(exp.null(), t.BOOL))
+    yes = exp.If(this=exp.Coalesce(this=found, expressions=[exp.false()]), true=exp.true())
+    made: exp.Expression = exp.Case(ifs=[none, some, yes, unknown], default=exp.false())
+    node.replace(exp.Not(this=made) if isinstance(node, exp.NEQ) else made)
+    return t.BOOL
+
+
+def _has_null(array: exp.Expression) -> exp.Expression:
+    return exp.LT(this=_call("SIZE", _call("ARRAY_COMPACT", array)), expression=_call("SIZE", array))
+
+
+def joined_arrays(c: Checker, node: exp.DPipe, types: Sequence[SqlType]) -> SqlType:
+    """``array || array``, ``array || element`` and ``element || array``."""
+    sides = [node.this, node.expression]
+    known = next(got for got in types if got.is_array)
+    made: list[exp.Expression] = []
+    for each, got in zip(sides, types, strict=True):
+        if got == t.UNKNOWN:
+            c.settle(each, known)
+            got = known
+        each = node.this if each is sides[0] else node.expression
+        if got.is_array and t.common(got, known) is not None:
+            # NULL for an array is no elements.
+            made.append(_call("COALESCE", cast(each.copy(), known), cast(exp.Array(expressions=[]), known)))
+        elif not got.is_array and t.common(got, known.element) is not None:
+            made.append(cast(exp.Array(expressions=[cast(each.copy(), known.element)]), known))
+        else:
+            raise no_operator(t.shown(types[0]), "||", t.shown(types[1]), position(node))
+    node.replace(cast(_call("CONCAT", *made), known))
+    return known
+
+
+def _aggregated(c: Checker, node: exp.ArrayAgg, scope: Scope) -> SqlType:
+    """``array_agg(x)``, NULLs and all, in its ORDER BY; without one in the order of the values, so that it is definite.
+
+    A key goes with whether it is NULL before it: sorted upwards NULLs come last, downwards first, as in Postgres.
+    """
+    inner = node.this
+    order = inner.expressions if isinstance(inner, exp.Order) else []
+    distinct = isinstance(inner.this if isinstance(inner, exp.Order) else inner, exp.Distinct)
+    got = c.child(node, "this", scope)
+    if got == t.UNKNOWN:
+        raise InvalidUsage("could not determine polymorphic type because input has type unknown", sqlstate="42804")
+    if got.is_array:
+        raise unsupported("an array of more than one dimension", position=position(node))
+    value = node.this.this if isinstance(node.this, exp.Order) else node.this
+    value = value.expressions[0] if isinstance(value, exp.Distinct) else value
+    descending = {bool(each.args.get("desc")) for each in order}
+    if len(descending) > 1:
+        raise unsupported("array_agg with keys in both directions", position=position(node))
+    keys = [*(each.this for each in order), value]
+    fields = [part for key in keys for part in (exp.Is(this=key.copy(), expression=exp.Null()), key.copy())]
+    row = exp.Struct(
+        expressions=[
+            exp.PropertyEQ(this=exp.to_identifier(f"k{i}", quoted=True), expression=each)
+            for i, each in enumerate(fields)
+        ]
+    )
+    listed = _call("COLLECT_SET" if distinct else "COLLECT_LIST", row)
+    listed.meta["aggregate"] = True
+    upwards = exp.true() if descending != {True} else exp.false()
+    last = exp.Dot(this=exp.to_identifier("r"), expression=exp.to_identifier(f"k{len(fields) - 1}", quoted=True))
+    picked = exp.Lambda(this=last, expressions=[exp.to_identifier("r")])
+    node.replace(
+        cast(exp.Anonymous(this="TRANSFORM", expressions=[_call("SORT_ARRAY", listed, upwards), picked]), got.array)
+    )
+    return got.array
+
+
+def _unnested(c: Checker, node: exp.Explode, scope: Scope) -> SqlType:
+    """``unnest(array)``: one row for each element."""
+    got = c.child(node, "this", scope)
+    if not got.is_array:
+        raise no_function(f"unnest({t.shown(got)})", position=position(node))
+    node.replace(_call("EXPLODE", node.this))
+    return got.element
+
+
+def _size(c: Checker, node: exp.Expression, scope: Scope) -> SqlType:
+    """``cardinality(a)`` and ``array_length(a, 1)``, which is NULL of an empty array."""
+    name = display_name(node)
+    array = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
+    got = c.visit(array, scope)
+    array = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
+    if not got.is_array:
+        raise no_function(f"{name}({t.shown(got)})", position=position(node))
+    dimension = node.args.get("expression") if isinstance(node, exp.ArraySize) else None
+    size = cast(_call("SIZE", array), t.INT4)
+    known = exp.Case(ifs=[exp.If(this=exp.Is(this=array.copy(), expression=exp.Null()), true=cast(exp.null(), t.INT4))],
+                     default=size)  # fmt: skip
+    if dimension is not None:
+        if not (isinstance(dimension, exp.Literal) and dimension.this == "1"):
+            raise unsupported(f"{name} of another dimension than 1", position=position(node))
+        node.replace(cast(exp.Nullif(this=known, expression=exp.Literal.number(0)), t.INT4))
+    else:
+        node.replace(cast(known, t.INT4))
+    return t.INT4
+
+
+def _to_text(c: Checker, node: exp.ArrayToString, scope: Scope) -> SqlType:
+    """``array_to_string(a, separator[, instead of NULL])``."""
+    got = c.child(node, "this", scope)
+    if not got.is_array:
+        raise no_function(f"array_to_string({t.shown(got)}, unknown)", position=position(node))
+    arguments = [texts_of(node.this, got)]
+    for key in ("expression", "null"):
+        if node.args.get(key) is not None:
+            c.want(node, key, t.TEXT, scope, lambda bad: no_function(f"array_to_string(…, {t.shown(bad)})"))
+            arguments.append(node.args[key])
+    node.replace(own("tm_join" if len(arguments) == 2 else "tm_join_all", *arguments))
+    return t.TEXT
+
+
+def _of_text(c: Checker, node: exp.StringToArray, scope: Scope) -> SqlType:
+    """``string_to_array(text, separator)``."""
+    for key in ("this", "expression"):
+        if node.args.get(key) is not None:
+            c.want(node, key, t.TEXT, scope, lambda bad: no_function(f"string_to_array({t.shown(bad)})"))
+    if node.args.get("null") is not None:
+        raise unsupported("string_to_array with a text for NULL", position=position(node))
+    node.replace(own("tm_split", node.this, node.expression))
+    return t.TEXT.array
+
+
+ARRAYS = {
+    exp.Array: _array,
+    exp.Bracket: _item,
+    exp.ArrayAgg: _aggregated,
+    exp.Explode: _unnested,
+    exp.ArraySize: _size,
+    exp.ArrayToString: _to_text,
+    exp.StringToArray: _of_text,
+}
+
+NAMED = {"cardinality": _size}

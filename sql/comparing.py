@@ -1,0 +1,61 @@
+"""Comparisons and order where the form that carries a type compares otherwise than Postgres compares the type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from collection.types import SqlType
+from sql import types as t
+from sql.casts import trimmed
+from sql.errors import no_function, no_operator, unsupported
+from sql.interval_parts import length
+from sql.nodes import position
+
+_EQUALITIES = frozenset({"=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"})
+
+
+def compared_as_postgres(node: exp.Expression, op: str, types: Sequence[SqlType], both: SqlType) -> None:
+    """Rewrite the two sides of a comparison whose common type is ``both``.
+
+    Intervals compare by their length, a ``char`` with a ``varchar`` without the blanks at the ends of both.  Raises
+    42883 where only equality is defined here.
+    """
+    check_comparable(both, op, position(node))
+    for key, got in zip(("this", "expression"), types, strict=True):
+        if both == t.INTERVAL:
+            node.args[key].replace(length(node.args[key]))
+        elif got.name == "varchar" and any(each.name == "bpchar" for each in types):
+            node.args[key].replace(trimmed(node.args[key]))
+
+
+def check_comparable(sql_type: SqlType, op: str, at: int | None) -> None:
+    """42883 where the type has no such order here: that of jsonb and arrays is not the one of what carries them."""
+    name = t.shown(sql_type)
+    if op not in _EQUALITIES and (sql_type == t.JSONB or sql_type.is_array):
+        raise no_operator(name, op, name, at)
+    if sql_type == t.INTERVAL.array:
+        raise no_operator(name, op, name, at)
+
+
+def order_key(node: exp.Expression, sql_type: SqlType) -> None:
+    """Make ``node``, something to be sorted by, sort as Postgres sorts it.  0A000 where that cannot be."""
+    if sql_type == t.JSONB or sql_type.is_array:
+        raise unsupported(f"an order by {t.shown(sql_type)}", hint="order by parts of it", position=position(node))
+    if sql_type == t.INTERVAL:
+        node.replace(length(node))
+
+
+def check_grouped(sql_type: SqlType, what: str, at: int | None) -> None:
+    """0A000 for grouping intervals, of which different ones may be equal (``1 mon`` and ``30 days``)."""
+    if sql_type in (t.INTERVAL, t.INTERVAL.array):
+        raise unsupported(f"{what} of {t.shown(sql_type)}", hint="use extract(epoch from …)", position=at)
+
+
+def check_extreme(sql_type: SqlType, name: str, at: int | None) -> None:
+    """For MIN, MAX, GREATEST and their like: 42883 where Postgres has none, 0A000 where ours would not be its."""
+    if sql_type in (t.UUID, t.JSONB) and name in ("min", "max"):
+        raise no_function(f"{name}({t.shown(sql_type)})", position=at)
+    if sql_type in (t.INTERVAL, t.JSONB) or sql_type.is_array:
+        raise unsupported(f"{name} of {t.shown(sql_type)}", position=at)
