@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from sqlglot import exp
 
+from adapter.constant_forms import written_out
 from sql.nodes import data_type
 from sql.types import DATE, INT8, TIMESTAMP
 
@@ -21,12 +21,6 @@ def _date(value: exp.Expression) -> exp.Expression:
 
 def _local(value: exp.Expression) -> exp.Expression:
     return exp.Cast(this=value.copy(), to=data_type(TIMESTAMP))
-
-
-def _regexp_replace(text: exp.Expression, pattern: exp.Expression, new: exp.Expression) -> exp.Expression:
-    if isinstance(new, exp.Literal):
-        new = exp.Literal.string(re.sub(r"(?<!\\)\$(\d)", r"\\\1", new.this).replace(r"\$", "$"))
-    return _call("regexp_replace", text, pattern, new, exp.Literal.string("g"))
 
 
 def _seconds(node: exp.Extract) -> exp.Expression:
@@ -46,6 +40,22 @@ _PRESENT = exp.Lambda(
     this=exp.Not(this=exp.Is(this=exp.to_identifier("x"), expression=exp.Null())), expressions=[exp.to_identifier("x")]
 )
 
+
+def _quotient(node: exp.Div) -> exp.Expression:
+    """DuckDB divides by zero without complaint."""
+    zero = exp.EQ(this=node.expression.copy(), expression=exp.Literal.number(0))
+    refused = _call("error", exp.Literal.string("tm:22012:division by zero"))
+    return exp.Case(ifs=[exp.If(this=zero, true=refused)], default=node.copy())
+
+
+def _typed_literals(node: exp.Binary) -> None:
+    """DuckDB takes a whole number for as small as the other side is, and overflows where int4 would not."""
+    for each in (node.this, node.expression):
+        noted = each.meta.get("sql_type") if isinstance(each, exp.Literal) else None
+        if noted is not None and noted.name in ("int4", "int8"):
+            each.replace(exp.Cast(this=each.copy(), to=data_type(noted)))
+
+
 _SPARK: dict[str, Callable[..., exp.Expression]] = {
     "DATE_ADD": lambda d, n: exp.Paren(this=exp.Add(this=_date(d), expression=n.copy())),
     "DATE_SUB": lambda d, n: exp.Paren(this=exp.Sub(this=_date(d), expression=n.copy())),
@@ -59,7 +69,6 @@ _SPARK: dict[str, Callable[..., exp.Expression]] = {
     "SEQUENCE": lambda a, b, step: _call("generate_series", a, b, step),
     "EXPLODE": lambda x: _call("unnest", x),
     "PERCENTILE": lambda x, p: _call("quantile_cont", x, p),
-    "REGEXP_REPLACE": _regexp_replace,
     "MAKE_INTERVAL": _interval,
     "TRY_ELEMENT_AT": lambda a, n: _call("list_extract", a, n),
     "ARRAY_CONTAINS": lambda a, x: _call("list_contains", a, x),
@@ -69,6 +78,7 @@ _SPARK: dict[str, Callable[..., exp.Expression]] = {
     "COLLECT_SET": lambda x: _call("list_distinct", _call("list", x)),
     "SORT_ARRAY": lambda a, up: _call("list_sort", a, exp.Literal.string("ASC" if up.this else "DESC")),
     "TRANSFORM": lambda a, pick: _call("list_transform", a, pick),
+    "STRUCT": lambda *items: _call("row", *items),
     "ARRAY": lambda *items: exp.Array(expressions=[i.copy() for i in items]),
 }
 
@@ -79,8 +89,12 @@ def for_duckdb(tree: exp.Expression) -> exp.Expression:
     for node in reversed(list(holder.walk())):
         if isinstance(node, exp.Anonymous) and (made := _SPARK.get(str(node.this).upper())):
             node.replace(made(*node.expressions))
+        elif isinstance(node, exp.Div):
+            node.replace(_quotient(node))
+        elif isinstance(node, (exp.Add, exp.Sub, exp.Mul)):
+            _typed_literals(node)
         elif isinstance(node, exp.Extract) and node.name.upper() == "SECOND":
             node.replace(_seconds(node))
         elif isinstance(node, (exp.Like, exp.ILike)) and not isinstance(node.parent, exp.Escape):
             node.replace(exp.Escape(this=node.copy(), expression=exp.Literal.string("\\")))
-    return holder.this
+    return written_out(holder.this)

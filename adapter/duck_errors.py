@@ -9,14 +9,20 @@ import duckdb
 from collection.functions import refusal
 from journal.errors import InvalidUsage, TidemarkError
 
+REFUSED = re.compile(r"tm:([0-9A-Z]{5}):([^\n]*)")
+"""What a form of :mod:`sql.forms` says when it refuses a row."""
+
 _BY_TEXT = (
+    (r"like pattern must not end with escape", "22025"),
+    (r"date out of range|timestamp out of range|date field value|timestamp field value", "22008"),
     (r"division by zero", "22012"),
     (r"(scalar|table|aggregate) function with name|no function matches|no macro matches", "42883"),
     (r"column .* not found|referenced column|referenced table", "42703"),
     (r"table with name", "42P01"),
     (r"must appear in the group by|must be part of an aggregate", "42803"),
     (r"ambiguous reference", "42702"),
-    (r"out of range|overflow", "22003"),
+    (r"out of range|overflow|could not cast value|failed to cast decimal", "22003"),
+    (r"invalid date field|invalid timestamp field", "22007"),
     (r"could not convert|conversion error|invalid input", "22P02"),
     (r"type with name", "42704"),
 )
@@ -39,6 +45,8 @@ def explain(error: duckdb.Error) -> TidemarkError:
     """An error for a client: the first line of what DuckDB said, with the SQLSTATE that Postgres would use."""
     if refused := refusal(str(error)):
         return InvalidUsage(refused[1], sqlstate=refused[0])
+    if refused := REFUSED.search(str(error)):
+        return InvalidUsage(refused[2], sqlstate=refused[1])
     text = str(error).split("\n")[0]
     text = re.sub(r"^[A-Za-z ]+ Error: ", "", text)
     lower = text.lower()

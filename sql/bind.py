@@ -22,9 +22,10 @@ from collection.types import SqlType, spark_type
 from journal.errors import InvalidUsage
 from sql import types as t
 from sql.bind_errors import explain_unresolved
+from sql.bind_order import sorted_outside
 from sql.bind_select import check_query
 from sql.check import Checker
-from sql.errors import unsupported
+from sql.errors import no_from_entry, unsupported
 from sql.functions import VOLATILE, VOLATILE_NAMES, display_name
 from sql.names import ImageLike, Names, SystemRelation, column_types, relation
 from sql.nodes import cast, position
@@ -89,7 +90,7 @@ def bind_query(
     for name, found in outputs:
         columns.append(OutputType(name, t.TEXT if found == t.UNKNOWN else found))
     cast_outputs(holder.this, [c.type for c in columns], unique_names([c.name for c in columns]))
-    _order_distinct_on(holder)
+    sorted_outside(holder)
     params = {n: checker.params.get(n, t.TEXT) for n in range(1, max(checker.seen, default=0) + 1)}
     used = sorted(by_id, key=id_order)
     bound = Bound(ast, holder.this, tuple(columns), tuple(used), (), params, volatile, relations=by_id)
@@ -171,8 +172,11 @@ def _relations(ast: exp.Expression, image: ImageLike, names: Names) -> tuple[lis
 def _name_by_id(tree: exp.Expression, image: ImageLike, names: Names) -> dict[str, Item]:
     """Rename every relation in ``tree`` to its item's id, keeping its name as the alias."""
     by_id: dict[str, Item] = {}
+    whole_names = set()
     for table in _real_tables(tree):
         name = _name_of(table)
+        if table.args.get("alias") is None:
+            whole_names.add((_schema_of(image, relation(image, names, name)), name.last))
         item = relation(image, names, name)
         assert isinstance(item, Item)
         if item.kind not in (model.TABLE, model.SOURCE, model.ERRORS, model.VIEW, model.MATERIALIZED_VIEW):
@@ -183,7 +187,24 @@ def _name_by_id(tree: exp.Expression, image: ImageLike, names: Names) -> dict[st
         for key in ("db", "catalog"):
             table.set(key, None)
         table.set("this", exp.to_identifier(item.id, quoted=True))
+    for column in [x for x in tree.find_all(exp.Column) if x.args.get("db") is not None]:
+        schema, last = (_folded(column.args[key]) for key in ("db", "table"))
+        if (schema, last) not in whole_names:
+            raise no_from_entry(last, position(column))
+        column.set("db", None)
+        column.set("catalog", None)
     return by_id
+
+
+def _schema_of(image: ImageLike, item: Item | SystemRelation) -> str:
+    if isinstance(item, SystemRelation):
+        return item.schema
+    schema = image.get(model.SCHEMAS, item.schema_id)
+    return schema.name if schema else ""
+
+
+def _folded(identifier: exp.Expression) -> str:
+    return identifier.name if identifier.args.get("quoted") else identifier.name.lower()
 
 
 def _qualified(tree: exp.Expression, schema: MappingSchema, columns: dict[str, list[str]]) -> exp.Expression:
@@ -237,48 +258,6 @@ def cast_outputs(query: exp.Expression, types: list[SqlType], names: list[str] |
         value = inner.copy() if already else cast(inner.copy(), wanted)
         changed.append(exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True)))
     query.set("expressions", changed)
-
-
-def _order_distinct_on(holder: exp.Paren) -> None:
-    """DISTINCT ON becomes a window function in Spark and would lose its ORDER BY: sort outside of it once more."""
-    select = holder.this
-    if not isinstance(select, exp.Select) or select.args.get("order") is None:
-        return
-    if select.args.get("distinct") is None or select.args["distinct"].args.get("on") is None:
-        return
-    names = [each.alias_or_name for each in select.expressions]
-    keys, hidden = [], []
-    for number, each in enumerate(select.args["order"].expressions):
-        inner = each.this
-        if isinstance(inner, exp.Column) and not inner.table and inner.name in names:
-            name = inner.name
-        elif isinstance(inner, exp.Literal) and not inner.is_string:
-            name = names[int(inner.this) - 1]
-        else:
-            name = f"_o{number}"
-            hidden.append(exp.Alias(this=inner.copy(), alias=exp.to_identifier(name, quoted=True)))
-        key = each.copy()
-        key.set("this", exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier("_d", quoted=True)))
-        keys.append(key)
-    outer = exp.Select(
-        expressions=[
-            exp.Alias(
-                this=exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier("_d", quoted=True)),
-                alias=exp.to_identifier(name, quoted=True),
-            )
-            for name in names
-        ]
-    )
-    for key in ("limit", "offset", "with_"):
-        if select.args.get(key) is not None:
-            outer.set(key, select.args[key].copy())
-            select.set(key, None)
-    inner_query = select.copy()
-    inner_query.set("expressions", [*(e.copy() for e in select.expressions), *hidden])
-    alias = exp.TableAlias(this=exp.to_identifier("_d", quoted=True))
-    outer.set("from_", exp.From(this=exp.Subquery(this=inner_query, alias=alias)))
-    outer.set("order", exp.Order(expressions=keys))
-    holder.set("this", outer)
 
 
 def first_branch(query: exp.Expression) -> exp.Select:

@@ -7,7 +7,7 @@ import re
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.errors import ambiguous, no_column, unsupported
+from sql.errors import ambiguous, no_column, no_from_entry, unsupported
 
 _COLUMN = re.compile(r"Column '?\"?([^'\"]+)'?\"? could not be resolved(?: for table: '?\"?([^'\"]+))?", re.I)
 _UNKNOWN = re.compile(r"Unknown column: (\S+)")
@@ -39,7 +39,7 @@ def explain_unresolved(tree: exp.Expression, message: str, columns: dict[str, li
     if node.table:
         wanted = _folded(node.args["table"])
         if all(alias != wanted for alias, _ in reach):
-            return InvalidUsage(f'missing FROM-clause entry for table "{wanted}"', sqlstate="42P01", position=position)
+            return no_from_entry(wanted, position, [alias for alias, _ in reach])
         return no_column(
             f"{wanted}.{_folded(node.this)}", {c for a, each in reach if a == wanted for c in each or ()}, position
         )

@@ -8,9 +8,12 @@ from catalog_log.model import Item
 from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql import types as t
+from sql.bind_order import check_limits, check_order, sorted_by
 from sql.check import Checker
+from sql.check_functions import signed
 from sql.comparing import check_grouped, order_key
 from sql.errors import ambiguous, grouping, mismatch, unsupported
+from sql.forms import call
 from sql.functions import is_aggregate
 from sql.names import column_types
 from sql.nodes import cast, position, unnest
@@ -111,38 +114,8 @@ def _tail(c: Checker, query: exp.Expression, scope: Scope, outputs: Outputs) -> 
             inner = each.this
             if not (isinstance(inner, exp.Column) and inner.name in names) and not isinstance(inner, exp.Literal):
                 raise unsupported("ORDER BY an expression over a set operation", position=position(each))
-            order_key(inner, _sorted_by(inner, outputs))
-    _limits(c, query, scope)
-
-
-def _sorted_by(node: exp.Expression, outputs: Outputs) -> SqlType:
-    """The type of the output that ORDER BY names, or numbers."""
-    if isinstance(node, exp.Literal):
-        return outputs[int(node.this) - 1][1] if 0 < int(node.this) <= len(outputs) else t.UNKNOWN
-    return dict(outputs)[node.name]
-
-
-def _limits(c: Checker, query: exp.Expression, scope: Scope) -> None:
-    for key in ("limit", "offset"):
-        clause = query.args.get(key)
-        if clause is None:
-            continue
-        value = clause.expression
-        if isinstance(value, exp.Null):
-            query.set(key, None)
-            continue
-        c.want(
-            clause,
-            "expression",
-            t.INT8,
-            scope,
-            lambda got, key=key: mismatch(f"argument of {key.upper()} must be type bigint, not type {t.shown(got)}"),
-        )
-        number = unnest(clause.expression)
-        if isinstance(number, exp.Neg):
-            raise InvalidUsage(f"{key.upper()} must not be negative", sqlstate="2201W" if key == "limit" else "2201X")
-        if isinstance(number, exp.Cast) and isinstance(number.this, exp.Literal):
-            number.replace(exp.Literal.number(number.this.this))
+            order_key(inner, sorted_by(inner, outputs))
+    check_limits(c, query, scope)
 
 
 def _sources(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]) -> None:
@@ -164,6 +137,7 @@ def _join(c: Checker, join: exp.Join, scope: Scope, items: dict[str, Item]) -> N
     _source(c, join.this, scope, items)
     if join.args.get("on") is not None:
         _no_aggregates(join.args["on"], "JOIN conditions")
+        _no_windows(join.args["on"], "JOIN conditions")
         c.boolean(join, "on", scope, "JOIN/ON")
 
 
@@ -260,27 +234,9 @@ def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]
             *(o.this for o in (window.args["order"].expressions if window.args.get("order") else ())),
         ]:
             c.visit(each, scope)
-    if order := select.args.get("order"):
-        names = {name for name, _ in found}
-        for each in order.expressions:
-            inner = each.this
-            if isinstance(inner, exp.Column) and not inner.table and inner.name in names:
-                order_key(inner, _sorted_by(inner, found))
-            elif isinstance(inner, exp.Literal):
-                _order_by_number(each, select, found)
-            else:
-                order_key(each.this, c.child(each, "this", scope))
-    _limits(c, select, scope)
+    check_order(c, select, scope, found)
+    check_limits(c, select, scope)
     return found
-
-
-def _order_by_number(ordered: exp.Ordered, select: exp.Select, found: Outputs) -> None:
-    """ORDER BY 2, where what it means sorts otherwise than what carries it."""
-    got = _sorted_by(ordered.this, found) if not ordered.this.is_string else t.UNKNOWN
-    if got == t.INTERVAL or got == t.JSONB or got.is_array:
-        output = select.expressions[int(ordered.this.this) - 1]
-        ordered.set("this", (output.this if isinstance(output, exp.Alias) else output).copy())
-        order_key(ordered.this, got)
 
 
 def _meant(node: exp.Expression, select: exp.Select, scope: Scope) -> exp.Expression:
@@ -314,6 +270,9 @@ def _series(c: Checker, node: exp.GenerateSeries, scope: Scope) -> SqlType:
     found = t.INT4 if found == t.UNKNOWN else found
     start, end = (cast(node.args[key].copy(), found) for key in ("start", "end"))
     step = cast((node.args.get("step") or exp.Literal.number(1)).copy(), found)
+    if step.find(exp.Literal) and signed(unnest(step.this)) == 0:
+        raise InvalidUsage("step size cannot equal zero", sqlstate="22023", position=position(node))
+    nothing = exp.Anonymous(this="ARRAY", expressions=[])
     runs = exp.Or(
         this=exp.Paren(
             this=exp.And(
@@ -329,7 +288,11 @@ def _series(c: Checker, node: exp.GenerateSeries, scope: Scope) -> SqlType:
         ),
     )
     sequence = exp.Anonymous(this="SEQUENCE", expressions=[start, end, step])
-    chosen = exp.Case(ifs=[exp.If(this=runs, true=sequence)], default=exp.Anonymous(this="ARRAY", expressions=[]))
+    branches = [exp.If(this=runs, true=sequence)]
+    if not isinstance(unnest(step.this), (exp.Literal, exp.Neg)):
+        none = exp.EQ(this=step.copy(), expression=exp.Literal.number(0))
+        branches.insert(0, exp.If(this=none, true=call("TM_NO_STEP")))
+    chosen = exp.Case(ifs=branches, default=nothing)
     node.replace(exp.Anonymous(this="EXPLODE", expressions=[chosen]))
     return found
 
@@ -359,13 +322,37 @@ def _aggregates_in(node: exp.Expression):
         if isinstance(here, (exp.Query, exp.Subquery)) and here is not node:
             continue
         if isinstance(here, exp.Window):
-            stack.extend(x for x in here.this.iter_expressions())
+            folded = _windowed(here)
+            stack.extend(x for x in folded.iter_expressions())
+            if isinstance(here.this, exp.Filter):
+                stack.append(here.this.expression)
             stack.extend(here.args.get("partition_by") or ())
             continue
         if is_aggregate(here):
             yield here
             continue
         stack.extend(here.iter_expressions())
+
+
+def _windowed(window: exp.Window) -> exp.Expression:
+    """The function that a window is over, behind FILTER and IGNORE NULLS."""
+    inner = window.this
+    while isinstance(inner, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+        inner = inner.this
+    return inner
+
+
+def _no_windows(node: exp.Expression, where: str) -> None:
+    """42P20: window functions see the rows that WHERE, GROUP BY and HAVING leave, so they cannot be in them."""
+    stack = [node]
+    while stack:
+        here = stack.pop()
+        if isinstance(here, exp.Window):
+            raise InvalidUsage(
+                f"window functions are not allowed in {where}", sqlstate="42P20", position=position(here)
+            )
+        if here is node or not isinstance(here, (exp.Query, exp.Subquery)):
+            stack.extend(here.iter_expressions())
 
 
 def _no_aggregates(node: exp.Expression, where: str) -> None:
@@ -377,10 +364,14 @@ def _check_grouping(select: exp.Select, scope: Scope) -> None:
     """42803: a column beside aggregates that is not grouped by, or an aggregate where none may be."""
     if select.args.get("where") is not None:
         _no_aggregates(select.args["where"], "WHERE")
+        _no_windows(select.args["where"], "WHERE")
     group = select.args.get("group")
     grouped = _group_expressions(group) if group is not None else []
     for each in grouped:
         _no_aggregates(each, "GROUP BY")
+        _no_windows(each, "GROUP BY")
+    if select.args.get("having") is not None:
+        _no_windows(select.args["having"], "HAVING")
     outputs = [e.this if isinstance(e, exp.Alias) else e for e in select.expressions]
     later = [select.args["having"].this] if select.args.get("having") is not None else []
     ordered = [o.this for o in select.args["order"].expressions] if select.args.get("order") else []
@@ -408,7 +399,9 @@ def _ungrouped(node: exp.Expression, grouped: list[exp.Expression], scope: Scope
             position(node),
         )
     if isinstance(node, exp.Window):
-        for each in [*node.this.iter_expressions(), *(node.args.get("partition_by") or ())]:
+        filtered = [node.this.expression] if isinstance(node.this, exp.Filter) else []
+        parts = [*_windowed(node).iter_expressions(), *filtered, *(node.args.get("partition_by") or ())]
+        for each in parts:
             _ungrouped(each, grouped, scope)
         return
     for each in node.iter_expressions():

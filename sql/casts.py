@@ -10,11 +10,20 @@ from collection.types import SqlType, carried
 from journal.errors import InvalidUsage
 from sql import types as t
 from sql.errors import unsupported
+from sql.forms import call
 from sql.nodes import cast, data_type, interval, interval_parts, position, unnest
 from sql.own import own
 
 _READ = {"uuid": "tm_uuid", "jsonb": "tm_jsonb", "time": "tm_time", "interval": "tm_interval"}
 _SHOWN = {"time": "tm_time_text", "interval": "tm_interval_text"}
+
+_WRITTEN = {
+    t.FLOAT8: "TM_FLOAT8_TEXT",
+    t.FLOAT4: "TM_FLOAT4_TEXT",
+    t.BYTEA: "TM_BYTEA_TEXT",
+    t.TIMESTAMPTZ: "TM_TIMESTAMPTZ_TEXT",
+}
+"""Types whose text is another one in Spark: written out by :mod:`sql.forms`."""
 
 _PLAIN_TEXT = frozenset({"int2", "int4", "int8", "numeric", "text", "varchar", "bpchar", "uuid", "jsonb", "date"})
 """Types whose text inside of an array is what Spark and DuckDB make of it."""
@@ -68,6 +77,10 @@ def _as_number(node: exp.Expression, got: SqlType, target: SqlType) -> exp.Expre
     if t.is_int(target) and (t.is_float(got) or got.name == "numeric"):
         rounded = "BROUND" if t.is_float(got) else "ROUND"
         node = exp.Anonymous(this=rounded, expressions=[node.copy(), exp.Literal.number(0)])
+    if target.name == "numeric" and t.is_float(got):
+        node = call("TM_NOT_NAN", node)
+    if target == t.FLOAT4 and got == t.FLOAT8:
+        node = call("TM_FLOAT4", node)
     return cast(node.copy(), target)
 
 
@@ -93,6 +106,8 @@ def text_of(node: exp.Expression, got: SqlType) -> exp.Expression:
     """``node`` of any type as text."""
     if got.name in _SHOWN:
         return own(_SHOWN[got.name], node)
+    if got in _WRITTEN:
+        return call(_WRITTEN[got], node)
     if got.is_array:
         return own("tm_array_text", texts_of(node, got))
     return node.copy() if t.is_text(got) else cast(node.copy(), t.TEXT)

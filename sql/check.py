@@ -19,12 +19,15 @@ from sql import types as t
 from sql.check_aggregates import AGGREGATES
 from sql.check_arrays import ARRAYS, any_of_array
 from sql.check_expressions import EXPRESSIONS
+from sql.check_functions import named_function
 from sql.check_jsonb import JSONB
+from sql.check_text import TEXT
 from sql.check_time import TIME
 from sql.comparing import check_extreme, compared_as_postgres
-from sql.errors import mismatch, no_function, no_operator, unsupported
-from sql.functions import FUNCTIONS, SYSTEM, display_name
-from sql.nodes import cast, declared_type, position, text_literal, unnest
+from sql.errors import mismatch, no_function, no_operator, syntax, unsupported
+from sql.forms import call
+from sql.functions import FUNCTIONS, display_name
+from sql.nodes import cast, position, text_literal, unnest
 from sql.scope import Scope
 
 _COMPARED = {
@@ -38,7 +41,8 @@ _COMPARED = {
     exp.NullSafeNEQ: "IS DISTINCT FROM",
 }
 
-_MATCHED = {exp.Like: "~~", exp.ILike: "~~*", exp.RegexpLike: "~", exp.RegexpILike: "~*", exp.SimilarTo: "SIMILAR TO"}
+_KINDS = {"text": t.TEXT, "int": t.INT4, "float": t.FLOAT8, "number": t.FLOAT8, "bool": t.BOOL, "any": t.TEXT}
+"""What an untyped literal becomes as an argument of a kind."""
 
 
 NAMED = {**arrays.NAMED, **jsonb.NAMED}
@@ -62,25 +66,17 @@ class Checker:
         kind = type(node)
         if kind in _COMPARED:
             return self._comparison(node, scope)
-        if kind in _MATCHED:
-            for key in ("this", "expression"):
-                self.want(
-                    node,
-                    key,
-                    t.TEXT,
-                    scope,
-                    lambda got: no_operator(t.shown(got), _MATCHED[kind], "text", position(node)),
-                )
-            return t.BOOL
-        for table in (EXPRESSIONS, TIME, AGGREGATES, ARRAYS, JSONB):
+        for table in (EXPRESSIONS, TIME, AGGREGATES, TEXT, ARRAYS, JSONB):
             if kind in table:
                 return table[kind](self, node, scope)
         if kind in FUNCTIONS:
             return self._function(node, scope)
         if isinstance(node, exp.Anonymous) and (named := NAMED.get(str(node.this).lower())):
             return named(self, node, scope)
+        if isinstance(node, exp.Anonymous):
+            return named_function(self, node, scope)
         if isinstance(node, exp.Func):
-            return self._inferred(node, scope)
+            return self._unknown_function(node, scope)
         raise unsupported(node.sql("postgres"), position=position(node))
 
     def child(self, node: exp.Expression, key: str, scope: Scope) -> SqlType:
@@ -160,7 +156,7 @@ class Checker:
             right = exp.All(this=right.expressions[0].copy())
             node.set("expression", right)
         if isinstance(right, (exp.Any, exp.All)):
-            return self._quantified(node, right, scope)
+            return self.each_of(node, right, scope)
         if isinstance(unnest(node.this), exp.Tuple):
             return self._tuples(node, scope)
         types = [self.child(node, "this", scope), self.child(node, "expression", scope)]
@@ -173,41 +169,70 @@ class Checker:
         compared_as_postgres(node, op, types, both)
         return t.BOOL
 
-    def _quantified(self, node: exp.Expression, right: exp.Expression, scope: Scope) -> SqlType:
-        inner = unnest(right.this)
-        negated = isinstance(node, exp.NEQ) and isinstance(right, exp.All)
-        if not negated and not (isinstance(node, exp.EQ) and isinstance(right, exp.Any)):
-            raise unsupported(
-                f"{_COMPARED[type(node)]} {right.key.upper()}",
-                hint="use IN, EXISTS, MIN or MAX",
-                position=position(node),
-            )
+    def each_of(self, node: exp.Binary, right: exp.Expression, scope: Scope) -> SqlType:
+        """``x op ANY (…)`` and ``x op ALL (…)``, over a list or a subquery, as comparisons that Spark has."""
+        inner, every = unnest(right.this), isinstance(right, exp.All)
+        made: exp.Expression
         if isinstance(inner, exp.Array):
-            made = exp.In(this=node.this.copy(), expressions=[e.copy() for e in inner.expressions])
+            parts = [
+                type(node)(**{**node.args, "this": node.this.copy(), "expression": e.copy()}) for e in inner.expressions
+            ]
+            if isinstance(node, exp.EQ) and not every and parts:
+                made = exp.In(this=node.this.copy(), expressions=[each.copy() for each in inner.expressions])
+            elif not parts:
+                made = exp.Boolean(this=every)
+            else:
+                made = exp.Paren(this=(exp.and_ if every else exp.or_)(*parts))
         elif isinstance(inner, (exp.Query, exp.Subquery)):
-            made = exp.In(
-                this=node.this.copy(),
-                query=inner.copy() if isinstance(inner, exp.Subquery) else exp.Subquery(this=inner.copy()),
-            )
+            made = self._over_rows(node, inner, every)
         else:
             return any_of_array(self, node, right, scope)
-        outer = exp.Not(this=made) if negated else exp.Paren(this=made)
+        outer = exp.Paren(this=made)
         node.replace(outer)
         return self.visit(made, scope)
 
+    def _over_rows(self, node: exp.Binary, query: exp.Expression, every: bool) -> exp.Expression:
+        subquery = query.copy() if isinstance(query, exp.Subquery) else exp.Subquery(this=query.copy())
+        if isinstance(node, exp.EQ) and not every:
+            return exp.In(this=node.this.copy(), query=subquery)
+        if isinstance(node, exp.NEQ) and every:
+            return exp.Not(this=exp.In(this=node.this.copy(), query=subquery))
+        select = subquery.this
+        if not isinstance(select, exp.Select) or len(select.expressions) != 1:
+            raise unsupported(f"{type(node).__name__} {'ALL' if every else 'ANY'} over this subquery")
+        rows = subquery.copy()
+        column = exp.to_identifier("_value", quoted=True)
+        first = rows.this.expressions[0]
+        rows.this.set("expressions", [exp.Alias(this=first.unalias().copy(), alias=column)])
+        rows.set("alias", exp.TableAlias(this=exp.to_identifier("_each", quoted=True)))
+        value = exp.column(column.copy(), table=exp.to_identifier("_each", quoted=True))
+        test = exp.Paren(this=type(node)(**{**node.args, "this": node.this.copy(), "expression": value}))
+
+        def some(condition: exp.Expression) -> exp.Exists:
+            inside = exp.Select(expressions=[exp.alias_(exp.Literal.number(1), "one", quoted=True)])
+            inside.set("from_", exp.From(this=rows.copy()))
+            return exp.Exists(this=inside.where(condition))
+
+        decided = exp.Not(this=test.copy()) if every else test.copy()
+        return exp.Case(
+            ifs=[
+                exp.If(this=some(decided), true=exp.Boolean(this=not every)),
+                exp.If(this=some(exp.Is(this=test.copy(), expression=exp.null())), true=exp.null()),
+            ],
+            default=exp.Boolean(this=every),
+        )
+
     def _tuples(self, node: exp.Expression, scope: Scope) -> SqlType:
+        """Rows are compared field by field: the first that differs decides, and an unknown one may leave it unknown."""
         left, right = unnest(node.this), unnest(node.expression)
-        if not isinstance(right, exp.Tuple) or len(left.expressions) != len(right.expressions):
+        if not isinstance(right, exp.Tuple):
             raise unsupported("this row comparison", position=position(node))
-        if not isinstance(node, (exp.EQ, exp.NEQ)):
-            raise unsupported("ordering of rows", position=position(node))
-        parts = [
-            exp.EQ(this=a.copy(), expression=b.copy())
-            for a, b in zip(left.expressions, right.expressions, strict=False)
-        ]
-        made = exp.Paren(this=exp.and_(*parts))
-        node.replace(exp.Not(this=made) if isinstance(node, exp.NEQ) else made)
-        return self.visit(made, scope)
+        if len(left.expressions) != len(right.expressions):
+            raise syntax(None, position(node), "unequal number of entries in row expressions")
+        pairs = list(zip(left.expressions, right.expressions, strict=True))
+        made = exp.Paren(this=_row_test(type(node), pairs))
+        node.replace(made)
+        return self.visit(made.this, scope)
 
     def _function(self, node: exp.Expression, scope: Scope) -> SqlType:
         fn = FUNCTIONS[type(node)]
@@ -224,16 +249,17 @@ class Checker:
         if isinstance(node, (exp.Min, exp.Max)):
             check_extreme(first, display_name(node), position(node))
         result = fn.result if isinstance(fn.result, SqlType) else first
-        if fn.force and not isinstance(node.parent, exp.Window):
+        if fn.form:
+            given = [node.args[key] for key, _ in fn.args if node.args.get(key) is not None]
+            node.replace(call(fn.form, *given))
+        elif fn.force and not isinstance(node.parent, exp.Window):
             node.replace(cast(node.copy(), result))
         return result
 
     def _as_kind(self, node: exp.Expression, got: SqlType, kind: str, call: exp.Expression) -> SqlType:
         if isinstance(node, exp.Distinct):
             return got
-        wanted = {"text": t.TEXT, "int": t.INT4, "float": t.FLOAT8, "number": t.FLOAT8, "bool": t.BOOL, "any": t.TEXT}[
-            kind
-        ]
+        wanted = _KINDS[kind]
         if got == t.UNKNOWN:
             self.settle(node, wanted)
             return wanted
@@ -249,17 +275,29 @@ class Checker:
             raise no_function(f"{display_name(call)}({t.shown(got)})", position=position(call))
         return got
 
-    def _inferred(self, node: exp.Expression, scope: Scope) -> SqlType:
-        """A function that only sqlglot knows: its own type inference decides, and the result is cast to that."""
-        shown = []
-        for each in list(node.iter_expressions()):
-            if isinstance(each, (exp.Var, exp.DataType, exp.Identifier)):
-                continue
-            got = self.visit(each, scope)
-            shown.append(t.shown(got))
-        name = display_name(node)
-        if isinstance(node, SYSTEM) or isinstance(node, exp.Anonymous) or node.type is None or node.is_type("unknown"):
-            raise no_function(f"{name}({', '.join(shown)})", position=position(node))
-        result = declared_type(node.type)
-        node.replace(cast(node.copy(), result))
-        return result
+    def _unknown_function(self, node: exp.Func, scope: Scope) -> SqlType:
+        """A function that only sqlglot knows: it says nothing of what Postgres would make of it, so it is refused."""
+        shown = [
+            t.shown(self.visit(each, scope))
+            for each in list(node.iter_expressions())
+            if not isinstance(each, (exp.Var, exp.DataType, exp.Identifier))
+        ]
+        raise no_function(f"{display_name(node)}({', '.join(shown)})", position=position(node))
+
+
+def _row_test(kind: type[exp.Binary], pairs: list[tuple[exp.Expression, exp.Expression]]) -> exp.Expression:
+    """The comparison of two rows as comparisons of their fields."""
+
+    def compared(by: type[exp.Binary], pair: tuple[exp.Expression, exp.Expression]) -> exp.Expression:
+        return by(this=pair[0].copy(), expression=pair[1].copy())
+
+    if kind is exp.EQ or kind is exp.NullSafeEQ:
+        return exp.and_(*(compared(kind, pair) for pair in pairs))
+    if kind is exp.NEQ or kind is exp.NullSafeNEQ:
+        return exp.or_(*(compared(kind, pair) for pair in pairs))
+    strict = {exp.LT: exp.LT, exp.LTE: exp.LT, exp.GT: exp.GT, exp.GTE: exp.GT}[kind]
+    found = compared(kind, pairs[-1])
+    for pair in reversed(pairs[:-1]):
+        later = exp.Paren(this=exp.and_(compared(exp.EQ, pair), exp.Paren(this=found)))
+        found = exp.or_(compared(strict, pair), later)
+    return found

@@ -8,8 +8,10 @@ from sqlglot import exp
 
 from collection.types import SqlType
 from sql import types as t
-from sql.comparing import check_grouped, order_key
+from sql.comparing import check_extreme, check_grouped, order_key
 from sql.errors import no_function, unsupported
+from sql.forms import call
+from sql.functions import display_name
 from sql.nodes import cast, position
 from sql.scope import Scope
 
@@ -32,9 +34,17 @@ def _count(c: Checker, node: exp.Count, scope: Scope) -> SqlType:
 
 
 def _distinct(c: Checker, node: exp.Distinct, scope: Scope) -> SqlType:
+    first = node.expressions[0]
+    if len(node.expressions) == 1 and isinstance(first, exp.Tuple):  # a row counts though fields of it are null
+        for each in list(first.expressions):
+            c.visit(each, scope)
+        first.replace(exp.Anonymous(this="STRUCT", expressions=[each.copy() for each in first.expressions]))
+        return t.UNKNOWN
     types = [c.visit(each, scope) for each in list(node.expressions)]
     for got in types:
         check_grouped(got, "DISTINCT", position(node))
+    if len(types) > 1:
+        raise no_function(f"{node.parent.key}({', '.join(map(t.shown, types))})", position=position(node.parent))
     return types[0] if types else t.UNKNOWN
 
 
@@ -112,7 +122,55 @@ def _within_group(c: Checker, node: exp.WithinGroup, scope: Scope) -> SqlType:
             exp.Anonymous(this="PERCENTILE", expressions=[order.expressions[0].this.copy(), node.this.this.copy()])
         )
         return t.FLOAT8
+    if isinstance(node.this, exp.PercentileDisc) and len(types) == 1 and t.is_number(types[0]):
+        c.child(node.this, "this", scope)
+        if types[0] == t.INT8 or (types[0].name == "numeric" and types[0].precision > 15):
+            raise unsupported("percentile_disc of more than 15 digits", "Spark computes it as a float", position(node))
+        node.replace(cast(call("TM_PERCENTILE_DISC", node.this.this, order.expressions[0].this), types[0]))
+        return types[0]
     raise unsupported(f"WITHIN GROUP of {node.this.key}", position=position(node))
+
+
+def _extreme(c: Checker, node: exp.Min, scope: Scope) -> SqlType:
+    got = c.child(node, "this", scope)
+    if got in (t.BOOL, t.BYTEA):
+        raise no_function(f"{node.key}({t.shown(got)})", position=position(node))
+    check_extreme(got, node.key, position(node))
+    if got == t.UNKNOWN:
+        c.settle(_argument(node), t.TEXT)
+        return t.TEXT
+    return got
+
+
+def _regression(c: Checker, node: exp.AggFunc, scope: Scope) -> SqlType:
+    """``regr_…(y, x)`` and their kin: floats, but for the count."""
+    for key in ("this", "expression"):
+        got = c.child(node, key, scope)
+        if not c.coerce(node.args[key], got, t.FLOAT8):
+            raise no_function(f"{display_name(node)}({t.shown(got)}, …)", position=position(node))
+    return t.INT8 if isinstance(node, exp.RegrCount) else t.FLOAT8
+
+
+def _bits(c: Checker, node: exp.AggFunc, scope: Scope) -> SqlType:
+    got = c.child(node, "this", scope)
+    if not t.is_int(got):
+        raise no_function(f"{display_name(node)}({t.shown(got)})", position=position(node))
+    return got
+
+
+def _grouping(c: Checker, node: exp.Grouping, scope: Scope) -> SqlType:
+    """Which of the expressions the row's grouping set leaves out, as bits; the binder has checked that they are
+    grouped by."""
+    for each in list(node.expressions):
+        c.visit(each, scope)
+    select = node.find_ancestor(exp.Select)
+    group = select.args.get("group") if select is not None else None
+    if group is None or not any(group.find(kind) for kind in (exp.Rollup, exp.Cube, exp.GroupingSets)):
+        node.replace(cast(exp.Literal.number(0), t.INT4))
+    else:
+        name = "GROUPING" if len(node.expressions) == 1 else "GROUPING_ID"
+        node.replace(exp.Anonymous(this=name, expressions=[each.copy() for each in node.expressions]))
+    return t.INT4
 
 
 AGGREGATES = {
@@ -124,4 +182,14 @@ AGGREGATES = {
     exp.GroupConcat: _joined,
     exp.Filter: _filtered,
     exp.WithinGroup: _within_group,
+    exp.Min: _extreme,
+    exp.Max: _extreme,
+    exp.Grouping: _grouping,
+    exp.BitwiseAndAgg: _bits,
+    exp.BitwiseOrAgg: _bits,
+    exp.BitwiseXorAgg: _bits,
+    **{
+        getattr(exp, f"Regr{name}"): _regression
+        for name in ("Avgx", "Avgy", "Count", "Intercept", "R2", "Slope", "Sxx", "Sxy", "Syy")
+    },
 }

@@ -5,8 +5,8 @@ One function a kind, in a table at the end; :class:`sql.check.Checker` finds the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -14,12 +14,12 @@ from sqlglot import exp
 from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql import types as t
-from sql.casts import converted, text_of
-from sql.check_arrays import joined_arrays
+from sql.casts import converted
 from sql.check_time import interval_literal, time_arithmetic
 from sql.comparing import check_comparable, check_extreme, check_grouped, order_key
-from sql.errors import ambiguous, no_column, no_function, no_operator, unsupported
-from sql.functions import display_name
+from sql.errors import ambiguous, no_column, no_from_entry, no_function, no_operator, unsupported
+from sql.forms import call
+from sql.functions import WINDOW_ONLY, display_name
 from sql.interval_parts import length, negative
 from sql.nodes import cast, declared_type, position, unnest
 from sql.scope import Scope
@@ -48,7 +48,7 @@ def _literal(c: Checker, node: exp.Literal, scope: Scope) -> SqlType:
         return t.UNKNOWN
     found = t.number_literal(node.this)
     if "e" in node.this.lower():
-        node.replace(cast(exp.Literal.string(node.this), found))
+        node.replace(cast(exp.Literal.string(format(Decimal(node.this), "f")), found))
     else:
         node.meta["sql_type"] = found
     return found
@@ -96,6 +96,8 @@ def _not(c: Checker, node: exp.Not, scope: Scope) -> SqlType:
 
 def _is(c: Checker, node: exp.Is, scope: Scope) -> SqlType:
     right = node.expression
+    if isinstance(right, exp.Null) and isinstance(unnest(node.this), exp.Tuple):
+        return _row_is_null(c, node, unnest(node.this), bool(node.args.get("negate")), scope)
     if isinstance(right, exp.Null):
         if c.child(node, "this", scope) == t.UNKNOWN:
             c.settle(node.this, t.TEXT)
@@ -104,6 +106,16 @@ def _is(c: Checker, node: exp.Is, scope: Scope) -> SqlType:
         c.boolean(node, "this", scope, f"IS {'TRUE' if right.this else 'FALSE'}")
         return t.BOOL
     raise unsupported(node.sql("postgres"), position=position(node))
+
+
+def _row_is_null(c: Checker, node: exp.Expression, row: exp.Tuple, negated: bool, scope: Scope) -> SqlType:
+    """A row is null where every field is, and not null where no field is."""
+    tests: list[exp.Expression] = [exp.Is(this=each.copy(), expression=exp.null()) for each in row.expressions]
+    if negated:
+        tests = [exp.Not(this=each) for each in tests]
+    made = exp.Paren(this=exp.and_(*tests))
+    node.replace(made)
+    return c.visit(made, scope)
 
 
 def _between(c: Checker, node: exp.Between, scope: Scope) -> SqlType:
@@ -150,7 +162,7 @@ def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
     if isinstance(left, exp.Tuple):
         parts = [exp.EQ(this=exp.Paren(this=left.copy()), expression=e.copy()) for e in node.expressions]
         made = exp.Paren(this=exp.or_(*parts))
-        node.replace(made)
+        node.replace(exp.Not(this=made) if node.args.get("negate") else made)
         return c.visit(made, scope)
     types = [lefts[0], *(c.visit(e, scope) for e in list(node.expressions))]
     both = t.UNKNOWN
@@ -204,6 +216,12 @@ def _arithmetic(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
 
 
 def _negative(c: Checker, node: exp.Neg, scope: Scope) -> SqlType:
+    if isinstance(node.this, exp.Literal) and not node.this.is_string and "e" not in node.this.this.lower():
+        found = t.number_literal("-" + node.this.this)  # the least integer of a type has no positive counterpart
+        node.this.meta["sql_type"] = found
+        if t.number_literal(node.this.this) != found:
+            node.replace(cast(exp.Literal.string("-" + node.this.this), found))
+        return found
     got = c.child(node, "this", scope)
     if got == t.UNKNOWN:
         c.settle(node.this, t.FLOAT8)
@@ -225,39 +243,6 @@ def _bits(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
         if got == t.UNKNOWN:
             c.settle(node.args[key], both)
     return both
-
-
-def _join_text(c: Checker, node: exp.DPipe, scope: Scope) -> SqlType:
-    types = [c.child(node, "this", scope), c.child(node, "expression", scope)]
-    if any(got.is_array for got in types):
-        return joined_arrays(c, node, types)
-    if not any(t.is_text(got) or got == t.UNKNOWN for got in types) or t.JSONB in types:
-        raise no_operator(t.shown(types[0]), "||", t.shown(types[1]), position(node))
-    for key, got in zip(("this", "expression"), types, strict=False):
-        if got == t.UNKNOWN:
-            c.settle(node.args[key], t.TEXT)
-        elif not t.is_text(got):
-            node.args[key].replace(text_of(node.args[key], got))
-    return t.TEXT
-
-
-def _concat(c: Checker, node: exp.Concat, scope: Scope) -> SqlType:
-    texts = [
-        exp.Coalesce(this=cast(each, t.TEXT), expressions=[exp.Literal.string("")]) for each in _texts(c, node, scope)
-    ]
-    node.replace(exp.Anonymous(this="CONCAT", expressions=texts))
-    return t.TEXT
-
-
-def _concat_ws(c: Checker, node: exp.ConcatWs, scope: Scope) -> SqlType:
-    texts = [cast(each, t.TEXT) for each in _texts(c, node, scope)]
-    node.replace(exp.Anonymous(this="CONCAT_WS", expressions=texts))
-    return t.TEXT
-
-
-def _texts(c: Checker, node: exp.Expression, scope: Scope) -> list[exp.Expression]:
-    types = [c.visit(each, scope) for each in list(node.expressions)]
-    return [text_of(each, got) for each, got in zip(node.expressions, types, strict=True)]
 
 
 def _case(c: Checker, node: exp.Case, scope: Scope) -> SqlType:
@@ -300,6 +285,39 @@ def _nullif(c: Checker, node: exp.Nullif, scope: Scope) -> SqlType:
     return types[0] if types[0] != t.UNKNOWN else found
 
 
+def _sign(c: Checker, node: exp.Sign, scope: Scope) -> SqlType:
+    """Numeric of a numeric, a float of anything else."""
+    got = c.child(node, "this", scope)
+    if got == t.UNKNOWN:
+        c.settle(node.this, t.FLOAT8)
+    elif not t.is_number(got):
+        raise no_function(f"sign({t.shown(got)})", position=position(node))
+    if got.name == "numeric":
+        result = t.numeric(1, 0)
+        node.replace(cast(exp.Anonymous(this="SIGN", expressions=[node.this.copy()]), result))
+        return result
+    node.replace(cast(call("TM_SIGN", cast(node.this.copy(), t.FLOAT8)), t.FLOAT8))
+    return t.FLOAT8
+
+
+def _inverted(c: Checker, node: exp.BitwiseNot, scope: Scope) -> SqlType:
+    got = c.child(node, "this", scope)
+    if not t.is_int(got):
+        raise no_operator("", "~", t.shown(got), position(node))
+    return got
+
+
+def _shifted_bits(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
+    left, right = c.child(node, "this", scope), c.child(node, "expression", scope)
+    sign = "<<" if isinstance(node, exp.BitwiseLeftShift) else ">>"
+    if not (t.is_int(left) and right in (t.INT2, t.INT4)):
+        raise no_operator(t.shown(left), sign, t.shown(right), position(node))
+    form = "TM_SHIFT_LEFT" if sign == "<<" else "TM_SHIFT_RIGHT"
+    wide = node.this.copy() if left == t.INT8 else cast(node.this.copy(), t.INT4)
+    node.replace(exp.Paren(this=cast(call(form, wide, node.expression), left)))
+    return left
+
+
 def _rounded(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
     got = c.child(node, "this", scope)
     if got == t.UNKNOWN:
@@ -326,6 +344,8 @@ def _rounded(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
             )
         digits = node.args["decimals"]
         source = t.as_numeric(got)
+        if t.is_int(got):  # round(15, -1) is numeric, and 2147483647 rounds up to more than an integer
+            node.this.replace(cast(node.this.copy(), source))
         if isinstance(digits, exp.Literal) and not digits.is_string:
             scale = min(int(digits.this), source.scale) if isinstance(node, exp.Round) else source.scale
             result = t.numeric(source.precision - source.scale + scale + 1, scale)
@@ -335,7 +355,10 @@ def _rounded(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
         result = t.FLOAT8 if t.is_int(got) or got == t.FLOAT8 else got
     else:
         result = t.numeric(got.precision - got.scale + 1, 0)
-    if isinstance(node, exp.Round) and t.is_float(got):
+    if t.is_float(got) and not isinstance(node, exp.Round):
+        form = "TM_CEIL_FLOAT" if isinstance(node, exp.Ceil) else "TM_FLOOR_FLOAT"
+        node.replace(cast(call(form, node.this), result))
+    elif isinstance(node, exp.Round) and t.is_float(got):
         node.replace(cast(exp.Anonymous(this="BROUND", expressions=[node.this.copy(), exp.Literal.number(0)]), result))
     else:
         node.replace(cast(node.copy(), result))
@@ -358,6 +381,8 @@ def _window(c: Checker, node: exp.Window, scope: Scope) -> SqlType:
     result = c.child(node, "this", scope)
     for each in list(node.args.get("partition_by") or ()):
         check_grouped(c.visit(each, scope), "PARTITION BY", position(each))
+    if not node.args.get("order") and not node.args.get("alias") and node.this.find(*WINDOW_ONLY):
+        node.set("order", peers())
     if order := node.args.get("order"):
         for each in list(order.expressions):
             order_key(each.this, c.child(each, "this", scope))
@@ -366,6 +391,11 @@ def _window(c: Checker, node: exp.Window, scope: Scope) -> SqlType:
         over = exp.Window(**{**node.args, "this": inner.copy()})
         node.replace(cast(over, result))
     return result
+
+
+def peers() -> exp.Order:
+    """An order by a constant, where Spark wants one and the query has none: all rows are peers then, as in Postgres."""
+    return exp.Order(expressions=[exp.Ordered(this=cast(exp.Literal.number(1), t.INT4), nulls_first=False)])
 
 
 def _shifted(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
@@ -394,25 +424,9 @@ def _dot(c: Checker, node: exp.Dot, scope: Scope) -> SqlType:
             inner = exp.func(str(inner.this), *inner.expressions, dialect="postgres")
         node.replace(inner)
         return c.visit(inner, scope)
+    if isinstance(node.this, exp.Column) and isinstance(node.expression, exp.Identifier):  # no records here
+        raise no_from_entry(node.this.name, position(node), scope.sources)
     raise unsupported(node.sql("postgres"), position=position(node))
-
-
-def _regexp_replace(c: Checker, node: exp.RegexpReplace, scope: Scope) -> SqlType:
-    """With the flag ``g`` only: Spark replaces every match, and saying "the first" needs more than it has."""
-    for key in ("this", "expression", "replacement"):
-        c.want(node, key, t.TEXT, scope, lambda got: no_function(f"regexp_replace({t.shown(got)})"))
-    flags = node.args.get("modifiers")
-    if not (isinstance(flags, exp.Literal) and flags.this == "g" or node.args.get("single_replace") is False):
-        raise unsupported(
-            "regexp_replace of the first match",
-            hint="add the flag: regexp_replace(text, pattern, new, 'g')",
-            position=position(node),
-        )
-    new = node.args["replacement"].copy()
-    if isinstance(new, exp.Literal):  # Postgres says \\1, Java says $1
-        new = exp.Literal.string(re.sub(r"\\(\d)", r"$\1", new.this.replace("$", r"\$")))
-    node.replace(exp.Anonymous(this="REGEXP_REPLACE", expressions=[node.this.copy(), node.expression.copy(), new]))
-    return t.TEXT
 
 
 EXPRESSIONS: dict[type[exp.Expression], Callable[[Checker, exp.Expression, Scope], SqlType]] = {
@@ -441,9 +455,10 @@ EXPRESSIONS: dict[type[exp.Expression], Callable[[Checker, exp.Expression, Scope
     exp.BitwiseAnd: _bits,
     exp.BitwiseOr: _bits,
     exp.BitwiseXor: _bits,
-    exp.DPipe: _join_text,
-    exp.Concat: _concat,
-    exp.ConcatWs: _concat_ws,
+    exp.BitwiseNot: _inverted,
+    exp.Sign: _sign,
+    exp.BitwiseLeftShift: _shifted_bits,
+    exp.BitwiseRightShift: _shifted_bits,
     exp.Case: _case,
     exp.Coalesce: _alternatives,
     exp.Greatest: _alternatives,
@@ -460,5 +475,4 @@ EXPRESSIONS: dict[type[exp.Expression], Callable[[Checker, exp.Expression, Scope
     exp.IgnoreNulls: _ignore_nulls,
     exp.RespectNulls: _ignore_nulls,
     exp.Dot: _dot,
-    exp.RegexpReplace: _regexp_replace,
 }

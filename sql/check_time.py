@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sqlglot import exp
 
 from collection.types import SqlType
+from journal.errors import InvalidUsage
 from sql import interval_parts as parts
 from sql import types as t
 from sql.casts import micros_of
@@ -104,7 +106,56 @@ def _of_intervals(
     return None
 
 
-_WHOLE = {"YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "QUARTER", "WEEK", "DOY", "DECADE", "CENTURY"}
+_WHOLE = {"YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "QUARTER", "WEEK", "DOY"}
+_UNITS = {
+    "microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade",
+    "century", "millennium",
+}  # fmt: skip
+_FIELDS = _UNITS | {
+    "dow",
+    "isodow",
+    "doy",
+    "isoyear",
+    "julian",
+    "epoch",
+    "timezone",
+    "timezone_hour",
+    "timezone_minute",
+}
+_LONG = {"DECADE": 10, "CENTURY": 100, "MILLENNIUM": 1000}
+_OTHER_WORDS = {
+    "microseconds": "microsecond", "milliseconds": "millisecond", "usec": "microsecond", "msec": "millisecond",
+    "dayofweek": "dow", "dayofyear": "doy", "hours": "hour", "days": "day", "weeks": "week",
+    "months": "month", "years": "year", "minutes": "minute", "seconds": "second",
+}  # fmt: skip
+
+
+def _no_unit(unit: str, got: SqlType, at: int | None, known: bool = False) -> InvalidUsage:
+    what = "supported" if known else "recognized"
+    state = "0A000" if known else "22023"
+    return InvalidUsage(f'unit "{unit}" not {what} for type {t.shown(got)}', sqlstate=state, position=at)
+
+
+def date_part(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+    """``date_part('field', x)``: what extract gives, as a float."""
+    field = node.expressions[0] if len(node.expressions) == 2 else None
+    if not isinstance(field, exp.Literal) or not field.is_string:
+        raise no_function("date_part", "its field is a constant: date_part('year', x)", position(node))
+    extract = exp.Extract(this=exp.var(field.this.upper()), expression=node.expressions[1].copy())
+    made = exp.Cast(this=extract, to=exp.DataType.build("DOUBLE"))
+    node.replace(made)
+    c.visit(extract, scope)
+    return t.FLOAT8
+
+
+def _long_unit(value: exp.Expression, unit: str) -> exp.Expression:
+    """The number of the decade, century or millennium.  There is no year before 1 here."""
+    year = exp.Extract(this=exp.var("YEAR"), expression=value.copy())
+    span = exp.Literal.number(_LONG[unit])
+    if unit != "DECADE":
+        year = exp.Paren(this=exp.Sub(this=year, expression=exp.Literal.number(1)))
+    counted = exp.IntDiv(this=year, expression=span)
+    return counted if unit == "DECADE" else exp.Add(this=counted, expression=exp.Literal.number(1))
 
 
 def _extract(c: Checker, node: exp.Extract, scope: Scope) -> SqlType:
@@ -120,6 +171,17 @@ def _extract(c: Checker, node: exp.Extract, scope: Scope) -> SqlType:
     if got == t.UNKNOWN or not t.is_time(got):
         raise no_function(f"extract(unknown, {t.shown(got)})", position=position(node))
     field, value = node.name.upper(), node.expression
+    word = _OTHER_WORDS.get(field.lower(), field.lower())
+    if word not in _FIELDS:
+        raise _no_unit(field.lower(), got, position(node))
+    if got == t.DATE and word in ("hour", "minute", "second", "microsecond", "millisecond"):
+        raise _no_unit(field.lower(), got, position(node), known=True)
+    if field in _LONG:
+        if not t.is_time(got):
+            raise unsupported(f"extract of {field.lower()} from an interval", position=position(node))
+        result = SqlType("numeric", 10, 0)
+        node.replace(cast(_long_unit(value, field), result))
+        return result
     if field == "EPOCH":
         return _epoch(node, value, got)
     if field in ("DOW", "DAYOFWEEK"):
@@ -158,7 +220,14 @@ def _truncated(c: Checker, node: exp.TimestampTrunc, scope: Scope) -> SqlType:
     result = t.TIMESTAMPTZ if got == t.DATE else got
     unit = node.args.get("unit")
     text = unit.name if unit is not None else ""
-    made = _call("DATE_TRUNC", exp.Literal.string(text.upper()), node.this)
+    word = _OTHER_WORDS.get(text.lower(), text.lower())
+    if word not in _UNITS:
+        raise _no_unit(text.lower(), got, position(node))
+    if node.args.get("zone") is not None:
+        raise unsupported("date_trunc in another time zone", "use AT TIME ZONE before and after", position(node))
+    if text.upper() in _LONG:
+        raise unsupported(f"date_trunc to a {text.lower()}", position=position(node))
+    made = _call("DATE_TRUNC", exp.Literal.string(word.upper()), node.this)
     node.replace(cast(made, result))
     return result
 
@@ -175,11 +244,22 @@ def _at_zone(c: Checker, node: exp.AtTimeZone, scope: Scope) -> SqlType:
     if not t.is_time(got):
         raise no_function(f"timezone(unknown, {t.shown(got)})", position=position(node))
     zone = node.args["zone"]
+    if isinstance(zone, exp.Literal) and zone.is_string and not _zone_known(zone.this):
+        raise InvalidUsage(f'time zone "{zone.this}" not recognized', sqlstate="22023", position=position(zone))
     if got == t.TIMESTAMPTZ:
         node.replace(cast(_call("FROM_UTC_TIMESTAMP", node.this, zone), t.TIMESTAMP))
         return t.TIMESTAMP
     node.replace(cast(_call("TO_UTC_TIMESTAMP", cast(node.this.copy(), t.TIMESTAMPTZ), zone), t.TIMESTAMPTZ))
     return t.TIMESTAMPTZ
+
+
+def _zone_known(name: str) -> bool:
+    """A zone of the tz database: an abbreviation or an offset means something else to each engine."""
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
 
 
 def _formatted(c: Checker, node: exp.TimeToStr, scope: Scope) -> SqlType:

@@ -52,6 +52,17 @@ def no_column(name: str, candidates: Iterable[str] = (), position: int | None = 
     )
 
 
+def no_from_entry(name: str, position: int | None = None, candidates: Iterable[str] = ()) -> InvalidUsage:
+    """42P01 for ``name.column`` where no relation of the query is called so."""
+    meant = closest(name, candidates)
+    return InvalidUsage(
+        f'missing FROM-clause entry for table "{name}"',
+        sqlstate="42P01",
+        position=position,
+        hint=f'did you mean "{meant}"?' if meant else None,
+    )
+
+
 def ambiguous(name: str, position: int | None = None) -> InvalidUsage:
     """42702."""
     return InvalidUsage(f'column reference "{name}" is ambiguous', sqlstate="42702", position=position)

@@ -1,11 +1,12 @@
 """Functions we know: what they take and give.  A table, so that adding one is a line.
 
-A function that is not here is still accepted where sqlglot knows its type (``annotate_types``); its result is then
-cast to that type.  Anything else is 42883, because a column without a type decided at plan time cannot exist.
+Other tables hold what needs more than a line (:mod:`sql.check_text`, :mod:`sql.check_functions`…).  A function that is
+in none of them is 42883, also where sqlglot or Spark know one of that name: theirs may mean something else.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -18,61 +19,53 @@ from sql import types as t
 class Fn:
     """``args`` are (argument key in sqlglot's node, wanted kind); ``result`` a type, or ``same`` as ``this``.
 
-    Kinds: text, int, float, number, bool, any.  ``force`` casts the result, where Spark's own type differs from ours.
+    Kinds: text, int, float, number, bool, any.  ``force`` casts the result, where Spark's own type differs from ours;
+    ``form`` is what it is written as instead (:mod:`sql.forms`), where Spark's own meaning differs.
     """
 
     args: tuple[tuple[str, str], ...]
     result: SqlType | str
     force: bool = False
+    form: str = ""
 
 
-def _fn(result: SqlType | str, *args: str, force: bool = False) -> Fn:
-    return Fn(tuple(tuple(a.split(":")) for a in args), result, force)
+def _fn(result: SqlType | str, *args: str, force: bool = False, form: str = "") -> Fn:
+    return Fn(tuple(tuple(a.split(":")) for a in args), result, force, form)
 
 
 FUNCTIONS: dict[type[exp.Expression], Fn] = {
     exp.Upper: _fn(t.TEXT, "this:text"),
     exp.Lower: _fn(t.TEXT, "this:text"),
-    exp.Initcap: _fn(t.TEXT, "this:text"),
-    exp.Length: _fn(t.INT4, "this:text"),
     exp.Trim: _fn(t.TEXT, "this:text", "expression:text"),
-    exp.Substring: _fn(t.TEXT, "this:text", "start:int", "length:int"),
-    exp.Left: _fn(t.TEXT, "this:text", "expression:int"),
-    exp.Right: _fn(t.TEXT, "this:text", "expression:int"),
-    exp.Replace: _fn(t.TEXT, "this:text", "expression:text", "replacement:text"),
     exp.Reverse: _fn(t.TEXT, "this:text"),
     exp.Repeat: _fn(t.TEXT, "this:text", "times:int"),
-    exp.Pad: _fn(t.TEXT, "this:text", "expression:int", "fill_pattern:text"),
     exp.StrPosition: _fn(t.INT4, "this:text", "substr:text"),
-    exp.SplitPart: _fn(t.TEXT, "this:text", "delimiter:text", "part_index:int"),
-    exp.MD5: _fn(t.TEXT, "this:text"),
     exp.Unicode: _fn(t.INT4, "this:text"),
-    exp.Chr: _fn(t.TEXT, "expressions:int"),
     exp.Translate: _fn(t.TEXT, "this:text", "from_:text", "to:text"),
     exp.StartsWith: _fn(t.BOOL, "this:text", "expression:text"),
-    exp.Sqrt: _fn(t.FLOAT8, "this:float"),
+    exp.Sqrt: _fn(t.FLOAT8, "this:float", form="TM_SQRT"),
     exp.Cbrt: _fn(t.FLOAT8, "this:float"),
-    exp.Exp: _fn(t.FLOAT8, "this:float"),
-    exp.Ln: _fn(t.FLOAT8, "this:float"),
+    exp.Exp: _fn(t.FLOAT8, "this:float", form="TM_EXP"),
+    exp.Ln: _fn(t.FLOAT8, "this:float", form="TM_LN"),
     exp.Sin: _fn(t.FLOAT8, "this:float"),
     exp.Cos: _fn(t.FLOAT8, "this:float"),
     exp.Tan: _fn(t.FLOAT8, "this:float"),
-    exp.Asin: _fn(t.FLOAT8, "this:float"),
-    exp.Acos: _fn(t.FLOAT8, "this:float"),
+    exp.Asin: _fn(t.FLOAT8, "this:float", form="TM_ASIN"),
+    exp.Acos: _fn(t.FLOAT8, "this:float", form="TM_ACOS"),
     exp.Atan: _fn(t.FLOAT8, "this:float"),
     exp.Atan2: _fn(t.FLOAT8, "this:float", "expression:float"),
     exp.Degrees: _fn(t.FLOAT8, "this:float"),
     exp.Radians: _fn(t.FLOAT8, "this:float"),
     exp.Pi: _fn(t.FLOAT8),
-    exp.Pow: _fn(t.FLOAT8, "this:float", "expression:float"),
+    exp.Pow: _fn(t.FLOAT8, "this:float", "expression:float", form="TM_POWER"),
     exp.Rand: _fn(t.FLOAT8),
     exp.Abs: _fn("same", "this:number"),
-    exp.Sign: _fn("same", "this:number", force=True),
+    exp.Ascii: _fn(t.INT4, "this:text"),
     exp.DateFromParts: _fn(t.DATE, "year:int", "month:int", "day:int"),
     exp.CurrentDate: _fn(t.DATE),
     exp.CurrentTimestamp: _fn(t.TIMESTAMPTZ),
     exp.Localtimestamp: _fn(t.TIMESTAMP, force=True),
-    exp.UnixToTime: _fn(t.TIMESTAMPTZ, "this:float", force=True),
+    exp.UnixToTime: _fn(t.TIMESTAMPTZ, "this:float", form="TM_SECONDS"),
     exp.LogicalAnd: _fn(t.BOOL, "this:bool"),
     exp.LogicalOr: _fn(t.BOOL, "this:bool"),
     exp.ApproxDistinct: _fn(t.INT8, "this:any"),
@@ -84,8 +77,6 @@ FUNCTIONS: dict[type[exp.Expression], Fn] = {
     exp.Corr: _fn(t.FLOAT8, "this:float", "expression:float"),
     exp.CovarPop: _fn(t.FLOAT8, "this:float", "expression:float"),
     exp.CovarSamp: _fn(t.FLOAT8, "this:float", "expression:float"),
-    exp.Min: _fn("same", "this:any"),
-    exp.Max: _fn("same", "this:any"),
     exp.RowNumber: _fn(t.INT8, force=True),
     exp.Rank: _fn(t.INT8, force=True),
     exp.DenseRank: _fn(t.INT8, force=True),
@@ -131,6 +122,18 @@ SYSTEM = tuple(
 )
 """What only the adapter knows: answered with the system relations, never by Spark."""
 
+SYSTEM_NAMES = re.compile(
+    r"pg_\w+|tm_\w+|has_\w+_privilege|inet_(server|client)_(addr|port)|txid_current|to_reg\w+|"
+    r"(obj|col|shobj)_description|"
+    r"format_type|(quote|parse)_ident|array(_\w+)?|string_to_array|to_jsonb?|jsonb?_\w+|jsonbobject\w*|gen_random_uuid|"
+    r"(clock|statement|transaction)_timestamp|timeofday|version|session_user|getpgusername|"
+    r"current_(setting|schemas?|database|catalog|user|role)"
+)
+SYSTEM_TYPES = re.compile(
+    r"reg\w+|.*\[\]|oid|name|xid|cid|cstring|sql_identifier|character_data|yes_or_no|cardinal_number"
+)
+"""Functions and types of the system catalogs: a query that uses one is answered by the adapter."""
+
 
 def is_aggregate(node: exp.Expression) -> bool:
     """Whether ``node`` folds the rows of a group (not a window function used without one)."""
@@ -141,6 +144,8 @@ def display_name(node: exp.Expression) -> str:
     """A function's name as a Postgres user writes it."""
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower()
+    if "name" in node.meta:
+        return node.meta["name"]
     text = node.sql("postgres")
     head = text.split("(", 1)[0].strip().lower()
     return head if head.isidentifier() else node.key

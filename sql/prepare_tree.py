@@ -22,13 +22,20 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
             values.replace(_select_values(values))
         else:
             _name_values(values)
+    for node in [x for x in holder.walk() if isinstance(x, exp.Anonymous)]:
+        _known_otherwise(node)
     for node in list(holder.find_all(exp.Select)):
         for refused, what in (("into", "SELECT INTO"), ("locks", "FOR UPDATE"), ("sample", "TABLESAMPLE")):
             if node.args.get(refused):
                 raise unsupported(what, position=position(node))
         if isinstance(node.args.get("limit"), exp.Fetch):
             fetch = node.args["limit"]
+            options = fetch.args.get("limit_options")
+            if options is not None and (options.args.get("with_ties") or options.args.get("percent")):
+                raise unsupported("FETCH … WITH TIES", hint="use rank() in a subquery", position=position(node))
             node.set("limit", exp.Limit(expression=fetch.args.get("count") or exp.Literal.number(1)))
+        if not node.expressions and isinstance(node.parent, exp.Exists):
+            node.set("expressions", [exp.Literal.number(1)])
         if not node.expressions:
             raise syntax(None, None, "a SELECT needs at least one column")
         _name_outputs(node)
@@ -39,6 +46,17 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
     for arrow in list(holder.find_all(exp.Lambda)):
         _arrow(arrow)
     return holder.this
+
+
+def _known_otherwise(node: exp.Anonymous) -> None:
+    """``row(a, b)`` and ``every(x)`` by their other names."""
+    name = str(node.this).lower()
+    if name == "row":
+        node.replace(exp.Tuple(expressions=node.expressions))
+    elif name == "every" and len(node.expressions) == 1:
+        made = exp.LogicalAnd(this=node.expressions[0])
+        made.meta["name"] = "every"
+        node.replace(made)
 
 
 def _is_source(values: exp.Values) -> bool:
@@ -117,7 +135,7 @@ def figure_name(node: exp.Expression) -> str | None:
         return "array"
     if isinstance(node, exp.Boolean):
         return "bool"
-    if isinstance(node, (exp.Connector, exp.Binary)) and not isinstance(node, exp.Pow):
+    if isinstance(node, (exp.Connector, exp.Binary)) and not isinstance(node, (exp.Pow, exp.AggFunc)):
         return None
     if isinstance(node, exp.Func):
         return display_name(node)
@@ -133,11 +151,17 @@ def _series(table: exp.Table) -> None:
         raise unsupported(f"the table function {display_name(call)}", position=position(call))
     if not isinstance(call, exp.GenerateSeries):
         return
+    if table.args.get("ordinality"):
+        raise unsupported("WITH ORDINALITY", hint="use row_number()", position=position(call))
     alias = table.args.get("alias")
     name = alias.name if alias is not None and alias.name else "generate_series"
     column = alias.columns[0].name if alias is not None and alias.columns else name
     select = exp.Select(expressions=[exp.alias_(call.copy(), exp.to_identifier(column, quoted=True))])
-    table.replace(exp.Subquery(this=select, alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True))))
+    called = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+    if call.find(exp.Column):  # a function in FROM sees the relations before it
+        table.replace(exp.Lateral(this=exp.Subquery(this=select), alias=called))
+    else:
+        table.replace(exp.Subquery(this=select, alias=called))
 
 
 def _unnest(node: exp.Unnest) -> None:

@@ -8,8 +8,10 @@ from collection.types import SqlType
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from sql.bind import Bound, bind_query, inline_views
+from sql.functions import SYSTEM, SYSTEM_NAMES, SYSTEM_TYPES, display_name
 from sql.lookup_plan import plan_lookup
 from sql.names import ImageLike, Names
+from sql.nodes import unnest
 from sql.plans import SelectPlan
 
 
@@ -21,7 +23,7 @@ def plan_select(
     try:
         bound = bind_query(ast, image, names, declared)
     except InvalidUsage as error:
-        if error.sqlstate in ("42883", "0A000", "42704") and reads_nothing(ast):
+        if error.sqlstate in ("42883", "0A000", "42704") and reads_nothing(ast) and asks_the_system(ast):
             return _catalog(ast, image, names, declared)
         raise
     if bound.system:
@@ -47,6 +49,28 @@ def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
 def reads_nothing(ast: exp.Expression) -> bool:
     """Whether a query names no relation: ``select version()``."""
     return not any(isinstance(table.this, exp.Identifier) for table in ast.find_all(exp.Table))
+
+
+def asks_the_system(ast: exp.Expression) -> bool:
+    """Whether a query names something that only the adapter knows: ``version()``, ``pg_get_userbyid``, ``regclass``.
+
+    Nothing else is left to the engine of the system relations, which would answer by its own rules instead of
+    Postgres's where the binder has refused.
+    """
+    for node in ast.walk():
+        if isinstance(node, (*SYSTEM, exp.Uuid)) or (isinstance(node, exp.Func) and _is_system(node)):
+            return True
+        if isinstance(node, (exp.Any, exp.All)) and not isinstance(unnest(node.this), (exp.Query, exp.Subquery)):
+            return True
+        if isinstance(node, exp.Column) and not node.table and node.name.lower() in ("user", "current_role"):
+            return True
+        if isinstance(node, exp.Cast) and SYSTEM_TYPES.fullmatch(node.to.sql("postgres").lower().rsplit(".", 1)[-1]):
+            return True
+    return False
+
+
+def _is_system(node: exp.Func) -> bool:
+    return not isinstance(node, exp.Cast) and SYSTEM_NAMES.fullmatch(display_name(node)) is not None
 
 
 def _catalog(ast: exp.Expression, image: ImageLike, names: Names, declared: dict[int, SqlType] | None) -> SelectPlan:

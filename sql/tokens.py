@@ -14,10 +14,26 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
 from journal.errors import InvalidUsage
+from sql.constants import plain_strings
 from sql.errors import syntax
 from sql.statements import Name
 
-DIALECT = Postgres()
+_BY_NAME = (
+    "TO_CHAR TO_NUMBER DECODE ENCODE FORMAT INITCAP TRUNC WIDTH_BUCKET TO_HEX REGEXP_REPLACE REGEXP_COUNT REGEXP_LIKE "
+    "REGEXP_SUBSTR REGEXP_INSTR DIV DATE_PART"
+).split()
+"""Functions that sqlglot would turn into another system's, arguments and all: :mod:`sql.check_functions` reads them."""
+
+
+class Dialect(Postgres):
+    """Postgres's syntax, with some functions left as they were written."""
+
+    class Parser(Postgres.Parser):
+        FUNCTIONS = {name: f for name, f in Postgres.Parser.FUNCTIONS.items() if name not in _BY_NAME}
+        FUNCTION_PARSERS = {name: f for name, f in Postgres.Parser.FUNCTION_PARSERS.items() if name not in _BY_NAME}
+
+
+DIALECT = Dialect()
 
 STATEMENT_CHARS_MAX = 1 << 20
 """A statement's text is at most 1 MiB: what fits a catalog proposal (4 MiB) with room for what is derived from it."""
@@ -187,18 +203,16 @@ class Cursor:
         if not tokens or self.word() not in ("select", "with", "values", "table", "("):
             raise self.error()
         if self.word() == "table":
-            self.at += 1
-            name = self.name()
-            self.end()
-            table = exp.Table(
-                **{
-                    key: exp.to_identifier(part, quoted=True)
-                    for key, part in zip(("this", "db", "catalog"), reversed(name.parts), strict=False)
-                }
-            )
-            return exp.select("*").from_(table)
+            at = tokens[0]
+            select = [_token(kind, text, at) for kind, text in (("SELECT", "select"), ("STAR", "*"), ("FROM", "from"))]
+            tokens = [*select, *tokens[1:]]
         self.at = len(self.tokens)
         return parse_tokens(tokens, self.text)
+
+
+def _token(kind: str, text: str, at: Token) -> Token:
+    """A token that the user did not write, in the place of one that he did."""
+    return Token(TokenType[kind], text, at.line, at.col, at.start, at.end)
 
 
 def parse_tokens(tokens: list[Token], text: str) -> exp.Expression:
@@ -213,7 +227,7 @@ def parse_tokens(tokens: list[Token], text: str) -> exp.Expression:
     if len(found) != 1 or found[0] is None or isinstance(found[0], exp.Command):
         first = tokens[0] if tokens else None
         raise syntax(text[first.start : first.end + 1] if first else None, first.start + 1 if first else 1)
-    return found[0]
+    return plain_strings(found[0])
 
 
 _LABELS = frozenset({TokenType.SELECT, TokenType.INSERT, TokenType.UPDATE, TokenType.DELETE, TokenType.USING,

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from collection.types import SqlType
 from journal.errors import InvalidUsage
+from sql.forms import written_out
 from sql.nodes import literal
 from sql.types import numeric_text, parse_literal
 
@@ -58,4 +59,4 @@ def _plain_number(query: exp.Expression, key: str) -> None:
 
 def spark_sql(tree: exp.Expression) -> str:
     """``tree`` as Spark SQL with every identifier in backticks."""
-    return tree.sql(dialect="spark", identify=True, comments=False)
+    return written_out(tree).sql(dialect="spark", identify=True, comments=False)

@@ -119,7 +119,7 @@ def common(left: SqlType, right: SqlType) -> SqlType | None:
         return right
     if is_number(left) and is_number(right):
         if is_float(left) or is_float(right):
-            return FLOAT4 if left == right == FLOAT4 else FLOAT8
+            return FLOAT8 if FLOAT8 in (left, right) else FLOAT4
         if left.name == "numeric" or right.name == "numeric":
             a, b = as_numeric(left), as_numeric(right)
             scale = max(a.scale, b.scale)
@@ -160,9 +160,9 @@ def arithmetic(op: str, left: SqlType, right: SqlType) -> SqlType | None:
 def number_literal(text: str) -> SqlType:
     """The type of a numeric literal: the smallest of int4, int8, numeric that holds it.  22003 beyond 38 digits."""
     value = Decimal(text)
-    if re.fullmatch(r"\d+", text):
+    if re.fullmatch(r"-?\d+", text):
         for candidate in (INT4, INT8):
-            if value < INT_RANGE[candidate.name]:
+            if -INT_RANGE[candidate.name] <= value < INT_RANGE[candidate.name]:
                 return candidate
     _, digits, exponent = value.as_tuple()
     scale = max(-exponent, 0)

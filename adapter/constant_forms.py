@@ -1,0 +1,211 @@
+"""The calls of :mod:`sql.forms`, written out for the in-process engine: Postgres's meaning in DuckDB's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from sql.errors import unsupported
+from sql.forms import Build, call, certain_regex, expand, null_text, regex_of, string
+from sql.regex import Regex, re2_replacement
+from sql.time_formats import written_format
+
+_LOGARITHM = (
+    "WHEN :x = 0 THEN error('tm:2201E:cannot take logarithm of zero') "
+    "WHEN :x < 0 THEN error('tm:2201E:cannot take logarithm of a negative number')"
+)
+
+
+def _float_text(kind: str, limit: str, digits: int) -> str:
+    """DuckDB writes the shortest digits; ``.0``, ``inf`` and the exponent's place are not Postgres's."""
+    return rf"""CASE WHEN isnan(:x) THEN 'NaN' WHEN isinf(:x) THEN CASE WHEN :x > 0 THEN 'Infinity' ELSE '-Infinity' END
+      WHEN :x = 0 THEN regexp_replace(:x::VARCHAR, '\.0$', '')
+      WHEN abs(:x) >= {limit} AND contains(:x::VARCHAR, 'e') = FALSE
+      THEN regexp_replace(regexp_replace(printf('%.{digits}e', :x::DOUBLE), '\.?0+e', 'e'), 'e\+0(\d\d)$', 'e+\1')
+      ELSE regexp_replace(:x::VARCHAR, '\.0$', '') END"""
+
+
+FORMS: Mapping[str, tuple[str, str]] = {
+    "TM_FLOAT8_TEXT": ("x", _float_text("DOUBLE", "1e15", 16)),
+    "TM_FLOAT4_TEXT": ("x", _float_text("FLOAT", "1e6", 8)),
+    "TM_FLOAT4": ("x", ":x::FLOAT"),
+    "TM_BYTEA_TEXT": ("x", r"'\x' || lower(hex(:x))"),
+    "TM_TIMESTAMPTZ_TEXT": ("x", ":x::VARCHAR"),
+    "TM_NOT_NAN": ("x", "CASE WHEN isnan(:x) THEN error('tm:22003:numeric has no NaN here') ELSE :x END"),
+    "TM_LEFT": (
+        "x n",
+        "CASE WHEN :n >= 0 THEN left(:x, :n) WHEN -(:n::BIGINT) >= length(:x) THEN left(:x, 0) "
+        "ELSE left(:x, length(:x) + :n) END",
+    ),
+    "TM_RIGHT": (
+        "x n",
+        "CASE WHEN :n >= 0 THEN right(:x, :n) WHEN -(:n::BIGINT) >= length(:x) THEN left(:x, 0) "
+        "ELSE right(:x, length(:x) + :n) END",
+    ),
+    "TM_SECONDS": ("x", "to_timestamp(:x::DOUBLE)"),
+    "TM_BOOL_OUT": ("x", "CASE WHEN :x THEN 't' WHEN NOT :x THEN 'f' END"),
+    "TM_SUBSTR": (
+        "x s n",
+        "CASE WHEN :n < 0 AND :x IS NOT NULL AND :s IS NOT NULL "
+        "THEN error('tm:22011:negative substring length not allowed') "
+        "WHEN :s >= 1 THEN substring(:x, :s, :n) WHEN :s::BIGINT + :n <= 1 THEN left(:x, 0) "
+        "ELSE substring(:x, 1, :s::BIGINT + :n - 1) END",
+    ),
+    "TM_SUBSTR_FROM": ("x s", "CASE WHEN :s < 1 THEN :x ELSE substring(:x, :s) END"),
+    "TM_INITCAP": (
+        "x",
+        r"array_to_string(list_transform(regexp_extract_all(lower(:x), '[\p{L}\p{N}]+|[^\p{L}\p{N}]+'), "
+        r"lambda w: upper(w[1]) || w[2:]), '')",
+    ),
+    "TM_SPLIT_PART": (
+        "x d n",
+        "CASE WHEN :n = 0 THEN error('tm:22023:field position must not be zero') "
+        "WHEN :d = '' THEN CASE WHEN :n IN (1, -1) THEN :x WHEN :x IS NOT NULL THEN '' END "
+        "ELSE split_part(:x, :d, :n) END",
+    ),
+    "TM_REPLACE": ("x a b", "CASE WHEN :a = '' AND :b IS NOT NULL THEN :x ELSE replace(:x, :a, :b) END"),
+    "TM_LPAD": ("x n f", "CASE WHEN :n <= 0 THEN left(:x, 0) WHEN :f = '' THEN left(:x, :n) ELSE lpad(:x, :n, :f) END"),
+    "TM_RPAD": ("x n f", "CASE WHEN :n <= 0 THEN left(:x, 0) WHEN :f = '' THEN left(:x, :n) ELSE rpad(:x, :n, :f) END"),
+    "TM_CHR": (
+        "n",
+        "CASE WHEN :n = 0 THEN error('tm:54000:null character not permitted') "
+        "WHEN :n < 0 THEN error('tm:54000:character number must be positive') "
+        "WHEN :n > 1114111 OR :n BETWEEN 55296 AND 57343 "
+        "THEN error('tm:54000:requested character not valid for encoding') ELSE chr(:n) END",
+    ),
+    "TM_OCTETS": ("x", "octet_length(:x)::INTEGER"),
+    "TM_TEXT_OCTETS": ("x", "strlen(:x)::INTEGER"),
+    "TM_MD5": ("x", "md5(:x)"),
+    "TM_TO_HEX": ("x", "lower(to_hex(:x::BIGINT))"),
+    "TM_TO_HEX4": ("x", "lower(to_hex(CASE WHEN :x < 0 THEN :x::BIGINT + 4294967296 ELSE :x::BIGINT END))"),
+    "TM_QUOTE_LITERAL": (
+        "x",
+        r"CASE WHEN contains(:x, '\') THEN 'E' ELSE '' END || '''' "
+        r"|| replace(replace(:x, '''', ''''''), '\', '\\') || ''''",
+    ),
+    "TM_HEX": ("x", "lower(hex(:x))"),
+    "TM_UNHEX": (
+        "x",
+        r"CASE WHEN regexp_full_match(regexp_replace(:x, '[ \n\t]', '', 'g'), '([0-9a-fA-F]{2})*') "
+        r"THEN unhex(regexp_replace(:x, '[ \n\t]', '', 'g')) "
+        "WHEN :x IS NOT NULL THEN error('tm:22023:invalid hexadecimal data') END",
+    ),
+    "TM_BYTES_JOIN": ("a b", "(:a || :b)"),
+    "TM_TRUNC": ("x", "trunc(:x)"),
+    "TM_TRUNC_FLOAT": ("x", "trunc(:x)"),
+    "TM_CEIL_FLOAT": ("x", "ceil(:x)"),
+    "TM_FLOOR_FLOAT": ("x", "floor(:x)"),
+    "TM_ROUND_FLOAT": ("x", "round_even(:x, 0)"),
+    "TM_SIGN": ("x", "sign(:x)"),
+    "TM_PERCENTILE_DISC": ("p x", "quantile_disc(:x, :p)"),
+    "TM_NO_STEP": ("", "error('tm:22023:step size cannot equal zero')"),
+    "TM_SQRT": (
+        "x",
+        "CASE WHEN :x < 0 THEN error('tm:2201F:cannot take square root of a negative number') ELSE sqrt(:x) END",
+    ),
+    "TM_LN": ("x", f"CASE {_LOGARITHM} ELSE ln(:x) END"),
+    "TM_LOG10": ("x", f"CASE {_LOGARITHM} ELSE log10(:x) END"),
+    "TM_LOG": ("b x", f"CASE {_LOGARITHM} {_LOGARITHM.replace(':x', ':b')} ELSE ln(:x) / ln(:b) END"),
+    "TM_EXP": (
+        "x",
+        "CASE WHEN :x > 709.782712893384 AND NOT isinf(:x::DOUBLE) AND NOT isnan(:x::DOUBLE) "
+        "THEN error('tm:22003:value out of range: overflow') ELSE exp(:x) END",
+    ),
+    "TM_ASIN": (
+        "x",
+        "CASE WHEN abs(:x) > 1 AND NOT isnan(:x::DOUBLE) "
+        "THEN error('tm:22003:input is out of range') ELSE asin(:x) END",
+    ),
+    "TM_ACOS": (
+        "x",
+        "CASE WHEN abs(:x) > 1 AND NOT isnan(:x::DOUBLE) "
+        "THEN error('tm:22003:input is out of range') ELSE acos(:x) END",
+    ),
+    "TM_POWER": (
+        "x y",
+        "CASE WHEN :x = 0 AND :y < 0 THEN error('tm:2201F:zero raised to a negative power is undefined') "
+        "WHEN :x < 0 AND NOT isinf(:x::DOUBLE) AND :y <> round(:y, 0) AND NOT isnan(:y::DOUBLE) "
+        "THEN error('tm:2201F:a negative number raised to a non-integer power yields a complex result') "
+        "WHEN isinf(power(:x::DOUBLE, :y::DOUBLE)) AND NOT isinf(:x::DOUBLE) AND NOT isinf(:y::DOUBLE) "
+        "THEN error('tm:22003:value out of range: overflow') ELSE power(:x::DOUBLE, :y::DOUBLE) END",
+    ),
+    "TM_SHIFT_LEFT": ("x n", "(:x << :n)"),
+    "TM_SHIFT_RIGHT": ("x n", "(:x >> :n)"),
+    "TM_MAKE_DATE": ("y m d", "make_date(:y, :m, :d)"),
+}
+
+_TIME = {
+    "YYYY": "lpad(year(:x)::VARCHAR, 4, '0')", "YY": "right(lpad(year(:x)::VARCHAR, 4, '0'), 2)",
+    "MM": "strftime(:x, '%m')", "DD": "strftime(:x, '%d')", "DDD": "strftime(:x, '%j')",
+    "D": "(dayofweek(:x) + 1)::VARCHAR", "HH24": "strftime(:x, '%H')", "HH12": "strftime(:x, '%I')",
+    "MI": "strftime(:x, '%M')", "SS": "strftime(:x, '%S')", "MS": "strftime(:x, '%g')", "US": "strftime(:x, '%f')",
+    "AM": "strftime(:x, '%p')", "Q": "quarter(:x)::VARCHAR", "IYYY": "lpad(isoyear(:x)::VARCHAR, 4, '0')",
+    "IW": "strftime(:x, '%V')", "MONTH": "strftime(:x, '%B')", "MON": "strftime(:x, '%b')",
+    "DAY": "strftime(:x, '%A')", "DY": "strftime(:x, '%a')",
+}  # fmt: skip
+
+
+def _pattern(found: Regex) -> exp.Expression:
+    if found.re2 is None:
+        raise unsupported(
+            "a regular expression with a word boundary, a look-around or a back reference over constants",
+            hint="over a table it is answered",
+        )
+    return exp.Literal.string(found.re2)
+
+
+def _matches(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
+    found = regex_of(pattern, flags)
+    return exp.cast(exp.null(), "boolean") if found is None else call("regexp_matches", x, _pattern(found))
+
+
+def _replaced(x: exp.Expression, pattern: exp.Expression, new: exp.Expression, flags: exp.Expression) -> exp.Expression:
+    options = string(flags) or ""
+    found, to = certain_regex(pattern, exp.Literal.string("i" if "i" in options else "")), string(new)
+    if found is None or to is None:
+        return null_text()
+    if "g" in options and found.length_min == 0:
+        raise unsupported("replacing every match of a regular expression that matches the empty text")
+    made = call("regexp_replace", x, _pattern(found), exp.Literal.string(re2_replacement(to)))
+    if "g" in options:
+        made.append("expressions", exp.Literal.string("g"))
+    return made
+
+
+def _taken(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
+    options = string(flags) or ""
+    found = certain_regex(pattern, exp.Literal.string("i" if options.startswith("i") else ""))
+    if found is None:
+        return null_text()
+    group = exp.Literal.number(1 if found.groups and "whole" not in options else 0)
+    taken = call("regexp_extract", x, _pattern(found), group)
+    return exp.Case(ifs=[exp.If(this=call("regexp_matches", x, _pattern(found)), true=taken)])
+
+
+def _counted(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
+    found = certain_regex(pattern, flags)
+    if found is None:
+        return exp.cast(exp.null(), "int")
+    if found.length_min == 0:
+        raise unsupported("counting the matches of a regular expression that matches the empty text")
+    return call("len", call("regexp_extract_all", x, _pattern(found)))
+
+
+def _shown_time(x: exp.Expression, template: exp.Expression) -> exp.Expression:
+    text = string(template)
+    return null_text() if text is None else written_format(x, text, _TIME, "duckdb")
+
+
+BUILT: Mapping[str, Build] = {
+    "TM_MATCHES": _matches,
+    "TM_REGEX_REPLACE": _replaced,
+    "TM_REGEX_TAKE": _taken,
+    "TM_REGEX_COUNT": _counted,
+    "TM_TO_CHAR": _shown_time,
+}
+
+
+def written_out(tree: exp.Expression) -> exp.Expression:
+    """``tree`` with every form in DuckDB's words."""
+    return expand(tree, FORMS, BUILT, "duckdb")

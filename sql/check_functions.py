@@ -1,0 +1,257 @@
+"""Functions by name, as Postgres declares them: which arguments they take, what they give, and how Spark says it.
+
+sqlglot leaves these calls as they were written.  A name may have several signatures; the first that the arguments fit
+exactly is taken, then the first that they can become.  42883 where none fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from collection.types import SqlType
+from sql import types as t
+from sql.check_time import date_part
+from sql.errors import closest, no_function, unsupported
+from sql.forms import BUILT, call, is_constant
+from sql.nodes import cast, position
+from sql.scope import Scope
+
+if TYPE_CHECKING:
+    from sql.check import Checker
+
+Build = Callable[..., exp.Expression]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """``build`` makes Spark's expression of the arguments, each of which is of its type by then."""
+
+    args: tuple[SqlType, ...]
+    result: SqlType
+    build: Build
+
+
+def _form(name: str) -> Build:
+    return lambda *args: call(name, *args)
+
+
+def _plain(name: str) -> Build:
+    return lambda *args: exp.Anonymous(this=name, expressions=[a.copy() for a in args])
+
+
+def _hex_or_text(make: str) -> Build:
+    def build(value: exp.Expression, kind: exp.Expression) -> exp.Expression:
+        if not (isinstance(kind, exp.Literal) and kind.this.lower() == "hex"):
+            raise unsupported("encode and decode in another form than 'hex'")
+        return call(make, value)
+
+    return build
+
+
+def _template(form: str) -> Build:
+    """A form whose last argument is a constant."""
+
+    def build(*args: exp.Expression) -> exp.Expression:
+        if not is_constant(args[1]):
+            raise unsupported("a pattern or format that is not a constant")
+        return call(form, *args)
+
+    return build
+
+
+def _regex(form: str, flags: str = "") -> Build:
+    """``(text, pattern[, flags])``: the pattern is read now, so that a bad one is refused before anything runs."""
+
+    def build(x: exp.Expression, pattern: exp.Expression, *more: exp.Expression) -> exp.Expression:
+        options = more[-1].this if more and isinstance(more[-1], exp.Literal) else ""
+        if more and (not isinstance(more[-1], exp.Literal) or set(options) - set("gic")):
+            raise unsupported("these flags of a regular expression", hint="i, c and g are known")
+        args = [x, pattern, *more[:-1], exp.Literal.string(options + flags)]
+        return regex(form, args)
+
+    return build
+
+
+def _replace(*args: exp.Expression) -> exp.Expression:
+    x, pattern, new, *more = args
+    flags = more[0] if more else exp.Literal.string("")
+    if not isinstance(flags, exp.Literal) or set(flags.this) - set("gic"):
+        raise unsupported("these flags of a regular expression", hint="i, c and g are known")
+    return regex("TM_REGEX_REPLACE", [x, pattern, new, flags])
+
+
+def regex(form: str, args: list[exp.Expression]) -> exp.Expression:
+    """A form over constant patterns, tried at once unless a parameter is among them."""
+    for each in args[1:]:
+        if not is_constant(each):
+            raise unsupported("a regular expression that is not a constant", hint="use LIKE", position=position(each))
+    if not any(each.find(exp.Parameter) for each in args[1:]):
+        BUILT[form](*args)
+    return call(form, *args)
+
+
+def _sub_regex(*args: exp.Expression) -> exp.Expression:
+    return _regex("TM_REGEX_TAKE", "")(*args)
+
+
+T, I4, I8, F8, N = t.TEXT, t.INT4, t.INT8, t.FLOAT8, t.NUMERIC
+
+NAMED: dict[str, tuple[Signature, ...]] = {
+    "initcap": (Signature((T,), T, _form("TM_INITCAP")),),
+    "octet_length": (Signature((T,), I4, _form("TM_TEXT_OCTETS")), Signature((t.BYTEA,), I4, _form("TM_OCTETS"))),
+    "to_hex": (Signature((I4,), T, _form("TM_TO_HEX4")), Signature((I8,), T, _form("TM_TO_HEX"))),
+    "quote_literal": (Signature((T,), T, _form("TM_QUOTE_LITERAL")),),
+    "encode": (Signature((t.BYTEA, T), T, _hex_or_text("TM_HEX")),),
+    "decode": (Signature((T, T), t.BYTEA, _hex_or_text("TM_UNHEX")),),
+    "make_date": (Signature((I4, I4, I4), t.DATE, _form("TM_MAKE_DATE")),),
+    "timezone": (
+        Signature((T, t.TIMESTAMPTZ), t.TIMESTAMP, lambda zone, x: _plain("FROM_UTC_TIMESTAMP")(x, zone)),
+        Signature(
+            (T, t.TIMESTAMP),
+            t.TIMESTAMPTZ,
+            lambda zone, x: _plain("TO_UTC_TIMESTAMP")(cast(x.copy(), t.TIMESTAMPTZ), zone),
+        ),
+    ),
+    "to_char": tuple(Signature((kind, T), T, _template("TM_TO_CHAR")) for kind in (t.TIMESTAMP, t.TIMESTAMPTZ)),
+    "regexp_replace": (
+        Signature((T, T, T), T, _replace),
+        Signature((T, T, T, T), T, _replace),
+    ),
+    "regexp_count": (Signature((T, T), I4, _regex("TM_REGEX_COUNT")),),
+    "regexp_like": (
+        Signature((T, T), t.BOOL, _regex("TM_MATCHES")),
+        Signature((T, T, T), t.BOOL, _regex("TM_MATCHES")),
+    ),
+    "regexp_substr": (Signature((T, T), T, _regex("TM_REGEX_TAKE", " whole")),),
+}
+
+KNOWN_ELSEWHERE = (
+    "abs ascii avg bool_and bool_or btrim ceil ceiling char_length chr coalesce concat concat_ws corr count cume_dist "
+    "current_date current_timestamp date_part date_trunc degrees dense_rank div every exp extract first_value floor "
+    "generate_series greatest initcap lag last_value lead least left length ln log lower lpad ltrim max md5 min mod "
+    "now nth_value ntile nullif overlay percent_rank pi position power radians rank repeat replace reverse right round "
+    "row_number rpad rtrim sign sqrt split_part starts_with stddev string_agg strpos substr substring sum to_date "
+    "to_timestamp translate trim trunc upper var_pop variance array_agg percentile_cont percentile_disc mode grouping"
+).split()
+"""Names that other tables know: what a misspelt name may have meant."""
+
+
+def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+    """Type a call by name, and put what Spark says into its place."""
+    name = str(node.this).lower()
+    if name == "date_part":
+        return date_part(c, node, scope)
+    got = [c.visit(each, scope) for each in list(node.expressions)]
+    args = list(node.expressions)
+    if name == "trunc":
+        return _trunc(c, node, got)
+    if name == "div":
+        return _div(c, node, got)
+    if name == "trim_scale" or name not in NAMED:
+        meant = closest(name, [*NAMED, *KNOWN_ELSEWHERE])
+        raise no_function(
+            f"{name}({', '.join(map(t.shown, got))})",
+            hint=f'did you mean "{meant}"?' if meant and name not in (*NAMED, *KNOWN_ELSEWHERE) else None,
+            position=position(node),
+        )
+    chosen = choose(NAMED[name], got)
+    if chosen is None:
+        raise no_function(f"{name}({', '.join(map(t.shown, got))})", position=position(node))
+    for each, actual, wanted in zip(args, got, chosen.args, strict=True):
+        if not c.coerce(each, actual, wanted):
+            raise no_function(f"{name}({', '.join(map(t.shown, got))})", position=position(node))
+    args = [
+        each if actual in (wanted, t.UNKNOWN) else cast(each.copy(), wanted)
+        for each, actual, wanted in zip(node.expressions, got, chosen.args, strict=True)
+    ]
+    node.replace(cast(chosen.build(*args), chosen.result))
+    return chosen.result
+
+
+def choose(signatures: tuple[Signature, ...], got: list[SqlType]) -> Signature | None:
+    """The signature that ``got`` fits exactly (untyped literals fit anything), else the first that it can become."""
+    fitting = [s for s in signatures if len(s.args) == len(got)]
+    for exact in (True, False):
+        for each in fitting:
+            if all(_fits(a, wanted, exact) for a, wanted in zip(got, each.args, strict=True)):
+                return each
+    return None
+
+
+def _fits(got: SqlType, wanted: SqlType, exact: bool) -> bool:
+    if got in (t.UNKNOWN, wanted) or (t.is_text(got) and t.is_text(wanted)):
+        return True
+    if exact:
+        return False
+    if t.is_number(got) and t.is_number(wanted):
+        return t.common(got, wanted) == wanted or (wanted.name == "numeric" and not t.is_float(got))
+    return t.is_time(got) and t.is_time(wanted) and t.common(got, wanted) == wanted
+
+
+def _trunc(c: Checker, node: exp.Anonymous, got: list[SqlType]) -> SqlType:
+    wrong = no_function(f"trunc({', '.join(map(t.shown, got))})", position=position(node))
+    if not 1 <= len(got) <= 2 or not (t.is_number(got[0]) or got[0] == t.UNKNOWN):
+        raise wrong
+    x = node.expressions[0]
+    if len(got) == 1 and (t.is_float(got[0]) or t.is_int(got[0]) or got[0] == t.UNKNOWN):
+        if got[0] == t.UNKNOWN:
+            c.settle(x, t.FLOAT8)
+        node.replace(cast(call("TM_TRUNC_FLOAT", cast(node.expressions[0].copy(), t.FLOAT8)), t.FLOAT8))
+        return t.FLOAT8
+    if t.is_float(got[0]) or got[0] == t.UNKNOWN:
+        raise wrong
+    source = t.as_numeric(got[0])
+    if len(got) == 1:
+        result = t.numeric(source.precision - source.scale + 1, 0)
+        node.replace(cast(call("TM_TRUNC", x), result))
+        return result
+    places = signed(node.expressions[1])
+    if places is None:
+        raise unsupported("trunc to a number of places that is not a constant", position=position(node))
+    places = min(places, source.scale)
+    result = t.numeric(source.precision - source.scale + max(places, 0) + 1, max(places, 0))
+    factor = exp.Literal.number("1" + "0" * abs(places))
+    scaled: exp.Expression = exp.Paren(
+        this=exp.Mul(this=x.copy(), expression=factor)
+        if places >= 0
+        else exp.Div(this=x.copy(), expression=factor, typed=False, safe=False)
+    )
+    whole = exp.Paren(this=call("TM_TRUNC", scaled))
+    back = (
+        exp.Div(this=whole, expression=factor.copy(), typed=False, safe=False)
+        if places >= 0
+        else exp.Mul(this=whole, expression=factor.copy())
+    )
+    node.replace(cast(exp.Paren(this=back), result))
+    return result
+
+
+def _div(c: Checker, node: exp.Anonymous, got: list[SqlType]) -> SqlType:
+    if len(got) != 2 or any(t.is_float(g) or not (t.is_number(g) or g == t.UNKNOWN) for g in got):
+        raise no_function(f"div({', '.join(map(t.shown, got))})", position=position(node))
+    for each, kind in zip(list(node.expressions), got, strict=True):
+        if kind == t.UNKNOWN:
+            c.settle(each, t.NUMERIC)
+    a, b = (t.NUMERIC if g == t.UNKNOWN else t.as_numeric(g) for g in got)
+    result = t.numeric(a.precision - a.scale + b.scale, 0)
+    left, right = (e.copy() for e in node.expressions)
+    rest = exp.Paren(this=exp.Mod(this=left.copy(), expression=right.copy()))
+    whole = exp.Paren(this=exp.Sub(this=left, expression=rest))
+    node.replace(cast(exp.Div(this=whole, expression=right, typed=False, safe=False), result))
+    return result
+
+
+def signed(node: exp.Expression) -> int | None:
+    """The value of a whole number as it stands in a tree, ``None`` for anything else."""
+    if isinstance(node, exp.Paren):
+        return signed(node.this)
+    if isinstance(node, exp.Neg):
+        inner = signed(node.this)
+        return None if inner is None else -inner
+    if isinstance(node, exp.Literal) and not node.is_string and node.this.lstrip("-").isdigit():
+        return int(node.this)
+    return None

@@ -1,0 +1,322 @@
+"""Functions of Postgres that Spark has not, or has with another meaning, written out in Spark's terms.
+
+The checker puts a call of ``TM_…`` into the tree; :func:`written_out` replaces it when the tree is printed, when every
+parameter has become a literal.  The in-process engine has the same calls written out in its own terms
+(``adapter/constant_forms.py``), and a differential test holds both to Postgres.  An argument may appear several times
+in a form and is then evaluated several times, which is why nothing volatile may be one.
+
+A form refuses a row by ``raise_error('tm:SQLSTATE:message')``, which ``controllers/compute/failures.py`` takes apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+import sqlglot
+from sqlglot import exp
+
+from sql.errors import unsupported
+from sql.regex import Regex, java_replacement, read_regex, read_similar
+from sql.time_formats import spark_format
+
+Build = Callable[..., exp.Expression]
+
+
+def call(name: str, *args: exp.Expression) -> exp.Anonymous:
+    """A call that :func:`written_out` knows."""
+    return exp.Anonymous(this=name, expressions=[a.copy() for a in args])
+
+
+def _float_text(below: str, places: int) -> str:
+    """Postgres's shortest text: in full between 1e-4 and 1eDIG, otherwise with an exponent of two digits or more."""
+    return rf"""CASE WHEN ISNAN(:x) OR ABS(:x) = DOUBLE('Infinity') OR :x = 0
+      THEN REGEXP_REPLACE(CAST(:x AS STRING), '\\.0$', '')
+      WHEN ABS(:x) >= 1E-4 AND ABS(:x) < {below}
+      THEN REGEXP_REPLACE(CAST(CAST(CAST(:x AS STRING) AS DECIMAL(38, {places})) AS STRING), '\\.?0+$', '')
+      ELSE CONCAT(REGEXP_REPLACE(SUBSTRING_INDEX(CAST(:x AS STRING), 'E', 1), '\\.0$', ''), 'e',
+        FORMAT_STRING('%+03d', CAST(SUBSTRING_INDEX(CAST(:x AS STRING), 'E', -1) AS INT))) END"""
+
+
+def _pad(side: str) -> str:
+    """With nothing to fill with, and for fewer characters, the text is only cut."""
+    return f"CASE WHEN :n <= 0 THEN LEFT(:x, 0) WHEN :fill = '' THEN LEFT(:x, :n) ELSE {side}(:x, :n, :fill) END"
+
+
+_LOGARITHM = (
+    "WHEN :x = 0 THEN RAISE_ERROR('tm:2201E:cannot take logarithm of zero') "
+    "WHEN :x < 0 THEN RAISE_ERROR('tm:2201E:cannot take logarithm of a negative number')"
+)
+
+_OUTSIDE = "WHEN ABS(:x) > 1 AND NOT ISNAN(:x) THEN RAISE_ERROR('tm:22003:input is out of range')"
+
+SPARK: Mapping[str, tuple[str, str]] = {
+    "TM_FLOAT8_TEXT": ("x", _float_text("1E15", 21)),
+    "TM_FLOAT4_TEXT": ("x", _float_text("1E6", 21)),
+    "TM_FLOAT4": (
+        "x",
+        "CASE WHEN ABS(CAST(:x AS FLOAT)) = FLOAT('Infinity') AND ABS(:x) <> DOUBLE('Infinity') "
+        "THEN RAISE_ERROR('tm:22003:value out of range: overflow') ELSE CAST(:x AS FLOAT) END",
+    ),
+    "TM_BYTEA_TEXT": ("x", r"CONCAT('\\x', LOWER(HEX(:x)))"),
+    "TM_TIMESTAMPTZ_TEXT": ("x", "CONCAT(CAST(:x AS STRING), '+00')"),
+    "TM_NOT_NAN": ("x", "CASE WHEN ISNAN(:x) THEN RAISE_ERROR('tm:22003:numeric has no NaN here') ELSE :x END"),
+    "TM_LEFT": (
+        "x n",
+        "CASE WHEN :n >= 0 THEN LEFT(:x, :n) WHEN -CAST(:n AS BIGINT) >= LENGTH(:x) THEN LEFT(:x, 0) "
+        "ELSE LEFT(:x, LENGTH(:x) + :n) END",
+    ),
+    "TM_RIGHT": (
+        "x n",
+        "CASE WHEN :n >= 0 THEN RIGHT(:x, :n) WHEN -CAST(:n AS BIGINT) >= LENGTH(:x) THEN LEFT(:x, 0) "
+        "ELSE RIGHT(:x, LENGTH(:x) + :n) END",
+    ),
+    "TM_SECONDS": ("x", "TIMESTAMP_MICROS(CAST(ROUND(:x * 1000000) AS BIGINT))"),
+    "TM_BOOL_OUT": ("x", "CASE WHEN :x THEN 't' WHEN NOT :x THEN 'f' END"),
+    "TM_SUBSTR": (
+        "x s n",
+        "CASE WHEN :n < 0 AND :x IS NOT NULL AND :s IS NOT NULL "
+        "THEN RAISE_ERROR('tm:22011:negative substring length not allowed') "
+        "WHEN :s >= 1 THEN SUBSTRING(:x, :s, :n) WHEN CAST(:s AS BIGINT) + :n <= 1 THEN LEFT(:x, 0) "
+        "ELSE SUBSTRING(:x, 1, CAST(CAST(:s AS BIGINT) + :n - 1 AS INT)) END",
+    ),
+    "TM_SUBSTR_FROM": ("x s", "CASE WHEN :s < 1 THEN :x ELSE SUBSTRING(:x, :s) END"),
+    "TM_INITCAP": (
+        "x",
+        r"ARRAY_JOIN(TRANSFORM(SPLIT(LOWER(:x), '(?<![\\p{L}\\p{N}])(?=[\\p{L}\\p{N}])'), "
+        "w -> CONCAT(UPPER(LEFT(w, 1)), SUBSTRING(w, 2))), '')",
+    ),
+    "TM_SPLIT_PART": (
+        "x d n",
+        "CASE WHEN :n = 0 THEN RAISE_ERROR('tm:22023:field position must not be zero') "
+        "WHEN :d = '' THEN CASE WHEN :n IN (1, -1) THEN :x WHEN :x IS NOT NULL THEN '' END "
+        "ELSE SPLIT_PART(:x, :d, :n) END",
+    ),
+    "TM_REPLACE": ("x a b", "CASE WHEN :a = '' AND :b IS NOT NULL THEN :x ELSE REPLACE(:x, :a, :b) END"),
+    "TM_LPAD": ("x n fill", _pad("LPAD")),
+    "TM_RPAD": ("x n fill", _pad("RPAD")),
+    "TM_REPEAT": ("x n", "REPEAT(:x, :n)"),
+    "TM_CHR": (
+        "n",
+        "CASE WHEN :n = 0 THEN RAISE_ERROR('tm:54000:null character not permitted') "
+        "WHEN :n < 0 THEN RAISE_ERROR('tm:54000:character number must be positive') "
+        "WHEN :n > 1114111 OR :n BETWEEN 55296 AND 57343 "
+        "THEN RAISE_ERROR('tm:54000:requested character not valid for encoding') "
+        "WHEN :n < 65536 THEN DECODE(UNHEX(LPAD(HEX(:n), 4, '0')), 'UTF-16BE') "
+        "ELSE DECODE(UNHEX(LPAD(HEX(:n), 8, '0')), 'UTF-32') END",
+    ),
+    "TM_OCTETS": ("x", "OCTET_LENGTH(:x)"),
+    "TM_TEXT_OCTETS": ("x", "OCTET_LENGTH(:x)"),
+    "TM_MD5": ("x", "MD5(:x)"),
+    "TM_TO_HEX": ("x", "LOWER(HEX(:x))"),
+    "TM_TO_HEX4": (
+        "x",
+        "LOWER(HEX(CASE WHEN :x < 0 THEN CAST(:x AS BIGINT) + 4294967296 ELSE CAST(:x AS BIGINT) END))",
+    ),
+    "TM_QUOTE_LITERAL": (
+        "x",
+        r"CONCAT(CASE WHEN INSTR(:x, '\\') > 0 THEN 'E' ELSE '' END, '\'', "
+        r"REPLACE(REPLACE(:x, '\'', '\'\''), '\\', '\\\\'), '\'')",
+    ),
+    "TM_HEX": ("x", "LOWER(HEX(:x))"),
+    "TM_UNHEX": (
+        "x",
+        r"CASE WHEN REPLACE(REPLACE(REPLACE(:x, ' ', ''), '\n', ''), '\t', '') RLIKE '^([0-9a-fA-F]{2})*$' "
+        r"THEN UNHEX(REPLACE(REPLACE(REPLACE(:x, ' ', ''), '\n', ''), '\t', '')) "
+        "WHEN :x IS NOT NULL THEN RAISE_ERROR('tm:22023:invalid hexadecimal data') END",
+    ),
+    "TM_BYTES_JOIN": ("a b", "CONCAT(:a, :b)"),
+    "TM_TRUNC": ("x", "CASE WHEN :x < 0 THEN CEIL(:x) ELSE FLOOR(:x) END"),
+    "TM_TRUNC_FLOAT": (
+        "x",
+        "CASE WHEN ISNAN(:x) OR ABS(:x) >= 4503599627370496 THEN :x WHEN :x < 0 THEN CAST(CEIL(:x) AS DOUBLE) "
+        "ELSE CAST(FLOOR(:x) AS DOUBLE) END",
+    ),
+    "TM_CEIL_FLOAT": (
+        "x",
+        "CASE WHEN ISNAN(:x) OR ABS(:x) >= 4503599627370496 THEN :x ELSE CAST(CEIL(:x) AS DOUBLE) END",
+    ),
+    "TM_FLOOR_FLOAT": (
+        "x",
+        "CASE WHEN ISNAN(:x) OR ABS(:x) >= 4503599627370496 THEN :x ELSE CAST(FLOOR(:x) AS DOUBLE) END",
+    ),
+    "TM_ROUND_FLOAT": ("x", "RINT(:x)"),
+    "TM_SIGN": ("x", "CASE WHEN ISNAN(:x) THEN 0 ELSE SIGN(:x) END"),
+    "TM_NO_STEP": ("", "RAISE_ERROR('tm:22023:step size cannot equal zero')"),
+    "TM_SQRT": (
+        "x",
+        "CASE WHEN :x < 0 THEN RAISE_ERROR('tm:2201F:cannot take square root of a negative number') ELSE SQRT(:x) END",
+    ),
+    "TM_LN": ("x", f"CASE {_LOGARITHM} ELSE LN(:x) END"),
+    "TM_LOG10": ("x", f"CASE {_LOGARITHM} ELSE LOG10(:x) END"),
+    "TM_LOG": ("b x", f"CASE {_LOGARITHM} {_LOGARITHM.replace(':x', ':b')} ELSE LN(:x) / LN(:b) END"),
+    "TM_EXP": (
+        "x",
+        "CASE WHEN :x > 709.782712893384 AND :x < DOUBLE('Infinity') "
+        "THEN RAISE_ERROR('tm:22003:value out of range: overflow') ELSE EXP(:x) END",
+    ),
+    "TM_ASIN": ("x", f"CASE {_OUTSIDE} ELSE ASIN(:x) END"),
+    "TM_ACOS": ("x", f"CASE {_OUTSIDE} ELSE ACOS(:x) END"),
+    "TM_POWER": (
+        "x y",
+        "CASE WHEN :x = 0 AND :y < 0 THEN RAISE_ERROR('tm:2201F:zero raised to a negative power is undefined') "
+        "WHEN :x < 0 AND ABS(:x) <> DOUBLE('Infinity') AND :y <> RINT(:y) AND NOT ISNAN(:y) "
+        "THEN RAISE_ERROR('tm:2201F:a negative number raised to a non-integer power yields a complex result') "
+        "WHEN ABS(POWER(:x, :y)) = DOUBLE('Infinity') AND ABS(:x) <> DOUBLE('Infinity') "
+        "AND ABS(:y) <> DOUBLE('Infinity') "
+        "THEN RAISE_ERROR('tm:22003:value out of range: overflow') "
+        "WHEN :x = 1 OR :y = 0 THEN DOUBLE(1) ELSE POWER(:x, :y) END",
+    ),
+    "TM_SHIFT_LEFT": ("x n", "SHIFTLEFT(:x, :n)"),
+    "TM_SHIFT_RIGHT": ("x n", "SHIFTRIGHT(:x, :n)"),
+    "TM_MAKE_DATE": ("y m d", "MAKE_DATE(:y, :m, :d)"),
+    "TM_TRUNC_TIME": ("unit x", "DATE_TRUNC(:unit, :x)"),
+}  # fmt: skip
+"""Parameters by name, and the text in which ``:name`` stands for one."""
+
+
+def string(node: exp.Expression) -> str | None:
+    """The text of a constant (a literal, a literal cast to text); ``None`` for NULL.  0A000 for anything else."""
+    while isinstance(node, (exp.Cast, exp.Paren)):
+        node = node.this
+    if isinstance(node, exp.Null):
+        return None
+    if isinstance(node, exp.Literal) and node.is_string:
+        return node.this
+    raise unsupported("a pattern or format that is not a constant")
+
+
+def is_constant(node: exp.Expression) -> bool:
+    """Whether :func:`string` will know it once parameters are there."""
+    while isinstance(node, (exp.Cast, exp.Paren)):
+        node = node.this
+    return isinstance(node, (exp.Null, exp.Parameter)) or (isinstance(node, exp.Literal) and node.is_string)
+
+
+def null_text() -> exp.Expression:
+    return exp.cast(exp.null(), "text")
+
+
+def regex_of(pattern: exp.Expression, flags: exp.Expression, groups_before: int = 0) -> Regex | None:
+    """The pattern read, or ``None`` for NULL."""
+    text, options = string(pattern), string(flags) or ""
+    if text is None:
+        return None
+    if "similar" in options:
+        text = read_similar(text)
+    return read_regex(text, options.startswith("i"), groups_before)
+
+
+def certain_regex(pattern: exp.Expression, flags: exp.Expression, groups_before: int = 0) -> Regex | None:
+    """As :func:`regex_of`, where it matters which text is found.  0A000 where that may differ from Postgres's."""
+    found = regex_of(pattern, flags, groups_before)
+    if found is not None and not found.certain:
+        raise unsupported(
+            "taking text by a regular expression with alternatives of different lengths, repeated groups or several "
+            "quantifiers of which one is not greedy",
+            hint="which text it finds would not be sure to be the one that Postgres finds",
+        )
+    return found
+
+
+def _matches(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
+    found = regex_of(pattern, flags)
+    if found is None:
+        return exp.cast(exp.null(), "boolean")
+    return exp.Paren(this=exp.RegexpLike(this=x.copy(), expression=exp.Literal.string(found.java)))
+
+
+def _replaced(x: exp.Expression, pattern: exp.Expression, new: exp.Expression, flags: exp.Expression) -> exp.Expression:
+    options = string(flags) or ""
+    case, every = exp.Literal.string("i" if "i" in options else ""), "g" in options
+    to = string(new)
+    found = certain_regex(pattern, case, 0 if every else 2)
+    if found is None or to is None:
+        return null_text()
+    if every and found.length_min == 0:
+        raise unsupported("replacing every match of a regular expression that matches the empty text")
+    if every:
+        return call("REGEXP_REPLACE", x, exp.Literal.string(found.java), exp.Literal.string(java_replacement(to)))
+    # Spark replaces every match, so the first is taken together with all that is before and after it.
+    options_end = found.java.index(")") + 1
+    whole = f"{found.java[:options_end]}^(.*?)({found.java[options_end:]})(.*)\\z"
+    put = f"$1{java_replacement(to, 2)}${found.groups + 3}"
+    return call("REGEXP_REPLACE", x, exp.Literal.string(whole), exp.Literal.string(put))
+
+
+def _taken(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
+    """``substring(x from pattern)``: the first group where there is one.  ``whole`` in the flags: the whole match."""
+    options = string(flags) or ""
+    found = certain_regex(pattern, exp.Literal.string("i" if options.startswith("i") else ""))
+    if found is None:
+        return null_text()
+    java = exp.Literal.string(found.java)
+    group = exp.Literal.number(1 if found.groups and "whole" not in options else 0)
+    taken = call("REGEXP_EXTRACT", x, java, group)
+    return exp.Case(ifs=[exp.If(this=exp.RegexpLike(this=x.copy(), expression=java.copy()), true=taken)])
+
+
+def _counted(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
+    found = certain_regex(pattern, flags)
+    if found is None:
+        return exp.cast(exp.null(), "int")
+    if found.length_min == 0:
+        raise unsupported("counting the matches of a regular expression that matches the empty text")
+    return call("REGEXP_COUNT", x, exp.Literal.string(found.java))
+
+
+def _shown_time(x: exp.Expression, template: exp.Expression) -> exp.Expression:
+    text = string(template)
+    return null_text() if text is None else spark_format(x, text)
+
+
+def _percentile(fraction: exp.Expression, x: exp.Expression) -> exp.Expression:
+    """Built by hand: sqlglot would print it as an approximation."""
+    order = exp.Order(expressions=[exp.Ordered(this=x.copy(), nulls_first=True)])
+    return exp.WithinGroup(this=call("PERCENTILE_DISC", fraction), expression=order)
+
+
+BUILT: Mapping[str, Build] = {
+    "TM_MATCHES": _matches,
+    "TM_REGEX_REPLACE": _replaced,
+    "TM_REGEX_TAKE": _taken,
+    "TM_REGEX_COUNT": _counted,
+    "TM_TO_CHAR": _shown_time,
+    "TM_PERCENTILE_DISC": _percentile,
+}
+"""Forms that depend on the text of a constant argument."""
+
+
+@lru_cache(maxsize=512)
+def _template(text: str, dialect: str) -> exp.Expression:
+    return sqlglot.parse_one(text, read=dialect)
+
+
+def filled(form: tuple[str, str], args: list[exp.Expression], dialect: str) -> exp.Expression:
+    """A form's text as a tree, with ``args`` in the places of its parameters."""
+    values = dict(zip(form[0].split(), args, strict=True))
+    holder = exp.Paren(this=_template(form[1], dialect).copy())
+    for place in list(holder.find_all(exp.Placeholder)):
+        value = values[place.name]
+        plain = isinstance(value, (exp.Column, exp.Literal, exp.Cast, exp.Func, exp.Paren, exp.Null))
+        place.replace(value.copy() if plain else exp.Paren(this=value.copy()))
+    return holder if not isinstance(holder.this, (exp.Func, exp.Paren)) else holder.this
+
+
+def expand(
+    tree: exp.Expression, forms: Mapping[str, tuple[str, str]], built: Mapping[str, Build], dialect: str
+) -> exp.Expression:
+    """A copy of ``tree`` with every known call written out, innermost first."""
+    holder = exp.Paren(this=tree.copy())
+    calls = [n for n in holder.walk() if isinstance(n, exp.Anonymous) and str(n.this).startswith("TM_")]
+    for node in reversed(calls):
+        name = str(node.this)
+        node.replace(
+            built[name](*node.expressions) if name in built else filled(forms[name], node.expressions, dialect)
+        )
+    return holder.this
+
+
+def written_out(tree: exp.Expression) -> exp.Expression:
+    """``tree`` in Spark's own terms.  2201B and 0A000 for patterns and formats that cannot be."""
+    return expand(tree, SPARK, BUILT, "spark")
