@@ -1,0 +1,66 @@
+"""Whether two answers are the same answer."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+from tests.differential.postgres import Answer, Refusal
+
+FLOAT4_OID = 700
+
+
+def difference(theirs: Answer | Refusal, ours: Answer | Refusal, ordered: bool = True) -> str | None:
+    """What differs, in words, or ``None``.  A refusal must have the same SQLSTATE; a text may be another."""
+    if isinstance(theirs, Refusal) or isinstance(ours, Refusal):
+        if isinstance(theirs, Refusal) and isinstance(ours, Refusal) and theirs.sqlstate == ours.sqlstate:
+            return None
+        return f"postgres: {_short(theirs)}\n    ours: {_short(ours)}"
+    if len(theirs.types) != len(ours.types) or any(
+        a != b and not _same_type(a, b) for a, b in zip(theirs.types, ours.types, strict=True)
+    ):
+        return f"types differ\n    postgres: {_short(theirs)}\n    ours: {_short(ours)}"
+    left, right = list(theirs.rows), list(ours.rows)
+    if not ordered:
+        left.sort(key=_sort_key)
+        right.sort(key=_sort_key)
+    if len(left) != len(right) or any(
+        not same(a, b, oid == FLOAT4_OID)
+        for x, y in zip(left, right, strict=True)
+        for a, b, oid in zip(x, y, theirs.types, strict=True)
+    ):
+        return f"postgres: {left!r}\n    ours: {right!r}"
+    return None
+
+
+def _same_type(theirs: int, ours: int) -> bool:
+    """A literal without a type is ``unknown`` turned text; ``name`` and ``varchar`` are text here."""
+    return ours == 25 and theirs in (25, 705, 1042, 1043, 19, 18)
+
+
+def _short(answer: Answer | Refusal) -> str:
+    if isinstance(answer, Refusal):
+        return f"{answer.sqlstate} {answer.message}"
+    return f"{answer.types} {answer.rows!r}"[:2000]
+
+
+def _sort_key(row: tuple) -> str:
+    return repr([None if v is None else round(float(v), 6) if isinstance(v, (int, float, Decimal)) else v for v in row])
+
+
+def same(theirs: object, ours: object, single: bool = False) -> bool:
+    """Equal values.  A numeric may have fewer digits behind the point than Postgres's (its last digit within one), a
+    float may differ in its last bits, as transcendental functions do from one C library to another; Postgres's client
+    reads a ``single`` from its shortest text."""
+    if theirs is None or ours is None:
+        return theirs is ours
+    if isinstance(theirs, Decimal) and isinstance(ours, Decimal):
+        if not (theirs.is_finite() and ours.is_finite()):
+            return str(theirs) == str(ours)
+        places = min(-theirs.as_tuple().exponent, -ours.as_tuple().exponent, 30)
+        return abs(theirs - ours) <= Decimal(1).scaleb(-places) if theirs != ours else True
+    if isinstance(theirs, float) and isinstance(ours, float):
+        if math.isnan(theirs) or math.isnan(ours):
+            return math.isnan(theirs) and math.isnan(ours)
+        return math.isclose(theirs, ours, rel_tol=1e-6 if single else 1e-12)
+    return type(theirs) is type(ours) and theirs == ours
