@@ -60,7 +60,7 @@ FORMS: Mapping[str, tuple[str, str]] = {
     ),
     "TM_SPLIT_PART": (
         "x d n",
-        "CASE WHEN :n = 0 THEN error('tm:22023:field position must not be zero') "
+        "CASE WHEN :n = 0 AND :x IS NOT NULL AND :d IS NOT NULL THEN error('tm:22023:field position must not be zero') "
         "WHEN :d = '' THEN CASE WHEN :n IN (1, -1) THEN :x WHEN :x IS NOT NULL THEN '' END "
         "ELSE split_part(:x, :d, :n) END",
     ),
@@ -70,7 +70,7 @@ FORMS: Mapping[str, tuple[str, str]] = {
     "TM_CHR": (
         "n",
         "CASE WHEN :n = 0 THEN error('tm:54000:null character not permitted') "
-        "WHEN :n < 0 THEN error('tm:54000:character number must be positive') "
+        "WHEN :n < 0 THEN error('tm:22023:character number must be positive') "
         "WHEN :n > 1114111 OR :n BETWEEN 55296 AND 57343 "
         "THEN error('tm:54000:requested character not valid for encoding') ELSE chr(:n) END",
     ),

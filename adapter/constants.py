@@ -42,8 +42,11 @@ _PRESENT = exp.Lambda(
 
 
 def _quotient(node: exp.Div) -> exp.Expression:
-    """DuckDB divides by zero without complaint."""
-    zero = exp.EQ(this=node.expression.copy(), expression=exp.Literal.number(0))
+    """DuckDB divides by zero without complaint; NULL by zero is NULL."""
+    zero = exp.and_(
+        exp.EQ(this=node.expression.copy(), expression=exp.Literal.number(0)),
+        exp.Not(this=exp.Is(this=node.this.copy(), expression=exp.Null())),
+    )
     refused = _call("error", exp.Literal.string("tm:22012:division by zero"))
     return exp.Case(ifs=[exp.If(this=zero, true=refused)], default=node.copy())
 

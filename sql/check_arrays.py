@@ -134,7 +134,8 @@ def joined_arrays(c: Checker, node: exp.DPipe, types: Sequence[SqlType]) -> SqlT
 def _aggregated(c: Checker, node: exp.ArrayAgg, scope: Scope) -> SqlType:
     """``array_agg(x)``, NULLs and all, in its ORDER BY; without one in the order of the values, so that it is definite.
 
-    A key goes with whether it is NULL before it: sorted upwards NULLs come last, downwards first, as in Postgres.
+    A key goes with whether it is NULL before it (sorted upwards NULLs come last, downwards first, as in Postgres), or
+    with whether it is not, where NULLS FIRST or LAST says otherwise.
     """
     inner = node.this
     order = inner.expressions if isinstance(inner, exp.Order) else []
@@ -149,8 +150,11 @@ def _aggregated(c: Checker, node: exp.ArrayAgg, scope: Scope) -> SqlType:
     descending = {bool(each.args.get("desc")) for each in order}
     if len(descending) > 1:
         raise unsupported("array_agg with keys in both directions", position=position(node))
-    keys = [*(each.this for each in order), value]
-    fields = [part for key in keys for part in (exp.Is(this=key.copy(), expression=exp.Null()), key.copy())]
+    keys = [(each.this, bool(each.args.get("nulls_first")) != bool(each.args.get("desc"))) for each in order]
+    fields: list[exp.Expression] = []
+    for key, otherwise in (*keys, (value, False)):
+        absent = exp.Is(this=key.copy(), expression=exp.Null())
+        fields += [exp.Not(this=absent) if otherwise else absent, key.copy()]
     row = exp.Struct(
         expressions=[
             exp.PropertyEQ(this=exp.to_identifier(f"k{i}", quoted=True), expression=each)

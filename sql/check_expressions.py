@@ -16,7 +16,7 @@ from journal.errors import InvalidUsage
 from sql import types as t
 from sql.casts import converted
 from sql.check_time import interval_literal, time_arithmetic
-from sql.comparing import check_comparable, check_extreme, check_grouped, order_key
+from sql.comparing import check_comparable, check_extreme, check_grouped, keep_digits, order_key
 from sql.errors import ambiguous, no_column, no_from_entry, no_function, no_operator, unsupported
 from sql.forms import call
 from sql.functions import WINDOW_ONLY, display_name
@@ -128,6 +128,7 @@ def _between(c: Checker, node: exp.Between, scope: Scope) -> SqlType:
             raise no_operator(t.shown(types[0]), ">=", t.shown(got), position(node))
         both = nearest
     check_comparable(both, ">=", position(node))
+    keep_digits([node.args[key] for key in keys], types)
     for key, got in zip(keys, types, strict=False):
         if got == t.UNKNOWN:
             c.settle(node.args[key], t.TEXT if both == t.UNKNOWN else both)
@@ -172,6 +173,7 @@ def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
             raise no_operator(t.shown(types[0]), "=", t.shown(got), position(node))
         both = nearest
     check_comparable(both, "=", position(node))
+    keep_digits([node.this, *node.expressions], types)
     for each, got in zip([node.this, *node.expressions], types, strict=False):
         if got == t.UNKNOWN:
             c.settle(each, t.TEXT if both == t.UNKNOWN else both)
@@ -210,6 +212,10 @@ def _arithmetic(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
     if op == "/" and t.is_int(found):
         node.replace(cast(exp.IntDiv(this=node.this.copy(), expression=node.expression.copy()), found))
     elif op == "/":
+        if found.name == "numeric":  # Spark takes a literal for as short as it is, and divides to fewer digits
+            for key, got in (("this", left), ("expression", right)):
+                if t.is_int(got) and isinstance(node.args[key], exp.Literal):
+                    node.args[key].replace(cast(node.args[key].copy(), t.as_numeric(got)))
         node.set("typed", False)
         node.set("safe", False)
     return found
@@ -377,7 +383,26 @@ def _exists(c: Checker, node: exp.Exists, scope: Scope) -> SqlType:
     return t.BOOL
 
 
+_PASSED_OVER = (
+    exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.LogicalAnd, exp.LogicalOr, exp.Variance, exp.VariancePop,
+    exp.Stddev, exp.StddevPop, exp.StddevSamp,
+)  # fmt: skip
+"""Aggregates that pass over NULLs."""
+
+
+def _unfiltered(node: exp.Filter) -> exp.Expression:
+    """Spark has no FILTER in windows: what it leaves out is made NULL instead."""
+    made = node.this.copy()
+    if not isinstance(made, _PASSED_OVER) or isinstance(made.this, exp.Distinct):
+        raise unsupported("FILTER of this function over a window", position=position(node))
+    counted = exp.Literal.number(1) if isinstance(made.this, exp.Star) else made.this.copy()
+    made.set("this", exp.Case(ifs=[exp.If(this=node.expression.this.copy(), true=counted)]))
+    return made
+
+
 def _window(c: Checker, node: exp.Window, scope: Scope) -> SqlType:
+    if isinstance(node.this, exp.Filter):
+        node.set("this", _unfiltered(node.this))
     result = c.child(node, "this", scope)
     for each in list(node.args.get("partition_by") or ()):
         check_grouped(c.visit(each, scope), "PARTITION BY", position(each))

@@ -11,7 +11,7 @@ from sql import types as t
 from sql.casts import trimmed
 from sql.errors import no_function, no_operator, unsupported
 from sql.interval_parts import length
-from sql.nodes import position
+from sql.nodes import cast, position
 
 _EQUALITIES = frozenset({"=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"})
 
@@ -23,11 +23,28 @@ def compared_as_postgres(node: exp.Expression, op: str, types: Sequence[SqlType]
     42883 where only equality is defined here.
     """
     check_comparable(both, op, position(node))
+    keep_digits([node.args["this"], node.args["expression"]], types)
     for key, got in zip(("this", "expression"), types, strict=True):
         if both == t.INTERVAL:
             node.args[key].replace(length(node.args[key]))
         elif got.name == "varchar" and any(each.name == "bpchar" for each in types):
             node.args[key].replace(trimmed(node.args[key]))
+
+
+def keep_digits(sides: Sequence[exp.Expression], types: Sequence[SqlType]) -> None:
+    """Cast numerics that are compared to one scale, where Spark would not keep their digits behind the point.
+
+    Digits before and behind the point may be more than 38 together: Spark then rounds those behind it, so that
+    ``0.5 > sum(x)`` would hold for a sum of 0 and for none of 1 alike.  A number that needs those before it is a 22003.
+    """
+    known = [t.as_numeric(got) for got in types if got != t.UNKNOWN and not t.is_float(got) and t.is_number(got)]
+    scale = max((got.scale for got in known), default=0)
+    if len(known) < 2 or max(got.precision - got.scale for got in known) + scale <= t.NUMERIC_PRECISION_MAX:
+        return
+    wanted = SqlType("numeric", t.NUMERIC_PRECISION_MAX, scale)
+    for side, got in zip(sides, types, strict=True):
+        if t.is_number(got) and not t.is_float(got) and got != wanted:
+            side.replace(cast(side.copy(), wanted))
 
 
 def check_comparable(sql_type: SqlType, op: str, at: int | None) -> None:

@@ -16,6 +16,7 @@ from functools import lru_cache
 import sqlglot
 from sqlglot import exp
 
+from collection.functions import OWN
 from sql.errors import unsupported
 from sql.regex import Regex, java_replacement, read_regex, read_similar
 from sql.time_formats import spark_format
@@ -71,7 +72,7 @@ SPARK: Mapping[str, tuple[str, str]] = {
         "CASE WHEN :n >= 0 THEN RIGHT(:x, :n) WHEN -CAST(:n AS BIGINT) >= LENGTH(:x) THEN LEFT(:x, 0) "
         "ELSE RIGHT(:x, LENGTH(:x) + :n) END",
     ),
-    "TM_SECONDS": ("x", "TIMESTAMP_MICROS(CAST(ROUND(:x * 1000000) AS BIGINT))"),
+    "TM_SECONDS": ("x", "TIMESTAMP_MICROS(CAST(ROUND(CAST(:x AS DOUBLE) * 1000000) AS BIGINT))"),
     "TM_BOOL_OUT": ("x", "CASE WHEN :x THEN 't' WHEN NOT :x THEN 'f' END"),
     "TM_SUBSTR": (
         "x s n",
@@ -88,7 +89,8 @@ SPARK: Mapping[str, tuple[str, str]] = {
     ),
     "TM_SPLIT_PART": (
         "x d n",
-        "CASE WHEN :n = 0 THEN RAISE_ERROR('tm:22023:field position must not be zero') "
+        "CASE WHEN :n = 0 AND :x IS NOT NULL AND :d IS NOT NULL "
+        "THEN RAISE_ERROR('tm:22023:field position must not be zero') "
         "WHEN :d = '' THEN CASE WHEN :n IN (1, -1) THEN :x WHEN :x IS NOT NULL THEN '' END "
         "ELSE SPLIT_PART(:x, :d, :n) END",
     ),
@@ -99,7 +101,7 @@ SPARK: Mapping[str, tuple[str, str]] = {
     "TM_CHR": (
         "n",
         "CASE WHEN :n = 0 THEN RAISE_ERROR('tm:54000:null character not permitted') "
-        "WHEN :n < 0 THEN RAISE_ERROR('tm:54000:character number must be positive') "
+        "WHEN :n < 0 THEN RAISE_ERROR('tm:22023:character number must be positive') "
         "WHEN :n > 1114111 OR :n BETWEEN 55296 AND 57343 "
         "THEN RAISE_ERROR('tm:54000:requested character not valid for encoding') "
         "WHEN :n < 65536 THEN DECODE(UNHEX(LPAD(HEX(:n), 4, '0')), 'UTF-16BE') "
@@ -306,10 +308,10 @@ def filled(form: tuple[str, str], args: list[exp.Expression], dialect: str) -> e
 def expand(
     tree: exp.Expression, forms: Mapping[str, tuple[str, str]], built: Mapping[str, Build], dialect: str
 ) -> exp.Expression:
-    """A copy of ``tree`` with every known call written out, innermost first."""
+    """A copy of ``tree`` with every form written out, innermost first.  What the engines run in Python stays a call."""
     holder = exp.Paren(this=tree.copy())
     calls = [n for n in holder.walk() if isinstance(n, exp.Anonymous) and str(n.this).startswith("TM_")]
-    for node in reversed(calls):
+    for node in reversed([n for n in calls if str(n.this).lower() not in OWN]):
         name = str(node.this)
         node.replace(
             built[name](*node.expressions) if name in built else filled(forms[name], node.expressions, dialect)

@@ -30,6 +30,9 @@ _POSTGRES = {"22018": "22P02", "42S02": "42P01", "42604": "22025"}
 """Spark's SQLSTATE where Postgres's clients know another one for the same thing."""
 
 
+_TO_TIME = re.compile(r'cannot be cast to "(?:DATE|TIMESTAMP)')
+
+
 class QueryFailed(InvalidUsage):
     """The query itself fails on these rows (a division by zero, a bad cast): not the cluster's fault."""
 
@@ -66,7 +69,12 @@ def of_spark(error: BaseException) -> TidemarkError | None:
     message = message[:1].lower() + message[1:]
     # Spark advises its own functions and settings, which are not in reach here.
     message = re.split(r" (?:Use `try_|If necessary set|To return NULL|To tolerate)", message)[0].rstrip(". ")
-    return QueryFailed(message[:MESSAGE_CHARS_MAX], sqlstate=_POSTGRES.get(state[1], state[1]), detail=condition[1])
+    sqlstate = _POSTGRES.get(state[1], state[1])
+    if condition[1] == "CAST_INVALID_INPUT" and _TO_TIME.search(message):
+        sqlstate = "22007"
+    elif condition[1].startswith("DATETIME_FIELD"):
+        sqlstate = "22008"
+    return QueryFailed(message[:MESSAGE_CHARS_MAX], sqlstate=sqlstate, detail=condition[1])
 
 
 def unexplained(error: BaseException) -> TidemarkError:

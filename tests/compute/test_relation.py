@@ -91,7 +91,7 @@ def test_spark_holds_only_what_it_reads(bench, monkeypatch):
         assert relation.maintain()
 
     def cached() -> int:
-        return bench.spark.sparkContext._jsc.sc().getRDDStorageInfo().length
+        return len(bench.spark.sparkContext._jsc.sc().getRDDStorageInfo())
 
     before = cached()
     for ts in (1, 2):

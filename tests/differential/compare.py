@@ -8,6 +8,7 @@ from decimal import Decimal
 from tests.differential.postgres import Answer, Refusal
 
 FLOAT4_OID = 700
+BPCHAR_OID = 1042
 
 
 def difference(theirs: Answer | Refusal, ours: Answer | Refusal, ordered: bool = True) -> str | None:
@@ -25,12 +26,17 @@ def difference(theirs: Answer | Refusal, ours: Answer | Refusal, ordered: bool =
         left.sort(key=_sort_key)
         right.sort(key=_sort_key)
     if len(left) != len(right) or any(
-        not same(a, b, oid == FLOAT4_OID)
+        not same(_trimmed(a, oid), _trimmed(b, oid), oid == FLOAT4_OID)
         for x, y in zip(left, right, strict=True)
         for a, b, oid in zip(x, y, theirs.types, strict=True)
     ):
         return f"postgres: {left!r}\n    ours: {right!r}"
     return None
+
+
+def _trimmed(value: object, oid: int) -> object:
+    """Without the blanks at its end where these mean nothing."""
+    return value.rstrip(" ") if oid == BPCHAR_OID and isinstance(value, str) else value
 
 
 def _same_type(theirs: int, ours: int) -> bool:

@@ -57,7 +57,7 @@ RULES: dict[str, tuple[tuple[str, ...], ...]] = {
         ("({} < {})", "date", "date"),
     ),
     "date": (
-        ("({} + {} % 1000)", "date", "int"), ("({} - {} % 1000)", "date", "int"), ("coalesce({}, {})", "date", "date"),
+        ("({} + {} % 300)", "date", "int"), ("({} - {} % 300)", "date", "int"), ("coalesce({}, {})", "date", "date"),
         ("({})::date", "time"),
     ),
     "time": (

@@ -120,6 +120,8 @@ class Ours:
             return _answer(self._spark(plan.spark_sql([])), [ty for _, ty in types])
         except TidemarkError as error:
             return Refusal(error.sqlstate, error.position, error.message, error.hint)
+        except OverflowError as error:  # Python's dates end with the year 9999, as ours do
+            return Refusal("22008", None, str(error))
 
     def plan(self, text: str) -> SelectPlan | Refusal:
         """What planning makes of a query, without running it."""
