@@ -10,8 +10,8 @@ from sqlglot import exp
 from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql.forms import written_out
-from sql.nodes import literal
-from sql.types import numeric_text, parse_literal
+from sql.nodes import cast, literal
+from sql.types import INTERVAL, numeric_text, parse_literal
 
 
 def with_params(tree: exp.Expression, params: Sequence[object | None], types: Mapping[int, SqlType]) -> exp.Expression:
@@ -59,4 +59,9 @@ def _plain_number(query: exp.Expression, key: str) -> None:
 
 def spark_sql(tree: exp.Expression) -> str:
     """``tree`` as Spark SQL with every identifier in backticks."""
-    return written_out(tree).sql(dialect="spark", identify=True, comments=False)
+    made = written_out(tree)
+    for row in [row for values in made.find_all(exp.Values) for row in values.expressions]:
+        # Spark takes a struct that stands alone in a row of VALUES for the row.
+        if len(row.expressions) == 1 and isinstance(row.expressions[0], exp.Struct):
+            row.expressions[0].replace(cast(row.expressions[0].copy(), INTERVAL))
+    return made.sql(dialect="spark", identify=True, comments=False)
