@@ -20,6 +20,8 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import NoReturn
 
+from journal.errors import TidemarkError
+
 log = logging.getLogger(__name__)
 
 STOP_TIMEOUT_S = 20.0
@@ -143,6 +145,17 @@ def _close(name: str, close: Callable[[], None]) -> None:
         close()
     except Exception:
         log.exception("could not be closed", extra={"what": name})
+
+
+def outcome(run: Callable[[], int], logger: logging.Logger) -> int:
+    """What ``run`` gives, or 1 with a line in the log that says what stopped it."""
+    try:
+        return run()
+    except TidemarkError as error:
+        logger.error(error.message, extra={"detail": error.detail, "hint": error.hint})
+    except Exception:
+        logger.exception("stopped by an error of ours")
+    return 1
 
 
 def leave(code: int) -> NoReturn:

@@ -8,10 +8,9 @@ import logging
 import threading
 
 from controllers.command_topic import open_command_topic
-from journal.errors import TidemarkError
 from journal.kafka import KafkaTransport
 from journal.names import TopicNames
-from journal.process import announce_ready, close_all, common_arguments, leave, setup_logging, stop_event
+from journal.process import announce_ready, close_all, common_arguments, leave, outcome, setup_logging, stop_event
 from journal.topics import verify_journal
 from subscribers import worker
 
@@ -32,14 +31,7 @@ def main() -> int:
     options = parser().parse_args()
     setup_logging(f"subscriber-{options.controller}")
     stopped = stop_event()
-    try:
-        return _serve(options.kafka, TopicNames(options.env), options.controller, stopped)
-    except TidemarkError as error:
-        log.error(error.message, extra={"detail": error.detail, "hint": error.hint})
-        return 1
-    except Exception:
-        log.exception("stopped by an error of ours")
-        return 1
+    return outcome(lambda: _serve(options.kafka, TopicNames(options.env), options.controller, stopped), log)
 
 
 def _serve(bootstrap: str, names: TopicNames, controller: str, stopped: threading.Event) -> int:

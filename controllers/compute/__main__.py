@@ -7,9 +7,8 @@ import logging
 from pathlib import Path
 
 from catalog_log.bootstrap import await_environment
-from journal.errors import TidemarkError
 from journal.names import TopicNames
-from journal.process import announce_ready, common_arguments, leave, setup_logging, stop_event
+from journal.process import announce_ready, common_arguments, leave, outcome, setup_logging, stop_event
 
 log = logging.getLogger("controllers.compute")
 
@@ -39,25 +38,24 @@ def main() -> int:
 
     name = f"compute-{options.cluster}"
     names = TopicNames(options.env)
-    try:
+
+    def serve() -> int:
         spark = StartingSession(options.spark_master or MASTER, options.data)
         patience_s = options.await_environment
         if patience_s and not await_environment(options.kafka, names, patience_s, stopped):
             return 0
-        controller = ComputeController(
-            options.kafka, names, options.cluster, spark, host=options.flight_host, port=options.flight_port
-        )
-        controller.run(stopped, lambda address: announce_ready(controller=name, address=address))
-    except StaleEpoch as fenced:
-        log.error("fenced: another controller serves this cluster now; this one stops", extra={"detail": str(fenced)})
-        return 3
-    except TidemarkError as error:
-        log.error(error.message, extra={"detail": error.detail, "hint": error.hint})
-        return 1
-    except Exception:
-        log.exception("stopped by an error of ours")
-        return 1
-    return 0
+        try:
+            controller = ComputeController(
+                options.kafka, names, options.cluster, spark, host=options.flight_host, port=options.flight_port
+            )
+            controller.run(stopped, lambda address: announce_ready(controller=name, address=address))
+        except StaleEpoch as fenced:
+            why = {"detail": str(fenced)}
+            log.error("fenced: another controller serves this cluster now; this one stops", extra=why)
+            return 3
+        return 0
+
+    return outcome(serve, log)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,8 @@ import argparse
 import logging
 
 from controllers.storage.controller import CHECKPOINT_EVERY, StorageController
-from journal.errors import TidemarkError
 from journal.names import TopicNames
-from journal.process import announce_ready, common_arguments, leave, setup_logging, stop_event
+from journal.process import announce_ready, common_arguments, leave, outcome, setup_logging, stop_event
 
 log = logging.getLogger("controllers.storage")
 
@@ -26,18 +25,16 @@ def main() -> int:
     options = parser().parse_args()
     setup_logging("storage")
     stopped = stop_event()
-    try:
-        controller = StorageController(options.kafka, TopicNames(options.env),
-                                       checkpoint_every=options.checkpoint_every, host=options.host,
-                                       port=options.port)  # fmt: skip
+
+    def serve() -> int:
+        controller = StorageController(
+            options.kafka, TopicNames(options.env),
+            checkpoint_every=options.checkpoint_every, host=options.host, port=options.port,
+        )  # fmt: skip
         controller.run(stopped, lambda address: announce_ready(controller="storage", address=address))
-    except TidemarkError as error:
-        log.error(error.message, extra={"detail": error.detail, "hint": error.hint})
-        return 1
-    except Exception:
-        log.exception("stopped by an error of ours")
-        return 1
-    return 0
+        return 0
+
+    return outcome(serve, log)
 
 
 if __name__ == "__main__":
