@@ -100,6 +100,7 @@ FORMS: Mapping[str, tuple[str, str]] = {
     "TM_SIGN": ("x", "sign(:x)"),
     "TM_PERCENTILE_DISC": ("p x", "quantile_disc(:x, :p)"),
     "TM_NO_STEP": ("", "error('tm:22023:step size cannot equal zero')"),
+    "TM_NO_MONTHS": ("", "error('tm:0A000:generate_series by months is not supported')"),
     "TM_SQRT": (
         "x",
         "CASE WHEN :x < 0 THEN error('tm:2201F:cannot take square root of a negative number') ELSE sqrt(:x) END",

@@ -10,14 +10,13 @@ from journal.errors import InvalidUsage
 from sql import types as t
 from sql.bind_order import check_limits, check_order, sorted_by
 from sql.check import Checker
-from sql.check_functions import signed
 from sql.comparing import check_grouped, order_key
 from sql.errors import ambiguous, grouping, mismatch, unsupported
-from sql.forms import call
 from sql.functions import is_aggregate
 from sql.names import column_types
 from sql.nodes import cast, position, unnest
 from sql.scope import Scope
+from sql.series import series
 
 Outputs = list[tuple[str, SqlType]]
 
@@ -218,7 +217,7 @@ def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]
     for each in list(select.expressions):
         inner = each.this if isinstance(each, exp.Alias) else each
         if isinstance(inner, exp.GenerateSeries):
-            found.append((each.alias_or_name, _series(c, inner, scope)))
+            found.append((each.alias_or_name, series(c, inner, scope)))
             continue
         found.append((each.alias_or_name, c.visit(inner, scope)))
     distinct = select.args.get("distinct")
@@ -255,46 +254,6 @@ def _meant(node: exp.Expression, select: exp.Select, scope: Scope) -> exp.Expres
     if owners:
         node.set("table", exp.to_identifier(owners[0], quoted=True))
     return node
-
-
-def _series(c: Checker, node: exp.GenerateSeries, scope: Scope) -> SqlType:
-    """``generate_series`` of integers: EXPLODE of a SEQUENCE that is empty where Postgres's would be."""
-    keys = [key for key in ("start", "end", "step") if node.args.get(key) is not None]
-    found = t.UNKNOWN
-    for key in keys:
-        got = c.child(node, key, scope)
-        both = t.common(found, got)
-        if both is None or (both != t.UNKNOWN and not t.is_int(both)):
-            raise unsupported("generate_series of anything but integers", position=position(node))
-        found = both
-    found = t.INT4 if found == t.UNKNOWN else found
-    start, end = (cast(node.args[key].copy(), found) for key in ("start", "end"))
-    step = cast((node.args.get("step") or exp.Literal.number(1)).copy(), found)
-    if step.find(exp.Literal) and signed(unnest(step.this)) == 0:
-        raise InvalidUsage("step size cannot equal zero", sqlstate="22023", position=position(node))
-    nothing = exp.Anonymous(this="ARRAY", expressions=[])
-    runs = exp.Or(
-        this=exp.Paren(
-            this=exp.And(
-                this=exp.GT(this=step.copy(), expression=exp.Literal.number(0)),
-                expression=exp.LTE(this=start.copy(), expression=end.copy()),
-            )
-        ),
-        expression=exp.Paren(
-            this=exp.And(
-                this=exp.LT(this=step.copy(), expression=exp.Literal.number(0)),
-                expression=exp.GTE(this=start.copy(), expression=end.copy()),
-            )
-        ),
-    )
-    sequence = exp.Anonymous(this="SEQUENCE", expressions=[start, end, step])
-    branches = [exp.If(this=runs, true=sequence)]
-    if not isinstance(unnest(step.this), (exp.Literal, exp.Neg)):
-        none = exp.EQ(this=step.copy(), expression=exp.Literal.number(0))
-        branches.insert(0, exp.If(this=none, true=call("TM_NO_STEP")))
-    chosen = exp.Case(ifs=branches, default=nothing)
-    node.replace(exp.Anonymous(this="EXPLODE", expressions=[chosen]))
-    return found
 
 
 def _group_expressions(group: exp.Group) -> list[exp.Expression]:

@@ -145,6 +145,7 @@ SPARK: Mapping[str, tuple[str, str]] = {
     "TM_ROUND_FLOAT": ("x", "RINT(:x)"),
     "TM_SIGN": ("x", "CASE WHEN ISNAN(:x) THEN 0 ELSE SIGN(:x) END"),
     "TM_NO_STEP": ("", "RAISE_ERROR('tm:22023:step size cannot equal zero')"),
+    "TM_NO_MONTHS": ("", "RAISE_ERROR('tm:0A000:generate_series by months is not supported')"),
     "TM_SQRT": (
         "x",
         "CASE WHEN :x < 0 THEN RAISE_ERROR('tm:2201F:cannot take square root of a negative number') ELSE SQRT(:x) END",

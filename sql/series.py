@@ -1,0 +1,101 @@
+"""``generate_series`` of integers, timestamps and dates: rows of a list that Spark and DuckDB both can make."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from collection.clock import MICROS_PER_DAY
+from collection.types import SqlType
+from journal.errors import InvalidUsage
+from sql import types as t
+from sql.casts import micros_of
+from sql.check import Checker
+from sql.check_functions import signed
+from sql.errors import no_function, unsupported
+from sql.forms import call
+from sql.interval_parts import native
+from sql.nodes import cast, interval, interval_parts, position, unnest
+from sql.scope import Scope
+
+_ZERO = exp.Literal.number(0)
+
+
+def series(c: Checker, node: exp.GenerateSeries, scope: Scope) -> SqlType:
+    """Type ``node`` and make it an EXPLODE.  22023 for a step of zero, 0A000 for a step with months."""
+    keys = [key for key in ("start", "end", "step") if node.args.get(key) is not None]
+    types = {key: c.child(node, key, scope) for key in keys}
+    if any(t.is_time(got) for got in types.values()):
+        return _moments(c, node, types)
+    found = t.UNKNOWN
+    for got in types.values():
+        both = t.common(found, got)
+        if both is None or (both != t.UNKNOWN and not t.is_int(both)):
+            raise unsupported("generate_series of anything but integers and timestamps", position=position(node))
+        found = both
+    found = t.INT4 if found == t.UNKNOWN else found
+    start, end = (cast(node.args[key].copy(), found) for key in ("start", "end"))
+    step = cast((node.args.get("step") or exp.Literal.number(1)).copy(), found)
+    if step.find(exp.Literal) and signed(unnest(step.this)) == 0:
+        raise InvalidUsage("step size cannot equal zero", sqlstate="22023", position=position(node))
+    listed = _call("SEQUENCE", start, end, step)
+    known = isinstance(unnest(step.this), (exp.Literal, exp.Neg))
+    node.replace(_call("EXPLODE", _guarded(start, end, step, listed, [] if known else [_no_step(step)])))
+    return found
+
+
+def _moments(c: Checker, node: exp.GenerateSeries, types: dict[str, SqlType]) -> SqlType:
+    """Of timestamps, by a step of days, hours and less: the first one, and so many steps behind it.
+
+    Months are not of one length and Postgres adds one after the other, which no list here does.
+    """
+    for key, wanted in (("start", t.TIMESTAMP), ("end", t.TIMESTAMP), ("step", t.INTERVAL)):
+        if types.get(key) == t.UNKNOWN:
+            c.settle(node.args[key], wanted)
+    ends = [types[key] for key in ("start", "end") if types[key] != t.UNKNOWN]
+    if types.get("step") not in (t.INTERVAL, t.UNKNOWN) or not all(t.is_time(got) for got in ends):
+        shown = ", ".join(t.shown(got) for got in types.values())
+        raise no_function(f"generate_series({shown})", position=position(node))
+    # A date is taken for the midnight of the session's zone, as Postgres prefers.
+    found = t.TIMESTAMP if set(ends) == {t.TIMESTAMP} else t.TIMESTAMPTZ
+    start, end = (cast(node.args[key].copy(), found) for key in ("start", "end"))
+    months, days, micros = interval_parts(node.args["step"])
+    day = exp.Mul(this=cast(days, t.INT8), expression=exp.Literal.number(MICROS_PER_DAY))
+    step = exp.Paren(this=exp.Add(this=day, expression=cast(micros, t.INT8)))
+    first = micros_of(start)
+    span = exp.Paren(this=exp.Sub(this=micros_of(end), expression=first.copy()))
+    count = exp.IntDiv(this=span, expression=exp.Nullif(this=step.copy(), expression=_ZERO.copy()))
+    numbers = _call("SEQUENCE", cast(_ZERO.copy(), t.INT8), cast(count, t.INT8), cast(exp.Literal.number(1), t.INT8))
+    passed = exp.Mul(this=exp.column("i"), expression=step.copy())
+    moment = cast(exp.Add(this=start.copy(), expression=native(_micros(passed))), found)
+    listed = _call("TRANSFORM", numbers, exp.Lambda(this=moment, expressions=[exp.to_identifier("i")]))
+    by_month = exp.If(this=exp.NEQ(this=months, expression=_ZERO.copy()), true=call("TM_NO_MONTHS"))
+    node.replace(_call("EXPLODE", _guarded(first, micros_of(end), step, listed, [by_month, _no_step(step)])))
+    return found
+
+
+def _micros(node: exp.Expression) -> exp.Expression:
+    """So many microseconds, which are known to be some: an interval without a question whether it is NULL."""
+    guarded = interval(_ZERO.copy(), _ZERO.copy(), node)
+    return guarded.args["ifs"][0].args["true"] if isinstance(guarded, exp.Case) else guarded
+
+
+def _no_step(step: exp.Expression) -> exp.If:
+    return exp.If(this=exp.EQ(this=step.copy(), expression=_ZERO.copy()), true=call("TM_NO_STEP"))
+
+
+def _guarded(
+    start: exp.Expression, end: exp.Expression, step: exp.Expression, listed: exp.Expression, first: list[exp.If]
+) -> exp.Case:
+    """``listed`` where there is anything in it: SEQUENCE refuses to run the other way."""
+    upwards = exp.and_(_test(exp.GT, step, _ZERO), _test(exp.LTE, start, end))
+    downwards = exp.and_(_test(exp.LT, step, _ZERO), _test(exp.GTE, start, end))
+    runs = exp.or_(upwards, downwards)
+    return exp.Case(ifs=[*first, exp.If(this=runs, true=listed)], default=_call("ARRAY"))
+
+
+def _test(kind: type[exp.Binary], left: exp.Expression, right: exp.Expression) -> exp.Expression:
+    return kind(this=left.copy(), expression=right.copy())
+
+
+def _call(name: str, *arguments: exp.Expression) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=[each.copy() for each in arguments])
