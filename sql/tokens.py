@@ -29,7 +29,11 @@ class Dialect(Postgres):
     """Postgres's syntax, with some functions left as they were written."""
 
     class Parser(Postgres.Parser):
-        FUNCTIONS = {name: f for name, f in Postgres.Parser.FUNCTIONS.items() if name not in _BY_NAME}
+        FUNCTIONS = {
+            **{name: f for name, f in Postgres.Parser.FUNCTIONS.items() if name not in _BY_NAME},
+            # sqlglot reads a step by itself, and fails on '1 day 6 hours'.
+            "GENERATE_SERIES": exp.ExplodingGenerateSeries.from_arg_list,
+        }
         FUNCTION_PARSERS = {name: f for name, f in Postgres.Parser.FUNCTION_PARSERS.items() if name not in _BY_NAME}
 
 
