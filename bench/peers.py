@@ -10,6 +10,7 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -70,7 +71,7 @@ def postgres() -> Iterator[Server]:
             _await_server(process, port)
             yield Server(port, "bench", "postgres")
         finally:
-            process.terminate()
+            process.send_signal(signal.SIGINT)  # at once; by SIGTERM it would wait for its clients
             process.wait(START_S)
 
 

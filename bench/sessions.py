@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -61,17 +61,14 @@ def figures(dsn: str, wanted: Callable[[str], bool] = lambda _name: True) -> lis
 @contextmanager
 def _peer(schema: str) -> Iterator[tuple[Server | None, str]]:
     """Postgres with the same tables, or why there is none."""
-    try:
-        context = postgres()
-        peer = context.__enter__()
-    except Absent as error:
-        yield None, str(error)
-        return
-    with nullcontext() if peer is None else prepared(peer, schema, "TABLE"):
+    with ExitStack() as stack:
         try:
-            yield peer, ""
-        finally:
-            context.__exit__(None, None, None)
+            peer = stack.enter_context(postgres())
+        except Absent as error:
+            yield None, str(error)
+            return
+        stack.enter_context(prepared(peer, schema, "TABLE"))  # left before its server stops
+        yield peer, ""
 
 
 @contextmanager
@@ -91,7 +88,8 @@ def prepared(server: Server, schema: str, kind: str) -> Iterator[None]:
         try:
             yield
         finally:
-            cursor.execute(f"DROP SCHEMA {schema} CASCADE")
+            if kind != "TABLE":  # Postgres has no locks for so many at once; its whole directory goes
+                cursor.execute(f"DROP SCHEMA {schema} CASCADE")
 
 
 def _figure(row: Row, ours: Server, peer: Server | None, why: str) -> Figure:
