@@ -52,9 +52,7 @@ ROWS = {
     "pg_catalog": system_rows.ROWS | {ACTIVITY: lambda s: iter(s.live.get(ACTIVITY, ()))},
     "information_schema": information_rows.ROWS,
     "tm_catalog": tidemark_rows.ROWS,
-    "tm_internal": {
-        name: lambda s, name=name: iter(s.live.get(name, ())) for name in SYSTEM["tm_internal"]
-    },
+    "tm_internal": {name: lambda s, name=name: iter(s.live.get(name, ())) for name in SYSTEM["tm_internal"]},
 }
 """How to make the rows of the system relations that have any."""
 

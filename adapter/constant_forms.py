@@ -6,15 +6,12 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from sql.common_forms import COMMON, NO_CHARACTER, in_duckdb
 from sql.errors import unsupported
-from sql.forms import Build, call, certain_regex, expand, null_text, regex_of, string
+from sql.forms import Build, certain_regex, expand, null_text, regex_of, string
+from sql.nodes import call
 from sql.regex import Regex, re2_replacement
 from sql.time_formats import written_format
-
-_LOGARITHM = (
-    "WHEN :x = 0 THEN error('tm:2201E:cannot take logarithm of zero') "
-    "WHEN :x < 0 THEN error('tm:2201E:cannot take logarithm of a negative number')"
-)
 
 
 def _float_text(kind: str, limit: str, digits: int) -> str:
@@ -27,56 +24,21 @@ def _float_text(kind: str, limit: str, digits: int) -> str:
 
 
 FORMS: Mapping[str, tuple[str, str]] = {
+    **{name: (parameters, in_duckdb(text)) for name, (parameters, text) in COMMON.items()},
     "TM_FLOAT8_TEXT": ("x", _float_text("DOUBLE", "1e15", 16)),
     "TM_FLOAT4_TEXT": ("x", _float_text("FLOAT", "1e6", 8)),
     "TM_FLOAT4": ("x", ":x::FLOAT"),
     "TM_BYTEA_TEXT": ("x", r"'\x' || lower(hex(:x))"),
     "TM_TIMESTAMPTZ_TEXT": ("x", ":x::VARCHAR"),
-    "TM_NOT_NAN": ("x", "CASE WHEN isnan(:x) THEN error('tm:22003:numeric has no NaN here') ELSE :x END"),
-    "TM_LEFT": (
-        "x n",
-        "CASE WHEN :n >= 0 THEN left(:x, :n) WHEN -(:n::BIGINT) >= length(:x) THEN left(:x, 0) "
-        "ELSE left(:x, length(:x) + :n) END",
-    ),
-    "TM_RIGHT": (
-        "x n",
-        "CASE WHEN :n >= 0 THEN right(:x, :n) WHEN -(:n::BIGINT) >= length(:x) THEN left(:x, 0) "
-        "ELSE right(:x, length(:x) + :n) END",
-    ),
     "TM_SECONDS": ("x", "to_timestamp(:x::DOUBLE)"),
-    "TM_BOOL_OUT": ("x", "CASE WHEN :x THEN 't' WHEN NOT :x THEN 'f' END"),
-    "TM_SUBSTR": (
-        "x s n",
-        "CASE WHEN :n < 0 AND :x IS NOT NULL AND :s IS NOT NULL "
-        "THEN error('tm:22011:negative substring length not allowed') "
-        "WHEN :s >= 1 THEN substring(:x, :s, :n) WHEN :s::BIGINT + :n <= 1 THEN left(:x, 0) "
-        "ELSE substring(:x, 1, :s::BIGINT + :n - 1) END",
-    ),
-    "TM_SUBSTR_FROM": ("x s", "CASE WHEN :s < 1 THEN :x ELSE substring(:x, :s) END"),
     "TM_INITCAP": (
         "x",
         r"array_to_string(list_transform(regexp_extract_all(lower(:x), '[\p{L}\p{N}]+|[^\p{L}\p{N}]+'), "
         r"lambda w: upper(w[1]) || w[2:]), '')",
     ),
-    "TM_SPLIT_PART": (
-        "x d n",
-        "CASE WHEN :n = 0 AND :x IS NOT NULL AND :d IS NOT NULL THEN error('tm:22023:field position must not be zero') "
-        "WHEN :d = '' THEN CASE WHEN :n IN (1, -1) THEN :x WHEN :x IS NOT NULL THEN '' END "
-        "ELSE split_part(:x, :d, :n) END",
-    ),
-    "TM_REPLACE": ("x a b", "CASE WHEN :a = '' AND :b IS NOT NULL THEN :x ELSE replace(:x, :a, :b) END"),
-    "TM_LPAD": ("x n f", "CASE WHEN :n <= 0 THEN left(:x, 0) WHEN :f = '' THEN left(:x, :n) ELSE lpad(:x, :n, :f) END"),
-    "TM_RPAD": ("x n f", "CASE WHEN :n <= 0 THEN left(:x, 0) WHEN :f = '' THEN left(:x, :n) ELSE rpad(:x, :n, :f) END"),
-    "TM_CHR": (
-        "n",
-        "CASE WHEN :n = 0 THEN error('tm:54000:null character not permitted') "
-        "WHEN :n < 0 THEN error('tm:22023:character number must be positive') "
-        "WHEN :n > 1114111 OR :n BETWEEN 55296 AND 57343 "
-        "THEN error('tm:54000:requested character not valid for encoding') ELSE chr(:n) END",
-    ),
+    "TM_CHR": ("n", in_duckdb(f"CASE {NO_CHARACTER} ELSE CHR(:n) END")),
     "TM_OCTETS": ("x", "octet_length(:x)::INTEGER"),
     "TM_TEXT_OCTETS": ("x", "strlen(:x)::INTEGER"),
-    "TM_MD5": ("x", "md5(:x)"),
     "TM_TO_HEX": ("x", "lower(to_hex(:x::BIGINT))"),
     "TM_TO_HEX4": ("x", "lower(to_hex(CASE WHEN :x < 0 THEN :x::BIGINT + 4294967296 ELSE :x::BIGINT END))"),
     "TM_QUOTE_LITERAL": (
@@ -99,15 +61,6 @@ FORMS: Mapping[str, tuple[str, str]] = {
     "TM_ROUND_FLOAT": ("x", "round_even(:x, 0)"),
     "TM_SIGN": ("x", "sign(:x)"),
     "TM_PERCENTILE_DISC": ("p x", "quantile_disc(:x, :p)"),
-    "TM_NO_STEP": ("", "error('tm:22023:step size cannot equal zero')"),
-    "TM_NO_MONTHS": ("", "error('tm:0A000:generate_series by months is not supported')"),
-    "TM_SQRT": (
-        "x",
-        "CASE WHEN :x < 0 THEN error('tm:2201F:cannot take square root of a negative number') ELSE sqrt(:x) END",
-    ),
-    "TM_LN": ("x", f"CASE {_LOGARITHM} ELSE ln(:x) END"),
-    "TM_LOG10": ("x", f"CASE {_LOGARITHM} ELSE log10(:x) END"),
-    "TM_LOG": ("b x", f"CASE {_LOGARITHM} {_LOGARITHM.replace(':x', ':b')} ELSE ln(:x) / ln(:b) END"),
     "TM_EXP": (
         "x",
         "CASE WHEN :x > 709.782712893384 AND NOT isinf(:x::DOUBLE) AND NOT isnan(:x::DOUBLE) "
@@ -133,7 +86,6 @@ FORMS: Mapping[str, tuple[str, str]] = {
     ),
     "TM_SHIFT_LEFT": ("x n", "(:x << :n)"),
     "TM_SHIFT_RIGHT": ("x n", "(:x >> :n)"),
-    "TM_MAKE_DATE": ("y m d", "make_date(:y, :m, :d)"),
 }
 
 _TIME = {

@@ -7,12 +7,8 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from adapter.constant_forms import written_out
-from sql.nodes import data_type
+from sql.nodes import call, data_type
 from sql.types import DATE, INT8, TIMESTAMP
-
-
-def _call(name: str, *args: exp.Expression) -> exp.Expression:
-    return exp.Anonymous(this=name, expressions=[a.copy() for a in args])
 
 
 def _date(value: exp.Expression) -> exp.Expression:
@@ -32,8 +28,8 @@ def _seconds(node: exp.Extract) -> exp.Expression:
 def _interval(years, months, weeks, days, hours, minutes, seconds) -> exp.Expression:
     """Of months, days and seconds: the only ones that are ever made."""
     micros = exp.Cast(this=exp.Mul(this=seconds.copy(), expression=exp.Literal.number(1_000_000)), to=data_type(INT8))
-    sum_ = exp.Add(this=_call("to_months", months), expression=_call("to_days", days))
-    return exp.Paren(this=exp.Add(this=sum_, expression=_call("to_microseconds", micros)))
+    sum_ = exp.Add(this=call("to_months", months), expression=call("to_days", days))
+    return exp.Paren(this=exp.Add(this=sum_, expression=call("to_microseconds", micros)))
 
 
 _PRESENT = exp.Lambda(
@@ -47,7 +43,7 @@ def _quotient(node: exp.Div) -> exp.Expression:
         exp.EQ(this=node.expression.copy(), expression=exp.Literal.number(0)),
         exp.Not(this=exp.Is(this=node.this.copy(), expression=exp.Null())),
     )
-    refused = _call("error", exp.Literal.string("tm:22012:division by zero"))
+    refused = call("error", exp.Literal.string("tm:22012:division by zero"))
     return exp.Case(ifs=[exp.If(this=zero, true=refused)], default=node.copy())
 
 
@@ -63,25 +59,25 @@ _SPARK: dict[str, Callable[..., exp.Expression]] = {
     "DATE_ADD": lambda d, n: exp.Paren(this=exp.Add(this=_date(d), expression=n.copy())),
     "DATE_SUB": lambda d, n: exp.Paren(this=exp.Sub(this=_date(d), expression=n.copy())),
     "DATEDIFF": lambda a, b: exp.Paren(this=exp.Sub(this=_date(a), expression=_date(b))),
-    "UNIX_MICROS": lambda x: _call("epoch_us", x),
-    "BROUND": lambda x, n: _call("round_even", x, n),
-    "DAYOFWEEK": lambda x: exp.Paren(this=exp.Add(this=_call("dayofweek", x), expression=exp.Literal.number(1))),
-    "WEEKDAY": lambda x: exp.Paren(this=exp.Sub(this=_call("isodow", x), expression=exp.Literal.number(1))),
-    "FROM_UTC_TIMESTAMP": lambda x, zone: _call("timezone", zone, x),
-    "TO_UTC_TIMESTAMP": lambda x, zone: _call("timezone", zone, _local(x)),
-    "SEQUENCE": lambda a, b, step: _call("generate_series", a, b, step),
-    "EXPLODE": lambda x: _call("unnest", x),
-    "PERCENTILE": lambda x, p: _call("quantile_cont", x, p),
+    "UNIX_MICROS": lambda x: call("epoch_us", x),
+    "BROUND": lambda x, n: call("round_even", x, n),
+    "DAYOFWEEK": lambda x: exp.Paren(this=exp.Add(this=call("dayofweek", x), expression=exp.Literal.number(1))),
+    "WEEKDAY": lambda x: exp.Paren(this=exp.Sub(this=call("isodow", x), expression=exp.Literal.number(1))),
+    "FROM_UTC_TIMESTAMP": lambda x, zone: call("timezone", zone, x),
+    "TO_UTC_TIMESTAMP": lambda x, zone: call("timezone", zone, _local(x)),
+    "SEQUENCE": lambda a, b, step: call("generate_series", a, b, step),
+    "EXPLODE": lambda x: call("unnest", x),
+    "PERCENTILE": lambda x, p: call("quantile_cont", x, p),
     "MAKE_INTERVAL": _interval,
-    "TRY_ELEMENT_AT": lambda a, n: _call("list_extract", a, n),
-    "ARRAY_CONTAINS": lambda a, x: _call("list_contains", a, x),
-    "SIZE": lambda a: _call("len", a),
-    "ARRAY_COMPACT": lambda a: _call("list_filter", a, _PRESENT),
-    "COLLECT_LIST": lambda x: _call("list", x),
-    "COLLECT_SET": lambda x: _call("list_distinct", _call("list", x)),
-    "SORT_ARRAY": lambda a, up: _call("list_sort", a, exp.Literal.string("ASC" if up.this else "DESC")),
-    "TRANSFORM": lambda a, pick: _call("list_transform", a, pick),
-    "STRUCT": lambda *items: _call("row", *items),
+    "TRY_ELEMENT_AT": lambda a, n: call("list_extract", a, n),
+    "ARRAY_CONTAINS": lambda a, x: call("list_contains", a, x),
+    "SIZE": lambda a: call("len", a),
+    "ARRAY_COMPACT": lambda a: call("list_filter", a, _PRESENT),
+    "COLLECT_LIST": lambda x: call("list", x),
+    "COLLECT_SET": lambda x: call("list_distinct", call("list", x)),
+    "SORT_ARRAY": lambda a, up: call("list_sort", a, exp.Literal.string("ASC" if up.this else "DESC")),
+    "TRANSFORM": lambda a, pick: call("list_transform", a, pick),
+    "STRUCT": lambda *items: call("row", *items),
     "ARRAY": lambda *items: exp.Array(expressions=[i.copy() for i in items]),
 }
 

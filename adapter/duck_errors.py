@@ -9,9 +9,6 @@ import duckdb
 from collection.functions import refusal
 from journal.errors import InvalidUsage, TidemarkError
 
-REFUSED = re.compile(r"tm:([0-9A-Z]{5}):([^\n]*)")
-"""What a form of :mod:`sql.forms` says when it refuses a row."""
-
 _BY_TEXT = (
     (r"like pattern must not end with escape", "22025"),
     (r"date out of range|timestamp out of range|date field value|timestamp field value", "22008"),
@@ -45,8 +42,6 @@ def explain(error: duckdb.Error) -> TidemarkError:
     """An error for a client: the first line of what DuckDB said, with the SQLSTATE that Postgres would use."""
     if refused := refusal(str(error)):
         return InvalidUsage(refused[1], sqlstate=refused[0])
-    if refused := REFUSED.search(str(error)):
-        return InvalidUsage(refused[2], sqlstate=refused[1])
     text = str(error).split("\n")[0]
     text = re.sub(r"^[A-Za-z ]+ Error: ", "", text)
     lower = text.lower()

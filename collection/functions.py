@@ -93,10 +93,14 @@ OWN: dict[str, Own] = {
 }
 """By name.  ``array_text`` and ``text_array`` are of an array's elements as texts."""
 
-_REFUSED = re.compile(r"tidemark:([0-9A-Z]{5}):(.*?):(?:\n|$|\\n)", re.DOTALL)
+_REFUSED = (
+    re.compile(r"tidemark:([0-9A-Z]{5}):(.*?):(?:\n|$|\\n)", re.DOTALL),
+    re.compile(r"tm:([0-9A-Z]{5}):(.*?)(?:\.? SQLSTATE|\n|$)"),
+)
+"""What a function of ours says, and what a form of :mod:`sql.forms` says."""
 
 
 def refusal(text: str) -> tuple[str, str] | None:
-    """``(SQLSTATE, message)`` of the refusal of one of these functions, wherever it is in ``text``."""
-    found = _REFUSED.search(text)
+    """``(SQLSTATE, message)`` of the refusal of a row, wherever an engine put it in ``text``."""
+    found = next((found for each in _REFUSED if (found := each.search(text))), None)
     return (found[1], found[2]) if found else None

@@ -30,10 +30,8 @@ import pyarrow.json as pj
 
 from collection.columns import Columns, arrow_schema, sql_type, table_from_rows
 from collection.json_values import BadValue, Converter, Number, converter
+from collection.jsonb import DEPTH_MAX, too_deep
 from collection.types import SqlType, arrow_type
-
-DEPTH_MAX = 128
-"""Deepest nesting of a value: far above any flat row, far below where a recursive parser meets its stack's end."""
 
 _CHUNK_ROWS = 2048
 """Values parsed in one call: the call's overhead (about 0.2 ms) is below 5 % of its work, and a bad row costs the slow
@@ -41,7 +39,6 @@ path for this many neighbours only."""
 
 _CHUNK_BYTES_MAX = 4 * 1024 * 1024
 
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _STRING_BYTES = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _NOT_JSON_NUMBER = re.compile(rb"NaN|Inf")
 _POSITION = "\x7f"
@@ -110,7 +107,7 @@ def _decode_one(value: bytes | None, plan: tuple[_Field, ...]) -> tuple[object, 
         text = value.decode("utf-8")
     except UnicodeDecodeError:
         return BadRow("not UTF-8")
-    if text.count("{") + text.count("[") > DEPTH_MAX and _depth(text) > DEPTH_MAX:
+    if too_deep(text):
         return BadRow(f"nested deeper than {DEPTH_MAX}")
     try:
         parsed = _DECODER.decode(text)
@@ -131,18 +128,6 @@ def _decode_one(value: bytes | None, plan: tuple[_Field, ...]) -> tuple[object, 
                 return BadRow(f'column "{name}": {error}')
         row.append(item)
     return tuple(row)
-
-
-def _depth(text: str) -> int:
-    """Deepest nesting outside of strings.  For text that is not JSON it may be wrong, and is the same for everyone."""
-    depth = deepest = 0
-    for char in _STRING.sub("", text):
-        if char in "{[":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif char in "}]":
-            depth -= 1
-    return deepest
 
 
 def _chunks(values: Sequence[bytes | None]):

@@ -41,7 +41,7 @@ _DECODER = json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_consta
 
 def read_jsonb(text: str) -> str:
     """The normal form of any JSON text.  Raises ``BadText`` 22P02, 22P05 (U+0000), 22003 or 54001 (too deep)."""
-    if text.count("{") + text.count("[") > DEPTH_MAX and _depth(text) > DEPTH_MAX:
+    if too_deep(text):
         raise BadText(f"jsonb nested deeper than {DEPTH_MAX}", "54001")
     try:
         found = _DECODER.decode(text)
@@ -63,7 +63,11 @@ def of_json(value: object) -> str:
     return shown
 
 
-def _depth(text: str) -> int:
+def too_deep(text: str) -> bool:
+    """Whether it nests deeper than ``DEPTH_MAX`` outside of strings.  For text that is not JSON it may be wrong, and is
+    the same for everyone."""
+    if text.count("{") + text.count("[") <= DEPTH_MAX:
+        return False
     depth = deepest = 0
     for char in _STRING.sub("", text):
         if char in "{[":
@@ -71,7 +75,7 @@ def _depth(text: str) -> int:
             deepest = max(deepest, depth)
         elif char in "}]":
             depth -= 1
-    return deepest
+    return deepest > DEPTH_MAX
 
 
 def _show(value: object) -> str:

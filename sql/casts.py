@@ -10,8 +10,7 @@ from collection.types import SqlType, carried
 from journal.errors import InvalidUsage
 from sql import types as t
 from sql.errors import unsupported
-from sql.forms import call
-from sql.nodes import cast, data_type, interval, interval_parts, position, unnest
+from sql.nodes import call, cast, data_type, interval, interval_parts, position, unnest
 from sql.own import own
 
 _READ = {"uuid": "tm_uuid", "jsonb": "tm_jsonb", "time": "tm_time", "interval": "tm_interval"}

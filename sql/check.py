@@ -25,9 +25,8 @@ from sql.check_text import TEXT
 from sql.check_time import TIME
 from sql.comparing import check_extreme, compared_as_postgres
 from sql.errors import mismatch, no_function, no_operator, syntax, unsupported
-from sql.forms import call
 from sql.functions import FUNCTIONS, display_name
-from sql.nodes import cast, position, text_literal, unnest
+from sql.nodes import call, cast, position, text_literal, unnest
 from sql.scope import Scope
 
 _COMPARED = {

@@ -10,9 +10,8 @@ from collection.types import SqlType
 from sql import types as t
 from sql.comparing import check_extreme, check_grouped, order_key
 from sql.errors import no_function, unsupported
-from sql.forms import call
 from sql.functions import display_name
-from sql.nodes import cast, position
+from sql.nodes import call, cast, position
 from sql.scope import Scope
 
 if TYPE_CHECKING:

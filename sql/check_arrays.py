@@ -13,16 +13,12 @@ from sql import types as t
 from sql.casts import texts_of
 from sql.errors import mismatch, no_function, no_operator, unsupported
 from sql.functions import display_name
-from sql.nodes import cast, position, unnest
+from sql.nodes import call, cast, position, unnest
 from sql.own import own
 from sql.scope import Scope
 
 if TYPE_CHECKING:
     from sql.check import Checker
-
-
-def _call(name: str, *args: exp.Expression) -> exp.Anonymous:
-    return exp.Anonymous(this=name, expressions=[a.copy() for a in args])
 
 
 def _array(c: Checker, node: exp.Array, scope: Scope) -> SqlType:
@@ -71,7 +67,7 @@ def _item(c: Checker, node: exp.Bracket, scope: Scope) -> SqlType:
 def _element_at(array: exp.Expression, at: exp.Expression) -> exp.Expression:
     """The element at ``at``, counted from 1; a place before the first or behind the last has NULL."""
     inside = exp.GT(this=at.copy(), expression=exp.Literal.number(0))
-    return exp.Case(ifs=[exp.If(this=inside, true=_call("TRY_ELEMENT_AT", array, at))])
+    return exp.Case(ifs=[exp.If(this=inside, true=call("TRY_ELEMENT_AT", array, at))])
 
 
 def any_of_array(c: Checker, node: exp.Expression, right: exp.Expression, scope: Scope) -> SqlType:
@@ -95,10 +91,10 @@ def any_of_array(c: Checker, node: exp.Expression, right: exp.Expression, scope:
         raise unsupported("ANY over an array of intervals", position=position(node))
     array, value = cast(right.this.copy(), both.array), cast(node.this.copy(), both)
     # Spark's own says of a NULL in the array what SQL does; DuckDB's does not, so the NULLs are counted.
-    found = _call("ARRAY_CONTAINS", array, value)
+    found = call("ARRAY_CONTAINS", array, value)
     absent = exp.Paren(this=exp.Or(this=exp.Is(this=value, expression=exp.Null()), expression=_has_null(array)))
     unknown = exp.If(this=absent, true=cast(exp.null(), t.BOOL))
-    some = exp.If(this=exp.EQ(this=_call("SIZE", array), expression=exp.Literal.number(0)), true=exp.false())
+    some = exp.If(this=exp.EQ(this=call("SIZE", array), expression=exp.Literal.number(0)), true=exp.false())
     none = exp.If(this=exp.Is(this=array.copy(), expression=exp.Null()), true=cast(exp.null(), t.BOOL))
     yes = exp.If(this=exp.Coalesce(this=found, expressions=[exp.false()]), true=exp.true())
     made: exp.Expression = exp.Case(ifs=[none, some, yes, unknown], default=exp.false())
@@ -107,7 +103,7 @@ def any_of_array(c: Checker, node: exp.Expression, right: exp.Expression, scope:
 
 
 def _has_null(array: exp.Expression) -> exp.Expression:
-    return exp.LT(this=_call("SIZE", _call("ARRAY_COMPACT", array)), expression=_call("SIZE", array))
+    return exp.LT(this=call("SIZE", call("ARRAY_COMPACT", array)), expression=call("SIZE", array))
 
 
 def joined_arrays(c: Checker, node: exp.DPipe, types: Sequence[SqlType]) -> SqlType:
@@ -122,12 +118,12 @@ def joined_arrays(c: Checker, node: exp.DPipe, types: Sequence[SqlType]) -> SqlT
         each = node.this if each is sides[0] else node.expression
         if got.is_array and t.common(got, known) is not None:
             # NULL for an array is no elements.
-            made.append(_call("COALESCE", cast(each.copy(), known), cast(exp.Array(expressions=[]), known)))
+            made.append(call("COALESCE", cast(each.copy(), known), cast(exp.Array(expressions=[]), known)))
         elif not got.is_array and t.common(got, known.element) is not None:
             made.append(cast(exp.Array(expressions=[cast(each.copy(), known.element)]), known))
         else:
             raise no_operator(t.shown(types[0]), "||", t.shown(types[1]), position(node))
-    node.replace(cast(_call("CONCAT", *made), known))
+    node.replace(cast(call("CONCAT", *made), known))
     return known
 
 
@@ -161,13 +157,13 @@ def _aggregated(c: Checker, node: exp.ArrayAgg, scope: Scope) -> SqlType:
             for i, each in enumerate(fields)
         ]
     )
-    listed = _call("COLLECT_SET" if distinct else "COLLECT_LIST", row)
+    listed = call("COLLECT_SET" if distinct else "COLLECT_LIST", row)
     listed.meta["aggregate"] = True
     upwards = exp.true() if descending != {True} else exp.false()
     last = exp.Dot(this=exp.to_identifier("r"), expression=exp.to_identifier(f"k{len(fields) - 1}", quoted=True))
     picked = exp.Lambda(this=last, expressions=[exp.to_identifier("r")])
     node.replace(
-        cast(exp.Anonymous(this="TRANSFORM", expressions=[_call("SORT_ARRAY", listed, upwards), picked]), got.array)
+        cast(exp.Anonymous(this="TRANSFORM", expressions=[call("SORT_ARRAY", listed, upwards), picked]), got.array)
     )
     return got.array
 
@@ -177,7 +173,7 @@ def _unnested(c: Checker, node: exp.Explode, scope: Scope) -> SqlType:
     got = c.child(node, "this", scope)
     if not got.is_array:
         raise no_function(f"unnest({t.shown(got)})", position=position(node))
-    node.replace(_call("EXPLODE", node.this))
+    node.replace(call("EXPLODE", node.this))
     return got.element
 
 
@@ -190,7 +186,7 @@ def _size(c: Checker, node: exp.Expression, scope: Scope) -> SqlType:
     if not got.is_array:
         raise no_function(f"{name}({t.shown(got)})", position=position(node))
     dimension = node.args.get("expression") if isinstance(node, exp.ArraySize) else None
-    size = cast(_call("SIZE", array), t.INT4)
+    size = cast(call("SIZE", array), t.INT4)
     known = exp.Case(ifs=[exp.If(this=exp.Is(this=array.copy(), expression=exp.Null()), true=cast(exp.null(), t.INT4))],
                      default=size)  # fmt: skip
     if dimension is not None:

@@ -18,10 +18,9 @@ from sql.casts import converted
 from sql.check_time import interval_literal, time_arithmetic
 from sql.comparing import check_comparable, check_extreme, check_grouped, keep_digits, order_key
 from sql.errors import ambiguous, no_column, no_from_entry, no_function, no_operator, unsupported
-from sql.forms import call
 from sql.functions import WINDOW_ONLY, display_name
 from sql.interval_parts import length, negative
-from sql.nodes import cast, declared_type, position, unnest
+from sql.nodes import call, cast, declared_type, position, unnest
 from sql.scope import Scope
 
 if TYPE_CHECKING:

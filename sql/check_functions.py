@@ -16,8 +16,8 @@ from collection.types import SqlType
 from sql import types as t
 from sql.check_time import date_part
 from sql.errors import closest, no_function, unsupported
-from sql.forms import BUILT, call, is_constant
-from sql.nodes import cast, position
+from sql.forms import BUILT, is_constant
+from sql.nodes import call, cast, position
 from sql.scope import Scope
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _form(name: str) -> Build:
 
 
 def _plain(name: str) -> Build:
-    return lambda *args: exp.Anonymous(this=name, expressions=[a.copy() for a in args])
+    return lambda *args: call(name, *args)
 
 
 def _hex_or_text(make: str) -> Build:

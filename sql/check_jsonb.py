@@ -63,9 +63,7 @@ def _operator(op: str, name: str, wanted: SqlType, result: SqlType):
     def check(c: Checker, node: exp.Expression, scope: Scope) -> SqlType:
         left = c.child(node, "this", scope)
         _only_jsonb(left, op, node)
-        c.want(
-            node, "expression", wanted, scope, lambda got: no_operator("jsonb", op, t.shown(got), position(node))
-        )
+        c.want(node, "expression", wanted, scope, lambda got: no_operator("jsonb", op, t.shown(got), position(node)))
         node.replace(own(name, node.this, node.expression))
         return result
 

@@ -12,9 +12,9 @@ from sql.casts import text_of
 from sql.check_arrays import joined_arrays
 from sql.check_functions import regex, signed
 from sql.errors import mismatch, no_function, no_operator, unsupported
-from sql.forms import call, is_constant
+from sql.forms import is_constant
 from sql.functions import display_name
-from sql.nodes import cast, position, unnest
+from sql.nodes import call, cast, position, unnest
 from sql.scope import Scope
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from sql import interval_parts as parts
 from sql import types as t
 from sql.casts import micros_of
 from sql.errors import no_function, no_operator, unsupported
-from sql.nodes import cast, position, text_literal
+from sql.nodes import call, cast, position, text_literal
 from sql.own import own
 from sql.scope import Scope
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from sql.check import Checker
 
 MICROS = 1_000_000
-
-
-def _call(name: str, *args: exp.Expression) -> exp.Anonymous:
-    return exp.Anonymous(this=name, expressions=[a.copy() for a in args])
 
 
 def interval_literal(c: Checker, node: exp.Interval, scope: Scope) -> SqlType:
@@ -67,10 +63,10 @@ def time_arithmetic(c: Checker, node: exp.Binary, op: str, left: SqlType, right:
         node.expression.replace(parts.native(parts.of_time(node.expression)))
         return t.TIMESTAMP
     if left == t.DATE and t.is_int(right) and op in "+-":
-        node.replace(_call("DATE_ADD" if op == "+" else "DATE_SUB", node.this, cast(node.expression.copy(), t.INT4)))
+        node.replace(call("DATE_ADD" if op == "+" else "DATE_SUB", node.this, cast(node.expression.copy(), t.INT4)))
         return t.DATE
     if op == "-" and left == right == t.DATE:
-        node.replace(_call("DATEDIFF", node.this, node.expression))
+        node.replace(call("DATEDIFF", node.this, node.expression))
         return t.INT4
     made = _of_intervals(node, op, left, right)
     if made is None:
@@ -86,9 +82,7 @@ def _order(sql_type: SqlType) -> int:
     return {t.TIME: 1, t.INTERVAL: 2}.get(sql_type, 3)
 
 
-def _of_intervals(
-    node: exp.Binary, op: str, left: SqlType, right: SqlType
-) -> tuple[exp.Expression, SqlType] | None:
+def _of_intervals(node: exp.Binary, op: str, left: SqlType, right: SqlType) -> tuple[exp.Expression, SqlType] | None:
     """``(tree, type)`` of an operation whose result or whose both sides are intervals or times of day."""
     a, b = node.this, node.expression
     if op == "-" and t.is_time(left) and t.is_time(right):
@@ -185,9 +179,9 @@ def _extract(c: Checker, node: exp.Extract, scope: Scope) -> SqlType:
     if field == "EPOCH":
         return _epoch(node, value, got)
     if field in ("DOW", "DAYOFWEEK"):
-        made, scale = exp.Sub(this=_call("DAYOFWEEK", value), expression=exp.Literal.number(1)), 0
+        made, scale = exp.Sub(this=call("DAYOFWEEK", value), expression=exp.Literal.number(1)), 0
     elif field == "ISODOW":
-        made, scale = exp.Add(this=_call("WEEKDAY", value), expression=exp.Literal.number(1)), 0
+        made, scale = exp.Add(this=call("WEEKDAY", value), expression=exp.Literal.number(1)), 0
     elif field == "SECOND":
         made, scale = node.copy(), 6
     elif field in ("MICROSECOND", "MICROSECONDS", "MILLISECOND", "MILLISECONDS"):
@@ -227,7 +221,7 @@ def _truncated(c: Checker, node: exp.TimestampTrunc, scope: Scope) -> SqlType:
         raise unsupported("date_trunc in another time zone", "use AT TIME ZONE before and after", position(node))
     if text.upper() in _LONG:
         raise unsupported(f"date_trunc to a {text.lower()}", position=position(node))
-    made = _call("DATE_TRUNC", exp.Literal.string(word.upper()), node.this)
+    made = call("DATE_TRUNC", exp.Literal.string(word.upper()), node.this)
     node.replace(cast(made, result))
     return result
 
@@ -247,9 +241,9 @@ def _at_zone(c: Checker, node: exp.AtTimeZone, scope: Scope) -> SqlType:
     if isinstance(zone, exp.Literal) and zone.is_string and not _zone_known(zone.this):
         raise InvalidUsage(f'time zone "{zone.this}" not recognized', sqlstate="22023", position=position(zone))
     if got == t.TIMESTAMPTZ:
-        node.replace(cast(_call("FROM_UTC_TIMESTAMP", node.this, zone), t.TIMESTAMP))
+        node.replace(cast(call("FROM_UTC_TIMESTAMP", node.this, zone), t.TIMESTAMP))
         return t.TIMESTAMP
-    node.replace(cast(_call("TO_UTC_TIMESTAMP", cast(node.this.copy(), t.TIMESTAMPTZ), zone), t.TIMESTAMPTZ))
+    node.replace(cast(call("TO_UTC_TIMESTAMP", cast(node.this.copy(), t.TIMESTAMPTZ), zone), t.TIMESTAMPTZ))
     return t.TIMESTAMPTZ
 
 

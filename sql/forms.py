@@ -17,16 +17,13 @@ import sqlglot
 from sqlglot import exp
 
 from collection.functions import OWN
+from sql.common_forms import COMMON, NO_CHARACTER
 from sql.errors import unsupported
+from sql.nodes import call
 from sql.regex import Regex, java_replacement, read_regex, read_similar
 from sql.time_formats import spark_format
 
 Build = Callable[..., exp.Expression]
-
-
-def call(name: str, *args: exp.Expression) -> exp.Anonymous:
-    """A call that :func:`written_out` knows."""
-    return exp.Anonymous(this=name, expressions=[a.copy() for a in args])
 
 
 def _float_text(below: str, places: int) -> str:
@@ -39,19 +36,10 @@ def _float_text(below: str, places: int) -> str:
         FORMAT_STRING('%+03d', CAST(SUBSTRING_INDEX(CAST(:x AS STRING), 'E', -1) AS INT))) END"""
 
 
-def _pad(side: str) -> str:
-    """With nothing to fill with, and for fewer characters, the text is only cut."""
-    return f"CASE WHEN :n <= 0 THEN LEFT(:x, 0) WHEN :fill = '' THEN LEFT(:x, :n) ELSE {side}(:x, :n, :fill) END"
-
-
-_LOGARITHM = (
-    "WHEN :x = 0 THEN RAISE_ERROR('tm:2201E:cannot take logarithm of zero') "
-    "WHEN :x < 0 THEN RAISE_ERROR('tm:2201E:cannot take logarithm of a negative number')"
-)
-
 _OUTSIDE = "WHEN ABS(:x) > 1 AND NOT ISNAN(:x) THEN RAISE_ERROR('tm:22003:input is out of range')"
 
 SPARK: Mapping[str, tuple[str, str]] = {
+    **COMMON,
     "TM_FLOAT8_TEXT": ("x", _float_text("1E15", 21)),
     "TM_FLOAT4_TEXT": ("x", _float_text("1E6", 21)),
     "TM_FLOAT4": (
@@ -61,55 +49,21 @@ SPARK: Mapping[str, tuple[str, str]] = {
     ),
     "TM_BYTEA_TEXT": ("x", r"CONCAT('\\x', LOWER(HEX(:x)))"),
     "TM_TIMESTAMPTZ_TEXT": ("x", "CONCAT(CAST(:x AS STRING), '+00')"),
-    "TM_NOT_NAN": ("x", "CASE WHEN ISNAN(:x) THEN RAISE_ERROR('tm:22003:numeric has no NaN here') ELSE :x END"),
-    "TM_LEFT": (
-        "x n",
-        "CASE WHEN :n >= 0 THEN LEFT(:x, :n) WHEN -CAST(:n AS BIGINT) >= LENGTH(:x) THEN LEFT(:x, 0) "
-        "ELSE LEFT(:x, LENGTH(:x) + :n) END",
-    ),
-    "TM_RIGHT": (
-        "x n",
-        "CASE WHEN :n >= 0 THEN RIGHT(:x, :n) WHEN -CAST(:n AS BIGINT) >= LENGTH(:x) THEN LEFT(:x, 0) "
-        "ELSE RIGHT(:x, LENGTH(:x) + :n) END",
-    ),
     "TM_SECONDS": ("x", "TIMESTAMP_MICROS(CAST(ROUND(CAST(:x AS DOUBLE) * 1000000) AS BIGINT))"),
-    "TM_BOOL_OUT": ("x", "CASE WHEN :x THEN 't' WHEN NOT :x THEN 'f' END"),
-    "TM_SUBSTR": (
-        "x s n",
-        "CASE WHEN :n < 0 AND :x IS NOT NULL AND :s IS NOT NULL "
-        "THEN RAISE_ERROR('tm:22011:negative substring length not allowed') "
-        "WHEN :s >= 1 THEN SUBSTRING(:x, :s, :n) WHEN CAST(:s AS BIGINT) + :n <= 1 THEN LEFT(:x, 0) "
-        "ELSE SUBSTRING(:x, 1, CAST(CAST(:s AS BIGINT) + :n - 1 AS INT)) END",
-    ),
-    "TM_SUBSTR_FROM": ("x s", "CASE WHEN :s < 1 THEN :x ELSE SUBSTRING(:x, :s) END"),
     "TM_INITCAP": (
         "x",
         r"ARRAY_JOIN(TRANSFORM(SPLIT(LOWER(:x), '(?<![\\p{L}\\p{N}])(?=[\\p{L}\\p{N}])'), "
         "w -> CONCAT(UPPER(LEFT(w, 1)), SUBSTRING(w, 2))), '')",
     ),
-    "TM_SPLIT_PART": (
-        "x d n",
-        "CASE WHEN :n = 0 AND :x IS NOT NULL AND :d IS NOT NULL "
-        "THEN RAISE_ERROR('tm:22023:field position must not be zero') "
-        "WHEN :d = '' THEN CASE WHEN :n IN (1, -1) THEN :x WHEN :x IS NOT NULL THEN '' END "
-        "ELSE SPLIT_PART(:x, :d, :n) END",
-    ),
-    "TM_REPLACE": ("x a b", "CASE WHEN :a = '' AND :b IS NOT NULL THEN :x ELSE REPLACE(:x, :a, :b) END"),
-    "TM_LPAD": ("x n fill", _pad("LPAD")),
-    "TM_RPAD": ("x n fill", _pad("RPAD")),
     "TM_REPEAT": ("x n", "REPEAT(:x, :n)"),
     "TM_CHR": (
         "n",
-        "CASE WHEN :n = 0 THEN RAISE_ERROR('tm:54000:null character not permitted') "
-        "WHEN :n < 0 THEN RAISE_ERROR('tm:22023:character number must be positive') "
-        "WHEN :n > 1114111 OR :n BETWEEN 55296 AND 57343 "
-        "THEN RAISE_ERROR('tm:54000:requested character not valid for encoding') "
+        f"CASE {NO_CHARACTER} "
         "WHEN :n < 65536 THEN DECODE(UNHEX(LPAD(HEX(:n), 4, '0')), 'UTF-16BE') "
         "ELSE DECODE(UNHEX(LPAD(HEX(:n), 8, '0')), 'UTF-32') END",
     ),
     "TM_OCTETS": ("x", "OCTET_LENGTH(:x)"),
     "TM_TEXT_OCTETS": ("x", "OCTET_LENGTH(:x)"),
-    "TM_MD5": ("x", "MD5(:x)"),
     "TM_TO_HEX": ("x", "LOWER(HEX(:x))"),
     "TM_TO_HEX4": (
         "x",
@@ -144,15 +98,6 @@ SPARK: Mapping[str, tuple[str, str]] = {
     ),
     "TM_ROUND_FLOAT": ("x", "RINT(:x)"),
     "TM_SIGN": ("x", "CASE WHEN ISNAN(:x) THEN 0 ELSE SIGN(:x) END"),
-    "TM_NO_STEP": ("", "RAISE_ERROR('tm:22023:step size cannot equal zero')"),
-    "TM_NO_MONTHS": ("", "RAISE_ERROR('tm:0A000:generate_series by months is not supported')"),
-    "TM_SQRT": (
-        "x",
-        "CASE WHEN :x < 0 THEN RAISE_ERROR('tm:2201F:cannot take square root of a negative number') ELSE SQRT(:x) END",
-    ),
-    "TM_LN": ("x", f"CASE {_LOGARITHM} ELSE LN(:x) END"),
-    "TM_LOG10": ("x", f"CASE {_LOGARITHM} ELSE LOG10(:x) END"),
-    "TM_LOG": ("b x", f"CASE {_LOGARITHM} {_LOGARITHM.replace(':x', ':b')} ELSE LN(:x) / LN(:b) END"),
     "TM_EXP": (
         "x",
         "CASE WHEN :x > 709.782712893384 AND :x < DOUBLE('Infinity') "
@@ -172,7 +117,6 @@ SPARK: Mapping[str, tuple[str, str]] = {
     ),
     "TM_SHIFT_LEFT": ("x n", "SHIFTLEFT(:x, :n)"),
     "TM_SHIFT_RIGHT": ("x n", "SHIFTRIGHT(:x, :n)"),
-    "TM_MAKE_DATE": ("y m d", "MAKE_DATE(:y, :m, :d)"),
     "TM_TRUNC_TIME": ("unit x", "DATE_TRUNC(:unit, :x)"),
 }  # fmt: skip
 """Parameters by name, and the text in which ``:name`` stands for one."""

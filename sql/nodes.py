@@ -92,6 +92,11 @@ def literal(value: object | None, sql_type: SqlType) -> exp.Expression:
     return text if carried(sql_type) == TEXT else cast(text, sql_type)
 
 
+def call(name: str, *arguments: exp.Expression) -> exp.Anonymous:
+    """``name(arguments)`` of copies: a function of Spark's, or a form of :mod:`sql.forms`."""
+    return exp.Anonymous(this=name, expressions=[each.copy() for each in arguments])
+
+
 def number(value: int) -> exp.Expression:
     """A whole number, which may be negative."""
     made = exp.Literal.number(abs(value))

@@ -12,9 +12,8 @@ from sql.casts import micros_of
 from sql.check import Checker
 from sql.check_functions import signed
 from sql.errors import no_function, unsupported
-from sql.forms import call
 from sql.interval_parts import native
-from sql.nodes import cast, interval, interval_parts, position, unnest
+from sql.nodes import call, cast, interval, interval_parts, position, unnest
 from sql.scope import Scope
 
 _ZERO = exp.Literal.number(0)
@@ -37,9 +36,9 @@ def series(c: Checker, node: exp.GenerateSeries, scope: Scope) -> SqlType:
     step = cast((node.args.get("step") or exp.Literal.number(1)).copy(), found)
     if step.find(exp.Literal) and signed(unnest(step.this)) == 0:
         raise InvalidUsage("step size cannot equal zero", sqlstate="22023", position=position(node))
-    listed = _call("SEQUENCE", start, end, step)
+    listed = call("SEQUENCE", start, end, step)
     known = isinstance(unnest(step.this), (exp.Literal, exp.Neg))
-    node.replace(_call("EXPLODE", _guarded(start, end, step, listed, [] if known else [_no_step(step)])))
+    node.replace(call("EXPLODE", _guarded(start, end, step, listed, [] if known else [_no_step(step)])))
     return found
 
 
@@ -64,12 +63,12 @@ def _moments(c: Checker, node: exp.GenerateSeries, types: dict[str, SqlType]) ->
     first = micros_of(start)
     span = exp.Paren(this=exp.Sub(this=micros_of(end), expression=first.copy()))
     count = exp.IntDiv(this=span, expression=exp.Nullif(this=step.copy(), expression=_ZERO.copy()))
-    numbers = _call("SEQUENCE", cast(_ZERO.copy(), t.INT8), cast(count, t.INT8), cast(exp.Literal.number(1), t.INT8))
+    numbers = call("SEQUENCE", cast(_ZERO.copy(), t.INT8), cast(count, t.INT8), cast(exp.Literal.number(1), t.INT8))
     passed = exp.Mul(this=exp.column("i"), expression=step.copy())
     moment = cast(exp.Add(this=start.copy(), expression=native(_micros(passed))), found)
-    listed = _call("TRANSFORM", numbers, exp.Lambda(this=moment, expressions=[exp.to_identifier("i")]))
+    listed = call("TRANSFORM", numbers, exp.Lambda(this=moment, expressions=[exp.to_identifier("i")]))
     by_month = exp.If(this=exp.NEQ(this=months, expression=_ZERO.copy()), true=call("TM_NO_MONTHS"))
-    node.replace(_call("EXPLODE", _guarded(first, micros_of(end), step, listed, [by_month, _no_step(step)])))
+    node.replace(call("EXPLODE", _guarded(first, micros_of(end), step, listed, [by_month, _no_step(step)])))
     return found
 
 
@@ -90,12 +89,8 @@ def _guarded(
     upwards = exp.and_(_test(exp.GT, step, _ZERO), _test(exp.LTE, start, end))
     downwards = exp.and_(_test(exp.LT, step, _ZERO), _test(exp.GTE, start, end))
     runs = exp.or_(upwards, downwards)
-    return exp.Case(ifs=[*first, exp.If(this=runs, true=listed)], default=_call("ARRAY"))
+    return exp.Case(ifs=[*first, exp.If(this=runs, true=listed)], default=call("ARRAY"))
 
 
 def _test(kind: type[exp.Binary], left: exp.Expression, right: exp.Expression) -> exp.Expression:
     return kind(this=left.copy(), expression=right.copy())
-
-
-def _call(name: str, *arguments: exp.Expression) -> exp.Anonymous:
-    return exp.Anonymous(this=name, expressions=[each.copy() for each in arguments])

@@ -7,6 +7,7 @@ are read here.  All positions are offsets into the text that was given to :class
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
@@ -69,6 +70,11 @@ def tokenize(text: str) -> list[Token]:
     for token in tokens:
         if token.token_type == TokenType.PARAMETER and text[token.start] != "$":
             raise syntax(text[token.start], token.start + 1)
+    for dot, number in pairwise(tokens):
+        # sqlglot would join ``. 2.5`` to the number ``0.2.5``
+        if dot.token_type == TokenType.DOT and number.token_type == TokenType.NUMBER:
+            if dot.end + 1 != number.start or "." in number.text:
+                raise syntax(".", dot.start + 1)
     return tokens
 
 

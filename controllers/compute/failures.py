@@ -23,9 +23,6 @@ CAUSES_MAX = 20
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*(.*)", re.DOTALL)
 _SQLSTATE = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
 
-_REFUSED = re.compile(r"tm:([0-9A-Z]{5}):(.*?)(?:\.? SQLSTATE|\n|$)")
-"""What a form of :mod:`sql.forms` says when it refuses a row."""
-
 _POSTGRES = {"22018": "22P02", "42S02": "42P01", "42604": "22025"}
 """Spark's SQLSTATE where Postgres's clients know another one for the same thing."""
 
@@ -57,8 +54,6 @@ def of_spark(error: BaseException) -> TidemarkError | None:
     if "spark.driver.maxResultSize" in text:
         limit = f"more than {RESULT_BYTES_MAX} at once"
         return QueryFailed("the result is too large", sqlstate="54000", detail=limit, hint="filter or aggregate it")
-    if refused := _REFUSED.search(text):
-        return QueryFailed(refused[2][:MESSAGE_CHARS_MAX], sqlstate=refused[1])
     if "PatternSyntaxException" in text:
         return QueryFailed("invalid regular expression", sqlstate="2201B")
     state = _SQLSTATE.search(text)
