@@ -61,7 +61,7 @@ from adapter.system_schemas import RELATIONS
 from adapter.variables import SERVER_VERSION
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
-from catalog_log.model import NODES, Item
+from catalog_log.model import NODES
 from collection.types import SqlType
 from controllers.node_status import NodeStatus
 from controllers.peek import PEEK_TIMEOUT_MS, Lookup, Peek
@@ -72,7 +72,7 @@ from oracle.client import Oracle, wall_clock_ms
 from oracle.state import OracleState
 from sql import statements as st
 from sql.errors import unsupported
-from sql.names import Names, cluster_named, database_of, full_name
+from sql.names import Names, cluster_named, database_of
 from sql.parse import split
 from sql.plan_cache import PlanCache, Planned, Statement
 from sql.plans import InsertPlan, SelectPlan, Slot
@@ -357,10 +357,12 @@ class TidemarkExecutor:
     ) -> PeekAnswer:
         cluster = cluster_named(image, session.variable("cluster"))
         timeout_ms = min(session.statement_timeout_ms or PEEK_TIMEOUT_MS, PEEK_TIMEOUT_MS)
-        peek = Peek("", "", plan.inputs, plan.catalog_ts, as_of, None, timeout_ms, only_at)
+        lookup = None
         if plan.lookup is not None:
             key, residual = plan.lookup.filled(params, plan.params)
-            peek = peek._replace(lookup=Lookup(plan.lookup.index_id, plan.lookup.relation_id, key, residual))
+            lookup = Lookup(plan.lookup.index_id, plan.lookup.relation_id, key, residual)
+        peek = Peek("", "", plan.inputs, plan.catalog_ts, as_of, lookup, timeout_ms, only_at)
+        if lookup is not None:
             answer = await self._peeks.lookup(peek, cluster.id)
             if answer is not None:
                 return answer
@@ -440,19 +442,16 @@ class TidemarkExecutor:
         return evaluate
 
     async def _commit(self, session: SessionState, entries: Sequence[Rows]) -> None:
-        def label(table: Item) -> str:
-            return full_name(self._catalog.image, table)
-
         block = session.transaction
         reads = block.tables_read if session.serializable else ()
         try:
-            await self._inserter.commit(entries, label, block.read_ts if reads else None, reads)
+            await self._inserter.commit(entries, block.read_ts if reads else None, reads)
         except Unavailable as error:
             # A dropped table's topic is gone: then the user should hear that, not that Kafka is unwell.
             _, image = await self._barrier()
             self._saw(session, image)
             for each in entries:
-                check_unchanged(each.table, image, label)
+                check_unchanged(each.table, image, self._inserter.label)
             raise error
 
     async def _finish(self, work) -> T:

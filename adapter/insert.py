@@ -18,6 +18,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from adapter.write_groups import WriteGroups
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
 from catalog_log.model import TABLE, Column, Item
@@ -31,6 +32,7 @@ from oracle.errors import StaleCatalog
 from oracle.model import CommitPart, KeyRange
 from sql.errors import no_relation, not_null
 from sql.insert import fit_length, stored
+from sql.names import full_name
 from sql.plans import InsertPlan, Slot
 
 CATALOG_WAIT_S = 15.0
@@ -127,6 +129,14 @@ def sql_columns(columns: Sequence[Column]) -> list:
     return [(column.name, parse_type(column.type)) for column in columns]
 
 
+def merged(entries: Sequence[Rows]) -> Rows:
+    """Entries of one table as one, planned on the oldest of their catalogs."""
+    if len(entries) == 1:
+        return entries[0]
+    rows = pa.concat_tables([each.rows for each in entries]).combine_chunks()
+    return Rows(entries[0].table, rows, min(each.catalog_upper for each in entries))
+
+
 class Inserter:
     """Writes rows and commits them.  Lives on one event loop."""
 
@@ -135,26 +145,40 @@ class Inserter:
         self._oracle = oracle
         self._writer = writer
         self._bridge = bridge
+        self._groups: WriteGroups[Rows, list[list[Run]]] = WriteGroups(
+            merged, lambda rows: self._write([rows]), lambda rows, runs: self._bind([rows], runs)
+        )
 
     async def commit(
         self,
         entries: Sequence[Rows],
-        names: Callable[[Item], str],
         block_read_ts: DataTs | None = None,
         block_reads: Iterable[str] = (),
     ) -> DataTs | None:
         """Make ``entries`` visible at one timestamp (the answer; ``None`` where there are no rows).
 
-        ``block_reads`` are the tables that their transaction block read at ``block_read_ts`` and hangs on.
+        ``block_reads`` are the tables that their transaction block read at ``block_read_ts`` and hangs on.  A single
+        entry that hangs on nothing is committed together with others of its kind.
 
         Raises 42P01 where a table was dropped meanwhile, 40001 for a conflict of what was read, ``Rejected`` or
         ``Unavailable`` (it did not happen), ``Indeterminate``.
         """
-        runs = await self._write(entries)
-        upper = min((each.catalog_upper for each in entries), default=0)
+        reads = {*block_reads, *(name for each in entries for name in each.reads)}
         read_at = [ts for ts in (block_read_ts, *(each.read_ts for each in entries)) if ts is not None]
-        read_ts = min(read_at, default=None)
-        reads = tuple(map(KeyRange, sorted({*block_reads, *(name for each in entries for name in each.reads)})))
+        if len(entries) == 1 and not reads and not read_at and self._groups.takes(entries[0]):
+            return await self._groups.commit(entries[0])
+        return await self._bind(entries, await self._write(entries), min(read_at, default=None), reads)
+
+    async def _bind(
+        self,
+        entries: Sequence[Rows],
+        runs: Sequence[Sequence[Run]],
+        read_ts: DataTs | None = None,
+        read: Iterable[str] = (),
+    ) -> DataTs | None:
+        """Commit what was written; see :meth:`commit`."""
+        upper = min((each.catalog_upper for each in entries), default=0)
+        reads = tuple(map(KeyRange, sorted(read)))
         bindings = tuple(Binding(each.table.id, run) for each, of in zip(entries, runs, strict=True) for run in of)
         for _ in range(RECOMMITS_MAX):
             part = CommitPart(uuid.uuid4().hex, bindings, catalog_upper_seen=upper, read_ts=read_ts, reads=reads)
@@ -163,9 +187,13 @@ class Inserter:
             except StaleCatalog as stale:
                 image = await self._bridge.wait(self._catalog.when_upper(stale.catalog_upper, CATALOG_WAIT_S))
                 for each in entries:
-                    check_unchanged(each.table, image, names)
+                    check_unchanged(each.table, image, self.label)
                 upper = image.upper
         raise Conflict("the catalog changes faster than rows can be committed", hint="try again")
+
+    def label(self, table: Item) -> str:
+        """What a message calls ``table``."""
+        return full_name(self._catalog.image, table)
 
     async def _write(self, entries: Sequence[Rows]) -> list[list[Run]]:
         attempt = uuid.uuid4().hex

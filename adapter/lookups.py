@@ -1,33 +1,43 @@
 """Lookups of one adapter at one controller, sent together: those that come while a request is under way share the next.
 
 A request of its own costs each reader more than the look-up does (gRPC, threads, two passes over the loop); N readers
-who ask at once pay for one.  Equal lookups in a request, same values and same timestamps, are one question.
+who ask at once pay for one.  Readers of the same statement ask one question of several keys, and equal keys are one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from itertools import islice
 
 import pyarrow as pa
 
-from controllers.lookup_codec import LOOKUPS_MAX, LookedUp
-from controllers.peek import Peek
+from controllers.lookup_codec import LOOKUPS_MAX, Answer, Asked, Found, Key
+from controllers.peek import Peek, Question
 from journal.errors import TidemarkError
 
-Ask = Callable[[Sequence[Peek]], Awaitable[Sequence[LookedUp]]]
+TOLD_AT_ONCE = 16
+"""Keys answered in one pass of the loop: as in ``oracle.link``."""
+
+Ask = Callable[[Sequence[Asked]], Awaitable[Sequence[Answer]]]
 """Sends one request.  Where it fails, or the answer is not understood, each is "not now"."""
 
 
 class TableAnswer:
     """An answer that is all here (:class:`adapter.peeks.PeekAnswer`)."""
 
-    def __init__(self, table: pa.Table, as_of: int) -> None:
-        self.schema, self.as_of, self.table = table.schema, as_of, table
+    __slots__ = ("as_of", "rows")
+
+    def __init__(self, rows: Sequence[pa.RecordBatch], as_of: int) -> None:
+        self.rows, self.as_of = rows, as_of
 
     async def batches(self) -> AsyncIterator[pa.RecordBatch]:
-        for batch in self.table.to_batches():
+        for batch in self.rows:
             yield batch
+
+
+Told = TableAnswer | TidemarkError | None
+Readers = list[asyncio.Future[TableAnswer | None]]
 
 
 class Lookups:
@@ -39,23 +49,19 @@ class Lookups:
     def __init__(self, ask: Ask, loop: asyncio.AbstractEventLoop) -> None:
         self._ask = ask
         self._loop = loop
-        self._waiting: dict[Peek, list[asyncio.Future[LookedUp]]] = {}
+        self._waiting: dict[Question, dict[Key, Readers]] = {}
         self._task: asyncio.Task | None = None
         self._scheduled = False
 
     async def lookup(self, peek: Peek) -> TableAnswer | None:
         """The answer, ``None`` where it must be asked by itself.  Raises what the controller raised for it."""
-        found: asyncio.Future[LookedUp] = self._loop.create_future()
-        # Everything that makes the answer, and nothing else: who asks and how patiently does not.
-        self._waiting.setdefault(peek._replace(peek_id="", timeout_ms=0), []).append(found)
+        found: asyncio.Future[TableAnswer | None] = self._loop.create_future()
+        self._waiting.setdefault(peek.question(), {}).setdefault(peek.lookup.key, []).append(found)
         if self._task is None and not self._scheduled:
             # Once everybody who is ready has run: readers are usually woken together, by one barrier.
             self._scheduled = True
             self._loop.call_soon(self._begin)
-        answer = await found
-        if isinstance(answer, TidemarkError):
-            raise answer
-        return None if answer is None else TableAnswer(*answer)
+        return await found
 
     def _begin(self) -> None:
         self._scheduled = False
@@ -64,17 +70,61 @@ class Lookups:
     async def _work(self) -> None:
         try:
             while self._waiting:
-                peeks = list(self._waiting)[:LOOKUPS_MAX]
-                waiters = [self._waiting.pop(peek) for peek in peeks]
-                answers: Sequence[LookedUp] = ()
+                asked, readers = self._next()
+                answers: Sequence[Answer] = ()
                 try:
-                    answers = await self._ask(peeks)
+                    answers = await self._ask(asked)
                 finally:
-                    if len(answers) != len(peeks):
-                        answers = [None] * len(peeks)
-                    for futures, answer in zip(waiters, answers, strict=True):
-                        for future in futures:
-                            if not future.done():  # its reader was cancelled
-                                future.set_result(answer)
+                    if len(answers) != len(asked):
+                        answers = [None] * len(asked)
+                    told = [pair for answer, each in zip(answers, readers, strict=True) for pair in _each(answer, each)]
+                    self._tell(told)
         finally:
             self._task = None
+
+    def _tell(self, told: Sequence[tuple[Readers, Told]]) -> None:
+        """Some now, the others at the loop's next pass: what the first do next is not behind all of them."""
+        for readers, answer in told[:TOLD_AT_ONCE]:
+            _settle(readers, answer)
+        if len(told) > TOLD_AT_ONCE:
+            self._loop.call_soon(self._tell, told[TOLD_AT_ONCE:])
+
+    def _next(self) -> tuple[list[Asked], list[list[Readers]]]:
+        """What the next request asks, and for each question who waits for each of its keys."""
+        asked, readers, room = [], [], LOOKUPS_MAX
+        while self._waiting and room:
+            question, by_key = next(iter(self._waiting.items()))
+            keys = list(islice(by_key, room))
+            asked.append(Asked(question, keys))
+            readers.append([by_key.pop(key) for key in keys])
+            room -= len(keys)
+            if not by_key:
+                del self._waiting[question]
+        return asked, readers
+
+
+def _each(answer: Answer, by_key: Sequence[Readers]) -> Iterator[tuple[Readers, Told]]:
+    """Who waits for each key, and what was found for it."""
+    if not isinstance(answer, Found):
+        for readers in by_key:
+            yield readers, answer
+        return
+    # One batch for all, of which each reader has a part: cutting one out costs a microsecond.
+    batches = answer.table.combine_chunks().to_batches()
+    at = 0
+    for readers, count in zip(by_key, answer.counts, strict=True):
+        if isinstance(count, TidemarkError):
+            yield readers, count
+            continue
+        yield readers, TableAnswer([batches[0].slice(at, count)] if count else [], answer.as_of)
+        at += count
+
+
+def _settle(readers: Readers, answer: Told) -> None:
+    for reader in readers:
+        if reader.done():
+            continue  # it was cancelled
+        if isinstance(answer, TidemarkError):
+            reader.set_exception(answer)
+        else:
+            reader.set_result(answer)

@@ -24,7 +24,7 @@ from adapter.lookups import Lookups, TableAnswer
 from catalog_log import model
 from catalog_log.log import CatalogLog
 from catalog_log.model import Node
-from controllers.lookup_codec import LookedUp, decode_answers, encode_lookups
+from controllers.lookup_codec import Answer, Asked, decode_answers, encode_lookups
 from controllers.peek import Peek
 from controllers.peek_codec import decode_error, encode_peek
 from journal.aio import Bridge
@@ -49,9 +49,8 @@ CLIENTS_MAX = 16
 
 
 class PeekAnswer(Protocol):
-    """``schema`` and ``as_of`` (``None`` where the controller did not say) of the answer, and its batches."""
+    """``as_of`` (``None`` where the controller did not say) of the answer, and its batches."""
 
-    schema: pa.Schema
     as_of: int | None
 
     def batches(self) -> AsyncIterator[pa.RecordBatch]: ...
@@ -197,15 +196,15 @@ class FlightPeeks:
             found = self._lookups[node.address] = Lookups(ask, asyncio.get_running_loop())
         return await found.lookup(peek)
 
-    async def _ask_lookups(self, address: str, peeks: Sequence[Peek]) -> Sequence[LookedUp]:
+    async def _ask_lookups(self, address: str, asked: Sequence[Asked]) -> Sequence[Answer]:
         client = self._client(address)
         try:
-            return await self._bridge.wait(self._run(lambda: _look_up(client, peeks)))
+            return await self._bridge.wait(self._run(lambda: _look_up(client, asked)))
         except (flight.FlightError, pa.ArrowException, TidemarkError) as error:
             # Each is asked again by itself, which tells its reader what is wrong if it still is.
             log.info("lookups were not answered together", extra={"address": address, "error": str(error)[:200]})
             self._forget(address)
-            return [None] * len(peeks)
+            return [None] * len(asked)
 
     async def _node(self, key: str, failed: tuple[Node, TidemarkError] | None, deadline_s: float) -> Node:
         """The node to ask: a new incarnation at once, the one that failed again after a pause."""
@@ -295,10 +294,10 @@ def _open(client: flight.FlightClient, peek: Peek):
     return reader
 
 
-def _look_up(client: flight.FlightClient, peeks: Sequence[Peek]) -> Sequence[LookedUp]:
+def _look_up(client: flight.FlightClient, asked: Sequence[Asked]) -> Sequence[Answer]:
     options = flight.FlightCallOptions(timeout=LOOKUPS_TIMEOUT_S)
-    (result,) = client.do_action(flight.Action("lookups", encode_lookups(peeks)), options)
-    return decode_answers(memoryview(result.body))
+    (result,) = client.do_action(flight.Action("lookups", encode_lookups(asked)), options)
+    return decode_answers(memoryview(result.body), asked)
 
 
 def _cancel(client: flight.FlightClient, peek_id: str) -> None:

@@ -18,6 +18,12 @@ async def _aiter(batches: Iterable[pa.RecordBatch]) -> AsyncIterator[pa.RecordBa
         yield batch
 
 
+def _bytes(batch: pa.RecordBatch) -> int:
+    """What it takes: the whole that it may be a part of is known at once; only where that is much it is asked."""
+    whole = batch.get_total_buffer_size()
+    return batch.nbytes if whole > PIECE_BYTES else whole
+
+
 class Portal:
     """Holds at most one batch of its result."""
 
@@ -99,7 +105,7 @@ class Portal:
         if type(batches) is not list or self.position or self._failed or self._left is not None:
             return None
         count = sum(batch.num_rows for batch in batches)
-        if count > FEW_ROWS or sum(batch.nbytes for batch in batches) > PIECE_BYTES:
+        if count > FEW_ROWS or any(_bytes(batch) > PIECE_BYTES for batch in batches):
             return None
         data = b"".join([self._encoder.few(batch) for batch in batches])
         self._source, self.position = None, count

@@ -83,7 +83,7 @@ def promised_rows(answer: PeekAnswer, types: Sequence[SqlType]) -> list[pa.Recor
     if not isinstance(answer, TableAnswer):
         return as_promised(answer, types)
     kinds = [arrow_type(kind) for kind in types]
-    return [_promised(batch, kinds) for batch in answer.table.to_batches()]
+    return [_promised(batch, kinds) for batch in answer.rows]
 
 
 async def as_promised(answer: PeekAnswer, types: Sequence[SqlType]) -> AsyncIterator[pa.RecordBatch]:
@@ -99,6 +99,8 @@ def _promised(batch: pa.RecordBatch, kinds: Sequence[pa.DataType]) -> pa.RecordB
             "the controller answered with other columns than were asked for",
             detail=f"{batch.num_columns} instead of {len(kinds)}",
         )
+    if batch.schema.types == kinds:
+        return batch
     arrays = [a if a.type == kind else _cast_array(a, kind) for a, kind in zip(batch.columns, kinds, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, [f"c{i}" for i in range(len(arrays))])
 

@@ -316,7 +316,7 @@ class RowEncoder:
         if self._last is not None and self._last[0] is batch:
             return self._last[1]
         data = self._few(self._arrays(batch)) if self._types else _ROW_HEAD(b"D", 6, 0) * batch.num_rows
-        if batch.nbytes <= KEPT_BYTES_MAX:
+        if len(data) <= KEPT_BYTES_MAX:
             self._last = batch, data
         return data
 

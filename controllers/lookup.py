@@ -63,6 +63,14 @@ class Residual:
 
     def run(self, rows: Iterable[tuple[Row, int]]) -> pa.Table:
         """The answer over ``rows``, each with how many times it occurs (> 0)."""
+        return self.table(self.rows(rows))
+
+    def table(self, rows: Sequence[Row]) -> pa.Table:
+        """What :meth:`rows` gave, once or several times, as Arrow."""
+        return to_table(rows, schema_of(self.output_types))
+
+    def rows(self, rows: Iterable[tuple[Row, int]]) -> list[Row]:
+        """As :meth:`run`, as plain tuples."""
         output = self._rows(rows)
         for index, descending, nulls_first in reversed(self._order_by):
             nulls = [r for r in output if r[index] is None]
@@ -70,7 +78,7 @@ class Residual:
             values.sort(key=lambda r, i=index: order_key(r[i]), reverse=descending)
             output = nulls + values if nulls_first else values + nulls
         end = None if self._limit is None else self._offset + self._limit
-        return to_table(output[self._offset : end], schema_of(self.output_types))
+        return output[self._offset : end] if self._offset or end is not None else output
 
     def _rows(self, rows: Iterable[tuple[Row, int]]) -> list[Row]:
         if self._filter is not None:

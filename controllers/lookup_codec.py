@@ -1,94 +1,137 @@
 """Many lookups in one request: how they travel between adapter and compute controller.
 
-A request is a JSON list of peeks (``controllers/peek_codec.py``), each with a lookup and no SQL.  The response has one
-frame per peek, in order: a kind of one byte, the payload's length in four, the payload.  ``A`` is an answer (an Arrow
-stream whose schema says ``as_of``), ``E`` an error, ``N`` "not now": no index has it, or it would have to wait.  Such
-a peek is asked again by itself, with its SQL.  Pure.
+Readers who ask at once mostly ask the same thing of other keys (a prepared statement), so a request is made of
+questions, each with its keys, and the rows found for one question travel as one Arrow table: what a reader adds is its
+key and its rows.
+
+A request is JSON, ``[[question…, [key…]]…]``.  A response is JSON, its length in four bytes before it, and then the
+tables as Arrow streams, laid end to end::
+
+    [null | {"error": E} | {"as_of": T, "bytes": N, "counts": [rows | E…]}…]
+
+one element per question, in order.  ``null`` is "not now": no index has it, or it would have to wait; each such lookup
+is asked again by itself, with its SQL.  ``counts`` says how many of the table's next rows are for each key, or what is
+wrong with that one.  Pure.
 """
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 
-from controllers.peek import Peek
-from controllers.peek_codec import decode_error, decode_peek, encode_error, encode_peek
+from controllers.peek import Question
+from controllers.peek_codec import TICKET_BYTES_MAX, checked, decode_error, encode_error, value_in, value_out
 from journal.errors import InvalidUsage, TidemarkError
-from journal.timestamps import DataTs
+from journal.timestamps import CatalogTs, DataTs
 
-LOOKUPS_MAX = 64
-"""Peeks in one request.  The controller answers them one after the other at some 0.1 ms each, and the last one's answer
+LOOKUPS_MAX = 256
+"""Keys in one request.  The controller answers them one after the other at some 0.01 ms each, and the last one's answer
 holds up the first's: with more the wait would show."""
 
-_SEPARATOR = b"\n"  # JSON has no line breaks of its own
-_HEAD = struct.Struct("!cI")
+_LENGTH = struct.Struct("!I")
 
-LookedUp = tuple[pa.Table, DataTs] | TidemarkError | None
-"""The rows and the timestamp that they are as of; an error; ``None``: not now."""
+Key = tuple[object, ...]
 
 
-def encode_lookups(peeks: Iterable[Peek]) -> bytes:
+class Asked(NamedTuple):
+    """A question, and the keys that it is asked of."""
+
+    question: Question
+    keys: Sequence[Key]
+
+
+class Found(NamedTuple):
+    """The rows of all keys, in the order of the keys, as of one timestamp: for each key how many, or its error."""
+
+    table: pa.Table
+    as_of: DataTs
+    counts: Sequence[int | TidemarkError]
+
+
+Answer = Found | TidemarkError | None
+"""To one question.  ``None``: not now."""
+
+
+def encode_lookups(asked: Iterable[Asked]) -> bytes:
     """The body of the request."""
-    return _SEPARATOR.join(encode_peek(peek) for peek in peeks)
+    return json.dumps([[*question, [[value_out(v) for v in key] for key in keys]] for question, keys in asked]).encode()
 
 
-def decode_lookups(body: bytes) -> list[Peek]:
-    """The peeks in ``body``.  Raises ``InvalidUsage`` for anything else, 54000 for too many."""
-    parts = body.split(_SEPARATOR)
-    if len(parts) > LOOKUPS_MAX:
-        raise InvalidUsage(f"{len(parts)} lookups in one request", sqlstate="54000", detail=f"at most {LOOKUPS_MAX}")
-    peeks = [decode_peek(part) for part in parts]
-    if any(peek.lookup is None for peek in peeks):
-        raise InvalidUsage("malformed lookups", sqlstate="08P01", detail="a peek without a lookup")
-    return peeks
-
-
-def encode_answers(answers: Iterable[LookedUp]) -> bytes:
-    """The response."""
-    parts: list[bytes | pa.Buffer] = []
-    for answer in answers:
-        kind, payload = _frame(answer)
-        parts += (_HEAD.pack(kind, len(payload)), payload)
-    return b"".join(parts)
-
-
-def decode_answers(body: bytes | memoryview) -> Sequence[LookedUp]:
-    """What :func:`encode_answers` was given.  Raises ``TidemarkError`` for anything else."""
-    view, at, found = memoryview(body), 0, []
+def decode_lookups(body: bytes) -> list[Asked]:
+    """What is asked in ``body``.  Raises ``InvalidUsage`` for anything else, 54000 for too much."""
+    if len(body) > TICKET_BYTES_MAX:
+        raise InvalidUsage(f"lookups of {len(body)} bytes", sqlstate="54000", detail=f"at most {TICKET_BYTES_MAX}")
     try:
-        while at < len(view):
-            kind, length = _HEAD.unpack_from(view, at)
-            at += _HEAD.size
-            payload = view[at : at + length]
-            if len(payload) != length:
-                raise ValueError(f"{length} bytes promised, {len(payload)} there")
-            found.append(_answer(kind, payload))
-            at += length
-    except (struct.error, ValueError, KeyError, pa.ArrowException) as error:
+        asked = [_asked(*each) for each in checked(json.loads(body), list)]
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise InvalidUsage("malformed lookups", sqlstate="08P01", detail=f"{type(error).__name__}: {error}") from error
+    count = sum(len(each.keys) for each in asked)
+    if count > LOOKUPS_MAX:
+        raise InvalidUsage(f"{count} lookups in one request", sqlstate="54000", detail=f"at most {LOOKUPS_MAX}")
+    return asked
+
+
+def _asked(inputs, catalog_ts, as_of, only_at, index_id, relation_id, residual, keys) -> Asked:
+    question = Question(
+        tuple(checked(each, str) for each in inputs),
+        CatalogTs(checked(catalog_ts, int)),
+        None if as_of is None else DataTs(checked(as_of, int)),
+        checked(only_at, bool),
+        checked(index_id, str),
+        checked(relation_id, str),
+        checked(residual, str),
+    )
+    return Asked(question, [tuple([value_in(v) for v in key]) for key in keys])
+
+
+def encode_answers(answers: Iterable[Answer]) -> bytes:
+    """The response."""
+    heads: list[object] = []
+    tables: list[pa.Buffer] = []
+    for answer in answers:
+        if answer is None:
+            heads.append(None)
+        elif isinstance(answer, TidemarkError):
+            heads.append({"error": encode_error(answer)})
+        else:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, answer.table.schema) as writer:
+                writer.write_table(answer.table)
+            tables.append(sink.getvalue())
+            counts = [each if isinstance(each, int) else encode_error(each) for each in answer.counts]
+            heads.append({"as_of": answer.as_of, "bytes": tables[-1].size, "counts": counts})
+    head = json.dumps(heads).encode()
+    return b"".join((_LENGTH.pack(len(head)), head, *tables))
+
+
+def decode_answers(body: bytes | memoryview, asked: Sequence[Asked]) -> list[Answer]:
+    """The answers to ``asked``.  Raises ``TidemarkError`` for anything else."""
+    raw = memoryview(body)
+    try:
+        at = _LENGTH.size + _LENGTH.unpack_from(raw)[0]
+        heads = json.loads(bytes(raw[_LENGTH.size : at]))
+        answers: list[Answer] = []
+        for head, (_, keys) in zip(heads, asked, strict=True):
+            if head is None:
+                answers.append(None)
+            elif "error" in head:
+                answers.append(decode_error(head["error"]))
+            else:
+                answers.append(_found(head, raw[at : at + head["bytes"]], len(keys)))
+                at += head["bytes"]
+    except (struct.error, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
         raise TidemarkError("the controller sent something that is no answer to lookups", detail=str(error)) from error
-    return found
+    return answers
 
 
-def _frame(answer: LookedUp) -> tuple[bytes, bytes | pa.Buffer]:
-    if answer is None:
-        return b"N", b""
-    if isinstance(answer, TidemarkError):
-        return b"E", encode_error(answer).encode()
-    table, as_of = answer
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema.with_metadata({"as_of": str(as_of)})) as writer:
-        writer.write_table(table)
-    return b"A", sink.getvalue()
-
-
-def _answer(kind: bytes, payload: memoryview) -> LookedUp:
-    if kind == b"N":
-        return None
-    if kind == b"E":
-        return decode_error(bytes(payload).decode())
-    if kind != b"A":
-        raise ValueError(f"a frame of kind {kind!r}")
+def _found(head: dict, payload: memoryview, keys: int) -> Found:
     table = pa.ipc.open_stream(payload).read_all()
-    return table, DataTs(int(table.schema.metadata[b"as_of"]))
+    counts = [each if type(each) is int else decode_error(each) for each in head["counts"]]
+    rows = sum(each for each in counts if type(each) is int)
+    if len(counts) != keys or rows != table.num_rows:
+        raise ValueError(f"{len(counts)} counts of {rows} rows for {keys} keys and {table.num_rows} rows")
+    return Found(table, DataTs(head["as_of"]), counts)

@@ -23,6 +23,18 @@ class Lookup(NamedTuple):
     residual: str
 
 
+class Question(NamedTuple):
+    """What lookups of many readers have in common: everything that makes the answer but the key."""
+
+    inputs: tuple[str, ...]
+    catalog_ts: CatalogTs
+    as_of: DataTs | None
+    only_at: bool
+    index_id: str
+    relation_id: str
+    residual: str
+
+
 class Peek(NamedTuple):
     """``sql`` is Spark SQL over relations named by item id; ``inputs`` are those ids.
 
@@ -40,3 +52,10 @@ class Peek(NamedTuple):
     lookup: Lookup | None = None
     timeout_ms: int = PEEK_TIMEOUT_MS
     only_at: bool = False
+
+    def question(self) -> Question:
+        """Of a peek with a lookup: it and ``lookup.key`` make the answer; who asks and how patiently does not."""
+        lookup = self.lookup
+        return Question(
+            self.inputs, self.catalog_ts, self.as_of, self.only_at, lookup.index_id, lookup.relation_id, lookup.residual
+        )

@@ -45,7 +45,7 @@ def encode_peek(peek: Peek) -> bytes:
         "lookup": None if lookup is None else {
             "index_id": lookup.index_id,
             "relation_id": lookup.relation_id,
-            "key": [_value_out(v) for v in lookup.key],
+            "key": [value_out(v) for v in lookup.key],
             "residual": lookup.residual,
         },
     }).encode()  # fmt: skip
@@ -59,19 +59,19 @@ def decode_peek(ticket: bytes) -> Peek:
         raw = json.loads(ticket)
         lookup = raw.get("lookup")
         peek = Peek(
-            peek_id=_checked(raw["peek_id"], str),
-            sql=_checked(raw["sql"], str),
-            inputs=tuple(_checked(i, str) for i in raw["inputs"]),
-            catalog_ts=CatalogTs(_checked(raw["catalog_ts"], int)),
-            as_of=None if raw.get("as_of") is None else DataTs(_checked(raw["as_of"], int)),
+            peek_id=checked(raw["peek_id"], str),
+            sql=checked(raw["sql"], str),
+            inputs=tuple(checked(i, str) for i in raw["inputs"]),
+            catalog_ts=CatalogTs(checked(raw["catalog_ts"], int)),
+            as_of=None if raw.get("as_of") is None else DataTs(checked(raw["as_of"], int)),
             lookup=None if lookup is None else Lookup(
-                _checked(lookup["index_id"], str),
-                _checked(lookup["relation_id"], str),
-                tuple(_value_in(v) for v in lookup["key"]),
-                _checked(lookup["residual"], str),
+                checked(lookup["index_id"], str),
+                checked(lookup["relation_id"], str),
+                tuple(value_in(v) for v in lookup["key"]),
+                checked(lookup["residual"], str),
             ),
-            timeout_ms=_checked(raw.get("timeout_ms", PEEK_TIMEOUT_MS), int),
-            only_at=_checked(raw.get("only_at", False), bool),
+            timeout_ms=checked(raw.get("timeout_ms", PEEK_TIMEOUT_MS), int),
+            only_at=checked(raw.get("only_at", False), bool),
         )  # fmt: skip
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise InvalidUsage("malformed peek", sqlstate="08P01", detail=f"{type(error).__name__}: {error}") from error
@@ -114,13 +114,15 @@ def decode_error(text: str) -> TidemarkError:
     )
 
 
-def _checked(value: object, kind: type):
+def checked(value: object, kind: type):
+    """``value`` if it is a ``kind`` (a bool is no int); raises ``TypeError``."""
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise TypeError(f"expected {kind.__name__}, got {type(value).__name__}")
     return value
 
 
-def _value_out(value: object) -> object:
+def value_out(value: object) -> object:
+    """A value of an index key as JSON."""
     # JSON has no decimals, dates or bytes, and its readers disagree about NaN: those travel as [type, text].
     if value is None or isinstance(value, (bool, int, str)):
         return value
@@ -146,7 +148,8 @@ _VALUE_IN = {
 }
 
 
-def _value_in(value: object) -> object:
+def value_in(value: object) -> object:
+    """The inverse of :func:`value_out`.  Raises ``TypeError``, ``ValueError``, ``KeyError``, ``ArithmeticError``."""
     if isinstance(value, list):
         kind, text = value
         return _VALUE_IN[kind](text)

@@ -50,8 +50,12 @@ def plan_lookup(bound: Bound, image: ImageLike, names: Names) -> LookupPlan | No
         residual, conjuncts = _Portable(item, bound.params).residual(select)
     except _NotPortable:
         return None
-    index, key = max(((each, _key(each, conjuncts, item)) for each in indexes), key=lambda pair: len(pair[1]))
-    return LookupPlan(index.id, item.id, key, residual)
+    index, fixed = max(((each, _fixed(each, conjuncts, item)) for each in indexes), key=lambda pair: len(pair[1]))
+    # What the key says holds for every row that it finds.  Said twice it would make another residual for every key,
+    # and readers of one statement would have less in common.
+    said = [id(conjunct) for _, conjunct in fixed]
+    residual["filter"] = _all_of([each for each in conjuncts if id(each) not in said])
+    return LookupPlan(index.id, item.id, tuple(value for value, _ in fixed), residual)
 
 
 def _indexes(item: Item, image: ImageLike, names: Names) -> list[Item]:
@@ -63,24 +67,29 @@ def _indexes(item: Item, image: ImageLike, names: Names) -> list[Item]:
     ]
 
 
-def _key(index: Item, conjuncts: list, item: Item) -> tuple[tuple[object, ...], ...]:
-    """Values for the leading columns of ``index`` that the query fixes by equality."""
+def _fixed(index: Item, conjuncts: list, item: Item) -> list[tuple[tuple[object, ...], list]]:
+    """Values for the leading columns of ``index`` that the query fixes by equality, each with what says so."""
     position = {column.name: i for i, column in enumerate(item.columns)}
     types = column_types(item)
-    fixed: dict[int, tuple[object, ...]] = {}
+    fixed: dict[int, tuple[tuple[object, ...], list]] = {}
     for each in conjuncts:
         if each[0] != "=":
             continue
         for left, right in ((each[1], each[2]), (each[2], each[1])):
             if left[0] == "col" and right[0] in ("lit", "param") and right[1] is not None:
-                fixed.setdefault(left[1], tuple(right))
+                fixed.setdefault(left[1], (tuple(right), each))
     found = []
     for name in index.index_columns:
         value = fixed.get(position[name])
-        if value is None or not _same_family(parse_type(value[2]), carried(types[name])):
+        if value is None or not _same_family(parse_type(value[0][2]), carried(types[name])):
             break
         found.append(value)
-    return tuple(found)
+    return found
+
+
+def _all_of(conjuncts: list) -> list | None:
+    """The condition that they are together."""
+    return ["and", *conjuncts] if len(conjuncts) > 1 else conjuncts[0] if conjuncts else None
 
 
 def _same_family(left: SqlType, right: SqlType) -> bool:

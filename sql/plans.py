@@ -55,14 +55,25 @@ class LookupPlan:
 
     def filled(self, params: Sequence[object | None], types: Mapping[int, SqlType]) -> tuple[tuple[object, ...], str]:
         """``(key values, residual text)`` for one execution."""
-        key = tuple(_key_value(part, params) for part in self.key)
-        return key, json.dumps(_fill(self.residual, params))
+        key = tuple([_key_value(part, params) for part in self.key])
+        return key, self._fixed or json.dumps(_fill(self.residual, params))
+
+    @cached_property
+    def _fixed(self) -> str | None:
+        """The residual's text where no parameter is in it: then it is the same for every execution."""
+        return None if _has_param(self.residual) else json.dumps(_fill(self.residual, ()))
 
 
 def _key_value(part: Sequence[object], params: Sequence[object | None]) -> object:
     if part[0] == "param":
         return params[part[1] - 1]
     return None if part[1] is None else parse_literal(part[1], parse_type(part[2]))
+
+
+def _has_param(node: object) -> bool:
+    if isinstance(node, (list, tuple)):
+        return (len(node) == 3 and node[0] == "param") or any(map(_has_param, node))
+    return isinstance(node, Mapping) and any(map(_has_param, node.values()))
 
 
 def _fill(node: object, params: Sequence[object | None]) -> object:

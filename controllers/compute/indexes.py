@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
 from catalog_log.model import Item
+from collection.types import SqlType
 from controllers.arrangement import Arrangement, TooLarge
 from controllers.compute.inventory import Frontiers, Inventory
 from controllers.compute.rows import TS
 from controllers.lookup import Residual, compile_residual
-from controllers.peek import Lookup
+from controllers.lookup_codec import Found, Key
+from controllers.peek import Lookup, Question
 from controllers.values import Row, canonical, to_rows
-from journal.errors import InvalidUsage
+from journal.errors import InvalidUsage, TidemarkError
 from journal.timestamps import DataTs
 
 log = logging.getLogger(__name__)
@@ -87,24 +89,31 @@ class Indexes:
         An index that is behind is brought there first; without ``timeout_s`` it is left, and cannot.  Raises
         ``TimeoutError`` where somebody else is still bringing it there after ``timeout_s``.
         """
-        with self._lock:
-            index = self._indexes.get(lookup.index_id)
-        if index is None or index.disabled or index.relation_id != lookup.relation_id:
-            return None
-        if index.arrangement.upper <= as_of:
-            if timeout_s is None:
-                return None
-            self._bring(index, as_of, timeout_s)
-            if index.disabled:
-                return None
-        if as_of < index.arrangement.since:
+        index = self._at(lookup.index_id, lookup.relation_id, as_of, timeout_s)
+        if index is None:
             return None
         types = self._inventory.relation(index.relation_id).types
-        if len(lookup.key) > len(index.key_columns):
-            raise InvalidUsage("malformed lookup", sqlstate="08P01", detail="more key values than index columns")
-        key = [canonical(v, types[c]) for v, c in zip(lookup.key, index.key_columns, strict=False)]
-        residual = self._compiled(lookup, types)
-        return residual.run(index.arrangement.rows(as_of, key))
+        residual = self._compiled(lookup.index_id, lookup.residual, types)
+        return residual.run(index.arrangement.rows(as_of, _canonical(index, lookup.key, types)))
+
+    def answer_each(self, question: Question, keys: Sequence[Key], as_of: DataTs) -> Found | None:
+        """The answers to ``question`` of each of ``keys``, in one table; ``None`` if the index cannot, or not yet."""
+        index = self._at(question.index_id, question.relation_id, as_of, None)
+        if index is None:
+            return None
+        types = self._inventory.relation(index.relation_id).types
+        residual = self._compiled(question.index_id, question.residual, types)
+        rows: list[Row] = []
+        counts: list[int | TidemarkError] = []
+        for key in keys:
+            try:
+                found = residual.rows(index.arrangement.rows(as_of, _canonical(index, key, types)))
+            except TidemarkError as error:
+                counts.append(error)
+            else:
+                rows += found
+                counts.append(len(found))
+        return Found(residual.table(rows), as_of, counts)
 
     def status(self) -> dict[str, dict]:
         with self._lock:
@@ -114,11 +123,40 @@ class Indexes:
                 for i, x in self._indexes.items()
             }  # fmt: skip
 
-    def _compiled(self, lookup: Lookup, types) -> Residual:
-        key = (lookup.index_id, lookup.residual)
+    def _at(self, index_id: str, relation_id: str, as_of: DataTs, timeout_s: float | None) -> _Index | None:
+        """The index, if it can be read at ``as_of``; see :meth:`answer`."""
+        with self._lock:
+            index = self._indexes.get(index_id)
+        if index is None or index.disabled or index.relation_id != relation_id:
+            return None
+        if index.arrangement.upper <= as_of:
+            if timeout_s is not None:
+                self._bring(index, as_of, timeout_s)
+            elif not self._idle_through(index, as_of):
+                return None
+            if index.disabled:
+                return None
+        return None if as_of < index.arrangement.since else index
+
+    def _idle_through(self, index: _Index, as_of: DataTs) -> bool:
+        """Bring an index that is behind to ``as_of`` if time alone has passed: its relation did not change since."""
+        frontiers = self._inventory.frontiers()
+        if frontiers.complete(index.relation_id) < as_of or not index.lock.acquire(blocking=False):
+            return False
+        try:
+            arrangement = index.arrangement
+            if arrangement.upper == 0 or frontiers.changed_since(index.relation_id, arrangement.upper):
+                return False
+            arrangement.apply((), DataTs(max(as_of + 1, arrangement.upper)))
+            return True
+        finally:
+            index.lock.release()
+
+    def _compiled(self, index_id: str, text: str, types: Sequence[SqlType]) -> Residual:
+        key = (index_id, text)
         found = self._residuals.get(key)
         if found is None:
-            found = compile_residual(lookup.residual, types)
+            found = compile_residual(text, types)
             with self._lock:
                 while len(self._residuals) >= RESIDUALS_MAX:
                     del self._residuals[next(iter(self._residuals))]
@@ -154,6 +192,12 @@ class Indexes:
                         extra={"index": index.item.id, "why": error.message})  # fmt: skip
             return
         arrangement.compact(DataTs(max(relation.since, through - self._window_ms)))
+
+
+def _canonical(index: _Index, key: Key, types: Sequence[SqlType]) -> list[object]:
+    if len(key) > len(index.key_columns):
+        raise InvalidUsage("malformed lookup", sqlstate="08P01", detail="more key values than index columns")
+    return [canonical(value, types[column]) for value, column in zip(key, index.key_columns, strict=False)]
 
 
 def _updates(tables: Iterable[pa.Table]) -> Iterator[tuple[int, Row, int]]:

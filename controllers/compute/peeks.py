@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 
@@ -20,9 +21,10 @@ from controllers.compute.failures import Interrupted, of_spark
 from controllers.compute.indexes import Indexes
 from controllers.compute.inventory import Frontiers, Inventory
 from controllers.compute.naming import name_relations
-from controllers.compute.session import PEEK_POOL
+from controllers.compute.session import PEEK_POOL, cancel_group
 from controllers.compute.sources import Sources
-from controllers.peek import Peek
+from controllers.lookup_codec import Found, Key
+from controllers.peek import Peek, Question
 from controllers.peek_codec import decode_error
 from controllers.waiting import Cancelled, Dropped, Outcome, Passed, PeekQueue, Ready, TimedOut
 from journal.errors import Conflict, InvalidUsage, TidemarkError, Unavailable
@@ -82,17 +84,23 @@ class PeekDesk:
             self.answered["failed"] += 1
             raise
 
-    def lookup(self, peek: Peek) -> tuple[pa.Table, DataTs] | None:
-        """The answer of an index, if there is one and nothing has to be waited for; ``None`` otherwise.
+    def lookups(self, question: Question, keys: Sequence[Key]) -> Found | None:
+        """The answers of an index, if there is one and nothing has to be waited for; ``None`` otherwise.
 
-        Raises ``TidemarkError`` as :meth:`peek` would.  Never blocks for longer than the look-up takes.
+        Raises ``TidemarkError`` as :meth:`peek` would.  Never blocks for longer than the look-ups take.
         """
+        peek = Peek("", "", question.inputs, question.catalog_ts, question.as_of, only_at=question.only_at)
         with self._lock:
             if self._closed:
                 raise _stopping()
             as_of = self._queue.at_once(peek)
-        answer = None if as_of is None else self._from_index(peek, as_of, None)
-        return None if answer is None else (answer, as_of)
+        if as_of is None:
+            return None
+        self._check_views(question.inputs, as_of)
+        found = self._indexes.answer_each(question, keys, as_of)
+        if found is not None:
+            self.answered["index"] += len(keys)
+        return found
 
     def cancel(self, peek_id: str) -> None:
         """Give up a peek, waiting or running; no effect if it is over."""
@@ -100,7 +108,7 @@ class PeekDesk:
             self._settle(self._queue.cancel(peek_id))
             running = peek_id in self._running
         if running:
-            self._spark.sparkContext.cancelJobGroup(peek_id)
+            cancel_group(self._spark, peek_id)
 
     def status(self) -> dict:
         with self._lock:
@@ -116,7 +124,7 @@ class PeekDesk:
         for future in waiting.values():
             future.set_exception(_stopping())
         for peek_id in running:
-            self._spark.sparkContext.cancelJobGroup(peek_id)
+            cancel_group(self._spark, peek_id)
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._clock.join()
 
@@ -182,7 +190,7 @@ class PeekDesk:
             return answer
         except FutureTimeout:
             future.cancel()
-            self._spark.sparkContext.cancelJobGroup(peek.peek_id)
+            cancel_group(self._spark, peek.peek_id)
             raise _too_long(f"it ran for {peek.timeout_ms} ms") from None
         except (CancelledError, TidemarkError):
             if self._closed:
@@ -193,17 +201,18 @@ class PeekDesk:
             with self._lock:
                 self._running.discard(peek.peek_id)
 
-    def _from_index(self, peek: Peek, as_of: DataTs, timeout_s: float | None) -> pa.Table | None:
-        """``None`` where no index has it, or (without ``timeout_s``) has it yet.
-
-        Raises the error that a view among its inputs is in, and 57014.
-        """
+    def _check_views(self, inputs: Sequence[str], as_of: DataTs) -> None:
+        """Raise the error that a view among ``inputs`` is in."""
         frontiers = self._frontiers
-        for object_id in peek.inputs:
+        for object_id in inputs:
             if frontiers.inputs_of(object_id) is not None:
                 error = self._inventory.frontiers().views.view(object_id).error_at(as_of)
                 if error is not None:
                     raise _of_view(object_id, decode_error(error))
+
+    def _from_index(self, peek: Peek, as_of: DataTs, timeout_s: float) -> pa.Table | None:
+        """``None`` where no index has it.  Raises the error that a view among its inputs is in, and 57014."""
+        self._check_views(peek.inputs, as_of)
         try:
             answer = None if peek.lookup is None else self._indexes.answer(peek.lookup, as_of, timeout_s)
         except TimeoutError as error:
@@ -251,5 +260,3 @@ def _too_long(detail: str) -> TidemarkError:
 
 def _stopping() -> Unavailable:
     return Unavailable("the cluster's controller is stopping")
-
-

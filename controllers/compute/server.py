@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pyarrow.flight as flight
 
 from controllers.compute.peeks import PeekDesk
-from controllers.lookup_codec import LookedUp, decode_lookups, encode_answers
+from controllers.lookup_codec import Answer, Key, decode_lookups, encode_answers
 from controllers.nodes import reachable
-from controllers.peek import Peek
+from controllers.peek import Question
 from controllers.peek_codec import decode_error, decode_peek, encode_error
 from journal.errors import TidemarkError
 
@@ -60,14 +60,14 @@ class ComputeServer(flight.FlightServerBase):
     def _lookups(self, body: bytes) -> bytes:
         """``controllers/lookup_codec.py``: each answered, refused, or put off to a request of its own."""
         try:
-            peeks = decode_lookups(body)
+            asked = decode_lookups(body)
         except TidemarkError as error:
             raise flight.FlightServerError(encode_error(error)) from None
-        return encode_answers(self._looked_up(peek) for peek in peeks)
+        return encode_answers([self._looked_up(*each) for each in asked])
 
-    def _looked_up(self, peek: Peek) -> LookedUp:
+    def _looked_up(self, question: Question, keys: Sequence[Key]) -> Answer:
         try:
-            return self._desk.lookup(peek)
+            return self._desk.lookups(question, keys)
         except TidemarkError as error:
             return error
         except Exception as error:

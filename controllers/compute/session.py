@@ -167,6 +167,15 @@ class StartingSession:
         self._session.set_result(spark)
 
 
+def cancel_group(spark: SparkSession, group: str) -> None:
+    """Cancel the jobs of ``group``, those to come included; the group's name is not used again.
+
+    A query is several jobs, with moments between them (and before the first) at which none runs: PySpark's own
+    ``cancelJobGroup`` cancels nothing then, and the query goes on.
+    """
+    spark.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(group)
+
+
 def stop_session(spark: SparkSession) -> None:
     """Stop Spark and its JVM; returns when the JVM is gone (at most ``JVM_STOP_S``, then it is killed)."""
     gateway = spark.sparkContext._gateway

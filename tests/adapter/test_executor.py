@@ -128,11 +128,32 @@ def test_a_table_dropped_between_write_and_commit_is_missing_and_no_rows_appear(
             slow.held = True
             await b.sql("drop table t")
             await b.sql("create table t (a int)")
-            inserting = asyncio.create_task(a.sql("insert into t values (1)"))
+            inserting = [
+                asyncio.create_task(a.sql("insert into t values (1)", session=SessionState(100 + n))) for n in range(3)
+            ]
             await until(lambda: world.store.writes == 1)
             slow.release()
-            assert (await refused(inserting)).sqlstate == "42P01"
+            for each in inserting:  # they were written together, and each is told
+                assert (await refused(each)).sqlstate == "42P01"
             assert await b.sql("select a from t") == []
+
+    run(story)
+
+
+def test_inserts_of_many_sessions_are_few_writes_and_each_has_its_own_outcome():
+    async def story(world):
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            await a.sql("create table t (a int not null, b text default 'x')")
+
+            async def insert(n):
+                return await a.sql(f"insert into t (a) values ({n or 'null'})", session=SessionState(100 + n))
+
+            asked = [asyncio.create_task(insert(n)) for n in range(50)]
+            await b.sql("create table other (a int)")  # the catalog moves on while they are under way
+            assert (await refused(asked[0])).sqlstate == "23502"
+            assert await asyncio.gather(*asked[1:]) == ["INSERT 0 1"] * 49
+            assert await b.sql("select count(*), sum(a), min(b) from t") == [(49, 1225, "x")]
+            assert world.store.writes < 10
 
     run(story)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import date
 from decimal import Decimal
 
 import pyarrow as pa
@@ -15,6 +16,8 @@ from adapter.values import encoder_for
 from collection.types import SqlType
 from controllers.lookup_codec import (
     LOOKUPS_MAX,
+    Asked,
+    Found,
     decode_answers,
     decode_lookups,
     encode_answers,
@@ -25,9 +28,9 @@ from journal.errors import InvalidUsage, Rejected, TidemarkError
 from journal.timestamps import CatalogTs, DataTs
 
 
-def peek(key, as_of=5, name="p", timeout_ms=1000):
-    lookup = Lookup("u2", "u1", (key,), "{}")
-    return Peek(name, "", ("u1",), CatalogTs(3), as_of and DataTs(as_of), lookup, timeout_ms)
+def peek(key, as_of=5, name="p", timeout_ms=1000, relation="u1"):
+    lookup = Lookup("u2", relation, (key,), "{}")
+    return Peek(name, "", (relation,), CatalogTs(3), as_of and DataTs(as_of), lookup, timeout_ms)
 
 
 def rows(*values):
@@ -44,16 +47,18 @@ class Controller:
     def __init__(self):
         self.asked, self.go = [], asyncio.Event()
 
-    async def ask(self, peeks):
-        self.asked.append([each.lookup.key[0] for each in peeks])
+    async def ask(self, asked):
+        self.asked.append([[key[0] for key in keys] for _, keys in asked])
         await self.go.wait()
-        return [self.answer(each) for each in peeks]
+        return [self.answer(*each) for each in asked]
 
-    def answer(self, each):
-        key = each.lookup.key[0]
-        if key == "broken":
-            return Rejected("no", sqlstate="53300")
-        return None if key == "busy" else (rows(key), DataTs(7))
+    def answer(self, question, keys):
+        """Each key as often as it says; a key that is no number is refused, and so is all that is asked of u3."""
+        if question.relation_id == "u3":
+            return None if question.as_of == 5 else Rejected("no", sqlstate="53300")
+        found = [n for (n,) in keys if isinstance(n, int) for _ in range(n)]
+        counts = [n if isinstance(n, int) else InvalidUsage("no number", sqlstate="22P02") for (n,) in keys]
+        return Found(rows(*found), DataTs(7), counts)
 
 
 def run(story):
@@ -70,8 +75,8 @@ def test_those_who_ask_at_once_share_a_request_and_equal_ones_are_one_question()
         everyone = asyncio.gather(*asked, lookups.lookup(peek(1, as_of=6)))
         controller.go.set()
         answers = await everyone
-        assert controller.asked == [[1, 2, 1]], "another timestamp is another question"
-        assert [await read(each) for each in answers] == [[1], [2], [1], [1], [1]]
+        assert controller.asked == [[[1, 2], [1]]], "another timestamp is another question"
+        assert [await read(each) for each in answers] == [[1], [2, 2], [1], [1], [1]]
         assert {each.as_of for each in answers} == {7}
 
     run(story)
@@ -87,7 +92,8 @@ def test_those_who_come_while_one_is_under_way_share_the_next_and_none_is_too_la
         assert len(controller.asked) == 1
         controller.go.set()
         await asyncio.gather(first, *later)
-        assert [len(each) for each in controller.asked] == [1, LOOKUPS_MAX, 9]
+        assert [[len(keys) for keys in each] for each in controller.asked] == [[1], [LOOKUPS_MAX], [9]]
+        assert [each.result().rows[0].num_rows for each in later] == list(range(1, LOOKUPS_MAX + 10))
 
     run(story)
 
@@ -95,13 +101,16 @@ def test_those_who_come_while_one_is_under_way_share_the_next_and_none_is_too_la
 def test_each_hears_its_own_outcome_and_one_who_left_holds_up_nobody():
     async def story(controller, lookups):
         gone = asyncio.ensure_future(lookups.lookup(peek(1)))
-        others = [asyncio.ensure_future(lookups.lookup(peek(k))) for k in ("broken", "busy", 3)]
+        elsewhere = [peek(1, relation="u3"), peek(1, as_of=6, relation="u3")]
+        wanted = [peek(0), peek("many"), peek(3), *elsewhere]
+        others = [asyncio.ensure_future(lookups.lookup(each)) for each in wanted]
         while not controller.asked:
             await asyncio.sleep(0)
         gone.cancel()
         controller.go.set()
         found = await asyncio.gather(*others, return_exceptions=True)
-        assert found[0].sqlstate == "53300" and found[1] is None and await read(found[2]) == [3]
+        assert (found[0].rows, found[1].sqlstate, await read(found[2])) == ([], "22P02", [3, 3, 3])
+        assert found[3] is None and found[4].sqlstate == "53300"
 
     run(story)
 
@@ -121,37 +130,64 @@ def test_an_answer_of_another_length_is_no_answer():
 
 
 def test_requests_and_answers_travel_unchanged():
-    peeks = [peek(1), peek("é\n", as_of=None), peek(Decimal("1.50"))]
-    assert decode_lookups(encode_lookups(peeks)) == peeks
-    answers = [(rows(1, 2), DataTs(9)), None, Rejected("no", sqlstate="53300", hint="later"), (rows(), DataTs(1))]
-    back = decode_answers(encode_answers(answers))
-    assert [a[0].to_pydict() for a in (back[0], back[3])] == [{"x": [1, 2]}, {"x": []}]
-    assert (back[0][1], back[1], type(back[2]), back[2].hint) == (9, None, Rejected, "later")
+    keys = [(1,), ("é\n", None, True), (Decimal("1.50"), date(2024, 2, 29), b"\0", float("inf"))]
+    asked = [Asked(peek(0).question(), keys), Asked(peek(0, as_of=None).question()._replace(only_at=True), [()])]
+    assert decode_lookups(encode_lookups(asked)) == asked
+    refused = Rejected("no", sqlstate="53300", hint="later")
+    answers = [Found(rows(1, 2), DataTs(9), [2, refused, 0]), None, refused, Found(rows(), DataTs(1), [0])]
+    first, second, third, fourth = decode_answers(encode_answers(answers), [ONE_OF_THREE, ONE, ONE, ONE])
+    assert (first.table.to_pydict(), first.as_of, first.counts[::2]) == ({"x": [1, 2]}, 9, [2, 0])
+    assert [(type(each), each.hint) for each in (first.counts[1], third)] == [(Rejected, "later")] * 2
+    assert (second, fourth.table.num_rows, fourth.counts) == (None, 0, [0])
 
 
-@pytest.mark.parametrize("body", (b"A", b"X\x00\x00\x00\x00", b"A\x00\x00\x00\x09abc", b"A\x00\x00\x00\x03abc"))
+ONE, ONE_OF_THREE = Asked(peek(0).question(), [(1,)]), Asked(peek(0).question(), [(1,), (2,), (3,)])
+
+
+@pytest.mark.parametrize(
+    "body",
+    (
+        b"A",
+        b"\0\0\0\x09null",
+        b"\0\0\0\x02{}",
+        b"\0\0\0\x02[]",
+        b"\0\0\0\x04[{}]",
+        b'\0\0\0\x24[{"as_of":1,"bytes":3,"counts":[1]} ]abc',
+        encode_answers([Found(rows(1), DataTs(1), [2])]),
+        encode_answers([Found(rows(1), DataTs(1), [0, 1])]),
+    ),
+)
 def test_nonsense_is_refused(body):
     with pytest.raises(TidemarkError):
-        decode_answers(body)
+        decode_answers(body, [ONE])
 
 
-def test_a_request_is_bounded_and_made_of_lookups():
+@pytest.mark.parametrize(
+    "body", (b"", b"{}", b"[[]]", b"[1]", encode_lookups([ONE]).replace(b'"u2"', b"2"), b"[" * 100_000)
+)
+def test_a_request_that_is_none_is_refused(body):
     with pytest.raises(InvalidUsage):
-        decode_lookups(encode_lookups([peek(1)] * (LOOKUPS_MAX + 1)))
-    with pytest.raises(InvalidUsage):
-        decode_lookups(encode_lookups([peek(1)._replace(lookup=None)]))
+        decode_lookups(body)
+
+
+def test_a_request_is_bounded():
+    assert decode_lookups(encode_lookups([ONE] * LOOKUPS_MAX))
+    for asked in ([ONE] * (LOOKUPS_MAX + 1), [Asked(ONE.question, [("x" * (1 << 20),)])]):
+        with pytest.raises(InvalidUsage) as caught:
+            decode_lookups(encode_lookups(asked))
+        assert caught.value.sqlstate == "54000"
 
 
 def test_an_answer_that_is_here_is_a_list_in_the_promised_types_and_is_written_as_a_stream_would_be():
     kind = SqlType("int4")
-    batches = promised_rows(TableAnswer(rows(1, 2**31 - 1), 7), [kind])
+    batches = promised_rows(TableAnswer(rows(1, 2**31 - 1).to_batches(), 7), [kind])
     assert [batch.column(0).type for batch in batches] == [pa.int32()]
     encoder = encoder_for((OutputColumn("x", kind),), (0,), "UTC")
     assert encoder is encoder_for((OutputColumn("x", kind),), (0,), "UTC"), "made once"
     written = b"".join(bytes(piece) for batch in batches for piece, _ in encoder.encode(batch))
     assert [encoder.few(batches[0]) for _ in range(2)] == [written, written], "also the second time"
-    (other,) = promised_rows(TableAnswer(rows(3, 4), 7), [kind])
+    (other,) = promised_rows(TableAnswer(rows(3, 4).to_batches(), 7), [kind])
     assert encoder.few(other) != written
     with pytest.raises(InvalidUsage) as caught:
-        promised_rows(TableAnswer(rows(2**31), 7), [kind])
+        promised_rows(TableAnswer(rows(2**31).to_batches(), 7), [kind])
     assert caught.value.sqlstate == "22003"

@@ -15,7 +15,7 @@ from adapter.peeks import FlightPeeks
 from catalog_log import model, records
 from catalog_log.log import CatalogLog
 from catalog_log.model import Node
-from controllers.lookup_codec import decode_lookups, encode_answers
+from controllers.lookup_codec import Found, decode_lookups, encode_answers
 from controllers.peek import Lookup, Peek
 from controllers.peek_codec import decode_peek, encode_error
 from embedded.ports import free_ports
@@ -56,10 +56,10 @@ class Controller(flight.FlightServerBase):
 
     def do_action(self, context, action):
         if action.type == "lookups":
-            keys = [each.lookup.key[0] for each in decode_lookups(action.body.to_pybytes())]
-            self.looked_up.append(keys)
-            tables = [pa.table({"a": [key]}, SCHEMA.remove_metadata()) for key in keys]
-            return [encode_answers((table, DataTs(41)) for table in tables)]
+            asked = decode_lookups(action.body.to_pybytes())
+            self.looked_up.append([[key[0] for key in keys] for _, keys in asked])
+            tables = [pa.table({"a": keys}, SCHEMA.remove_metadata()) for keys in self.looked_up[-1]]
+            return [encode_answers(Found(table, DataTs(41), [1] * len(table)) for table in tables)]
         self.cancelled.append(action.body.to_pybytes().decode())
         self.go_on.set()
         return [json.dumps({}).encode()]
@@ -127,7 +127,7 @@ def test_lookups_of_readers_who_ask_at_once_go_together_and_where_they_cannot_th
         await register(f"127.0.0.1:{controller.port}", "one")
         answers = await asyncio.gather(*(peeks.lookup(each, "default") for each in asked))
         assert [(a.as_of, await values(a)) for a in answers] == [(41, [1]), (41, [2]), (41, [2])]
-        assert controller.looked_up == [[1, 2]]
+        assert controller.looked_up == [[[1, 2]]]
 
     run(story)
 

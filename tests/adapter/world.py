@@ -25,8 +25,9 @@ from catalog_log.records import FORMAT_VERSION
 from collection.binding import Run
 from collection.columns import table_from_rows
 from collection.types import parse_type
+from controllers.arrangement import Arrangement
 from controllers.lookup import compile_residual
-from controllers.values import to_rows
+from controllers.values import canonical, to_rows
 from journal.aio import Bridge
 from journal.checkpoint import MemoryCheckpointStore
 from journal.memory import MemoryTopic, MemoryTransport
@@ -106,8 +107,13 @@ class StorePeeks:
 
     def _lookup(self, lookup, table) -> pa.Table:
         item = self.catalog.image.item(lookup.relation_id)
-        residual = compile_residual(lookup.residual, [parse_type(c.type) for c in item.columns])
-        return residual.run((row, 1) for row in to_rows(table))
+        types = [parse_type(c.type) for c in item.columns]
+        names = [c.name for c in item.columns]
+        positions = [names.index(n) for n in self.catalog.image.item(lookup.index_id).index_columns[: len(lookup.key)]]
+        arrangement = Arrangement(positions)
+        arrangement.apply(((0, row, 1) for row in to_rows(table)), 1)
+        key = [canonical(value, types[at]) for value, at in zip(lookup.key, positions, strict=True)]
+        return compile_residual(lookup.residual, types).run(arrangement.rows(0, key))
 
     def close(self) -> None:
         pass

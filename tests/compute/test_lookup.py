@@ -8,9 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collection.types import parse_type
+from controllers.arrangement import Arrangement
 from controllers.lookup import compile_residual
-from controllers.values import NAN
+from controllers.peek_codec import value_in, value_out
+from controllers.values import NAN, canonical, parse_literal
 from journal.errors import InvalidUsage, TidemarkError
+from sql.plans import LookupPlan
+from sql.types import format_literal
 
 COLUMNS = [parse_type(t) for t in ("int4", "text", "numeric(10,2)", "float8", "bool", "date")]
 ROWS = [
@@ -100,3 +104,42 @@ def test_refusals_name_what_is_wrong():
                 '{"project": [["col", 0]], "limit": -1}', '{"project": [["lit", "x", "int4"]]}'):  # fmt: skip
         with pytest.raises(InvalidUsage):
             compile_residual(bad, COLUMNS)
+
+
+KEYED = {
+    "int4": (["1", "2", "-1", None], [("1", "int4"), ("1.0", "numeric(2,1)"), ("1.5", "numeric(2,1)"), ("2", "int8"),
+                                       ("3000000000", "int8"), ("9", "int2")]),
+    "numeric(10,2)": (["1.50", "2.00", None], [("1.5", "numeric(2,1)"), ("2", "int4"), ("1.501", "numeric(4,3)")]),
+    "float8": (["NaN", "0", "-0", "Infinity", "1.5", "0.1", None],
+               [("NaN", "float8"), ("-0", "float8"), ("Infinity", "float4"), ("1.5", "float4"), ("0.1", "float8")]),
+    "text": (["a", "a ", "", "é", None], [("a", "text"), ("", "text"), ("é", "text"), ("b", "text")]),
+    "bool": (["t", "f", None], [("true", "bool"), ("f", "bool")]),
+    "date": (["2024-02-29", "0001-01-01", None], [("2024-02-29", "date"), ("2024-03-01", "date")]),
+    "timestamp": (["2024-02-29 01:02:03.5", None], [("2024-02-29 01:02:03.5", "timestamp")]),
+    "timestamptz": (["2024-02-29 01:02:03+00", None], [("2024-02-29 03:02:03+02", "timestamptz"),
+                                                        ("2024-02-29 01:02:03+00", "timestamptz")]),
+    "bytea": (["\\x00ff", "\\x", None], [("\\x00FF", "bytea"), ("\\x", "bytea"), ("\\x01", "bytea")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("column", KEYED)
+def test_the_key_of_an_index_says_what_the_condition_would(column):
+    """Planning leaves out of the residual what the key fixes, so both must mean the same."""
+    kind = parse_type(column)
+    texts, literals = KEYED[column]
+    rows = [(None if text is None else parse_literal(text, kind), n) for n, text in enumerate(texts)]
+    arrangement = Arrangement([0])
+    arrangement.apply(((0, row, 1) for row in rows), 1)
+    types, project = [kind, parse_type("int4")], [["col", 1]]
+    everything = compile_residual(json.dumps({"filter": None, "project": project}), types)
+    matched = 0
+    for text, literal in literals:
+        plan = LookupPlan("u2", "u1", (("lit", text, literal),), {"project": project})
+        ((key,), _) = plan.filled((), {})
+        by_key = arrangement.rows(0, [canonical(value_in(json.loads(json.dumps(value_out(key)))), kind)])
+        condition = ["=", ["col", 0], ["lit", format_literal(key, parse_type(literal)), literal]]
+        by_filter = compile_residual(json.dumps({"filter": condition, "project": project}), types)
+        found = sorted(everything.rows(by_key))
+        assert found == sorted(by_filter.rows([(row, 1) for row in rows])), (text, literal)
+        matched += len(found)
+    assert matched

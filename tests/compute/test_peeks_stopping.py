@@ -19,7 +19,8 @@ class StandIn:
 
     def __init__(self) -> None:
         self.sparkContext = MagicMock()
-        self.sparkContext.cancelJobGroup.side_effect = lambda _peek_id: self.cancelled.set()
+        cancel = self.sparkContext._jsc.sc.return_value.cancelJobGroupAndFutureJobs
+        cancel.side_effect = lambda _peek_id: self.cancelled.set()
         self.cancelled = threading.Event()
         self.running = threading.Semaphore(0)
 

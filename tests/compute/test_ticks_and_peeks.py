@@ -12,7 +12,7 @@ from immutables import Map
 
 from catalog_log.model import INDEX, TABLE, Column, Item
 from controllers.compute.indexes import Indexes
-from controllers.compute.peeks import PeekDesk
+from controllers.compute.peeks import SPARK_PEEKS_MAX, PeekDesk
 from controllers.compute.ticks import Target, Ticker
 from controllers.peek import Lookup, Peek
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
@@ -122,6 +122,7 @@ class FakeInventory:
         self.bench = bench
         self.catalog = SimpleNamespace(objects=Map({"u1": TABLE_ITEM, "u2": INDEX_ITEM}), frontier=10)
         self.table = bench.relation({c.name: c.type for c in TABLE_ITEM.columns})
+        self.changes = True
 
     def indexes_of(self, cluster):
         return {"u2": INDEX_ITEM}
@@ -137,7 +138,7 @@ class FakeInventory:
         now = self.bench.now
         return SimpleNamespace(
             exact=lambda i: (0, now) if i == "u1" else (0, -1), complete=lambda i: now,
-            inputs_of=lambda i: None, changed_since=lambda i, ts: True,
+            inputs_of=lambda i: None, changed_since=lambda i, ts: self.changes,
             oracle=SimpleNamespace(last_ts=now), views=SimpleNamespace(next_offset=0),
         )  # fmt: skip
 
@@ -175,9 +176,19 @@ def test_answers_from_spark_and_from_the_index_and_at_their_time(spark, desk):
     assert desk.peek(peek("d", as_of=1, lookup=lookup))[0].column(0).to_pylist() == ["a"]
     assert jobs(spark) == before and desk.status()["index"] == 2
     # Asked for at once: only what an index has, and what has not to be waited for.
-    assert desk.lookup(peek("f", as_of=1, lookup=lookup))[0].column(0).to_pylist() == ["a"]
-    assert desk.lookup(peek("g", as_of=1, lookup=lookup._replace(index_id="u9"))) is None
-    assert desk.lookup(peek("h", as_of=3, lookup=lookup)) is None
+    question = peek("f", as_of=1, lookup=lookup).question()
+    table, as_of, counts = desk.lookups(question, [(1,), (9,), (1, 1), (2,)])
+    assert (table.column(0).to_pylist(), as_of) == (["a", "b"], 1)
+    assert (counts[0], counts[1], counts[2].sqlstate, counts[3]) == (1, 0, "08P01", 1), "each its own outcome"
+    assert desk.lookups(question._replace(index_id="u9"), [(1,)]) is None
+    assert desk.lookups(question._replace(as_of=3), [(1,)]) is None
+    assert desk.status()["index"] == 6
+    # Behind only because time passed: that is no reason to wait.
+    desk.change()
+    assert desk.lookups(question._replace(as_of=3), [(1,)]) is None, "it may have changed"
+    desk.inventory.changes = False
+    found = desk.lookups(question._replace(as_of=None), [(1,)])
+    assert (sorted(found.table.column(0).to_pylist()), found.as_of, found.counts) == (["a", "c"], 3, [2])
     # An index that is not there, or does not reach back so far, sends the read to Spark.
     assert desk.peek(peek("e", "SELECT v FROM u1 WHERE k = 2", as_of=1, lookup=lookup._replace(index_id="u9"))
                      )[0].column(0).to_pylist() == ["b"]  # fmt: skip
@@ -240,7 +251,21 @@ def test_a_tick_does_not_wait_for_reads_that_fill_every_core(spark, bench, desk)
         assert bench.held(view)[(9, 1)] == 1
         for i in range(4):
             desk.cancel(f"s{i}")
-        assert {r.exception(60).sqlstate for r in reads} == {"57014"}
+        assert {r.exception(30).sqlstate for r in reads} == {"57014"}, "long before their timeout"
+
+
+def test_a_cancel_that_comes_when_none_of_its_jobs_runs_is_not_lost(spark, desk):
+    """Before the first job, or between two of one query, there is nothing in Spark to cancel yet."""
+    with ThreadPoolExecutor(SPARK_PEEKS_MAX + 1) as pool:
+        reads = [pool.submit(desk.peek, peek(f"c{i}", SLOW)) for i in range(SPARK_PEEKS_MAX)]
+        running = spark.sparkContext.statusTracker().getJobIdsForGroup
+        wait_until(lambda: all(running(f"c{i}") for i in range(SPARK_PEEKS_MAX)), "they did not run")
+        queued = pool.submit(desk.peek, peek("queued", SLOW))
+        wait_until(lambda: desk.status()["running"] == SPARK_PEEKS_MAX + 1, "it did not queue")
+        desk.cancel("queued")
+        for i in range(SPARK_PEEKS_MAX):
+            desk.cancel(f"c{i}")
+        assert {r.exception(30).sqlstate for r in [*reads, queued]} == {"57014"}, "long before their timeout"
 
 
 def test_a_failing_read_tells_sparks_own_state_and_no_stack(desk):
