@@ -20,7 +20,7 @@ ARG TIDEMARK_MAVEN_MIRROR
 COPY cli cli
 COPY embedded embedded
 COPY journal journal
-RUN python -m cli setup
+RUN python -m cli setup --jars-only
 
 COPY . .
 # Whoever runs this may not write here, so nothing would be compiled later: each start, each health check would pay.

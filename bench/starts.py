@@ -14,7 +14,9 @@ from pathlib import Path
 import psycopg
 
 from bench.figure import Figure
-from embedded.layout import ROOT
+from embedded.archives import ensure_archives
+from embedded.jars import ensure_jars
+from embedded.layout import JARS, ROOT
 from embedded.ports import HOST, free_ports
 from journal.errors import Unavailable
 
@@ -50,7 +52,8 @@ def figures(chosen: Callable[[str], bool]) -> list[Figure]:
 
 
 def _warm() -> Figure:
-    """The median of a few starts on data that is there."""
+    """The median of a few starts of a checkout that was set up, on data that is there."""
+    ensure_archives(ensure_jars(JARS))
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as data:
         _first_answer(ROOT, Path(data), [*_FILL, _ASK])
         pairs = [(_first_answer(ROOT, Path(data), [_ASK]), _bare_s()) for _ in range(WARM_STARTS)]

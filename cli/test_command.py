@@ -7,7 +7,9 @@ import subprocess
 import sys
 
 from cli.output import FAILED, OK, console, print_json
-from embedded.layout import ROOT
+from embedded.archives import ensure_archives
+from embedded.jars import ensure_jars
+from embedded.layout import JARS, ROOT
 
 LINT = {
     "ruff": ["-m", "ruff", "check", "--quiet", "."],
@@ -31,6 +33,9 @@ def run(arguments: argparse.Namespace) -> int:
         out.print(f"{'ok    ' if results[name] else 'FAILED'} {name}")
         if not results[name]:
             out.print(done.stdout + done.stderr, markup=False)
+    if not arguments.unit:
+        # Spark is started some thirty times: what this costs is saved twice over.
+        ensure_archives(ensure_jars(JARS, out.print), out.print)
     pytest = [sys.executable, "-m", "pytest", *(["-m", "not integration and not spark"] if arguments.unit else [])]
     results["pytest"] = subprocess.run([*pytest, *arguments.passed_on], cwd=ROOT, stdout=target).returncode == 0
     failed = [name for name, passed in results.items() if not passed]

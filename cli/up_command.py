@@ -9,6 +9,7 @@ from rich.console import Console
 
 from cli.output import FAILED, OK, StartProgress, console, print_error, print_json
 from cli.stack_options import DATA, add_stack_options, settings_from
+from embedded.archives import BROKER, SPARK, find_archive
 from embedded.stack import Stack, running
 from journal.errors import TidemarkError
 
@@ -37,6 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
             summary |= {"ready_s": round(seconds, 1), "kafka": stack.kafka, "ports": stack.ports}
             out.print(f"ready after {seconds:.1f} s, Ctrl-C ends it")
             print_connect(out, stack)
+            if not all(map(find_archive, (BROKER, SPARK))):
+                out.print("  later  ./tidemark setup makes starts shorter by a quarter")
             try:
                 error = wait_failed(stack)
                 print_error(error)

@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+from controllers.class_archive import use_archive
 from embedded.child import ChildSpec
 from embedded.java import find_java
 from embedded.ports import HOST
@@ -161,6 +162,8 @@ class Broker:
     name = "broker"
     heap = HEAP
     java_options: Sequence[str] = ()
+    archive: Path | None = None
+    """A class archive to start with (``embedded/archives.py``); one that does not fit is left aside without a word."""
 
     def __init__(self, directory: Path, jars: Path, port: int, controller_port: int, log: Path | None = None) -> None:
         self.directory = directory
@@ -187,9 +190,10 @@ class Broker:
         return "T" + made[1:]
 
     def _java(self, *arguments: str) -> list[str]:
+        archive = use_archive(self.archive) if self.archive else []
         return [
             find_java(), f"-Xmx{self.heap}", f"-Xms{self.heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-            "-Xshare:auto", "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true", *self.java_options,
+            "-Xshare:auto", "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true", *self.java_options, *archive,
             f"-Dlog4j2.configurationFile={self.directory / 'log4j2.yaml'}", "-cp", self._classpath, *arguments,
         ]  # fmt: skip
 

@@ -25,9 +25,14 @@ def major_version(version_output: str) -> int | None:
     return int(match[2]) if match[1] == "1" and match[2] else int(match[1])
 
 
-@cache
 def find_java() -> str:
     """Path of a ``java`` >= 17: ``JAVA_HOME``'s, else the one on ``PATH``.  Raises ``InvalidUsage``."""
+    return probe_java()[0]
+
+
+@cache
+def probe_java() -> tuple[str, str]:
+    """That path, and what this Java says of itself: vendor, version and build."""
     hint = f"install Java {JAVA_MIN} or newer (for example openjdk-17-jre-headless) or point JAVA_HOME at it"
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
@@ -41,4 +46,4 @@ def find_java() -> str:
     if version is None or version < JAVA_MIN:
         found = f"Java {version}" if version else "not a Java we know"
         raise InvalidUsage(f"{java} is {found}, Java {JAVA_MIN} or newer is needed", hint=hint)
-    return java
+    return java, output

@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 STATE = ROOT / ".tidemark"
 """Everything a checkout makes for itself: environment, jars, default data directories."""
 JARS = STATE / "jars"
+ARCHIVES = STATE / "archives"
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,16 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from catalog_log.bootstrap import create_environment
+from controllers.class_archive import ARCHIVE_ENV
 from controllers.commands import STORAGE, compute
+from embedded.archives import BROKER, SPARK, find_archive
 from embedded.broker import Broker
 from embedded.child import ChildSpec
 from embedded.data_dir import DataDir
@@ -34,6 +36,7 @@ from journal.clients import make_admin, reach
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
 from journal.names import TopicNames
 
+_NOTHING: Mapping[str, str] = {}
 BROKER_PORT = 9092
 CLUSTER = "default"
 StartAs = Callable[[str, list[str], dict[str, str]], tuple[list[str], dict[str, str]]]
@@ -139,6 +142,7 @@ class Stack:
             port = free_ports(1)[0]
             self._progress(Step("broker", "note", f"port {BROKER_PORT} is taken: using {port}"))
         broker = Broker(self._data.path / "broker", jars, port, controller_port, self._data.logs / "broker.log")
+        broker.archive = find_archive(BROKER)
         self.kafka = broker.bootstrap
         return broker
 
@@ -164,9 +168,11 @@ class Stack:
         master = ["--spark-master", settings.spark_master] if settings.spark_master else []
         scratch = self._data.path / "compute"
         scratch.mkdir(exist_ok=True)
+        archive = find_archive(SPARK)
         yield self._python(
             "compute", "controllers.compute", *common, "--cluster", CLUSTER, "--data", str(scratch), *master,
             "--await-environment", str(START_TIMEOUT_S), timeout_s=START_TIMEOUT_S,
+            env={ARCHIVE_ENV: str(archive)} if archive else {},
         )  # fmt: skip
         yield self._python("storage", "controllers.storage", *common)
         for controller in (STORAGE, compute(CLUSTER)):
@@ -177,7 +183,7 @@ class Stack:
             )
 
     def _python(
-        self, name: str, module: str, *arguments: str, timeout_s: float = 60.0
+        self, name: str, module: str, *arguments: str, timeout_s: float = 60.0, env: Mapping[str, str] = _NOTHING
     ) -> tuple[str, Callable[[], ChildSpec]]:
         spec = ChildSpec(
             name=name,
@@ -187,6 +193,7 @@ class Stack:
                 "PYTHONPATH": os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p),
                 "PYSPARK_PYTHON": sys.executable,
                 "PYTHONUNBUFFERED": "1",
+                **env,
             },
             ready_timeout_s=timeout_s,
             # A process of its own directory leaves no stray file (Spark's, Derby's) where the user stands.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from controllers.class_archive import ARCHIVE_ENV
+from embedded.archives import BROKER, SPARK, find_archive
 from embedded.broker import Broker
 from embedded.child import Child
 from embedded.jars import ensure_jars
@@ -15,12 +18,16 @@ from embedded.ports import free_ports
 
 ROOT = Path(__file__).resolve().parent.parent
 
+if archive := find_archive(SPARK):  # sessions that tests start in their own process start with it too
+    os.environ[ARCHIVE_ENV] = str(archive)
+
 
 class RunningBroker:
     """A broker of a test's own, which it may kill and start again on the same port and data."""
 
     def __init__(self, directory: Path, jars: Path) -> None:
         self.broker = Broker(directory, jars, *free_ports(2))
+        self.broker.archive = find_archive(BROKER)
         self.bootstrap = self.broker.bootstrap
         self._child: Child | None = None
 

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from collection.functions import OWN
 from collection.types import spark_type
+from controllers.class_archive import of_environment
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +72,7 @@ def settings(master: str, scratch: Path) -> dict[str, str]:
         # C1 and the serial collector: 380 MB instead of a gigabyte, and warm within seconds.
         "spark.driver.extraJavaOptions": (
             f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize={CODE_CACHE}"
-            f" -Djava.io.tmpdir={scratch}"
+            f" -Djava.io.tmpdir={scratch} {' '.join(of_environment(os.environ))}"
         ),
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
@@ -176,8 +177,8 @@ def cancel_group(spark: SparkSession, group: str) -> None:
     spark.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(group)
 
 
-def stop_session(spark: SparkSession) -> None:
-    """Stop Spark and its JVM; returns when the JVM is gone (at most ``JVM_STOP_S``, then it is killed)."""
+def stop_session(spark: SparkSession, timeout_s: float = JVM_STOP_S) -> None:
+    """Stop Spark and its JVM; returns when the JVM is gone (at most ``timeout_s``, then it is killed)."""
     gateway = spark.sparkContext._gateway
     spark.stop()
     process = getattr(gateway, "proc", None)
@@ -186,7 +187,7 @@ def stop_session(spark: SparkSession) -> None:
         return
     process.stdin.close()  # The JVM takes the end of its input as the order to exit.
     try:
-        process.wait(JVM_STOP_S)
+        process.wait(timeout_s)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -10,7 +10,7 @@ import pytest
 
 from embedded import jars as jars_module
 from embedded.jars import complete, ensure_jars, locked_jars, parse_lock
-from embedded.java import find_java, major_version
+from embedded.java import find_java, major_version, probe_java
 from journal.errors import InvalidUsage, Unavailable
 
 FEW = 4
@@ -100,21 +100,21 @@ def test_an_unfit_java_is_named(printed: str, tmp_path: Path, monkeypatch: pytes
     java.write_text(f"#!/bin/sh\necho '{printed}' >&2\n")
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    find_java.cache_clear()
+    probe_java.cache_clear()
     try:
         with pytest.raises(InvalidUsage, match="Java 17 or newer is needed"):
             find_java()
     finally:
-        find_java.cache_clear()
+        probe_java.cache_clear()
 
 
 def test_no_java_is_one_helpful_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", os.fspath(tmp_path))
-    find_java.cache_clear()
+    probe_java.cache_clear()
     try:
         with pytest.raises(InvalidUsage) as raised:
             find_java()
     finally:
-        find_java.cache_clear()
+        probe_java.cache_clear()
     assert "install Java 17" in raised.value.hint
