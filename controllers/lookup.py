@@ -23,13 +23,14 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from operator import itemgetter
 
 import pyarrow as pa
 
 from collection.types import SqlType, carried, parse_type
-from controllers.values import INT_BITS, Row, order_key, parse_literal, schema_of, to_table
+from controllers.values import INT_BITS, Row, order_key, parse_literal, schema_of, to_batch
 from journal.errors import InvalidUsage, TidemarkError
 
 DEPTH_MAX = 64
@@ -63,11 +64,15 @@ class Residual:
 
     def run(self, rows: Iterable[tuple[Row, int]]) -> pa.Table:
         """The answer over ``rows``, each with how many times it occurs (> 0)."""
-        return self.table(self.rows(rows))
+        return pa.Table.from_batches([self.batch(self.rows(rows))])
 
-    def table(self, rows: Sequence[Row]) -> pa.Table:
+    def batch(self, rows: Sequence[Row]) -> pa.RecordBatch:
         """What :meth:`rows` gave, once or several times, as Arrow."""
-        return to_table(rows, schema_of(self.output_types))
+        return to_batch(rows, self._schema)
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        return schema_of(self.output_types)
 
     def rows(self, rows: Iterable[tuple[Row, int]]) -> list[Row]:
         """As :meth:`run`, as plain tuples."""

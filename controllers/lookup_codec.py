@@ -1,16 +1,16 @@
 """Many lookups in one request: how they travel between adapter and compute controller.
 
 Readers who ask at once mostly ask the same thing of other keys (a prepared statement), so a request is made of
-questions, each with its keys, and the rows found for one question travel as one Arrow table: what a reader adds is its
+questions, each with its keys, and the rows found for one question travel as one Arrow batch: what a reader adds is its
 key and its rows.
 
-A request is JSON, ``[[question…, [key…]]…]``.  A response is JSON, its length in four bytes before it, and then the
-tables as Arrow streams, laid end to end::
+A request is JSON, ``[[question…, [key…]]…]``.  A response is JSON, its length in four bytes before it, and then for
+each answer the Arrow messages of its schema and its batch, laid end to end::
 
-    [null | {"error": E} | {"as_of": T, "bytes": N, "counts": [rows | E…]}…]
+    [null | {"error": E} | {"as_of": T, "bytes": [S, B], "counts": [rows | E…]}…]
 
 one element per question, in order.  ``null`` is "not now": no index has it, or it would have to wait; each such lookup
-is asked again by itself, with its SQL.  ``counts`` says how many of the table's next rows are for each key, or what is
+is asked again by itself, with its SQL.  ``counts`` says how many of the batch's next rows are for each key, or what is
 wrong with that one.  Pure.
 """
 
@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -47,7 +48,7 @@ class Asked(NamedTuple):
 class Found(NamedTuple):
     """The rows of all keys, in the order of the keys, as of one timestamp: for each key how many, or its error."""
 
-    table: pa.Table
+    batch: pa.RecordBatch
     as_of: DataTs
     counts: Sequence[int | TidemarkError]
 
@@ -91,21 +92,19 @@ def _asked(inputs, catalog_ts, as_of, only_at, index_id, relation_id, residual, 
 def encode_answers(answers: Iterable[Answer]) -> bytes:
     """The response."""
     heads: list[object] = []
-    tables: list[pa.Buffer] = []
+    parts: list[pa.Buffer] = []
     for answer in answers:
         if answer is None:
             heads.append(None)
         elif isinstance(answer, TidemarkError):
             heads.append({"error": encode_error(answer)})
         else:
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, answer.table.schema) as writer:
-                writer.write_table(answer.table)
-            tables.append(sink.getvalue())
+            schema, batch = answer.batch.schema.serialize(), answer.batch.serialize()
+            parts += (schema, batch)
             counts = [each if isinstance(each, int) else encode_error(each) for each in answer.counts]
-            heads.append({"as_of": answer.as_of, "bytes": tables[-1].size, "counts": counts})
+            heads.append({"as_of": answer.as_of, "bytes": [schema.size, batch.size], "counts": counts})
     head = json.dumps(heads).encode()
-    return b"".join((_LENGTH.pack(len(head)), head, *tables))
+    return b"".join((_LENGTH.pack(len(head)), head, *parts))
 
 
 def decode_answers(body: bytes | memoryview, asked: Sequence[Asked]) -> list[Answer]:
@@ -121,17 +120,23 @@ def decode_answers(body: bytes | memoryview, asked: Sequence[Asked]) -> list[Ans
             elif "error" in head:
                 answers.append(decode_error(head["error"]))
             else:
-                answers.append(_found(head, raw[at : at + head["bytes"]], len(keys)))
-                at += head["bytes"]
-    except (struct.error, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+                schema, batch = head["bytes"]
+                answers.append(_found(head, raw[at : at + schema], raw[at + schema : at + schema + batch], len(keys)))
+                at += schema + batch
+    except (struct.error, ValueError, KeyError, TypeError, AttributeError, OSError, pa.ArrowException) as error:
         raise TidemarkError("the controller sent something that is no answer to lookups", detail=str(error)) from error
     return answers
 
 
-def _found(head: dict, payload: memoryview, keys: int) -> Found:
-    table = pa.ipc.open_stream(payload).read_all()
+@lru_cache(maxsize=256)  # a statement's answers have the same each time
+def _schema(message: bytes) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(message))
+
+
+def _found(head: dict, schema: memoryview, payload: memoryview, keys: int) -> Found:
+    batch = pa.ipc.read_record_batch(pa.py_buffer(payload), _schema(bytes(schema)))
     counts = [each if type(each) is int else decode_error(each) for each in head["counts"]]
     rows = sum(each for each in counts if type(each) is int)
-    if len(counts) != keys or rows != table.num_rows:
-        raise ValueError(f"{len(counts)} counts of {rows} rows for {keys} keys and {table.num_rows} rows")
-    return Found(table, DataTs(head["as_of"]), counts)
+    if len(counts) != keys or rows != batch.num_rows:
+        raise ValueError(f"{len(counts)} counts of {rows} rows for {keys} keys and {batch.num_rows} rows")
+    return Found(batch, DataTs(head["as_of"]), counts)

@@ -97,7 +97,7 @@ class Indexes:
         return residual.run(index.arrangement.rows(as_of, _canonical(index, lookup.key, types)))
 
     def answer_each(self, question: Question, keys: Sequence[Key], as_of: DataTs) -> Found | None:
-        """The answers to ``question`` of each of ``keys``, in one table; ``None`` if the index cannot, or not yet."""
+        """The answers to ``question`` of each of ``keys``, in one batch; ``None`` if the index cannot, or not yet."""
         index = self._at(question.index_id, question.relation_id, as_of, None)
         if index is None:
             return None
@@ -113,7 +113,7 @@ class Indexes:
             else:
                 rows += found
                 counts.append(len(found))
-        return Found(residual.table(rows), as_of, counts)
+        return Found(residual.batch(rows), as_of, counts)
 
     def status(self) -> dict[str, dict]:
         with self._lock:

@@ -34,7 +34,7 @@ def peek(key, as_of=5, name="p", timeout_ms=1000, relation="u1"):
 
 
 def rows(*values):
-    return pa.table({"x": pa.array(values, pa.int64())})
+    return pa.record_batch({"x": pa.array(values, pa.int64())})
 
 
 async def read(answer):
@@ -136,9 +136,9 @@ def test_requests_and_answers_travel_unchanged():
     refused = Rejected("no", sqlstate="53300", hint="later")
     answers = [Found(rows(1, 2), DataTs(9), [2, refused, 0]), None, refused, Found(rows(), DataTs(1), [0])]
     first, second, third, fourth = decode_answers(encode_answers(answers), [ONE_OF_THREE, ONE, ONE, ONE])
-    assert (first.table.to_pydict(), first.as_of, first.counts[::2]) == ({"x": [1, 2]}, 9, [2, 0])
+    assert (first.batch.to_pydict(), first.as_of, first.counts[::2]) == ({"x": [1, 2]}, 9, [2, 0])
     assert [(type(each), each.hint) for each in (first.counts[1], third)] == [(Rejected, "later")] * 2
-    assert (second, fourth.table.num_rows, fourth.counts) == (None, 0, [0])
+    assert (second, fourth.batch.num_rows, fourth.counts) == (None, 0, [0])
 
 
 ONE, ONE_OF_THREE = Asked(peek(0).question(), [(1,)]), Asked(peek(0).question(), [(1,), (2,), (3,)])
@@ -152,7 +152,7 @@ ONE, ONE_OF_THREE = Asked(peek(0).question(), [(1,)]), Asked(peek(0).question(),
         b"\0\0\0\x02{}",
         b"\0\0\0\x02[]",
         b"\0\0\0\x04[{}]",
-        b'\0\0\0\x24[{"as_of":1,"bytes":3,"counts":[1]} ]abc',
+        b'\0\0\0\x28[{"as_of":1,"bytes":[1,2],"counts":[1]}]abc',
         encode_answers([Found(rows(1), DataTs(1), [2])]),
         encode_answers([Found(rows(1), DataTs(1), [0, 1])]),
     ),
@@ -180,14 +180,14 @@ def test_a_request_is_bounded():
 
 def test_an_answer_that_is_here_is_a_list_in_the_promised_types_and_is_written_as_a_stream_would_be():
     kind = SqlType("int4")
-    batches = promised_rows(TableAnswer(rows(1, 2**31 - 1).to_batches(), 7), [kind])
+    batches = promised_rows(TableAnswer([rows(1, 2**31 - 1)], 7), [kind])
     assert [batch.column(0).type for batch in batches] == [pa.int32()]
     encoder = encoder_for((OutputColumn("x", kind),), (0,), "UTC")
     assert encoder is encoder_for((OutputColumn("x", kind),), (0,), "UTC"), "made once"
     written = b"".join(bytes(piece) for batch in batches for piece, _ in encoder.encode(batch))
     assert [encoder.few(batches[0]) for _ in range(2)] == [written, written], "also the second time"
-    (other,) = promised_rows(TableAnswer(rows(3, 4).to_batches(), 7), [kind])
+    (other,) = promised_rows(TableAnswer([rows(3, 4)], 7), [kind])
     assert encoder.few(other) != written
     with pytest.raises(InvalidUsage) as caught:
-        promised_rows(TableAnswer(rows(2**31).to_batches(), 7), [kind])
+        promised_rows(TableAnswer([rows(2**31)], 7), [kind])
     assert caught.value.sqlstate == "22003"

@@ -58,8 +58,8 @@ class Controller(flight.FlightServerBase):
         if action.type == "lookups":
             asked = decode_lookups(action.body.to_pybytes())
             self.looked_up.append([[key[0] for key in keys] for _, keys in asked])
-            tables = [pa.table({"a": keys}, SCHEMA.remove_metadata()) for keys in self.looked_up[-1]]
-            return [encode_answers(Found(table, DataTs(41), [1] * len(table)) for table in tables)]
+            batches = [pa.record_batch({"a": keys}, SCHEMA.remove_metadata()) for keys in self.looked_up[-1]]
+            return [encode_answers(Found(batch, DataTs(41), [1] * len(batch)) for batch in batches)]
         self.cancelled.append(action.body.to_pybytes().decode())
         self.go_on.set()
         return [json.dumps({}).encode()]

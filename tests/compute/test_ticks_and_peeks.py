@@ -177,8 +177,8 @@ def test_answers_from_spark_and_from_the_index_and_at_their_time(spark, desk):
     assert jobs(spark) == before and desk.status()["index"] == 2
     # Asked for at once: only what an index has, and what has not to be waited for.
     question = peek("f", as_of=1, lookup=lookup).question()
-    table, as_of, counts = desk.lookups(question, [(1,), (9,), (1, 1), (2,)])
-    assert (table.column(0).to_pylist(), as_of) == (["a", "b"], 1)
+    batch, as_of, counts = desk.lookups(question, [(1,), (9,), (1, 1), (2,)])
+    assert (batch.column(0).to_pylist(), as_of) == (["a", "b"], 1)
     assert (counts[0], counts[1], counts[2].sqlstate, counts[3]) == (1, 0, "08P01", 1), "each its own outcome"
     assert desk.lookups(question._replace(index_id="u9"), [(1,)]) is None
     assert desk.lookups(question._replace(as_of=3), [(1,)]) is None
@@ -188,7 +188,7 @@ def test_answers_from_spark_and_from_the_index_and_at_their_time(spark, desk):
     assert desk.lookups(question._replace(as_of=3), [(1,)]) is None, "it may have changed"
     desk.inventory.changes = False
     found = desk.lookups(question._replace(as_of=None), [(1,)])
-    assert (sorted(found.table.column(0).to_pylist()), found.as_of, found.counts) == (["a", "c"], 3, [2])
+    assert (sorted(found.batch.column(0).to_pylist()), found.as_of, found.counts) == (["a", "c"], 3, [2])
     # An index that is not there, or does not reach back so far, sends the read to Spark.
     assert desk.peek(peek("e", "SELECT v FROM u1 WHERE k = 2", as_of=1, lookup=lookup._replace(index_id="u9"))
                      )[0].column(0).to_pylist() == ["b"]  # fmt: skip
