@@ -105,6 +105,7 @@ def report(measured: list[Figure]) -> str:
         "# Results\n\n"
         f"Written by `./tidemark bench` on {datetime.now(UTC):%Y-%m-%d}; {machine()}.\n\n"
         "Each figure is held against a limit measured in the same run, in turn with it where that is possible; the\n"
-        "machine is shared and noisy, so the ratio is what to quote. `better` says which way the ratio should go.\n\n"
+        "machine is shared and noisy, so the ratio is what to quote. `better` says which way the ratio should go.\n"
+        "What stands in the way of the aims that are not met is in [docs/performance.md](../docs/performance.md).\n\n"
         f"{table(measured)}\n"
     )
