@@ -153,9 +153,7 @@ class DdlQueue:
     async def _work(self) -> None:
         while True:
             await self._arrived.wait()
-            group = [self._waiting.popleft() for _ in range(min(len(self._waiting), GROUP_LEN_MAX))]
-            if not self._waiting:
-                self._arrived.clear()
+            group = self._take(GROUP_LEN_MAX)
             try:
                 await self._commit(group)
             except asyncio.CancelledError:
@@ -168,9 +166,16 @@ class DdlQueue:
                 for each in group:
                     _fail(each, error)
 
+    def _take(self, at_most: int) -> list[_Pending]:
+        taken = [self._waiting.popleft() for _ in range(min(len(self._waiting), at_most))]
+        if not self._waiting:
+            self._arrived.clear()
+        return taken
+
     async def _commit(self, group: list[_Pending]) -> None:
+        """Settle ``group``, to which those are added that came while a proposal of it was overtaken."""
         open_ = list(group)
-        for _ in range(TRIES_MAX):
+        for tries in range(TRIES_MAX):
             image = self._catalog.image
             ts = max(self._now_ms(), image.upper)
             accepted, judged, later, updates = self._plan(open_, image, ts)
@@ -186,6 +191,10 @@ class DdlQueue:
                     for each in accepted:
                         each.sent = False  # it lost, for certain
                     open_ = [*accepted, *later]
+                    if tries < TRIES_MAX // 2:  # whoever joins has as many tries left as were used
+                        joined = self._take(max(0, GROUP_LEN_MAX - len(open_)))
+                        group += joined
+                        open_ += joined
                     continue
                 except TidemarkError as error:
                     for each in accepted:

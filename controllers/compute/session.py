@@ -70,10 +70,10 @@ def settings(master: str, scratch: Path) -> dict[str, str]:
         "spark.driver.memory": os.environ.get("TIDEMARK_SPARK_MEMORY", "1g"),
         "spark.driver.maxResultSize": RESULT_BYTES_MAX,
         # C1 and the serial collector: 380 MB instead of a gigabyte, and warm within seconds.
-        "spark.driver.extraJavaOptions": (
-            f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize={CODE_CACHE}"
-            f" -Djava.io.tmpdir={scratch} {' '.join(of_environment(os.environ))}"
-        ),
+        "spark.driver.extraJavaOptions": " ".join(map(_quoted, (
+            "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-XX:ReservedCodeCacheSize={CODE_CACHE}",
+            f"-Djava.io.tmpdir={scratch}", *of_environment(os.environ),
+        ))),  # fmt: skip
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.scheduler.mode": "FAIR",
@@ -95,6 +95,12 @@ def settings(master: str, scratch: Path) -> dict[str, str]:
         "spark.sql.streaming.metricsEnabled": "false",
         "spark.log.level": "ERROR",
     }
+
+
+def _quoted(option: str) -> str:
+    """As one word for Spark, which cuts the options apart at spaces; a path may have some."""
+    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def scratch_directory(data: Path) -> Path:

@@ -8,13 +8,14 @@ from concurrent.futures import Future
 import pytest
 
 from adapter.ddl_commit import Asked, image_in_force
+from adapter.session_state import SessionState
 from catalog_log.model import INDEX, MATERIALIZED_VIEW, REQUESTS, SOURCE, TABLE
 from journal.aio import Bridge
 from journal.errors import Indeterminate, Unavailable
 from sql.ddl import plan_ddl
 from sql.names import Names
 from sql.parse import parse
-from tests.adapter.test_executor import run
+from tests.adapter.test_executor import HeldTransport, run, until
 from tests.adapter.world import World
 
 ASKED = Asked("create table t (k int)")
@@ -130,6 +131,26 @@ def test_a_request_sent_twice_has_one_answer_also_after_a_conflict():
             )
             recorded = a.catalog.image.get(REQUESTS, "r-1").catalog_ts
             assert [outcome.catalog_ts for outcome in outcomes] == [recorded] * 3
+
+    run(story)
+
+
+def test_those_who_come_while_a_proposal_is_overtaken_are_in_the_next():
+    async def story(world: World):
+        slow = HeldTransport(world.catalog_topic)
+        async with world.adapter("a", slow) as a, world.adapter("b") as b:
+            slow.held = True
+            await b.sql("create table other (k int)")
+            before = world.catalog_topic.end
+            first = asyncio.create_task(a.sql("create table t1 (k int)"))
+            await until(lambda: world.catalog_topic.end == before + 1)  # on an upper that is not the newest
+            others = [asyncio.create_task(a.sql(f"create table t{n} (k int)", session=SessionState(50 + n)))
+                      for n in (2, 3)]  # fmt: skip
+            await until(lambda: len(a.executor.ddl._waiting) == 2)
+            slow.release()
+            await asyncio.gather(first, *others)
+            assert world.catalog_topic.end == before + 2, "the loser, and one proposal for all three"
+            assert sorted(item.name for item in b.catalog.image.objects()) == ["other", "t1", "t2", "t3"]
 
     run(story)
 
