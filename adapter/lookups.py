@@ -17,8 +17,8 @@ from controllers.peek import Peek, Question
 from journal.errors import TidemarkError
 
 TOLD_AT_ONCE = 16
-"""Keys answered in one pass of the loop.  A statement behind each takes some 0.1 ms, so a pass takes a millisecond or two,
-and what the first of 64 do next is under way while the others are served (a sixth more of them a second)."""
+"""Keys answered in one pass of the loop.  A statement behind each takes some 0.1 ms, so a pass takes a millisecond or
+two, and what the first of 64 do next is under way while the others are served (a sixth more of them a second)."""
 
 Ask = Callable[[Sequence[Asked]], Awaitable[Sequence[Answer]]]
 """Sends one request.  Where it fails, or the answer is not understood, each is "not now"."""
