@@ -4,7 +4,8 @@ It is not part of Tidemark's environment (250 MB).  To have it, in the checkout:
 
     .tidemark/venv/bin/pip install --no-deps --target .tidemark/flink apache-flink-libraries==2.3.0
 
-and Maven's ``org.apache.flink:flink-sql-connector-kafka:5.0.0-2.2`` beside it, as a jar in ``.tidemark/flink``.
+and beside it, as jars in ``.tidemark/flink``, Maven's ``org.apache.flink:flink-sql-connector-kafka:5.0.0-2.2``,
+``org.apache.flink:flink-sql-gateway:2.3.0`` and ``org.apache.flink:flink-sql-gateway-api:2.3.0``.
 """
 
 from __future__ import annotations
@@ -75,7 +76,9 @@ def freshness_ms(kafka: str, rows_per_s: int, seconds: int) -> np.ndarray | str:
 def _command(data: Path, kafka: str, source: str, sink: str) -> list[str]:
     script = data / "job.sql"
     script.write_text(_SCRIPT.format(kafka=kafka, source=source, sink=sink, checkpoints=(data / "cp").as_uri()))
-    jars = [*HOME.glob("pyflink/lib/*.jar"), *HOME.glob("pyflink/opt/flink-sql-client*.jar"), *HOME.glob("*.jar")]
+    # The client asks Flink's Python for its options, though no Python runs.
+    parts = ("pyflink/lib/*.jar", "pyflink/opt/flink-sql-client*.jar", "pyflink/opt/flink-python*.jar", "*.jar")
+    jars = [jar for part in parts for jar in HOME.glob(part)]
     opens = ("java.base/java.util", "java.base/java.lang", "java.base/java.net", "java.base/java.nio",
              "java.base/sun.nio.ch", "java.base/java.time")  # fmt: skip
     options = ["-Xmx1g", *(f"--add-opens={each}=ALL-UNNAMED" for each in opens), "-cp", os.pathsep.join(map(str, jars))]
