@@ -77,7 +77,8 @@ def settings(master: str, scratch: Path) -> dict[str, str]:
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.scheduler.mode": "FAIR",
-        "spark.scheduler.allocation.file": (scratch / "pools.xml").as_uri(),
+        # Not as_uri(): Hadoop takes what an URI escapes for names as they are.
+        "spark.scheduler.allocation.file": f"file://{scratch / 'pools.xml'}",
         "spark.locality.wait": "0",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",

@@ -17,6 +17,8 @@ def test_a_path_with_spaces_and_quotes_is_one_option(monkeypatch):
     monkeypatch.delenv(ARCHIVE_ENV, raising=False)
     for scratch in ("/data/spark", "/my data/spark", '/my "own" data', "/back\\slash"):
         assert options(scratch)[-1] == f"-Djava.io.tmpdir={scratch}"
+        pools = settings(MASTER, Path(scratch))["spark.scheduler.allocation.file"]
+        assert pools == f"file://{scratch}/pools.xml", "Hadoop reads no escapes"
 
 
 def test_an_archive_is_used_where_the_environment_names_one(monkeypatch):
