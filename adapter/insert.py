@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Protocol
 
 import pyarrow as pa
@@ -64,6 +64,11 @@ class Rows:
     catalog_upper: int
     read_ts: DataTs | None = None
     reads: tuple[str, ...] = ()
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes, asked for at every bound that the rows pass: Arrow counts them anew each time."""
+        return self.rows.nbytes
 
 
 def rows_of_values(plan: InsertPlan, params: Sequence[object | None], evaluate: Callable[[Slot], object]) -> pa.Table:
@@ -200,7 +205,7 @@ class Inserter:
         asked = []
         for n, each in enumerate(entries):
             write = partial(self._writer.write, each.table.id, each.table.columns, each.rows, f"{attempt}-{n}")
-            asked.append(await asyncio.to_thread(write) if each.rows.nbytes > ON_LOOP_BYTES_MAX else write())
+            asked.append(await asyncio.to_thread(write) if each.size > ON_LOOP_BYTES_MAX else write())
         runs, failed = [], None
         for future in asked:
             try:
@@ -223,7 +228,7 @@ def check_unchanged(table: Item, image: Image, names: Callable[[Item], str]) -> 
 
 def check_buffer(entries: Sequence[Rows]) -> None:
     """54000 where a transaction holds back more than it may."""
-    size = sum(each.rows.nbytes for each in entries)
+    size = sum(each.size for each in entries)
     if size > BUFFER_BYTES_MAX:
         raise Rejected(
             f"the transaction's inserts of {size} bytes are too large",

@@ -14,8 +14,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-import pyarrow as pa
-
 from journal.timestamps import DataTs
 
 ENTRY_BYTES_MAX = 64 << 10
@@ -29,10 +27,10 @@ R = TypeVar("R")
 
 
 class Entry(Protocol):
-    """``adapter.insert.Rows``: ``table`` is the catalog's item, ``rows`` are rows of it."""
+    """``adapter.insert.Rows``: ``table`` is the catalog's item, ``size`` is of the rows, in bytes."""
 
     table: object
-    rows: pa.Table
+    size: int
 
 
 E = TypeVar("E", bound=Entry)
@@ -64,7 +62,7 @@ class WriteGroups(Generic[E, R]):
 
     def takes(self, entry: E) -> bool:
         """Whether ``entry`` is small enough."""
-        return entry.rows.nbytes <= ENTRY_BYTES_MAX
+        return entry.size <= ENTRY_BYTES_MAX
 
     async def commit(self, entry: E) -> DataTs | None:
         """When ``entry`` became visible.  Raises what ``write`` or ``commit`` raised for its group.
@@ -91,7 +89,7 @@ class WriteGroups(Generic[E, R]):
             return
         group, size = [], 0
         for each in waiting:
-            size += each.entry.rows.nbytes
+            size += each.entry.size
             if group and (size > GROUP_BYTES_MAX or len(group) >= GROUP_ENTRIES_MAX):
                 break
             group.append(each)

@@ -1,5 +1,5 @@
 """Which class archive Spark's JVM is to start with, or to write: said by the environment, since whoever starts the
-controller made it (``embedded/archives.py``).  Pure but for that."""
+controller made it (``embedded/archives.py``).  Pure."""
 
 from __future__ import annotations
 

@@ -36,7 +36,6 @@ from journal.clients import make_admin, reach
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
 from journal.names import TopicNames
 
-_NOTHING: Mapping[str, str] = {}
 BROKER_PORT = 9092
 CLUSTER = "default"
 StartAs = Callable[[str, list[str], dict[str, str]], tuple[list[str], dict[str, str]]]
@@ -172,7 +171,7 @@ class Stack:
         yield self._python(
             "compute", "controllers.compute", *common, "--cluster", CLUSTER, "--data", str(scratch), *master,
             "--await-environment", str(START_TIMEOUT_S), timeout_s=START_TIMEOUT_S,
-            env={ARCHIVE_ENV: str(archive)} if archive else {},
+            env={ARCHIVE_ENV: str(archive)} if archive else None,
         )  # fmt: skip
         yield self._python("storage", "controllers.storage", *common)
         for controller in (STORAGE, compute(CLUSTER)):
@@ -183,7 +182,7 @@ class Stack:
             )
 
     def _python(
-        self, name: str, module: str, *arguments: str, timeout_s: float = 60.0, env: Mapping[str, str] = _NOTHING
+        self, name: str, module: str, *arguments: str, timeout_s: float = 60.0, env: Mapping[str, str] | None = None
     ) -> tuple[str, Callable[[], ChildSpec]]:
         spec = ChildSpec(
             name=name,
@@ -193,7 +192,7 @@ class Stack:
                 "PYTHONPATH": os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p),
                 "PYSPARK_PYTHON": sys.executable,
                 "PYTHONUNBUFFERED": "1",
-                **env,
+                **(env or {}),
             },
             ready_timeout_s=timeout_s,
             # A process of its own directory leaves no stray file (Spark's, Derby's) where the user stands.

@@ -18,9 +18,6 @@ from embedded.ports import free_ports
 
 ROOT = Path(__file__).resolve().parent.parent
 
-if archive := find_archive(SPARK):  # sessions that tests start in their own process start with it too
-    os.environ[ARCHIVE_ENV] = str(archive)
-
 
 class RunningBroker:
     """A broker of a test's own, which it may kill and start again on the same port and data."""
@@ -50,6 +47,13 @@ class RunningBroker:
         if self._child:
             self._child.stop()
             self._child = None
+
+
+@pytest.fixture(scope="session")
+def spark_archive() -> None:
+    """For sessions in the tests' own process: they start with the class archive too, where it was made."""
+    if archive := find_archive(SPARK):
+        os.environ[ARCHIVE_ENV] = str(archive)
 
 
 @pytest.fixture(scope="session")

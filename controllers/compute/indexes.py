@@ -20,7 +20,7 @@ from controllers.compute.inventory import Frontiers, Inventory
 from controllers.compute.rows import TS
 from controllers.lookup import Residual, compile_residual
 from controllers.lookup_codec import Found, Key
-from controllers.peek import Lookup, Question
+from controllers.peek import Question
 from controllers.values import Row, canonical, to_rows
 from journal.errors import InvalidUsage, TidemarkError
 from journal.timestamps import DataTs
@@ -83,22 +83,16 @@ class Indexes:
                         raise
                     # Dropped since ``frontiers``; its index goes with the next :meth:`reconcile`.
 
-    def answer(self, lookup: Lookup, as_of: DataTs, timeout_s: float | None) -> pa.Table | None:
-        """The answer to ``lookup`` at ``as_of``, at which the relation is complete; ``None`` if the index cannot.
+    def answer(
+        self, question: Question, keys: Sequence[Key], as_of: DataTs, timeout_s: float | None = None
+    ) -> Found | None:
+        """The answers to ``question`` of each of ``keys`` at ``as_of``, at which the relation is complete, in one
+        batch; ``None`` if the index cannot.
 
-        An index that is behind is brought there first; without ``timeout_s`` it is left, and cannot.  Raises
-        ``TimeoutError`` where somebody else is still bringing it there after ``timeout_s``.
+        An index that is behind is brought there first; without ``timeout_s`` only as far as time alone has passed.
+        Raises ``TimeoutError`` where somebody else is still bringing it there after ``timeout_s``.
         """
-        index = self._at(lookup.index_id, lookup.relation_id, as_of, timeout_s)
-        if index is None:
-            return None
-        types = self._inventory.relation(index.relation_id).types
-        residual = self._compiled(lookup.index_id, lookup.residual, types)
-        return residual.run(index.arrangement.rows(as_of, _canonical(index, lookup.key, types)))
-
-    def answer_each(self, question: Question, keys: Sequence[Key], as_of: DataTs) -> Found | None:
-        """The answers to ``question`` of each of ``keys``, in one batch; ``None`` if the index cannot, or not yet."""
-        index = self._at(question.index_id, question.relation_id, as_of, None)
+        index = self._at(question.index_id, question.relation_id, as_of, timeout_s)
         if index is None:
             return None
         types = self._inventory.relation(index.relation_id).types

@@ -97,7 +97,7 @@ class PeekDesk:
         if as_of is None:
             return None
         self._check_views(question.inputs, as_of)
-        found = self._indexes.answer_each(question, keys, as_of)
+        found = self._indexes.answer(question, keys, as_of)
         if found is not None:
             self.answered["index"] += len(keys)
         return found
@@ -213,13 +213,19 @@ class PeekDesk:
     def _from_index(self, peek: Peek, as_of: DataTs, timeout_s: float) -> pa.Table | None:
         """``None`` where no index has it.  Raises the error that a view among its inputs is in, and 57014."""
         self._check_views(peek.inputs, as_of)
+        if peek.lookup is None:
+            return None
         try:
-            answer = None if peek.lookup is None else self._indexes.answer(peek.lookup, as_of, timeout_s)
+            found = self._indexes.answer(peek.question(), [peek.lookup.key], as_of, timeout_s)
         except TimeoutError as error:
             raise _too_long(str(error)) from None
-        if answer is not None:
-            self.answered["index"] += 1
-        return answer
+        if found is None:
+            return None
+        (count,) = found.counts
+        if isinstance(count, TidemarkError):
+            raise count
+        self.answered["index"] += 1
+        return pa.Table.from_batches([found.batch])
 
     def _run(self, peek: Peek, as_of: DataTs) -> pa.Table:
         context = self._spark.sparkContext

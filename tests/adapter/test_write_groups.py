@@ -16,6 +16,10 @@ class Entry(NamedTuple):
     table: object
     rows: pa.Table
 
+    @property
+    def size(self):
+        return self.rows.nbytes
+
 
 TABLE, OTHER = ["t"], ["t"]  # equal, and not the same: as after an ALTER
 

@@ -16,7 +16,7 @@ from controllers.values import schema_of, to_rows, to_table
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory) -> Iterator:
+def spark(spark_archive, tmp_path_factory) -> Iterator:
     from controllers.compute.session import MASTER, scratch_directory, start_session
 
     session = start_session(MASTER, scratch_directory(tmp_path_factory.mktemp("spark")))

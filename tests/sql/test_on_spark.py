@@ -34,7 +34,7 @@ SAMPLES = {
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory):
+def spark(spark_archive, tmp_path_factory):
     from controllers.compute.session import scratch_directory, start_session
 
     session = start_session("local[2]", scratch_directory(tmp_path_factory.mktemp("spark")))
