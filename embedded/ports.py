@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
+from random import SystemRandom
 
-from journal.errors import InvalidUsage
+from journal.errors import InvalidUsage, Unavailable
 
 HOST = "127.0.0.1"
+LOWEST = 15_000
+"""Of the ports picked here: above the well-known ones of databases, brokers and consoles."""
+EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
+EPHEMERAL_LOWEST = 32_768
+"""Linux's own, which other systems' are above: for where :data:`EPHEMERAL` tells nothing."""
+ROOM_MIN = 1_000
+"""Fewer ports than this below the ephemeral ones are not room enough for programs that pick at random."""
+TRIES = 100
 
 
 def is_free(port: int, host: str = HOST) -> bool:
@@ -21,15 +31,35 @@ def is_free(port: int, host: str = HOST) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """``count`` different ports that nobody listens on now.  Somebody may take one before you do: then try again."""
-    sockets = [socket.socket() for _ in range(count)]
+    """``count`` different ports that nobody listens on now.  Raises ``Unavailable`` where there are none.
+
+    They are outside what the kernel gives to outgoing connections, of which a stack that starts opens hundreds: one
+    of those would take a port before its server does, or while that server restarts.  Another program that picks may
+    still take one before you do: then try again.
+    """
+    found: list[int] = []
+    while len(found) < count:
+        found += {consecutive_ports(1)} - set(found)
+    return found
+
+
+def consecutive_ports(count: int) -> int:
+    """The first of ``count`` such ports in a row."""
+    room = _pickable()
+    for _ in range(TRIES):
+        first = SystemRandom().choice(room[: len(room) - count + 1])
+        if all(is_free(first + number) for number in range(count)):
+            return first
+    raise Unavailable(f"no {count} free ports in a row were found in {TRIES} tries")
+
+
+def _pickable() -> range:
     try:
-        for candidate in sockets:
-            candidate.bind((HOST, 0))
-        return [candidate.getsockname()[1] for candidate in sockets]
-    finally:
-        for candidate in sockets:
-            candidate.close()
+        low, high = (int(each) for each in EPHEMERAL.read_text().split())
+    except (OSError, ValueError):
+        low, high = EPHEMERAL_LOWEST, 65_535
+    below, above = range(LOWEST, low), range(max(high + 1, LOWEST), 65_536)
+    return next((each for each in (below, above) if len(each) >= ROOM_MIN), range(LOWEST, 65_536))
 
 
 def require_free(port: int, option: str, host: str = HOST) -> None:

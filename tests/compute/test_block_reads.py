@@ -6,12 +6,14 @@ import random
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
+import pyarrow as pa
 import pytest
 from immutables import Map
 
 from catalog_log.model import MATERIALIZED_VIEW, TABLE, Item
 from controllers.compute.inventory import Frontiers
 from controllers.compute.peeks import PeekDesk
+from controllers.lookup_codec import Found
 from controllers.peek import Lookup, Peek
 from controllers.waiting import Passed, PeekQueue, Ready
 from journal.errors import Conflict
@@ -103,7 +105,8 @@ def test_a_read_at_a_timestamp_runs_iff_all_its_inputs_were_exact_there(seed):
 
 def test_the_desk_refuses_what_has_passed_as_a_conflict():
     history = History(0)
-    indexes = SimpleNamespace(answer=lambda *_: "rows")
+    rows = pa.RecordBatch.from_pydict({"k": [1, 2]})
+    indexes = SimpleNamespace(answer=lambda _question, _keys, as_of, _timeout_s: Found(rows, as_of, [rows.num_rows]))
     desk = PeekDesk(MagicMock(), SimpleNamespace(frontiers=history.frontiers), indexes)
     try:
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from embedded.layout import Step
-from embedded.ports import free_ports, is_free
+from embedded.ports import consecutive_ports, free_ports
 from embedded.stack import Settings, Stack, running
 
 ADAPTERS = 2
@@ -37,15 +37,6 @@ class Steps:
             return self._changed.wait_for(
                 lambda: sum(step.name == name and step.detail == detail for step in self._seen) > seen, timeout_s
             )
-
-
-def consecutive_ports(count: int) -> int:
-    """The first of ``count`` free ports in a row."""
-    for _ in range(100):
-        first = free_ports(1)[0]
-        if all(is_free(first + i) for i in range(count)):
-            return first
-    raise AssertionError("no consecutive free ports")
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from embedded.ports import consecutive_ports, free_ports
 from embedded.stack import Settings, Stack, running
 from journal.names import TopicNames
-from tests.e2e.conftest import consecutive_ports, free_ports
 from tests.judge.checkers import (
     anomalies,
     bank,

@@ -14,9 +14,9 @@ from typing import Any
 import psycopg
 
 from embedded.layout import Step
-from embedded.ports import HOST, free_ports, is_free
+from embedded.ports import consecutive_ports, free_ports
 from embedded.stack import Settings, Stack, running
-from journal.errors import InvalidUsage, Unavailable
+from journal.errors import InvalidUsage
 from tests.judge.live.cluster import (
     Cluster,
     ClusterSettings,
@@ -135,12 +135,3 @@ def plant_at_broker(bug: str, planting: ExitStack) -> StartAs | None:
         return ([*argv, *overrides], env) if name == "broker" else (argv, env)
 
     return start_as
-
-
-def consecutive_ports(count: int) -> int:
-    """The first of ``count`` free ports in a row."""
-    for _ in range(100):
-        first = free_ports(1)[0]
-        if first + count < 65536 and all(is_free(first + number, HOST) for number in range(count)):
-            return first
-    raise Unavailable("no consecutive free ports")
