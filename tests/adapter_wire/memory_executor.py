@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 
 import pyarrow as pa
@@ -46,6 +48,15 @@ def _literal(text: str) -> tuple[object, str]:
     )
 
 
+@contextmanager
+def _understood(text: str) -> Iterator[None]:
+    """A fuzzer changes bytes of statements too: what makes no sense any more is refused, as by a real executor."""
+    try:
+        yield
+    except (ValueError, IndexError, TypeError, ArithmeticError) as error:
+        raise InvalidUsage(f'syntax error at or near "{text[:20]}"', sqlstate="42601", position=1) from error
+
+
 class MemoryExecutor:
     """``table`` holds committed rows; the rest records what happened."""
 
@@ -72,6 +83,10 @@ class MemoryExecutor:
 
     async def prepare(self, session, sql: str, param_oids=()) -> Prepared:
         self.prepares += 1
+        with _understood(sql):
+            return self._prepare(sql, param_oids)
+
+    def _prepare(self, sql: str, param_oids) -> Prepared:
         text = sql.strip()
         lower = text.lower()
         if lower.startswith("select * from series("):
@@ -127,8 +142,9 @@ class MemoryExecutor:
         self.runs += 1
         what, *rest = prepared.plan
         if what == "select":
-            values = [params[v] if kind == "param" else v for kind, v in rest[0]]
-            return Result("SELECT", prepared.columns, [self._batch(prepared, [values])])
+            with _understood(prepared.sql):
+                values = [params[v] if kind == "param" else v for kind, v in rest[0]]
+                return Result("SELECT", prepared.columns, [self._batch(prepared, [values])])
         if what == "series":
             return Result("SELECT", prepared.columns, self._series(prepared, rest[0]))
         if what == "table":
@@ -168,9 +184,12 @@ class MemoryExecutor:
 
     async def _insert(self, session, text: str, params) -> Result:
         rows = []
-        for row in re.findall(r"\(([^)]*)\)", text):
-            items = _split_items(row)
-            rows.append(tuple(params[int(i[1:]) - 1] if i[0] == "$" else _literal(i)[0] for i in items))
+        with _understood(text):
+            for row in re.findall(r"\(([^)]*)\)", text):
+                items = _split_items(row)
+                a, b = (params[int(i[1:]) - 1] if i[0] == "$" else _literal(i)[0] for i in items)
+                pa.array([a], pa.int32()), pa.array([b], pa.string())  # or it is no row of the table
+                rows.append((a, b))
         if session.defers_writes:
             session.buffer.append(rows)
         else:
