@@ -1,4 +1,4 @@
-"""Peeks over Arrow Flight: find the cluster's node in the catalog, ask it, pass its batches on.
+"""Peeks over Arrow Flight: find the cluster's node in the catalog, ask it, pass its batches on; and its lookups' line.
 
 Promises: a peek is retried where the node could not be reached or was replaced, until its timeout; a peek whose first
 batch has arrived is never repeated.  A cancelled peek is cancelled at its node.  At most ``BATCHES_AHEAD_MAX`` batches
@@ -12,19 +12,21 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import Protocol
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.flight as flight
 
+from adapter.lookup_line import LookupLine
 from adapter.lookups import Lookups, TableAnswer
 from catalog_log import model
 from catalog_log.log import CatalogLog
 from catalog_log.model import Node
-from controllers.lookup_codec import Answer, Asked, decode_answers, encode_lookups
+from controllers.nodes import location
 from controllers.peek import Peek
 from controllers.peek_codec import decode_error, encode_peek
 from journal.aio import Bridge
@@ -41,8 +43,8 @@ RETRY_S = 0.1
 THREADS_MAX = 64
 """Peeks under way in one adapter; each holds a thread while it waits for the controller."""
 
-LOOKUPS_TIMEOUT_S = 5.0
-"""A request of lookups waits for nothing, so this is for a controller that hangs or is gone."""
+ACTION_TIMEOUT_S = 5.0
+"""For what a controller answers from memory, and for a cancel: it hangs or is gone."""
 
 CLIENTS_MAX = 16
 """Flight connections kept: one per node, and there are few."""
@@ -153,7 +155,7 @@ class FlightPeeks:
         self._catalog = catalog
         self._bridge = bridge
         self._clients: dict[str, flight.FlightClient] = {}
-        self._lookups: dict[str, Lookups] = {}
+        self._lookups: dict[str, tuple[Lookups, LookupLine]] = {}
         self._work: queue.SimpleQueue = queue.SimpleQueue()
         self._slots = asyncio.Semaphore(THREADS_MAX)
         self._threads = 0
@@ -165,6 +167,8 @@ class FlightPeeks:
             self._work.put(None)
         for client in self._clients.values():
             client.close()
+        for _, line in self._lookups.values():
+            line.close()
 
     async def peek(self, peek: Peek, cluster_id: str, deadline_s: float) -> FlightAnswer:
         key = f"compute/{cluster_id}"
@@ -191,20 +195,21 @@ class FlightPeeks:
         found = self._lookups.get(node.address)
         if found is None:
             while len(self._lookups) >= CLIENTS_MAX:
-                del self._lookups[next(iter(self._lookups))]  # one under way finishes
-            ask = partial(self._ask_lookups, node.address)
-            found = self._lookups[node.address] = Lookups(ask, asyncio.get_running_loop())
-        return await found.lookup(peek)
+                _, line = self._lookups.pop(next(iter(self._lookups)))
+                line.close()
+            line = LookupLine(partial(self._place_of_lookups, node.address))
+            found = self._lookups[node.address] = Lookups(line.ask, asyncio.get_running_loop()), line
+        return await found[0].lookup(peek)
 
-    async def _ask_lookups(self, address: str, asked: Sequence[Asked]) -> Sequence[Answer]:
+    async def _place_of_lookups(self, address: str) -> tuple[str, int]:
+        """Where the node at ``address`` answers lookups, by its own word."""
         client = self._client(address)
         try:
-            return await self._bridge.wait(self._run(lambda: _look_up(client, asked)))
-        except (flight.FlightError, pa.ArrowException, TidemarkError) as error:
-            # Each is asked again by itself, which tells its reader what is wrong if it still is.
-            log.info("lookups were not answered together", extra={"address": address, "error": str(error)[:200]})
+            port = int(await self._bridge.wait(self._run(lambda: _act(client, "lookups"))))
+        except (flight.FlightError, pa.ArrowException, ValueError) as error:
             self._forget(address)
-            return [None] * len(asked)
+            raise translate(error) from error
+        return urlsplit(location(address)).hostname, port
 
     async def _node(self, key: str, failed: tuple[Node, TidemarkError] | None, deadline_s: float) -> Node:
         """The node to ask: a new incarnation at once, the one that failed again after a pause."""
@@ -252,8 +257,7 @@ class FlightPeeks:
         if found is None:
             while len(self._clients) >= CLIENTS_MAX:
                 self._clients.pop(next(iter(self._clients))).close()
-            location = address if "://" in address else f"grpc://{address}"
-            found = self._clients[address] = flight.FlightClient(location)
+            found = self._clients[address] = flight.FlightClient(location(address))
         return found
 
     def _forget(self, address: str) -> None:
@@ -294,15 +298,14 @@ def _open(client: flight.FlightClient, peek: Peek):
     return reader
 
 
-def _look_up(client: flight.FlightClient, asked: Sequence[Asked]) -> Sequence[Answer]:
-    options = flight.FlightCallOptions(timeout=LOOKUPS_TIMEOUT_S)
-    (result,) = client.do_action(flight.Action("lookups", encode_lookups(asked)), options)
-    return decode_answers(memoryview(result.body), asked)
+def _act(client: flight.FlightClient, action: str, body: bytes = b"") -> bytes:
+    options = flight.FlightCallOptions(timeout=ACTION_TIMEOUT_S)
+    return b"".join(part.body.to_pybytes() for part in client.do_action(flight.Action(action, body), options))
 
 
 def _cancel(client: flight.FlightClient, peek_id: str) -> None:
     try:
-        list(client.do_action(flight.Action("cancel", peek_id.encode()), flight.FlightCallOptions(timeout=5)))
+        _act(client, "cancel", peek_id.encode())
     except flight.FlightError as error:
         log.info(
             "a peek could not be cancelled at its controller", extra={"peek_id": peek_id, "error": str(error)[:200]}

@@ -9,23 +9,26 @@ each answer the Arrow messages of its schema and its batch, laid end to end::
 
     [null | {"error": E} | {"as_of": T, "bytes": [S, B], "counts": [rows | E…]}…]
 
-one element per question, in order.  ``null`` is "not now": no index has it, or it would have to wait; each such lookup
-is asked again by itself, with its SQL.  ``counts`` says how many of the batch's next rows are for each key, or what is
-wrong with that one.  Pure.
+one element per question, in order.  ``null`` is "not now": no index has it, or it would have to wait, or it is too
+large; each such lookup is asked again by itself, with its SQL.  ``counts`` says how many of the batch's next rows are
+for each key, or what is wrong with that one.  ``{"error": E}`` in place of the list: the request was none.
+
+Both travel as frames, a frame being its length in four bytes and then so many; a connection has one request under way
+at a time.  Pure.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from controllers.peek import Question
-from controllers.peek_codec import TICKET_BYTES_MAX, checked, decode_error, encode_error, value_in, value_out
+from controllers.peek_codec import checked, decode_error, encode_error, value_in, value_out
 from journal.errors import InvalidUsage, TidemarkError
 from journal.timestamps import CatalogTs, DataTs
 
@@ -33,7 +36,7 @@ LOOKUPS_MAX = 256
 """Keys in one request.  The controller answers them one after the other at some 0.01 ms each, and the last one's answer
 holds up the first's: with more the wait would show."""
 
-_LENGTH = struct.Struct("!I")
+LENGTH = struct.Struct("!I")
 
 Key = tuple[object, ...]
 
@@ -57,6 +60,26 @@ Answer = Found | TidemarkError | None
 """To one question.  ``None``: not now."""
 
 
+def framed(body: bytes) -> bytes:
+    """``body`` as it travels."""
+    return LENGTH.pack(len(body)) + body
+
+
+def read_frame(read: Callable[[int], bytes], bytes_max: int) -> bytes | None:
+    """The next body; ``None`` where the other side hung up.  ``read(n)`` gives ``n`` bytes, or fewer at the end.
+
+    Raises ``InvalidUsage`` 54000 for one of more than ``bytes_max``, unread.
+    """
+    head = read(LENGTH.size)
+    if len(head) < LENGTH.size:
+        return None
+    (size,) = LENGTH.unpack(head)
+    if size > bytes_max:
+        raise InvalidUsage(f"lookups of {size} bytes", sqlstate="54000", detail=f"at most {bytes_max}")
+    body = read(size)
+    return body if len(body) == size else None
+
+
 def encode_lookups(asked: Iterable[Asked]) -> bytes:
     """The body of the request."""
     return json.dumps([[*question, [[value_out(v) for v in key] for key in keys]] for question, keys in asked]).encode()
@@ -64,8 +87,6 @@ def encode_lookups(asked: Iterable[Asked]) -> bytes:
 
 def decode_lookups(body: bytes) -> list[Asked]:
     """What is asked in ``body``.  Raises ``InvalidUsage`` for anything else, 54000 for too much."""
-    if len(body) > TICKET_BYTES_MAX:
-        raise InvalidUsage(f"lookups of {len(body)} bytes", sqlstate="54000", detail=f"at most {TICKET_BYTES_MAX}")
     try:
         asked = [_asked(*each) for each in checked(json.loads(body), list)]
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
@@ -104,15 +125,22 @@ def encode_answers(answers: Iterable[Answer]) -> bytes:
             counts = [each if isinstance(each, int) else encode_error(each) for each in answer.counts]
             heads.append({"as_of": answer.as_of, "bytes": [schema.size, batch.size], "counts": counts})
     head = json.dumps(heads).encode()
-    return b"".join((_LENGTH.pack(len(head)), head, *parts))
+    return b"".join((framed(head), *parts))
+
+
+def encode_refusal(error: TidemarkError) -> bytes:
+    """The response to what is no request."""
+    return framed(json.dumps({"error": encode_error(error)}).encode())
 
 
 def decode_answers(body: bytes | memoryview, asked: Sequence[Asked]) -> list[Answer]:
-    """The answers to ``asked``.  Raises ``TidemarkError`` for anything else."""
+    """The answers to ``asked``.  Raises what the other side refused it with, ``TidemarkError`` for anything else."""
     raw = memoryview(body)
     try:
-        at = _LENGTH.size + _LENGTH.unpack_from(raw)[0]
-        heads = json.loads(bytes(raw[_LENGTH.size : at]))
+        at = LENGTH.size + LENGTH.unpack_from(raw)[0]
+        heads = json.loads(bytes(raw[LENGTH.size : at]))
+        if isinstance(heads, dict):
+            raise decode_error(heads["error"])
         answers: list[Answer] = []
         for head, (_, keys) in zip(heads, asked, strict=True):
             if head is None:

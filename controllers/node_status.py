@@ -13,6 +13,7 @@ import pyarrow.flight as flight
 
 from catalog_log.image import Image
 from catalog_log.model import NODES
+from controllers.nodes import location
 
 TIMEOUT_S = 3.0
 """A status is answered from memory: one that takes longer is as good as away."""
@@ -57,11 +58,6 @@ class NodeStatus:
             for client in self._clients.values():
                 client.close()
             self._clients.clear()
-
-
-def location(address: str) -> str:
-    """A Flight location from a node's address, which may be ``host:port`` alone."""
-    return address if "://" in address else f"grpc://{address}"
 
 
 def first_line(error: Exception) -> str:

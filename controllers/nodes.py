@@ -26,6 +26,11 @@ def reachable(host: str) -> str:
     return socket.gethostname() if host in EVERYWHERE else host
 
 
+def location(address: str) -> str:
+    """A Flight location from a node's address, which may be ``host:port`` alone."""
+    return address if "://" in address else f"grpc://{address}"
+
+
 def register(catalog: CatalogLog, node: Node) -> int:
     """Put ``node`` at ``<kind>/<cluster>``, replacing whoever was there; the catalog's upper after it.
 

@@ -22,6 +22,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--flight-host", default="127.0.0.1",
                       help="address to serve reads on; it has no authentication (default: %(default)s)")  # fmt: skip
     made.add_argument("--flight-port", type=int, default=0, help="port, 0 for any free one (default: %(default)s)")
+    made.add_argument("--lookup-port", type=int, default=0,
+                      help="port beside it for what indexes answer at once (default: any free one)")  # fmt: skip
     made.add_argument("--await-environment", type=float, default=0.0, metavar="SECONDS",
                       help="how long the environment may still be missing (default: not at all)")  # fmt: skip
     return made
@@ -46,8 +48,9 @@ def main() -> int:
             return 0
         try:
             controller = ComputeController(
-                options.kafka, names, options.cluster, spark, host=options.flight_host, port=options.flight_port
-            )
+                options.kafka, names, options.cluster, spark,
+                host=options.flight_host, port=options.flight_port, lookup_port=options.lookup_port,
+            )  # fmt: skip
             controller.run(stopped, lambda address: announce_ready(controller=name, address=address))
         except StaleEpoch as fenced:
             why = {"detail": str(fenced)}

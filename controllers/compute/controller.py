@@ -25,6 +25,7 @@ from controllers.commands_log import follow
 from controllers.compute.feed import Feed
 from controllers.compute.indexes import Indexes
 from controllers.compute.inventory import Inventory
+from controllers.compute.lookup_server import LookupServer
 from controllers.compute.maintainer import Maintainer
 from controllers.compute.peeks import PeekDesk
 from controllers.compute.server import ComputeServer
@@ -69,7 +70,7 @@ class ComputeController:
 
     def __init__(
         self, bootstrap: str, names: TopicNames, cluster: str, spark: StartingSession, *,
-        host: str = "127.0.0.1", port: int = 0,
+        host: str = "127.0.0.1", port: int = 0, lookup_port: int = 0,
     ) -> None:  # fmt: skip
         self._names = names
         self._cluster = cluster
@@ -88,7 +89,8 @@ class ComputeController:
         self._inventory = Inventory(self._spark, self._scratch / "chunks", self._feed, self._oracle, self._views)
         self._indexes = Indexes(self._inventory, cluster, WINDOW_MS)
         self._desk = PeekDesk(self._spark, self._inventory, self._indexes)
-        self._server = ComputeServer(host, port, self._desk, self.status)
+        self._lookups = LookupServer(host, lookup_port, self._desk)
+        self._server = ComputeServer(host, port, self._desk, self.status, self._lookups.port)
         self._dropped: list[Item] = []
         self._command_offset = 0
         self._failure: BaseException | None = None
@@ -298,6 +300,7 @@ class ComputeController:
 
     def _stop_reads(self) -> None:
         self._desk.close()
+        self._lookups.close()
         self._server.shutdown()
 
     def _stop_ticks(self) -> None:

@@ -1,4 +1,4 @@
-"""The compute controller over Arrow Flight: peeks, ``lookups``, ``status`` and ``cancel``.
+"""The compute controller over Arrow Flight: peeks, ``status``, ``cancel``, and ``lookups``: where those are answered.
 
 Listens on loopback unless told otherwise: it has no authentication of its own, and whoever reaches it reads everything.
 """
@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.flight as flight
 
 from controllers.compute.peeks import PeekDesk
-from controllers.lookup_codec import Answer, Key, decode_lookups, encode_answers
 from controllers.nodes import reachable
-from controllers.peek import Question
-from controllers.peek_codec import decode_error, decode_peek, encode_error
+from controllers.peek_codec import decode_peek, encode_error
 from journal.errors import TidemarkError
 
 log = logging.getLogger(__name__)
@@ -26,12 +24,15 @@ BATCH_ROWS = 16 * 1024
 
 
 class ComputeServer(flight.FlightServerBase):
-    """``address`` is what others connect to."""
+    """``address`` is what others connect to; lookups are answered on the same host at ``lookup_port``."""
 
-    def __init__(self, host: str, port: int, desk: PeekDesk, status: Callable[[], dict[str, object]]) -> None:
+    def __init__(
+        self, host: str, port: int, desk: PeekDesk, status: Callable[[], dict[str, object]], lookup_port: int
+    ) -> None:
         super().__init__(f"grpc://{host}:{port}")
         self._desk = desk
         self._status = status
+        self._lookup_port = lookup_port
         self.address = f"grpc://{reachable(host)}:{self.port}"
 
     def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.FlightDataStream:
@@ -54,29 +55,12 @@ class ComputeServer(flight.FlightServerBase):
             self._desk.cancel(action.body.to_pybytes().decode("utf-8", "replace"))
             return []
         if action.type == "lookups":
-            return [flight.Result(self._lookups(action.body.to_pybytes()))]
+            return [flight.Result(str(self._lookup_port).encode())]
         raise flight.FlightServerError(encode_error(TidemarkError(f"no action {action.type!r}", sqlstate="0A000")))
-
-    def _lookups(self, body: bytes) -> bytes:
-        """``controllers/lookup_codec.py``: each answered, refused, or put off to a request of its own."""
-        try:
-            asked = decode_lookups(body)
-        except TidemarkError as error:
-            raise flight.FlightServerError(encode_error(error)) from None
-        return encode_answers([self._looked_up(*each) for each in asked])
-
-    def _looked_up(self, question: Question, keys: Sequence[Key]) -> Answer:
-        try:
-            return self._desk.lookups(question, keys)
-        except TidemarkError as error:
-            return error
-        except Exception as error:
-            log.exception("a lookup failed")
-            return decode_error(encode_error(error))
 
     def list_actions(self, context: flight.ServerCallContext) -> list[tuple[str, str]]:
         return [
             ("status", "frontiers, views and indexes of the compute controller, as JSON"),
-            ("lookups", "answers of indexes to many peeks that need not wait"),
+            ("lookups", "the port at which indexes answer what need not wait (controllers/lookup_codec.py)"),
             ("cancel", "give up the peek whose id is the body"),
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from datetime import date
 from decimal import Decimal
 
@@ -22,6 +23,9 @@ from controllers.lookup_codec import (
     decode_lookups,
     encode_answers,
     encode_lookups,
+    encode_refusal,
+    framed,
+    read_frame,
 )
 from controllers.peek import Lookup, Peek
 from journal.errors import InvalidUsage, Rejected, TidemarkError
@@ -172,10 +176,25 @@ def test_a_request_that_is_none_is_refused(body):
 
 def test_a_request_is_bounded():
     assert decode_lookups(encode_lookups([ONE] * LOOKUPS_MAX))
-    for asked in ([ONE] * (LOOKUPS_MAX + 1), [Asked(ONE.question, [("x" * (1 << 20),)])]):
-        with pytest.raises(InvalidUsage) as caught:
-            decode_lookups(encode_lookups(asked))
-        assert caught.value.sqlstate == "54000"
+    with pytest.raises(InvalidUsage) as caught:
+        decode_lookups(encode_lookups([ONE] * (LOOKUPS_MAX + 1)))
+    assert caught.value.sqlstate == "54000"
+
+
+def test_frames_follow_each_other_until_one_is_cut_short_or_too_long():
+    sent = io.BytesIO(framed(b"one") + framed(b"") + framed(b"three")[:-1])
+    assert [read_frame(sent.read, 3) for _ in range(2)] == [b"one", b""]
+    with pytest.raises(InvalidUsage) as caught:
+        read_frame(sent.read, 4)
+    assert caught.value.sqlstate == "54000"
+    for cut in (b"", framed(b"")[:-1], framed(b"three")[:-1]):
+        assert read_frame(io.BytesIO(cut).read, 5) is None
+
+
+def test_a_refusal_is_raised_as_it_was():
+    with pytest.raises(Rejected) as caught:
+        decode_answers(encode_refusal(Rejected("no", sqlstate="53300", hint="later")), [ONE])
+    assert (caught.value.sqlstate, caught.value.hint) == ("53300", "later")
 
 
 def test_an_answer_that_is_here_is_a_list_in_the_promised_types_and_is_written_as_a_stream_would_be():

@@ -15,7 +15,8 @@ from adapter.peeks import FlightPeeks
 from catalog_log import model, records
 from catalog_log.log import CatalogLog
 from catalog_log.model import Node
-from controllers.lookup_codec import Found, decode_lookups, encode_answers
+from controllers.compute.lookup_server import LookupServer
+from controllers.lookup_codec import Found
 from controllers.peek import Lookup, Peek
 from controllers.peek_codec import decode_peek, encode_error
 from embedded.ports import free_ports
@@ -38,6 +39,15 @@ class Controller(flight.FlightServerBase):
         self.looked_up: list[list[int]] = []
         self.hanging = threading.Event()
         self.go_on = threading.Event()
+        self.lookup_server = LookupServer("127.0.0.1", 0, self)
+        self.lookups_at = str(self.lookup_server.port).encode()
+
+    def lookups(self, question, keys):
+        """In place of the desk: each key's row is the key; a negative one breaks the controller."""
+        self.looked_up.append([key[0] for key in keys])
+        if (-1,) in keys:
+            self.lookup_server.close()
+        return Found(pa.record_batch({"a": self.looked_up[-1]}, SCHEMA.remove_metadata()), DataTs(41), [1] * len(keys))
 
     def do_get(self, context, ticket):
         peek = decode_peek(ticket.ticket)
@@ -56,10 +66,7 @@ class Controller(flight.FlightServerBase):
 
     def do_action(self, context, action):
         if action.type == "lookups":
-            asked = decode_lookups(action.body.to_pybytes())
-            self.looked_up.append([[key[0] for key in keys] for _, keys in asked])
-            batches = [pa.record_batch({"a": keys}, SCHEMA.remove_metadata()) for keys in self.looked_up[-1]]
-            return [encode_answers(Found(batch, DataTs(41), [1] * len(batch)) for batch in batches)]
+            return [self.lookups_at]
         self.cancelled.append(action.body.to_pybytes().decode())
         self.go_on.set()
         return [json.dumps({}).encode()]
@@ -88,6 +95,7 @@ def run(story):
         finally:
             controller.go_on.set()
             peeks.close()
+            controller.lookup_server.close()
             controller.shutdown()
             catalog.close()
 
@@ -127,7 +135,26 @@ def test_lookups_of_readers_who_ask_at_once_go_together_and_where_they_cannot_th
         await register(f"127.0.0.1:{controller.port}", "one")
         answers = await asyncio.gather(*(peeks.lookup(each, "default") for each in asked))
         assert [(a.as_of, await values(a)) for a in answers] == [(41, [1]), (41, [2]), (41, [2])]
-        assert controller.looked_up == [[[1, 2]]]
+        assert controller.looked_up == [[1, 2]]
+
+    run(story)
+
+
+def test_lookups_whose_line_breaks_are_asked_by_themselves_and_the_next_find_the_new_port():
+    async def story(peeks, controller, register):
+        def look_up(key):
+            return peeks.lookup(peek("")._replace(lookup=Lookup("u2", "u1", (key,), "{}")), "default")
+
+        await register(f"127.0.0.1:{controller.port}", "one")
+        assert await values(await look_up(1)) == [1]
+        assert await look_up(-1) is None, "it hung up instead of answering"
+        assert await look_up(2) is None, "nobody listens there any more"
+        controller.lookups_at = b"no port"
+        assert await look_up(3) is None
+        controller.lookup_server = LookupServer("127.0.0.1", 0, controller)
+        controller.lookups_at = str(controller.lookup_server.port).encode()
+        assert await values(await look_up(4)) == [4]
+        assert controller.looked_up == [[1], [-1], [4]]
 
     run(story)
 
