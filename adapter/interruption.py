@@ -12,7 +12,6 @@ A statement that finishes although it was cancelled (its commit was under way) h
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
 from enum import Enum
 
 
@@ -38,6 +37,8 @@ class Interruption:
         self.running = False
         self._reason: Interrupt | None = None
         self._task: asyncio.Task | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timeout_s = 0.0
 
     def interrupt(self, reason: Interrupt) -> None:
         """Cancel the running statement, if there is one; called from outside of the session's task."""
@@ -50,25 +51,31 @@ class Interruption:
         if self._reason is not None:
             raise Interrupted(self._reason)
 
-    async def run(self, work: Awaitable[None], timeout_s: float) -> None:
-        """Await ``work`` in the session's task.  Raises :class:`Interrupted`.  ``timeout_s`` 0: none."""
+    def within(self, timeout_s: float) -> Interruption:
+        """``with interruption.within(timeout_s): await …`` in the session's task; 0: no timeout.
+
+        Raises :class:`Interrupted` where that was interrupted.
+        """
+        self._timeout_s = timeout_s
+        return self
+
+    def __enter__(self) -> None:
         if self._task is None:  # always the session's; asking costs a system call
             self._task = asyncio.current_task()
-        timer = None
-        if timeout_s:
-            timer = asyncio.get_running_loop().call_later(timeout_s, self.interrupt, Interrupt.TIMED_OUT)
+        if self._timeout_s:
+            call_later = asyncio.get_running_loop().call_later
+            self._timer = call_later(self._timeout_s, self.interrupt, Interrupt.TIMED_OUT)
         self.running = True
-        try:
-            await work
-        except asyncio.CancelledError:
-            if self._reason is None:
-                raise
-            raise Interrupted(self._reason) from None
-        finally:
-            self.running = False
-            if timer is not None:
-                timer.cancel()
-            if self._reason is not None:
-                self._reason = None
-                while self._task.cancelling():
-                    self._task.uncancel()
+
+    def __exit__(self, kind: type[BaseException] | None, _error: object, _traceback: object) -> None:
+        self.running = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        reason = self._reason
+        if reason is not None:
+            self._reason = None
+            while self._task.cancelling():
+                self._task.uncancel()
+            if kind is not None and issubclass(kind, asyncio.CancelledError):
+                raise Interrupted(reason) from None

@@ -1,8 +1,11 @@
-"""Errors and notices as the fields of ErrorResponse and NoticeResponse."""
+"""What is said of a statement: errors and notices as the fields of their responses, and its columns."""
 
 from __future__ import annotations
 
-from adapter.interfaces import Notice
+from functools import lru_cache
+
+from adapter.interfaces import Notice, OutputColumn
+from adapter.values import row_fields
 from adapter.wire import messages
 from journal.errors import TidemarkError
 
@@ -42,3 +45,9 @@ def notice_message(notice: Notice, least: str) -> bytes:
     if notice.hint:
         fields["H"] = notice.hint
     return messages.notice_response(fields)
+
+
+@lru_cache(maxsize=512)  # as many as encoders are kept (adapter/values.py): a statement's are the same each time
+def row_description(columns: tuple[OutputColumn, ...], formats: tuple[int, ...]) -> bytes:
+    """RowDescription."""
+    return messages.row_description(row_fields(columns, formats))

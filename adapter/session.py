@@ -24,9 +24,9 @@ from adapter.nested import Plan as NestedPlan
 from adapter.nested_words import Nested
 from adapter.parameters import decode_params
 from adapter.portals import Portal
-from adapter.replies import error_message
+from adapter.replies import error_message, row_description
 from adapter.session_state import SessionState
-from adapter.values import formats_for, row_fields
+from adapter.values import formats_for
 from adapter.wire import messages as m
 from adapter.wire.machine import Broken, Event, Input, State
 from journal.errors import InvalidUsage, Rejected, TidemarkError, Unavailable
@@ -120,27 +120,28 @@ class Session:
         elif type(event) is m.Terminate:
             raise Ended
         else:
+            if self._timeout_version != self.state.variables.version:
+                self._timeout_version = self.state.variables.version
+                self._timeout_s = self.state.statement_timeout_ms / 1000
             try:
-                await self._interruptible(self._handlers[type(event)](event))
+                with self._interruption.within(self._timeout_s):
+                    await self._handlers[type(event)](event)
             except Ended:
                 raise
+            except Interrupted as e:
+                await self._failed(self._interrupted(e.reason))
             except Exception as e:
                 await self._failed(e)
         if self._machine.state in (State.SIMPLE, State.SYNCING):
             await self._ready()
 
-    async def _interruptible(self, work: Awaitable[None]) -> None:
-        if self._timeout_version != self.state.variables.version:
-            self._timeout_version = self.state.variables.version
-            self._timeout_s = self.state.statement_timeout_ms / 1000
-        try:
-            await self._interruption.run(work, self._timeout_s)
-        except Interrupted as e:
-            if e.reason is Interrupt.GONE:
-                raise Ended from None
-            if e.reason is Interrupt.SHUTDOWN:
-                self._fatal(Unavailable(e.reason.value, sqlstate="57P01"))
-            raise Rejected(e.reason.value, sqlstate="57014") from None
+    def _interrupted(self, reason: Interrupt) -> TidemarkError:
+        """What the client is told.  Ends the session where nobody is left to tell, or it is to end."""
+        if reason is Interrupt.GONE:
+            raise Ended from None
+        if reason is Interrupt.SHUTDOWN:
+            self._fatal(Unavailable(reason.value, sqlstate="57P01"))
+        return Rejected(reason.value, sqlstate="57014")
 
     def interrupt(self, reason: Interrupt) -> None:
         """Cancel the running statement, if there is one.  Called on the event loop, from outside of the task."""
@@ -295,7 +296,7 @@ class Session:
         if prepared.columns is None:
             self._out.send(m.NO_DATA)
         else:
-            self._out.send(m.row_description(row_fields(prepared.columns, formats)))
+            self._out.send(row_description(tuple(prepared.columns), formats))
 
     async def _execute(self, execute: m.Execute) -> None:
         """Run a portal, or go on with it.
@@ -367,7 +368,7 @@ class Session:
         for notice in result.notices:
             self._notice(notice)
         if describe and prepared.columns is not None:
-            self._out.send(m.row_description(row_fields(result.columns, portal.formats)))
+            self._out.send(row_description(tuple(result.columns), portal.formats))
         return result.tag
 
     async def _stream(self, portal: Portal, rows_max: int, tag: str) -> str:

@@ -151,7 +151,8 @@ class Image:
         return (s for _, s in self.all(model.SCHEMAS) if s.database_id == database_id)
 
     def cluster_by_name(self, name: str) -> Cluster | None:
-        return next((c for _, c in self.all(model.CLUSTERS) if c.name == name), None)
+        found = (cell.value for cell in self.cells.get(model.CLUSTERS, _NO_CELLS).values())
+        return next((c for c in found if c is not None and c.name == name), None)
 
     def broken(self) -> list[Key]:
         """Keys whose values do not decode.  Decodes everything."""
