@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -78,9 +79,24 @@ class _Chunk(_View):
     """What Spark reads it by; made when first needed."""
 
 
+class _Piece(NamedTuple):
+    """What one append brought, and the timestamps it is of."""
+
+    table: pa.Table
+    min_ts: int
+    max_ts: int
+
+    def within(self, after: int, through: int) -> pa.Table:
+        """Its changes of ``(after, through]``."""
+        if after < self.min_ts and self.max_ts <= through:
+            return self.table
+        return between(self.table, after, through)
+
+
 @dataclass
 class _Tail:
-    tables: list[pa.Table]
+    pieces: list[_Piece]
+    """In the order of their newest timestamps."""
     rows: int
     plain: bool
     view: _View | None = None
@@ -163,7 +179,7 @@ class Relation:
 
         Raises ``Rejected`` 53200 (and appends nothing) above ``ROWS_MAX``, ``InvalidUsage`` 42P01 if it was dropped.
         """
-        tables = [t for t in changes if t.num_rows]
+        tables = [t.combine_chunks() for t in changes if t.num_rows]
         with self._lock:
             self.check_open()
             assert upper >= self._upper, (self.id, self._upper, upper)
@@ -171,14 +187,14 @@ class Relation:
             if self._rows + rows > ROWS_MAX:
                 raise Rejected(f"collection {self.id} has more than {ROWS_MAX} rows", sqlstate="53200",
                                hint="filter or aggregate it before it is read as a whole")  # fmt: skip
-            for table in tables:
-                stamps = pc.min_max(table.column(TS)).as_py()
-                assert self._upper <= stamps["min"] and stamps["max"] < upper, (self.id, self._upper, stamps, upper)
+            pieces = sorted((_Piece(table, *_stamps(table)) for table in tables), key=lambda piece: piece.max_ts)
+            for piece in pieces:
+                assert self._upper <= piece.min_ts and piece.max_ts < upper, (self.id, self._upper, piece[1:], upper)
             if tables:
                 old = self._tail
                 self._retire([old.view])
                 plain = old.plain and all(only_insertions(t) for t in tables)
-                self._tail = _Tail([*old.tables, *tables], old.rows + rows, plain)
+                self._tail = _Tail([*old.pieces, *pieces], old.rows + rows, plain)
                 self._rows += rows
                 self._net += sum(pc.sum(t.column(DIFF)).as_py() for t in tables)
             self._upper = upper
@@ -241,7 +257,7 @@ class Relation:
             if 0 <= after < self._since:
                 raise too_old(after, self._since)
             chunks = [c for c in self._chunks if c.max_ts > after and c.min_ts <= through]
-            tail = list(self._tail.tables)
+            tail = self._tail_since(after)
             self._pin(chunks)
         try:
             for chunk in chunks:
@@ -250,8 +266,9 @@ class Relation:
                         yield between(file.read_row_group(group), after, through)
         finally:
             self._unpin(chunks)
-        for table in tail:
-            yield between(table, after, through)
+        for piece in tail:
+            if piece.min_ts <= through:
+                yield piece.within(after, through)
 
     def resident(self, as_of: DataTs) -> pa.Table | None:
         """The relation at ``as_of`` as a table with ``__diff``, not consolidated; ``None`` if it is too large for that.
@@ -288,10 +305,10 @@ class Relation:
             views: list[_View] = [*chunks]
             tail = self._tail
             plain = tail.plain and all(c.plain for c in chunks)
-            if tail.tables:
+            if tail.pieces:
                 if tail.view is None:
                     tail.view = _View(self._name("tail"))
-                    self._spark.createDataFrame(pa.concat_tables(tail.tables)).createOrReplaceTempView(tail.view.name)
+                    self._spark.createDataFrame(_together(tail.pieces)).createOrReplaceTempView(tail.view.name)
                 views.append(tail.view)
                 sources.append((tail.view.name, True))
             self._pin(views)
@@ -361,8 +378,8 @@ class Relation:
         view = self._name("chunk")
         path = self._scratch / f"{view}.parquet"
         pq.write_table(table, path, compression="lz4", row_group_size=128 * 1024)
-        stamps = pc.min_max(table.column(TS)).as_py()
-        chunk = _Chunk(view, path=path, rows=table.num_rows, min_ts=stamps["min"], max_ts=stamps["max"],
+        min_ts, max_ts = _stamps(table)
+        chunk = _Chunk(view, path=path, rows=table.num_rows, min_ts=min_ts, max_ts=max_ts,
                        plain=only_insertions(table))  # fmt: skip
         if time.monotonic() - self._asked_at < ASKED_LATELY_S:
             self._show(chunk)
@@ -383,13 +400,22 @@ class Relation:
 
     def _seal(self) -> None:
         with self._lock:
-            sealed = list(self._tail.tables)
-        chunk = self._make_chunk(pa.concat_tables(sealed))
+            sealed = list(self._tail.pieces)
+        chunk = self._make_chunk(_together(sealed))
         with self._lock:
-            rest = self._tail.tables[len(sealed) :]
+            rest = self._tail.pieces[len(sealed) :]
             self._retire([self._tail.view])
-            self._tail = _Tail(rest, sum(t.num_rows for t in rest), all(only_insertions(t) for t in rest))
+            plain = all(only_insertions(piece.table) for piece in rest)
+            self._tail = _Tail(rest, sum(piece.table.num_rows for piece in rest), plain)
             self._chunks.append(chunk)
+
+    def _tail_since(self, after: DataTs) -> list[_Piece]:
+        """The pieces with changes above ``after`` (lock held): a tick reads the last few of hundreds."""
+        pieces = self._tail.pieces
+        first = len(pieces)
+        while first and pieces[first - 1].max_ts > after:
+            first -= 1
+        return pieces[first:]
 
     def _merge(self) -> bool:
         with self._lock:
@@ -441,6 +467,16 @@ class Relation:
                     continue
                 view.frame.unpersist()
             self._spark.catalog.dropTempView(view.name)
+
+
+def _stamps(table: pa.Table) -> tuple[int, int]:
+    """The least and the greatest timestamp."""
+    found = pc.min_max(table.column(TS)).as_py()
+    return found["min"], found["max"]
+
+
+def _together(pieces: Sequence[_Piece]) -> pa.Table:
+    return pa.concat_tables([piece.table for piece in pieces])
 
 
 def _merge_below(table: pa.Table, horizon: int) -> pa.Table:

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 from catalog_log.model import INDEX, TABLE, Column, Item
@@ -107,6 +108,27 @@ def test_spark_holds_only_what_it_reads(bench, monkeypatch):
     assert cached() == before and sum(rows_at(bench, relation, 4).values()) == 8
     relation.close()
     assert cached() == before
+
+
+def test_a_change_is_read_from_what_came_with_it_alone(bench, monkeypatch):
+    relation = bench.relation({"a": "int4"})
+
+    def tables(*stamps):
+        return [stamp(bench.table(relation, [((ts,), 1)]), ts, relation.types) for ts in stamps]
+
+    for ts in range(1, 100):
+        relation.append(tables(ts), ts + 1)
+    relation.append(tables(109, 100, 105), 110)  # of one append, in any order
+    looked_at = []
+    between = module.between
+    monkeypatch.setattr(module, "between", lambda table, *bounds: looked_at.append(table) or between(table, *bounds))
+    for after, through in ((109, 109), (108, 109), (101, 108), (99, 109), (97, 100), (0, 3)):
+        found = [row[0] for table in relation.changes(after, through) for row in to_rows(table)]
+        assert sorted(found) == [ts for ts in (*range(1, 101), 105, 109) if after < ts <= through]
+    assert not looked_at, "each append has one timestamp here: it is taken whole or not at all"
+    relation.append([pa.concat_tables(tables(110, 112))], 113)
+    assert [to_rows(table)[0][0] for table in relation.changes(110, 112)] == [112] and len(looked_at) == 1
+    relation.close()
 
 
 def test_too_large_is_refused_and_nothing_is_taken(bench, monkeypatch):
