@@ -2,9 +2,11 @@
 
 Promises: :meth:`Arrangement.rows` at ``as_of`` gives exactly the rows whose updates up to and including ``as_of`` sum
 to a positive count, for every ``since <= as_of < upper``, whatever was applied after; it never gives a mixture of two
-timestamps.  Safe for one writer and any number of readers.
+timestamps.  What a read costs is the rows it finds, and what has changed under its keys after ``as_of``: nothing, for
+the newest timestamp, however often they changed before.  Safe for one writer and any number of readers.
 
-Not promised: an order of rows, or a bound on memory below ``rows_max`` distinct rows.
+Not promised: an order of rows, or a bound on memory below ``rows_max`` distinct rows and ``changes_max`` changes.  A
+relation that changes more within its window moves ``since`` by itself.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from journal.timestamps import DataTs
 ROWS_MAX = 1_000_000
 """Distinct rows of one arrangement.  A row of five columns takes about 600 bytes as Python values: 600 MB."""
 
-Version = tuple[int, int]
-"""``(ts, diff)``."""
+CHANGES_MAX = 200_000
+"""Changes that can be taken back: some 200 bytes each beside the rows themselves, so 40 MB; a minute of a view that
+changes 3,000 rows a second.  Only who reads again at an older timestamp needs them, and may read from Spark."""
 
 
 class TooLarge(Rejected):
@@ -30,16 +33,49 @@ class TooLarge(Rejected):
     sqlstate = "53200"
 
 
+class _Group:
+    """The rows of one key."""
+
+    __slots__ = ("changes", "last", "rows")
+
+    def __init__(self) -> None:
+        self.rows: dict[Row, int] = {}
+        """As of the newest timestamp, with their counts: never 0."""
+        self.changes: list[tuple[int, Row, int]] = []
+        """``(ts, row, diff)`` above ``since``, as they came."""
+        self.last = -1
+        """The newest timestamp of any change."""
+
+    def at(self, as_of: int) -> dict[Row, int]:
+        """The rows at ``as_of``, with their counts, some of which may not be positive."""
+        if self.last <= as_of:
+            return self.rows
+        counts = dict(self.rows)
+        for ts, row, diff in self.changes:
+            if ts > as_of:
+                counts[row] = counts.get(row, 0) - diff
+        return counts
+
+    def forget(self, since: int) -> None:
+        """Changes up to ``since`` are not taken back any more."""
+        changes, gone = self.changes, 0
+        while gone < len(changes) and changes[gone][0] <= since:
+            gone += 1
+        del changes[:gone]
+
+
 class Arrangement:
     """An index on ``key_columns`` (positions in the row, in index order)."""
 
-    def __init__(self, key_columns: Sequence[int], rows_max: int = ROWS_MAX) -> None:
+    def __init__(self, key_columns: Sequence[int], rows_max: int = ROWS_MAX, changes_max: int = CHANGES_MAX) -> None:
         self._key_columns = tuple(key_columns)
         self._rows_max = rows_max
-        self._by_key: dict[Row, dict[Row, list[Version]]] = {}
+        self._changes_max = changes_max
+        self._by_key: dict[Row, _Group] = {}
         # A prefix of the key -> the keys that have it.  Made when first asked for, kept from then on.
         self._prefixes: dict[int, dict[Row, dict[Row, None]]] = {}
-        self._history: deque[tuple[int, Row, Row]] = deque()
+        self._history: deque[tuple[int, Row]] = deque()
+        """The key of each change that a group holds, as they came."""
         self._rows = 0
         self._since = DataTs(0)
         self._upper = DataTs(0)
@@ -55,7 +91,7 @@ class Arrangement:
         return self._upper
 
     def __len__(self) -> int:
-        """Distinct rows held, in any version."""
+        """Distinct rows at the newest timestamp."""
         return self._rows
 
     def apply(self, updates: Iterable[tuple[int, Row, int]], upper: DataTs) -> None:
@@ -67,18 +103,17 @@ class Arrangement:
             assert upper >= self._upper, (upper, self._upper)
             for ts, row, diff in updates:
                 assert self._upper <= ts < upper, (self._upper, ts, upper)
-                self._add(ts, row, diff)
+                if diff:
+                    self._add(ts, row, diff)
             self._upper = upper
+            while len(self._history) > self._changes_max:
+                self._compact(max(self._since, self._history[0][0]))
 
     def compact(self, since: DataTs) -> None:
         """Give up telling apart the timestamps up to ``since``; what is visible at ``since`` and later stays."""
         with self._lock:
-            if since <= self._since:
-                return
-            self._since = since
-            while self._history and self._history[0][0] <= since:
-                _, key, row = self._history.popleft()
-                self._fold(key, row, since)
+            if since > self._since:
+                self._compact(since)
 
     def rows(self, as_of: DataTs, prefix: Sequence[object] = ()) -> list[tuple[Row, int]]:
         """Rows at ``as_of`` whose key starts with ``prefix``, with their counts.  NULL in ``prefix`` matches nothing.
@@ -91,15 +126,12 @@ class Arrangement:
             if as_of < self._since:
                 raise too_old(as_of, self._since)
             assert as_of < self._upper, (as_of, self._upper)
-            found: list[tuple[Row, int]] = []
             if any(v is None for v in prefix):
-                return found
-            for key in self._keys(tuple(prefix)):
-                for row, versions in self._by_key[key].items():
-                    count = sum(diff for ts, diff in versions if ts <= as_of)
-                    if count > 0:
-                        found.append((row, count))
-            return found
+                return []
+            by_key = self._by_key
+            return [
+                found for key in self._keys(tuple(prefix)) for found in by_key[key].at(as_of).items() if found[1] > 0
+            ]
 
     def _keys(self, prefix: Row) -> Iterable[Row]:
         if not prefix:
@@ -115,44 +147,40 @@ class Arrangement:
         return by_prefix.get(prefix, ())
 
     def _add(self, ts: int, row: Row, diff: int) -> None:
-        if diff == 0:
-            return
         key = tuple(row[i] for i in self._key_columns)
-        rows = self._by_key.get(key)
-        if rows is None:
-            rows = self._by_key[key] = {}
+        group = self._by_key.get(key)
+        if group is None:
+            group = self._by_key[key] = _Group()
             for length, by_prefix in self._prefixes.items():
                 by_prefix.setdefault(key[:length], {})[key] = None
-        versions = rows.get(row)
-        if versions is None:
+        before = group.rows.get(row, 0)
+        count = before + diff
+        if not before:
             if self._rows >= self._rows_max:
                 raise TooLarge(f"the index would hold more than {self._rows_max} rows")
-            rows[row] = [(ts, diff)]
             self._rows += 1
-            if diff > 0:
-                return  # One version only: there is nothing to fold until another joins it.
-        elif versions[-1][0] == ts:
-            versions[-1] = (ts, versions[-1][1] + diff)
-        else:
-            versions.append((ts, diff))
-        self._history.append((ts, key, row))
-
-    def _fold(self, key: Row, row: Row, since: int) -> None:
-        rows = self._by_key.get(key)
-        versions = rows.get(row) if rows else None
-        if versions is None:
-            return
-        count = sum(diff for ts, diff in versions if ts <= since)
-        rest = [v for v in versions if v[0] > since]
         if count:
-            rest.insert(0, (since, count))
-        if rest:
-            rows[row] = rest
-            return
-        del rows[row]
-        self._rows -= 1
-        if rows:
-            return
+            group.rows[row] = count
+        else:
+            del group.rows[row]
+            self._rows -= 1
+        group.changes.append((ts, row, diff))
+        group.last = max(group.last, ts)
+        self._history.append((ts, key))
+
+    def _compact(self, since: int) -> None:
+        self._since = DataTs(since)
+        history = self._history
+        while history and history[0][0] <= since:
+            _, key = history.popleft()
+            group = self._by_key.get(key)
+            if group is None:
+                continue
+            group.forget(since)
+            if not group.rows and not group.changes:
+                self._drop(key)
+
+    def _drop(self, key: Row) -> None:
         del self._by_key[key]
         for length, by_prefix in self._prefixes.items():
             keys = by_prefix[key[:length]]

@@ -18,10 +18,11 @@ def model(updates, as_of, prefix=()):
     return {row: count for row, count in counts.items() if count > 0}
 
 
+@pytest.mark.parametrize("changes_max", (1000, 20))
 @pytest.mark.parametrize("seed", range(30))
-def test_equals_the_model_at_every_timestamp_in_the_window(seed):
+def test_equals_the_model_at_every_timestamp_in_the_window(seed, changes_max):
     rng = random.Random(seed)
-    arrangement, updates, upper, since = Arrangement([0, 1]), [], 0, 0
+    arrangement, updates, upper, since = Arrangement([0, 1], changes_max=changes_max), [], 0, 0
     present = Counter()
     values = [None, 1, 2, "x", NAN, canonical_float(-0.0)]
     for _ in range(60):
@@ -34,10 +35,12 @@ def test_equals_the_model_at_every_timestamp_in_the_window(seed):
             else:
                 row, diff = (rng.choice(values), rng.choice(values), rng.randrange(2)), 1
                 present[row] += 1
-            batch.append((upper + rng.randrange(1), row, diff))
-        upper += rng.randrange(1, 4)
+            batch.append((upper + rng.randrange(2), row, diff))
+        upper += rng.randrange(2, 4)
         arrangement.apply(batch, upper)
         updates += batch
+        assert arrangement.since >= since
+        since = arrangement.since
         if rng.random() < 0.3:
             since = rng.randrange(since, upper)
             arrangement.compact(since)
@@ -49,6 +52,7 @@ def test_equals_the_model_at_every_timestamp_in_the_window(seed):
     arrangement.apply([(upper, row, -count) for row, count in present.items()], upper + 1)
     arrangement.compact(upper)
     assert len(arrangement) == 0 and not arrangement._by_key and not any(arrangement._prefixes.values())
+    assert not arrangement._history
 
 
 def test_below_since_is_refused():
@@ -65,6 +69,26 @@ def test_bounded():
     arrangement.apply([(1, (1,), 1), (1, (2,), 1), (1, (2,), 1)], 2)
     with pytest.raises(TooLarge):
         arrangement.apply([(2, (3,), 1)], 3)
+
+
+def test_what_changes_more_than_is_kept_gives_up_the_oldest_timestamps_and_no_rows():
+    arrangement = Arrangement([0], changes_max=3)
+    for ts in range(10):
+        arrangement.apply([(ts, ("a", ts), 1), *([(ts, ("a", ts - 1), -1)] if ts else [])], ts + 1)
+        assert arrangement.rows(ts) == arrangement.rows(ts, ("a",)) == [(("a", ts), 1)]
+        assert len(arrangement) == 1 and arrangement.since <= ts
+    assert arrangement.since == 8
+    with pytest.raises(InvalidUsage, match="too old"):
+        arrangement.rows(7)
+    assert arrangement.rows(8) == [(("a", 8), 1)]
+
+
+def test_a_read_of_the_newest_looks_at_no_history():
+    arrangement = Arrangement([0])
+    for ts in range(100):
+        arrangement.apply([(ts, (1, ts), 1), (ts, (1, ts - 1), -1), (ts, (2, ts), 1)], ts + 1)
+    group = arrangement._by_key[1,]
+    assert group.at(99) is group.rows and group.rows == {(1, 99): 1, (1, -1): -1} and len(group.changes) == 200
 
 
 def test_more_key_values_than_columns_is_a_usage_error():
