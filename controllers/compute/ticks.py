@@ -1,8 +1,8 @@
 """What makes a cluster tick: a Structured Streaming query whose source's offset is the data timestamp (DESIGN §6).
 
 Promises: after :meth:`Ticker.move_to` the query calls ``on_tick`` with the newest target, soon, from one thread, one
-call at a time; targets published meanwhile are joined into one.  Between targets nothing runs but a poll that sleeps
-in the kernel.  A tick that raises stops the query, and :meth:`Ticker.failure` tells.
+call at a time, never twice for one target; targets published meanwhile are joined into one.  Between targets nothing
+runs but a poll that sleeps in the kernel.  A tick that raises stops the query, and :meth:`Ticker.failure` tells.
 
 The source's reader runs in a process of Spark's own, so a target goes to it through a small file, replaced atomically;
 a FIFO beside it says that there is something to read.  The reader has no partitions and so costs no Spark job: what a
@@ -91,10 +91,10 @@ class Ticker:
 
     def __init__(self, spark: SparkSession, directory: Path, on_tick: Callable[[Target], None]) -> None:
         self._directory = directory
-        self._checkpoint = directory / "query"
         self._on_tick = on_tick
         self._lock = threading.Lock()
         self._target = Target(0, 0)
+        self._done: Target | None = None
         self._failure: BaseException | None = None
         directory.mkdir(parents=True, exist_ok=True)
         self._publish()
@@ -110,7 +110,7 @@ class Ticker:
             .option("directory", str(directory))
             .load()
             .writeStream.foreachBatch(self._on_batch)
-            .option("checkpointLocation", str(self._checkpoint))
+            .option("checkpointLocation", str(directory / "query"))
             .start()
         )
 
@@ -149,12 +149,15 @@ class Ticker:
         temporary.write_text(json.dumps(self._target._asdict()))
         os.replace(temporary, self._directory / "target.json")
 
-    def _on_batch(self, _frame: object, batch_id: int) -> None:
-        # The query's own log is the one place that says which offset this batch has.
-        lines = (self._checkpoint / "offsets" / str(batch_id)).read_text().splitlines()
-        offset = json.loads(lines[2])
+    def _on_batch(self, _frame: object, _batch_id: int) -> None:
+        # Not the batch's own offset: while Spark logged and planned it, which takes as long as a small tick, the target
+        # has often moved on, and what is bound by now can be shown now.  The next batch then finds it done.
+        target = self._target
+        if target == self._done:
+            return
         try:
-            self._on_tick(Target(int(offset["ts"]), int(offset["round"])))
+            self._on_tick(target)
         except BaseException as error:
             self._failure = error
             raise
+        self._done = target

@@ -56,7 +56,7 @@ def jobs(spark) -> int:
     return spark.sparkContext._jsc.sc().dagScheduler().nextJobId()
 
 
-def test_ticks_come_once_each_and_cost_no_job(spark, ticker):
+def test_ticks_come_once_each_and_cost_no_job(spark, ticker, tmp_path):
     before = jobs(spark)
     ticker.move_to(100)
     ticker.await_tick(Target(100, 0))
@@ -66,6 +66,14 @@ def test_ticks_come_once_each_and_cost_no_job(spark, ticker):
     ticker.await_tick(Target(100, 1))
     assert ticker.seen == [Target(100, 0), Target(100, 1)]
     assert jobs(spark) == before and ticker.failure() is None
+    assert not list(tmp_path.rglob("*.crc")), "each file that Hadoop makes costs it a process"
+
+
+def test_a_batch_whose_target_was_reached_by_the_one_before_does_nothing(ticker):
+    ticker.move_to(7)
+    ticker.await_tick(Target(7, 0))
+    ticker._on_batch(None, 99)
+    assert ticker.seen == [Target(7, 0)]
 
 
 def test_targets_published_during_a_tick_are_joined(ticker):
