@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pyarrow as pa
 
-from controllers.lookup_codec import LENGTH, Answer, Asked, decode_answers, encode_lookups, framed
+from controllers.lookup_codec import LENGTH, RESPONSE_BYTES_MAX, Answer, Asked, decode_answers, encode_lookups, framed
 from journal.errors import TidemarkError
 
 log = logging.getLogger(__name__)
@@ -53,6 +53,8 @@ class LookupLine:
         reader, writer = self._streams
         writer.write(request)
         (size,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+        if size > RESPONSE_BYTES_MAX:
+            raise TidemarkError(f"a response to lookups of {size} bytes", detail=f"at most {RESPONSE_BYTES_MAX}")
         return await reader.readexactly(size)
 
     def close(self) -> None:

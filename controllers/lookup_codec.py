@@ -36,6 +36,12 @@ LOOKUPS_MAX = 256
 """Keys in one request.  The controller answers them one after the other at some 0.01 ms each, and the last one's answer
 holds up the first's: with more the wait would show."""
 
+ANSWERS_BYTES_MAX = 8 << 20
+"""Of Arrow in one response, which both sides have in memory as a whole: what is larger is streamed to a peek."""
+
+RESPONSE_BYTES_MAX = 64 << 20
+"""Of a response: those, and at most ``LOOKUPS_MAX`` schemas, of which the widest takes some 100 KiB."""
+
 LENGTH = struct.Struct("!I")
 
 Key = tuple[object, ...]

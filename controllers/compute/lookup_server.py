@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from controllers.compute.peeks import PeekDesk
 from controllers.lookup_codec import (
+    ANSWERS_BYTES_MAX,
     Answer,
     Asked,
     Found,
@@ -30,9 +31,6 @@ log = logging.getLogger(__name__)
 
 CONNECTIONS_MAX = 256
 """Each adapter has one.  Whoever comes beyond is hung up on, and reads by peeks."""
-
-ANSWERS_BYTES_MAX = 8 << 20
-"""Of Arrow in one response, which both sides have in memory as a whole: what is larger is streamed to a peek."""
 
 KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """An adapter whose machine is gone says no goodbye: its thread is free after a minute (where the system has these)."""

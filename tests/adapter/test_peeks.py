@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 
+from adapter.lookup_line import LookupLine
 from adapter.peeks import FlightPeeks
 from catalog_log import model, records
 from catalog_log.log import CatalogLog
 from catalog_log.model import Node
 from controllers.compute.lookup_server import LookupServer
-from controllers.lookup_codec import Found
+from controllers.lookup_codec import Asked, Found
 from controllers.peek import Lookup, Peek
 from controllers.peek_codec import decode_peek, encode_error
 from embedded.ports import free_ports
@@ -157,6 +158,30 @@ def test_lookups_whose_line_breaks_are_asked_by_themselves_and_the_next_find_the
         assert controller.looked_up == [[1], [-1], [4]]
 
     run(story)
+
+
+@pytest.mark.parametrize("sent", (b"\xff\xff\xff\xff", b"\0\0\0\x05short"[:7], b"\0\0\0\x04what", b""))
+def test_what_is_no_answer_to_lookups_ends_the_line(sent):
+    async def story():
+        async def serve(reader, writer):
+            heard.append(await reader.readexactly(4))
+            writer.write(sent)
+            writer.close()
+
+        heard = []
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+
+        async def place():
+            return "127.0.0.1", port
+
+        line = LookupLine(place)
+        asked = [Asked(peek("")._replace(lookup=Lookup("u2", "u1", (1,), "{}")).question(), [(1,), (2,)])]
+        assert [await line.ask(asked) for _ in range(2)] == [[None], [None]]
+        assert len(heard) == 2, "it connected anew"
+        server.close()
+
+    asyncio.run(asyncio.wait_for(story(), 20))
 
 
 def test_an_error_keeps_its_family_and_sqlstate():
