@@ -102,7 +102,8 @@ def test_a_producer_that_replaces_another_asks_nobody_for_an_id(
 
     monkeypatch.setattr(clients, "producer_settings", recorded)
     topics.ensure_topic(broker, topics.journal_spec(env_name, 1))
-    transport = KafkaTransport(broker, env_name, ack_timeout_s=0.0)
+    # It keeps what it has for longer than the watchdog waits: a quick broker would answer before that looks.
+    transport = KafkaTransport(broker, env_name, ack_timeout_s=0.0, producer_settings={"linger.ms": 5_000})
     assert transport.append(b"a").exception(PATIENCE_S) is not None
     for _ in range(2):
         before = len(made)
