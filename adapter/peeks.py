@@ -26,6 +26,7 @@ from adapter.lookups import Lookups, TableAnswer
 from catalog_log import model
 from catalog_log.log import CatalogLog
 from catalog_log.model import Node
+from controllers.node_status import act
 from controllers.nodes import location
 from controllers.peek import Peek
 from controllers.peek_codec import decode_error, encode_peek
@@ -205,7 +206,7 @@ class FlightPeeks:
         """Where the node at ``address`` answers lookups, by its own word."""
         client = self._client(address)
         try:
-            port = int(await self._bridge.wait(self._run(lambda: _act(client, "lookups"))))
+            port = int(await self._bridge.wait(self._run(lambda: act(client, "lookups", ACTION_TIMEOUT_S))))
         except (flight.FlightError, pa.ArrowException, ValueError) as error:
             self._forget(address)
             raise translate(error) from error
@@ -298,14 +299,9 @@ def _open(client: flight.FlightClient, peek: Peek):
     return reader
 
 
-def _act(client: flight.FlightClient, action: str, body: bytes = b"") -> bytes:
-    options = flight.FlightCallOptions(timeout=ACTION_TIMEOUT_S)
-    return b"".join(part.body.to_pybytes() for part in client.do_action(flight.Action(action, body), options))
-
-
 def _cancel(client: flight.FlightClient, peek_id: str) -> None:
     try:
-        _act(client, "cancel", peek_id.encode())
+        act(client, "cancel", ACTION_TIMEOUT_S, peek_id.encode())
     except flight.FlightError as error:
         log.info(
             "a peek could not be cancelled at its controller", extra={"peek_id": peek_id, "error": str(error)[:200]}

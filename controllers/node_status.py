@@ -36,10 +36,7 @@ class NodeStatus:
         if node is None:
             return {"error": "not registered"}
         try:
-            client = self._client(node.address)
-            options = flight.FlightCallOptions(timeout=TIMEOUT_S)
-            body = b"".join(part.body.to_pybytes() for part in client.do_action(flight.Action("status", b""), options))
-            return {"address": node.address, **json.loads(body)}
+            return {"address": node.address, **json.loads(act(self._client(node.address), "status", TIMEOUT_S))}
         except (pa.ArrowException, flight.FlightError, ValueError, OSError) as error:
             with self._lock:
                 self._clients.pop(node.address, None)
@@ -58,6 +55,12 @@ class NodeStatus:
             for client in self._clients.values():
                 client.close()
             self._clients.clear()
+
+
+def act(client: flight.FlightClient, action: str, timeout_s: float, body: bytes = b"") -> bytes:
+    """What a node answers to a Flight action.  Raises what Flight does."""
+    options = flight.FlightCallOptions(timeout=timeout_s)
+    return b"".join(part.body.to_pybytes() for part in client.do_action(flight.Action(action, body), options))
 
 
 def first_line(error: Exception) -> str:
