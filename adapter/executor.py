@@ -145,7 +145,7 @@ class TidemarkExecutor:
         parsed = statement.parsed
         if isinstance(parsed, st.Query):
             planned = await self._certain(session, lambda image: self._plan(statement, image, session))
-            columns = await self._columns(planned.plan, planned.image, session)
+            columns = await self._columns(planned, session)
             oids = oids_of(planned.plan.params, param_oids, planned.plan.array_params)
             return Prepared(sql, Kind.SELECT, oids, columns, "SELECT", statement)
         if isinstance(parsed, st.Insert):
@@ -212,7 +212,11 @@ class TidemarkExecutor:
     # --- images, barriers, plans
 
     def _names(self, session: SessionState) -> Names:
-        return Names(session.database, session.search_path, session.variable("cluster"), RELATIONS)
+        version, names = session.names
+        if version != session.variables.version:
+            names = Names(session.database, session.search_path, session.variable("cluster"), RELATIONS)
+            session.names = session.variables.version, names
+        return names
 
     async def _image(self, upper: int) -> Image:
         image = self._catalog.image
@@ -251,10 +255,17 @@ class TidemarkExecutor:
             self._names(session), session.user, f"PostgreSQL {SERVER_VERSION}", session.session_id, session.variable
         )
 
-    async def _columns(self, plan: SelectPlan, image: Image, session: SessionState) -> tuple[OutputColumn, ...]:
-        if plan.kind != "catalog":
-            return tuple(OutputColumn(column.name, column.type) for column in plan.columns)
-        return tuple(await _in_thread(self._relations.describe, plan, image, self._facts(session)))
+    async def _columns(self, planned: Planned[SelectPlan], session: SessionState) -> tuple[OutputColumn, ...]:
+        if planned.plan.kind != "catalog":
+            return self._announced(planned)
+        return tuple(await _in_thread(self._relations.describe, planned.plan, planned.image, self._facts(session)))
+
+    @staticmethod
+    def _announced(planned: Planned[SelectPlan]) -> tuple[OutputColumn, ...]:
+        """What is said of a plan's columns, of the system's relations apart: the same object for every session."""
+        if planned.announced is None:
+            planned.announced = tuple([OutputColumn(column.name, column.type) for column in planned.plan.columns])
+        return planned.announced
 
     # --- reads
 
@@ -271,16 +282,16 @@ class TidemarkExecutor:
             asked = reads_live(plan)
             live = await self._live(image, asked) if asked else None
             table = await _in_thread(self._relations.answer, plan, params, image, facts, live=live)
-            check_result(columns, await self._columns(plan, image, session))
+            check_result(columns, await self._columns(planned, session))
             if "set_config" in prepared.sql.lower():
                 for name, value, local in assignments(with_params(plan.tree, params, plan.params)):
                     session.set_variable(name, value, local=local)
             return Result("SELECT", columns, table.to_batches())
-        check_result(columns, tuple(OutputColumn(c.name, c.type) for c in plan.columns))
+        check_result(columns, self._announced(planned))
         if plan.kind == "constant":
             return Result("SELECT", columns, await self._constant_batches(planned, params))
         answer = await self._read(session, image, plan, params, state.last_ts if state is not None else None)
-        return Result("SELECT", columns, promised_rows(answer, [c.type for c in plan.columns]))
+        return Result("SELECT", columns, promised_rows(answer, plan.columns))
 
     async def _planned(self, session: SessionState, statement: Statement) -> tuple[OracleState | None, Planned]:
         """The barrier that this session's isolation asks for, and the plan on the image that goes with it."""
@@ -420,7 +431,7 @@ class TidemarkExecutor:
             state, _ = await self._barrier()
         answer = await self._read(session, image, plan.query, params, state.last_ts)
         read_ts = session.transaction.read_ts or state.last_ts
-        batches = await collect(as_promised(answer, [c.type for c in plan.query.columns]))
+        batches = await collect(as_promised(answer, plan.query.columns))
         tables = tables_below(image, plan.query.inputs)
         return Rows(plan.table, rows_of_query(plan, batches, evaluate), upper, read_ts, tables)
 

@@ -15,7 +15,7 @@ What the session promises to an executor:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Iterable, Sequence
+from collections.abc import AsyncIterable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
@@ -85,6 +85,22 @@ class Prepared:
     columns: tuple[OutputColumn, ...] | None
     tag_hint: str
     plan: object = None
+
+
+class Part:
+    """``count`` rows of a batch from ``at`` on, which other readers have other rows of.  Iterates over its one batch.
+
+    What is made of the whole batch once (:meth:`adapter.values.RowEncoder.part`) serves all of them.
+    """
+
+    __slots__ = ("at", "count", "whole")
+
+    def __init__(self, whole: pa.RecordBatch, at: int, count: int) -> None:
+        self.whole, self.at, self.count = whole, at, count
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        if self.count:
+            yield self.whole.slice(self.at, self.count)
 
 
 @dataclass(slots=True)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from itertools import islice
+from typing import TypeVar
 
 import pyarrow as pa
 
+from adapter.interfaces import Part
 from controllers.lookup_codec import LOOKUPS_MAX, Answer, Asked, Found, Key
 from controllers.peek import Peek, Question
 from journal.errors import TidemarkError
@@ -20,20 +22,39 @@ TOLD_AT_ONCE = 16
 """Keys answered in one pass of the loop.  A statement behind each takes some 0.1 ms, so a pass takes a millisecond or
 two, and what the first of 64 do next is under way while the others are served (a sixth more of them a second)."""
 
+T = TypeVar("T")
+
 Ask = Callable[[Sequence[Asked]], Awaitable[Sequence[Answer]]]
 """Sends one request.  Where it fails, or the answer is not understood, each is "not now"."""
 
 
+class Whole:
+    """The rows that one request found for all readers of a question."""
+
+    __slots__ = ("_cast", "_columns", "batch")
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self.batch = batch
+        self._columns: object = None
+        self._cast = batch
+
+    def cast(self, columns: T, cast: Callable[[pa.RecordBatch, T], pa.RecordBatch]) -> pa.RecordBatch:
+        """``cast(batch, columns)``, done once for readers who name the very same ``columns``: a plan's."""
+        if self._columns is not columns:
+            self._cast, self._columns = cast(self.batch, columns), columns
+        return self._cast
+
+
 class TableAnswer:
-    """An answer that is all here (:class:`adapter.peeks.PeekAnswer`)."""
+    """An answer that is all here (:class:`adapter.peeks.PeekAnswer`): ``count`` rows of ``whole`` from ``at`` on."""
 
-    __slots__ = ("as_of", "rows")
+    __slots__ = ("as_of", "at", "count", "whole")
 
-    def __init__(self, rows: Sequence[pa.RecordBatch], as_of: int) -> None:
-        self.rows, self.as_of = rows, as_of
+    def __init__(self, whole: Whole, at: int, count: int, as_of: int) -> None:
+        self.whole, self.at, self.count, self.as_of = whole, at, count, as_of
 
     async def batches(self) -> AsyncIterator[pa.RecordBatch]:
-        for batch in self.rows:
+        for batch in Part(self.whole.batch, self.at, self.count):
             yield batch
 
 
@@ -110,12 +131,12 @@ def _each(answer: Answer, by_key: Sequence[Readers]) -> Iterator[tuple[Readers, 
         for readers in by_key:
             yield readers, answer
         return
-    at = 0  # each reader has a part of the one batch: cutting one out costs less than a microsecond
+    at, whole = 0, Whole(answer.batch)
     for readers, count in zip(by_key, answer.counts, strict=True):
         if isinstance(count, TidemarkError):
             yield readers, count
             continue
-        yield readers, TableAnswer([answer.batch.slice(at, count)] if count else [], answer.as_of)
+        yield readers, TableAnswer(whole, at, count, answer.as_of)
         at += count
 
 

@@ -65,6 +65,10 @@ class Portals:
         self.opened = 0
         """Portals opened so far; each one's ``number`` is its place in this count."""
 
+    @property
+    def empty(self) -> bool:
+        return not self._found
+
     def check_free(self, name: str) -> None:
         """Raises 42P03 for a name that is taken and 53400 where there are too many."""
         if name and name in self._found:

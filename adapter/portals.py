@@ -8,7 +8,7 @@ from contextlib import aclosing
 import pyarrow as pa
 
 from adapter.control import CONTROLS, Control
-from adapter.interfaces import Prepared, Result
+from adapter.interfaces import Part, Prepared, Result
 from adapter.values import FEW_ROWS, PIECE_BYTES, RowEncoder, encoder_for
 from journal.errors import InvalidUsage
 
@@ -27,8 +27,8 @@ def _bytes(batch: pa.RecordBatch) -> int:
 class Portal:
     """Holds at most one batch of its result."""
 
-    __slots__ = ("_encoder", "_failed", "_left", "_source", "finished", "formats", "holds", "kept", "name", "number",
-                 "params", "position", "prepared", "result", "zone")  # fmt: skip
+    __slots__ = ("_encoder", "_failed", "_left", "_source", "control", "finished", "formats", "holds", "kept", "name",
+                 "number", "params", "position", "prepared", "result", "zone")  # fmt: skip
 
     def __init__(
         self, name: str, prepared: Prepared, params: tuple[object | None, ...], formats: tuple[int, ...], zone: str
@@ -36,6 +36,7 @@ class Portal:
         self.name = name
         self.prepared = prepared
         self.params = params
+        self.control: Control | None = prepared.plan if isinstance(prepared.plan, CONTROLS) else None
         self.formats = formats
         self.zone = zone
         self.result: Result | None = None
@@ -53,16 +54,14 @@ class Portal:
         self._left: pa.RecordBatch | None = None
         self._encoder: RowEncoder | None = None
 
-    @property
-    def control(self) -> Control | None:
-        return self.prepared.plan if isinstance(self.prepared.plan, CONTROLS) else None
-
     def start(self, result: Result) -> None:
         """The statement has run.  Raises 0A000 where its columns are no longer those that were described."""
         self.result = result
         described, actual = self.prepared.columns, result.columns
-        if (described is None) != (actual is None) or (
-            actual is not None and [(c.type, c.type_oid) for c in described] != [(c.type, c.type_oid) for c in actual]
+        if described is not actual and (
+            described is None
+            or actual is None
+            or [(c.type, c.type_oid) for c in described] != [(c.type, c.type_oid) for c in actual]
         ):
             raise InvalidUsage("cached plan must not change result type", sqlstate="0A000",
                                hint="prepare the statement again")  # fmt: skip
@@ -102,7 +101,11 @@ class Portal:
         ``None`` where it is none of these: :meth:`rows` reads whatever there is.  This way costs a third of that.
         """
         batches = self.result.batches if self.result is not None else None
-        if type(batches) is not list or self.position or self._failed or self._left is not None:
+        if self.position or self._failed or self._left is not None:
+            return None
+        if type(batches) is Part:
+            return self._few_of(batches)
+        if type(batches) is not list:
             return None
         count = sum(batch.num_rows for batch in batches)
         if count > FEW_ROWS or any(_bytes(batch) > PIECE_BYTES for batch in batches):
@@ -110,6 +113,13 @@ class Portal:
         data = b"".join([self._encoder.few(batch) for batch in batches])
         self._source, self.position = None, count
         return data, count
+
+    def _few_of(self, part: Part) -> tuple[bytes, int] | None:
+        data = self._encoder.part(part) if part.count <= FEW_ROWS else None
+        if data is None:
+            return None
+        self._source, self.position = None, part.count
+        return data, part.count
 
     async def rows(self, rows_max: int) -> AsyncIterator[tuple[bytes | memoryview, int]]:
         """Pieces of DataRow messages with their number of rows, up to ``rows_max`` rows (0: all)."""

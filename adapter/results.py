@@ -8,12 +8,13 @@ import pyarrow as pa
 
 from adapter.ddl_commit import DdlOutcome
 from adapter.insert import BUFFER_BYTES_MAX
-from adapter.interfaces import Notice, OutputColumn, Result
+from adapter.interfaces import Notice, OutputColumn, Part, Result
 from adapter.lookups import TableAnswer
 from adapter.peeks import PeekAnswer
 from collection.types import OID, SqlType, arrow_type, parse_type
 from journal.errors import InvalidUsage, Rejected, TidemarkError
 from sql import statements as st
+from sql.bind import OutputType
 
 DECLARED = {oid: parse_type(name) for name, oid in OID.items()} | {
     19: SqlType("text"),
@@ -68,6 +69,8 @@ def ddl_result(outcome: DdlOutcome) -> Result:
 
 def check_result(before: Sequence[OutputColumn] | None, now: Sequence[OutputColumn]) -> None:
     """A prepared statement whose relations were replaced may not change what Describe said."""
+    if before is now:
+        return
     if [c.type_oid for c in before or ()] != [c.type_oid for c in now] or [c.type for c in before] != [
         c.type for c in now
     ]:
@@ -78,19 +81,26 @@ def check_result(before: Sequence[OutputColumn] | None, now: Sequence[OutputColu
         )
 
 
-def promised_rows(answer: PeekAnswer, types: Sequence[SqlType]) -> list[pa.RecordBatch] | AsyncIterator[pa.RecordBatch]:
-    """The rows of an answer in exactly the promised types: a list where all of it is here, else as they come."""
+def promised_rows(answer: PeekAnswer, columns: Sequence[OutputType]) -> Part | AsyncIterator[pa.RecordBatch]:
+    """The rows of an answer in exactly the types of ``columns``: at once where all of it is here, else as they come."""
     if not isinstance(answer, TableAnswer):
-        return as_promised(answer, types)
-    kinds = [arrow_type(kind) for kind in types]
-    return [_promised(batch, kinds) for batch in answer.rows]
+        return as_promised(answer, columns)
+    try:
+        return Part(answer.whole.cast(columns, _promised_whole), answer.at, answer.count)
+    except InvalidUsage:  # a value is too large, perhaps of another reader's row: then each has its own
+        part = _promised_whole(answer.whole.batch.slice(answer.at, answer.count), columns)
+        return Part(part, 0, answer.count)
 
 
-async def as_promised(answer: PeekAnswer, types: Sequence[SqlType]) -> AsyncIterator[pa.RecordBatch]:
+async def as_promised(answer: PeekAnswer, columns: Sequence[OutputType]) -> AsyncIterator[pa.RecordBatch]:
     """The answer's batches in exactly the promised types: by position, whatever the controller called its columns."""
-    kinds = [arrow_type(kind) for kind in types]
+    kinds = [arrow_type(column.type) for column in columns]
     async for batch in answer.batches():
         yield _promised(batch, kinds)
+
+
+def _promised_whole(batch: pa.RecordBatch, columns: Sequence[OutputType]) -> pa.RecordBatch:
+    return _promised(batch, [arrow_type(column.type) for column in columns])
 
 
 def _promised(batch: pa.RecordBatch, kinds: Sequence[pa.DataType]) -> pa.RecordBatch:

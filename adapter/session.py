@@ -57,7 +57,8 @@ class Session:
         self._out = Outbox(connection)
         self._stopping = False
         self._timeout_version, self._timeout_s = -1, 0.0
-        self._handlers: dict[type, Callable[..., Awaitable[None]]] = {
+        # What need not wait is done when the handler returns, with ``None``.
+        self._handlers: dict[type, Callable[..., Awaitable[None] | None]] = {
             m.Query: self._query, m.Parse: self._parse, m.Bind: self._bind, m.Describe: self._describe,
             m.Execute: self._execute, m.Close: self._close, m.Flush: self._flush_asked, m.Sync: self._sync,
             m.FunctionCall: self._function_call,
@@ -124,8 +125,10 @@ class Session:
                 self._timeout_version = self.state.variables.version
                 self._timeout_s = self.state.statement_timeout_ms / 1000
             try:
-                with self._interruption.within(self._timeout_s):
-                    await self._handlers[type(event)](event)
+                waiting = self._handlers[type(event)](event)
+                if waiting is not None:
+                    with self._interruption.within(self._timeout_s):
+                        await waiting
             except Ended:
                 raise
             except Interrupted as e:
@@ -187,14 +190,15 @@ class Session:
 
     async def _ready(self) -> None:
         """The end of a query cycle: what was deferred is settled by now."""
-        if not self.state.transaction.in_block:
+        in_block = self.state.transaction.in_block
+        if not in_block and not self._portals.empty:
             await self._portals.end_transaction(committed=False)
         changed = self.state.variables.changed
         if changed:
             for name, value in changed.items():
                 self._out.send(m.parameter_status(name, value))
             changed.clear()
-        self._out.send(m.ready_for_query(self.state.transaction.status.value))
+        self._out.send(m.ready_for_query(self.state.transaction.status.value) if in_block else m.READY_AND_IDLE)
         self._machine.happened(Input.DONE)
         if self._machine.unread_bytes == 0 or self._out.large:
             self._out.flush()
@@ -283,7 +287,7 @@ class Session:
         await self._portals.put(Portal(bind.portal, prepared, params, formats, zone))
         self._out.send(m.BIND_COMPLETE)
 
-    async def _describe(self, describe: m.Describe) -> None:
+    def _describe(self, describe: m.Describe) -> None:
         if describe.kind == "S":
             prepared = self._statements.get(describe.name)
             self._out.send(m.parameter_description(prepared.param_oids))
@@ -337,8 +341,8 @@ class Session:
         self._out.flush()
         await self._connection.drain()
 
-    async def _sync(self, _sync: m.Sync) -> None:
-        await self._blocks.settle()
+    def _sync(self, _sync: m.Sync) -> Awaitable[None] | None:
+        return self._blocks.settle() if self.state.buffer else None
 
     async def _function_call(self, _call: m.FunctionCall) -> None:
         raise InvalidUsage("function calls by message are not supported", sqlstate="0A000", hint="use SELECT")

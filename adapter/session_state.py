@@ -38,6 +38,9 @@ class SessionState:
     catalog_ts_seen: CatalogTs = CatalogTs(0)
     """Newest catalog timestamp that this session was answered from; later statements never use an older image."""
 
+    names: tuple[int, object] = (-1, None)
+    """What the executor made of the variables, and their version then."""
+
     def variable(self, name: str) -> str:
         """The value of a session variable, as SHOW gives it.  Raises 42704 for an unknown name."""
         key = vars_.canonical(name)

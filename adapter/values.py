@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from struct import Struct
+from weakref import ref
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from adapter import scalars, text_arrays
-from adapter.interfaces import OutputColumn
+from adapter.interfaces import OutputColumn, Part
 from collection.types import SqlType, arrow_type, modifier
 
 FEW_ROWS = 96
@@ -27,6 +28,10 @@ FEW_ROWS = 96
 
 KEPT_BYTES_MAX = 4096
 """The last answer is kept with its encoder up to this size."""
+
+WHOLE_ROWS_MAX, WHOLE_BYTES_MAX = 256, 16 * 1024
+"""Rows that several readers have parts of are written all at once up to these, and kept until the next come: a row of
+some hundred bytes for each of as many keys as a request asks.  So 512 encoders keep some 30 MiB at most."""
 
 PIECE_ROWS_MAX = 8192
 PIECE_BYTES = 256 * 1024
@@ -269,7 +274,7 @@ _INTEGERS_UNDER = {"date": pa.int32(), "timestamp": pa.int64(), "timestamptz": p
 
 @lru_cache(maxsize=512)  # a statement's columns are the same at each execution; an encoder takes about a kilobyte
 def encoder_for(columns: tuple[OutputColumn, ...], formats: tuple[int, ...], zone: str) -> RowEncoder:
-    """The encoder of these, made once: it has no state but for the last small answer that it wrote."""
+    """The encoder of these, made once: it has no state but for the last small answers that it wrote."""
     return RowEncoder(columns, formats, zone)
 
 
@@ -281,6 +286,10 @@ def _under(sql_type: SqlType) -> pa.DataType | None:
     return _INTEGERS_UNDER.get(sql_type.name)
 
 
+def _gone() -> None:
+    """What a weak reference says when its object is gone."""
+
+
 class RowEncoder:
     """Encodes a result's batches for one set of formats and one time zone."""
 
@@ -289,7 +298,10 @@ class RowEncoder:
         pairs = list(zip(columns, formats, strict=True))
         self._columns = [_column_encoder(c, bool(code), zone) for c, code in pairs]
         self._scalars = [scalars.encoder(c.type, c.type_oid, bool(code), zone) for c, code in pairs]
-        self._last: tuple[pa.RecordBatch, bytes] | None = None
+        # By reference to what was written: a small batch may be a part of a response of megabytes.
+        self._last: tuple[Callable[[], pa.RecordBatch | None], bytes] = _gone, b""
+        self._whole: Callable[[], pa.RecordBatch | None] = _gone
+        self._written: list[bytes] = []
 
     def encode(self, batch: pa.RecordBatch) -> Iterator[tuple[bytes | memoryview, int]]:
         """The batch's rows as DataRow messages, in pieces; each with its number of rows."""
@@ -313,12 +325,26 @@ class RowEncoder:
         The very batch that came last is not written again: a constant's answer is kept with its plan, and is the same
         object each time.
         """
-        if self._last is not None and self._last[0] is batch:
-            return self._last[1]
+        last, data = self._last
+        if last() is batch:
+            return data
         data = self._few(self._arrays(batch)) if self._types else _ROW_HEAD(b"D", 6, 0) * batch.num_rows
         if len(data) <= KEPT_BYTES_MAX:
-            self._last = batch, data
+            self._last = ref(batch), data
         return data
+
+    def part(self, part: Part) -> bytes | None:
+        """At most ``FEW_ROWS`` rows at once; ``None`` where they are too large for that.
+
+        A small whole is written when its first part is: 64 readers of a row each cost little more than one of 64 rows.
+        """
+        if part.whole is not self._whole():
+            rows, size = part.whole.num_rows, part.whole.get_total_buffer_size()
+            if rows > WHOLE_ROWS_MAX or size > WHOLE_BYTES_MAX:
+                return None if size > PIECE_BYTES else b"".join([self.few(batch) for batch in part])
+            self._written = self._rows(self._arrays(part.whole)) if self._types else [_ROW_HEAD(b"D", 6, 0)] * rows
+            self._whole = ref(part.whole)
+        return b"".join(self._written[part.at : part.at + part.count])
 
     def _arrays(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """The columns in the types that the encoders take: temporal ones as the integers under them."""
@@ -333,6 +359,10 @@ class RowEncoder:
         return arrays
 
     def _few(self, arrays: list[pa.Array]) -> bytes:
+        return b"".join(self._rows(arrays))
+
+    def _rows(self, arrays: list[pa.Array]) -> list[bytes]:
+        """The DataRow message of each row, value by value."""
         out, count = [], len(arrays)
         columns = [array.to_pylist() for array in arrays]
         for row in zip(*columns, strict=True):
@@ -345,9 +375,8 @@ class RowEncoder:
                     parts.append(_LENGTH(len(data)))
                     parts.append(data)
             body = b"".join(parts)
-            out.append(_ROW_HEAD(b"D", len(body) + 6, count))
-            out.append(body)
-        return b"".join(out)
+            out.append(_ROW_HEAD(b"D", len(body) + 6, count) + body)
+        return out
 
     def _many(self, arrays: list[pa.Array]) -> memoryview:
         rows = len(arrays[0])

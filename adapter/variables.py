@@ -248,9 +248,19 @@ class Variables:
     """Grows with every assignment: whoever derives something from a value may keep it while this stays."""
     _block: dict[str, str] | None = None
     _local: dict[str, str] = field(default_factory=dict)
+    _found: dict[str, str] = field(default_factory=dict)
+    """Values of known variables as :meth:`get` found them, for this ``version``: each statement asks for several."""
 
     def get(self, name: str) -> str:
         """The value of ``name``.  Raises 42704 where there is no such variable."""
+        found = self._found.get(name)
+        if found is None:
+            found = self._get(name)
+            if name in KNOWN:
+                self._found[name] = found
+        return found
+
+    def _get(self, name: str) -> str:
         key = canonical(name)
         for layer in (self._local, self.current, self.defaults):
             if key in layer:
@@ -345,5 +355,6 @@ class Variables:
 
     def _note_changes(self, before: dict[str, str]) -> None:
         self.version += 1
+        self._found.clear()
         after = self.reported()
         self.changed.update({name: value for name, value in after.items() if value != before[name]})

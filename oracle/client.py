@@ -148,8 +148,8 @@ class Oracle:
         return self._link.call(Kind.BARRIER, None)
 
     def barrier_async(self) -> asyncio.Future[OracleState]:
-        """:meth:`barrier` for a coroutine to await."""
-        return self._link.call_async(Kind.BARRIER, None)
+        """:meth:`barrier` for a coroutine to await.  Coroutines of one loop that ask at once share one."""
+        return self._link.ask_async(Kind.BARRIER)
 
     def read_ts(self, timeline: str) -> Future[int]:
         """The timestamp of ``timeline`` at a barrier."""

@@ -37,10 +37,10 @@ Answer = Any
 
 
 class AsyncWaiter(NamedTuple):
-    """A coroutine that waits in ``loop``."""
+    """Coroutines that wait in ``loop`` for the same answer, mostly one."""
 
     loop: asyncio.AbstractEventLoop
-    future: asyncio.Future
+    futures: Sequence[asyncio.Future]
 
 
 class Lane(NamedTuple):
@@ -84,6 +84,8 @@ class Link:
         self._ticking = False
         self._flushing: set[asyncio.AbstractEventLoop] = set()
         """Loops that will flush before they wait for anything again."""
+        self._asking: dict[asyncio.AbstractEventLoop, dict[str, list[asyncio.Future]]] = {}
+        """Who in such a loop asks a lane the same; nothing of it is submitted yet."""
         journal.subscribe(self._on_folded)
         journal.failure.add_done_callback(lambda failed: self._stop(failed.result()))
 
@@ -110,10 +112,20 @@ class Link:
         """
         loop = asyncio.get_running_loop()
         future = loop.create_future()
-        self._submit(lane, payload, AsyncWaiter(loop, future), weight, hold=True)
-        if loop not in self._flushing:
-            self._flushing.add(loop)
-            loop.call_soon(self._flush, loop)
+        self._submit(lane, payload, AsyncWaiter(loop, (future,)), weight, hold=True)
+        self._flush_soon(loop)
+        return future
+
+    def ask_async(self, lane: str) -> asyncio.Future:
+        """As :meth:`call_async`, of work without payload whose answer is everybody's: callers who are ready at once are
+        one.  Each cancels for itself.
+
+        It is submitted when the loop has run them all, hence after each of them called.
+        """
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        self._asking.setdefault(loop, {}).setdefault(lane, []).append(future)
+        self._flush_soon(loop)
         return future
 
     def close(self) -> None:
@@ -121,8 +133,18 @@ class Link:
         self._stop(Unavailable(f"{self.journal.name} is closed"))
         self.journal.close()
 
+    def _flush_soon(self, loop: asyncio.AbstractEventLoop) -> None:
+        if loop not in self._flushing:
+            self._flushing.add(loop)
+            loop.call_soon(self._flush, loop)
+
     def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
         self._flushing.discard(loop)
+        for lane, futures in self._asking.pop(loop, {}).items():
+            try:
+                self._submit(lane, None, AsyncWaiter(loop, futures), 0, hold=True)
+            except TidemarkError as error:
+                _answer_in_loop([(futures, error)])
         self._step(self._sender.flush)
 
     def _submit(self, lane: str, payload: Any, waiter: Any, weight: int, hold: bool = False) -> None:
@@ -227,10 +249,10 @@ def _failed(error: Exception) -> Future[int]:
 
 def _answer_all(pairs: Sequence[tuple[Any, Answer]]) -> None:
     """Complete every waiter; those of one loop with one wake-up of it."""
-    loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future, Answer]]] = {}
+    loops: dict[asyncio.AbstractEventLoop, list[tuple[Sequence[asyncio.Future], Answer]]] = {}
     for waiter, answer in pairs:
         if isinstance(waiter, AsyncWaiter):
-            loops.setdefault(waiter.loop, []).append((waiter.future, answer))
+            loops.setdefault(waiter.loop, []).append((waiter.futures, answer))
         elif isinstance(answer, BaseException):
             waiter.set_exception(answer)
         else:
@@ -243,11 +265,13 @@ def _answer_all(pairs: Sequence[tuple[Any, Answer]]) -> None:
             continue
 
 
-def _answer_in_loop(group: Sequence[tuple[asyncio.Future, Answer]]) -> None:
-    for future, answer in group:
-        if future.done():
-            continue  # cancelled meanwhile
-        if isinstance(answer, BaseException):
-            future.set_exception(answer)
-        else:
-            future.set_result(answer)
+def _answer_in_loop(group: Sequence[tuple[Sequence[asyncio.Future], Answer]]) -> None:
+    for futures, answer in group:
+        failed = isinstance(answer, BaseException)
+        for future in futures:
+            if future.done():
+                continue  # cancelled meanwhile
+            if failed:
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)

@@ -65,13 +65,15 @@ class Planned(Generic[P]):
     """A plan and the image that it holds on.
 
     ``answers`` is what the catalog said while it was made: where that is nothing, the plan holds on every image.
-    ``answer`` is for whoever runs it: the result of a plan that can only ever have one.
+    ``answer`` and ``announced`` are for whoever runs it: the result of a plan that can only ever have one, and what it
+    tells of the plan's columns.
     """
 
     plan: P
     image: ImageLike
     answers: Answers
     answer: object = None
+    announced: object = None
 
     @property
     def timeless(self) -> bool:
@@ -175,7 +177,7 @@ class PlanCache:
             self.statistics.stale += 1
             return None
         self.statistics.carried += 1
-        return Planned(_moved(kept.plan, CatalogTs(image.upper - 1)), image, kept.answers, kept.answer)
+        return Planned(_moved(kept.plan, CatalogTs(image.upper - 1)), image, kept.answers, kept.answer, kept.announced)
 
     def _keep(self, key: Key, statement: Statement, planned: Planned) -> None:
         size = len(statement.text)

@@ -49,6 +49,8 @@ class State(StrEnum):
 SERVERS_TURN = frozenset({State.AUTHENTICATING, State.STARTING, State.SIMPLE, State.SYNCING})
 """States in which the client is not listened to until the server has said how it went."""
 
+_DEAF = SERVERS_TURN | {State.CLOSED}
+
 
 class Input(StrEnum):
     """What can happen: a message of the client (upper half) or a decision of the server (lower half)."""
@@ -157,7 +159,6 @@ _SASL_STATES = frozenset({State.SASL_INITIAL, State.SASL_FINAL})
 
 _COMPACT_AT = 1 << 16
 
-_HEADER = Struct("!Bi").unpack_from
 _LENGTH = Struct("!i").unpack_from
 
 
@@ -178,7 +179,7 @@ class Machine:
     __slots__ = ("_at", "_buffer", "_bytes_max", "output", "state")
 
     def __init__(self, message_bytes_max: int = MESSAGE_BYTES_MAX) -> None:
-        self._buffer = bytearray()
+        self._buffer: bytes | bytearray = b""
         self._at = 0
         self._bytes_max = message_bytes_max
         self.state = State.NEW
@@ -187,6 +188,11 @@ class Machine:
 
     def receive(self, data: bytes) -> None:
         """More bytes from the client."""
+        if self._at == len(self._buffer):  # nearly always: what came is whole messages, and is read where it is
+            self._buffer, self._at = data, 0
+            return
+        if type(self._buffer) is bytes:
+            self._buffer, self._at = bytearray(memoryview(self._buffer)[self._at :]), 0
         self._buffer += data
 
     @property
@@ -202,7 +208,7 @@ class Machine:
         """The next thing the client did; ``None`` where more bytes are needed or it is the server's turn."""
         while True:
             state = self.state
-            if state in SERVERS_TURN or state is State.CLOSED:
+            if state in _DEAF or self._at == len(self._buffer):
                 return None
             try:
                 taken = self._take_first() if state in _FIRST_STATES else self._take(state)
@@ -247,15 +253,13 @@ class Machine:
 
     def _take(self, state: State) -> tuple[Input, m.Message | Broken | None] | None:
         available = len(self._buffer) - self._at
-        if not available:
-            return None
         kind = self._buffer[self._at]
         given = _INPUTS.get(kind)
         if given is None:
             raise _FramingBroken(f"invalid frontend message type {kind}")
         if available < 5:
             return None
-        _, length = _HEADER(self._buffer, self._at)
+        (length,) = _LENGTH(self._buffer, self._at + 1)
         if length < 4:
             raise _FramingBroken("invalid message length")
         limit = AUTH_BYTES_MAX if state in _SASL_STATES else self._bytes_max
@@ -266,27 +270,26 @@ class Machine:
         body = self._cut(5, length + 1)
         if state is State.SKIPPING and given is not Input.SYNC:
             return given, m.Terminate() if given is Input.TERMINATE else None
+        decoder = m.DECODERS.get(kind)
+        if decoder is None:
+            decoder = m.decode_sasl_initial if state is State.SASL_INITIAL else m.decode_sasl_response
         try:
-            return given, m.decode(self._decoder(kind, state), body)
+            return given, m.decode(decoder, body)
         except m.Malformed as e:
             return given, Broken(f"{given} message: {e}", "08P01", fatal=False)
 
-    @staticmethod
-    def _decoder(kind: int, state: State):
-        if kind == ord("p"):
-            return m.decode_sasl_initial if state is State.SASL_INITIAL else m.decode_sasl_response
-        return m.DECODERS[kind]
-
     def _cut(self, lower: int, upper: int) -> bytes:
-        at = self._at
-        body = bytes(memoryview(self._buffer)[at + lower : at + upper])
-        self._at = at + upper
+        buffer, at = self._buffer, self._at
+        self._at = end = at + upper
+        if type(buffer) is bytes:
+            body = buffer[at + lower : end]
+        else:
+            body = bytes(memoryview(buffer)[at + lower : end])
+            if _COMPACT_AT < end < len(buffer):
+                del buffer[:end]
+                self._at = 0
         if self._at == len(self._buffer):
-            self._buffer.clear()
-            self._at = 0
-        elif self._at > _COMPACT_AT:
-            del self._buffer[: self._at]
-            self._at = 0
+            self._buffer, self._at = b"", 0
         return body
 
 

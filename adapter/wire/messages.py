@@ -7,6 +7,7 @@ not exactly one message; encoders return whole messages.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache, wraps
 from struct import Struct
 from struct import error as StructError
 from typing import NamedTuple
@@ -144,6 +145,16 @@ def _end(body: bytes, at: int) -> None:
         raise Malformed(f"{len(body) - at} bytes too many")
 
 
+SHORT_BYTES = 64
+"""Messages up to this length are remembered with what they say, some kinds of them."""
+
+
+def _remembered(decoder):
+    """A driver sends the same few Describe and Execute with every statement: most name the unnamed portal."""
+    known = lru_cache(maxsize=1024)(decoder)
+    return wraps(decoder)(lambda body: (known if len(body) <= SHORT_BYTES else decoder)(body))
+
+
 def decode_first(body: bytes) -> Message:
     """The message of a connection that has no type byte: startup, cancel, or a request for encryption."""
     if len(body) < 4:
@@ -251,6 +262,7 @@ def _kind_and_name(body: bytes, what: str) -> tuple[str, str]:
     return kind.decode(), name
 
 
+@_remembered
 def decode_describe(body: bytes) -> Describe:
     return Describe(*_kind_and_name(body, "describe"))
 
@@ -259,6 +271,7 @@ def decode_close(body: bytes) -> Close:
     return Close(*_kind_and_name(body, "close"))
 
 
+@_remembered
 def decode_execute(body: bytes) -> Execute:
     portal, at = _cstring(body, 0, "portal name")
     (rows_max,) = _I4.unpack_from(body, at)
@@ -356,6 +369,9 @@ def backend_key_data(process_id: int, secret: bytes) -> bytes:
 
 def ready_for_query(status: bytes) -> bytes:
     return message(b"Z", status)
+
+
+READY_AND_IDLE = ready_for_query(b"I")
 
 
 def command_complete(tag: str) -> bytes:

@@ -10,10 +10,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from adapter.interfaces import OutputColumn
-from adapter.lookups import Lookups, TableAnswer
+from adapter.interfaces import OutputColumn, Part
+from adapter.lookups import Lookups, TableAnswer, Whole
 from adapter.results import promised_rows
-from adapter.values import encoder_for
+from adapter.values import PIECE_BYTES, WHOLE_ROWS_MAX, encoder_for
 from collection.types import SqlType
 from controllers.lookup_codec import (
     LOOKUPS_MAX,
@@ -30,6 +30,7 @@ from controllers.lookup_codec import (
 from controllers.peek import Lookup, Peek
 from journal.errors import InvalidUsage, Rejected, TidemarkError
 from journal.timestamps import CatalogTs, DataTs
+from sql.bind import OutputType
 
 
 def peek(key, as_of=5, name="p", timeout_ms=1000, relation="u1"):
@@ -97,7 +98,7 @@ def test_those_who_come_while_one_is_under_way_share_the_next_and_none_is_too_la
         controller.go.set()
         await asyncio.gather(first, *later)
         assert [[len(keys) for keys in each] for each in controller.asked] == [[1], [LOOKUPS_MAX], [9]]
-        assert [each.result().rows[0].num_rows for each in later] == list(range(1, LOOKUPS_MAX + 10))
+        assert [each.result().count for each in later] == list(range(1, LOOKUPS_MAX + 10))
 
     run(story)
 
@@ -113,7 +114,7 @@ def test_each_hears_its_own_outcome_and_one_who_left_holds_up_nobody():
         gone.cancel()
         controller.go.set()
         found = await asyncio.gather(*others, return_exceptions=True)
-        assert (found[0].rows, found[1].sqlstate, await read(found[2])) == ([], "22P02", [3, 3, 3])
+        assert (found[0].count, found[1].sqlstate, await read(found[2])) == (0, "22P02", [3, 3, 3])
         assert found[3] is None and found[4].sqlstate == "53300"
 
     run(story)
@@ -197,16 +198,42 @@ def test_a_refusal_is_raised_as_it_was():
     assert (caught.value.sqlstate, caught.value.hint) == ("53300", "later")
 
 
-def test_an_answer_that_is_here_is_a_list_in_the_promised_types_and_is_written_as_a_stream_would_be():
+def written(encoder, batches) -> bytes:
+    return b"".join(bytes(piece) for batch in batches for piece, _ in encoder.encode(batch))
+
+
+def test_an_answer_that_is_here_is_in_the_promised_types_and_written_as_a_stream_would_be():
     kind = SqlType("int4")
-    batches = promised_rows(TableAnswer([rows(1, 2**31 - 1)], 7), [kind])
-    assert [batch.column(0).type for batch in batches] == [pa.int32()]
+    columns = (OutputType("x", kind),)
+    whole = Whole(rows(1, 2**31 - 1, 3, 4))
+    parts = [promised_rows(TableAnswer(whole, at, count, 7), columns) for at, count in ((0, 2), (2, 1), (3, 0), (3, 1))]
+    assert {id(part.whole) for part in parts} == {id(parts[0].whole)}, "cast once"
+    assert [batch.column(0).type for part in parts for batch in part] == [pa.int32()] * 3
     encoder = encoder_for((OutputColumn("x", kind),), (0,), "UTC")
     assert encoder is encoder_for((OutputColumn("x", kind),), (0,), "UTC"), "made once"
-    written = b"".join(bytes(piece) for batch in batches for piece, _ in encoder.encode(batch))
-    assert [encoder.few(batches[0]) for _ in range(2)] == [written, written], "also the second time"
-    (other,) = promised_rows(TableAnswer([rows(3, 4)], 7), [kind])
-    assert encoder.few(other) != written
+    for part in (*parts, parts[0]):
+        assert encoder.part(part) == written(encoder, part)
+    other = promised_rows(TableAnswer(Whole(rows(5)), 0, 1, 7), columns)
+    assert encoder.part(other) == written(encoder, other) != encoder.part(parts[1])
+    (batch,) = parts[0]
+    assert [encoder.few(batch) for _ in range(2)] == [encoder.part(parts[0])] * 2, "also the second time"
+
+
+@pytest.mark.parametrize("count", (WHOLE_ROWS_MAX, WHOLE_ROWS_MAX + 1))
+def test_a_part_of_many_rows_is_written_without_the_others(count):
+    column = OutputColumn("x", SqlType("int8"))
+    encoder = encoder_for((column,), (0,), "UTC")
+    part = Part(rows(*range(count)), 90, 3)
+    assert encoder.part(part) == written(encoder, part)
+    wide = pa.record_batch({"c0": ["x" * PIECE_BYTES, "y"]})
+    assert encoder_for((OutputColumn("x", SqlType("text")),), (0,), "UTC").part(Part(wide, 1, 1)) is None, "in pieces"
+
+
+def test_another_readers_row_that_is_too_large_for_the_promised_type_is_that_readers():
+    columns = (OutputType("x", SqlType("int4")),)
+    whole = Whole(rows(1, 2**31))
+    (batch,) = promised_rows(TableAnswer(whole, 0, 1, 7), columns)
+    assert batch.column(0).to_pylist() == [1]
     with pytest.raises(InvalidUsage) as caught:
-        promised_rows(TableAnswer([rows(2**31)], 7), [kind])
+        promised_rows(TableAnswer(whole, 1, 1, 7), columns)
     assert caught.value.sqlstate == "22003"

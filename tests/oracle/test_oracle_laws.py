@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from journal.checkpoint import CheckpointStore, MemoryCheckpointStore
-from journal.errors import TidemarkError
+from journal.errors import TidemarkError, Unavailable
 from journal.kafka import KafkaTransport
 from journal.memory import MemoryTopic, MemoryTransport
 from journal.names import TopicNames
@@ -163,6 +163,36 @@ def test_coroutines_share_records_and_wake_ups(cluster):
     answers, wake_ups, records = asyncio.run(main())
     assert all(ts >= before for ts in answers)
     assert records <= 30 and wake_ups <= 30, (records, wake_ups)
+
+
+def test_coroutines_that_are_ready_at_once_share_a_barrier_and_whoever_comes_later_has_another(cluster):
+    client, other = cluster.client(), cluster.client()
+
+    async def main():
+        submitted, submit = [], client._link._submit
+        client._link._submit = lambda *args, **named: (submitted.append(args[0]), submit(*args, **named))
+        gone, *together = [client.barrier_async() for _ in range(50)]
+        gone.cancel()
+        assert not submitted, "not before all of them have asked"
+        await asyncio.sleep(0)
+        assert len(submitted) == 1
+        ts = other.commit(CommitPart("p")).result(TIMEOUT_S)  # acknowledged before the next begins
+        late = await client.barrier_async()
+        assert len(submitted) == 2
+        assert late.last_ts >= ts
+        assert len(await asyncio.gather(*together)) == 49
+
+    asyncio.run(main())
+
+
+def test_whoever_asks_for_a_barrier_of_a_closed_client_is_refused(cluster):
+    client = cluster.client()
+    client.close()
+
+    async def main():
+        return await asyncio.gather(*(client.barrier_async() for _ in range(3)), return_exceptions=True)
+
+    assert [type(each) for each in asyncio.run(main())] == [Unavailable] * 3
 
 
 def test_one_client_is_told_what_another_did(cluster):
