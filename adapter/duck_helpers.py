@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from adapter.duck_macros import RESERVED
 from adapter.system_rows import DISPLAY, ROWS, System, index_definition, item_oid, quoted, view_definition
 from adapter.system_schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM_OIDS
 from catalog_log import model
@@ -76,7 +75,6 @@ HELPERS: dict[str, Helper] = {
     ),
     "arrays": Helper({"tm_t_array": pa.uint32(), "tm_t_name": pa.string()}, _arrays),
     "settings": Helper({"tm_s_name": pa.string(), "tm_s_value": pa.string()}, _settings),
-    "reserved": Helper({"tm_k_word": pa.string()}, lambda s: ((word,) for word in RESERVED)),
     "descriptions": Helper(
         {"tm_d_oid": pa.uint32(), "tm_d_sub": pa.int32(), "tm_d_class": pa.string(), "tm_d_shared": pa.bool_(),
          "tm_d_text": pa.string()},

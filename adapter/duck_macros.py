@@ -10,29 +10,12 @@ from __future__ import annotations
 import re
 
 from adapter.system_rows import DISPLAY, OWNER, TYPE_NAMES
+from collection.keywords import KEYWORDS
 
 _format_type = " ".join(f"WHEN {oid} THEN '{name}'" for oid, name in DISPLAY.items())
 _to_regtype = " ".join(
     f"WHEN '{name}' THEN {oid}" for name, oid in {n: o for d in (TYPE_NAMES, DISPLAY) for o, n in d.items()}.items()
 )
-
-_KEYWORDS = {
-    "R": "all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create "
-    "current_catalog current_date current_role current_time current_timestamp current_user default deferrable desc "
-    "distinct do else end except false fetch for foreign from grant group having in initially intersect into lateral "
-    "leading limit localtime localtimestamp not null offset on only or order placing primary references returning "
-    "select session_user some symmetric table then to trailing true union unique user using variadic when where "
-    "window with",
-    "T": "authorization binary collation concurrently cross current_schema freeze full ilike inner is isnull join left "
-    "like natural notnull outer overlaps right similar tablesample verbose",
-    "C": "between bigint bit boolean char character coalesce dec decimal exists extract float greatest grouping inout "
-    "int integer interval least national nchar none normalize nullif numeric out overlay position precision real row "
-    "setof smallint substring time timestamp treat trim values varchar xmlattributes xmlconcat xmlelement xmlexists "
-    "xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable",
-    "U": "cluster clusters comment envelope explain format index indexes insert kafka materialized schema set show "
-    "source sources topic view",
-}
-"""Postgres's keywords that are not simply names, and ours: pg_get_keywords()."""
 
 _CATEGORIES = {
     "R": "reserved",
@@ -41,13 +24,10 @@ _CATEGORIES = {
     "U": "unreserved",
 }
 
-RESERVED = tuple(f"{_KEYWORDS['R']} {_KEYWORDS['T']} {_KEYWORDS['C']}".split())
-"""What quote_ident quotes, as Postgres does: every keyword that is not a plain name."""
-
 _keywords = ", ".join(
     f"('{word}', '{code}', {'true' if code in 'TU' else 'false'}, '{_CATEGORIES[code]}', "
     f"'{'can be bare label' if code in 'RTU' else 'requires AS'}')"
-    for code, words in _KEYWORDS.items()
+    for code, words in KEYWORDS.items()
     for word in words.split()
 )
 
@@ -180,8 +160,7 @@ array_in(t) AS CASE WHEN t[2:-2] = '' THEN []::VARCHAR[] ELSE list_transform(
   ELSE x END) END
 parse_ident(s) AS list_transform(regexp_extract_all(s, '"(?:[^"]|"")*"|[^."\s]+'), lambda x: CASE WHEN x[1] = '"'
   THEN replace(x[2:-2], '""', '"') ELSE lower(x) END)
-quote_ident(s) AS CASE WHEN s IS NULL THEN NULL WHEN regexp_full_match(s, '[a-z_][a-z0-9_$]*')
-  AND s NOT IN (SELECT tm_k_word FROM "tm.reserved") THEN s ELSE '"' || replace(s, '"', '""') || '"' END
+quote_ident(s) AS tm_quoted_identifier(s::VARCHAR)
 btrim(s) AS trim(s), (s, c) AS trim(s, c)
 quote_literal(s) AS '''' || replace(s::VARCHAR, '''', '''''') || ''''
 quote_nullable(s) AS CASE WHEN s IS NULL THEN 'NULL' ELSE '''' || replace(s::VARCHAR, '''', '''''') || '''' END

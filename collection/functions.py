@@ -11,16 +11,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 
-from collection import jsonb
+from collection import jsonb, moments, numbers
 from collection.arrays import read_array, show_array
 from collection.bad_text import BadText
 from collection.clock import read_time, show_time
-from collection.intervals import Interval, divided, read_interval, show_interval, times
+from collection.intervals import (
+    Interval,
+    divided,
+    justified,
+    justified_days,
+    justified_hours,
+    read_interval,
+    show_interval,
+    times,
+)
+from collection.keywords import quoted_identifier
+from collection.number_format import shown_float4, shown_float8, shown_int4, shown_number
+from collection.text_format import formatted
 from collection.types import SqlType
 from collection.uuids import read_uuid
 
 _TEXT, _INT4, _INT8, _FLOAT8, _BOOL = (SqlType(name) for name in ("text", "int4", "int8", "float8", "bool"))
-_INTERVAL, _TEXTS = SqlType("interval"), SqlType("text[]")
+_INTERVAL, _TEXTS, _MOMENTS = SqlType("interval"), SqlType("text[]"), SqlType("int8[]")
 
 
 @dataclass(frozen=True)
@@ -68,6 +80,32 @@ OWN: dict[str, Own] = {
     "tm_interval_text": _own(_TEXT, lambda value: show_interval(_interval(value)), _INTERVAL),
     "tm_interval_times": _own(_INTERVAL, lambda value, n: _as_dict(times(_interval(value), n)), _INTERVAL, _FLOAT8),
     "tm_interval_divided": _own(_INTERVAL, lambda value, n: _as_dict(divided(_interval(value), n)), _INTERVAL, _FLOAT8),
+    "tm_age": _own(_INTERVAL, lambda a, b: _as_dict(moments.age(a, b)), _INT8, _INT8),
+    "tm_date_bin": _own(_INT8, lambda by, a, b: moments.binned(_interval(by), a, b), _INTERVAL, _INT8, _INT8),
+    "tm_timestamp": _own(_INT8, moments.made_timestamp, *[_INT4] * 5, _FLOAT8),
+    "tm_made_time": _own(_INT8, moments.made_time, _INT4, _INT4, _FLOAT8),
+    "tm_made_interval": _own(
+        _INTERVAL,
+        lambda y, mo, w, d, h, mi, s: _as_dict(moments.made_interval(y, mo, w, d, h, mi, s)),
+        *[_INT4] * 6,
+        _FLOAT8,
+    ),
+    "tm_series": _own(_MOMENTS, lambda a, b, by: moments.stepped(a, b, _interval(by)), _INT8, _INT8, _INTERVAL),
+    "tm_justify_hours": _own(_INTERVAL, lambda value: _as_dict(justified_hours(_interval(value))), _INTERVAL),
+    "tm_justify_days": _own(_INTERVAL, lambda value: _as_dict(justified_days(_interval(value))), _INTERVAL),
+    "tm_justify_interval": _own(_INTERVAL, lambda value: _as_dict(justified(_interval(value))), _INTERVAL),
+    "tm_gcd4": _own(_INT4, lambda a, b: numbers.gcd(a, b, 4), _INT4, _INT4),
+    "tm_gcd8": _own(_INT8, lambda a, b: numbers.gcd(a, b, 8), _INT8, _INT8),
+    "tm_lcm4": _own(_INT4, lambda a, b: numbers.lcm(a, b, 4), _INT4, _INT4),
+    "tm_lcm8": _own(_INT8, lambda a, b: numbers.lcm(a, b, 8), _INT8, _INT8),
+    "tm_width_bucket": _own(_INT4, numbers.width_bucket, _FLOAT8, _FLOAT8, _FLOAT8, _INT4),
+    "tm_width_bucket_exact": _own(_INT4, numbers.width_bucket_exact, _TEXT, _TEXT, _TEXT, _INT4),
+    "tm_int4_shown": _own(_TEXT, shown_int4, _INT4, _TEXT),
+    "tm_number_shown": _own(_TEXT, shown_number, _TEXT, _TEXT),
+    "tm_float8_shown": _own(_TEXT, shown_float8, _FLOAT8, _TEXT),
+    "tm_float4_shown": _own(_TEXT, shown_float4, _FLOAT8, _TEXT),
+    "tm_quoted_identifier": _own(_TEXT, quoted_identifier, _TEXT),
+    "tm_format": _own(_TEXT, formatted, _TEXT, _TEXTS),
     "tm_array_text": _own(_TEXT, show_array, _TEXTS),
     "tm_text_array": _own(_TEXTS, read_array, _TEXT),
     "tm_join": _own(_TEXT, lambda texts, by: by.join(t for t in texts if t is not None), _TEXTS, _TEXT),

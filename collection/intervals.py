@@ -221,3 +221,48 @@ def _scaled(value: Interval, scale: Callable[[int], float]) -> Interval:
     if abs(micros) >= 1 << 63:
         raise BadText("interval out of range", "22008")
     return checked(whole_months, whole_days + int(left_days), round(micros))
+
+
+def _carried(low: int, high: int, size: int) -> tuple[int, int]:
+    """``(low, high)`` with whole ``size``s of ``low`` handed up, towards zero."""
+    whole = abs(low) // size * (1 if low >= 0 else -1)
+    return low - whole * size, high + whole
+
+
+def _same_sign(low: int, high: int, size: int) -> tuple[int, int]:
+    if high > 0 > low:
+        return low + size, high - 1
+    if high < 0 < low:
+        return low - size, high + 1
+    return low, high
+
+
+def justified_hours(value: Interval) -> Interval:
+    """``justify_hours``: whole days of the time become days.  Raises ``BadText`` 22008 (so do the others)."""
+    micros, days = _same_sign(*_carried(value.micros, value.days, MICROS_PER_DAY), MICROS_PER_DAY)
+    return _in_range(value.months, days, micros)
+
+
+def justified_days(value: Interval) -> Interval:
+    """``justify_days``: thirty days become a month."""
+    days, months = _same_sign(*_carried(value.days, value.months, DAYS_PER_MONTH), DAYS_PER_MONTH)
+    return _in_range(months, days, value.micros)
+
+
+def justified(value: Interval) -> Interval:
+    """``justify_interval``: both, and all parts of one sign."""
+    micros, days = _carried(value.micros, value.days, MICROS_PER_DAY)
+    days, months = _carried(days, value.months, DAYS_PER_MONTH)
+    if months > 0 and (days < 0 or (days == 0 and micros < 0)):
+        days, months = days + DAYS_PER_MONTH, months - 1
+    elif months < 0 and (days > 0 or (days == 0 and micros > 0)):
+        days, months = days - DAYS_PER_MONTH, months + 1
+    micros, days = _same_sign(micros, days, MICROS_PER_DAY)
+    return _in_range(months, days, micros)
+
+
+def _in_range(months: int, days: int, micros: int) -> Interval:
+    try:
+        return checked(months, days, micros)
+    except BadText as error:
+        raise BadText(error.message, "22008") from None

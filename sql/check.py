@@ -15,6 +15,7 @@ from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql import check_arrays as arrays
 from sql import check_jsonb as jsonb
+from sql import own_signatures
 from sql import types as t
 from sql.check_aggregates import AGGREGATES
 from sql.check_arrays import ARRAYS, any_of_array
@@ -44,7 +45,7 @@ _KINDS = {"text": t.TEXT, "int": t.INT4, "float": t.FLOAT8, "number": t.FLOAT8, 
 """What an untyped literal becomes as an argument of a kind."""
 
 
-NAMED = {**arrays.NAMED, **jsonb.NAMED}
+NAMED = {**arrays.NAMED, **jsonb.NAMED, **own_signatures.NAMED}
 """Functions that the parser knows by their name alone."""
 
 
@@ -70,6 +71,8 @@ class Checker:
                 return table[kind](self, node, scope)
         if kind in FUNCTIONS:
             return self._function(node, scope)
+        if kind in own_signatures.CALLS:
+            node = own_signatures.as_call(node)
         if isinstance(node, exp.Anonymous) and (named := NAMED.get(str(node.this).lower())):
             return named(self, node, scope)
         if isinstance(node, exp.Anonymous):

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 def _array(c: Checker, node: exp.Array, scope: Scope) -> SqlType:
     """``ARRAY[…]``."""
-    if any(isinstance(unnest(each), (exp.Query, exp.Subquery)) for each in node.expressions):
-        raise unsupported("ARRAY(SELECT …)", hint="use array_agg", position=position(node))
+    queries = [each for each in map(unnest, node.expressions) if isinstance(each, (exp.Query, exp.Subquery))]
+    if queries:
+        return _of_rows(c, node, queries[0], scope)
     types = [c.visit(each, scope) for each in list(node.expressions)]
     found = c.settle_all(list(node.expressions), types, "ARRAY")
     if not types:
@@ -42,6 +43,45 @@ def _array(c: Checker, node: exp.Array, scope: Scope) -> SqlType:
         raise unsupported("an array of more than one dimension", position=position(node))
     node.replace(cast(node.copy(), found.array))
     return found.array
+
+
+def _of_rows(c: Checker, node: exp.Array, query: exp.Expression, scope: Scope) -> SqlType:
+    """``ARRAY(SELECT x …)``: ``array_agg`` of the same rows in the same order, and an empty array of none."""
+    select = query.unnest() if isinstance(query, exp.Subquery) else query
+    if not isinstance(select, exp.Select) or any(select.args.get(key) for key in _SHAPED):
+        raise _other_rows("of a query with GROUP BY, LIMIT, WITH or UNION", node)
+    if len(select.expressions) != 1:
+        raise InvalidUsage("subquery must return only one column", sqlstate="42601", position=position(node))
+    output, distinct, order = select.expressions[0], select.args.get("distinct"), select.args.get("order")
+    value = output.unalias()
+    if value.find(exp.AggFunc, exp.Explode, exp.Star):
+        raise _other_rows("of an aggregate", node)
+    keys = [each.copy() for each in order.expressions] if order else []
+    for key in keys:
+        named = isinstance(key.this, exp.Column) and not key.this.table and key.this.name == output.alias_or_name
+        if named or (isinstance(key.this, exp.Literal) and key.this.this == "1"):
+            key.set("this", value.copy())
+    if distinct is not None and (distinct.args.get("on") or any(key.this != value for key in keys)):
+        raise _other_rows("of DISTINCT rows in another order than the value's", node)
+    listed = exp.Distinct(expressions=[value.copy()]) if distinct is not None else value.copy()
+    made = select.copy()
+    made.set("order", None)
+    made.set("distinct", None)
+    gathered = exp.ArrayAgg(this=exp.Order(this=listed, expressions=keys) if keys else listed)
+    made.set("expressions", [exp.alias_(gathered, "array")])
+    holder = exp.Coalesce(this=exp.Subquery(this=made), expressions=[])
+    node.replace(holder)
+    got = c.child(holder, "this", scope)
+    holder.set("expressions", [cast(exp.Array(expressions=[]), got)])
+    return got
+
+
+_SHAPED = ("group", "having", "limit", "offset", "qualify", "windows", "with_")
+"""What makes other rows of a query's rows."""
+
+
+def _other_rows(what: str, node: exp.Expression) -> InvalidUsage:
+    return unsupported(f"ARRAY(SELECT …) {what}", hint="use array_agg over it in FROM", position=position(node))
 
 
 def _item(c: Checker, node: exp.Bracket, scope: Scope) -> SqlType:

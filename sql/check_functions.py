@@ -6,8 +6,6 @@ exactly is taken, then the first that they can become.  42883 where none fits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -18,21 +16,12 @@ from sql.check_time import date_part
 from sql.errors import closest, no_function, unsupported
 from sql.forms import BUILT, is_constant
 from sql.nodes import call, cast, position
+from sql.own_signatures import SHOWN_NUMBERS, SIGNATURES
 from sql.scope import Scope
+from sql.signatures import Build, Signature, choose
 
 if TYPE_CHECKING:
     from sql.check import Checker
-
-Build = Callable[..., exp.Expression]
-
-
-@dataclass(frozen=True)
-class Signature:
-    """``build`` makes Spark's expression of the arguments, each of which is of its type by then."""
-
-    args: tuple[SqlType, ...]
-    result: SqlType
-    build: Build
 
 
 def _form(name: str) -> Build:
@@ -101,6 +90,7 @@ def _sub_regex(*args: exp.Expression) -> exp.Expression:
 T, I4, I8, F8, N = t.TEXT, t.INT4, t.INT8, t.FLOAT8, t.NUMERIC
 
 NAMED: dict[str, tuple[Signature, ...]] = {
+    **SIGNATURES,
     "initcap": (Signature((T,), T, _form("TM_INITCAP")),),
     "octet_length": (Signature((T,), I4, _form("TM_TEXT_OCTETS")), Signature((t.BYTEA,), I4, _form("TM_OCTETS"))),
     "to_hex": (Signature((I4,), T, _form("TM_TO_HEX4")), Signature((I8,), T, _form("TM_TO_HEX"))),
@@ -116,7 +106,10 @@ NAMED: dict[str, tuple[Signature, ...]] = {
             lambda zone, x: _plain("TO_UTC_TIMESTAMP")(cast(x.copy(), t.TIMESTAMPTZ), zone),
         ),
     ),
-    "to_char": tuple(Signature((kind, T), T, _template("TM_TO_CHAR")) for kind in (t.TIMESTAMP, t.TIMESTAMPTZ)),
+    "to_char": (
+        *(Signature((kind, T), T, _template("TM_TO_CHAR")) for kind in (t.TIMESTAMP, t.TIMESTAMPTZ)),
+        *SHOWN_NUMBERS,
+    ),
     "regexp_replace": (
         Signature((T, T, T), T, _replace),
         Signature((T, T, T, T), T, _replace),
@@ -130,12 +123,13 @@ NAMED: dict[str, tuple[Signature, ...]] = {
 }
 
 KNOWN_ELSEWHERE = (
-    "abs ascii avg bool_and bool_or btrim ceil ceiling char_length chr coalesce concat concat_ws corr count cume_dist "
-    "current_date current_timestamp date_part date_trunc degrees dense_rank div every exp extract first_value floor "
-    "generate_series greatest initcap lag last_value lead least left length ln log lower lpad ltrim max md5 min mod "
-    "now nth_value ntile nullif overlay percent_rank pi position power radians rank repeat replace reverse right round "
-    "row_number rpad rtrim sign sqrt split_part starts_with stddev string_agg strpos substr substring sum to_date "
-    "to_timestamp translate trim trunc upper var_pop variance array_agg percentile_cont percentile_disc mode grouping"
+    "abs ascii avg bool_and bool_or btrim ceil ceiling char_length chr coalesce concat concat_ws corr count "
+    "cume_dist current_date current_timestamp date_part date_trunc degrees dense_rank div every exp extract "
+    "first_value floor format generate_series greatest initcap lag last_value lead least left length ln log lower "
+    "lpad ltrim max md5 min mod now nth_value ntile nullif num_nonnulls num_nulls overlay percent_rank pi position "
+    "power radians rank repeat replace reverse right round row_number rpad rtrim sign sqrt split_part starts_with "
+    "stddev string_agg strpos substr substring sum to_date to_timestamp translate trim trunc upper var_pop variance "
+    "array_agg percentile_cont percentile_disc mode grouping"
 ).split()
 """Names that other tables know: what a misspelt name may have meant."""
 
@@ -145,6 +139,8 @@ def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
     name = str(node.this).lower()
     if name == "date_part":
         return date_part(c, node, scope)
+    if name == "age" and len(node.expressions) == 1:
+        node.set("expressions", [exp.CurrentDate(), node.expressions[0]])
     got = [c.visit(each, scope) for each in list(node.expressions)]
     args = list(node.expressions)
     if name == "trunc":
@@ -165,31 +161,11 @@ def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
         if not c.coerce(each, actual, wanted):
             raise no_function(f"{name}({', '.join(map(t.shown, got))})", position=position(node))
     args = [
-        each if actual in (wanted, t.UNKNOWN) else cast(each.copy(), wanted)
+        each if actual in (wanted, t.UNKNOWN) or actual.name == wanted.name == "numeric" else cast(each.copy(), wanted)
         for each, actual, wanted in zip(node.expressions, got, chosen.args, strict=True)
     ]
     node.replace(cast(chosen.build(*args), chosen.result))
     return chosen.result
-
-
-def choose(signatures: tuple[Signature, ...], got: list[SqlType]) -> Signature | None:
-    """The signature that ``got`` fits exactly (untyped literals fit anything), else the first that it can become."""
-    fitting = [s for s in signatures if len(s.args) == len(got)]
-    for exact in (True, False):
-        for each in fitting:
-            if all(_fits(a, wanted, exact) for a, wanted in zip(got, each.args, strict=True)):
-                return each
-    return None
-
-
-def _fits(got: SqlType, wanted: SqlType, exact: bool) -> bool:
-    if got in (t.UNKNOWN, wanted) or (t.is_text(got) and t.is_text(wanted)):
-        return True
-    if exact:
-        return False
-    if t.is_number(got) and t.is_number(wanted):
-        return t.common(got, wanted) == wanted or (wanted.name == "numeric" and not t.is_float(got))
-    return t.is_time(got) and t.is_time(wanted) and t.common(got, wanted) == wanted
 
 
 def _trunc(c: Checker, node: exp.Anonymous, got: list[SqlType]) -> SqlType:

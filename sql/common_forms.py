@@ -59,7 +59,6 @@ COMMON: Mapping[str, tuple[str, str]] = {
     "TM_RPAD": ("x n fill", _pad("RPAD")),
     "TM_MD5": ("x", "MD5(:x)"),
     "TM_NO_STEP": ("", "RAISE_ERROR('tm:22023:step size cannot equal zero')"),
-    "TM_NO_MONTHS": ("", "RAISE_ERROR('tm:0A000:generate_series by months is not supported')"),
     "TM_SQRT": (
         "x",
         "CASE WHEN :x < 0 THEN RAISE_ERROR('tm:2201F:cannot take square root of a negative number') ELSE SQRT(:x) END",

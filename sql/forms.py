@@ -49,6 +49,7 @@ SPARK: Mapping[str, tuple[str, str]] = {
     ),
     "TM_BYTEA_TEXT": ("x", r"CONCAT('\\x', LOWER(HEX(:x)))"),
     "TM_TIMESTAMPTZ_TEXT": ("x", "CONCAT(CAST(:x AS STRING), '+00')"),
+    "TM_MOMENT": ("x", "TIMESTAMP_MICROS(:x)"),
     "TM_SECONDS": ("x", "TIMESTAMP_MICROS(CAST(ROUND(CAST(:x AS DOUBLE) * 1000000) AS BIGINT))"),
     "TM_INITCAP": (
         "x",

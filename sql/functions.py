@@ -125,7 +125,7 @@ SYSTEM = tuple(
 SYSTEM_NAMES = re.compile(
     r"pg_\w+|tm_\w+|has_\w+_privilege|inet_(server|client)_(addr|port)|txid_current|to_reg\w+|"
     r"(obj|col|shobj)_description|"
-    r"format_type|(quote|parse)_ident|array(_\w+)?|string_to_array|to_jsonb?|jsonb?_\w+|jsonbobject\w*|gen_random_uuid|"
+    r"format_type|parse_ident|array(_\w+)?|string_to_array|to_jsonb?|jsonb?_\w+|jsonbobject\w*|gen_random_uuid|"
     r"(clock|statement|transaction)_timestamp|timeofday|version|session_user|getpgusername|"
     r"current_(setting|schemas?|database|catalog|user|role)"
 )

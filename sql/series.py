@@ -1,4 +1,4 @@
-"""``generate_series`` of integers, timestamps and dates: rows of a list that Spark and DuckDB both can make."""
+"""``generate_series`` of exact numbers, timestamps and dates: rows of a list that Spark and DuckDB both can make."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from sql.check_functions import signed
 from sql.errors import no_function, unsupported
 from sql.interval_parts import native
 from sql.nodes import call, cast, interval, interval_parts, position, unnest
+from sql.own import own
+from sql.own_signatures import moment
 from sql.scope import Scope
 
 _ZERO = exp.Literal.number(0)
 
 
 def series(c: Checker, node: exp.GenerateSeries, scope: Scope) -> SqlType:
-    """Type ``node`` and make it an EXPLODE.  22023 for a step of zero, 0A000 for a step with months."""
+    """Type ``node`` and make it an EXPLODE.  22023 for a step of zero."""
     keys = [key for key in ("start", "end", "step") if node.args.get(key) is not None]
     types = {key: c.child(node, key, scope) for key in keys}
     if any(t.is_time(got) for got in types.values()):
@@ -28,10 +30,12 @@ def series(c: Checker, node: exp.GenerateSeries, scope: Scope) -> SqlType:
     found = t.UNKNOWN
     for got in types.values():
         both = t.common(found, got)
-        if both is None or (both != t.UNKNOWN and not t.is_int(both)):
-            raise unsupported("generate_series of anything but integers and timestamps", position=position(node))
+        if both is None or (both != t.UNKNOWN and not t.is_int(both) and both.name != "numeric"):
+            raise unsupported("generate_series of anything but exact numbers and timestamps", position=position(node))
         found = both
     found = t.INT4 if found == t.UNKNOWN else found
+    if found.name == "numeric":
+        return _numerics(node, found)
     start, end = (cast(node.args[key].copy(), found) for key in ("start", "end"))
     step = cast((node.args.get("step") or exp.Literal.number(1)).copy(), found)
     if step.find(exp.Literal) and signed(unnest(step.this)) == 0:
@@ -42,10 +46,31 @@ def series(c: Checker, node: exp.GenerateSeries, scope: Scope) -> SqlType:
     return found
 
 
+def _numerics(node: exp.GenerateSeries, found: SqlType) -> SqlType:
+    """Of numerics: whole numbers of the smallest unit that any of them has.  22003 where these have over 18 digits."""
+    unit = exp.Literal.number("1" + "0" * found.scale)
+
+    def counted(value: exp.Expression) -> exp.Expression:
+        return cast(exp.Paren(this=exp.Mul(this=cast(value.copy(), found), expression=unit.copy())), t.INT8)
+
+    start, end = counted(node.args["start"]), counted(node.args["end"])
+    step = counted(node.args.get("step") or exp.Literal.number(1))
+    exact = cast(exp.column("i"), t.numeric(38, 0))
+    value = cast(exp.Paren(this=exp.Div(this=exact, expression=unit.copy(), typed=False, safe=False)), found)
+    listed = _each(call("SEQUENCE", start, end, step), value)
+    node.replace(call("EXPLODE", _guarded(start, end, step, listed, [_no_step(step)])))
+    return found
+
+
+def _each(numbers: exp.Expression, made: exp.Expression) -> exp.Expression:
+    """The list of ``made`` for each number ``i`` of a list."""
+    return call("TRANSFORM", numbers, exp.Lambda(this=made, expressions=[exp.to_identifier("i")]))
+
+
 def _moments(c: Checker, node: exp.GenerateSeries, types: dict[str, SqlType]) -> SqlType:
     """Of timestamps, by a step of days, hours and less: the first one, and so many steps behind it.
 
-    Months are not of one length and Postgres adds one after the other, which no list here does.
+    Months are not of one length, so these are added one after the other.
     """
     for key, wanted in (("start", t.TIMESTAMP), ("end", t.TIMESTAMP), ("step", t.INTERVAL)):
         if types.get(key) == t.UNKNOWN:
@@ -65,9 +90,9 @@ def _moments(c: Checker, node: exp.GenerateSeries, types: dict[str, SqlType]) ->
     count = exp.IntDiv(this=span, expression=exp.Nullif(this=step.copy(), expression=_ZERO.copy()))
     numbers = call("SEQUENCE", cast(_ZERO.copy(), t.INT8), cast(count, t.INT8), cast(exp.Literal.number(1), t.INT8))
     passed = exp.Mul(this=exp.column("i"), expression=step.copy())
-    moment = cast(exp.Add(this=start.copy(), expression=native(_micros(passed))), found)
-    listed = call("TRANSFORM", numbers, exp.Lambda(this=moment, expressions=[exp.to_identifier("i")]))
-    by_month = exp.If(this=exp.NEQ(this=months, expression=_ZERO.copy()), true=call("TM_NO_MONTHS"))
+    listed = _each(numbers, cast(exp.Add(this=start.copy(), expression=native(_micros(passed))), found))
+    stepped = _each(own("tm_series", first, micros_of(end), node.args["step"]), moment(exp.column("i"), found))
+    by_month = exp.If(this=exp.NEQ(this=months, expression=_ZERO.copy()), true=stepped)
     node.replace(call("EXPLODE", _guarded(first, micros_of(end), step, listed, [by_month, _no_step(step)])))
     return found
 
