@@ -19,7 +19,7 @@ from journal.errors import Indeterminate, TidemarkError
 from tests.judge.simulation import queries
 
 if TYPE_CHECKING:
-    from tests.judge.simulation.processes import LogClient, Sql
+    from tests.judge.simulation.adapters import LogClient, Sql
 
 TOTAL = 1000
 """The bank's constant sum, as in the live workload."""

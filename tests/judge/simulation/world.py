@@ -9,13 +9,12 @@ bound is there.
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from catalog_log import records, snapshot
+from catalog_log import snapshot
 from catalog_log.bootstrap import initial_updates
 from catalog_log.fold import VerdictKind, admit
 from catalog_log.image import EMPTY, Image
@@ -27,7 +26,7 @@ from controllers.compute.inventory import Frontiers
 from controllers.peek import Peek
 from controllers.protocol import ControllerState
 from journal.api import Entry
-from journal.errors import Indeterminate, TidemarkError
+from journal.errors import TidemarkError
 from oracle.checkpoints import CheckpointPolicy
 from oracle.image import dump
 from oracle.image import load as load_oracle
@@ -35,15 +34,17 @@ from oracle.model import Kind
 from oracle.views_image import dump_views, load_views
 from oracle.views_records import ViewsKind
 from subscribers.translate import concerns
-from tests.judge.history import FAIL, INFO, INVOKE, OK, Event, Fault
+from tests.judge.history import Event, Fault
 from tests.judge.simulation import clients as work
-from tests.judge.simulation import kafka, processes, queries
+from tests.judge.simulation import queries
+from tests.judge.simulation.adapters import Adapter, LogClient
 from tests.judge.simulation.clock import MS, S, Schedule
+from tests.judge.simulation.controllers import CLUSTER, Compute, Storage, Subscriber, new_stepper
 from tests.judge.simulation.kafka import CALM, Fates, Topic
+from tests.judge.simulation.process import Process
+from tests.judge.simulation.worker import Worker
 
 START_MS = 1_700_000_000_000
-OP_TIMEOUT_NS = 25 * S
-REQUEST_TIMEOUT_NS = 8 * S
 QUIET_NS = 60 * S
 """How long, after everything was healed, the last reads may take in virtual time."""
 
@@ -99,7 +100,7 @@ class World:
     think_ms: int = 0
     """Mean pause of a client between two operations; 0: drawn from the seed."""
     manual: bool = False
-    """Clients begin an operation only when they are told to (:meth:`Client.act`)."""
+    """Clients begin an operation only when they are told to (:meth:`Worker.act`)."""
 
     events: list[Event] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
@@ -116,18 +117,18 @@ class World:
         self.fates = CALM
         self.genesis = Genesis(FORMAT_VERSION, "env", "topic")
         self.catalog_class: type[CatalogLog] = CatalogLog
-        self.stepper: Callable = processes.new_stepper
+        self.stepper: Callable = new_stepper
         self.view_rows: Callable = lambda _compute, _view_id, rows: rows
         self.peek_inputs_checked = True
-        self.live: dict[str, processes.Process] = {}
-        self.zombies: list[processes.Process] = []
-        self.wanted: dict[str, Callable[[], processes.Process]] = {}
-        self.clients: list[Client] = []
+        self.live: dict[str, Process] = {}
+        self.zombies: list[Process] = []
+        self.wanted: dict[str, Callable[[], Process]] = {}
+        self.clients: list[Worker] = []
         self.healing = False
         self.process_ids = 0
         self.ddl_log: list[bytes] = []
         self.ddl_committed = 0
-        self.ddl_owner: processes.Adapter | None = None
+        self.ddl_owner: Adapter | None = None
         self.ddl_waiting: dict[str, list[Callable[[dict], None]]] = {}
         self.truth: dict[int, Image] = {}
         self._truth_image = EMPTY
@@ -155,18 +156,18 @@ class World:
     def store(self, topic: str) -> Store:
         return self.stores.setdefault(topic, Store())
 
-    def compute_for(self, _peek: Peek) -> processes.Compute | None:
-        found = [p for p in (self.live.get("compute"), *self.zombies) if isinstance(p, processes.Compute) and p.alive]
+    def compute_for(self, _peek: Peek) -> Compute | None:
+        found = [p for p in (self.live.get("compute"), *self.zombies) if isinstance(p, Compute) and p.alive]
         if not found:
             return None
         return found[0] if len(found) == 1 or self.rng.random() < 0.8 else self.rng.choice(found)
 
-    def on_ready(self, process: processes.Process) -> None:
-        if isinstance(process, processes.Adapter) and (self.ddl_owner is None or not self.ddl_owner.alive):
+    def on_ready(self, process: Process) -> None:
+        if isinstance(process, Adapter) and (self.ddl_owner is None or not self.ddl_owner.alive):
             self.ddl_owner = process
             process.serve_ddl()
 
-    def note_stop(self, process: processes.Process, error: Exception) -> None:
+    def note_stop(self, process: Process, error: Exception) -> None:
         self.stops.append((self.schedule.now, process.name, f"{type(error).__name__}: {error}"))
 
     def broken(self, text: str) -> None:
@@ -204,7 +205,7 @@ class World:
             ids = sorted(set(state.objects) ^ set(told)) or ["(changed ones)"]
             self.violated("I6", f"{controller} at frontier {state.frontier} differs from the catalog in {ids}")
 
-    def check_peek(self, asked: processes.Compute, peek: Peek, as_of: int) -> None:
+    def check_peek(self, asked: Compute, peek: Peek, as_of: int) -> None:
         """A peek runs only on what its plan knew, at a complete timestamp, where every view is exact (I7, I9)."""
         self.peeks += 1
         state, oracle = asked.fold.state, asked.oracle.state
@@ -217,7 +218,7 @@ class World:
             if frontiers.inputs_of(object_id) is not None:
                 self._check_view(asked, frontiers, object_id, as_of)
 
-    def _check_view(self, asked: processes.Compute, frontiers: Frontiers, view_id: str, as_of: int) -> None:
+    def _check_view(self, asked: Compute, frontiers: Frontiers, view_id: str, as_of: int) -> None:
         try:
             found = asked.contents.at(view_id, frontiers, as_of)
             if sorted(found) != sorted(self._expected(asked, frontiers, view_id, as_of)):
@@ -226,7 +227,7 @@ class World:
         except TidemarkError:
             return  # too old, or rows that are gone: said elsewhere
 
-    def _expected(self, asked: processes.Compute, frontiers: Frontiers, object_id: str, ts: int) -> list[tuple]:
+    def _expected(self, asked: Compute, frontiers: Frontiers, object_id: str, ts: int) -> list[tuple]:
         inputs = frontiers.inputs_of(object_id)
         if inputs is None:
             return asked.contents.at(object_id, frontiers, ts)
@@ -244,7 +245,7 @@ class World:
                 if other is not state and other != state:
                     self.violated("fold", f"{name} and {process.name} differ at offset {offset} of {topic}")
 
-    def everybody(self) -> Iterable[processes.Process]:
+    def everybody(self) -> Iterable[Process]:
         return [p for p in (*self.live.values(), *self.zombies) if p.alive]
 
     # -- making it
@@ -258,25 +259,25 @@ class World:
         catalog.watchers.append(self._watch_catalog)
         self._watch_catalog(catalog, 0)
         skew = self._skew
-        self._want("subscriber-storage", lambda n: processes.Subscriber(self, n, skew(), STORAGE))
-        self._want("subscriber-compute", lambda n: processes.Subscriber(self, n, skew(), compute(processes.CLUSTER)))
-        self._want("storage", lambda n: processes.Storage(self, n, skew()))
-        self._want("compute", lambda n: processes.Compute(self, n, skew()))
+        self._want("subscriber-storage", lambda n: Subscriber(self, n, skew(), STORAGE))
+        self._want("subscriber-compute", lambda n: Subscriber(self, n, skew(), compute(CLUSTER)))
+        self._want("storage", lambda n: Storage(self, n, skew()))
+        self._want("compute", lambda n: Compute(self, n, skew()))
         for n in range(self.adapters):
-            self._want(f"adapter-{n + 1}", lambda n: processes.Adapter(self, n, skew()))
+            self._want(f"adapter-{n + 1}", lambda n: Adapter(self, n, skew()))
         if "set" in self.workloads:
-            self._want("image-1", lambda n: processes.LogClient(self, n, skew(), "env"))
+            self._want("image-1", lambda n: LogClient(self, n, skew(), "env"))
         if {"register", "oracle"} & set(self.workloads):
             for n in range(3):
-                self._want(f"register-{n + 1}", lambda n: processes.LogClient(self, n, skew(), "register"))
+                self._want(f"register-{n + 1}", lambda n: LogClient(self, n, skew(), "register"))
 
     def _skew(self) -> int:
         """Most clocks are nearly right; some are not."""
         most = self.plan.skew_ms_max
         return self.rng.randint(-most, most) if self.rng.random() < 0.15 else self.rng.randint(-most, most) // 1000
 
-    def _want(self, name: str, make: Callable[[str], processes.Process]) -> None:
-        def start() -> processes.Process:
+    def _want(self, name: str, make: Callable[[str], Process]) -> None:
+        def start() -> Process:
             process = self.live[name] = make(name)
             return process.start()
 
@@ -324,7 +325,7 @@ class World:
             make, workers = work.WORKLOADS[workload]
             for worker in range(workers):
                 rng = random.Random(f"{self.seed}/{workload}/{worker}")
-                self.clients.append(Client(self, workload, make(rng, worker), len(self.clients)))
+                self.clients.append(Worker(self, workload, make(rng, worker), len(self.clients)))
         self.schedule.after(S, None, self._every_second)
 
     def run(self, steps: int, progress: Callable[[int], None] | None = None) -> None:
@@ -452,7 +453,7 @@ class World:
         process.paused = True
         self.schedule.after(ns, None, self._resume, process)
 
-    def _resume(self, process: processes.Process) -> None:
+    def _resume(self, process: Process) -> None:
         if not process.paused:
             return
         process.paused = False
@@ -520,7 +521,7 @@ class World:
 
     def _do_checkpoint(self) -> None:
         """Somebody checkpoints a journal, moves ``since`` and cuts the log; not a fault, but it happens among them."""
-        adapters = [p for p in self.live.values() if isinstance(p, processes.Adapter) and p.ready and p.alive]
+        adapters = [p for p in self.live.values() if isinstance(p, Adapter) and p.ready and p.alive]
         if not adapters:
             return
         adapter = self.rng.choice(adapters)
@@ -540,7 +541,7 @@ class World:
                 asked = controller.views._link.call(ViewsKind.COMPACT, since)
                 asked.add_done_callback(lambda done: self._save_views(controller) if done.exception() is None else None)
 
-    def _save_oracle(self, adapter: processes.Adapter) -> None:
+    def _save_oracle(self, adapter: Adapter) -> None:
         state, topic = adapter.oracle.state, "env.oracle"
         policy = CheckpointPolicy(0, self.rng.choice([100, 1000]))
         adapter.oracle._checkpoints.save_and_cut(
@@ -548,180 +549,9 @@ class World:
             adapter.oracle._journal.transport, policy,
         )  # fmt: skip
 
-    def _save_views(self, controller: processes.Compute) -> None:
+    def _save_views(self, controller: Compute) -> None:
         state, topic = controller.views.state, "env.views"
         controller.views._checkpoints.save_and_cut(
             state.next_offset, dump_views(state, topic), lambda image: load_views(image, topic) == state,
             controller.views._journal.transport, CheckpointPolicy(0, 100),
         )  # fmt: skip
-
-
-class Client:
-    """One worker: a logical process after the other, each doing one thing at a time."""
-
-    def __init__(self, world: World, workload: str, calls: work.Calls, number: int) -> None:
-        self.world = world
-        self.workload = workload
-        self.calls = calls
-        self.last: list[work.Call] | None = None
-        self.open_call: work.Call | None = None
-        self.waiting = False
-        self.node = number
-        self.session: tuple[Any, Any] = (None, None)
-        self.process = -1
-        self._call = 0
-        self._began = 0
-        self._begun: processes.Process | None = None
-        self._next: work.Call | None = None
-        self._tries = 0
-        self._new_process()
-
-    @property
-    def idle(self) -> bool:
-        return self.open_call is None and not self.waiting
-
-    def _new_process(self) -> None:
-        self.process = self.world.process_ids
-        self.world.process_ids += 1
-        self.node += 1
-        self.session = (None, None)
-
-    def act(self) -> None:
-        """Begin an operation now, if none is open."""
-        if self.idle:
-            self._go()
-
-    def begin(self) -> None:
-        self.waiting = True
-        self.world.schedule.after(self.world.delay(self.world.think), None, self._go)
-
-    def _go(self) -> None:
-        world = self.world
-        self.waiting = False
-        if world.healing:
-            if not self.last:
-                return
-            call = self.last.pop(0)
-        else:
-            call = self._next or next(self.calls)
-        target = self._target(call)
-        if target is None:
-            # Nobody to ask: not an operation yet.
-            if world.healing:
-                self.last.insert(0, call)
-            else:
-                self._next = call
-            if world.healing or not world.manual:
-                self.begin()
-            return
-        self._next = None
-        value, work_ = call.value, call.work
-        if isinstance(value, work.Cas):
-            value = value.value(target)
-            work_ = work_(value)
-        self._call += 1
-        self.open_call, self._began = call, world.schedule.now
-        node = target.name if target is not self else "ddl"
-        world.events.append(Event(world.schedule.now, self.process, INVOKE, self.workload, call.f, value, node))
-        if call.kind == "ddl":
-            self._produce(call, value)
-            return
-        self._begun = target
-        token = self._call
-        target.open_calls[id(self)] = lambda error: self._lost(token, error)
-        world.schedule.after(world.delay(300_000), target, self._ask, target, token, work_)
-
-    def _target(self, call: work.Call) -> Any:
-        if call.kind == "ddl":
-            return self
-        prefix = {"adapter": "adapter-", "image": "image-", "register": "register-"}[call.kind]
-        names = [name for name in self.world.live if name.startswith(prefix)]
-        if self.workload == "anomalies":
-            self.node += 1
-        for _ in names:
-            found = self.world.live[names[self.node % len(names)]]
-            if found.alive and found.ready:
-                return found
-            self.node += 1
-        return None
-
-    def _ask(self, target: Any, token: int, work_: Callable) -> None:
-        if token != self._call:
-            return
-        if self.session[0] is not target:
-            self.session = (target, target.session())
-        task = target.spawn(work_(self.session[1]))
-        task.add_done_callback(lambda task: self._answered(target, token, task))
-
-    def _answered(self, target: Any, token: int, task: Any) -> None:
-        if not target.alive or task.cancelled():
-            return
-        error = task.exception()
-        target.open_calls.pop(id(self), None)
-        self.world.schedule.after(self.world.delay(300_000), None, self._finish, token, error,
-                                  task.result() if error is None else None)  # fmt: skip
-
-    def _finish(self, token: int, error: BaseException | None, result: Any) -> None:
-        if token != self._call or self.open_call is None:
-            return
-        if error is None:
-            self._end(OK, result, None)
-        elif isinstance(error, TidemarkError):
-            unknown = isinstance(error, Indeterminate) and not self.open_call.read
-            told = error.sqlstate if self.workload != "register" else type(error).__name__
-            self._end(INFO if unknown else FAIL, None, (told, error.message))
-        else:
-            self.world.broken(f"{self.workload} {self.open_call.f}: {type(error).__name__}: {error}")
-            self._end(INFO, None, (type(error).__name__, str(error)))
-
-    def _lost(self, token: int, error: tuple[str, str]) -> None:
-        if token == self._call and self.open_call is not None:
-            self._end(FAIL if self.open_call.read else INFO, None, error)
-            self.session = (None, None)
-
-    def _end(self, kind: str, result: Any, error: tuple[str, str] | None) -> None:
-        call, self.open_call = self.open_call, None
-        node = self._begun.name if self._begun is not None else "ddl"
-        self._begun = None
-        self.world.events.append(
-            Event(self.world.schedule.now, self.process, kind, self.workload, call.f, result, node, error)
-        )
-        if kind == INFO:
-            self._new_process()
-        if self.last if self.world.healing else not self.world.manual:
-            self.begin()
-
-    def look_at_the_clock(self) -> None:
-        """Nobody waits for ever."""
-        if self.open_call is None:
-            return
-        limit = REQUEST_TIMEOUT_NS if self.open_call.kind == "ddl" else OP_TIMEOUT_NS
-        if self.world.schedule.now - self._began > limit:
-            if self._begun is not None:
-                self._begun.open_calls.pop(id(self), None)
-            self._lost(self._call, ("Timeout", "no answer"))
-            self.session = (None, None)
-
-    # -- requests
-
-    def _produce(self, call: work.Call, value: dict) -> None:
-        world = self.world
-        token = self._call
-        world.ddl_waiting.setdefault(value["id"], []).append(lambda reply: self._replied(token, reply))
-        message = json.dumps({"request_id": value["id"], "sql": value["sql"]}).encode()
-        copies = world.rng.choice([1, 1, 1, 2])
-        for _ in range(copies):
-            if world.rng.random() >= world.fates.lost:
-                world.schedule.after(world.delay(1_000_000), None, world.ddl_log.append, message)
-
-    def _replied(self, token: int, reply: dict) -> None:
-        if token != self._call or self.open_call is None:
-            return
-        if reply["status"] == "ok":
-            self._end(OK, {"status": "ok", "message": reply["message"]}, None)
-        else:
-            unknown = reply["sqlstate"] in ("08007", "57P03", "40000")
-            self._end(INFO if unknown else FAIL, None, (reply["sqlstate"], reply["message"]))
-
-
-__all__ = ["CALM", "NO_FAULTS", "FaultPlan", "Violation", "World", "kafka", "records"]
