@@ -10,6 +10,7 @@ Promises: the same bytes as :mod:`adapter.scalars` for every value; output in pi
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from struct import Struct
@@ -22,6 +23,8 @@ import pyarrow.compute as pc
 from adapter import scalars, text_arrays
 from adapter.interfaces import OutputColumn, Part
 from collection.types import SqlType, arrow_type, modifier
+
+log = logging.getLogger(__name__)
 
 FEW_ROWS = 96
 """Up to so many rows are encoded value by value: measured break-even is about 100 rows, for one column or five."""
@@ -340,11 +343,23 @@ class RowEncoder:
         """
         if part.whole is not self._whole():
             rows, size = part.whole.num_rows, part.whole.get_total_buffer_size()
-            if rows > WHOLE_ROWS_MAX or size > WHOLE_BYTES_MAX:
-                return None if size > PIECE_BYTES else b"".join([self.few(batch) for batch in part])
-            self._written = self._rows(self._arrays(part.whole)) if self._types else [_ROW_HEAD(b"D", 6, 0)] * rows
-            self._whole = ref(part.whole)
+            if size > PIECE_BYTES:
+                return None
+            written = self._all_of(part.whole) if rows <= WHOLE_ROWS_MAX and size <= WHOLE_BYTES_MAX else None
+            if written is None:
+                return b"".join([self.few(batch) for batch in part])
+            self._whole, self._written = ref(part.whole), written
         return b"".join(self._written[part.at : part.at + part.count])
+
+    def _all_of(self, whole: pa.RecordBatch) -> list[bytes] | None:
+        """Its rows' messages; ``None`` where one cannot be written, for then only its own reader should hear of it."""
+        if not self._types:
+            return [_ROW_HEAD(b"D", 6, 0)] * whole.num_rows
+        try:
+            return self._rows(self._arrays(whole))
+        except Exception as error:  # raised again for whoever has that row
+            log.debug("rows are written one reader at a time", extra={"why": str(error)[:200]})
+            return None
 
     def _arrays(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """The columns in the types that the encoders take: temporal ones as the integers under them."""

@@ -229,6 +229,17 @@ def test_a_part_of_many_rows_is_written_without_the_others(count):
     assert encoder_for((OutputColumn("x", SqlType("text")),), (0,), "UTC").part(Part(wide, 1, 1)) is None, "in pieces"
 
 
+def test_another_readers_row_that_cannot_be_written_is_that_readers():
+    """The day is before the first that a date in binary can tell."""
+    encoder = encoder_for((OutputColumn("x", SqlType("date")),), (1,), "UTC")
+    whole = pa.record_batch({"x": pa.array([0, -(2**31)], pa.int32()).view(pa.date32())})
+    assert encoder.part(Part(whole, 0, 1)) == written(encoder, Part(whole, 0, 1))
+    with pytest.raises(Exception) as caught:
+        encoder.part(Part(whole, 1, 1))
+    with pytest.raises(type(caught.value)):
+        written(encoder, Part(whole, 1, 1))
+
+
 def test_another_readers_row_that_is_too_large_for_the_promised_type_is_that_readers():
     columns = (OutputType("x", SqlType("int4")),)
     whole = Whole(rows(1, 2**31))
