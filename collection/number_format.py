@@ -159,7 +159,7 @@ class _Reader:
         if "eeee" in self.flags:
             raise _wrong('cannot use "EEEE" twice')
         if self.flags & {"blank", "fill", "sign_s", "bracket", "minus", "plus", "roman", "multi"}:
-            raise BadText('"EEEE" is incompatible with other formats', "42601")
+            raise _wrong('"EEEE" is incompatible with other formats')
         self.flags.add("eeee")
 
 
@@ -168,7 +168,7 @@ def shown_number(text: str, template: str) -> str:
     read = read_template(template)
     value = Decimal(text)
     if "roman" in read.flags:
-        return _laid_out(read, "", 0, _END, _roman(int(value.to_integral_value(ROUND_HALF_UP)), "fill" in read.flags))
+        return _shown_roman(read, int(value.to_integral_value(ROUND_HALF_UP)))
     if "eeee" in read.flags:
         return _scientific(value, read.behind)
     if "multi" in read.flags:
@@ -197,8 +197,7 @@ def shown_float4(value: float, template: str) -> str:
 def _shown_float(value: float, template: str, digits: int) -> str:
     read = read_template(template)
     if "roman" in read.flags:
-        whole = round(value) if math.isfinite(value) else 0
-        return _laid_out(read, "", 0, _END, _roman(whole, "fill" in read.flags))
+        return _shown_roman(read, round(value) if math.isfinite(value) else 0)
     if "eeee" in read.flags:
         if not math.isfinite(value):
             filled = "#" * (read.before + read.behind + 6)
@@ -248,13 +247,11 @@ def _shown(read: Template, text: str, places: int | None = None) -> str:
     ahead = len(number.partition(".")[0])
     if ahead > before:
         number = "#" * before + "." + "#" * places
-    return _laid_out(read, number, max(0, before - ahead), sign, None, before, places)
+    return _Layout(read, number, max(0, before - ahead), sign, before, places).run()
 
 
-def _laid_out(
-    read: Template, number: str, spaces: int, sign: str, roman: str | None, before: int = 0, behind: int = 0
-) -> str:
-    return _Layout(read, number, spaces, sign, before, behind).run(roman)
+def _shown_roman(read: Template, value: int) -> str:
+    return _Layout(read, "", 0, _END, 0, 0).run(_roman(value, "fill" in read.flags))
 
 
 class _Layout:
@@ -295,7 +292,7 @@ class _Layout:
             last = max(last, min(len(self.number) - 1, self.read.zero_end - self.spaces))
         return last
 
-    def run(self, roman: str | None) -> str:
+    def run(self, roman: str | None = None) -> str:
         for name, text in self.read.pieces:
             if name is None:
                 self.out.append(text)

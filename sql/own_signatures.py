@@ -47,7 +47,9 @@ def _finite(x: exp.Expression) -> exp.Expression:
     return exp.Case(ifs=[exp.If(this=known, true=exp.Boolean(this=True))])
 
 
-def _exact_bucket(operand: exp.Expression, low: exp.Expression, high: exp.Expression, count: exp.Expression):
+def _exact_bucket(
+    operand: exp.Expression, low: exp.Expression, high: exp.Expression, count: exp.Expression
+) -> exp.Expression:
     return own("tm_width_bucket_exact", *(cast(each.copy(), T) for each in (operand, low, high)), count)
 
 
