@@ -10,8 +10,8 @@ Promises, for ``strict serializable`` sessions (the default):
 * whatever is said about the catalog without changing it (an error such as 42P01) is said only after a barrier and a
   fresh plan on an image at least that new.
 
-A ``serializable`` session's SELECT takes no barrier: it reads the newest timestamp that is complete at the controller,
-on the local image.  Constants need neither.
+A SELECT of a session with ``tidemark.isolation = 'serializable'`` takes no barrier: it reads the newest timestamp that
+is complete at the controller, on the local image.  Constants need neither.
 
 A transaction block reads where its first read of data did (:mod:`adapter.transaction`); its later ones take no barrier.
 """

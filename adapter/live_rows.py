@@ -139,5 +139,5 @@ def _sessions(told: Told) -> Iterable[Row]:
     for session in told.sessions:
         yield {"adapter": told.adapter, "session_id": session.session_id, "role": session.user,
                "database_name": session.database, "application_name": session.variable("application_name"),
-               "isolation": session.variable("transaction_isolation"), "in_block": session.transaction.in_block,
+               "isolation": session.isolation, "in_block": session.transaction.in_block,
                "catalog_ts_seen": session.catalog_ts_seen, "told_by": told.adapter}  # fmt: skip

@@ -45,7 +45,10 @@ class SessionState:
         """The value of a session variable, as SHOW gives it.  Raises 42704 for an unknown name."""
         key = vars_.canonical(name)
         if key == "transaction_isolation":
-            return self.transaction.isolation or self.variables.get("default_transaction_isolation")
+            level = self.transaction.isolation or self.variables.get("default_transaction_isolation")
+            return vars_.SERIALIZABLE if level == vars_.STRICT_SERIALIZABLE else level
+        if key == vars_.ISOLATION and self.transaction.isolation == vars_.STRICT_SERIALIZABLE:
+            return vars_.STRICT_SERIALIZABLE
         if key == "transaction_read_only":
             return "on" if self.read_only else "off"
         if key == "session_authorization":
@@ -56,19 +59,23 @@ class SessionState:
         """Assign a session variable (SET).  Raises 42704, 22023 or 55P02.
 
         ``transaction_isolation`` and ``transaction_read_only`` set in a block are the block's; outside they are the
-        session's default, which is what users of other systems mean by them.
+        session's default, which is what users of other systems mean by them.  ``strict serializable``, which is none of
+        the standard's levels, is ``serializable`` and says which one.
         """
         key = vars_.canonical(name)
+        asked_strict = key.endswith("transaction_isolation") and vars_.asks_strict(value)
         if key in ("transaction_isolation", "transaction_read_only"):
             checked = vars_.KNOWN[key].check(name, value)
             if self.transaction.in_block:
                 if key == "transaction_isolation":
-                    self.transaction.isolation = checked
+                    self.transaction.isolation = vars_.STRICT_SERIALIZABLE if asked_strict else checked
                 else:
                     self.transaction.read_only = checked == "on"
                 return
             name = f"default_{key}"
         self.variables.set(name, value, local=local)
+        if asked_strict:
+            self.variables.set(vars_.ISOLATION, vars_.STRICT_SERIALIZABLE, local=local)
 
     def reset_variable(self, name: str) -> None:
         """Back to the default (RESET); ``all`` for every variable."""
@@ -83,10 +90,17 @@ class SessionState:
     def strict(self) -> bool:
         """Whether reads are strict serializable (a barrier first).
 
-        Only ``serializable`` gives that up.  The weaker levels of the SQL standard are answered strictly too: a client
-        that asks for READ COMMITTED asks for the customary default, not for staleness.
+        Only ``tidemark.isolation = 'serializable'`` gives that up.  All levels of the standard are answered strictly: a
+        client that asks for READ COMMITTED asks for the customary default, not for staleness, and one that sets
+        SERIALIZABLE may only be setting again what it was shown.
         """
-        return self.variable("transaction_isolation") != vars_.SERIALIZABLE
+        return self.isolation != vars_.SERIALIZABLE
+
+    @property
+    def isolation(self) -> str:
+        """The level in force, in our words: the standard's, where ``serializable`` says which of the two it is."""
+        level = self.variable("transaction_isolation")
+        return self.variable(vars_.ISOLATION) if level == vars_.SERIALIZABLE else level
 
     @property
     def reads_at_one_timestamp(self) -> bool:
@@ -96,7 +110,7 @@ class SessionState:
     @property
     def serializable(self) -> bool:
         """Whether what a block writes depends on what it read: then nobody may have written that meanwhile."""
-        return self.variable("transaction_isolation") in (vars_.STRICT_SERIALIZABLE, vars_.SERIALIZABLE)
+        return self.variable("transaction_isolation") == vars_.SERIALIZABLE
 
     @property
     def read_only(self) -> bool:

@@ -25,7 +25,14 @@ SERVER_VERSION_NUM = "150000"
 STRICT_SERIALIZABLE = "strict serializable"
 SERIALIZABLE = "serializable"
 
-_ISOLATION = (STRICT_SERIALIZABLE, SERIALIZABLE, "repeatable read", "read committed", "read uncommitted")
+ISOLATION = "tidemark.isolation"
+"""What the standard's ``serializable`` means in this session: ours is stricter unless that is given up here.
+
+It has a variable of its own because clients read the standard one back, know four values of it, and set again what they
+read: a session must not read differently for having been told what it had already.
+"""
+
+_LEVELS = (SERIALIZABLE, "repeatable read", "read committed", "read uncommitted")
 
 PER_STATEMENT = ("read committed", "read uncommitted")
 """Levels at which each statement of a block reads at its own timestamp."""
@@ -71,6 +78,16 @@ def _one_of(*allowed: str) -> Callable[[str, str], str]:
         raise _bad(name, value, "available values: " + ", ".join(allowed))
 
     return check
+
+
+def asks_strict(value: str) -> bool:
+    """Whether ``value``, of an isolation level, is ``strict serializable``."""
+    return " ".join(value.lower().split()) == STRICT_SERIALIZABLE
+
+
+def _level(name: str, value: str) -> str:
+    """A level of the SQL standard.  ``strict serializable`` is taken too: what serializable is unless given up."""
+    return SERIALIZABLE if asks_strict(value) else _one_of(*_LEVELS)(name, value)
 
 
 def _only(kept: str, *spellings: str) -> Callable[[str, str], str]:
@@ -176,8 +193,9 @@ _TABLE = (
     Variable("lock_timeout", "0", _duration),
     Variable("idle_in_transaction_session_timeout", "0", _duration),
     Variable("idle_session_timeout", "0", _duration),
-    Variable("transaction_isolation", STRICT_SERIALIZABLE, _one_of(*_ISOLATION)),
-    Variable("default_transaction_isolation", STRICT_SERIALIZABLE, _one_of(*_ISOLATION)),
+    Variable("transaction_isolation", SERIALIZABLE, _level),
+    Variable("default_transaction_isolation", SERIALIZABLE, _level),
+    Variable(ISOLATION, STRICT_SERIALIZABLE, _one_of(STRICT_SERIALIZABLE, SERIALIZABLE)),
     Variable("transaction_read_only", "off", _boolean),
     Variable("transaction_deferrable", "off", _boolean),
     Variable("default_transaction_deferrable", "off", _boolean),

@@ -20,7 +20,7 @@ from bench.peers import Absent, Server, pgbench, postgres
 SESSIONS = 64
 SECONDS = 4
 GROUPS = 1_000
-SERIALIZABLE = "-c default_transaction_isolation=serializable"
+SERIALIZABLE = "-c tidemark.isolation=serializable"
 
 
 class Row(NamedTuple):

@@ -88,7 +88,7 @@ def _figure(row: Row, cursor: psycopg.Cursor, raw: RawRoundTrip) -> Figure:
         return time.perf_counter() - begun
 
     isolation = "serializable" if row.serializable else "strict serializable"
-    cursor.execute(f"SET transaction_isolation = '{isolation}'")
+    cursor.execute(f"SET tidemark.isolation = '{isolation}'")
     ours, limit = interleaved_ms(once, raw.once, row.samples, warmup=5)
     note = f"p99 {percentile(ours, 0.99):.3g} ms"
     return Figure(row.name, p50(ours), p50(limit), row.trips, "ms", "less", row.samples, note, row.aim)

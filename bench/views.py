@@ -95,7 +95,7 @@ class Orders:
             f"CREATE INDEX totals_customer ON {self.schema}.totals (customer)",
             f"SELECT count(*) FROM {self.schema}.totals",  # waits until the view is there
             # The newest timestamp that the view has reached is what freshness is about.
-            "SET transaction_isolation = 'serializable'",
+            "SET tidemark.isolation = 'serializable'",
         ):
             self.connection.execute(sql)
 

@@ -106,7 +106,7 @@ class Watcher:
         self._freshness: list[np.ndarray] = []
         self._lock = threading.Lock()
         # Serializable: the newest timestamp that the view has reached, which is what freshness asks about.
-        self._probe = Session(dsn, self.stopping, "SET transaction_isolation = 'serializable'")
+        self._probe = Session(dsn, self.stopping, "SET tidemark.isolation = 'serializable'")
         self._frames = Session(dsn, self.stopping)
         self._threads = [
             threading.Thread(target=self._guard, args=(work,), name=name, daemon=True)

@@ -151,6 +151,39 @@ def test_psycopg_uses_parameters_transactions_and_prepared_statements():
 
 
 @needs_psql
+def test_drivers_read_and_set_isolation_as_they_know_it():
+    """pgjdbc and SQLAlchemy set a session's level by its characteristics, psycopg in each BEGIN; all know four."""
+
+    async def story(port):
+        given = {"host": "127.0.0.1", "port": port, "user": "tidemark", "dbname": "tidemark"}
+        async with await psycopg.AsyncConnection.connect(**given, autocommit=True) as c:
+
+            async def shown(what: str) -> str:
+                return (await (await c.execute(f"SHOW {what}")).fetchone())[0]
+
+            first = await shown("TRANSACTION ISOLATION LEVEL")
+            assert first == "serializable" and await shown("tidemark.isolation") == "strict serializable"
+            for level in ("read committed", "read uncommitted", "repeatable read", first):
+                await c.execute(f"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {level.upper()}")
+                assert await shown("transaction_isolation") == level == await shown("default_transaction_isolation")
+            assert await shown("tidemark.isolation") == "strict serializable"
+            await c.execute("SET tidemark.isolation TO 'serializable'")
+            async with c.transaction():
+                await c.execute("SET TRANSACTION ISOLATION LEVEL STRICT SERIALIZABLE")
+                assert await shown("tidemark.isolation") == "strict serializable"
+                assert await shown("transaction_isolation") == "serializable"
+            assert await shown("tidemark.isolation") == "serializable"
+        async with await psycopg.AsyncConnection.connect(**given) as c:
+            for level in psycopg.IsolationLevel:
+                await c.set_isolation_level(level)
+                found = await (await c.execute("SHOW transaction_isolation")).fetchone()
+                assert found == (level.name.lower().replace("_", " "),)
+                await c.rollback()
+
+    run(story)
+
+
+@needs_psql
 def test_what_sqlalchemy_and_friends_ask_at_connect():
     questions = [
         "select pg_catalog.version()",

@@ -181,7 +181,7 @@ def test_a_serializable_session_reads_without_a_barrier():
         async with world.adapter() as a:
             await a.sql("create table t (a int)")
             session = SessionState(99)
-            session.set_variable("transaction_isolation", "serializable")
+            session.set_variable("tidemark.isolation", "serializable")
             before = world.oracle_topic.end
             assert await a.sql("select a from t", session=session) == []
             assert world.oracle_topic.end == before

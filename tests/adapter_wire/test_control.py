@@ -164,15 +164,33 @@ def test_custom_variables_are_bounded():
 def test_isolation_of_a_session_and_of_a_block():
     s = SessionState(1)
     assert s.strict
-    s.set_variable("transaction_isolation", "serializable")
-    assert not s.strict and s.variable("default_transaction_isolation") == "serializable"
+    s.set_variable("tidemark.isolation", "serializable")
+    assert not s.strict and s.isolation == "serializable"
     s.transaction.begin("strict serializable")
-    assert s.strict
+    assert s.strict and s.variable("tidemark.isolation") == "strict serializable"
+    assert s.variable("transaction_isolation") == "serializable"
     s.transaction.end()
+    assert not s.strict
     s.set_variable("transaction_isolation", "read committed")
-    assert s.strict and s.variable("transaction isolation level") == "read committed"
+    assert s.strict and s.variable("transaction isolation level") == "read committed" == s.isolation
     s.reset_variable("transaction_isolation")
-    assert s.variable("transaction_isolation") == "strict serializable"
+    assert not s.strict
+    s.set_variable("transaction_isolation", "strict  Serializable")
+    assert s.strict and s.variable("default_transaction_isolation") == "serializable"
+
+
+@pytest.mark.parametrize("name", ["transaction_isolation", "default_transaction_isolation"])
+def test_a_level_that_clients_know_is_shown_and_setting_it_again_changes_nothing(name):
+    """SQLAlchemy refuses levels that are not the standard's, and sets what it was shown when it is done."""
+    s = SessionState(1)
+    assert s.variable(name) == "serializable" and s.variable("tidemark.isolation") == "strict serializable"
+    s.set_variable(name, s.variable(name))
+    assert s.strict and s.isolation == "strict serializable"
+    for level in ("read uncommitted", "read committed", "repeatable read", "serializable"):
+        s.set_variable(name, level.upper())
+        assert s.variable(name) == level and s.strict
+    with pytest.raises(InvalidUsage):
+        s.set_variable("tidemark.isolation", "read committed")
 
 
 def test_search_path():

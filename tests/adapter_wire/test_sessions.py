@@ -425,7 +425,7 @@ def test_isolation_of_a_block(server):
     with Raw(server) as c:
         show = "show transaction_isolation"
         messages = c.ask(f.query(f"begin isolation level serializable; {show}; commit; {show}"))
-        assert rows(messages) == [[b"serializable"], [b"strict serializable"]]
+        assert rows(messages) == [[b"serializable"], [b"serializable"]]
 
 
 def test_adjacent_inserts_of_one_string_are_one_commit(server):

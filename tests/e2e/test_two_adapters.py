@@ -70,7 +70,7 @@ def test_two_views_are_read_at_one_timestamp(both) -> None:
     writer.start()
     try:
         for isolation in ("strict serializable", "serializable"):
-            two.execute(f"SET transaction_isolation = '{isolation}'")
+            two.execute(f"SET tidemark.isolation = '{isolation}'")
             for _ in range(8):
                 [(c, s, n)] = two.execute(
                     f"SELECT (SELECT c FROM {table}_c), (SELECT s FROM {table}_s), (SELECT count(*) FROM {table})"
