@@ -9,8 +9,10 @@ from pathlib import Path
 from journal.errors import InvalidUsage
 
 EPILOG = """\
-Exit codes: 0 valid, 1 invalid (or it could not run), 2 asked for wrongly (also: this machine does not permit the
-network namespaces that layer 3 needs), 3 unknown: nothing is known to be wrong, and not everything could be judged.
+Exit codes: 0 valid, and every limit kept; 1 invalid: something was answered, lost or doubled that must not be (or it
+could not run); 2 asked for wrongly (also: this machine does not permit the network namespaces that layer 3 needs);
+3 unknown: nothing is known to be wrong, and not everything could be judged; 4 the data are valid, a limit of the
+figures was not kept.
 Layers: 1 a simulation of the pure cores, from a seed; 2 one broker and real processes; 3 three brokers in network
 namespaces.  Without --layer and --quick it is layer 3 for 30 minutes and at least 200,000 operations."""
 

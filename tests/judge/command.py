@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from importlib import import_module, util
 from pathlib import Path
@@ -27,8 +27,20 @@ from tests.judge.live.run import RunConfig, Status, chosen_workloads
 from tests.judge.live.run import run as record
 from tests.judge.verdict import INVALID, UNDECIDED, VALID
 
-UNKNOWN = 3
+UNKNOWN, OVER_LIMIT = 3, 4
 CODES = {VALID: OK, INVALID: FAILED, UNDECIDED: UNKNOWN}
+LIMIT_CODES = {VALID: OK, INVALID: OVER_LIMIT, UNDECIDED: UNKNOWN}
+LIMIT_WORDS = {VALID: "kept", INVALID: "not kept", UNDECIDED: "unknown"}
+
+
+def exit_code(verdict: str, limits: str | None) -> int:
+    """What was answered counts first: a limit that was missed is only said of data that are valid."""
+    return CODES[verdict] or LIMIT_CODES[limits or VALID]
+
+
+def worst(said: Collection[str | None]) -> str | None:
+    """Of several runs': invalid if any is, else unknown if any is, else valid; ``None`` where nothing was promised."""
+    return next((each for each in (INVALID, UNDECIDED, VALID) if each in said), None)
 
 FULL_MINUTES, FULL_OPERATIONS = 30.0, 200_000
 STACK_MINUTES = 10.0
@@ -179,8 +191,8 @@ def judge_one(path: Path, out: Console) -> dict[str, Any]:
     return {**fields, "directory": str(path)}
 
 
-JSON_FIELDS = ("verdict", "operations", "acknowledged", "failed", "unknown", "faults", "fault_kinds", "checkers",
-               "needed_faults", "not_cut")  # fmt: skip
+JSON_FIELDS = ("verdict", "limits", "operations", "acknowledged", "failed", "unknown", "faults", "fault_kinds",
+               "checkers", "needed_faults", "not_cut")  # fmt: skip
 """Of ``verdict.json``, what ``--json`` prints for each run: all but the figures (the last two where there are any)."""
 
 COLOURS = {VALID: "green", INVALID: "red", UNDECIDED: "yellow"}
@@ -192,7 +204,7 @@ def show(fields: dict[str, Any], path: Path, out: Console) -> None:
     out.print(f"  {fields['operations']:,} operations: {fields['acknowledged']:,} acknowledged, "
               f"{fields['failed']:,} failed, {fields['unknown']:,} unknown; {fields['faults']} faults"
               + (f" ({kinds})" if kinds else ""))  # fmt: skip
-    for each in fields["checkers"]:
+    for each in (*fields["checkers"], *([fields["limits"]] if fields["limits"] else ())):
         reason = f" [dim]{escape(each['reason'].splitlines()[0][:200])}[/]" if each["reason"] else ""
         out.print(f"  [{COLOURS[each['valid']]}]{each['valid']:8}[/] {each['checker']}{reason}")
         for anomaly in each["anomalies"][:ANOMALIES_SHOWN]:
@@ -204,7 +216,15 @@ def show(fields: dict[str, Any], path: Path, out: Console) -> None:
         out.print(f"  {needed_words(fields['needed_faults'])}", markup=False)
     for reason in fields.get("not_cut", ()):
         out.print(f"  not cut down: {reason.splitlines()[0][:200]}", markup=False)
-    out.print(f"[{COLOURS[fields['verdict']]}]{fields['verdict']}[/]: {path}/{REPORT}", soft_wrap=True)
+    out.print(f"{verdict_words(fields)}: {path}/{REPORT}", soft_wrap=True)
+
+
+def verdict_words(fields: dict[str, Any]) -> str:
+    """The verdict on the data, and apart from it what became of the limits, where there are any."""
+    words = f"[{COLOURS[fields['verdict']]}]{fields['verdict']}[/]"
+    if (limits := fields["limits"]) is not None:
+        words += f", limits [{COLOURS[limits['valid']]}]{LIMIT_WORDS[limits['valid']]}[/]"
+    return words
 
 
 def needed_words(needed: dict[str, Any]) -> str:
@@ -227,15 +247,15 @@ def run(arguments: argparse.Namespace) -> int:
             if config.layer > 1:
                 chosen_workloads(config)
         results = [run_one(config, out) for config in configs]
-    said = {result["verdict"] for result in results}
-    verdict = INVALID if INVALID in said else UNDECIDED if UNDECIDED in said else VALID
+    verdict = worst({result["verdict"] for result in results}) or UNDECIDED
+    limits = worst({result["limits"]["valid"] for result in results if result["limits"]})
     if arguments.json:
         print_json({
-            "command": "judge", "verdict": verdict, "ok": verdict == VALID,
+            "command": "judge", "verdict": verdict, "limits": limits, "ok": exit_code(verdict, limits) == OK,
             "operations": sum(result["operations"] for result in results),
             "faults": sum(result["faults"] for result in results),
             "runs": [
                 {name: result[name] for name in ("directory", *JSON_FIELDS) if name in result} for result in results
             ],
         })  # fmt: skip
-    return CODES[verdict]
+    return exit_code(verdict, limits)

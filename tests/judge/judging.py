@@ -2,7 +2,8 @@
 
 Promises: the verdict depends on the directory alone, so a run can be judged again, also by a later checker.  A workload
 that was run and that nobody can judge makes the whole unknown, never valid; so does a run that broke off, unless
-something is wrong in what it did record.  A record of a log that was seen and is gone makes it invalid.
+something is wrong in what it did record.  A record of a log that was seen and is gone makes it invalid.  Limits of
+figures are told apart: a write that was late is no wrong answer, and no figure makes a wrong answer right.
 """
 
 from __future__ import annotations
@@ -178,6 +179,9 @@ class Judgement:
 
     run: Recorded
     verdicts: tuple[Verdict, ...]
+    """Of what was answered and kept, one a checker."""
+    limits: Verdict | None = None
+    """Whether the figures are within their limits; ``None`` where none are promised."""
     smaller: tuple[Shrunk, ...] = ()
     """For each checker that found something, a smaller history that still shows it."""
     fewer: FewerFaults | None = None
@@ -188,12 +192,14 @@ class Judgement:
 
     @property
     def verdict(self) -> str:
+        """Of the data alone."""
         return combined(self.verdicts)
 
     def to_json(self) -> dict[str, Any]:
         ops, kinds = self.run.ops, Counter(fault.kind for fault in self.run.run.faults)
         return {
             "verdict": self.verdict,
+            "limits": None if self.limits is None else self.limits.to_json(),
             "operations": len(ops),
             "acknowledged": sum(op.ok for op in ops),
             "failed": sum(op.failed for op in ops),
@@ -256,12 +262,10 @@ def judge(path: Path) -> Judgement:
                 smaller += [found] if found else []
     if "register" in present and (opinion := second_opinion(run)) is not None:
         verdicts.append(opinion)
-    if (limits := check_limits(run)) is not None:
-        verdicts.append(limits)
     fewer, invalid = None, [verdict for verdict in verdicts if verdict.valid == INVALID]
     if "violations" in run.about and invalid:
         fewer = cut("the faults needed", lambda: needed(run, invalid), not_cut)
-    return Judgement(run, tuple(verdicts), tuple(smaller), fewer, tuple(not_cut))
+    return Judgement(run, tuple(verdicts), check_limits(run), tuple(smaller), fewer, tuple(not_cut))
 
 
 def judge_and_write(path: Path) -> dict[str, Any]:

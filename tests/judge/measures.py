@@ -51,6 +51,8 @@ SECOND = 1_000_000_000
 GAP_WINDOW_S = 15
 """How long after losing the leader a gap is looked for: thrice the longest one allowed."""
 GAP_P95_S, GAP_MAX_S = 3.0, 5.0
+P95_COUNT_MIN = 20
+"""Below it the nearest rank of 95 % is the largest value itself: a second name for the maximum, and no percentile."""
 SETTLE_MAX_S = 10.0
 BUCKETS_MAX = 240
 """Points in a line over time: more than a screen can tell apart are only noise."""
@@ -242,7 +244,7 @@ def measured(
     by_kind: dict[str, list[float]] = defaultdict(list)
     for gap in gaps:
         by_kind[gap.kind].append(gap.seconds)
-    gap_s, settle_s = Spread.of(gap.seconds for gap in gaps), Spread.of(settled)
+    gap_s, settle_s = _few(Spread.of(gap.seconds for gap in gaps)), Spread.of(settled)
     undecided = len(settlings) - len(settled)
     return Measures(
         origin=origin,
@@ -253,17 +255,29 @@ def measured(
         availability=_availability(ops, origin, duration),
         gaps=gaps,
         gap_s=gap_s,
-        gap_by_kind={kind: Spread.of(values) for kind, values in sorted(by_kind.items())},
+        gap_by_kind={kind: _few(Spread.of(values)) for kind, values in sorted(by_kind.items())},
         calm_gap_s=calm,
         settlings=settlings,
         settle_s=settle_s,
         undecided=undecided,
         limits=(
-            _limit("write gap after losing the leader, p95", gap_s.p95, GAP_P95_S, "the leader was never taken"),
-            _limit("write gap after losing the leader, longest", gap_s.max, GAP_MAX_S, "the leader was never taken"),
+            _limit("write gap after losing the leader, p95", gap_s.p95, GAP_P95_S, _no_p95(gap_s.count)),
+            _limit("write gap after losing the leader, longest", gap_s.max, GAP_MAX_S, _NEVER_TAKEN),
             _settle_limit(settlings, settle_s, undecided),
         ),
     )
+
+
+_NEVER_TAKEN = "the leader was never taken"
+
+
+def _few(spread: Spread) -> Spread:
+    """Without the percentiles that so few values do not have."""
+    return spread if spread.count >= P95_COUNT_MIN else spread._replace(p95=None, p99=None)
+
+
+def _no_p95(count: int) -> str:
+    return f"{count} losses of the leader are too few for it: {P95_COUNT_MIN} are needed" if count else _NEVER_TAKEN
 
 
 def _limit(name: str, value: float | None, limit: float, without: str) -> Limit:

@@ -84,14 +84,34 @@ def test_a_gap_is_looked_for_after_each_loss_of_the_leader():
     (gap,) = found.gaps
     assert (gap.kind, gap.seconds, gap.rows_s, gap.catalog_s, gap.window_s) == ("isolate", 2.5, 2.5, None, 15)
     assert found.gap_s.max == 2.5 and found.gap_by_kind["isolate"].count == 1
-    assert [limit.met for limit in found.limits[:2]] == [VALID, VALID]
+    assert [limit.met for limit in found.limits[:2]] == [UNDECIDED, VALID]
+
+
+def lost_leaders(gaps):
+    """A run with the leader lost every 30 s, each time with a gap of so many seconds."""
+    faults = [Fault(s(30 * n), s(30 * n + 2), "kill", "broker-2", "the leader of catalog") for n in range(len(gaps))]
+    acked = [30 * n + at for n, gap in enumerate(gaps) for at in (0.0, *(gap + 0.25 * m for m in range(100)))
+             if at < 30]  # fmt: skip
+    return measured(inserts(*acked), faults)
 
 
 @pytest.mark.parametrize(("gap", "met"), [(3.0, [VALID, VALID]), (4.0, [INVALID, VALID]), (6.0, [INVALID, INVALID])])
 def test_limits_of_gaps(gap, met):
-    ops = inserts(10.0, *(10.0 + gap + 0.25 * n for n in range(100)))
-    found = measured(ops, [Fault(s(10), s(12), "kill", "broker-2", "the leader of catalog")])
-    assert [limit.met for limit in found.limits[:2]] == met
+    assert [limit.met for limit in lost_leaders([gap] * 20).limits[:2]] == met
+
+
+def test_one_slow_loss_of_twenty_is_within_the_p95_and_two_are_not():
+    assert [limit.met for limit in lost_leaders([1.5] * 19 + [3.8]).limits[:2]] == [VALID, VALID]
+    assert [limit.met for limit in lost_leaders([1.5] * 18 + [3.8] * 2).limits[:2]] == [INVALID, VALID]
+
+
+@pytest.mark.parametrize("count", [1, 8, 19])
+def test_a_p95_of_few_losses_is_none_and_the_longest_counts_all_the_same(count):
+    p95, longest = lost_leaders([1.5] * (count - 1) + [3.8]).limits[:2]
+    assert (p95.met, p95.value, longest.met, longest.value) == (UNDECIDED, None, VALID, 3.8)
+    assert p95.note == f"{count} losses of the leader are too few for it: 20 are needed"
+    assert lost_leaders([5.5] * count).limits[1].met == INVALID
+    assert lost_leaders([1.5] * count).to_json()["write_gap"]["p95"] is None
 
 
 def test_without_a_lost_leader_the_limit_is_unknown():

@@ -29,6 +29,7 @@ class Page(HTMLParser):
         self.open: list[str] = []
         self.found: list[tuple[str, dict[str, str | None]]] = []
         self.words: list[str] = []
+        self.first_line = ""
         self.feed(page)
         self.close()
         assert not self.open, f"left open: {self.open}"
@@ -48,6 +49,8 @@ class Page(HTMLParser):
     def handle_data(self, data):
         if self.open[-1:] != ["style"]:
             self.words.append(data)
+            if self.open[-1:] == ["h1"]:
+                self.first_line += data
 
     @property
     def text(self) -> str:
@@ -57,17 +60,19 @@ class Page(HTMLParser):
         return [attributes for found, attributes in self.found if found == name]
 
 
-def verdict_of(checkers, ops, faults):
+def verdict_of(checkers, ops, faults, limits=None):
     return {
-        "verdict": combined(checkers), "operations": len(ops), "acknowledged": sum(op.ok for op in ops),
+        "verdict": combined(checkers), "limits": limits and limits.to_json(), "operations": len(ops),
+        "acknowledged": sum(op.ok for op in ops),
         "failed": sum(op.failed for op in ops), "unknown": sum(op.unknown for op in ops), "faults": len(faults),
         "checkers": [checker.to_json() for checker in checkers],
     }  # fmt: skip
 
 
-def page_of(checkers, run, **options):
+def page_of(checkers, run, limits=None, **options):
     ops = run.ops
-    page = render(ABOUT, verdict_of(checkers, ops, run.faults), ops, run.faults, measured(ops, run.faults), **options)
+    said = verdict_of(checkers, ops, run.faults, limits)
+    page = render(ABOUT, said, ops, run.faults, measured(ops, run.faults), **options)
     return page, Page(page)
 
 
@@ -85,20 +90,35 @@ def anomalies_in(run, count):
 
 def test_a_valid_run_says_so_in_words_and_by_a_symbol(run):
     _, page = page_of([judged("register", [], ops=10), judged("bank", [], ops=20)], run)
-    assert "✓ Valid" in page.text and "none of 2 checkers found anything" in page.text
-    assert "Invalid" not in page.text
+    assert "✓ Data valid" in page.text and "none of 2 checkers found anything" in page.text
+    assert "invalid" not in page.text and "limits" not in page.first_line
 
 
 def test_unknown_is_never_shown_as_valid(run):
     _, page = page_of([judged("register", [], ops=10), undecided("wgl", "windows too large")], run)
-    assert "? Unknown" in page.text and "✓ Valid" not in page.text
+    assert "? Data unknown" in page.text and "✓ Data valid" not in page.text
     assert "windows too large" in page.text and "not everything could be decided: wgl" in page.text
+
+
+@pytest.mark.parametrize(
+    ("limits", "first", "why"),
+    [
+        (judged("limits", [], ops=3), "✓ Data valid · limits kept", ""),
+        (judged("limits", [Anomaly("over-limit", "p95: 3.8 s, at most 3 s")], ops=3),
+         "✓ Data valid · limits not kept", "Limits not kept: p95: 3.8 s, at most 3 s"),
+        (undecided("limits", "p95: 9 losses"), "✓ Data valid · limits unknown", "Limits unknown: p95: 9 losses"),
+    ],
+)  # fmt: skip
+def test_the_first_line_tells_data_and_limits_apart(run, limits, first, why):
+    _, page = page_of([judged("register", [], ops=10)], run, limits=limits)
+    assert page.first_line == first
+    assert why in page.text and ("Limits not" in page.text or "Limits unknown" in page.text) == bool(why)
 
 
 def test_every_anomaly_is_there_told_or_named(run):
     found = anomalies_in(run, TOLD_MAX + 15)
     html, page = page_of([judged("lists", found, ops=10)], run)
-    assert "✗ Invalid" in page.text and f"{len(found)} things happened that must not" in page.text
+    assert "✗ Data invalid" in page.text and f"{len(found)} things happened that must not" in page.text
     assert len(page.all("article")) == TOLD_MAX
     for anomaly in found:
         assert anomaly.text in page.text and anomaly.kind in page.text
@@ -177,14 +197,17 @@ def test_it_says_what_was_done(run):
 def test_a_limit_that_was_not_kept_is_in_the_headline():
     ops = [Op(0, 0, "once", "insert", {}, 0, 10**9, "ok"), Op(1, 0, "once", "insert", {}, 10**9, 12 * 10**9, "ok")]
     faults = [Fault(10**9, 2 * 10**9, "kill", "broker-1", "leader")]
-    page = Page(render({}, verdict_of([judged("once", [], ops=2)], ops, faults), ops, faults, measured(ops, faults)))
-    assert "A limit was not kept" in page.text and "✗ not kept" in page.text
+    measures = measured(ops, faults)
+    limits = judged("limits", [Anomaly("over-limit", limit.name) for limit in measures.limits if limit.met == INVALID])
+    page = Page(render({}, verdict_of([judged("once", [], ops=2)], ops, faults, limits), ops, faults, measures))
+    assert "limits not kept" in page.first_line and "✗ not kept" in page.text
+    assert "Limits not kept: write gap after losing the leader, longest" in page.text
 
 
 @pytest.mark.parametrize("verdict", [{}, {"verdict": "nonsense"}])
 def test_an_empty_run_still_makes_a_page(verdict):
     page = Page(render({}, verdict, [], [], measured([], []), []))
-    assert "? Unknown" in page.text and "No faults" in page.text and "No checker ran" in page.text
+    assert "? Data unknown" in page.text and "No faults" in page.text and "No checker ran" in page.text
 
 
 def test_an_anomaly_about_operations_that_nobody_knows(run):

@@ -129,7 +129,7 @@ def _headline(
         open_ = [str(checker.get("checker")) for checker in checkers if checker.get("valid") not in (VALID, INVALID)]
         words = f"In {asked}, nothing was found that must not happen, but not everything could be decided"
         words += f": {', '.join(open_)}." if open_ else "."
-    over = [limit for limit in measures.limits if limit.met == INVALID]
+    limits = verdict.get("limits")
     links = [
         ("#checkers", "Checkers"),
         ("#anomalies", "Anomalies") if anomalies else None,
@@ -144,14 +144,10 @@ def _headline(
         [
             tag(
                 "header",
-                tag("h1", f"{SYMBOL[said]} ", {VALID: "Valid", INVALID: "Invalid", UNDECIDED: "Unknown"}[said]),
+                tag("h1", f"{SYMBOL[said]} Data {WORD[said]}", f" · {_limits_words(limits)}" if limits else ""),
                 tag("p", words),
-                tag(
-                    "p",
-                    tag("b", "A limit was not kept: "),
-                    "; ".join(f"{limit.name}: {seconds(limit.value)}, at most {limit.limit:g} s" for limit in over),
-                )
-                if over
+                tag("p", tag("b", f"{_limits_words(limits).capitalize()}: "), _limits_why(limits))
+                if limits and limits.get("valid") != VALID
                 else None,
                 class_=f"card verdict {said}",
             ),
@@ -160,6 +156,14 @@ def _headline(
             ),
         ]
     )
+
+
+def _limits_words(limits: Mapping[str, Any]) -> str:
+    return {VALID: "limits kept", INVALID: "limits not kept"}.get(str(limits.get("valid")), "limits unknown")
+
+
+def _limits_why(limits: Mapping[str, Any]) -> str:
+    return "; ".join(found["text"] for found in limits.get("anomalies", ())) or str(limits.get("reason", ""))
 
 
 def _count(count: int, what: str) -> str:
