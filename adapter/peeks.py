@@ -75,6 +75,13 @@ class Peeks(Protocol):
     def close(self) -> None: ...
 
 
+async def give_up(answer: PeekAnswer) -> None:
+    """Nobody reads ``answer`` any further: its controller is told, and what it holds goes."""
+    stream = answer.batches()
+    await anext(stream, None)
+    await stream.aclose()
+
+
 class FlightAnswer:
     """The stream of one peek; a thread reads it into a short queue."""
 

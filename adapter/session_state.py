@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from adapter import variables as vars_
 from adapter.transaction import Transaction
-from journal.timestamps import CatalogTs
+from journal.timestamps import CatalogTs, DataTs
 
 DEFAULT_DATABASE = "tidemark"
 
@@ -37,6 +37,9 @@ class SessionState:
     until its Sync."""
     catalog_ts_seen: CatalogTs = CatalogTs(0)
     """Newest catalog timestamp that this session was answered from; later statements never use an older image."""
+
+    written_ts: DataTs = DataTs(0)
+    """When its newest rows became visible: no later read of its own is older, at any isolation."""
 
     names: tuple[int, object] = (-1, None)
     """What the executor made of the variables, and their version then."""

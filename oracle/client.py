@@ -21,6 +21,7 @@ from concurrent.futures import Future
 
 from journal.api import Transport
 from journal.checkpoint import CheckpointStore
+from journal.errors import InvalidUsage
 from journal.folded import FoldedJournal
 from journal.kafka import KafkaTransport
 from journal.names import TopicNames
@@ -226,9 +227,14 @@ class Oracle:
         """Time of ``timeline`` is at least ``ts`` from now on, without a write."""
         return self._link.call(Kind.ADVANCE, _stamp(timeline, ts), _stamp_weight(timeline))
 
-    def forget(self, collection: str) -> Future[None]:
-        """``collection`` was dropped: forget its bindings.  Its id must never be used again."""
+    def forget(self, collection: str, dropped_below: CatalogTs) -> Future[None]:
+        """``collection`` was dropped below that catalog upper: forget its bindings.  Its id must never be used again.
+
+        Raises ``InvalidUsage`` before :meth:`~oracle.state.OracleState.forgettable` says that nobody needs them.
+        """
         check_name("collection", collection)
+        if not self.state.forgettable(collection, dropped_below):
+            raise InvalidUsage(f"{collection} cannot be forgotten yet: somebody may have read it before its last write")
         return self._link.call(Kind.FORGET, collection, 4 * len(collection) + 10)
 
     def checkpoint(self, policy: CheckpointPolicy = CHECKPOINT_POLICY) -> int:

@@ -48,7 +48,7 @@ class Kind(StrEnum):
     APPLY_WRITE = "apply_write"
     """Writes at these timestamps are finished: reads from here on see them."""
     FORGET = "forget"
-    """These collections are gone; so are their bindings."""
+    """These collections are gone; so are their bindings, and when they were written (``OracleState.forgettable``)."""
     COMPACT = "compact"
     """History below ``ts`` need not be told apart any more: ``since`` moves."""
     FENCE = "fence"

@@ -58,6 +58,19 @@ class OracleState(NamedTuple):
         bound = self.bound.get(collection)
         return None if bound is None or bound.last_change is None else DataTs(bound.last_change)
 
+    def forgettable(self, collection: str, dropped_below: int) -> bool:
+        """Whether a FORGET of ``collection``, which was dropped below that catalog upper, can change no verdict any
+        more: once true it stays true.
+
+        A FORGET erases which timestamps wrote the collection, and somebody's transaction may have read it before: that
+        one would be admitted as if nobody had written.  So a FORGET waits until ``since`` has passed the last write
+        (an older ``read_ts`` is refused as too old), and until no commit that was planned before the drop can come.
+        The record itself means what it always meant.  Keeping the writes through a FORGET instead would have made two
+        releases side by side give one record two verdicts.
+        """
+        manager = self.managers.get(collection)
+        return self.catalog_upper >= dropped_below and (manager is None or manager.last <= self.since)
+
     def collections(self) -> tuple[str, ...]:
         """Every collection that has bindings, in no order."""
         return tuple(self.bound)

@@ -33,7 +33,7 @@ from journal.api import Subscription
 from journal.errors import TidemarkError
 from journal.names import TopicNames
 from journal.process import close_all
-from journal.timestamps import TABLE
+from journal.timestamps import TABLE, CatalogTs
 from oracle.client import Oracle, wall_clock_ms
 
 log = logging.getLogger(__name__)
@@ -73,6 +73,12 @@ class StorageController:
         self._batches: queue.Queue[Batch | Exception] = queue.Queue(BATCHES_MAX)
         self._checkpointing: threading.Thread | None = None
         self._closing: list[threading.Thread] = []
+        self._to_forget: dict[str, CatalogTs] = {}
+        """Dropped collections with bindings, each with the catalog's upper that its drop is below.  Bounded by what was
+        dropped since ``since`` last moved."""
+        self._forget_lock = threading.Lock()
+        self._forgot_at: tuple[int, int] | None = None
+        """``since`` and the catalog upper when all of them were last looked at."""
         self._ended = threading.Event()
         self._commands = open_command_topic(bootstrap, names, STORAGE)
         self._catalog = CatalogLog.open(bootstrap, names, STORAGE)
@@ -99,6 +105,7 @@ class StorageController:
                     advance_at = time.monotonic() + IDLE_ADVANCE_S
                     self._advance()
                     self._checkpoint_if_due()
+                    self._forget_due()
         finally:
             self._ended.set()
             self._close(subscription)
@@ -214,7 +221,23 @@ class StorageController:
     # -- the oracle
 
     def _forget(self, collection_id: str) -> None:
-        self._oracle.forget(collection_id).add_done_callback(_log_failure("bindings were not forgotten"))
+        """Its bindings go once nobody can need them (``OracleState.forgettable``); from any thread."""
+        with self._forget_lock:
+            self._to_forget[collection_id] = self._state.frontier
+            self._forgot_at = None
+
+    def _forget_due(self) -> None:
+        state = self._oracle.state
+        at = state.since, state.catalog_upper
+        with self._forget_lock:
+            if self._forgot_at == at:
+                return
+            self._forgot_at = at
+            due = {name: upper for name, upper in self._to_forget.items() if state.forgettable(name, upper)}
+            for name in due:
+                del self._to_forget[name]
+        for name, upper in due.items():
+            self._oracle.forget(name, upper).add_done_callback(_log_failure("bindings were not forgotten"))
 
     def _advance(self) -> None:
         now = wall_clock_ms()

@@ -190,6 +190,33 @@ def test_a_serializable_session_reads_without_a_barrier():
     run(story)
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_serializable_session_reads_what_it_wrote_also_of_a_controller_that_is_behind(grouped):
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create table t (a int)")
+            writer, other = SessionState(98), SessionState(99)
+            for each in (writer, other):
+                each.set_variable("tidemark.isolation", "serializable")
+            await a.sql("insert into t values (1)")
+            a.peeks.complete = a.oracle.state.last_ts
+            if grouped:
+                await asyncio.gather(*(a.sql(f"insert into t values ({n})", session=writer) for n in (2, 3)))
+            else:
+                writer.defers_writes = True
+                await a.sql("insert into t values (2), (3)", session=writer)
+                await a.executor.commit(writer)
+            await a.sql("create view v as select a from t", session=writer)
+            for relation in ("t", "v"):
+                assert await a.sql(f"select a from {relation} order by a", session=writer) == [(1,), (2,), (3,)]
+                assert await a.sql(f"select a from {relation}", session=other) == [(1,)], "it never waits"
+            await a.sql("insert into t values (4)")
+            a.peeks.complete = None
+            assert len(await a.sql("select a from t", session=writer)) == 4, "its write is a bound, not the time"
+
+    run(story)
+
+
 def test_inserts_of_a_block_are_held_back_and_committed_as_one():
     async def story(world):
         async with world.adapter() as a:

@@ -94,6 +94,19 @@ def test_what_a_block_writes_hangs_on_what_it_read(level, refused):
     run(story)
 
 
+def test_what_was_read_was_written_and_then_dropped():
+    async def story(block, other, world):
+        assert await one(block, "select count(*) from t") == 1
+        await block.execute("insert into u values (7)")
+        await other.execute("insert into t values (0)")
+        await other.execute("drop table t cascade")
+        with pytest.raises(errors.SerializationFailure):
+            await block.commit()
+        assert await one(other, "select count(*) from u") == 0
+
+    run(story)
+
+
 def test_a_block_is_not_told_that_its_rows_are_missing():
     async def story(block, other, world):
         await block.execute("insert into t values (5)")

@@ -81,6 +81,8 @@ class StorePeeks:
     def __init__(self, store: Store, catalog: CatalogLog, oracle: Oracle) -> None:
         self.store, self.catalog, self.oracle = store, catalog, oracle
         self.asked = []
+        self.complete: int | None = None
+        """How far this controller has come, where it is behind the oracle."""
 
     async def lookup(self, peek, cluster_id):
         return None  # "not now": then it is asked by itself
@@ -88,7 +90,8 @@ class StorePeeks:
     async def peek(self, peek, cluster_id, deadline_s):
         self.asked.append(peek)
         state = self.oracle.state
-        as_of = peek.as_of if peek.as_of is not None else state.last_ts
+        newest = state.last_ts if self.complete is None else self.complete
+        as_of = peek.as_of if peek.as_of is not None else newest
         assert state.last_ts >= as_of and self.catalog.upper() > peek.catalog_ts
         tables = {each: self._relation(each, state, as_of) for each in peek.inputs}
         if peek.lookup is not None:

@@ -208,6 +208,54 @@ def test_forgetting_a_collection_drops_all_of_it():
     assert not log.state.managers and not log.state.hot and not log.state.bound
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_what_may_be_forgotten_changes_no_verdict(seed):
+    """One log, and the same with every dropped collection forgotten as soon as it may be: nobody can tell."""
+    rng = random.Random(seed)
+    kept, cut = Log(), Log()
+    offsets, dropped = dict.fromkeys("abcd", 0), {}
+    refused = 0
+    for _ in range(150):
+        live = [each for each in offsets if each not in dropped]
+        what = rng.random()
+        if what < 0.05 and len(live) > 1:
+            dropped[rng.choice(live)] = kept.state.catalog_upper + 1
+        elif what < 0.15:
+            since = max(0, kept.state.last_ts - rng.randint(0, 12))
+            for each in (kept, cut):
+                each.add(Kind.COMPACT, ts=since, catalog_upper=max(dropped.values(), default=0))
+        else:
+            name = rng.choice(live)
+            reads = tuple(map(KeyRange, rng.sample("abcd", rng.randint(0, 2))))
+            read_ts = max(0, kept.state.last_ts - rng.randint(0, 15)) if reads else None
+            at = offsets[name]
+            made = [each.write(name, at, at + 1, read_ts=read_ts, reads=reads) for each in (kept, cut)]
+            assert made[0] == made[1]
+            refused += made[0].reason is not None
+            offsets[name] += made[0].reason is None
+        for name in [n for n, upper in dropped.items() if n in cut.state.bound and cut.state.forgettable(n, upper)]:
+            cut.add(Kind.FORGET, names=(name,))
+        assert (kept.state.last_ts, kept.state.since) == (cut.state.last_ts, cut.state.since)
+    assert refused, "nothing hung on what was read"
+    cut.add(Kind.COMPACT, ts=cut.state.last_ts, catalog_upper=max(dropped.values(), default=0))
+    assert all(cut.state.forgettable(name, upper) for name, upper in dropped.items()), "in the end everything goes"
+
+
+def test_a_dropped_collection_is_kept_while_somebody_may_have_read_it():
+    log = Log()
+    log.write("a", 0, 1)
+    read_ts = log.state.last_ts
+    log.write("a", 1, 2)
+    assert not log.state.forgettable("a", 7), "a writer that does not know of the drop may come yet"
+    log.add(Kind.APPLY, catalog_upper=7)
+    assert not log.state.forgettable("a", 7)
+    assert log.write("b", 0, 1, read_ts=read_ts, reads=(KeyRange("a"),)).reason is Reason.READ_CONFLICT
+    log.add(Kind.COMPACT, ts=log.state.last_ts)
+    assert log.state.forgettable("a", 7)
+    log.add(Kind.FORGET, names=("a",))
+    assert log.write("b", 0, 1, read_ts=read_ts, reads=(KeyRange("a"),)).reason is Reason.SNAPSHOT_TOO_OLD
+
+
 def test_a_record_after_a_later_one_of_its_writer_counts_for_nothing():
     log = Log()
     log.write("a", 0, 1)
