@@ -2,14 +2,16 @@
 
 Promises: after ``catch_up(relation, item, through)`` the relation holds exactly the changes bound at or before
 ``through``, each at its own timestamp as far back as the journals tell timestamps apart.  A relation that fell behind
-what they still tell apart is loaded anew.
+what they still tell apart is loaded anew; where ``through`` itself is older than that, with what came until then, and
+its own ``since`` says that ``through`` cannot be read.
 """
 
 from __future__ import annotations
 
 import logging
 import queue
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 
 import pyarrow as pa
 
@@ -55,22 +57,27 @@ class Feed:
             relation.check_open()
             bound, since = self._bound(item)
             first = relation.upper == 0
+            # Below ``since`` no two timestamps are told apart.  Whoever wants such a one gets what is there at
+            # ``since``: the same, if nothing came in between.
+            read_to = DataTs(max(through, since))
             try:
-                runs = bound.between(relation.upper, through + 1)
+                runs = bound.between(relation.upper, read_to + 1)
             except SnapshotTooOld:
                 log.info("loading a collection anew", extra={"collection": relation.id, "upper": relation.upper})
                 relation.reset()
                 first = True
-                runs = bound.between(DataTs(0), through + 1)
+                runs = bound.between(DataTs(0), read_to + 1)
             # What is older than ``since`` is one snapshot, as of the newest run in it; newer runs go by their own.
             merged_at = max((b.ts for b in runs if b.ts <= since), default=0)
-            tables = self._read(relation, item, runs, merged_at)
-            if tables:
-                relation.append(tables, DataTs(through + 1))
-            else:
-                relation.advance(DataTs(through + 1))
-            if first:
-                relation.reset_since(DataTs(merged_at))
+            # Not ``read_to``: a view may be complete through its newest run only.
+            upper = DataTs(max([through, *(b.ts for b in runs)]) + 1)
+            with closing(self._read(relation, item, runs, merged_at)) as tables:
+                if first:
+                    relation.load(tables, upper, DataTs(merged_at))
+                elif runs:
+                    relation.append(tables, upper)
+                else:
+                    relation.advance(upper)
 
     def close(self) -> None:
         for _ in range(READERS_MAX):
@@ -85,18 +92,16 @@ class Feed:
         state = self._oracle.state
         return state.bindings(item.id), state.since
 
-    def _read(self, relation: Relation, item: Item, runs: Sequence[BoundRun], merged_at: int) -> list[pa.Table]:
+    def _read(self, relation: Relation, item: Item, runs: Sequence[BoundRun], merged_at: int) -> Iterator[pa.Table]:
         if not runs:
-            return []
+            return
         stamped = [bound._replace(ts=max(merged_at, bound.ts)) for bound in runs]
         format_ = JSON if item.kind == SOURCE else ROWS
         reader = self._readers.get()
         try:
             if reader is None:
                 reader = RunReader(self._bootstrap)
-            return [
-                stamp(table, stamps, relation.types)
-                for table, stamps in reader.bound_chunks(stamped, item.columns, format_)
-            ]
+            for table, stamps in reader.bound_chunks(stamped, item.columns, format_):
+                yield stamp(table, stamps, relation.types)
         finally:
             self._readers.put(reader)

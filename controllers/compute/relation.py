@@ -50,7 +50,12 @@ RESIDENT_ROWS_MAX = 100_000
 """Changes of a relation above which it is not held in memory as a whole: some 10 MB, and 5 ms to hash for a join."""
 
 ROWS_MAX = 100_000_000
-"""Of one relation.  At some 40 bytes a row in Parquet that is 4 GB of scratch disk."""
+"""Of one relation, with what cancels out merged as far as it is old.  At some 40 bytes a row in Parquet that is 4 GB of
+scratch disk."""
+
+LOAD_ROWS_MAX = 262_144
+LOAD_BYTES_MAX = 64 << 20
+"""Of a history that is loaded, what is in memory before it is merged and written to a chunk: two of the reader's."""
 
 
 def quote(name: str) -> str:
@@ -185,8 +190,7 @@ class Relation:
             assert upper >= self._upper, (self.id, self._upper, upper)
             rows = sum(t.num_rows for t in tables)
             if self._rows + rows > ROWS_MAX:
-                raise Rejected(f"collection {self.id} has more than {ROWS_MAX} rows", sqlstate="53200",
-                               hint="filter or aggregate it before it is read as a whole")  # fmt: skip
+                raise self._too_large()
             pieces = sorted((_Piece(table, *_stamps(table)) for table in tables), key=lambda piece: piece.max_ts)
             for piece in pieces:
                 assert self._upper <= piece.min_ts and piece.max_ts < upper, (self.id, self._upper, piece[1:], upper)
@@ -198,6 +202,29 @@ class Relation:
                 self._rows += rows
                 self._net += sum(pc.sum(t.column(DIFF)).as_py() for t in tables)
             self._upper = upper
+
+    def load(self, changes: Iterable[pa.Table], upper: DataTs, since: DataTs) -> None:
+        """Hold ``changes``, all that there ever were below ``upper``, of which those at or below ``since`` are told as
+        one snapshot.  For a relation that holds nothing; until it is through, nobody can read it.
+
+        Equal rows are merged while they come: a long history of few rows takes the room of few.  Raises as
+        :meth:`append`, and what ``changes`` raises; then it holds nothing again.
+        """
+        assert self._upper == 0, (self.id, self._upper)
+        self._horizon = since
+        pieces: list[pa.Table] = []
+        try:
+            for table in changes:
+                pieces.append(table)
+                if sum(t.num_rows for t in pieces) >= LOAD_ROWS_MAX or sum(t.nbytes for t in pieces) >= LOAD_BYTES_MAX:
+                    self._settle(_merged(pieces))
+                    pieces = []
+            rest = _merged(pieces)
+            self.reset_since(since)
+            self.append([] if rest is None else [rest], upper)
+        except BaseException:
+            self.reset()
+            raise
 
     def advance(self, upper: DataTs) -> None:
         """Nothing changed below ``upper``; no effect if that is known already."""
@@ -409,6 +436,26 @@ class Relation:
             self._tail = _Tail(rest, sum(piece.table.num_rows for piece in rest), plain)
             self._chunks.append(chunk)
 
+    def _settle(self, table: pa.Table | None) -> None:
+        """Write a piece of a history that is being loaded, and merge it with what came before it."""
+        with self._maintaining:
+            self.check_open()
+            if table is None or not table.num_rows:
+                return
+            chunk = self._make_chunk(table)
+            with self._lock:
+                self._chunks.append(chunk)
+                self._rows += chunk.rows
+                self._net += pc.sum(table.column(DIFF)).as_py()
+            while self._merge():
+                pass
+        if self._rows > ROWS_MAX:
+            raise self._too_large()
+
+    def _too_large(self) -> Rejected:
+        return Rejected(f"collection {self.id} has more than {ROWS_MAX} rows", sqlstate="53200",
+                        hint="filter or aggregate it before it is read as a whole")  # fmt: skip
+
     def _tail_since(self, after: DataTs) -> list[_Piece]:
         """The pieces with changes above ``after`` (lock held): a tick reads the last few of hundreds."""
         pieces = self._tail.pieces
@@ -428,7 +475,7 @@ class Relation:
             old = chunks[at - 1 : at + 1]
             horizon = self._horizon
         table = pa.concat_tables([pq.read_table(c.path, schema=self._schema) for c in old])
-        compacted = not all(c.plain for c in old) and horizon > self._since
+        compacted = not all(c.plain for c in old) and 0 < horizon >= self._since
         if compacted:
             table = _merge_below(table, horizon)
         chunk = self._make_chunk(table) if table.num_rows else None
@@ -477,6 +524,14 @@ def _stamps(table: pa.Table) -> tuple[int, int]:
 
 def _together(pieces: Sequence[_Piece]) -> pa.Table:
     return pa.concat_tables([piece.table for piece in pieces])
+
+
+def _merged(pieces: Sequence[pa.Table]) -> pa.Table | None:
+    """One table of them all, without what cancels out; ``None`` of none."""
+    if not pieces:
+        return None
+    table = pa.concat_tables(pieces)
+    return table if only_insertions(table) else consolidate(table, with_ts=True)
 
 
 def _merge_below(table: pa.Table, horizon: int) -> pa.Table:

@@ -107,10 +107,11 @@ class Ticking:
         ]  # fmt: skip
 
     def _reachable(self, frontiers: Frontiers) -> DataTs:
-        """The newest timestamp at which everything that is not ours to compute is complete, if it ever was."""
-        ts = frontiers.oracle.last_ts
+        """The newest timestamp at which everything that is not ours to compute is complete, if it is one that inputs
+        can still be read at: of what another cluster left behind for longer, only the readers wait."""
+        ts, since = frontiers.oracle.last_ts, frontiers.oracle.since
         for item in self._inventory.views_of(self._cluster).values():
-            ts = min([ts, *(last for _, last in self._foreign(item, frontiers) if last >= 0)])
+            ts = min([ts, *(last for _, last in self._foreign(item, frontiers) if last >= since)])
         return DataTs(ts)
 
     def _needing(self, frontiers: Frontiers, ts: int) -> list[str]:

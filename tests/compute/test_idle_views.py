@@ -1,0 +1,176 @@
+"""Views that lay idle for longer than history is kept, and views with more history than rows."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+from catalog_log.model import TABLE, Column, Item
+from collection.binding import Binding
+from collection.columns import DIFF
+from controllers.compute import relation as module
+from controllers.compute.feed import Feed
+from controllers.compute.relation import Relation
+from controllers.values import to_rows
+from journal.checkpoint import MemoryCheckpointStore
+from journal.errors import InvalidUsage, Rejected, Unavailable
+from journal.memory import MemoryTopic, MemoryTransport
+from oracle.checkpoints import CheckpointPolicy, Checkpoints
+from oracle.client import Oracle
+from oracle.model import CommitPart
+from oracle.views_log import ViewsLog
+from tests.compute.test_crashes import KV, Node, Rows, reader_of
+
+SHORT = CheckpointPolicy(retain_ms=20, slack_records=10)
+DAY_MS = 86_400_000
+
+
+class World:
+    """Journals in memory, rows in a list, and a table timeline that jumps as far as a test says."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.rows = Rows()
+        self.now = 1_700_000_000_000
+        monkeypatch.setattr("controllers.compute.feed.RunReader", reader_of(self.rows))
+        oracle_topic, views_topic = MemoryTopic(), MemoryTopic()
+        kept = Checkpoints(MemoryCheckpointStore(), "o"), Checkpoints(MemoryCheckpointStore(), "v")
+        self.oracle = Oracle.over(lambda: MemoryTransport(oracle_topic), kept[0], "test", lambda: 0)
+        self.views = ViewsLog.over(lambda: MemoryTransport(views_topic), kept[1], "test")
+
+    def insert(self, table: str, *changes: tuple) -> int:
+        """At a new timestamp; each change is a row with its diff."""
+        self.now += 1
+        made = pa.table([pa.array(c) for c in zip(*changes, strict=True)], names=["k", "v", DIFF])
+        made = made.cast(pa.schema([("k", pa.int32()), ("v", pa.int64()), (DIFF, pa.int64())]))
+        runs = self.rows.write(table, KV, made, uuid.uuid4().hex).result()
+        part = CommitPart(uuid.uuid4().hex, tuple(Binding(table, r) for r in runs), self.now)
+        return self.oracle.commit(part).result(10)
+
+    def a_day_passes(self) -> None:
+        """Somebody else writes, and what is older than a moment is forgotten."""
+        self.now += DAY_MS
+        self.insert("noise", (0, 0, 1))
+        self.oracle.checkpoint(SHORT)
+        self.views.checkpoint(self.oracle.state.since, SHORT)
+
+    def close(self) -> None:
+        self.views.close()
+        self.oracle.close()
+
+
+@pytest.fixture
+def world(monkeypatch):
+    found = World(monkeypatch)
+    yield found
+    found.close()
+
+
+def held(world, view_id) -> Counter:
+    """What is bound of the view at the newest timestamp."""
+    found: Counter = Counter()
+    for each in world.views.state.view(view_id).runs.at(world.oracle.state.last_ts):
+        for *row, diff in to_rows(world.rows.table(each.run)):
+            found[tuple(row)] += diff
+    assert all(count >= 0 for count in found.values()), found
+    return found + Counter()
+
+
+@pytest.mark.spark
+def test_a_view_idle_for_longer_than_history_is_kept_goes_on_after_a_restart(world, spark, tmp_path):
+    world.insert("u1", (1, 5, 1), (2, 7, 1))
+    world.insert("noise", (0, 0, 1))
+    node = Node(spark, tmp_path / "first", world.oracle, world.views, world.rows)
+    node.tick()
+    node.close()
+    # One restart finds an input that changed a day after the view; the next, one that changed twice since then.
+    for step, changes in enumerate(([(1, 6, 1)], [(2, 7, -1), (3, 9, 1)])):
+        world.a_day_passes()
+        for change in changes:
+            world.insert("u1", change)
+            world.a_day_passes()
+        assert world.views.state.view("u2").upper <= world.oracle.state.since
+        node = Node(spark, tmp_path / f"again{step}", world.oracle, world.views, world.rows)
+        node.tick()
+        as_of = world.oracle.state.last_ts
+        frontiers = node.inventory.frontiers()
+        assert [frontiers.complete(v) for v in ("u2", "u3", "u4", "u5")] == [as_of] * 4
+        assert not any(world.views.state.view(v).error for v in ("u2", "u3", "u4", "u5"))
+        node.close()
+    assert held(world, "u2") == Counter({(1, 2, 11): 1, (3, 1, 9): 1})
+    assert held(world, "u3") == Counter({(5, 1): 1, (6, 1): 1, (9, 3): 1})
+    assert held(world, "u4") == Counter({(2, 11): 1, (1, 9): 1})
+    assert held(world, "u5") == Counter({(1, 2): 2, (3, 1): 1})
+
+
+SPARK = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]"))
+"""Of a relation that Spark never reads."""
+
+
+def relation(tmp_path: Path) -> Relation:
+    tmp_path.mkdir(exist_ok=True)
+    return Relation(SPARK, "u1", KV, tmp_path)
+
+
+def contents(relation: Relation, as_of: int) -> Counter:
+    found: Counter = Counter()
+    for *row, diff in to_rows(relation.delta(-1, as_of)):
+        found[tuple(row)] += diff
+    return found
+
+
+ITEM = Item("u1", "s1", "t", TABLE, "", (Column("k", "int4"), Column("v", "int8")))
+
+
+def test_what_nobody_tells_apart_any_more_is_brought_to_what_is_told(world, tmp_path):
+    first = world.insert("u1", (1, 5, 1))
+    world.insert("u1", (2, 5, 1))
+    third = world.insert("u1", (1, 5, -1))
+    world.a_day_passes()
+    feed, loaded = Feed("", world.oracle, world.views), relation(tmp_path)
+    feed.catch_up(loaded, ITEM, first)
+    assert loaded.upper == third + 1 and loaded.since == third, "it says itself that it cannot be read at that time"
+    with pytest.raises(InvalidUsage) as too_old:
+        loaded.delta(-1, first)
+    assert too_old.value.sqlstate == "22023" and contents(loaded, third) == Counter({(2, 5): 1})
+    # Nothing came since: then it can be read there, however long ago that was.
+    world.a_day_passes()
+    quiet = relation(tmp_path)
+    feed.catch_up(quiet, ITEM, third + 5)
+    assert quiet.upper == third + 6 and contents(quiet, third + 5) == Counter({(2, 5): 1})
+    fourth = world.insert("u1", (9, 9, 1))
+    feed.catch_up(quiet, ITEM, fourth)
+    assert contents(quiet, third + 5) == Counter({(2, 5): 1})
+    assert contents(quiet, fourth) == Counter({(2, 5): 1, (9, 9): 1})
+    feed.close()
+
+
+def test_a_long_history_of_few_rows_takes_the_room_of_few_rows(world, tmp_path, monkeypatch):
+    """The limits are small here: a history of 300 changes, of which no more than 40 may be held at once."""
+    monkeypatch.setattr(module, "ROWS_MAX", 40)
+    monkeypatch.setattr(module, "LOAD_ROWS_MAX", 16)
+    world.insert("u1", (1, 0, 1))
+    for n in range(150):
+        world.insert("u1", (1, n, -1), (1, n + 1, 1))
+    world.a_day_passes()
+    last = world.insert("u1", (2, 2, 1))
+    feed, loaded = Feed("", world.oracle, world.views), relation(tmp_path)
+    feed.catch_up(loaded, ITEM, last)
+    assert contents(loaded, last) == Counter({(1, 150): 1, (2, 2): 1}) and loaded.count == 2
+    assert contents(loaded, last - 1) == Counter({(1, 150): 1})
+    assert loaded.rows <= 20 and loaded.upper == last + 1
+    # More rows than may be held are refused while they come, and nothing of them stays.
+    for n in range(60):
+        world.insert("u1", (100 + n, n, 1))
+    full = relation(tmp_path / "full")
+    with pytest.raises(Rejected) as refused:
+        feed.catch_up(full, ITEM, world.now)
+    assert refused.value.sqlstate == "53200"
+    assert (full.upper, full.rows, full.count) == (0, 0, 0) and not list((tmp_path / "full").iterdir())
+    with pytest.raises(Unavailable):
+        full.delta(-1, world.now)
+    feed.close()
