@@ -151,9 +151,9 @@ class CatalogRelations:
         """A query that reads nothing, already typed: ``tree`` is what :mod:`sql.bind` made of it."""
         return _as(_constants().constant(tree, running or Running()), [sql_type for _, sql_type in types])
 
-    def value(self, tree: exp.Expression) -> object:
-        """The one value of a constant query, as a Python value."""
-        return _constants().constant(tree, Running()).column(0)[0].as_py()
+    def values(self, tree: exp.Expression) -> list[object]:
+        """The one row of a constant query, as Python values."""
+        return [column[0].as_py() for column in _constants().constant(tree, Running()).columns]
 
 
 _CONSTANTS: list[_Database] = []

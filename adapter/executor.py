@@ -35,6 +35,7 @@ from adapter.catalog_rewrite import SessionFacts, assignments
 from adapter.ddl_commit import Asked, DdlOutcome, DdlQueue, image_in_force
 from adapter.explain import explain
 from adapter.insert import (
+    Evaluate,
     Inserter,
     Rows,
     Writer,
@@ -87,6 +88,9 @@ INSERT_TRIES_MAX = 5
 
 FOLDED_BYTES_MAX = 4096
 """A constant's answer is kept with its plan up to this size: well below what the plan itself takes."""
+
+VALUES_AT_ONCE_MAX = 100
+"""Expressions of an INSERT that DuckDB is asked in one query: a query costs it as much as some dozens of them."""
 
 T = TypeVar("T")
 
@@ -454,10 +458,14 @@ class TidemarkExecutor:
         if after.table.columns != before.table.columns:
             raise Conflict("the table changed while the statement ran", hint="try again") from error
 
-    def _evaluator(self, plan: InsertPlan, params: Sequence[object | None]) -> Callable[[Slot], object]:
-        def evaluate(slot: Slot) -> object:
-            tree = with_params(exp.select(exp.alias_(slot.tree.copy(), "v")), params, plan.params)
-            return self._relations.value(tree)
+    def _evaluator(self, plan: InsertPlan, params: Sequence[object | None]) -> Evaluate:
+        def evaluate(slots: Sequence[Slot]) -> list[object]:
+            found: list[object] = []
+            for lower in range(0, len(slots), VALUES_AT_ONCE_MAX):
+                some = slots[lower : lower + VALUES_AT_ONCE_MAX]
+                named = [exp.alias_(slot.tree.copy(), f"v{n}") for n, slot in enumerate(some)]
+                found += self._relations.values(with_params(exp.select(*named), params, plan.params))
+            return found
 
         return evaluate
 

@@ -71,30 +71,33 @@ class Rows:
         return self.rows.nbytes
 
 
-def rows_of_values(plan: InsertPlan, params: Sequence[object | None], evaluate: Callable[[Slot], object]) -> pa.Table:
+Evaluate = Callable[[Sequence[Slot]], list[object]]
+"""The values of slots that are trees, in their order."""
+
+
+def rows_of_values(plan: InsertPlan, params: Sequence[object | None], evaluate: Evaluate) -> pa.Table:
     """The rows of INSERT … VALUES.  ``evaluate`` computes what is neither a literal nor a parameter.
 
     Raises 23502, 22003.  A default that is an expression (``now()``) is evaluated once a statement.
     """
-    computed: dict[int, object] = {}
+    trees = {id(slot): slot for row in plan.rows for slot in row if slot.tree is not None}
+    computed = dict(zip(trees, evaluate(list(trees.values())), strict=True)) if trees else {}
+    columns = []
+    for index, kind in enumerate(plan.types):
+        column: list[object] = []
+        for row in plan.rows:
+            value, param, tree, through = row[index]
+            if param is not None:
+                value = params[param - 1]
+                value = stored(value if through is None else stored(value, through), kind)
+            elif tree is not None:
+                value = stored(computed[id(row[index])], kind)
+            column.append(value)
+        columns.append(pa.array(column, arrow_type(kind)))
+    return checked(plan.table, columns)
 
-    def value(slot: Slot, index: int) -> object:
-        if slot.param is not None:
-            return stored(params[slot.param - 1], plan.types[index])
-        if slot.tree is None:
-            return slot.value
-        if id(slot) not in computed:
-            computed[id(slot)] = stored(evaluate(slot), plan.types[index])
-        return computed[id(slot)]
 
-    columns: list[list[object]] = [[] for _ in plan.types]
-    for row in plan.rows:
-        for index, slot in enumerate(row):
-            columns[index].append(value(slot, index))
-    return checked(plan.table, [pa.array(c, arrow_type(t)) for c, t in zip(columns, plan.types, strict=True)])
-
-
-def rows_of_query(plan: InsertPlan, batches: Sequence[pa.RecordBatch], evaluate: Callable[[Slot], object]) -> pa.Table:
+def rows_of_query(plan: InsertPlan, batches: Sequence[pa.RecordBatch], evaluate: Evaluate) -> pa.Table:
     """The rows of INSERT … SELECT from what the query gave.  Raises 23502."""
     height = sum(batch.num_rows for batch in batches)
     arrays: list[pa.Array | pa.ChunkedArray | None] = [None] * len(plan.types)
@@ -103,7 +106,7 @@ def rows_of_query(plan: InsertPlan, batches: Sequence[pa.RecordBatch], evaluate:
         given = pa.chunked_array([batch.column(position).cast(kind) for batch in batches], kind)
         arrays[index] = _of_length(given, plan.types[index])
     for index, slot in plan.defaults.items():
-        value = slot.value if slot.tree is None else stored(evaluate(slot), plan.types[index])
+        value = slot.value if slot.tree is None else stored(evaluate([slot])[0], plan.types[index])
         arrays[index] = pa.array([value] * height, arrow_type(plan.types[index]))
     return checked(plan.table, arrays)
 

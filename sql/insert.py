@@ -21,12 +21,20 @@ from sql.assign import assign, assignable
 from sql.bind import bind_query, cast_outputs, unique_names
 from sql.bind_select import check_query
 from sql.check import Checker
+from sql.check_expressions import PARAMETERS_MAX
 from sql.defaults import parse_default, typed_expression
 from sql.errors import mismatch, no_column, not_null, out_of_range, unsupported, wrong_kind
 from sql.names import ImageLike, Names, SystemRelation, column_types, relation
-from sql.nodes import constant
+from sql.nodes import constant, declared_type
 from sql.plans import InsertPlan, Slot
 from sql.select import plan_bound
+from sql.tokens import parse_tokens, tokenize
+from sql.values_list import Cell, Cells, Number, Param, Text, Word
+
+NULL = Slot(None)
+
+DIGITS_MAX = 30
+"""Of a number that is read without a tree: below what any of the types holds, so that longer ones keep their errors."""
 
 ROWS_MAX = 100_000
 """Rows in one VALUES list: what a 1 MiB statement could hold is fewer, so this only bounds what planning may cost."""
@@ -40,7 +48,7 @@ def plan_insert(s: st.Insert, image: ImageLike, names: Names, declared: dict[int
     if s.source is None:
         row = tuple(_default(table, i, types[i]) for i in range(len(types)))
         return InsertPlan(table, types, {}, CatalogTs(image.upper - 1), (row,))
-    values = _plain_values(s.source)
+    values = s.source if isinstance(s.source, Cells) else _plain_values(s.source)
     if values is not None:
         return _insert_values(table, types, targets, values, s.columns is not None, image, declared)
     return _insert_query(s.source, table, types, targets, s.columns is not None, image, names, declared)
@@ -108,6 +116,12 @@ def stored(value: object | None, wanted: SqlType) -> object | None:
     """
     if value is None:
         return None
+    if type(value) is int and wanted.name in t.INT_RANGE:
+        if not -t.INT_RANGE[wanted.name] <= value < t.INT_RANGE[wanted.name]:
+            raise out_of_range(t.shown(wanted))
+        return value
+    if type(value) is str and wanted == t.TEXT:
+        return value
     if wanted.is_array:
         elements = t.parse_literal(value, wanted) if isinstance(value, str) else value
         return [stored(each, wanted.element) for each in elements]
@@ -166,15 +180,16 @@ def _insert_values(
     table: Item,
     types: tuple[SqlType, ...],
     targets: list[int],
-    values: exp.Values,
+    values: exp.Values | Cells,
     listed: bool,
     image: ImageLike,
     declared: dict[int, SqlType] | None,
 ) -> InsertPlan:
     checker = Checker(lambda query, scope: check_query(checker, query, scope, {}), declared)
-    if len(values.expressions) > ROWS_MAX:
+    given = values.rows if isinstance(values, Cells) else values.expressions
+    if len(given) > ROWS_MAX:
         raise InvalidUsage(
-            f"{len(values.expressions)} rows in one VALUES list",
+            f"{len(given)} rows in one VALUES list",
             sqlstate="54000",
             detail=f"at most {ROWS_MAX} are accepted",
         )
@@ -185,22 +200,121 @@ def _insert_values(
             defaults[index] = _default(table, index, types[index])
         return defaults[index]
 
+    plain = _PlainCells(values.text, checker) if isinstance(values, Cells) else None
+    needed = [i for i, column in enumerate(table.columns) if not column.nullable]
+    left_out = [i for i in range(len(types)) if i not in targets]
     rows = []
     width = None
-    for row in values.expressions:
-        nodes = row.expressions if isinstance(row, exp.Tuple) else [row.this if isinstance(row, exp.Paren) else row]
+    for row in given:
+        nodes = row if plain is not None else _nodes_of(row)
         width = _check_width(len(nodes), width, targets, listed)
-        slots: dict[int, Slot] = {}
+        slots: list[Slot | None] = [None] * len(types)
         for index, node in zip(targets, nodes, strict=False):
-            if isinstance(node, exp.Var) and node.name.upper() == "DEFAULT":
+            if _is_default(node):
                 slots[index] = default(index)
+            elif plain is not None:
+                slots[index] = plain.slot(node, table.columns[index].name, types[index])
             else:
                 slots[index] = _value_slot(node, table.columns[index].name, types[index], checker)
-        whole = tuple(slots[i] if i in slots else default(i) for i in range(len(types)))
-        _check_nulls(whole, table)
-        rows.append(whole)
+        for index in left_out if len(nodes) == len(targets) else range(len(types)):
+            if slots[index] is None:
+                slots[index] = default(index)
+        _check_nulls(slots, needed, table)
+        rows.append(tuple(slots))
     params = {n: checker.params.get(n, t.TEXT) for n in range(1, max(checker.seen, default=0) + 1)}
     return InsertPlan(table, types, params, CatalogTs(image.upper - 1), tuple(rows))
+
+
+def _nodes_of(row: exp.Expression) -> list[exp.Expression]:
+    return row.expressions if isinstance(row, exp.Tuple) else [row.this if isinstance(row, exp.Paren) else row]
+
+
+def _is_default(node: exp.Expression | Cell) -> bool:
+    if isinstance(node, Word):
+        return node.word == "default"
+    return isinstance(node, exp.Var) and node.name.upper() == "DEFAULT"
+
+
+class _PlainCells:
+    """Slots of the cells of one statement.  What is here word for word is what :func:`_value_slot` makes of them;
+    whatever is rare is left to it."""
+
+    def __init__(self, text: str, checker: Checker) -> None:
+        self._text = text
+        self._checker = checker
+        self._types: dict[str, SqlType | None] = {}
+
+    def slot(self, cell: Cell, column: str, wanted: SqlType) -> Slot:
+        """Where the value of ``cell`` comes from.  Raises what :func:`_value_slot` raises."""
+        if isinstance(cell, Text):
+            return Slot(stored(t.parse_literal(cell.text, wanted), wanted))
+        if isinstance(cell, Param):
+            if cell.type is None:
+                return _param_slot(cell.number, column, wanted, self._checker)
+            return self._cast_param(cell, wanted) or self._any(cell, column, wanted)
+        if isinstance(cell, Number):
+            return self._number(cell.digits, wanted) or self._any(cell, column, wanted)
+        if cell.word == "null":
+            return NULL
+        return _value_slot(exp.Boolean(this=cell.word == "true"), column, wanted, self._checker)
+
+    def _number(self, digits: str, wanted: SqlType) -> Slot | None:
+        if len(digits) > DIGITS_MAX:
+            return None
+        try:
+            if t.is_int(wanted) and "." not in digits:
+                value, bound = int(digits), t.INT_RANGE[wanted.name]
+                return Slot(value) if -bound <= value < bound else None
+            if wanted.name == "numeric" or t.is_float(wanted):
+                return Slot(stored(t.parse_literal(digits, wanted), wanted))
+        except InvalidUsage:
+            pass
+        return None
+
+    def _cast_param(self, cell: Param, wanted: SqlType) -> Slot | None:
+        """``$n::type`` where that changes nothing that :func:`stored` would not do as well."""
+        target = self._target(cell)
+        known = self._checker.params.get(cell.number, target)
+        if target is None or cell.number > PARAMETERS_MAX:
+            return None
+        if not (_same_values(known, target) and _same_values(target, wanted)):
+            return None
+        self._checker.seen.add(cell.number)
+        self._checker.params.setdefault(cell.number, target)
+        return Slot(param=cell.number, through=None if target == wanted else target)
+
+    def _target(self, cell: Param) -> SqlType | None:
+        if cell.type not in self._types:
+            node = self._node(cell)
+            plain = isinstance(node, exp.Cast) and isinstance(node.this, exp.Parameter)
+            self._types[cell.type] = declared_type(node.to) if plain else None
+        return self._types[cell.type]
+
+    def _any(self, cell: Number | Param, column: str, wanted: SqlType) -> Slot:
+        return _value_slot(self._node(cell), column, wanted, self._checker)
+
+    def _node(self, cell: Number | Param) -> exp.Expression:
+        text = self._text[cell.start : cell.end]
+        try:
+            node = parse_tokens(tokenize(text), text)
+        except InvalidUsage as error:
+            error.position = cell.start + (error.position or 1)
+            raise
+        for each in node.walk():
+            if "start" in each.meta:
+                each.meta["start"] += cell.start
+        return node
+
+
+def _same_values(got: SqlType, wanted: SqlType) -> bool:
+    """Whether a value of ``got`` is one of ``wanted`` once :func:`stored` has checked and rounded it."""
+    if t.is_int(got):
+        return t.is_int(wanted) or wanted.name == "numeric"
+    if got.name == wanted.name == "numeric":
+        return True
+    if got.name in ("text", "varchar") and got.precision is None:
+        return wanted.name == "text" or (wanted.name == "varchar" and wanted.precision is None)
+    return got == wanted and not (got.is_array or got.name in ("varchar", "bpchar"))
 
 
 def _check_width(width: int, first: int | None, targets: list[int], listed: bool) -> int:
@@ -217,17 +331,9 @@ def _value_slot(node: exp.Expression, column: str, wanted: SqlType, checker: Che
     if isinstance(node, exp.Literal) and node.is_string:  # by far the commonest, and nothing to type
         return Slot(stored(t.parse_literal(node.this, wanted), wanted))
     if isinstance(node, exp.Null):
-        return Slot(None)
+        return NULL
     if isinstance(node, exp.Parameter):
-        number = int(node.this.this)
-        checker.seen.add(number)
-        known = checker.params.setdefault(number, wanted)
-        if not assignable(known, wanted):
-            raise mismatch(
-                f'column "{column}" is of type {t.shown(wanted)} but expression is of type {t.shown(known)}',
-                hint="you will need to rewrite or cast the expression",
-            )
-        return Slot(param=number)
+        return _param_slot(int(node.this.this), column, wanted, checker)
     if node.find(exp.Column):
         raise no_column(node.find(exp.Column).name)
     if node.find(exp.Query, exp.Subquery):
@@ -235,10 +341,23 @@ def _value_slot(node: exp.Expression, column: str, wanted: SqlType, checker: Che
     return _slot(typed_expression(node, column, wanted, checker), wanted)
 
 
-def _check_nulls(row: tuple[Slot, ...], table: Item) -> None:
-    for slot, column in zip(row, table.columns, strict=False):
-        if not column.nullable and slot == Slot(None):
-            raise not_null(column.name, table.name)
+def _param_slot(number: int, column: str, wanted: SqlType, checker: Checker) -> Slot:
+    if not 1 <= number <= PARAMETERS_MAX:
+        raise InvalidUsage(f"there is no parameter ${number}", sqlstate="42P02")
+    checker.seen.add(number)
+    known = checker.params.setdefault(number, wanted)
+    if not assignable(known, wanted):
+        raise mismatch(
+            f'column "{column}" is of type {t.shown(wanted)} but expression is of type {t.shown(known)}',
+            hint="you will need to rewrite or cast the expression",
+        )
+    return Slot(param=number)
+
+
+def _check_nulls(row: list[Slot | None], needed: list[int], table: Item) -> None:
+    for index in needed:
+        if row[index] == NULL:
+            raise not_null(table.columns[index].name, table.name)
 
 
 def _insert_query(

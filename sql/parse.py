@@ -14,7 +14,9 @@ from journal.errors import InvalidUsage
 from sql import statements as st
 from sql.errors import syntax, unsupported
 from sql.session_words import parse_session_statement
-from sql.tokens import Cursor, head_word, parse_tokens, tokenize
+from sql.tokens import STATEMENT_CHARS_MAX, Cursor, head_word, parse_tokens, tokenize
+from sql.values_list import Cells
+from sql.values_list import read as read_values
 
 COLUMNS_MAX = 1600
 """As in Postgres (MaxHeapAttributeNumber)."""
@@ -46,6 +48,9 @@ def split(text: str) -> list[str]:
 
 def parse(text: str) -> st.Statement:
     """The one statement in ``text`` (a trailing semicolon is fine).  Positions in errors count from its start."""
+    plain = read_values(text) if len(text) <= STATEMENT_CHARS_MAX else None
+    if plain is not None:
+        return _insert_of(*plain)
     word, rest = head_word(text)
     tokens = tokenize(rest)
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
@@ -320,6 +325,15 @@ def _comment(c: Cursor) -> st.Comment:
     text = None if c.take("null") else c.string()
     c.end()
     return st.Comment(_DESCRIBED[kind], name, text or None)
+
+
+def _insert_of(head: str, cells: Cells) -> st.Insert:
+    c = Cursor(head)
+    c.expect("insert", "into")
+    table = c.name()
+    columns = c.names() if c.word() == "(" else None
+    c.end()
+    return st.Insert(table, columns, cells)
 
 
 def _insert(c: Cursor, text: str) -> st.Insert:

@@ -53,6 +53,8 @@ class Statement:
     param_oids: tuple[int, ...]
     parsed: object
     declared: Mapping[int, SqlType]
+    latest: tuple[Key, Planned] | None = None
+    """Of a text that is too long for the cache: its last plan, so that preparing and running it plan it once."""
 
     @property
     def planned(self) -> bool:
@@ -148,25 +150,31 @@ class PlanCache:
         What it gives stays what it is: another image, or other names, get another value.
         """
         key = _key(statement, names)
-        kept = self._plans.get(key)
+        kept = self._kept(key, statement)
         found = None
         if kept is None:
             self.statistics.misses += 1
         else:
-            found = self._carried(kept[1], image)
+            found = self._carried(kept, image)
         if found is None:
             watched = Watched(image)
             found = Planned(_made(statement, watched, names), image, watched.answers)
-        elif found is kept[1]:
-            self._plans.move_to_end(key)
+        elif found is kept:
+            if key in self._plans:
+                self._plans.move_to_end(key)
             return found
         self._keep(key, statement, found)
         return found
 
     def kept(self, statement: Statement, names: Names) -> Planned | None:
         """What is kept for ``statement``, on whatever image it was made: of use where it is ``timeless``."""
-        found = self._plans.get(_key(statement, names))
-        return None if found is None else found[1]
+        return self._kept(_key(statement, names), statement)
+
+    def _kept(self, key: Key, statement: Statement) -> Planned | None:
+        found = self._plans.get(key)
+        if found is not None:
+            return found[1]
+        return statement.latest[1] if statement.latest is not None and statement.latest[0] == key else None
 
     def _carried(self, kept: Planned, image: ImageLike) -> Planned | None:
         """``kept`` for ``image``: itself, a copy that says so, or ``None`` where it does not hold there."""
@@ -183,7 +191,10 @@ class PlanCache:
         size = len(statement.text)
         if self._plans.pop(key, None) is not None:
             self._chars -= size
-        if size > TEXT_CHARS_MAX or not self.plans_max:
+        if not self.plans_max:
+            return
+        if size > TEXT_CHARS_MAX:
+            statement.latest = key, planned
             return
         self._plans[key] = statement, planned
         self._chars += size

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -121,13 +122,16 @@ class SelectPlan:
         return spark_sql(with_params(self.tree, (), self.params))
 
 
-@dataclass(frozen=True)
-class Slot:
-    """Where a value of an inserted row comes from: a known ``value``, parameter ``param``, or ``tree`` to evaluate."""
+class Slot(NamedTuple):
+    """Where a value of an inserted row comes from: a known ``value``, parameter ``param``, or ``tree`` to evaluate.
+
+    A parameter's value is kept as a column of type ``through`` would keep it, before it is kept as its own column does.
+    """
 
     value: object = None
     param: int | None = None
     tree: exp.Expression | None = None
+    through: SqlType | None = None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from collection.types import SqlType
+from sql.values_list import Cells
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Insert:
 
     table: Name
     columns: tuple[str, ...] | None
-    source: exp.Expression | None
+    source: exp.Expression | Cells | None
 
 
 @dataclass(frozen=True)

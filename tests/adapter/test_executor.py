@@ -10,6 +10,7 @@ import pytest
 from adapter.session_state import SessionState
 from journal.errors import TidemarkError
 from journal.memory import MemoryTransport
+from sql import parse as parsing
 from tests.adapter.world import World, rows_of
 
 
@@ -387,3 +388,35 @@ async def until(condition) -> None:
     """Wait for a condition that another thread brings about; the caller's story is bounded."""
     while not condition():
         await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cast", "value"),
+    [
+        ("int", "bigint", 1 << 31), ("int", "bigint", -5), ("smallint", "int", 40000), ("numeric(4,1)", "int", 12),
+        ("numeric(4,2)", "numeric", "1.235"), ("numeric(4,2)", "numeric(6,1)", "12.345"),
+        ("numeric(4,2)", "numeric", "99.995"), ("text", "varchar", "x "), ("varchar(2)", "varchar", "abc"),
+        ("real", "double precision", 0.1), ("date", "date", None),
+    ],
+)  # fmt: skip
+def test_a_cast_parameter_is_kept_as_its_cast_would_be(kind, cast, value, monkeypatch):
+    """Read without a tree, and as DuckDB evaluates the tree: the same value, or the same refusal."""
+
+    async def kept():
+        async with World().adapter() as a:
+            await a.sql(f"create table t (a {kind})")
+            given = Decimal(value) if "numeric" in cast else value
+            try:
+                await a.sql(f"insert into t values ($1::{cast})", given)
+            except TidemarkError as error:
+                return error.sqlstate
+            return await a.sql("select a from t")
+
+    async def both():
+        here = await kept()
+        with monkeypatch.context() as patched:
+            patched.setattr(parsing, "read_values", lambda text: None)
+            return here, await kept()
+
+    here, there = asyncio.run(both())
+    assert here == there
