@@ -51,6 +51,19 @@ CODE_CACHE = "240m"
 """What a JVM with all its compilers has.  With C1 alone it has 48 MB, which Spark's generated classes filled within
 seven minutes of reads and ticks; then nothing is compiled any more, and what took milliseconds takes a minute."""
 
+PARSER_CACHE_PERCENT = "15"
+"""Of the heap, for what Spark's parser remembers of the statements it has read: some 6 KB for each new turn that one
+takes, for ever unless told otherwise (1,500 different statements took 240 MB).  Spark counts 9.7 KB, so of 1 GB it is
+some 15,000 states; what applications ask again and again needs fewer than 5,000.  Above it all is forgotten at once and
+learnt again in some seconds of parsing."""
+
+REMEMBERED = "50"
+"""Jobs, stages and executions of which Spark remembers plans and figures that nobody can look at here: each holds its
+plan as text.  Spark's own default is 1,000 of each."""
+
+PLAN_CHARS_MAX = "16384"
+"""Of a plan that Spark writes out for every query it runs; that of a long list of literals has megabytes."""
+
 JVM_STOP_S = 5.0
 """A JVM whose Spark is stopped exits in well under a second."""
 
@@ -89,6 +102,15 @@ def settings(master: str, scratch: Path) -> dict[str, str]:
         "spark.sql.leafNodeDefaultParallelism": PARTITIONS,
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # What grows with every statement that is not like one before has a bound.
+        "spark.sql.parser.manageParserCaches": "true",
+        "spark.sql.parser.parserDfaCacheFlushRatio": PARSER_CACHE_PERCENT,
+        "spark.sql.maxPlanStringLength": PLAN_CHARS_MAX,
+        "spark.sql.ui.retainedExecutions": REMEMBERED,
+        "spark.ui.retainedJobs": REMEMBERED,
+        "spark.ui.retainedStages": REMEMBERED,
+        "spark.ui.retainedTasks": "1000",
+        "spark.ui.dagGraph.retainedRootRDDs": REMEMBERED,
         "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINT_MANAGER,
         "spark.sql.streaming.pollingDelay": "1ms",
         "spark.sql.streaming.minBatchesToRetain": "2",
