@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
+from adapter.duck_gate import check_engine
 from adapter.executor import TidemarkExecutor
 from adapter.peeks import FlightPeeks
 from catalog_log.log import CatalogLog
@@ -23,10 +24,12 @@ what is not closed: whoever waited for an answer has been told by then."""
 
 @asynccontextmanager
 async def open_executor(bootstrap: str, names: TopicNames, writer_id: str) -> AsyncIterator[TidemarkExecutor]:
-    """An executor on a real environment.  Raises ``Unavailable`` (no broker) or ``FatalLog`` (not our topics).
+    """An executor on a real environment.  Raises ``Unavailable`` (no broker), ``FatalLog`` (not our topics), or
+    ``InvalidUsage`` where the in-process engine lacks what we are written in.
 
     What cannot be closed within ``CLOSE_TIMEOUT_S`` is left behind, on threads that do not keep the process.
     """
+    await asyncio.to_thread(check_engine)
     bridge = Bridge(asyncio.get_running_loop())
     closers: dict[str, Callable[[], None]] = {}
     try:

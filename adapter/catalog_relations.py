@@ -3,6 +3,7 @@
 Promises: an answer is exactly what one catalog image holds; the same query at the same ``catalog_ts`` gives the same
 rows in every adapter.  Each relation is made from the image when it is first asked for, and kept for that
 ``catalog_ts``.  The in-process database reaches neither files nor the network, and takes a bounded share of memory.
+What it runs for a client is one SELECT that came through :mod:`adapter.duck_gate`, in a transaction that cannot write.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from adapter import information_rows, system_rows, tidemark_rows
 from adapter.catalog_rewrite import Rewritten, SessionFacts, rewrite, table_name
 from adapter.constants import for_duckdb
 from adapter.duck_errors import explain
+from adapter.duck_gate import admitted, one_select, plain_words
 from adapter.duck_helpers import HELPERS
 from adapter.duck_macros import MACROS, helpers_of
 from adapter.interfaces import OutputColumn
@@ -193,6 +195,9 @@ class _Database:
             "threads": "1",
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
+            "allow_community_extensions": "false",
+            "python_enable_replacements": "false",  # or a name that is no relation would be looked for in our variables
+            "temp_directory": "",  # what does not fit is refused, never written to a disk
         }
         self._db = duckdb.connect(":memory:", config=config)
         self._db.execute("SET GLOBAL TimeZone = 'UTC'; SET GLOBAL default_null_order = 'nulls_last'")
@@ -239,11 +244,11 @@ class _Database:
 
     def describe(self, rewritten: Rewritten, running: Running) -> list[OutputColumn]:
         """Names and types.  Raises ``InvalidUsage`` with a SQLSTATE."""
-        return self._described(_text_of(rewritten.tree), rewritten, running)[1]
+        return self._described(_admitted(rewritten), rewritten, running)[1]
 
     def answer(self, rewritten: Rewritten, running: Running) -> pa.Table:
         """The rows.  Raises ``InvalidUsage`` with a SQLSTATE, 54000 where they are too many."""
-        text = _text_of(rewritten.tree)
+        text = _admitted(rewritten)
         casts, outputs = self._described(text, rewritten, running)
         names = [f"c{i}" for i in range(len(outputs))]
         wrapped = ", ".join(each.format(f'q."{name}"') for each, name in zip(casts, names, strict=True))
@@ -251,7 +256,10 @@ class _Database:
         return _as(found, [output.type for output in outputs])
 
     def constant(self, tree: exp.Expression, running: Running) -> pa.Table:
-        return self._ask(_text_of(for_duckdb(tree), identify=True), running)
+        """Of a tree whose functions the binder chose.  This database holds no relation that could be written."""
+        made = for_duckdb(tree)
+        plain_words(made)
+        return self._ask(_text_of(made, identify=True), running)
 
     def _described(self, text: str, rewritten: Rewritten, running: Running) -> tuple[list[str], list[OutputColumn]]:
         """``(cast of each output, outputs)``."""
@@ -263,7 +271,8 @@ class _Database:
                 for name in rewritten.macros:
                     self._macro(name)
             running.attach(cursor)
-            described = cursor.execute(f"DESCRIBE {text}").fetchall()
+            cursor.execute(_READ_ONLY)
+            described = cursor.execute(one_select(cursor, f"DESCRIBE {text}")).fetchall()
         except duckdb.Error as error:
             raise explain(error) from error
         finally:
@@ -280,7 +289,9 @@ class _Database:
         batches, size = [], 0
         try:
             running.attach(cursor)
-            reader = cursor.sql(text).to_arrow_reader(BATCH_ROWS)
+            if self._system is not None:
+                cursor.execute(_READ_ONLY)
+            reader = cursor.sql(one_select(cursor, text)).to_arrow_reader(BATCH_ROWS)
             for batch in reader:
                 size += batch.nbytes
                 if size > RESULT_BYTES_MAX:
@@ -298,6 +309,18 @@ class _Database:
             raise explain(duckdb.Error(str(error))) from error
         finally:
             cursor.close()
+
+
+_READ_ONLY = "BEGIN TRANSACTION READ ONLY"
+"""Before a client's question about relations that others ask about too: closing its cursor ends the transaction."""
+
+
+def _admitted(rewritten: Rewritten) -> str:
+    """The text of a query over system relations, once it may be run."""
+    plain_words(rewritten.tree)
+    text = _text_of(rewritten.tree)
+    admitted(text, {table_name(*each) for each in rewritten.relations})
+    return text
 
 
 def _text_of(tree: exp.Expression, identify: bool = False) -> str:

@@ -70,6 +70,8 @@ def tokenize(text: str) -> list[Token]:
     for token in tokens:
         if token.token_type == TokenType.PARAMETER and text[token.start] != "$":
             raise syntax(text[token.start], token.start + 1)
+        if token.token_type == TokenType.IDENTIFIER and not token.text:
+            raise syntax('""', token.start + 1, 'zero-length delimited identifier at or near """"')
     for dot, number in pairwise(tokens):
         # sqlglot would join ``. 2.5`` to the number ``0.2.5``
         if dot.token_type == TokenType.DOT and number.token_type == TokenType.NUMBER:

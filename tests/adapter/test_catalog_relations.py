@@ -231,9 +231,9 @@ def test_the_type_query_of_psycopg_and_sqlalchemy_at_connect(relations, image):
         ("select relname from pg_class group by oid", "42803"),
         ("select relname::int4 from pg_class", "22P02"),
         ("select * from read_csv('/etc/hostname')", "0A000"),
-        ("select * from read_csv('/etc/hostname'), pg_class", "42501"),
-        ("select * from read_text('/etc/hostname'), pg_class", "42501"),
-        ("select * from read_parquet('http://127.0.0.1:1/x'), pg_class", "42501"),
+        ("select * from read_csv('/etc/hostname'), pg_class", "42883"),
+        ("select * from read_text('/etc/hostname'), pg_class", "42883"),
+        ("select * from read_parquet('http://127.0.0.1:1/x'), pg_class", "42883"),
     ],
 )
 def test_refusals(relations, image, text, sqlstate):

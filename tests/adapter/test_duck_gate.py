@@ -1,0 +1,287 @@
+"""The door of the in-process engine: several statements, names that are no names, functions that are not ours."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+import sqlglot
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlglot import exp
+
+from adapter.catalog_relations import CatalogRelations
+from adapter.catalog_rewrite import SessionFacts
+from adapter.constant_forms import FORMS
+from adapter.duck_functions import FUNCTIONS, OURS, TABLE_FUNCTIONS
+from adapter.duck_gate import _check_expression, _check_source, _parser, admitted, lacking
+from adapter.system_schemas import RELATIONS
+from adapter.variables import Variables
+from journal.errors import InvalidUsage, TidemarkError
+from sql.names import Names
+from sql.parse import parse
+from sql.select import plan_select
+from tests.sql.doubles import ddl, empty_image
+
+NAMES = Names(system=RELATIONS)
+FACTS = SessionFacts(NAMES, "tidemark", "PostgreSQL 15.0 (Tidemark)", 7, Variables().get)
+IMAGE = ddl(empty_image(), "create table t (id int4, a int4)")
+MARKER = 'DELETE FROM "pg_catalog.pg_namespace"'
+
+
+class Asked:
+    """One adapter's relations, and what they were before anybody asked."""
+
+    def __init__(self) -> None:
+        self.relations = CatalogRelations()
+        self.database = self.relations._database(IMAGE, NAMES.database)
+        self.ask("select * from pg_catalog.pg_namespace")
+        self.before = self.stands()
+
+    def ask(self, text: str) -> list[tuple]:
+        plan = plan_select(parse(text).ast, IMAGE, NAMES)
+        if plan.kind == "constant":
+            found = self.relations.constant(plan.tree, [(c.name, c.type) for c in plan.columns])
+        else:
+            found = self.relations.answer(plan, [], IMAGE, FACTS)
+        return [tuple(row.values()) for row in found.to_pylist()]
+
+    def stands(self) -> tuple:
+        """What is in the engine, and how it is set."""
+        db = self.database._db.cursor()
+        rows = db.execute('SELECT * FROM "pg_catalog.pg_namespace" ORDER BY oid').fetchall()
+        settings = db.execute("SELECT name, value FROM duckdb_settings() ORDER BY name").fetchall()
+        databases = db.execute("SELECT database_name FROM duckdb_databases()").fetchall()
+        return rows, settings, databases
+
+
+@pytest.fixture(scope="module")
+def asked():
+    return Asked()
+
+
+def test_names_that_hold_statements_change_nothing_for_anybody(asked):
+    """``hash("1); DELETE …" => 1)`` emptied a system relation for every other session."""
+    for text in (
+        f'select hash("1); {MARKER.replace(chr(34), chr(34) * 2)}; SELECT 1 --" => 1), n.oid from pg_namespace n',
+        f"select extract(\"year from now()); {MARKER.replace(chr(34), chr(34) * 2)}; select (1\" from now()), n.oid "
+        "from pg_namespace n",
+    ):
+        with pytest.raises(InvalidUsage) as refused:
+            asked.ask(text)
+        assert refused.value.sqlstate in ("42601", "42883", "0A000", "22023"), refused.value
+    assert asked.stands() == asked.before
+
+
+PLACES = [
+    'select lower({n} => 1) from pg_namespace n',
+    'select {n}(1) from pg_namespace n',
+    'select {n} from pg_namespace n',
+    'select 1 as {n} from pg_namespace n',
+    'select {n}.oid from pg_namespace {n}',
+    'select n.oid from pg_namespace n({n})',
+    'select * from {n}(1) x, pg_namespace n',
+    'select * from pg_namespace n, generate_series(1, 2) {n}({n})',
+    'select extract({n} from now()) from pg_namespace n',
+    "select interval '1' {n} from pg_namespace n",
+    "select interval '1 {t}' from pg_namespace n",
+    'select n.oid::{n} from pg_namespace n',
+    'select n.nspname collate {n} from pg_namespace n',
+    'select n.oid from {n}.pg_namespace n',
+    'select n.oid from pg_catalog.{n} n',
+    'select row_number() over {n} from pg_namespace n window {n} as (order by n.oid)',
+    'select count(*) over (partition by {n}) from pg_namespace n',
+    'with {n} as (select 1 as {n}) select {n} from {n}, pg_namespace n',
+    'with {n}({n}) as (select 1) select * from {n}, pg_namespace n',
+    'select a.oid from pg_namespace a join pg_namespace b using ({n})',
+    'select n.oid from pg_namespace n order by {n}',
+    'select n.oid from pg_namespace n group by {n}',
+    'select (n).{n} from pg_namespace n',
+    'select {n}.{n}.{n} from pg_namespace n',
+    "select '{t}' from pg_namespace n",
+    "select '{t}'::regclass::oid, n.oid from pg_namespace n",
+    "select n.oid from pg_namespace n where n.nspname = '{t}'",
+    "select n.oid from pg_namespace n where n.nspname ~ '{t}'",
+    "select current_setting('{t}'), n.oid from pg_namespace n",
+    "select date_trunc('{t}', now()), n.oid from pg_namespace n",
+    "select format('%I {t}', n.nspname) from pg_namespace n",
+    'select lower({n} => 1)',
+    'select extract({n} from now())',
+    "select interval '1' {n}",
+    'select 1::{n}',
+    'select 1 as {n}',
+    "select '{t}' as {n}",
+    "select x.{n} from (values (1)) x({n})",
+]  # fmt: skip
+"""Every place of a query where a name or a text can stand."""
+
+HOSTILE = [
+    f"1); {MARKER}; SELECT 1 --", f"x; {MARKER}; --", f"a' ; {MARKER}; --", f'a" ; {MARKER}; --', "a\\' ; b", "*/ /*",
+    "oid) FROM duckdb_settings() --", "/etc/passwd", "x.csv", "day)); checkpoint(", "day", "oid", "$1", "?", ":x", "{x}",
+    "a.b", "\u2028", "日本", "1", "", " ", "--", "';--", "int4[]; select 1", "SELECT", "read_text", "checkpoint", "query",
+]  # fmt: skip
+
+
+def tried(asked: Asked, place: str, name: str) -> None:
+    text = place.replace("{n}", '"' + name.replace('"', '""') + '"').replace("{t}", name.replace("'", "''"))
+    try:
+        asked.ask(text)
+    except TidemarkError as error:
+        assert error.sqlstate != "XX000", (text, error)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(PLACES), st.text("aé\"'\\;()-/*$?{}.,= \n\t1", max_size=12))
+def test_any_name_in_any_place_is_a_name_or_refused(place: str, name: str):
+    asked = _shared()
+    tried(asked, place, name)
+    assert asked.stands() == asked.before, (place, name)
+
+
+def test_every_hostile_name_and_every_place():
+    """Each name in some places, each place with some names; all of them with all is the long one."""
+    asked = _shared()
+    for at, place in enumerate(PLACES):
+        for name in (HOSTILE * 2)[at % len(HOSTILE) :][:4]:
+            tried(asked, place, name)
+    assert asked.stands() == asked.before
+
+
+@pytest.mark.long
+def test_every_hostile_name_in_every_place():
+    asked = _shared()
+    for place in PLACES:
+        for name in HOSTILE:
+            tried(asked, place, name)
+        assert asked.stands() == asked.before, place
+
+
+_SHARED: list[Asked] = []
+
+
+def _shared() -> Asked:
+    if not _SHARED:
+        _SHARED.append(Asked())
+    return _SHARED[0]
+
+
+@pytest.mark.parametrize("name", ["", "a b", 'a"b', "'; --", "日本", "SELECT", "x.csv", "\\"])
+def test_a_name_that_is_one_comes_back_as_it_was_given(asked, name):
+    quoted = '"' + name.replace('"', '""') + '"'
+    if name:
+        plan = plan_select(parse(f"select n.oid as {quoted} from pg_namespace n").ast, IMAGE, NAMES)
+        assert [each.name for each in asked.relations.describe(plan, IMAGE, FACTS)] == [name]
+    literal = "'" + name.replace("'", "''") + "'"
+    assert asked.ask(f"select {literal} from pg_namespace n where n.nspname = 'pg_catalog'") == [(name,)]
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["getvariable('x')", "write_log('x')", "pg_sleep(1)", "sleep_ms(1)", "getenv('HOME')", "hash(1)", "stats(1)",
+     "json_serialize_sql('select 1')", "current_query()", "nextval('x')", "setseed(0.5)", "current_connection_id()"],
+)  # fmt: skip
+def test_a_function_that_is_not_ours_does_not_exist(asked, call):
+    for text in (f"select {call}, n.oid from pg_namespace n", f"select {call}"):
+        with pytest.raises(InvalidUsage) as refused:
+            asked.ask(text)
+        assert refused.value.sqlstate == "42883", (text, refused.value)
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["duckdb_settings()", "duckdb_tables()", "duckdb_logs()", "pragma_version()", "checkpoint()", "query('select 1')",
+     "read_text('/etc/passwd')", "read_csv('/etc/passwd')", "read_parquet('x')", "sql_auto_complete('sel')",
+     "pragma_database_list()", "json_execute_serialized_sql('x')", "duckdb_secrets()", "enable_logging()",
+     "query_table('x')", "repeat_row(1, num_rows => 3)", "test_all_types()", "arrow_scan(1, 2, 3)"],
+)  # fmt: skip
+def test_a_table_function_that_is_not_ours_does_not_exist(asked, call):
+    with pytest.raises(InvalidUsage) as refused:
+        asked.ask(f"select r.* from pg_namespace n, {call} r")
+    assert refused.value.sqlstate in ("42883", "42601"), refused.value
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlstate"),
+    [
+        ("SELECT 1; SELECT 2", "42601"), ("SELECT 1;", None), ("DELETE FROM x", "0A000"), ("PRAGMA version", "0A000"),
+        ("SET threads = 4", "0A000"), ("ATTACH 'x'", "0A000"), ("CALL pragma_version()", "0A000"),
+        ('WITH x AS (INSERT INTO "a" VALUES (1) RETURNING *) SELECT * FROM x', "0A000"),
+        ("FROM (DESCRIBE a)", "0A000"), ("FROM (SHOW TABLES)", "0A000"), ("PIVOT a ON b", "0A000"),
+        ("SELECT * FROM 'x.csv'", "42P01"), ("SELECT * FROM main.a", "42P01"), ("SELECT * FROM memory.main.a", "42P01"),
+        ("SELECT main.lower('x')", "0A000"), ("SELECT * FROM a AT (VERSION => 1)", "0A000"),
+        ("SELECT COLUMNS('x') FROM a", "0A000"), ("SELECT 1 USING SAMPLE 1", "0A000"), ("SELECT $1", "0A000"),
+        ("SELECT 'a' COLLATE nocase", "0A000"), ("SELECT x::ENUM('a')", "42704"), ("SELECT (((", "42601"),
+        ("SELECT 1 QUALIFY row_number() OVER () = 1", "0A000"), ("", "42601"),
+        ("SELECT * FROM a WHERE x IN (SELECT y FROM b)", "42P01"), ("WITH b AS (SELECT 1) SELECT * FROM b, a", None),
+        ("WITH RECURSIVE b AS (SELECT 1 UNION ALL SELECT 2 FROM b) SELECT * FROM b", None),
+    ],
+)  # fmt: skip
+def test_what_the_door_lets_through(text, sqlstate):
+    if sqlstate is None:
+        return admitted(text, {"a"})
+    with pytest.raises(InvalidUsage) as refused:
+        admitted(text, {"a"})
+    assert refused.value.sqlstate == sqlstate, refused.value
+
+
+def test_a_question_cannot_write_even_where_it_is_let_through(asked):
+    """The transaction is one that reads: a second bolt, behind the door."""
+    cursor = asked.database._db.cursor()
+    cursor.execute("BEGIN TRANSACTION READ ONLY")
+    with pytest.raises(duckdb.TransactionException):
+        cursor.execute(MARKER)
+    cursor.close()
+    for text in ("SET threads = 2", "SET temp_directory = '/tmp'", "SET enable_external_access = true"):
+        with pytest.raises(duckdb.Error):
+            asked.database._db.cursor().execute(text)
+
+
+def _offered() -> set[str]:
+    with duckdb.connect(":memory:") as db:
+        return {name for (name,) in db.execute("SELECT DISTINCT function_name FROM duckdb_functions()").fetchall()}
+
+
+def test_every_function_of_the_engine_is_ours_or_refused():
+    """Asked of the engine itself, so that a new version's functions are refused until somebody has looked at them."""
+    offered = {name.lower() for name in _offered()}
+    assert len(offered) > 1000
+    for number, name in enumerate(sorted(offered - FUNCTIONS - TABLE_FUNCTIONS)):
+        call = {"class": "FUNCTION", "type": "FUNCTION", "function_name": name}
+        for check, node in (_check_expression, call), (_check_source, {"type": "TABLE_FUNCTION", "function": call}):
+            with pytest.raises(InvalidUsage) as refused:
+                check(node)
+            assert refused.value.sqlstate == "42883", name
+        if number % 20 == 0 and name.isidentifier():  # what the two are given is what the parser says
+            for text in (f'SELECT "{name}"(x) FROM a', f'SELECT * FROM "{name}"(1) x', f'SELECT "{name}"(x) OVER ()'):
+                with pytest.raises(InvalidUsage) as refused:
+                    admitted(text, {"a"})
+                assert refused.value.sqlstate in ("42883", "42601"), text
+
+
+def test_every_function_on_the_list_is_in_the_engine():
+    """As the adapter asks when it starts."""
+    assert lacking() == []
+
+
+def test_every_function_that_our_forms_are_written_in_is_on_the_list():
+    for name, (_, text) in FORMS.items():
+        tree = sqlglot.parse_one(text, read="duckdb")
+        for place in list(tree.find_all(exp.Placeholder)):
+            place.replace(exp.column("a"))
+        asked = f"SELECT {tree.sql('duckdb')} FROM a"
+        called = {each["function_name"].lower() for each in _called(_parser.parse(asked))}
+        assert called <= FUNCTIONS, name
+
+
+def _called(parsed: object):
+    if isinstance(parsed, dict):
+        if "function_name" in parsed:
+            yield parsed
+        for value in parsed.values():
+            yield from _called(value)
+    elif isinstance(parsed, list):
+        for value in parsed:
+            yield from _called(value)
+
+
+def test_nothing_of_ours_hides_a_function_of_the_engine():
+    assert not OURS & {name.lower() for name in _offered()}
