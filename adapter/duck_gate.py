@@ -24,7 +24,7 @@ from journal.errors import InvalidUsage
 from sql.errors import no_function, no_relation, syntax, unsupported
 
 KEPT_MAX = 256
-"""Texts whose parse is remembered.  A client asks the same questions with other oids; a schema browser sends some 30."""
+"""Texts whose parse is remembered.  A schema browser sends some 30, psql as many."""
 
 KEPT_TEXT_MAX = 16 << 10
 """Characters of a text that is remembered: 256 of them are 4 MB.  The longest of psql's questions has 5,000."""

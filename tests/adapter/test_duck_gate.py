@@ -115,9 +115,12 @@ PLACES = [
 """Every place of a query where a name or a text can stand."""
 
 HOSTILE = [
-    f"1); {MARKER}; SELECT 1 --", f"x; {MARKER}; --", f"a' ; {MARKER}; --", f'a" ; {MARKER}; --', "a\\' ; b", "*/ /*",
-    "oid) FROM duckdb_settings() --", "/etc/passwd", "x.csv", "day)); checkpoint(", "day", "oid", "$1", "?", ":x", "{x}",
-    "a.b", "\u2028", "日本", "1", "", " ", "--", "';--", "int4[]; select 1", "SELECT", "read_text", "checkpoint", "query",
+    f"1); {MARKER}; SELECT 1 --", f"x; {MARKER}; --", f"a' ; {MARKER}; --", f'a" ; {MARKER}; --', "a\\' ; b",
+    "*/ /*",
+    "oid) FROM duckdb_settings() --", "/etc/passwd", "x.csv", "day)); checkpoint(", "day", "oid", "$1", "?", ":x",
+    "{x}",
+    "a.b", "\u2028", "日本", "1", "", " ", "--", "';--", "int4[]; select 1", "SELECT", "read_text",
+    "checkpoint", "query",
 ]  # fmt: skip
 
 
