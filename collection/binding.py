@@ -12,7 +12,8 @@ from typing import NamedTuple
 class Run(NamedTuple):
     """A half-open range ``[lower, upper)`` of offsets of one partition of ``topic``.
 
-    ``attempt`` names the write that produced the records (they carry the same id); it is empty for a user's own topic.
+    ``attempt`` names the write that produced the records (they carry the same id).  For a user's own topic it is a
+    :func:`pin`: the id of the topic that the offsets are of; it is empty in bindings that are older than pins.
     ``rows`` is the number of rows in the run, for progress and planning; -1 where unknown.
     """
 
@@ -22,6 +23,19 @@ class Run(NamedTuple):
     upper: int
     attempt: str = ""
     rows: int = -1
+
+
+PIN = "topic:"
+
+
+def pin(topic_id: str) -> str:
+    """What the runs of a user's topic carry as their attempt: which topic of that name it was."""
+    return PIN + topic_id
+
+
+def pinned(run: Run) -> str | None:
+    """The id of the topic that ``run`` is of, where it says so."""
+    return run.attempt[len(PIN) :] if run.attempt.startswith(PIN) else None
 
 
 class Binding(NamedTuple):

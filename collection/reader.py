@@ -8,6 +8,8 @@ values are skipped here: they are in the source's errors collection).
 It does *not* promise order across partitions.  Offsets that Kafka no longer has are ``Unavailable`` 58P01 with the
 numbers: for a user's topic that is their retention at work, for ours a broken log.
 
+A user's topic is the one whose id the runs carry, or nothing is read of it: the brokers are asked after each fetch.
+
 User's topics are read with ``read_committed``; both readers of a range must agree on what an aborted transaction wrote,
 and offsets without a record (markers, compacted away) are simply no rows.
 """
@@ -16,20 +18,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
-from collection.binding import BoundRun, Run
+from collection.binding import BoundRun, Run, pinned
 from collection.columns import Columns, with_diff
 from collection.json_rows import decode_batch
 from collection.rows import decode_counted, empty
 from journal.clients import discard, make_consumer
 from journal.errors import InvalidUsage, Unavailable
 from journal.leaders import SUSPECT_S, SUSPECTED_MAX, leaders_of
+from journal.topic_ids import ids_of
 
 ROWS = "rows"
 """Our own row batches (tables, errors collections, view outputs)."""
@@ -101,15 +104,40 @@ class RunReader:
             try:
                 self._meet({topic for topic, _ in spans})
                 for values, runs in self._records(spans):
+                    asked = self._ask_ids(runs) if format == JSON else None  # after the fetch; answered while we decode
                     stamps = np.fromiter((each.ts for each in runs), np.int64, len(runs))
                     if format == JSON:
                         table, bad = decode_batch(values, columns)
+                        if asked is not None:
+                            asked()
                         yield with_diff(table), pa.array(np.delete(stamps, [each.index for each in bad]))
                     else:
                         table, counts = decode_counted(columns, values, (each.run.attempt for each in runs))
                         yield table, pa.array(np.repeat(stamps, counts))
             finally:
                 self._consumer.unassign()
+
+    def _ask_ids(self, runs: Sequence[BoundRun]) -> Callable[[], None] | None:
+        """Ask which topics have the names that are read; what is returned raises ``Unavailable`` for another one."""
+        pins = {(run.topic, found) for _, run in runs if (found := pinned(run)) is not None}
+        if not pins:
+            return None
+        answers = ids_of(self._bootstrap).ask(topic for topic, _ in pins)
+
+        def check() -> None:
+            found = answers()
+            for topic, topic_id in sorted(pins):
+                if found[topic] is None:
+                    raise Unavailable(f"topic {topic} does not exist", sqlstate="58P01")
+                if found[topic] != topic_id:
+                    raise Unavailable(
+                        f"rows of topic {topic} are gone",
+                        sqlstate="58P01",
+                        detail=f"the topic was deleted and made anew: it is {found[topic]}, they were in {topic_id}",
+                        hint="drop the source, or ALTER SOURCE … RESET it to begin with the new topic",
+                    )
+
+        return check
 
     def _meet(self, topics: set[str]) -> None:
         """Ask for the leaders of topics not read before: librdkafka by itself takes up to 1 s for a new one (measured

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import immutables
 
-from collection.binding import BoundRun, Run
+from collection.binding import PIN, BoundRun, Run, pinned
 from journal.errors import InvalidUsage
 from oracle.errors import Reason, SnapshotTooOld
 from oracle.growing import Growing
@@ -94,7 +94,9 @@ def coalesce(bound: Bound, since: int) -> Bound:
 
 
 def _adjacent(left: Run, right: Run) -> bool:
-    return left.topic == right.topic and left.partition == right.partition and left.upper == right.lower
+    if left.topic != right.topic or left.partition != right.partition or left.upper != right.lower:
+        return False
+    return pinned(left) == pinned(right) or not left.attempt or not right.attempt
 
 
 def _merge(left: BoundRun, right: BoundRun) -> BoundRun:
@@ -102,11 +104,13 @@ def _merge(left: BoundRun, right: BoundRun) -> BoundRun:
 
     Runs of different attempts merge too, and then name none: every offset between them is bound, so the attempt (which
     tells a writer's rows from a dead writer's garbage) has nothing left to decide, and a table of a million single-row
-    inserts would otherwise keep a million runs for ever.
+    inserts would otherwise keep a million runs for ever.  A pin stays, also beside a run that is older than pins: it is
+    true of all of a source's offsets.  (No verdict looks at an attempt: releases that merge otherwise still agree.)
     """
     one, two = left.run, right.run
     rows = one.rows + two.rows if one.rows >= 0 and two.rows >= 0 else -1
-    attempt = one.attempt if one.attempt == two.attempt else ""
+    pins = {each for each in (one.attempt, two.attempt) if each.startswith(PIN)}
+    attempt = one.attempt if one.attempt == two.attempt else pins.pop() if pins else ""
     run = Run(one.topic, one.partition, one.lower, two.upper, attempt, rows)
     return BoundRun(max(left.ts, right.ts), run)
 
@@ -176,6 +180,11 @@ class BoundRuns(NamedTuple):
         """Rows in all runs together, -1 if any run does not say."""
         counts = [each.run.rows for each in (*self.bound.base, *self.bound.recent)]
         return -1 if any(count < 0 for count in counts) else sum(counts)
+
+    def pins(self) -> frozenset[str]:
+        """The ids of the topics that the runs say they are of: one, or none where no run says."""
+        runs = (each.run for each in (*self.bound.base, *self.bound.recent))
+        return frozenset(found for run in runs if (found := pinned(run)) is not None)
 
     def end(self, topic: str, partition: int) -> int | None:
         """Where the bindings of a partition end: the offset at which a source goes on.  ``None`` if it has none."""

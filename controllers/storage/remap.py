@@ -10,7 +10,7 @@ Does *not* promise the order of rows across partitions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from catalog_log.model import Item
@@ -40,6 +40,21 @@ class Prepared(NamedTuple):
     positions: dict[int, int]
 
 
+def made_anew(topic: str, topic_id: str, pins: Collection[str]) -> Problem | None:
+    """Why a source with bindings of the topics ``pins`` may not read the topic that has the name now, or ``None``.
+
+    A topic that was deleted and made anew has other records at the same offsets, and the old ones are gone: going on
+    would mix the two, so nothing is read until the source is dropped or reset.
+    """
+    other = sorted(set(pins) - {topic_id})
+    if not other:
+        return None
+    return Problem(
+        f"topic {topic} was deleted and made anew: it is {topic_id} now, what was read came from {other[0]}; "
+        "drop the source, or ALTER SOURCE … RESET it to begin with the new topic"
+    )
+
+
 def start_positions(
     topic: str, bound: Mapping[int, int], retained: Mapping[int, tuple[int, int]]
 ) -> dict[int, int] | Problem:
@@ -64,9 +79,14 @@ def start_positions(
 
 
 def prepare(
-    source: Item, polled: Mapping[int, Sequence[tuple[int, bytes | None]]], positions: Mapping[int, int]
+    source: Item,
+    polled: Mapping[int, Sequence[tuple[int, bytes | None]]],
+    positions: Mapping[int, int],
+    topic_pin: str = "",
 ) -> Prepared:
     """Judge a batch: per partition the records as (offset, value), ascending, from ``positions`` on.
+
+    The runs carry ``topic_pin`` (:func:`collection.binding.pin`), so that what is bound says which topic it is of.
 
     A run reaches from the partition's position to behind its last record: offsets in between that hold no record
     (transaction markers, compacted away) belong to it and are no rows.  The same records always give the same verdicts.
@@ -93,7 +113,7 @@ def prepare(
             continue
         lower, upper = positions[partition], records[-1][0] + 1
         assert lower <= records[0][0], f"{topic}/{partition}: record {records[0][0]} was judged before (at {lower})"
-        runs.append(Run(topic, partition, lower, upper, "", len(records) - bad_in.get(partition, 0)))
+        runs.append(Run(topic, partition, lower, upper, topic_pin, len(records) - bad_in.get(partition, 0)))
         after[partition] = upper
     return Prepared(tuple(runs), tuple(errors), len(values) - len(errors), after)
 

@@ -5,8 +5,9 @@ record is bound exactly once whatever dies when, since the position is never kep
 themselves (:mod:`controllers.storage.remap` says why that suffices); trouble of this source stops this source only, is
 in its status, and is tried again with growing pauses.
 
-Does *not* promise to notice that a topic was deleted and made anew with at least as many records: offsets are all that
-Kafka clients are told.
+A topic that is deleted and made anew under its source is another topic: what is bound carries the topic's id, each
+batch is committed only once the brokers have said, after it was fetched, that the topic still has that id, and a source
+whose bindings are of another one has failed until it is dropped or reset.
 
 The next batch is read and judged while the commit of the last is under way, but at most one commit is: so under load
 batches grow by themselves, and after a failed commit there is nothing later to take back.
@@ -24,11 +25,13 @@ from dataclasses import dataclass, field
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from catalog_log.model import Column, Item
+from collection.binding import pin
 from collection.writer import CollectionWriter
-from controllers.storage.remap import Prepared, Problem, bindings, prepare, start_positions
+from controllers.storage.remap import Prepared, Problem, bindings, made_anew, prepare, start_positions
 from journal.clients import discard, make_consumer, reach
 from journal.errors import TidemarkError, Unavailable
 from journal.leaders import leaders_of
+from journal.topic_ids import ids_of
 from oracle.client import Oracle
 from oracle.model import CommitPart
 
@@ -96,6 +99,9 @@ class Source:
         self.status = SourceStatus(item.id, item.name, item.topic or "")
         self._bootstrap = bootstrap
         self._leaders = leaders_of(bootstrap)
+        self._ids = ids_of(bootstrap)
+        self._topic_id = ""
+        """Of the topic that is being read."""
         self._moved = threading.Event()
         """Set when most brokers name another leader of the topic."""
         self._oracle = oracle
@@ -155,8 +161,10 @@ class Source:
             while not self._stopped.is_set() and not self._moved.is_set():
                 polled = self._poll(consumer, positions)
                 if polled:
-                    prepared = prepare(self.item, polled, positions)
+                    asked = self._ids.ask([self.status.topic])  # after the fetch, and answered while we judge
+                    prepared = prepare(self.item, polled, positions, pin(self._topic_id))
                     part = self._part(prepared)
+                    self._check_id(asked()[self.status.topic])
                     if under_way is not None:
                         self._settle(*under_way)
                         under_way = None
@@ -186,7 +194,13 @@ class Source:
         partitions = self._partitions(consumer)
         if not partitions:
             raise SourceProblem(Problem(f"topic {topic} does not exist yet", missing=True))
+        found = self._ids.ask([topic])()[topic]
+        if found is None:
+            raise SourceProblem(Problem(f"topic {topic} does not exist yet", missing=True))
+        self._topic_id = found
         state = self._oracle.barrier().result(ANSWER_TIMEOUT_S)
+        if problem := made_anew(topic, found, state.bindings(self.item.id).pins()):
+            raise SourceProblem(problem)
         bound = {p: end for (t, p), end in state.bindings(self.item.id).ends().items() if t == topic}
         retained = {p: self._watermarks(consumer, p) for p in partitions}
         positions = start_positions(topic, bound, retained)
@@ -197,6 +211,14 @@ class Source:
         self.status.state, self.status.error = RUNNING, None
         log.info("source runs", extra={"source": self.item.id, "topic": topic, "positions": positions})
         return positions
+
+    def _check_id(self, topic_id: str | None) -> None:
+        """Raise unless the topic, asked after a fetch, still is the one that we began with."""
+        topic = self.status.topic
+        if topic_id is None:
+            raise SourceProblem(Problem(f"topic {topic} does not exist any more", missing=True))
+        if topic_id != self._topic_id:  # whether that matters hangs on whether anything is bound: we begin anew
+            raise SourceProblem(Problem(f"topic {topic} was deleted and made anew while it was read"))
 
     def _poll(self, consumer: Consumer, positions: dict[int, int]) -> dict[int, list[tuple[int, bytes | None]]]:
         first = consumer.poll(POLL_S)

@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog_log.model import SOURCE, Column, Item
-from collection.binding import Binding, Run
-from controllers.storage.remap import Problem, bindings, prepare, start_positions
+from collection.binding import Binding, Run, pin
+from controllers.storage.remap import Problem, bindings, made_anew, prepare, start_positions
 from journal.api import Entry
 from oracle.fold import fold
 from oracle.model import CommitPart, Kind, Record, Token
 from oracle.records import encode_record
 from oracle.state import EMPTY
+from tests.oracle.oracle_logs import Log
 
 SOURCE_ITEM = Item("u1", "s1", "clicks", SOURCE, "CREATE SOURCE …", columns=(Column("a", "int4", False),),
                    topic="clicks", options={"errors_id": "u2"})  # fmt: skip
@@ -41,6 +42,29 @@ def test_what_nobody_judged_and_kafka_no_longer_has_stops_the_source(bound, reta
     assert not problem.missing
 
 
+def test_a_topic_of_another_id_is_another_topic() -> None:
+    assert made_anew("t", "A", ()) is None, "nothing is bound, or bound before topics were told apart"
+    assert made_anew("t", "A", {"A"}) is None
+    problem = made_anew("t", "B", {"A"})
+    assert "made anew" in problem.message and "RESET" in problem.message and not problem.missing
+
+
+def test_what_is_bound_says_which_topic_it_is_of_however_it_was_merged() -> None:
+    """Bindings older than pins, then pinned ones, merged or not, in any order of both."""
+    for moves in itertools.product((True, False), repeat=4):
+        log = Log()
+        for at, (since, attempt) in enumerate(zip(moves, ("", pin("A"), "", pin("A")), strict=True)):
+            log.write("u1", at, at + 1, attempt=attempt, contiguous=True)
+            if since:
+                log.add(Kind.COMPACT, ts=log.state.last_ts)
+        found = log.state.bindings("u1")
+        assert found.pins() == {"A"}
+        assert found.ends() == {("t.data.u1", 0): 4}
+    log.write("u1", 4, 5, attempt=pin("B"), contiguous=True)
+    log.add(Kind.COMPACT, ts=log.state.last_ts)
+    assert log.state.bindings("u1").pins() == {"A", "B"}, "two topics are never one run"
+
+
 def test_a_batch_is_judged_and_bound_with_its_error_rows() -> None:
     polled = {0: [(10, b'{"a":1}'), (11, b"nonsense\x00\xff"), (14, b'{"a":2}')], 1: [(0, None)]}
     prepared = prepare(SOURCE_ITEM, polled, {0: 9, 1: 0, 2: 5})
@@ -50,6 +74,7 @@ def test_a_batch_is_judged_and_bound_with_its_error_rows() -> None:
         ("the record has no value", None, "clicks", 1, 0),
     )
     assert prepared.positions == {0: 15, 1: 1, 2: 5}
+    assert prepare(SOURCE_ITEM, polled, {0: 9, 1: 0}, pin("A")).runs[1] == Run("clicks", 1, 0, 1, "topic:A", 0)
     errors = Run("env.data.u2", 0, 3, 4, "x", 2)
     assert bindings(SOURCE_ITEM, prepared, [errors]) == (
         Binding("u1", prepared.runs[0], True),

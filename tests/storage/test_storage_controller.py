@@ -23,6 +23,7 @@ from controllers.commands_log import encode
 from controllers.storage.controller import StorageController
 from controllers.storage.source import ERROR_COLUMNS
 from journal import clients
+from journal.errors import Unavailable
 from journal.names import TopicNames
 from oracle.checkpoints import CheckpointPolicy
 from oracle.client import Oracle
@@ -85,6 +86,13 @@ class World:
     def make_topic(self, name: str, partitions: int = 1) -> None:
         for done in self.admin.create_topics([NewTopic(self.topic(name), partitions, 1)]).values():
             done.result()
+
+    def make_anew(self, name: str) -> None:
+        for done in self.admin.delete_topics([self.topic(name)]).values():
+            done.result()
+        eventually(lambda: self.topic(name) not in self.admin.list_topics(timeout=5).topics)
+        self.make_topic(name)
+        self.producer = clients.make_producer(self.bootstrap)  # the old one would go on counting
 
     def produce(self, name: str, *values: bytes | None, partition: int = 0) -> None:
         failed = []
@@ -248,6 +256,34 @@ def test_records_that_retention_took_before_they_were_read_stop_that_source_alon
     world.produce("fine", b'{"id":9}')
     eventually(lambda: world.bound(fine) == 1)
     assert world.bound(cut) == 1
+
+
+def test_a_topic_made_anew_is_another_topic_for_storage_and_for_readers(world: World, monkeypatch) -> None:
+    """While its source runs, and while nothing runs; with fewer and with more records than were bound."""
+    monkeypatch.setattr("controllers.storage.source.LOOK_AGAIN_S", 0.5)
+    (live, live_errors), (down, down_errors) = world.source("u1", "live"), world.source("u2", "down")
+    for name in ("live", "down"):
+        world.make_topic(name)
+        world.produce(name, b'{"id":1}', b"bad", b'{"id":2}')
+    world.tell(live, live_errors, down, down_errors)
+    controller = world.start()
+    eventually(lambda: world.bound(live) == world.bound(down) == 3)
+
+    world.make_anew("live")
+    world.produce("live", *[b'{"id":7}'] * 9)
+    error = eventually(lambda: (found := state_of(controller, "u1"))[0] == "failed" and found[1])
+    world.stop()
+    world.make_anew("down")
+    world.produce("down", *[b'{"id":7}'] * 9)
+    controller = world.start()
+    for source, errors in ((live, live_errors), (down, down_errors)):
+        error = eventually(lambda s=source: (found := state_of(controller, s.id))[0] == "failed" and found[1])
+        assert "was deleted and made anew" in error
+        assert world.bound(source) == 3, "nothing of the new topic"
+        assert len(world.errors(errors)) == 1, "what is ours stays"
+        with pytest.raises(Unavailable, match="rows of topic .* are gone") as caught:
+            world.rows(source)
+        assert caught.value.sqlstate == "58P01" and "made anew" in caught.value.detail
 
 
 def test_two_controllers_and_restarts_neither_lose_nor_double(world: World) -> None:
