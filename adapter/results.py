@@ -34,6 +34,7 @@ _TAGS = {
     st.CreateTable: "CREATE TABLE",
     st.CreateSource: "CREATE SOURCE",
     st.CreateIndex: "CREATE INDEX",
+    st.ResetSource: "ALTER SOURCE",
     st.Comment: "COMMENT",
 }
 

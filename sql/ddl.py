@@ -9,14 +9,16 @@ from __future__ import annotations
 from sqlglot import exp
 
 from catalog_log import model, records
-from catalog_log.model import Column, Item, Schema, Setting, Update
+from catalog_log.model import Column, Item, Schema
 from journal.errors import InvalidUsage
 from sql import statements as st
 from sql.bind import Bound, bind_query, first_branch, inline_views
 from sql.ddl_comment import plan_comment
 from sql.ddl_drop import plan_drop
+from sql.ddl_reset import plan_reset
 from sql.defaults import check_default
 from sql.errors import already_exists, no_column, unsupported, wrong_kind
+from sql.item_ids import ItemIds
 from sql.names import (
     SYSTEM_SCHEMAS,
     ImageLike,
@@ -29,8 +31,6 @@ from sql.names import (
 )
 from sql.plans import DdlPlan, PlanNotice
 from sql.transpile import spark_sql
-
-NEXT_ITEM_ID = "next_item_id"
 
 IDENTIFIER_BYTES_MAX = 63
 """As in Postgres (NAMEDATALEN - 1), which cuts longer names silently; we refuse them."""
@@ -59,28 +59,11 @@ def plan_ddl(statement: object, image: ImageLike, names: Names) -> DdlPlan:
         return _create_index(statement, image, names)
     if isinstance(statement, st.Drop):
         return plan_drop(statement, image, names)
+    if isinstance(statement, st.ResetSource):
+        return plan_reset(statement, image, names)
     if isinstance(statement, st.Comment):
         return plan_comment(statement, image, names)
     raise unsupported(f"{type(statement).__name__} as DDL")
-
-
-class _Ids:
-    """Gives ids that were never used: a counter that is itself in the catalog."""
-
-    def __init__(self, image: ImageLike) -> None:
-        setting = image.get(model.SETTINGS, NEXT_ITEM_ID)
-        self._next = int(setting.value) if setting is not None else 1
-
-    def item(self) -> str:
-        self._next += 1
-        return f"u{self._next - 1}"
-
-    def schema(self) -> str:
-        self._next += 1
-        return f"s{self._next}"
-
-    def update(self) -> Update:
-        return records.put(model.SETTINGS, NEXT_ITEM_ID, Setting(str(self._next)))
 
 
 def _check_identifier(name: str) -> str:
@@ -117,7 +100,7 @@ def _create_schema(s: st.CreateSchema, image: ImageLike, names: Names) -> DdlPla
         )
     if image.schema_by_name(database.id, name) is not None:
         return _exists("schema", name, s.if_not_exists, "CREATE SCHEMA", "42P06")
-    ids = _Ids(image)
+    ids = ItemIds(image)
     schema_id = ids.schema()
     return DdlPlan(
         (records.put(model.SCHEMAS, schema_id, Schema(schema_id, database.id, name)), ids.update()),
@@ -156,12 +139,12 @@ def _create_table(s: st.CreateTable, image: ImageLike, names: Names) -> DdlPlan:
     name = _check_identifier(s.name.last)
     if _taken(image, schema, name):
         return _exists("relation", name, s.if_not_exists, "CREATE TABLE")
-    ids = _Ids(image)
+    ids = ItemIds(image)
     item = Item(ids.item(), schema.id, name, model.TABLE, s.text, columns)
     return _created(ids, "CREATE TABLE", item)
 
 
-def _created(ids: _Ids, tag: str, *items: Item, notices: tuple[PlanNotice, ...] = ()) -> DdlPlan:
+def _created(ids: ItemIds, tag: str, *items: Item, notices: tuple[PlanNotice, ...] = ()) -> DdlPlan:
     puts = tuple(records.put(model.ITEMS, item.id, item) for item in items)
     return DdlPlan((*puts, ids.update()), tag, notices, tuple(item.id for item in items))
 
@@ -177,7 +160,7 @@ def _create_source(s: st.CreateSource, image: ImageLike, names: Names) -> DdlPla
     errors_name = _check_identifier(f"{name}_errors")
     if _taken(image, schema, errors_name):
         raise already_exists("relation", errors_name)
-    ids = _Ids(image)
+    ids = ItemIds(image)
     source_id, errors_id = ids.item(), ids.item()
     source = Item(
         source_id,
@@ -203,7 +186,7 @@ def _create_view(s: st.CreateView, image: ImageLike, names: Names) -> DdlPlan:
     bound = bind_query(s.query, image, names)
     _check_view(bound, s)
     columns = _view_columns(bound, s)
-    ids = _Ids(image)
+    ids = ItemIds(image)
     item = Item(
         ids.item(),
         schema.id,
@@ -281,7 +264,7 @@ def _create_index(s: st.CreateIndex, image: ImageLike, names: Names) -> DdlPlan:
     _check_identifier(name)
     if _taken(image, schema, name):
         return _exists("relation", name, s.if_not_exists, "CREATE INDEX")
-    ids = _Ids(image)
+    ids = ItemIds(image)
     item = Item(
         ids.item(),
         schema.id,

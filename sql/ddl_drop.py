@@ -25,7 +25,7 @@ def plan_drop(s: st.Drop, image: ImageLike, names: Names) -> DdlPlan:
     schemas: dict[str, Schema] = {}
     for name in s.names:
         try:
-            found = _schema(image, names, name) if s.kind == "schema" else _item(image, names, name, s.kind)
+            found = _schema(image, names, name) if s.kind == "schema" else item_of_kind(image, names, name, s.kind)
         except InvalidUsage as error:
             if s.if_exists and error.sqlstate in ("42P01", "3F000", "42704"):
                 notices.append(PlanNotice(f"{error.message}, skipping", "00000"))
@@ -36,13 +36,13 @@ def plan_drop(s: st.Drop, image: ImageLike, names: Names) -> DdlPlan:
         else:
             items[found.id] = found
     inside = [item for schema in schemas.values() for item in image.items_in(schema.id)]
-    going, standing = _closure(image, [*items.values(), *inside])
+    going, standing = closure(image, [*items.values(), *inside])
     blocked = [*((item, None) for item in inside), *standing] if schemas else standing
     if blocked and not s.cascade:
         raise _still_needed(image, s, word, blocked)
     if blocked:
-        notices.extend(_cascades(image, [item for item, _ in blocked]))
-        going = _everything(image, [*items.values(), *inside])
+        notices.extend(told_cascade("drop", [item for item, _ in blocked]))
+        going = everything(image, [*items.values(), *inside])
     updates = [records.remove(model.ITEMS, item_id) for item_id in sorted(going, key=id_order)]
     updates += [records.remove(model.SCHEMAS, schema_id) for schema_id in schemas]
     gone = tuple(sorted(going, key=id_order))
@@ -62,7 +62,8 @@ def _schema(image: ImageLike, names: Names, name: st.Name) -> Schema:
     return found
 
 
-def _item(image: ImageLike, names: Names, name: st.Name, kind: str) -> Item:
+def item_of_kind(image: ImageLike, names: Names, name: st.Name, kind: str) -> Item:
+    """The object that a statement about a ``kind`` names.  Raises 42P01 or 42704, 42501, 42809."""
     found = find(image, names, name)
     if found is None:
         error = no_relation(str(name), candidates(image, names, name), name.start + 1)
@@ -85,8 +86,8 @@ def _automatic(item: Item, on: Item) -> bool:
     return item.kind in (model.INDEX, model.ERRORS)
 
 
-def _closure(image: ImageLike, roots: list[Item]) -> tuple[set[str], list[tuple[Item, Item]]]:
-    """What goes without CASCADE, and ``(dependent, what it depends on)`` for what stands in the way."""
+def closure(image: ImageLike, roots: list[Item]) -> tuple[set[str], list[tuple[Item, Item]]]:
+    """What goes with ``roots`` without CASCADE, and ``(dependent, what it depends on)`` for what stands in the way."""
     going = {item.id: item for item in roots}
     queue = list(roots)
     while queue:
@@ -108,7 +109,8 @@ def _closure(image: ImageLike, roots: list[Item]) -> tuple[set[str], list[tuple[
     return set(going), [(a, b) for a, b in standing if not _automatic(a, b)]
 
 
-def _everything(image: ImageLike, roots: list[Item]) -> set[str]:
+def everything(image: ImageLike, roots: list[Item]) -> set[str]:
+    """What goes with ``roots`` where CASCADE was said."""
     going = {item.id for item in roots}
     queue = list(roots)
     while queue:
@@ -126,6 +128,18 @@ def _described(item: Item) -> str:
 def _still_needed(image: ImageLike, s: st.Drop, word: str, blocked: list[tuple[Item, Item | None]]) -> InvalidUsage:
     one = len(s.names) == 1
     what = f"{word} {s.names[0]}" if one else "desired object(s)"
+    return InvalidUsage(
+        f"cannot drop {what} because other objects depend on it"
+        if one
+        else "cannot drop desired object(s) because other objects depend on them",
+        sqlstate="2BP01",
+        detail=told_dependents(image, blocked),
+        hint="use DROP … CASCADE to drop the dependent objects too",
+    )
+
+
+def told_dependents(image: ImageLike, blocked: list[tuple[Item, Item | None]]) -> str:
+    """What stands in the way, a line each."""
     lines = [
         f"{_described(item)} depends on "
         + (_described(on) if on is not None else f"schema {_schema_name(image, item)}")
@@ -133,14 +147,7 @@ def _still_needed(image: ImageLike, s: st.Drop, word: str, blocked: list[tuple[I
     ]
     if len(blocked) > LISTED_MAX:
         lines.append(f"and {len(blocked) - LISTED_MAX} other objects")
-    return InvalidUsage(
-        f"cannot drop {what} because other objects depend on it"
-        if one
-        else "cannot drop desired object(s) because other objects depend on them",
-        sqlstate="2BP01",
-        detail="\n".join(lines),
-        hint="use DROP … CASCADE to drop the dependent objects too",
-    )
+    return "\n".join(lines)
 
 
 def _schema_name(image: ImageLike, item: Item) -> str:
@@ -148,8 +155,9 @@ def _schema_name(image: ImageLike, item: Item) -> str:
     return schema.name if schema is not None else item.schema_id
 
 
-def _cascades(image: ImageLike, items: list[Item]) -> list[PlanNotice]:
+def told_cascade(what: str, items: list[Item]) -> list[PlanNotice]:
+    """That ``what`` was done to ``items`` too, because CASCADE was said."""
     if len(items) == 1:
-        return [PlanNotice(f"drop cascades to {_described(items[0])}", "00000")]
-    detail = "\n".join(f"drop cascades to {_described(item)}" for item in items[:LISTED_MAX])
-    return [PlanNotice(f"drop cascades to {len(items)} other objects", "00000", detail)]
+        return [PlanNotice(f"{what} cascades to {_described(items[0])}", "00000")]
+    detail = "\n".join(f"{what} cascades to {_described(item)}" for item in items[:LISTED_MAX])
+    return [PlanNotice(f"{what} cascades to {len(items)} other objects", "00000", detail)]

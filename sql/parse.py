@@ -71,6 +71,8 @@ def parse(text: str) -> st.Statement:
         return st.Query(cursor.parse_query(), text)
     if word is None and cursor.word() in ("create", "drop", "insert"):
         return {"create": _create, "drop": _drop, "insert": _insert}[cursor.word()](cursor, text)
+    if word is None and cursor.take("alter", "source"):
+        return _alter_source(cursor)
     return parse_session_statement(cursor, word)
 
 
@@ -305,6 +307,19 @@ def _drop(c: Cursor, text: str) -> st.Drop:
         c.take("restrict")
     c.end()
     return st.Drop(kind, tuple(names), exists, cascade)
+
+
+def _alter_source(c: Cursor) -> st.ResetSource:
+    exists = c.take("if", "exists")
+    name = c.name()
+    if c.word() in ("rename", "set", "owner", "add", "drop"):
+        raise unsupported(f"ALTER SOURCE … {c.word().upper()}", hint="only RESET: drop the source and make another")
+    c.expect("reset")
+    cascade = c.take("cascade")
+    if not cascade:
+        c.take("restrict")
+    c.end()
+    return st.ResetSource(name, exists, cascade)
 
 
 _DESCRIBED = {

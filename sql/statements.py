@@ -111,6 +111,15 @@ class Drop:
 
 
 @dataclass(frozen=True)
+class ResetSource:
+    """ALTER SOURCE … RESET: begin anew with the topic that has the source's topic's name now."""
+
+    name: Name
+    if_exists: bool
+    cascade: bool
+
+
+@dataclass(frozen=True)
 class Comment:
     """``kind`` is an item kind of ``catalog_log.model``, ``schema``, ``database``, ``cluster`` or ``column`` (then
     ``name`` ends in the column's); ``text`` is ``None`` where the comment is taken away."""
@@ -195,6 +204,7 @@ Statement = (
     | CreateView
     | CreateIndex
     | Drop
+    | ResetSource
     | Comment
     | Explain
     | ShowObjects
@@ -207,4 +217,4 @@ Statement = (
     | Empty
 )
 
-DDL = (CreateSchema, CreateTable, CreateSource, CreateView, CreateIndex, Drop, Comment)
+DDL = (CreateSchema, CreateTable, CreateSource, CreateView, CreateIndex, Drop, ResetSource, Comment)

@@ -25,10 +25,12 @@ ERROR_ROW = tuple[str, str | None, str, int, int]
 
 
 class Problem(NamedTuple):
-    """Why a source cannot go on, in words for its status.  ``missing`` is a topic that is simply not there yet."""
+    """Why a source cannot go on, in words for its status.  ``missing`` is a topic that is simply not there yet;
+    ``final`` does not pass, whatever the topic looks like later."""
 
     message: str
     missing: bool = False
+    final: bool = False
 
 
 class Prepared(NamedTuple):
@@ -61,7 +63,7 @@ def start_positions(
     """Where each partition goes on: where its bindings end, or at the oldest record for one never bound before.
 
     ``retained`` are the ``[low, high)`` offsets that Kafka has.  A partition whose bindings end outside of them lost
-    records that nobody had judged (or was made anew): the source stops, since going on would hide the loss.
+    records that nobody had judged, or that we did: the source stops, since going on would hide the loss.
     """
     positions = {}
     for partition, (low, high) in sorted(retained.items()):
@@ -69,7 +71,9 @@ def start_positions(
         if end is not None and not low <= end <= high:
             return Problem(
                 f"topic {topic} partition {partition} was bound up to offset {end}, but kafka holds [{low}, {high}): "
-                + ("its retention removed records before they were read" if end < low else "the topic was made anew")
+                + ("its retention removed records before they were read" if end < low else "it lost what was read"),
+                # Once it has grown again nothing would show that what is below ``end`` is not what was read.
+                final=high < end,
             )
         positions[partition] = low if end is None else end
     gone = sorted(set(bound) - set(retained))

@@ -108,6 +108,9 @@ class Source:
         self._writer = writer
         self._incarnation = incarnation
         self._attempts = 0
+        self.begun = 0
+        """How often it began to read, or tried to."""
+        self._final: Problem | None = None
         self._committed_at = 0.0
         self._backoff_s = BACKOFF_FIRST_S
         self._stopped = threading.Event()
@@ -128,6 +131,7 @@ class Source:
             try:
                 self._ingest()
             except SourceProblem as error:
+                self._final = error.problem if error.problem.final else None
                 self._trouble(WAITING if error.problem.missing else FAILED, error.problem.message)
             except TidemarkError as error:
                 self._trouble(FAILED, f"{error.message} ({error.detail})" if error.detail else error.message)
@@ -149,6 +153,9 @@ class Source:
 
     def _ingest(self) -> None:
         """Read, judge and bind until stopped or until something is wrong."""
+        self.begun += 1
+        if self._final is not None:
+            raise SourceProblem(self._final)
         self._moved.clear()
         begin_at = self._leaders.bootstrap(self.status.topic)
         consumer = make_consumer(begin_at, **{"isolation.level": "read_committed"})

@@ -31,7 +31,7 @@ def test_a_partition_goes_on_where_its_bindings_end_and_a_new_one_at_its_oldest_
     ("bound", "retained", "words"),
     [
         ({0: 4}, {0: (5, 9)}, "retention"),
-        ({0: 10}, {0: (5, 9)}, "made anew"),
+        ({0: 10}, {0: (5, 9)}, "lost"),
         ({0: 4, 1: 2}, {0: (0, 9)}, "no partition 1"),
     ],
 )

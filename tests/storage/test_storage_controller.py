@@ -284,6 +284,30 @@ def test_a_topic_made_anew_is_another_topic_for_storage_and_for_readers(world: W
         with pytest.raises(Unavailable, match="rows of topic .* are gone") as caught:
             world.rows(source)
         assert caught.value.sqlstate == "58P01" and "made anew" in caught.value.detail
+    # ALTER SOURCE … RESET, as it comes here: another source and other errors on the same topic.
+    again, again_errors = world.source("u3", "live")
+    world.tell("u10", "u1", again, again_errors)
+    eventually(lambda: world.bound(again) == 9)
+    assert world.rows(again) == [(7, None)] * 9
+
+
+def test_a_topic_that_lost_its_end_stays_failed_though_it_grows_again(world: World, monkeypatch) -> None:
+    source, errors = world.source("u1", "short")
+    world.make_topic("short")
+    world.produce("short", *[b'{"id":1}'] * 3)
+    world.tell(source, errors)
+    controller = world.start()
+    eventually(lambda: world.bound(source) == 3)
+    (reader,) = controller._sources.values()
+    ends = [(0, 2)]
+    real = reader._watermarks
+    monkeypatch.setattr(reader, "_watermarks", lambda *given: ends.pop() if ends else real(*given))
+    reader._moved.set()  # it begins anew, as after an election
+    assert "lost" in eventually(lambda: (found := state_of(controller, "u1"))[0] == "failed" and found[1])
+    world.produce("short", b'{"id":2}')
+    eventually(lambda: reader.begun > 2)
+    assert state_of(controller, "u1")[0] == "failed"
+    assert world.bound(source) == 3
 
 
 def test_two_controllers_and_restarts_neither_lose_nor_double(world: World) -> None:
