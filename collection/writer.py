@@ -48,6 +48,12 @@ WRITE_TIMEOUT_S = 30.0
 PENDING_BYTES_MAX = 64 * 1024 * 1024
 """Bytes that may be unanswered at once; they are held here to be sent again.  As much as a producer may queue."""
 
+REPLICATED_MS = 1500
+"""``request.timeout.ms``: how long a leader may wait for its followers.  Whoever is told sooner sends again, which
+without an id is another record with as long to wait: behind a network that takes 0.15 to 0.25 s each way, followers
+confirmed after 0.6 to 0.9 s, and at half a second no row was ever acknowledged until it healed (8 s; now 1.6 s).
+Below the socket's 2 s, so that it can be said; a leader that was deposed is found out by asking who leads."""
+
 _POLL_S = 0.1
 
 _MISSING = (KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION)
@@ -227,7 +233,14 @@ class CollectionWriter:
 
 
 def _make_producer(bootstrap: str) -> Producer:
-    return make_producer(bootstrap, **{"enable.idempotence": False, "message.timeout.ms": int(1000 * WRITE_TIMEOUT_S)})
+    return make_producer(
+        bootstrap,
+        **{
+            "enable.idempotence": False,
+            "message.timeout.ms": int(1000 * WRITE_TIMEOUT_S),
+            "request.timeout.ms": REPLICATED_MS,
+        },
+    )
 
 
 def _discard(holder: list[Producer]) -> None:

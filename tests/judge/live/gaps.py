@@ -3,7 +3,7 @@
 Three brokers on made hosts, and three writers on the client's host, each in a tight loop: the catalog's
 compare-and-append, the oracle's commit, and rows to a collection's topic.  A fault takes the leader of a journal; a
 writer's gap is the longest time between two acknowledgements around it.  ``cut-off`` takes the leader from the other
-brokers and leaves it to its clients: it goes on believing, and answers them.
+brokers and leaves it to its clients: it goes on believing, and answers them.  ``slow`` leaves it all, late.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from catalog_log.model import Column, Setting
 from collection.writer import CollectionWriter
 from embedded.jars import ensure_jars
 from embedded.layout import JARS
+from fleet.member import PORT
 from journal.errors import Conflict, TidemarkError
 from journal.names import TopicNames
 from journal.topics import data_spec, ensure_topics
@@ -36,8 +37,12 @@ from oracle.client import Oracle
 from oracle.model import CommitPart
 from tests.judge.live.brokers import HEAL_TIMEOUT_S, REPLICATION, KafkaCluster
 from tests.judge.live.network import BROKERS, CLIENT, Network
+from tests.judge.live.proxy import Shape
+from tests.judge.live.slowness import slow_down
 
-WAYS = ("kill", "pause", "isolate", "cut-off")
+WAYS = ("kill", "pause", "isolate", "cut-off", "slow")
+SLOW = Shape(0.15, 0.1, 200_000.0)
+"""The worst that a run's ``slow-network`` draws."""
 ROWS = "u1"
 HOLD_S = 8.0
 """How long the leader stays lost: longer than any gap that is allowed."""
@@ -121,6 +126,8 @@ def lose(cluster: KafkaCluster, way: str, host: str) -> Callable[[], None]:
         return lambda: cluster.signal(host, signal.SIGCONT)
     if way == "isolate":
         return cluster.network.isolate(host).heal
+    if way == "slow":
+        return slow_down(cluster.network, host, PORT, SLOW, seed=1)
     return cluster.network.cut([host], [other for other in BROKERS if other != host]).heal
 
 

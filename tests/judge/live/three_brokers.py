@@ -45,13 +45,12 @@ from tests.judge.live.cluster import (
 from tests.judge.live.disk import FullDisk, SlowFsync, SlowSyncs, SmallDisk
 from tests.judge.live.network import BROKERS, CLIENT, Network, Rules
 from tests.judge.live.process_faults import LOOK_AGAIN_S, Lives, process_faults
-from tests.judge.live.proxy import Proxy, Shape
+from tests.judge.live.proxy import Shape
+from tests.judge.live.slowness import slow_down
 from tests.judge.live.stack import adapter_answers, plant_at_broker
 from tests.judge.workloads.api import World
 
 ADAPTER_PORT = 6875
-PROXY_PORT = 19092
-"""Where a host's slow proxy listens while there is one."""
 
 
 class ThreeBrokers:
@@ -292,11 +291,7 @@ class IsolateAdapter(_Fault):
 
 
 class SlowNetwork(_Fault):
-    """All that a broker hears from other hosts comes through a proxy that is late, narrow, or stands still at times.
-
-    New connections are redirected to the proxy and the present ones are reset, so nothing is in the way of a healthy
-    cluster.  Healing resets those through the proxy.
-    """
+    """All that a broker hears from other hosts is late or narrow (:mod:`tests.judge.live.slowness`)."""
 
     name = "slow-network"
     hold_s = (4.0, 10.0)
@@ -304,25 +299,10 @@ class SlowNetwork(_Fault):
     def start(self, target: str, rng: random.Random) -> Injected:
         detail = self.cluster.led_by(target)
         shape = Shape(rng.uniform(0.01, 0.15), rng.uniform(0, 0.1), rng.choice((None, 200_000.0, 1_000_000.0)))
-        with self.network.inside(target):
-            proxy = Proxy((self.network.address(target), PORT), "0.0.0.0", PROXY_PORT, rng.randrange(1 << 30))
-        proxy.shape(shape)
-        redirect = ("PREROUTING", "-t", "nat", "-i", "e0", "-p", "tcp", "--dport", str(PORT), "-j", "REDIRECT",
-                    "--to-ports", str(PROXY_PORT))  # fmt: skip
-        reset = ("INPUT", "-i", "e0", "-p", "tcp", "--dport", str(PORT), "-j", "REJECT", "--reject-with", "tcp-reset")
-        try:
-            rules = Rules(self.network, [(target, redirect), (target, reset)])
-        except Unavailable:
-            proxy.close()
-            raise
-        closed = False
+        quicken = slow_down(self.network, target, PORT, shape, rng.randrange(1 << 30))
 
         def heal() -> None:
-            nonlocal closed
-            rules.heal()
-            if not closed:
-                closed = True
-                proxy.close()
+            quicken()
             self.healed()
 
         rate = f"{shape.bytes_per_s / 1000:.0f} kB/s" if shape.bytes_per_s else "full rate"
