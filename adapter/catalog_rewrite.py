@@ -427,7 +427,7 @@ def _subscript(node: exp.Bracket) -> exp.Expression | None:
     if not isinstance(value, exp.Column) or value.name.lower() not in _VECTORS or node.args.get("shifted"):
         return None
     moved = [exp.Add(this=exp.Paren(this=e.copy()), expression=exp.Literal.number(1)) for e in node.expressions]
-    return exp.Bracket(this=node.this.copy(), expressions=moved, shifted=True)
+    return exp.Bracket(this=node.this.copy(), expressions=moved, offset=1, shifted=True)
 
 
 _DIRECTIVE = re.compile(r"%(?:(\d+)\$)?([sIL%])")

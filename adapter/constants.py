@@ -71,6 +71,8 @@ _SPARK: dict[str, Callable[..., exp.Expression]] = {
     "MAKE_INTERVAL": _interval,
     "TRY_ELEMENT_AT": lambda a, n: call("list_extract", a, n),
     "ARRAY_CONTAINS": lambda a, x: call("list_contains", a, x),
+    "ARRAY_MIN": lambda a: call("list_min", a),
+    "ARRAY_MAX": lambda a: call("list_max", a),
     "SIZE": lambda a: call("len", a),
     "ARRAY_COMPACT": lambda a: call("list_filter", a, _PRESENT),
     "COLLECT_LIST": lambda x: call("list", x),

@@ -27,7 +27,7 @@ from collection.bad_text import BadText
 from collection.clock import MICROS_PER_DAY, read_time
 from collection.intervals import Interval, read_interval
 from collection.jsonb import read_jsonb
-from collection.types import ARRAY_OID, OID
+from collection.types import ARRAY_OID, OID, single
 from collection.uuids import hyphened, read_uuid
 from journal.errors import InvalidUsage
 from sql.types import UNBOUNDED
@@ -130,7 +130,7 @@ def _float_text(oid: int) -> Callable[[bytes], float]:
         mantissa = re.split("[eE]", text)[0]
         if abs(value) >= largest or (abs(value) <= tiny and mantissa.strip("+-0.")):
             raise _out_of_range(oid, text)
-        return value
+        return single(value) if oid == OID["float4"] else value
 
     return decode
 

@@ -164,13 +164,18 @@ def field_text(text: str, key: str) -> str | None:
 
 
 def item(text: str, index: int) -> str | None:
-    """``text -> index``; a negative one counts from the end."""
-    return _shown(_item(_load(text), index))
+    """``text -> index``; a negative one counts from the end.  What is neither array nor object is its own only item."""
+    return _shown(_item(_listed(text), index))
 
 
 def item_text(text: str, index: int) -> str | None:
     """``text ->> index``."""
-    return _as_text(_item(_load(text), index))
+    return _as_text(_item(_listed(text), index))
+
+
+def _listed(text: str) -> object:
+    found = _load(text)
+    return found if isinstance(found, (list, dict)) else [found]
 
 
 def path(text: str, steps: Sequence[str | None]) -> str | None:

@@ -7,6 +7,7 @@ parsed back with :func:`parse_type`.
 from __future__ import annotations
 
 import re
+import struct
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -64,6 +65,14 @@ class SqlType:
 
 INTERVAL_FIELDS = (("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64()))
 """An interval's three parts, as Postgres keeps them: they are not worth a fixed number of one another."""
+
+def single(value: float) -> float:
+    """``value`` as a ``float4`` has it.  Raises ``InvalidUsage`` 22003 where that has none so large."""
+    try:
+        return struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        raise InvalidUsage(f'value "{value}" is out of range for type real', sqlstate="22003") from None
+
 
 _CARRIED = {"varchar": "text", "bpchar": "text", "uuid": "text", "jsonb": "text", "time": "int8"}
 """What carries the values of a type where there is no such type: in Avro, in Arrow, in Spark and in DuckDB.

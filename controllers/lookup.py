@@ -41,6 +41,8 @@ _INT8 = SqlType("int8")
 _AS_DECIMAL = {"int2": (5, 0), "int4": (10, 0), "int8": (20, 0)}
 _WIDE = decimal.Context(prec=120, rounding=decimal.ROUND_HALF_UP, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
+_FIELDS = frozenset({"filter", "project", "aggregate", "order_by", "limit", "offset"})
+
 Eval = Callable[[Row], object]
 
 
@@ -106,6 +108,8 @@ def compile_residual(text: str, columns: Sequence[SqlType]) -> Residual:
     """The residual in ``text`` over a relation with ``columns``.  Raises ``InvalidUsage`` if it is not one."""
     try:
         raw = json.loads(text)
+        if strange := raw.keys() - _FIELDS:
+            raise _malformed(f"unknown fields {sorted(strange)}")
         condition = None if raw.get("filter") is None else _expression(raw["filter"], columns, 0)
         if condition is not None and condition.type != _BOOL:
             raise _malformed(f"the filter is {condition.type}, not bool")

@@ -16,7 +16,7 @@ from itertools import accumulate
 
 import pyarrow as pa
 
-from collection.types import SqlType, arrow_type
+from collection.types import SqlType, arrow_type, single
 from journal.errors import InvalidUsage
 
 Row = tuple[object, ...]
@@ -65,7 +65,9 @@ def parse_literal(text: str, sql_type: SqlType) -> object:
                 return int(text)
             case "numeric":
                 return Decimal(text)
-            case "float4" | "float8":
+            case "float4":
+                return canonical_float(single(float(text)))
+            case "float8":
                 return canonical_float(float(text))
             case "bytea":
                 return bytes.fromhex(text.removeprefix("\\x"))

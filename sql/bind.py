@@ -27,6 +27,7 @@ from sql.bind_select import check_query
 from sql.check import Checker
 from sql.errors import no_from_entry, unsupported
 from sql.functions import VOLATILE, VOLATILE_NAMES, display_name
+from sql.grand_totals import with_grand_totals
 from sql.names import ImageLike, Names, SystemRelation, column_types, relation
 from sql.nodes import cast, position
 from sql.prepare_tree import prepare_tree
@@ -90,6 +91,7 @@ def bind_query(
     for name, found in outputs:
         columns.append(OutputType(name, t.TEXT if found == t.UNKNOWN else found))
     cast_outputs(holder.this, [c.type for c in columns], unique_names([c.name for c in columns]))
+    with_grand_totals(holder)
     sorted_outside(holder)
     params = {n: checker.params.get(n, t.TEXT) for n in range(1, max(checker.seen, default=0) + 1)}
     used = sorted(by_id, key=id_order)

@@ -13,6 +13,7 @@ from sql.check import Checker
 from sql.comparing import check_grouped, order_key
 from sql.errors import ambiguous, grouping, mismatch, unsupported
 from sql.functions import is_aggregate
+from sql.grand_totals import NOTED, without_empty_sets
 from sql.names import column_types
 from sql.nodes import cast, position, unnest
 from sql.scope import Scope
@@ -205,10 +206,13 @@ def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]
     _check_grouping(select, scope)
     if select.args.get("where") is not None:
         c.boolean(select.args["where"], "this", scope, "WHERE")
+    without_empty_sets(select)
     group = select.args.get("group")
     if group is not None:
-        for each in _group_expressions(group):
-            check_grouped(c.visit(each, scope), "GROUP BY", position(each))
+        types = [c.visit(each, scope) for each in _group_expressions(group)]
+        for each, got in zip(_group_expressions(group), types, strict=True):
+            check_grouped(got, "GROUP BY", position(each))
+            each.meta[NOTED] = t.TEXT if got == t.UNKNOWN else got
     if select.args.get("having") is not None:
         c.boolean(select.args["having"], "this", scope, "HAVING")
     if select.args.get("qualify") is not None:

@@ -28,6 +28,7 @@ from sql.comparing import check_extreme, compared_as_postgres
 from sql.errors import mismatch, no_function, no_operator, syntax, unsupported
 from sql.functions import FUNCTIONS, display_name
 from sql.nodes import call, cast, position, text_literal, unnest
+from sql.rows_compared import compared_rows
 from sql.scope import Scope
 
 _COMPARED = {
@@ -199,30 +200,7 @@ class Checker:
             return exp.In(this=node.this.copy(), query=subquery)
         if isinstance(node, exp.NEQ) and every:
             return exp.Not(this=exp.In(this=node.this.copy(), query=subquery))
-        select = subquery.this
-        if not isinstance(select, exp.Select) or len(select.expressions) != 1:
-            raise unsupported(f"{type(node).__name__} {'ALL' if every else 'ANY'} over this subquery")
-        rows = subquery.copy()
-        column = exp.to_identifier("_value", quoted=True)
-        first = rows.this.expressions[0]
-        rows.this.set("expressions", [exp.Alias(this=first.unalias().copy(), alias=column)])
-        rows.set("alias", exp.TableAlias(this=exp.to_identifier("_each", quoted=True)))
-        value = exp.column(column.copy(), table=exp.to_identifier("_each", quoted=True))
-        test = exp.Paren(this=type(node)(**{**node.args, "this": node.this.copy(), "expression": value}))
-
-        def some(condition: exp.Expression) -> exp.Exists:
-            inside = exp.Select(expressions=[exp.alias_(exp.Literal.number(1), "one", quoted=True)])
-            inside.set("from_", exp.From(this=rows.copy()))
-            return exp.Exists(this=inside.where(condition))
-
-        decided = exp.Not(this=test.copy()) if every else test.copy()
-        return exp.Case(
-            ifs=[
-                exp.If(this=some(decided), true=exp.Boolean(this=not every)),
-                exp.If(this=some(exp.Is(this=test.copy(), expression=exp.null())), true=exp.null()),
-            ],
-            default=exp.Boolean(this=every),
-        )
+        return compared_rows(node, query, every)
 
     def _tuples(self, node: exp.Expression, scope: Scope) -> SqlType:
         """Rows are compared field by field: the first that differs decides, and an unknown one may leave it unknown."""

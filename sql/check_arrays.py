@@ -11,6 +11,7 @@ from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql import types as t
 from sql.casts import texts_of
+from sql.comparing import check_comparable
 from sql.errors import mismatch, no_function, no_operator, unsupported
 from sql.functions import display_name
 from sql.nodes import call, cast, position, unnest
@@ -85,7 +86,7 @@ def _other_rows(what: str, node: exp.Expression) -> InvalidUsage:
 
 
 def _item(c: Checker, node: exp.Bracket, scope: Scope) -> SqlType:
-    """``a[i]``: NULL outside of the array.  The parser has made the index one that counts from 0."""
+    """``a[i]``: NULL outside of the array."""
     got = c.child(node, "this", scope)
     if not got.is_array:
         raise mismatch(f"cannot subscript type {t.shown(got)} because it does not support subscripting", position(node))
@@ -96,11 +97,8 @@ def _item(c: Checker, node: exp.Bracket, scope: Scope) -> SqlType:
         c.settle(node.expressions[0], t.INT4)
     elif not t.is_int(index):
         raise mismatch("array subscript must have type integer", position(node))
-    at = exp.Add(
-        this=exp.Paren(this=node.expressions[0].copy()),
-        expression=exp.Literal.number(1 - (node.args.get("offset") or 0)),
-    )
-    node.replace(cast(_element_at(node.this, cast(at, t.INT4)), got.element))
+    assert node.args.get("offset") == 1, "subscripts count from 1 (sql.tokens)"
+    node.replace(cast(_element_at(node.this, cast(node.expressions[0].copy(), t.INT4)), got.element))
     return got.element
 
 
@@ -111,8 +109,10 @@ def _element_at(array: exp.Expression, at: exp.Expression) -> exp.Expression:
 
 
 def any_of_array(c: Checker, node: exp.Expression, right: exp.Expression, scope: Scope) -> SqlType:
-    """``x = ANY (array)`` and ``x <> ALL (array)``, NULLs and all."""
-    inner = unnest(right.this)
+    """``x op ANY (array)`` and ``x op ALL (array)``, NULLs and all."""
+    if type(node) not in SIGNS:
+        raise unsupported("LIKE and its kin with an array that is not written out", position=position(node))
+    inner, every = unnest(right.this), isinstance(right, exp.All)
     right.set("this", inner.copy())
     left = c.child(node, "this", scope)
     got = c.child(right, "this", scope)
@@ -123,23 +123,45 @@ def any_of_array(c: Checker, node: exp.Expression, right: exp.Expression, scope:
     if not got.is_array:
         raise mismatch("op ANY/ALL (array) requires array on right side", position(node))
     both = t.common(left, got.element)
-    if both is None or both == t.JSONB.array:
-        raise no_operator(t.shown(left), "=", t.shown(got.element), position(node))
+    if both is None:
+        raise no_operator(t.shown(left), SIGNS[type(node)], t.shown(got.element), position(node))
+    check_comparable(both, SIGNS[type(node)], position(node))
     if left == t.UNKNOWN:
         c.settle(node.this, both)
     if both == t.INTERVAL:
         raise unsupported("ANY over an array of intervals", position=position(node))
     array, value = cast(right.this.copy(), both.array), cast(node.this.copy(), both)
     # Spark's own says of a NULL in the array what SQL does; DuckDB's does not, so the NULLs are counted.
-    found = call("ARRAY_CONTAINS", array, value)
     absent = exp.Paren(this=exp.Or(this=exp.Is(this=value, expression=exp.Null()), expression=_has_null(array)))
     unknown = exp.If(this=absent, true=cast(exp.null(), t.BOOL))
-    some = exp.If(this=exp.EQ(this=call("SIZE", array), expression=exp.Literal.number(0)), true=exp.false())
+    empty = exp.EQ(this=call("SIZE", array), expression=exp.Literal.number(0))
     none = exp.If(this=exp.Is(this=array.copy(), expression=exp.Null()), true=cast(exp.null(), t.BOOL))
-    yes = exp.If(this=exp.Coalesce(this=found, expressions=[exp.false()]), true=exp.true())
-    made: exp.Expression = exp.Case(ifs=[none, some, yes, unknown], default=exp.false())
-    node.replace(exp.Not(this=made) if isinstance(node, exp.NEQ) else made)
+    # Whatever the others say: one that holds decides ANY, one that does not decides ALL.
+    decided = _one_fails(type(node), value, array) if every else _one_holds(type(node), value, array)
+    decides = exp.If(this=exp.Coalesce(this=decided, expressions=[exp.false()]), true=exp.Boolean(this=not every))
+    ends = exp.Boolean(this=every)
+    node.replace(exp.Case(ifs=[none, exp.If(this=empty, true=ends.copy()), decides, unknown], default=ends))
     return t.BOOL
+
+
+SIGNS: dict[type[exp.Expression], str] = {
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+}  # fmt: skip
+
+_FAILS = {exp.EQ: exp.NEQ, exp.NEQ: exp.EQ, exp.LT: exp.GTE, exp.LTE: exp.GT, exp.GT: exp.LTE, exp.GTE: exp.LT}
+
+
+def _one_holds(kind: type[exp.Expression], value: exp.Expression, array: exp.Expression) -> exp.Expression:
+    """Whether ``value op element`` holds of one at least: its least and its greatest are all that must be asked."""
+    if kind is exp.EQ:
+        return call("ARRAY_CONTAINS", array, value)
+    ends = {exp.NEQ: ("ARRAY_MIN", "ARRAY_MAX"), exp.LT: ("ARRAY_MAX",), exp.LTE: ("ARRAY_MAX",)}
+    tests = [kind(this=value.copy(), expression=call(end, array)) for end in ends.get(kind, ("ARRAY_MIN",))]
+    return exp.Paren(this=exp.or_(*tests))
+
+
+def _one_fails(kind: type[exp.Expression], value: exp.Expression, array: exp.Expression) -> exp.Expression:
+    return _one_holds(_FAILS[kind], value, array)
 
 
 def _has_null(array: exp.Expression) -> exp.Expression:
@@ -202,9 +224,9 @@ def _aggregated(c: Checker, node: exp.ArrayAgg, scope: Scope) -> SqlType:
     upwards = exp.true() if descending != {True} else exp.false()
     last = exp.Dot(this=exp.to_identifier("r"), expression=exp.to_identifier(f"k{len(fields) - 1}", quoted=True))
     picked = exp.Lambda(this=last, expressions=[exp.to_identifier("r")])
-    node.replace(
-        cast(exp.Anonymous(this="TRANSFORM", expressions=[call("SORT_ARRAY", listed, upwards), picked]), got.array)
-    )
+    made = cast(exp.Anonymous(this="TRANSFORM", expressions=[call("SORT_ARRAY", listed, upwards), picked]), got.array)
+    # Of no rows it is NULL.
+    node.replace(cast(exp.Nullif(this=made, expression=cast(exp.Array(expressions=[]), got.array)), got.array))
     return got.array
 
 

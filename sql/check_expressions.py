@@ -21,6 +21,7 @@ from sql.errors import ambiguous, no_column, no_from_entry, no_function, no_oper
 from sql.functions import WINDOW_ONLY, display_name
 from sql.interval_parts import length, negative
 from sql.nodes import call, cast, declared_type, position, unnest
+from sql.rows_compared import in_rows, is_condition
 from sql.scope import Scope
 
 if TYPE_CHECKING:
@@ -138,6 +139,10 @@ def _between(c: Checker, node: exp.Between, scope: Scope) -> SqlType:
 
 def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
     query = node.args.get("query")
+    if query is not None and not is_condition(node):
+        made = exp.Paren(this=in_rows(node))
+        node.replace(made)
+        return c.visit(made, scope)
     left = unnest(node.this)
     if isinstance(left, exp.Tuple):
         lefts = [c.visit(e, scope) for e in list(left.expressions)]

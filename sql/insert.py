@@ -18,14 +18,14 @@ from journal.timestamps import CatalogTs
 from sql import statements as st
 from sql import types as t
 from sql.assign import assign, assignable
-from sql.bind import bind_query, cast_outputs, unique_names
+from sql.bind import bind_query, cast_outputs, first_branch, unique_names
 from sql.bind_select import check_query
 from sql.check import Checker
 from sql.check_expressions import PARAMETERS_MAX
 from sql.defaults import parse_default, typed_expression
 from sql.errors import mismatch, no_column, not_null, out_of_range, unsupported, wrong_kind
 from sql.names import ImageLike, Names, SystemRelation, column_types, relation
-from sql.nodes import constant, declared_type
+from sql.nodes import constant, declared_type, only
 from sql.plans import InsertPlan, Slot
 from sql.select import plan_bound
 from sql.tokens import parse_tokens, tokenize
@@ -376,6 +376,8 @@ def _insert_query(
     _check_width(len(bound.columns), None, targets, listed)
     targets = targets[: len(bound.columns)]
     wanted = [types[i] for i in targets]
+    if any(got.type != want for got, want in zip(bound.columns, wanted, strict=False)):
+        bound.tree = _decided_before(bound.tree)
     for got, want, index in zip(bound.columns, wanted, targets, strict=False):
         assign(exp.null(), got.type, want, table.columns[index].name)
         if got.type != want:
@@ -400,6 +402,20 @@ def _insert_query(
         query_columns=tuple(targets),
         defaults=defaults,
     )
+
+
+def _decided_before(tree: exp.Expression) -> exp.Expression:
+    """``tree`` as a query whose outputs may be cast: which rows there are is decided by what they are before."""
+    inner = tree
+    while isinstance(inner, (exp.Subquery, exp.Paren)) and only(inner, {"this"}):
+        inner = inner.this
+    if isinstance(inner, exp.Select) and not any(inner.args.get(key) for key in ("distinct", "limit", "offset")):
+        return tree
+    names = [exp.to_identifier(each.alias_or_name, quoted=True) for each in first_branch(inner).expressions]
+    rows = exp.to_identifier("_rows", quoted=True)
+    outer = exp.Select(expressions=[exp.Alias(this=exp.column(n.copy(), table=rows.copy()), alias=n) for n in names])
+    outer.set("from_", exp.From(this=exp.Subquery(this=inner.copy(), alias=exp.TableAlias(this=rows))))
+    return outer
 
 
 def _assign_output(tree: exp.Expression, index: int, got: SqlType, wanted: SqlType) -> None:

@@ -15,12 +15,36 @@ from collection.types import SqlType, carried, parse_type
 from sql import types as t
 from sql.bind import Bound
 from sql.names import ImageLike, Names, column_types
-from sql.nodes import constant, declared_type, unnest
+from sql.nodes import constant, declared_type, only, unnest
 from sql.plans import LookupPlan
 
 _COMPARE = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _SIGN = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
-_ANSWERED = {"group", "having", "distinct", "windows", "with_", "joins", "laterals", "qualify"}
+
+_OPERANDS = frozenset({"this", "expression"})
+_KNOWN: dict[type[exp.Expression], frozenset[str]] = {
+    exp.Select: frozenset({"expressions", "from_", "where", "order", "limit", "offset"}),
+    exp.Table: frozenset({"this", "alias"}),
+    exp.Limit: frozenset({"expression"}),
+    exp.Offset: frozenset({"expression"}),
+    exp.Order: frozenset({"expressions"}),
+    exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
+    exp.Alias: frozenset({"this", "alias"}),
+    exp.Column: frozenset({"this", "table"}),
+    exp.Cast: frozenset({"this", "to"}),
+    exp.Literal: frozenset({"this", "is_string"}),
+    exp.Count: frozenset({"this", "big_int"}),
+    exp.Is: _OPERANDS | {"negate"},
+    exp.In: frozenset({"this", "expressions"}),
+    exp.Between: frozenset({"this", "low", "high"}),
+    **dict.fromkeys((exp.From, exp.Where, exp.TableAlias, exp.Paren, exp.Not, exp.Neg, exp.Parameter, exp.Null,
+                     exp.Boolean, exp.HexString, exp.Star, exp.Sum, exp.Min, exp.Max), frozenset({"this"})),
+    **dict.fromkeys((*_COMPARE, *_SIGN, exp.And, exp.Or), _OPERANDS),
+}  # fmt: skip
+"""What is read of each kind of node.  A query in which anything else is said, or of another node, is Spark's."""
+
+_PARTS = (exp.Identifier, exp.DataType, exp.DataTypeParam)
+"""Names and types, which are read by others."""
 
 DEPTH_MAX = 60
 """Under the evaluator's own limit of 64 (controllers/lookup.py)."""
@@ -35,16 +59,14 @@ def plan_lookup(bound: Bound, image: ImageLike, names: Names) -> LookupPlan | No
     select = bound.tree
     if len(bound.relations) != 1 or not isinstance(select, exp.Select) or select.args.get("from_") is None:
         return None
-    if any(select.args.get(key) for key in _ANSWERED):
-        return None
     source = select.args["from_"].this
-    if not isinstance(source, exp.Table) or source.args.get("joins") or source.name not in bound.relations:
+    if not isinstance(source, exp.Table) or source.name not in bound.relations:
         return None
     item = bound.relations[source.name]
     if item.kind == model.VIEW:
         return None
     indexes = _indexes(item, image, names)
-    if not indexes:
+    if not indexes or not all_known(select):
         return None
     try:
         residual, conjuncts = _Portable(item, bound.params).residual(select)
@@ -56,6 +78,13 @@ def plan_lookup(bound: Bound, image: ImageLike, names: Names) -> LookupPlan | No
     said = [id(conjunct) for _, conjunct in fixed]
     residual["filter"] = _all_of([each for each in conjuncts if id(each) not in said])
     return LookupPlan(index.id, item.id, tuple(value for value, _ in fixed), residual)
+
+
+def all_known(tree: exp.Expression) -> bool:
+    """Whether nothing is said in ``tree`` that is not read here."""
+    return all(
+        isinstance(node, _PARTS) or (type(node) in _KNOWN and only(node, _KNOWN[type(node)])) for node in tree.walk()
+    )
 
 
 def _indexes(item: Item, image: ImageLike, names: Names) -> list[Item]:
@@ -253,8 +282,9 @@ class _Portable:
                 raise _NotPortable
             return ["not", part], t.BOOL
         if kind is exp.Is and isinstance(node.expression, exp.Null):
-            return ["is_null", self.expression(node.this, depth + 1)[0]], t.BOOL
-        if kind is exp.In and node.args.get("query") is None and node.expressions:
+            tested = ["is_null", self.expression(node.this, depth + 1)[0]]
+            return ["not", tested] if node.args.get("negate") else tested, t.BOOL
+        if kind is exp.In and node.expressions:
             needle, left = self.expression(node.this, depth + 1)
             members = []
             for each in node.expressions:
@@ -262,7 +292,7 @@ class _Portable:
                 self._comparable(left, right)
                 members.append(member)
             return ["in", needle, *members], t.BOOL
-        if kind is exp.Between and not node.args.get("symmetric"):
+        if kind is exp.Between:
             parts = [self.expression(node.args[k], depth + 1) for k in ("this", "low", "high")]
             for _, each in parts[1:]:
                 self._comparable(parts[0][1], each)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import lru_cache
 
 from sqlglot import exp
@@ -161,6 +162,11 @@ def unnest(node: exp.Expression) -> exp.Expression:
     while isinstance(node, exp.Paren):
         node = node.this
     return node
+
+
+def only(node: exp.Expression, allowed: Collection[str]) -> bool:
+    """Whether nothing is said of ``node`` but what ``allowed`` names: whoever translates it must know all of it."""
+    return all(not value for key, value in node.args.items() if key not in allowed)
 
 
 def constant(node: exp.Expression) -> tuple[str | None, SqlType] | None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from catalog_log.model import Item, Update
-from collection.types import SqlType, parse_type
+from collection.types import SqlType, parse_type, single
 from journal.timestamps import CatalogTs
 from sql.bind import OutputType
 from sql.transpile import spark_sql, with_params
@@ -67,7 +67,8 @@ class LookupPlan:
 
 def _key_value(part: Sequence[object], params: Sequence[object | None]) -> object:
     if part[0] == "param":
-        return params[part[1] - 1]
+        value = params[part[1] - 1]
+        return single(value) if part[2] == "float4" and value is not None else value
     return None if part[1] is None else parse_literal(part[1], parse_type(part[2]))
 
 

@@ -29,6 +29,9 @@ _BY_NAME = (
 class Dialect(Postgres):
     """Postgres's syntax, with some functions left as they were written."""
 
+    # sqlglot would count subscripts from 0, those of which it knows that they are integers, and not the others.
+    INDEX_OFFSET = 0
+
     class Parser(Postgres.Parser):
         FUNCTIONS = {
             **{name: f for name, f in Postgres.Parser.FUNCTIONS.items() if name not in _BY_NAME},
@@ -239,7 +242,14 @@ def parse_tokens(tokens: list[Token], text: str) -> exp.Expression:
     if len(found) != 1 or found[0] is None or isinstance(found[0], exp.Command):
         first = tokens[0] if tokens else None
         raise syntax(text[first.start : first.end + 1] if first else None, first.start + 1 if first else 1)
-    return plain_strings(found[0])
+    return _counted_from_one(plain_strings(found[0]))
+
+
+def _counted_from_one(root: exp.Expression) -> exp.Expression:
+    """``root`` with the note on each subscript that it counts from 1, which every generator of SQL reads."""
+    for node in root.find_all(exp.Bracket):
+        node.set("offset", 1)
+    return root
 
 
 _LABELS = frozenset({TokenType.SELECT, TokenType.INSERT, TokenType.UPDATE, TokenType.DELETE, TokenType.USING,

@@ -16,7 +16,7 @@ from collection.bad_text import BadText
 from collection.clock import read_time, show_time
 from collection.intervals import Interval, read_interval, show_interval
 from collection.jsonb import read_jsonb
-from collection.types import NUMERIC_DEFAULT, NUMERIC_PRECISION_MAX, SqlType
+from collection.types import NUMERIC_DEFAULT, NUMERIC_PRECISION_MAX, SqlType, single
 from collection.uuids import read_uuid
 from journal.errors import InvalidUsage
 from sql.errors import bad_text, out_of_range
@@ -253,6 +253,8 @@ def _parse_float(text: str, sql_type: SqlType) -> float:
     if not _NUMBER.fullmatch(value):
         raise bad_text(shown(sql_type), text)
     number = float(value)
+    if sql_type == FLOAT4:
+        number = single(number)
     vanished = number == 0 and re.split("[eE]", value)[0].strip("+-0.")
     if vanished or number in (float("inf"), float("-inf")):
         raise out_of_range(shown(sql_type), text)

@@ -8,7 +8,8 @@ from collections.abc import Collection, Sequence
 from sqlglot import exp
 
 from controllers.compute.linear import analyse_linear, check_function, check_scalar, sources_of
-from controllers.compute.plans import GROUPS, Aggregate, AggregateCall, NotIncremental, Output, only
+from controllers.compute.plans import GROUPS, Aggregate, AggregateCall, NotIncremental, Output
+from sql.nodes import only
 
 
 def find_aggregation(tree: exp.Expression) -> tuple[exp.Expression, exp.Select | None]:

@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 from sqlglot import exp
 
 from collection.columns import DIFF
-from controllers.compute.plans import DELTA, NEW, OLD, Linear, NotIncremental, Term, only, placeholder
+from controllers.compute.plans import DELTA, NEW, OLD, Linear, NotIncremental, Term, placeholder
+from sql.nodes import only
 
 TERMS_MAX = 16
 """More places than this where a collection occurs make the delta's plan larger than the recomputation's."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from sqlglot import exp
-
 DELTA, OLD, NEW = "delta", "old", "new"
 
 GROUPS = "tm_groups"
@@ -98,7 +96,3 @@ def placeholders(sql: str) -> set[tuple[str, str]]:
 def fill(sql: str, sources: dict[tuple[str, str], str]) -> str:
     """``sql`` with every placeholder replaced by its text."""
     return _PLACEHOLDER.sub(lambda m: sources[m[1], m[2]], sql)
-
-
-def only(node: exp.Expression, allowed: set[str]) -> bool:
-    return all(not value for key, value in node.args.items() if key not in allowed)

@@ -23,7 +23,8 @@ from sqlglot import exp
 from controllers.compute.grouping import analyse_aggregate, find_aggregation
 from controllers.compute.linear import analyse_linear
 from controllers.compute.naming import parse
-from controllers.compute.plans import Aggregate, Linear, NotIncremental, Recompute, Strategy, only
+from controllers.compute.plans import Aggregate, Linear, NotIncremental, Recompute, Strategy
+from sql.nodes import only
 
 __all__ = ["Aggregate", "Linear", "Recompute", "Strategy", "analyse"]
 

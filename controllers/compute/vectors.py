@@ -24,8 +24,9 @@ from sqlglot import exp
 from collection.columns import DIFF
 from collection.types import SqlType, arrow_type, spark_type
 from controllers.compute.linear import sources_of
-from controllers.compute.plans import Term, only, placeholders
+from controllers.compute.plans import Term, placeholders
 from controllers.values import INT_BITS, Row, to_values
+from sql.nodes import only
 
 _BOOL = SqlType("bool")
 _INT4, _INT8 = SqlType("int4"), SqlType("int8")

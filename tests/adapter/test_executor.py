@@ -420,3 +420,35 @@ def test_a_cast_parameter_is_kept_as_its_cast_would_be(kind, cast, value, monkey
 
     here, there = asyncio.run(both())
     assert here == there
+
+
+def test_what_is_inserted_from_a_query_is_decided_before_it_is_cast():
+    """DISTINCT of 1.3 and 1.4 are two rows, both of which are 1 in a column of integers."""
+
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create table ints (i int)")
+            await a.sql("create table reals (n numeric(4,1))")
+            await a.sql("insert into reals values (1.3), (1.4), (2.0), (1.4)")
+            values = "(values (1.3), (1.4), (2.0), (1.4)) q(n)"
+            for source in (values, "reals"):
+                for query, expected in (
+                    ("select distinct n from {0}", [1, 1, 2]),
+                    ("select n from {0} union select n from {0}", [1, 1, 2]),
+                    ("select n from {0} except select 1.3", [1, 2]),
+                    ("select n from {0} intersect select 1.4", [1]),
+                    ("select n from {0} order by n desc limit 2", [1, 2]),
+                    ("select -n from {0} where n < 2 order by 1 limit 1", [-1]),
+                    ("select distinct on (n) n from {0} order by n", [1, 1, 2]),
+                    ("(select distinct n from {0})", [1, 1, 2]),
+                    ("with c as (select distinct n from {0}) select n from c", [1, 1, 2]),
+                    ("select count(*) / 2.0 from {0} group by n > 1.3", [1, 2]),
+                ):
+                    text = query.format(source)
+                    assert await a.sql(f"insert into ints {text}") == f"INSERT 0 {len(expected)}", text
+                    rows = await a.sql("select i from ints order by i")
+                    assert [i for (i,) in rows] == expected, text
+                    await a.sql("drop table ints")
+                    await a.sql("create table ints (i int)")
+
+    run(story)
