@@ -11,14 +11,14 @@ from contextlib import AsyncExitStack
 
 import uvloop
 
-from adapter.authentication import password_from
 from adapter.build import open_executor
 from adapter.ddl_topic import DdlTopic
 from adapter.descriptors import sessions_that_fit
 from adapter.executor import TidemarkExecutor
 from adapter.server import Limits, Server
 from journal import process
-from journal.errors import TidemarkError
+from journal.doors import SQL_HINT, add_insecure, check_address, password_from
+from journal.errors import InvalidUsage, TidemarkError
 from journal.names import TopicNames
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,9 @@ def parser() -> argparse.ArgumentParser:
     made = process.common_arguments(argparse.ArgumentParser(prog="python -m adapter", description=__doc__))
     made.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     made.add_argument("--port", type=int, default=PORT, help="0 takes any free port (default: %(default)s)")
-    made.add_argument("--password-file", metavar="FILE", help="ask for this password (SCRAM-SHA-256); else trust")
+    made.add_argument("--password-file", metavar="FILE",
+                      help="ask for the password in its first line (SCRAM-SHA-256); else trust")  # fmt: skip
+    add_insecure(made)
     made.add_argument("--max-connections", type=int, default=Limits.connections_max, metavar="N",
                       help="sessions at once; the next one is refused with 53300 (default: %(default)s)")  # fmt: skip
     made.add_argument("--no-ddl-topic", action="store_true", help="do not execute requests of the ddl topic")
@@ -38,13 +40,20 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Serve until told to stop.  Exit code 0 when told to, 1 when it could not start or its logs failed."""
+    """Serve until told to stop.  Exit code 0 when told to, 1 when it could not start or its logs failed, 2 when it was
+    asked for wrongly."""
     arguments = parser().parse_args()
     process.setup_logging("adapter")
+    try:
+        password = password_from(arguments.password_file)
+        check_address(arguments.host, password, arguments.insecure, SQL_HINT)
+    except InvalidUsage as error:
+        print(f"adapter: {error.message}" + (f" ({error.hint})" if error.hint else ""), file=sys.stderr)
+        return 2
     # Never closed: closing a runner joins the threads of its executor without a bound.  The process ends instead.
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     try:
-        return runner.run(serve(arguments))
+        return runner.run(serve(arguments, password))
     except TidemarkError as error:
         log.error("stopped: %s", error.message, extra={"sqlstate": error.sqlstate, "detail": error.detail})
         print(f"adapter: {error.message}" + (f" ({error.hint})" if error.hint else ""), file=sys.stderr)
@@ -53,7 +62,7 @@ def main() -> int:
     return 1
 
 
-async def serve(arguments: argparse.Namespace) -> int:
+async def serve(arguments: argparse.Namespace, password: str | None) -> int:
     """One adapter, from opening its logs to closing them: at most 10 s after it was told to stop."""
     # Signals and the parent's pipe may come while the logs are still being opened.
     stopped = process.stop_event()
@@ -68,7 +77,7 @@ async def serve(arguments: argparse.Namespace) -> int:
             return 0  # opening may wait for a broker for minutes, and nobody is served yet
         executor = opening.result()
         limits = Limits(connections_max=sessions_that_fit(arguments.max_connections, Limits.strangers_max))
-        server = Server(executor, password=password_from(arguments.password_file), limits=limits)
+        server = Server(executor, password=password, limits=limits)
         executor.sessions = server.session_states
         host, port = await server.start(arguments.host, arguments.port)
         ddl = None if arguments.no_ddl_topic else DdlTopic(arguments.kafka, names, executor)

@@ -6,12 +6,7 @@ checked: there are no roles yet, and every session has all rights.
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 from scramp import ScramMechanism
-
-from journal.errors import InvalidUsage
 
 MECHANISM = "SCRAM-SHA-256"
 
@@ -61,13 +56,3 @@ class Exchange:
             return get().encode()
         except Exception as e:  # a stranger wrote what is parsed here: whatever it breaks, it is not the password
             raise WrongPassword(str(e)) from e
-
-
-def password_from(file: str | None) -> str | None:
-    """The password: the first line of ``file``, else of the environment's TIDEMARK_PASSWORD; ``None``: trust."""
-    if file:
-        lines = Path(file).read_text().splitlines()
-        if not lines or not lines[0]:
-            raise InvalidUsage(f"password file {file} is empty")
-        return lines[0]
-    return os.environ.get("TIDEMARK_PASSWORD") or None

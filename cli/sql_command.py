@@ -12,6 +12,7 @@ import psycopg
 from cli.output import FAILED, OK, print_json
 from cli.stack_options import find_run
 from embedded.ports import HOST
+from journal.doors import password_from
 from journal.errors import Unavailable
 
 PORT = 6875
@@ -25,6 +26,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, metavar="DIR", help="the running stack's data directory")
     parser.add_argument("--host", help="adapter's address (default: the running stack's)")
     parser.add_argument("--port", type=int, help="adapter's port (default: the running stack's)")
+    parser.add_argument("--password-file", type=Path, metavar="FILE",
+                        help="the password's (default: TIDEMARK_PASSWORD_FILE, TIDEMARK_PASSWORD)")  # fmt: skip
     parser.add_argument("--no-psql", action="store_true", help="use the small shell even where psql is installed")
 
 
@@ -32,12 +35,15 @@ def run(arguments: argparse.Namespace) -> int:
     found = None if arguments.host and arguments.port else find_run(arguments.data)
     host = arguments.host or (found or {}).get("host") or HOST
     port = arguments.port or ((found or {}).get("ports") or [PORT])[0]
+    password = password_from(arguments.password_file)
     if not arguments.statements and not arguments.no_psql and sys.stdin.isatty() and (psql := shutil.which("psql")):
-        os.execv(psql, ["psql", "-h", host, "-p", str(port), "-U", "tidemark", "-d", "tidemark"])
+        given = {} if password is None else {"PGPASSWORD": password}
+        command = ["psql", "-h", host, "-p", str(port), "-U", "tidemark", "-d", "tidemark"]
+        os.execve(psql, command, {**os.environ, **given})
     try:
         connection = psycopg.connect(
             host=host, port=port, user="tidemark", dbname="tidemark", connect_timeout=CONNECT_TIMEOUT_S,
-            autocommit=True, application_name="tidemark sql",
+            autocommit=True, application_name="tidemark sql", password=password,
         )  # fmt: skip
     except psycopg.OperationalError as error:
         hint = "start one with `tidemark up`, or name it with --host and --port"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from embedded.data_dir import read_run
 from embedded.layout import STATE
 from embedded.ports import HOST
+from journal.doors import add_insecure
 from journal.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ def add_stack_options(parser: argparse.ArgumentParser, data: Path, env: str) -> 
     parser.add_argument("--adapters", type=int, default=1, metavar="N", help="adapters to run, on consecutive ports")
     parser.add_argument("--port", type=int, default=6875, help="port of the first adapter (default: %(default)s)")
     parser.add_argument("--host", default=HOST, help="address the adapters listen on (default: %(default)s)")
+    parser.add_argument("--password-file", type=Path, metavar="FILE",
+                        help="ask for the password in its first line (default: TIDEMARK_PASSWORD_FILE)")  # fmt: skip
+    add_insecure(parser)
     parser.add_argument("--data", type=Path, default=data, metavar="DIR", help="data and logs (default: %(default)s)")
     parser.add_argument("--kafka", metavar="HOST:PORT[,…]", help="use this Kafka cluster instead of an own broker")
     parser.add_argument("--broker-port", type=int, metavar="PORT",
@@ -39,7 +43,7 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
     return Settings(
         data=arguments.data, env=arguments.env, adapters=arguments.adapters, host=arguments.host, port=arguments.port,
         broker_port=arguments.broker_port, kafka=arguments.kafka, spark_master=arguments.spark_master,
-        fresh=arguments.fresh,
+        fresh=arguments.fresh, password_file=arguments.password_file, insecure=arguments.insecure,
     )  # fmt: skip
 
 

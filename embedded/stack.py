@@ -19,6 +19,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import quote
 
 from catalog_log.bootstrap import create_environment
 from controllers.class_archive import ARCHIVE_ENV
@@ -33,6 +34,7 @@ from embedded.layout import JARS, ROOT, Step
 from embedded.ports import HOST, free_ports, is_free, require_free
 from embedded.supervisor import Event, Supervisor
 from journal.clients import make_admin, reach
+from journal.doors import PASSWORD_FILE, SQL_HINT, check_address, password_from
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
 from journal.names import TopicNames
 
@@ -57,6 +59,10 @@ class Settings:
     kafka: str | None = None
     spark_master: str | None = None
     fresh: bool = False
+    password_file: Path | None = None
+    """What adapters ask for; ``None``: what the environment's variables say, or nothing."""
+    insecure: bool = False
+    """Listen also where other machines reach it, without a password."""
     jars: Path = JARS
     start_as: StartAs | None = None
     """What a process is really started as: from its name, its command and what is added to our environment, to the
@@ -69,6 +75,7 @@ class Settings:
         TopicNames(self.env)
         if not 1 <= self.adapters <= 64:
             raise InvalidUsage(f"{self.adapters} adapters cannot be run", hint="--adapters takes a number from 1 to 64")
+        check_address(self.host, password_from(self.password_file), self.insecure, SQL_HINT)
         for port in range(self.port, self.port + self.adapters):
             require_free(port, "--port", self.host)
         if self.kafka is None and self.broker_port is not None:
@@ -95,8 +102,10 @@ class Stack:
         return list(range(self.settings.port, self.settings.port + self.settings.adapters))
 
     def dsn(self, adapter: int = 0) -> str:
-        """A libpq connection string for an adapter."""
-        return f"postgresql://tidemark@{self.settings.host}:{self.ports[adapter]}/tidemark"
+        """A libpq connection string for an adapter, with its password."""
+        password = password_from(self.settings.password_file)
+        who = "tidemark" if password is None else f"tidemark:{quote(password, safe='')}"
+        return f"postgresql://{who}@{self.settings.host}:{self.ports[adapter]}/tidemark"
 
     def start(self) -> None:
         """Start everything and return when all of it serves.  Raises what the first failing process said."""
@@ -165,6 +174,9 @@ class Stack:
         settings = self.settings
         common = ["--kafka", self.kafka, "--env", settings.env]
         master = ["--spark-master", settings.spark_master] if settings.spark_master else []
+        secret = settings.password_file or os.environ.get(PASSWORD_FILE)
+        doors = ["--password-file", str(Path(secret).resolve())] if secret else []
+        doors += ["--insecure"] if settings.insecure else []
         scratch = self._data.path / "compute"
         scratch.mkdir(exist_ok=True)
         archive = find_archive(SPARK)
@@ -178,7 +190,7 @@ class Stack:
             yield self._python(f"subscriber-{controller}", "subscribers", *common, "--controller", controller)
         for number, port in enumerate(self.ports):
             yield self._python(
-                f"adapter-{number + 1}", "adapter", *common, "--host", settings.host, "--port", str(port)
+                f"adapter-{number + 1}", "adapter", *common, "--host", settings.host, "--port", str(port), *doors
             )
 
     def _python(

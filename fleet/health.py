@@ -122,7 +122,7 @@ def check(options: argparse.Namespace) -> str:
     """What is well.  Raises ``Unavailable`` with what is not."""
     match options.kind:
         case "adapter":
-            from adapter.authentication import password_from
+            from journal.doors import password_from
 
             return adapter(options.address, password_from(options.password_file))
         case "broker":

@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 
 from catalog_log.bootstrap import await_environment
+from journal.doors import add_insecure, controller_refused
 from journal.names import TopicNames
 from journal.process import announce_ready, common_arguments, leave, outcome, setup_logging, stop_event
 
@@ -26,12 +27,15 @@ def parser() -> argparse.ArgumentParser:
                       help="port beside it for what indexes answer at once (default: any free one)")  # fmt: skip
     made.add_argument("--await-environment", type=float, default=0.0, metavar="SECONDS",
                       help="how long the environment may still be missing (default: not at all)")  # fmt: skip
+    add_insecure(made)
     return made
 
 
 def main() -> int:
     options = parser().parse_args()
     setup_logging(f"compute-{options.cluster}")
+    if controller_refused(f"compute-{options.cluster}", options.flight_host, options.insecure):
+        return 2
     stopped = stop_event()
     # Late, so that a wrong argument does not wait for Spark's own imports.
     from controllers.compute.controller import ComputeController

@@ -6,6 +6,7 @@ import argparse
 import logging
 
 from controllers.storage.controller import CHECKPOINT_EVERY, StorageController
+from journal.doors import add_insecure, controller_refused
 from journal.names import TopicNames
 from journal.process import announce_ready, common_arguments, leave, outcome, setup_logging, stop_event
 
@@ -18,12 +19,15 @@ def parser() -> argparse.ArgumentParser:
                       help="records of the oracle's log between checkpoints (default: %(default)s)")  # fmt: skip
     made.add_argument("--host", default="127.0.0.1", help="address for its status server (default: %(default)s)")
     made.add_argument("--port", type=int, default=0, help="its port, 0 for any free one (default: %(default)s)")
+    add_insecure(made)
     return made
 
 
 def main() -> int:
     options = parser().parse_args()
     setup_logging("storage")
+    if controller_refused("storage", options.host, options.insecure):
+        return 2
     stopped = stop_event()
 
     def serve() -> int:

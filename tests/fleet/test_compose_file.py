@@ -135,6 +135,8 @@ def test_a_service_is_asked_whether_it_serves_where_it_serves(name: str) -> None
 
 def test_what_others_must_reach_listens_everywhere_and_has_a_name() -> None:
     assert all(options.host == "0.0.0.0" for options in of("adapter").values())
+    listening = {**of("adapter"), **of("controllers.storage"), **of("controllers.compute")}
+    assert all(options.insecure for options in listening.values()), "they would not start"
     for name, options in of("controllers.storage").items():
         assert options.host == "0.0.0.0" and SERVICES[name]["hostname"] == name
     for name, options in of("controllers.compute").items():

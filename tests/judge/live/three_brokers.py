@@ -359,11 +359,12 @@ def _placed(made: Network) -> Callable[[str, list[str], dict[str, str]], tuple[l
             host = f"a{name.removeprefix('adapter-')}"
             argv = list(argv)
             argv[argv.index("--host") + 1] = made.address(host)
+            argv.append("--insecure")
             return made.command(host, argv), env
         if name == "compute":
-            argv = [*argv, "--flight-host", made.address(CLIENT)]
+            argv = [*argv, "--flight-host", made.address(CLIENT), "--insecure"]
         elif name == "storage":
-            argv = [*argv, "--host", made.address(CLIENT)]
+            argv = [*argv, "--host", made.address(CLIENT), "--insecure"]
         return made.command(CLIENT, argv), env
 
     return start_as
