@@ -33,7 +33,7 @@ from adapter.executor import TidemarkExecutor
 from adapter.session_state import DEFAULT_DATABASE
 from adapter.system_schemas import RELATIONS
 from journal.clients import make_consumer, make_producer
-from journal.errors import TidemarkError
+from journal.errors import TidemarkError, internal, logged
 from journal.names import TopicNames
 from sql.names import Names
 
@@ -64,8 +64,9 @@ async def answer(executor: TidemarkExecutor, value: bytes | None, key: bytes | N
     except TidemarkError as error:
         return request.request_id, error_reply(request.request_id, error)
     except Exception as error:
-        log.exception("a DDL request failed", extra={"request_id": request.request_id})
-        return request.request_id, error_reply(request.request_id, TidemarkError(f"internal error: {error}"))
+        extra = {"request_id": request.request_id, "reference": logged(error)}
+        log.exception("a DDL request failed", extra=extra)
+        return request.request_id, error_reply(request.request_id, internal(error, "the adapter"))
     if outcome.already is not None:
         return request.request_id, ok_reply(request.request_id, outcome.already.catalog_ts, outcome.already.message)
     return request.request_id, ok_reply(request.request_id, outcome.catalog_ts, outcome.tag)

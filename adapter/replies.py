@@ -7,9 +7,7 @@ from functools import lru_cache
 from adapter.interfaces import Notice, OutputColumn
 from adapter.values import row_fields
 from adapter.wire import messages
-from journal.errors import TidemarkError
-
-INTERNAL = "internal error"
+from journal.errors import TidemarkError, internal
 
 _RANK = {"DEBUG": 0, "LOG": 1, "NOTICE": 2, "WARNING": 3, "ERROR": 4, "INFO": 5}
 
@@ -17,20 +15,18 @@ _RANK = {"DEBUG": 0, "LOG": 1, "NOTICE": 2, "WARNING": 3, "ERROR": 4, "INFO": 5}
 def error_message(error: BaseException, severity: str = "ERROR", statement_at: int = 0) -> bytes:
     """ErrorResponse for ``error``; ``statement_at`` is where its statement starts in the client's query string.
 
-    Anything that is not a ``TidemarkError`` is our bug: the client learns its class and text under XX000, the log the
-    traceback.
+    Anything that is not a ``TidemarkError`` is our bug: the client learns XX000 and under which reference the adapter's
+    log has its class, text and traceback.
     """
-    if isinstance(error, TidemarkError):
-        fields = {"S": severity, "V": severity, "C": error.sqlstate, "M": error.message}
-        if error.detail:
-            fields["D"] = error.detail
-        if error.hint:
-            fields["H"] = error.hint
-        if error.position is not None:
-            fields["P"] = str(error.position + statement_at)
-    else:
-        fields = {"S": severity, "V": severity, "C": "XX000", "M": INTERNAL}
-        fields["D"] = f"{type(error).__name__}: {error}"
+    if not isinstance(error, TidemarkError):
+        error = internal(error, "the adapter")
+    fields = {"S": severity, "V": severity, "C": error.sqlstate, "M": error.message}
+    if error.detail:
+        fields["D"] = error.detail
+    if error.hint:
+        fields["H"] = error.hint
+    if error.position is not None:
+        fields["P"] = str(error.position + statement_at)
     return messages.error_response(fields)
 
 

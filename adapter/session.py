@@ -29,7 +29,7 @@ from adapter.session_state import SessionState
 from adapter.values import formats_for
 from adapter.wire import messages as m
 from adapter.wire.machine import Broken, Event, Input, State
-from journal.errors import InvalidUsage, Rejected, TidemarkError, Unavailable
+from journal.errors import InvalidUsage, Rejected, TidemarkError, Unavailable, logged
 
 log = logging.getLogger(__name__)
 
@@ -178,7 +178,8 @@ class Session:
     async def _failed(self, error: Exception, statement_at: int = 0) -> None:
         """Report an error and bring the session into the state that follows one."""
         if not isinstance(error, TidemarkError):
-            log.error("statement failed", exc_info=error, extra={"session": self.state.session_id})
+            extra = {"session": self.state.session_id, "reference": logged(error)}
+            log.error("statement failed", exc_info=error, extra=extra)
         self._out.send(error_message(error, statement_at=statement_at or getattr(error, "statement_at", 0)))
         if self._machine.state is State.CLOSED:  # a Terminate that was malformed
             self._out.flush()

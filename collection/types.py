@@ -37,6 +37,9 @@ class SqlType:
     precision: int | None = None
     scale: int | None = None
 
+    def __deepcopy__(self, memo: dict) -> SqlType:
+        return self  # copies of a syntax tree share what is noted on it
+
     def __str__(self) -> str:
         base = self.element if self.is_array else self
         shown = base.name

@@ -20,6 +20,7 @@ from journal.errors import (
     Rejected,
     TidemarkError,
     Unavailable,
+    internal,
 )
 from journal.timestamps import CatalogTs, DataTs
 
@@ -81,14 +82,12 @@ def decode_peek(ticket: bytes) -> Peek:
 
 
 def encode_error(error: BaseException) -> str:
-    """``error`` as text: of a foreign exception only its kind and message are told, with SQLSTATE XX000."""
-    if isinstance(error, TidemarkError):
-        family = next(name for name in (c.__name__ for c in type(error).__mro__) if name in _FAMILIES)
-        fields = {"family": family, "sqlstate": error.sqlstate, "message": error.message,
-                  "detail": error.detail, "hint": error.hint}  # fmt: skip
-    else:
-        fields = {"family": "TidemarkError", "sqlstate": "XX000", "detail": None, "hint": None,
-                  "message": f"{type(error).__name__}: {error}"}  # fmt: skip
+    """``error`` as text: of a foreign exception only where the log has it (XX000)."""
+    if not isinstance(error, TidemarkError):
+        error = internal(error, "the cluster's controller")
+    family = next(name for name in (c.__name__ for c in type(error).__mro__) if name in _FAMILIES)
+    fields = {"family": family, "sqlstate": error.sqlstate, "message": error.message,
+              "detail": error.detail, "hint": error.hint}  # fmt: skip
     return json.dumps(fields)
 
 

@@ -9,6 +9,8 @@ Every error carries a SQLSTATE, so that the adapter can hand it to a client unch
 
 from __future__ import annotations
 
+import hashlib
+
 
 class TidemarkError(Exception):
     """Base of all errors that a user may see: a short lower-case message, a SQLSTATE, optional detail and hint."""
@@ -70,3 +72,21 @@ class FatalLog(TidemarkError):
     """
 
     sqlstate = "XX001"
+
+
+def reference(text: str) -> str:
+    """A short name for ``text``: a client is told it in place of words that are not for it; the log has both.
+
+    The same for the same text, since errors of views are compared and kept.
+    """
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:10]
+
+
+def internal(error: BaseException, where: str) -> TidemarkError:
+    """What a client is told of an ``error`` that is our bug: where to look.  The caller logs it by :func:`logged`."""
+    return TidemarkError("internal error", detail=f"the log of {where} has more under {logged(error)}")
+
+
+def logged(error: BaseException) -> str:
+    """The reference of an exception that is our bug."""
+    return reference(f"{type(error).__name__}: {error}")

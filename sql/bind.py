@@ -86,6 +86,12 @@ def bind_query(
     checker = Checker(lambda node, scope: check_query(checker, node, scope, by_id), declared)
     holder = exp.Paren(this=tree)
     outputs = check_query(checker, tree, Scope(), by_id)
+    if checker.far is not None and by_id:
+        raise unsupported(
+            f"{checker.far.table}.{checker.far.name}, of a query that is not the next one out,",
+            hint="select it in the query between, or join",
+            position=position(checker.far),
+        )
     volatile = volatile_part(holder.this)
     columns = []
     for name, found in outputs:

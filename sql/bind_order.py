@@ -22,6 +22,9 @@ from sql.scope import Scope
 
 Outputs = list[tuple[str, SqlType]]
 
+MERGED = "merged"
+"""Where a SELECT notes the columns that its joins merge; sqlglot turns USING into ON."""
+
 _STATES = {"limit": "2201W", "offset": "2201X"}
 
 
@@ -46,7 +49,7 @@ def check_order(c: Checker, select: exp.Select, scope: Scope, found: Outputs) ->
             continue
         if isinstance(inner, (exp.Literal, exp.Null)):
             raise InvalidUsage("non-integer constant in ORDER BY", sqlstate="42601", position=position(inner))
-        from_columns(inner, scope)
+        from_columns(inner, scope, select)
         order_key(each.this, c.child(each, "this", scope))
     if select.args.get("distinct") is not None:
         _check_distinct(select, outputs)
@@ -82,12 +85,19 @@ def ambiguous_output(where: str, node: exp.Expression) -> InvalidUsage:
     return InvalidUsage(f'{where} "{node.name}" is ambiguous', sqlstate="42702", position=position(node))
 
 
-def from_columns(node: exp.Expression, scope: Scope) -> None:
-    """Give bare names inside an expression of ORDER BY their relation: outputs are not meant there."""
-    for column in _own_columns(node):
+def from_columns(node: exp.Expression, scope: Scope, select: exp.Select) -> None:
+    """Give bare names inside HAVING and an expression of ORDER BY their relation: outputs are not meant there.
+
+    A column that a join merged (USING) is the first of its sides that is not NULL, as it is in the rest of the query.
+    """
+    for column in list(_own_columns(node)):
         if column.table or isinstance(column.this, exp.Star):
             continue
         owners = [alias for alias, columns in scope.sources.items() if column.name in columns]
+        if len(owners) > 1 and column.name in select.meta.get(MERGED, ()):
+            sides = [exp.column(column.this.copy(), table=exp.to_identifier(each, quoted=True)) for each in owners]
+            column.replace(exp.Coalesce(this=sides[0], expressions=sides[1:]))
+            continue
         if len(owners) > 1:
             raise ambiguous(column.name, position(column))
         if not owners:
@@ -173,17 +183,13 @@ def check_limits(c: Checker, query: exp.Expression, scope: Scope) -> None:
 
 
 def sorted_outside(holder: exp.Paren) -> None:
-    """Sort in a query around this one, by hidden outputs, where Spark could not sort in it.
-
-    That is so for DISTINCT ON, which becomes a window function and loses its ORDER BY, and for a subquery in ORDER BY
-    that looks at the rows' columns.
+    """Sort in a query around this one, by hidden outputs, where Spark could not sort in it: by a subquery that looks at
+    the rows' columns.
     """
     select = holder.this
     if not isinstance(select, exp.Select) or select.args.get("order") is None:
         return
-    distinct = select.args.get("distinct")
-    on = distinct is not None and distinct.args.get("on") is not None
-    if not on and not any(each.find(exp.Query) for each in select.args["order"].expressions):
+    if not any(each.find(exp.Query) for each in select.args["order"].expressions):
         return
     names = [each.alias_or_name for each in select.expressions]
     keys, hidden = [], []
@@ -208,8 +214,7 @@ def sorted_outside(holder: exp.Paren) -> None:
             select.set(key, None)
     inner_query = select.copy()
     inner_query.set("expressions", [*(e.copy() for e in select.expressions), *hidden])
-    if not on:
-        inner_query.set("order", None)
+    inner_query.set("order", None)
     alias = exp.TableAlias(this=exp.to_identifier("_d", quoted=True))
     outer.set("from_", exp.From(this=exp.Subquery(this=inner_query, alias=alias)))
     outer.set("order", exp.Order(expressions=keys))

@@ -8,10 +8,12 @@ from catalog_log.model import Item
 from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql import types as t
-from sql.bind_order import check_limits, check_order, sorted_by
+from sql.bind_distinct import distinct_rows
+from sql.bind_order import check_limits, check_order, from_columns, sorted_by
 from sql.check import Checker
 from sql.comparing import check_grouped, order_key
 from sql.errors import ambiguous, grouping, mismatch, unsupported
+from sql.frames import check_frame
 from sql.functions import is_aggregate
 from sql.grand_totals import NOTED, without_empty_sets
 from sql.names import column_types
@@ -202,7 +204,10 @@ def _values(c: Checker, values: exp.Values, scope: Scope, aliases: list[str]) ->
 
 
 def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]) -> Outputs:
+    scope.selects = True
     _sources(c, select, scope, items)
+    if select.args.get("having") is not None:
+        from_columns(select.args["having"].this, scope, select)
     _check_grouping(select, scope)
     if select.args.get("where") is not None:
         c.boolean(select.args["where"], "this", scope, "WHERE")
@@ -232,18 +237,23 @@ def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]
         for each in list(distinct.args["on"].expressions):
             check_grouped(c.visit(_meant(each, select, scope), scope), "DISTINCT ON", position(each))
     for window in select.args.get("windows") or ():
-        for each in [
-            *(window.args.get("partition_by") or ()),
-            *(o.this for o in (window.args["order"].expressions if window.args.get("order") else ())),
-        ]:
-            c.visit(each, scope)
+        for each in list(window.args.get("partition_by") or ()):
+            check_grouped(c.visit(each, scope), "PARTITION BY", position(each))
+        sorted_by = []
+        for each in window.args["order"].expressions if window.args.get("order") else ():
+            sorted_by.append(c.child(each, "this", scope))
+            order_key(each.this, sorted_by[-1])
+        check_frame(window, sorted_by)
     check_order(c, select, scope, found)
     check_limits(c, select, scope)
+    distinct_rows(select)
     return found
 
 
 def _meant(node: exp.Expression, select: exp.Select, scope: Scope) -> exp.Expression:
     """DISTINCT ON's columns, which sqlglot leaves unqualified: an output's name first, then a column in reach."""
+    if not isinstance(node, exp.Column):
+        from_columns(node, scope, select)
     if not isinstance(node, exp.Column) or node.table:
         return node
     name = node.name if node.this.args.get("quoted") else node.name.lower()
@@ -354,7 +364,10 @@ def _ungrouped(node: exp.Expression, grouped: list[exp.Expression], scope: Scope
         return
     if is_aggregate(node) or isinstance(node, (exp.Query, exp.Subquery)):
         return
-    if isinstance(node, (exp.Filter, exp.WithinGroup)) and is_aggregate(node.this):
+    folded = node
+    while isinstance(folded, (exp.Filter, exp.WithinGroup)):
+        folded = folded.this
+    if is_aggregate(folded):
         return
     if isinstance(node, exp.Column) and node.table in scope.sources:
         raise grouping(

@@ -50,6 +50,10 @@ NAMED = {**arrays.NAMED, **jsonb.NAMED, **own_signatures.NAMED}
 """Functions that the parser knows by their name alone."""
 
 
+_CHECKED = "checked"
+"""Where a node notes the type that it was found to have."""
+
+
 class Checker:
     """Types expressions in one statement.  ``query`` types a subquery (given by the binder, which knows relations)."""
 
@@ -61,9 +65,24 @@ class Checker:
         self._query = query
         self.params: dict[int, SqlType] = dict(declared or {})
         self.seen: set[int] = set(self.params)
+        self.far: exp.Column | None = None
+        """A column of a query that is not the next one out, where there is one: Spark knows no such."""
 
     def visit(self, node: exp.Expression, scope: Scope) -> SqlType:
-        """The type of ``node``, which may be replaced in its parent on the way: read it from there afterwards."""
+        """The type of ``node``, which may be replaced in its parent on the way: read it from there afterwards.
+
+        What takes its place is in the engines' terms, which are not the user's: it keeps a note of its type, copies do
+        too, and whoever visits it again is told that and nothing is done.
+        """
+        if (known := node.meta.get(_CHECKED)) is not None:
+            return known
+        parent, key, index = node.parent, node.arg_key, node.index
+        found = self._typed(node, scope)
+        if found != t.UNKNOWN:
+            _note(node if parent is None else _at(parent, key, index), found)
+        return found
+
+    def _typed(self, node: exp.Expression, scope: Scope) -> SqlType:
         kind = type(node)
         if kind in _COMPARED:
             return self._comparison(node, scope)
@@ -109,6 +128,12 @@ class Checker:
     def settle(self, node: exp.Expression, wanted: SqlType) -> None:
         """Give an untyped literal, NULL or parameter its type (looking through brackets, CASE and the like)."""
         inner = unnest(node)
+        parent, key, index = inner.parent, inner.arg_key, inner.index
+        self._settle(inner, wanted)
+        if parent is not None:
+            _note(_at(parent, key, index), wanted)
+
+    def _settle(self, inner: exp.Expression, wanted: SqlType) -> None:
         if isinstance(inner, exp.Parameter):
             number = int(inner.this.this)
             self.params.setdefault(number, wanted)
@@ -263,6 +288,19 @@ class Checker:
             if not isinstance(each, (exp.Var, exp.DataType, exp.Identifier))
         ]
         raise no_function(f"{display_name(node)}({', '.join(shown)})", position=position(node))
+
+
+def _at(parent: exp.Expression, key: str | None, index: int | None) -> exp.Expression | None:
+    """What stands at a place of ``parent`` now."""
+    found = parent.args.get(key)
+    if isinstance(found, list):
+        return found[index] if index is not None and index < len(found) else None
+    return found
+
+
+def _note(node: object, found: SqlType) -> None:
+    if isinstance(node, exp.Expression):
+        node.meta[_CHECKED] = found
 
 
 def _row_test(kind: type[exp.Binary], pairs: list[tuple[exp.Expression, exp.Expression]]) -> exp.Expression:

@@ -10,7 +10,7 @@ from collection.types import SqlType
 from sql import types as t
 from sql.comparing import check_extreme, check_grouped, order_key
 from sql.errors import no_function, unsupported
-from sql.functions import display_name
+from sql.functions import display_name, folding
 from sql.nodes import call, cast, position
 from sql.scope import Scope
 
@@ -109,6 +109,11 @@ def _joined(c: Checker, node: exp.GroupConcat, scope: Scope) -> SqlType:
 def _filtered(c: Checker, node: exp.Filter, scope: Scope) -> SqlType:
     got = c.child(node, "this", scope)
     c.boolean(node.expression, "this", scope, "FILTER")
+    calls = folding(node.this)
+    if calls and calls[0] is not node.this:  # what is made of the aggregate's result has no rows to choose from
+        for each in calls:
+            each.replace(exp.Filter(this=each.copy(), expression=node.expression.copy()))
+        node.replace(node.this.copy())
     return got
 
 
@@ -117,15 +122,17 @@ def _within_group(c: Checker, node: exp.WithinGroup, scope: Scope) -> SqlType:
     types = [c.child(each, "this", scope) for each in list(order.expressions)]
     if isinstance(node.this, exp.PercentileCont) and len(types) == 1 and t.is_number(types[0]):
         c.child(node.this, "this", scope)
-        node.replace(
-            exp.Anonymous(this="PERCENTILE", expressions=[order.expressions[0].this.copy(), node.this.this.copy()])
-        )
+        made = call("PERCENTILE", order.expressions[0].this, node.this.this)
+        made.meta["aggregate"] = True
+        node.replace(made)
         return t.FLOAT8
     if isinstance(node.this, exp.PercentileDisc) and len(types) == 1 and t.is_number(types[0]):
         c.child(node.this, "this", scope)
         if types[0] == t.INT8 or (types[0].name == "numeric" and types[0].precision > 15):
             raise unsupported("percentile_disc of more than 15 digits", "Spark computes it as a float", position(node))
-        node.replace(cast(call("TM_PERCENTILE_DISC", node.this.this, order.expressions[0].this), types[0]))
+        made = call("TM_PERCENTILE_DISC", node.this.this, order.expressions[0].this)
+        made.meta["aggregate"] = True
+        node.replace(cast(made, types[0]))
         return types[0]
     raise unsupported(f"WITHIN GROUP of {node.this.key}", position=position(node))
 

@@ -221,13 +221,22 @@ def _aggregated(c: Checker, node: exp.ArrayAgg, scope: Scope) -> SqlType:
     )
     listed = call("COLLECT_SET" if distinct else "COLLECT_LIST", row)
     listed.meta["aggregate"] = True
+    if isinstance(node.parent, exp.Window) and (order or distinct):
+        what = "aggregate ORDER BY" if order else "DISTINCT"
+        raise unsupported(f"{what} for window functions", position=position(node))
     upwards = exp.true() if descending != {True} else exp.false()
     last = exp.Dot(this=exp.to_identifier("r"), expression=exp.to_identifier(f"k{len(fields) - 1}", quoted=True))
     picked = exp.Lambda(this=last, expressions=[exp.to_identifier("r")])
-    made = cast(exp.Anonymous(this="TRANSFORM", expressions=[call("SORT_ARRAY", listed, upwards), picked]), got.array)
+    in_order = isinstance(node.parent, exp.Window) and _is_ordered(node.parent)  # rows come in the window's order
+    arranged = listed if in_order else call("SORT_ARRAY", listed, upwards)
+    made = cast(exp.Anonymous(this="TRANSFORM", expressions=[arranged, picked]), got.array)
     # Of no rows it is NULL.
     node.replace(cast(exp.Nullif(this=made, expression=cast(exp.Array(expressions=[]), got.array)), got.array))
     return got.array
+
+
+def _is_ordered(window: exp.Window) -> bool:
+    return window.args.get("order") is not None or window.args.get("alias") is not None
 
 
 def _unnested(c: Checker, node: exp.Explode, scope: Scope) -> SqlType:

@@ -18,7 +18,8 @@ from sql.casts import converted
 from sql.check_time import interval_literal, time_arithmetic
 from sql.comparing import check_comparable, check_extreme, check_grouped, keep_digits, order_key
 from sql.errors import ambiguous, no_column, no_from_entry, no_function, no_operator, unsupported
-from sql.functions import WINDOW_ONLY, display_name
+from sql.frames import check_frame
+from sql.functions import WINDOW_ONLY, display_name, folding
 from sql.interval_parts import length, negative
 from sql.nodes import call, cast, declared_type, position, unnest
 from sql.rows_compared import in_rows, is_condition
@@ -40,6 +41,8 @@ def _column(c: Checker, node: exp.Column, scope: Scope) -> SqlType:
         raise no_column(shown, position=position(node))
     if found == t.AMBIGUOUS:
         raise ambiguous(node.name, position(node))
+    if scope.levels_out(node.table) > 1:
+        c.far = c.far or node
     return found
 
 
@@ -412,13 +415,17 @@ def _window(c: Checker, node: exp.Window, scope: Scope) -> SqlType:
         check_grouped(c.visit(each, scope), "PARTITION BY", position(each))
     if not node.args.get("order") and not node.args.get("alias") and node.this.find(*WINDOW_ONLY):
         node.set("order", peers())
+    sorted_by = []
     if order := node.args.get("order"):
         for each in list(order.expressions):
-            order_key(each.this, c.child(each, "this", scope))
-    if isinstance(node.this, exp.Cast):
-        inner = node.this.this
-        over = exp.Window(**{**node.args, "this": inner.copy()})
-        node.replace(cast(over, result))
+            sorted_by.append(c.child(each, "this", scope))
+            order_key(each.this, sorted_by[-1])
+    check_frame(node, sorted_by)
+    calls = folding(node.this, (*WINDOW_ONLY, exp.IgnoreNulls, exp.RespectNulls))
+    if calls and calls[0] is not node.this:  # what is made of the function's result is made behind the window
+        for each in calls:
+            each.replace(exp.Window(**{**node.args, "this": each.copy()}).copy())
+        node.replace(node.this.copy())
     return result
 
 

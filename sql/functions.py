@@ -140,6 +140,21 @@ def is_aggregate(node: exp.Expression) -> bool:
     return isinstance(node, exp.AggFunc) and not isinstance(node, WINDOW_ONLY)
 
 
+def folding(tree: exp.Expression, also: tuple[type[exp.Expression], ...] = ()) -> list[exp.Expression]:
+    """The calls in a checked ``tree`` that fold rows, the outermost of each: what FILTER and OVER belong to.
+
+    ``also``: kinds of nodes that count as such calls here.
+    """
+    found, stack = [], [tree]
+    while stack:
+        here = stack.pop()
+        if is_aggregate(here) or here.meta.get("aggregate") or isinstance(here, also):
+            found.append(here)
+        elif not isinstance(here, (exp.Query, exp.Subquery)):
+            stack.extend(here.iter_expressions())
+    return found
+
+
 def display_name(node: exp.Expression) -> str:
     """A function's name as a Postgres user writes it."""
     if isinstance(node, exp.Anonymous):

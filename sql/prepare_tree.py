@@ -8,6 +8,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
+from sql.bind_order import MERGED
 from sql.errors import syntax, unsupported
 from sql.functions import display_name
 from sql.nodes import declared_type, position
@@ -34,11 +35,19 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
             if options is not None and (options.args.get("with_ties") or options.args.get("percent")):
                 raise unsupported("FETCH … WITH TIES", hint="use rank() in a subquery", position=position(node))
             node.set("limit", exp.Limit(expression=fetch.args.get("count") or exp.Literal.number(1)))
+        node.meta[MERGED] = frozenset(
+            (each.name if each.args.get("quoted") else each.name.lower())
+            for join in node.args.get("joins") or ()
+            for each in join.args.get("using") or ()
+        )
+        _group_all(node)
         if not node.expressions and isinstance(node.parent, exp.Exists):
             node.set("expressions", [exp.Literal.number(1)])
         if not node.expressions:
             raise syntax(None, None, "a SELECT needs at least one column")
         _name_outputs(node)
+    for lateral in list(holder.find_all(exp.Lateral)):
+        _said_lateral(lateral)
     for table in list(holder.find_all(exp.Table)):
         _series(table)
     for unnest in list(holder.find_all(exp.Unnest)):
@@ -46,6 +55,21 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
     for arrow in list(holder.find_all(exp.Lambda)):
         _arrow(arrow)
     return holder.this
+
+
+def _group_all(select: exp.Select) -> None:
+    """``GROUP BY ()`` makes one group of all rows, as any aggregate in HAVING does; beside others ``()`` is nothing."""
+    group = select.args.get("group")
+    if group is None or any(value for key, value in group.args.items() if key != "expressions"):
+        return
+    kept = [each for each in group.expressions if not (isinstance(each, exp.Tuple) and not each.expressions)]
+    if kept or not group.expressions:
+        group.set("expressions", kept)
+        return
+    select.set("group", None)
+    if select.args.get("having") is None:
+        counted = exp.GTE(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
+        select.set("having", exp.Having(this=counted))
 
 
 def _known_otherwise(node: exp.Anonymous) -> None:
@@ -145,6 +169,8 @@ def figure_name(node: exp.Expression) -> str | None:
 def _series(table: exp.Table) -> None:
     """``FROM generate_series(a, b[, step]) AS g(x)`` as a subquery that Spark can run."""
     call = table.this
+    if call is None:
+        raise unsupported("ROWS FROM", hint="join the functions", position=position(table))
     if not isinstance(call, (exp.Identifier, exp.Dot, exp.Func)):
         raise syntax(call.sql("postgres"), position(call))
     if isinstance(call, exp.Func) and not isinstance(call, exp.GenerateSeries):
@@ -162,6 +188,19 @@ def _series(table: exp.Table) -> None:
         table.replace(exp.Lateral(this=exp.Subquery(this=select), alias=called))
     else:
         table.replace(exp.Subquery(this=select, alias=called))
+
+
+def _said_lateral(node: exp.Lateral) -> None:
+    """``LATERAL f(…)`` of a function: LATERAL says nothing new there."""
+    call, alias = node.this, node.args.get("alias")
+    if node.args.get("ordinality") or isinstance(call, exp.Unnest) and call.args.get("offset"):
+        raise unsupported("WITH ORDINALITY", hint="use row_number()", position=position(call))
+    if isinstance(call, exp.Unnest):
+        made = call.copy()
+        made.set("alias", alias.copy() if alias is not None else None)
+        node.replace(made)
+    elif isinstance(call, exp.Func):
+        node.replace(exp.Table(this=call.copy(), alias=alias.copy() if alias is not None else None))
 
 
 def _unnest(node: exp.Unnest) -> None:

@@ -14,6 +14,8 @@ class Scope:
     parent: Scope | None = None
     sources: dict[str, dict[str, SqlType]] = field(default_factory=dict)
     ctes: dict[str, dict[str, SqlType]] = field(default_factory=dict)
+    selects: bool = False
+    """Whether this is the scope of a SELECT itself, and not of what is around one."""
 
     def column(self, table: str, name: str) -> SqlType | None:
         scope: Scope | None = self
@@ -22,6 +24,15 @@ class Scope:
                 return scope.sources[table].get(name)
             scope = scope.parent
         return None
+
+    def levels_out(self, table: str) -> int:
+        """How many queries out of this one ``table`` is: 0 where it is of this query's own FROM."""
+        levels = 0
+        scope: Scope | None = self
+        while scope is not None and table not in scope.sources:
+            levels += scope.selects
+            scope = scope.parent
+        return levels
 
     def cte(self, name: str) -> dict[str, SqlType] | None:
         scope: Scope | None = self

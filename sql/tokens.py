@@ -40,8 +40,20 @@ class Dialect(Postgres):
         }
         FUNCTION_PARSERS = {name: f for name, f in Postgres.Parser.FUNCTION_PARSERS.items() if name not in _BY_NAME}
 
+        def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
+            """As sqlglot's, but for a text like '1 day 02:00', of which that would keep the first part only."""
+            text = this.name if this.is_string else None
+            found = super()._parse_interval_span(this, parse_function_unit)
+            if text is not None and found.this.name != text and not _ONE_PART.fullmatch(text):
+                found.set("this", exp.Literal.string(text))
+                found.set("unit", None)
+            return found
+
 
 DIALECT = Dialect()
+
+_ONE_PART = re.compile(r"\s*-?\d+(\.\d+)?\s*[a-zA-Z]+\s*")
+"""The text of an interval that is one number and its unit."""
 
 STATEMENT_CHARS_MAX = 1 << 20
 """A statement's text is at most 1 MiB: what fits a catalog proposal (4 MiB) with room for what is derived from it."""

@@ -1,10 +1,13 @@
-"""What Spark threw, as an error that a user may see: its SQLSTATE and its sentence, without the stack.
+"""What Spark threw, as an error that a user may see: its SQLSTATE and a sentence of Postgres's or ours.
 
-Promises: the same failure of the same query gives the same text, whatever task or machine it happened on.
+Promises: the same failure of the same query gives the same text, whatever task or machine it happened on; and no word
+of Spark's own is in it.  A condition that is not in the table becomes a plain sentence with a reference, under which
+Spark's words are in the log.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -12,7 +15,9 @@ from pyspark.errors import PySparkException
 
 from collection.functions import refusal
 from controllers.compute.session import RESULT_BYTES_MAX
-from journal.errors import InvalidUsage, TidemarkError
+from journal.errors import InvalidUsage, TidemarkError, reference
+
+log = logging.getLogger(__name__)
 
 MESSAGE_CHARS_MAX = 2000
 """Of an error's text: an error is kept in a journal record and sent to every reader of its view."""
@@ -23,11 +28,91 @@ CAUSES_MAX = 20
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*(.*)", re.DOTALL)
 _SQLSTATE = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
 
-_POSTGRES = {"22018": "22P02", "42S02": "42P01", "42604": "22025"}
-"""Spark's SQLSTATE where Postgres's clients know another one for the same thing."""
+_RANGES = {
+    "tinyint": "smallint", "byte": "smallint", "short": "smallint", "smallint": "smallint", "int": "integer",
+    "integer": "integer", "long": "bigint", "bigint": "bigint", "float": "real", "double": "double precision",
+}  # fmt: skip
+_NAMES = {
+    **_RANGES, "boolean": "boolean", "date": "date", "timestamp_ntz": "timestamp", "timestamp": "timestamp",
+    "decimal": "numeric",
+}  # fmt: skip
+"""Spark's names of types as Postgres's messages have them."""
+
+_TYPED = re.compile(r'(?:The value |^)(.*?) ?(?:of the type "([A-Z_]+)[^"]*" )?cannot be cast to "([A-Z_]+)', re.DOTALL)
+_SYMBOLS = {"S": "smallint", "L": "bigint", "": "integer"}
 
 
-_TO_TIME = re.compile(r'cannot be cast to "(?:DATE|TIMESTAMP)')
+def _too_large(text: str) -> tuple[str, str]:
+    """Which type has no room for a value, where Spark says it."""
+    typed = _TYPED.search(text)
+    if typed and typed[3].lower() in _RANGES:
+        return "22003", f"{_RANGES[typed[3].lower()]} out of range"
+    if found := re.match(r"(byte|short|integer|long) overflow", text, re.IGNORECASE):
+        return "22003", f"{_RANGES[found[1].lower()]} out of range"
+    if found := re.match(r"-?\d+([SL]?) \S+ -?\d+[SL]? caused overflow", text):
+        return "22003", f"{_SYMBOLS[found[1]]} out of range"
+    return "22003", "value out of range: overflow"
+
+
+def _malformed(text: str) -> tuple[str, str]:
+    typed = _TYPED.search(text)
+    if typed is None:
+        return "22P02", "invalid input syntax"
+    value, wanted = typed[1].strip(), typed[3].lower()
+    state = "22007" if wanted.startswith(("date", "timestamp")) else "22P02"
+    quoted = re.fullmatch(r"'(.*)'", value, re.DOTALL)
+    shown = quoted[1] if quoted else value
+    return state, f'invalid input syntax for type {_NAMES.get(wanted, "this")}: "{shown}"'
+
+
+_NUMERIC = ("22003", "numeric field overflow")
+_FIELD = ("22008", "date/time field value out of range")
+_INTERVAL = ("22008", "interval out of range")
+_SUBSCRIPT = ("2202E", "array subscript out of range")
+_ARGUMENT = ("22023", "invalid value for an argument of a function")
+_ROWS = ("21000", "more than one row returned by a subquery used as an expression")
+_DEEP = ("54001", "the recursion of a WITH query goes on for too long")
+_ZERO = ("22012", "division by zero")
+
+CONDITIONS = {
+    "DIVIDE_BY_ZERO": _ZERO,
+    "REMAINDER_BY_ZERO": _ZERO,
+    "INTERVAL_DIVIDED_BY_ZERO": _ZERO,
+    "ARITHMETIC_OVERFLOW": _too_large,
+    "BINARY_ARITHMETIC_OVERFLOW": _too_large,
+    "CAST_OVERFLOW": _too_large,
+    "CAST_INVALID_INPUT": _malformed,
+    "CONVERSION_INVALID_INPUT": ("22P02", "invalid input syntax"),
+    "CANNOT_PARSE_DECIMAL": ("22P02", "invalid input syntax for type numeric"),
+    "NUMERIC_VALUE_OUT_OF_RANGE": _NUMERIC,
+    "NUMERIC_OUT_OF_SUPPORTED_RANGE": _NUMERIC,
+    "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION": _NUMERIC,
+    "DATETIME_FIELD_OUT_OF_BOUNDS": _FIELD,
+    "DATETIME_OVERFLOW": ("22008", "timestamp out of range"),
+    "INVALID_FRACTION_OF_SECOND": _FIELD,
+    "CANNOT_PARSE_TIMESTAMP": ("22007", "invalid input syntax for type timestamp"),
+    "CANNOT_PARSE_INTERVAL": ("22007", "invalid input syntax for type interval"),
+    "INVALID_INTERVAL_FORMAT": ("22007", "invalid input syntax for type interval"),
+    "INTERVAL_ARITHMETIC_OVERFLOW": _INTERVAL,
+    "INVALID_TIMEZONE": ("22023", "time zone not recognized"),
+    "INVALID_ARRAY_INDEX": _SUBSCRIPT,
+    "INVALID_ARRAY_INDEX_IN_ELEMENT_AT": _SUBSCRIPT,
+    "INVALID_INDEX_OF_ZERO": _SUBSCRIPT,
+    "COLLECTION_SIZE_LIMIT_EXCEEDED": ("54000", "array size exceeds the maximum allowed"),
+    "INVALID_PARAMETER_VALUE": _ARGUMENT,
+    "INVALID_BOUNDARY": ("22013", "invalid preceding or following size in window function"),
+    "INVALID_REGEXP_REPLACE": ("2201B", "invalid regular expression"),
+    "SCALAR_SUBQUERY_TOO_MANY_ROWS": _ROWS,
+    "ROW_SUBQUERY_TOO_MANY_ROWS": ("21000", "more than one row returned by a subquery used as a row"),
+    "RECURSION_LEVEL_LIMIT_EXCEEDED": _DEEP,
+    "RECURSION_ROW_LIMIT_EXCEEDED": _DEEP,
+    "GROUPING_SIZE_LIMIT_EXCEEDED": ("54000", "too many grouping sets present"),
+    "INVALID_UTF8_STRING": ("22021", "invalid byte sequence for encoding \"UTF8\""),
+    "MALFORMED_CHARACTER_CODING": ("22021", "invalid byte sequence for encoding \"UTF8\""),
+    "FAILED_TO_PARSE_TOO_COMPLEX": ("54001", "statement too complex"),
+}
+"""What a client is told for each condition of Spark's: SQLSTATE and sentence, or how both are read from its text.
+A condition in parts (``A.B``) is looked up whole, then by its first part."""
 
 
 class QueryFailed(InvalidUsage):
@@ -47,6 +132,11 @@ def of_spark(error: BaseException) -> TidemarkError | None:
     if not isinstance(error, (PySparkException, Py4JError)):
         return None
     text = _with_causes(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
+    return told(text)
+
+
+def told(text: str) -> TidemarkError | None:
+    """The same of the text of what Spark threw, with its causes."""
     if "cancelled part of cancelled job group" in text or "SPARK_JOB_CANCELLED" in text:
         return Interrupted("canceling statement due to user request")
     if refused := refusal(text):
@@ -54,28 +144,42 @@ def of_spark(error: BaseException) -> TidemarkError | None:
     if "spark.driver.maxResultSize" in text:
         limit = f"more than {RESULT_BYTES_MAX} at once"
         return QueryFailed("the result is too large", sqlstate="54000", detail=limit, hint="filter or aggregate it")
-    if "PatternSyntaxException" in text:
-        return QueryFailed("invalid regular expression", sqlstate="2201B")
     state = _SQLSTATE.search(text)
     condition = _CONDITION.search(text)
+    if "PatternSyntaxException" in text or (condition and condition[1] == "INVALID_PARAMETER_VALUE.PATTERN"):
+        return QueryFailed("invalid regular expression", sqlstate="2201B")
     if not state or not condition or state[1].startswith("XX"):
         return None
-    message = condition[2].split(" SQLSTATE:")[0].split("\n== SQL")[0].strip()
-    message = message[:1].lower() + message[1:]
-    # Spark advises its own functions and settings, which are not in reach here.
-    message = re.split(r" (?:Use `try_|If necessary set|To return NULL|To tolerate)", message)[0].rstrip(". ")
-    sqlstate = _POSTGRES.get(state[1], state[1])
-    if condition[1] == "CAST_INVALID_INPUT" and _TO_TIME.search(message):
-        sqlstate = "22007"
-    elif condition[1].startswith("DATETIME_FIELD"):
-        sqlstate = "22008"
-    return QueryFailed(message[:MESSAGE_CHARS_MAX], sqlstate=sqlstate, detail=condition[1])
+    known = CONDITIONS.get(condition[1]) or CONDITIONS.get(condition[1].split(".")[0])
+    words = condition[2].split(" SQLSTATE:")[0].split("\n== SQL")[0].strip()
+    if known is not None:
+        sqlstate, message = known if isinstance(known, tuple) else known(words)
+        return QueryFailed(message[:MESSAGE_CHARS_MAX], sqlstate=sqlstate)
+    return _unknown(condition[1], state[1], words)
+
+
+def _unknown(condition: str, state: str, words: str) -> QueryFailed:
+    """A sentence of ours for what the table does not have: it failed on values, or could not be planned at all."""
+    named = reference(f"{condition}: {words}")
+    extra = {"reference": named, "condition": condition, "state": state, "words": words[:MESSAGE_CHARS_MAX]}
+    log.warning("a condition of Spark's that is not in the table", extra=extra)
+    detail = f"the log of the cluster's controller has more under {named}"
+    if state.startswith("22"):
+        return QueryFailed("the query fails on a value", sqlstate="22000", detail=detail)
+    return QueryFailed("this query is not supported", sqlstate="0A000", detail=detail)
 
 
 def unexplained(error: BaseException) -> TidemarkError:
-    """An error of a query for a failure that Spark gives no state for, where Spark itself goes on."""
+    """An error of a query for a failure that Spark gives no state for, where Spark itself goes on.
+
+    What was thrown is for the caller to log, by the same :func:`~journal.errors.reference`.
+    """
     text = _with_causes(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
-    return TidemarkError("the query failed on spark", detail=text.split("\n")[0][:MESSAGE_CHARS_MAX])
+    named = reference(f"{type(error).__name__}: {text.splitlines()[0] if text else ''}")
+    log.error("a query failed in an unknown way", extra={"reference": named}, exc_info=error)
+    return TidemarkError(
+        "internal error", detail=f"the log of the cluster's controller has more under {named}"
+    )
 
 
 def _with_causes(thrown) -> str:

@@ -25,7 +25,7 @@ from controllers.lookup_codec import (
     read_frame,
 )
 from controllers.peek_codec import TICKET_BYTES_MAX, decode_error, encode_error
-from journal.errors import TidemarkError
+from journal.errors import TidemarkError, logged
 
 log = logging.getLogger(__name__)
 
@@ -130,5 +130,5 @@ def _looked_up(desk: PeekDesk, asked: Asked) -> Answer:
     except TidemarkError as error:
         return error
     except Exception as error:
-        log.exception("a lookup failed")
+        log.exception("a lookup failed", extra={"reference": logged(error)})
         return decode_error(encode_error(error))

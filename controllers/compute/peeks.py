@@ -17,7 +17,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from controllers.compute.failures import Interrupted, of_spark
+from controllers.compute.failures import Interrupted, of_spark, unexplained
 from controllers.compute.indexes import Indexes
 from controllers.compute.inventory import Frontiers, Inventory
 from controllers.compute.naming import name_relations
@@ -241,8 +241,7 @@ class PeekDesk:
             if found is None:
                 if isinstance(error, TidemarkError):
                     raise
-                log.exception("a read failed", extra={"peek_id": peek.peek_id})
-                raise TidemarkError("the read failed on spark", detail=str(error)[:1000]) from error
+                raise unexplained(error) from error
             raise found from error
         finally:
             context.setLocalProperty("spark.jobGroup.id", None)

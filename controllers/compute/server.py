@@ -15,7 +15,7 @@ import pyarrow.flight as flight
 from controllers.compute.peeks import PeekDesk
 from controllers.nodes import reachable
 from controllers.peek_codec import decode_peek, encode_error
-from journal.errors import TidemarkError
+from journal.errors import TidemarkError, logged
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class ComputeServer(flight.FlightServerBase):
         except TidemarkError as error:
             raise flight.FlightServerError(encode_error(error)) from None
         except Exception as error:
-            log.exception("a peek failed")
+            log.exception("a peek failed", extra={"reference": logged(error)})
             raise flight.FlightServerError(encode_error(error)) from None
         table = table.replace_schema_metadata({"as_of": str(as_of)})
         batches = table.to_batches(max_chunksize=BATCH_ROWS)

@@ -175,7 +175,6 @@ class View:
             if failure is None:
                 # Not the query's fault by its looks.  One view must not stop all for ever, nor hide that Spark is dead.
                 self._spark.sql("SELECT 1").collect()
-                log.exception("a view failed in an unknown way", extra={"view": self.id})
                 failure = unexplained(error)
             return Change(self.id, nothing, failure, self._forget)
 

@@ -1,0 +1,90 @@
+"""What a client is told of Spark's failures: for every condition that this Spark has, and none of its words."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from controllers.compute.failures import CONDITIONS, Interrupted, QueryFailed, told, unexplained
+from tests.foreign_words import foreign_words
+
+
+def _conditions() -> list[tuple[str, str, str]]:
+    """``(condition, SQLSTATE, message)`` of each, those of a kind in parts too."""
+    (jar,) = Path(pyspark.__file__).parent.glob("jars/spark-common-utils_*.jar")
+    with zipfile.ZipFile(jar) as archive:
+        raw = json.loads(archive.read("error/error-conditions.json"))
+    found = []
+    for name, each in raw.items():
+        head = " ".join(each["message"])
+        parts = each.get("subClass") or {}
+        found += [(f"{name}.{k}", each.get("sqlState", "XX000"), head + " " + " ".join(v["message"]))
+                  for k, v in parts.items()]  # fmt: skip
+        found += [] if parts else [(name, each.get("sqlState", "XX000"), head)]
+    return found
+
+
+ALL = _conditions()
+
+
+def _thrown(condition: str, state: str, message: str) -> str:
+    filled = re.sub(r"<(\w+)>", "Value", message)
+    return f"[{condition}] {filled} SQLSTATE: {state}\n== SQL (line 1) ==\nSELECT TM_SIGN(`x`)\n^^^"
+
+
+def test_no_condition_of_sparks_reaches_a_client_in_its_words():
+    assert len(ALL) > 500
+    for condition, state, message in ALL:
+        if "USER_RAISED_EXCEPTION" in condition:
+            continue  # ours: what forms raise
+        error = told(_thrown(condition, state, message))
+        if error is None:
+            assert state.startswith("XX"), condition
+            error = unexplained(Exception(_thrown(condition, state, message)))
+        assert foreign_words(error) is None, condition
+        assert isinstance(error, Interrupted) or error.detail is None or condition.split(".")[0] not in CONDITIONS
+        assert condition not in str(error.detail) and len(error.message) < 100
+
+
+def test_the_table_has_no_condition_that_spark_has_not():
+    names = {name for condition, _, _ in ALL for name in (condition, condition.split(".")[0])}
+    assert set(CONDITIONS) <= names
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlstate", "message"),
+    [
+        ("[ARITHMETIC_OVERFLOW] integer overflow. Use 'try_add' to tolerate overflow. SQLSTATE: 22003", "22003",
+         "integer out of range"),
+        ("[ARITHMETIC_OVERFLOW] long overflow. SQLSTATE: 22003", "22003", "bigint out of range"),
+        ("[BINARY_ARITHMETIC_OVERFLOW] 32767S + 1S caused overflow. SQLSTATE: 22003", "22003", "smallint out of range"),
+        ('[CAST_OVERFLOW] The value 3000000000L of the type "BIGINT" cannot be cast to "INT" due to an overflow. '
+         "SQLSTATE: 22003", "22003", "integer out of range"),
+        ("[CAST_INVALID_INPUT] The value 'a b' of the type \"STRING\" cannot be cast to \"INT\" because it is "
+         "malformed. SQLSTATE: 22018", "22P02", 'invalid input syntax for type integer: "a b"'),
+        ("[CAST_INVALID_INPUT] The value 'x' of the type \"STRING\" cannot be cast to \"TIMESTAMP_NTZ\" because it is "
+         "malformed. SQLSTATE: 22018", "22007", 'invalid input syntax for type timestamp: "x"'),
+        ("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012", "22012", "division by zero"),
+        ("[SCALAR_SUBQUERY_TOO_MANY_ROWS] More than one row. SQLSTATE: 21000", "21000",
+         "more than one row returned by a subquery used as an expression"),
+        ("[INVALID_PARAMETER_VALUE.PATTERN] The value of parameter(s) is invalid: '('. SQLSTATE: 22023", "2201B",
+         "invalid regular expression"),
+        ("[UNSUPPORTED_FEATURE.LATERAL_COLUMN_ALIAS_IN_WINDOW] Alias. SQLSTATE: 0A000", "0A000",
+         "this query is not supported"),
+    ],
+)  # fmt: skip
+def test_what_is_told_instead(text, sqlstate, message):
+    error = told(text)
+    assert isinstance(error, QueryFailed) and (error.sqlstate, error.message) == (sqlstate, message)
+
+
+def test_an_unknown_condition_is_in_the_log_with_its_own_words(caplog):
+    error = told("[SOME_NEW_ONE] Whatever `x` is. SQLSTATE: 42000")
+    (record,) = caplog.records
+    assert record.reference in error.detail and record.words == "Whatever `x` is." and foreign_words(error) is None
+    assert told("[SOME_NEW_ONE] Whatever `x` is. SQLSTATE: 42000").detail == error.detail  # views compare their errors
