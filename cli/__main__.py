@@ -11,6 +11,8 @@ import importlib
 import signal
 import sys
 
+from journal.version import VERSION
+
 COMMANDS = {
     "up": "run everything in the foreground: broker, adapters, subscribers, controllers",
     "demo": "replay New York's flights of 2013 and watch two views stay exact",
@@ -32,6 +34,7 @@ def make_parser(command: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tidemark", description="A SQL catalog as a changelog in Kafka, views on Spark."
     )
+    parser.add_argument("--version", action="version", version=f"tidemark {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, text in COMMANDS.items():
         sub = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")

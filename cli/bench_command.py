@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from importlib import util
+
+from journal.errors import InvalidUsage
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -12,6 +15,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if util.find_spec("bench") is None:
+        raise InvalidUsage("what measures is not part of an installation", hint="run it from a checkout")
     from bench.run import main
 
     return main([*arguments.passed_on, *(["--json"] if arguments.json else [])])

@@ -17,6 +17,9 @@ from controllers.node_status import NodeStatus
 from embedded.frontiers import FrontierReader, Frontiers
 from journal.names import TopicNames
 
+UNSHORTENED = 10_000
+"""Columns of a line that no screen shows: names have at most 63 bytes, notes some hundreds."""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_find_options(parser)
@@ -119,4 +122,6 @@ def show(status: dict, out: Console) -> None:
             notes.append(f"{item['lag_ms']:,} ms behind")
         rows = f"{item['rows']:,}" if item.get("rows") is not None else ""
         objects.add_row(item["id"], item["kind"], item["name"], rows, when(frontier), escape(", ".join(notes)))
+    if not out.is_terminal:
+        out.width = UNSHORTENED  # whoever reads a pipe cuts for himself
     out.print(objects)

@@ -10,6 +10,7 @@ from cli.output import FAILED, OK, console, print_json
 from embedded.archives import ensure_archives
 from embedded.jars import ensure_jars
 from embedded.layout import JARS, ROOT
+from journal.errors import InvalidUsage
 
 LINT = {
     "ruff": ["-m", "ruff", "check", "--quiet", "."],
@@ -24,6 +25,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if not (ROOT / "tests").is_dir():
+        raise InvalidUsage("the tests are not part of an installation", hint="run them from a checkout")
     out = console(arguments.json)
     target = sys.stderr if arguments.json else None
     results = {}

@@ -36,6 +36,7 @@ MAKE_TIMEOUT_S = 300.0
 """A start and an end with everything written down: some 20 s on two cores, on a busy machine many times that."""
 
 _LOCKS = (ROOT / "requirements.lock", ROOT / "embedded" / "broker_jars.lock")
+"""The first is in a checkout alone: as installed, the JVM's own check has to do."""
 
 
 def find_archive(name: str, directory: Path = ARCHIVES) -> Path | None:
@@ -78,7 +79,7 @@ def ensure_archives(
 
 def _path(name: str, directory: Path) -> Path:
     known = hashlib.sha256(probe_java()[1].encode())
-    for lock in _LOCKS:
+    for lock in filter(Path.is_file, _LOCKS):
         known.update(lock.read_bytes())
     return directory / f"{name}-{known.hexdigest()[:16]}.jsa"
 

@@ -1,0 +1,3 @@
+"""The version: of the package, the image and what ``--version`` says."""
+
+VERSION = "0.1.0"
