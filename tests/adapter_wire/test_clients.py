@@ -15,8 +15,7 @@ import pytest
 from psycopg import errors
 from psycopg.pq import TransactionStatus
 
-from adapter.authentication import Exchange, Scram, WrongPassword, password_from
-from journal.errors import InvalidUsage
+from adapter.authentication import Exchange, Scram, WrongPassword
 from tests.adapter_wire.loopback import Loopback
 
 VALUES = {
@@ -168,19 +167,6 @@ def test_hostile_scram(data):
     with pytest.raises(WrongPassword):
         exchange.first(data)
         exchange.final(b"c=biws,r=abc,p=AAAA")
-
-
-def test_where_the_password_comes_from(tmp_path, monkeypatch):
-    monkeypatch.delenv("TIDEMARK_PASSWORD", raising=False)
-    assert password_from(None) is None
-    monkeypatch.setenv("TIDEMARK_PASSWORD", "env")
-    assert password_from(None) == "env"
-    file = tmp_path / "password"
-    file.write_text("from file\n")
-    assert password_from(str(file)) == "from file"
-    file.write_text("")
-    with pytest.raises(InvalidUsage):
-        password_from(str(file))
 
 
 # --- Postgres's own programs -------------------------------------------------------------------------------------
