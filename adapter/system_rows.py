@@ -11,6 +11,7 @@ from functools import cache
 from zoneinfo import available_timezones
 
 from adapter import variables as vars_
+from adapter.system_routines import operators, routines
 from adapter.system_schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM, SYSTEM_OIDS, TABLES
 from catalog_log import model
 from catalog_log.model import Column, Item, Schema
@@ -20,6 +21,7 @@ from sql.names import ImageLike
 OWNER = "tidemark"
 OWNER_OID = 10
 HEAP_OID, INDEX_AM_OID = 2, 403
+INTERNAL_LANGUAGE_OID = 12
 
 RELKIND = {model.TABLE: "r", model.SOURCE: "r", model.ERRORS: "r", model.VIEW: "v", model.MATERIALIZED_VIEW: "m",
            model.INDEX: "i"}  # fmt: skip
@@ -45,7 +47,8 @@ _OTHER_TYPES = (
     ("oidvector", 30, -1, False, "A"), ("regproc", 24, 4, True, "N"), ("tid", 27, 6, False, "U"),
     ("xid", 28, 4, True, "U"), ("cid", 29, 4, True, "U"), ("regnamespace", 4089, 4, True, "N"),
     ("regrole", 4096, 4, True, "N"), ("trigger", 2279, 4, True, "P"), ("event_trigger", 3838, 4, True, "P"),
-    ("cstring", 2275, -2, False, "P"),
+    ("cstring", 2275, -2, False, "P"), ("internal", 2281, 8, True, "P"), ("any", 2276, 4, True, "P"),
+    ("anyelement", 2283, 4, True, "P"), ("anyarray", 2277, -1, False, "P"), ("anynonarray", 2776, 4, True, "P"),
 )  # fmt: skip
 
 _LENGTHS = {OID[name]: (length, by_value) for name, length, by_value, *_ in _TYPES} | {26: (4, True)}
@@ -281,6 +284,28 @@ def _pg_type(s: System) -> Rows:
     yield {**one("_oid", 1028, -1, False, "A", False, 0), "typelem": 26}
 
 
+def _pg_proc(s: System) -> Rows:
+    for each in routines():
+        yield {
+            "oid": each.oid, "proname": each.name, "pronamespace": SCHEMA_OIDS["pg_catalog"], "proowner": OWNER_OID,
+            "prolang": INTERNAL_LANGUAGE_OID, "procost": 1.0, "prorows": 0.0, "provariadic": 0, "prosupport": "-",
+            "prokind": each.kind, "prosecdef": False, "proleakproof": False, "proisstrict": each.kind == "f",
+            "proretset": False, "provolatile": each.volatility, "proparallel": "s", "pronargs": len(each.arguments),
+            "pronargdefaults": 0, "prorettype": OID[each.result], "proargtypes": [OID[a] for a in each.arguments],
+            "prosrc": each.name,
+        }  # fmt: skip
+
+
+def _pg_operator(s: System) -> Rows:
+    for each in operators():
+        yield {
+            "oid": each.oid, "oprname": each.name, "oprnamespace": SCHEMA_OIDS["pg_catalog"], "oprowner": OWNER_OID,
+            "oprkind": "b", "oprcanmerge": False, "oprcanhash": False, "oprleft": OID[each.left],
+            "oprright": OID[each.right], "oprresult": OID[each.result], "oprcom": 0, "oprnegate": 0, "oprcode": "-",
+            "oprrest": "-", "oprjoin": "-",
+        }  # fmt: skip
+
+
 def _pg_am(s: System) -> Rows:
     yield {"oid": HEAP_OID, "amname": "heap", "amhandler": "heap_tableam_handler", "amtype": "t"}
     yield {"oid": INDEX_AM_OID, "amname": "arrangement", "amhandler": "-", "amtype": "i"}
@@ -412,7 +437,8 @@ def _pg_depend(s: System) -> Rows:
 
 ROWS: dict[str, Callable[[System], Rows]] = {
         "pg_namespace": _pg_namespace, "pg_class": _pg_class, "pg_attribute": _pg_attribute, "pg_attrdef": _pg_attrdef,
-        "pg_index": _pg_index, "pg_type": _pg_type, "pg_am": _pg_am, "pg_database": _pg_database, "pg_roles": _pg_roles,
+        "pg_index": _pg_index, "pg_type": _pg_type, "pg_proc": _pg_proc, "pg_operator": _pg_operator, "pg_am": _pg_am,
+        "pg_database": _pg_database, "pg_roles": _pg_roles,
         "pg_user": _pg_user, "pg_collation": _pg_collation, "pg_settings": _pg_settings, "pg_tables": _pg_tables,
         "pg_description": _pg_description, "pg_shdescription": _pg_shdescription,
         "pg_authid": _pg_roles, "pg_shadow": _pg_user, "pg_tablespace": _pg_tablespace,

@@ -70,6 +70,8 @@ def declared_type(node: exp.DataType) -> SqlType:
         return parse_type(_ELSEWHERE[name])
     if name in _FROM_SQLGLOT:
         return SqlType(_FROM_SQLGLOT[name])
+    if name == "USERDEFINED" and (inner := node.args.get("kind")) is not None and inner.name.startswith("_"):
+        return parse_type(f"{inner.name[1:]}[]")  # what Postgres calls the array type itself
     if isinstance(node, exp.Interval) or name.startswith("INTERVAL"):
         return INTERVAL
     raise InvalidUsage(f'type "{node.sql("postgres").lower().strip(chr(34))}" does not exist', sqlstate="42704")

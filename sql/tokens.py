@@ -270,7 +270,11 @@ _LABELS = frozenset({TokenType.SELECT, TokenType.INSERT, TokenType.UPDATE, Token
 
 
 def _mended(tokens: list[Token]) -> list[Token]:
-    """``tokens`` with what sqlglot stumbles over put as it understands it: ``x::oid[]`` and ``… AS update``."""
+    """``tokens`` with what sqlglot stumbles over put as it understands it: ``x::oid[]`` and ``… AS update``.
+
+    The schema of a built-in function is left out: it says nothing, and sqlglot does not know the function behind it.
+    """
+    tokens = [token for at, token in enumerate(tokens) if not _needless(tokens, at)]
     found = list(tokens)
     for at, token in enumerate(tokens[1:], 1):
         before = tokens[at - 1].token_type
@@ -281,6 +285,20 @@ def _mended(tokens: list[Token]) -> list[Token]:
             if not after or after[0] in (TokenType.COMMA, TokenType.FROM, TokenType.R_PAREN):
                 found[at] = _retyped(token, TokenType.VAR)
     return found
+
+
+def _needless(tokens: list[Token], at: int) -> bool:
+    """Whether the token there is ``pg_catalog`` or the dot behind it, before the name of a function and ``(``."""
+    start = at - 1 if tokens[at].token_type == TokenType.DOT else at
+    kinds = [token.token_type for token in tokens[start : start + 4]] if start >= 0 else []
+    return (
+        len(kinds) == 4
+        and kinds[0] == TokenType.VAR
+        and tokens[start].text.lower() == "pg_catalog"
+        and kinds[1] == TokenType.DOT
+        and kinds[3] == TokenType.L_PAREN
+        and (start == 0 or tokens[start - 1].token_type != TokenType.DOT)
+    )
 
 
 def _retyped(token: Token, kind: TokenType) -> Token:

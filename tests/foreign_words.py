@@ -8,7 +8,7 @@ from journal.errors import TidemarkError
 
 _FOREIGN = re.compile(
     r"spark|catalyst|py4j|java|scala\b|python|pyarrow|sqlglot|duckdb|pyspark|codegen|parquet"
-    r"|\btry_\w+|\btm_\w+|\bbround\b|nonetype|traceback|has no attribute|object at 0x|<class"
+    r"|\btry_\w+|\btm_(?!catalog\b|internal\b)\w+|\bbround\b|nonetype|traceback|has no attribute|object at 0x|<class"
     r"|\b[a-z]+(error|exception):|binder error|catalog error|candidate bindings|candidate macros|candidate functions"
     r"|\bint(32|64|128)\b|\bhugeint\b|array<|struct<|`",
     re.IGNORECASE,
