@@ -50,6 +50,10 @@ RESEND_S = 0.25
 OPEN_TIMEOUT_S = 120.0
 """How long folding the log may take at open: several times what a million objects take."""
 
+CHECKPOINT_EVERY = 5_000
+"""Records between two checkpoints, at least: a start folds as many in some 0.2 s.  And half as many as there are
+objects, so that what is written for checkpoints stays a small multiple of what is in the log."""
+
 IMAGES_MAX = 1024
 """Recent images kept for snapshots; an older one is folded again from the log.  A step keeps about 2 KiB alive."""
 
@@ -86,6 +90,7 @@ class CatalogLog:
         self._settle_timeout_s = settle_timeout_s
         self._bulk_below = bulk_below
         self._checkpoints = checkpoints
+        self._checkpointed = from_offset
         self._attempts = Attempts()
         self._images: deque[Image] = deque(maxlen=IMAGES_MAX)
         self._journal: FoldedJournal[Image, Step] = FoldedJournal(
@@ -270,13 +275,26 @@ class CatalogLog:
         """Save the present image beside the log, read back and compared; the offset below which it holds everything.
 
         The next open folds only what is above it.  The log itself is not cut: DDL is rare, and every timestamp since
-        the genesis stays readable.  Blocks; any process may do it.  Raises as ``journal.checkpoint.StoreOver.save``.
+        the genesis stays readable.  Blocks; any process may do it.  Raises as ``journal.checkpoint.StoreOver.save``,
+        and ``FatalLog`` where what was saved does not make the same image.
         """
         if self._checkpoints is None:
             raise InvalidUsage("this catalog was opened without a place for checkpoints")
         image, offset = self._journal.position
-        self._checkpoints.save(offset, snapshot.to_bytes(image))
+        saved = snapshot.to_bytes(image)
+        if snapshot.from_bytes(saved).cells != image.cells:
+            raise FatalLog(f"the image at offset {offset} does not come back from its checkpoint")
+        self._checkpoints.save(offset, saved)
+        self._checkpointed = max(self._checkpointed, offset)
         return offset
+
+    def checkpoint_due(self) -> bool:
+        """Whether the log has grown enough since the newest checkpoint that this process knows to make another."""
+        if self._checkpoints is None:
+            return False
+        image, offset = self._journal.position
+        objects = sum(len(cells) for cells in image.cells.values())
+        return offset - self._checkpointed >= max(CHECKPOINT_EVERY, objects // 2)
 
     def close(self) -> None:
         """Stop following.  What is under way becomes ``Indeterminate``."""

@@ -18,6 +18,7 @@ COMMANDS = {
     "demo": "replay New York's flights of 2013 and watch two views stay exact",
     "sql": "a SQL shell on a running stack",
     "status": "what runs, its objects, frontiers and lag",
+    "retry": "let a cluster work again on what it put into quarantine",
     "log": "read the catalog log: offset, verdict, timestamp, changes",
     "test": "lint, import contracts and all tests",
     "judge": "try to break it: record histories under faults, and judge them",

@@ -11,9 +11,11 @@ does not continue the log is not taken, and the subscriber that reads back its o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
+from catalog_log.index import id_order
 from catalog_log.model import Item
 from journal.timestamps import CatalogTs
 
@@ -46,3 +48,25 @@ STORAGE = "storage"
 def compute(cluster_id: str) -> str:
     """Name of the compute controller of a cluster."""
     return f"compute-{cluster_id}"
+
+
+def in_dependency_order(items: Mapping[str, Item]) -> list[Item]:
+    """Every item after all that it names, among these; otherwise in the order in which ids were given out.
+
+    An errors collection names its source and the source names the collection in its options; ``depends_on`` and
+    ``inputs`` alone count, and they have no cycles (an object can only name what existed before it).
+    """
+    done: dict[str, Item] = {}
+    begun: set[str] = set()
+    for start in sorted(items, key=id_order):
+        # Iterative, since a chain of views may be longer than Python's stack.
+        stack = [start]
+        while stack:
+            begun.add(stack[-1])
+            item = items[stack[-1]]
+            missing = [i for i in (*item.depends_on, *item.inputs) if i in items and i not in begun]
+            if missing:
+                stack.append(min(missing, key=id_order))
+            else:
+                done[stack.pop()] = item
+    return list(done.values())

@@ -2,23 +2,39 @@
 
 Promises: the same command gives the same bytes (I6); bytes that are no command are skipped, counted and logged, as in
 every other log of ours.  Each Kafka record holds one command.
+
+A topic does not keep all that ever happened.  Its controller, once it has acted on everything, says its own state anew
+as a new controller would be told it (``restate``), and cuts what is before that (``Compaction``): whoever begins there
+comes to the same state, and hears of no object that is gone.  It is cut only where that was seen to be so: a command
+that came between two of the restated ones would be lost to who begins there, and then all is left as it is until the
+next time.
 """
 
 from __future__ import annotations
 
 import logging
+import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 
 from catalog_log.model import ITEMS
 from catalog_log.records import decode_value, encode_value
-from controllers.commands import Command, Kind
+from controllers.commands import Command, Kind, in_dependency_order
 from controllers.protocol import ControllerState, Effect
 from journal.api import Entry, Subscription, Transport
+from journal.reading import read_range
 from journal.timestamps import CatalogTs
 from schemas import codec
 from schemas.codec import Undecodable
 
 log = logging.getLogger(__name__)
+
+IN_FLIGHT_MAX = 1000
+"""Commands sent ahead of their acknowledgements, as a subscriber does."""
+
+ANSWER_TIMEOUT_S = 30.0
+"""For one of them: the transport answers within its watchdog (2 s)."""
 
 
 def encode(command: Command) -> bytes:
@@ -60,6 +76,97 @@ def _complete(command: Command) -> bool:
     return command.frontier is not None
 
 
+COMPACT_EVERY = 10_000
+"""Records beyond those that say what there is, before they are cut: folded in a third of a second by whoever starts."""
+
+
+CUT_AFTER_S = 30.0
+"""Between restating and cutting, for readers that are behind: as long as one survives an absent broker.  One that is
+later ends, and begins where the topic begins."""
+
+
+def compaction_due(records: int, state: ControllerState) -> bool:
+    """Whether a topic of ``records`` says much more than ``state`` needs."""
+    return records > COMPACT_EVERY + 2 * len(state.objects)
+
+
+def restate(state: ControllerState) -> list[Command]:
+    """The commands that a controller which knows nothing needs to be at ``state``: what a new one would be sent."""
+    if not state.frontier:
+        return []
+    ts = CatalogTs(state.frontier - 1)
+    items = in_dependency_order(dict(state.objects))
+    creates = [Command(ts, n, Kind.CREATE, item.id, item) for n, item in enumerate(items)]
+    return [*creates, Command(ts, len(creates), Kind.ADVANCE_CATALOG_FRONTIER, frontier=state.frontier)]
+
+
+class Compaction:
+    """Of the topic of the controller that calls it, from one thread at a time."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._start = transport.bounds()[0]
+        self._restated: tuple[int, float] | None = None
+        """Where the topic may be cut, and when."""
+
+    def due(self, through: int, state: ControllerState) -> bool:
+        """Whether :meth:`run` has something to do, now that everything below ``through`` was acted on."""
+        if self._restated is not None:
+            return time.monotonic() >= self._restated[1]
+        return compaction_due(through - self._start, state)
+
+    def run(self, through: int) -> int | None:
+        """Restate, or cut what was restated before; where it was cut.  Blocks, and raises as :func:`restated`."""
+        if self._restated is None:
+            first = restated(self._transport, through)
+            if first is None:
+                log.info("the commands are not cut: others wrote meanwhile", extra={"through": through})
+            else:
+                self._restated = first, time.monotonic() + CUT_AFTER_S
+            return None
+        (first, _), self._restated = self._restated, None
+        self._transport.cut(first)
+        self._start = first
+        return first
+
+
+def restated(transport: Transport, through: int) -> int | None:
+    """Restate what the topic says below ``through``; the offset at which it may be cut now, ``None`` if others wrote
+    meanwhile.
+
+    Blocks, and reads the topic.  Raises ``Unavailable``, ``Indeterminate``, ``Rejected``.
+    """
+    start, _ = transport.bounds()
+    fold = CommandFold()
+    for batch in read_range(transport, start, through):
+        for entry in batch:
+            fold.take(entry)
+    sent: deque[Future[int]] = deque()
+    first: int | None = None
+    for command in restate(fold.state):
+        sent.append(transport.append(encode(command)))
+        if first is None or len(sent) >= IN_FLIGHT_MAX:
+            offset = sent.popleft().result(ANSWER_TIMEOUT_S)
+            first = offset if first is None else first
+    for each in sent:
+        each.result(ANSWER_TIMEOUT_S)
+    if first is None:
+        return None
+    end = transport.bounds()[1]
+    anew = CommandFold()
+    for batch in read_range(transport, through, end):
+        for entry in batch:
+            fold.take(entry)
+            if entry.offset >= first:
+                anew.take(entry)
+    return first if _known(anew.state) == _known(fold.state) else None
+
+
+def _known(state: ControllerState) -> tuple[object, ...]:
+    """All that the commands to come depend on."""
+    return state.frontier, state.objects, state.collecting
+
+
 class CommandFold:
     """The fold of a command topic with a count of what was unreadable.  Pure but for the log line."""
 
@@ -84,9 +191,10 @@ def follow(
     on_effects: Callable[[ControllerState, Sequence[Effect], int], None],
     on_error: Callable[[Exception], None],
 ) -> Subscription:
-    """Fold the command topic from its start, for ever: ``on_effects(state, effects, next_offset)`` after each batch.
+    """Fold the command topic from where it begins, for ever.
 
-    It is called on the reader's thread.  A controller keeps nothing between its lives: it always begins here.
+    ``on_effects(state, effects, next_offset)`` is called after each batch, on the reader's thread.  A controller keeps
+    nothing between its lives: it always begins here.
     """
     fold = CommandFold()
 
@@ -96,4 +204,4 @@ def follow(
             effects.extend(fold.take(entry))
         on_effects(fold.state, effects, entries[-1].offset + 1)
 
-    return transport.subscribe(0, on_entries, on_error)
+    return transport.subscribe(transport.bounds()[0], on_entries, on_error)

@@ -42,6 +42,16 @@ class NodeStatus:
                 self._clients.pop(node.address, None)
             return {"address": node.address, "error": f"does not answer: {first_line(error)}"}
 
+    def retry(self, image: Image, key: str, object_id: str) -> bool | str:
+        """Have the node at ``key`` release an object from quarantine; whether it was there, or why nobody knows."""
+        node = image.get(NODES, key)
+        if node is None:
+            return "not registered"
+        try:
+            return json.loads(act(self._client(node.address), "retry", TIMEOUT_S, object_id.encode()))
+        except (pa.ArrowException, flight.FlightError, ValueError, OSError) as error:
+            return f"does not answer: {first_line(error)}"
+
     def _client(self, address: str) -> flight.FlightClient:
         with self._lock:
             if address not in self._clients:

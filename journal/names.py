@@ -47,6 +47,10 @@ class TopicNames:
         """The command topic of a controller: ``storage`` or ``compute-<cluster>``."""
         return f"{self.env}.commands.{controller}"
 
+    def work(self, controller: str) -> str:
+        """Where a controller notes what it is at (``controllers/at_work.py``)."""
+        return f"{self.env}.work.{controller}"
+
     def data(self, collection_id: str) -> str:
         """The topic that holds the rows of a collection that Tidemark itself writes."""
         return f"{self.env}.data.{collection_id}"

@@ -41,20 +41,20 @@ GIVE_UP_S = 60.0
 
 
 class CommandSender:
-    """Runs on one asyncio loop; the topic's reader thread reports to it."""
+    """Runs on one asyncio loop; the topic's reader thread reports to it.  ``begin`` is where the topic begins."""
 
-    def __init__(self, transport: Transport, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, transport: Transport, loop: asyncio.AbstractEventLoop, begin: int = 0) -> None:
         self._transport = transport
         self._loop = loop
         self._fold = CommandFold()
-        self._next_offset = 0
+        self._next_offset = begin
         self._unseen: deque[Command] = deque()
         self._moved = asyncio.Event()
         self._failed: Exception | None = None
         self.failure: asyncio.Future[Exception] = loop.create_future()
         """Given what stopped it, if anything ever does."""
         self._settling: asyncio.Task | None = None
-        self._subscription = transport.subscribe(0, self._on_entries, self._on_error)
+        self._subscription = transport.subscribe(begin, self._on_entries, self._on_error)
 
     @property
     def state(self) -> ControllerState:

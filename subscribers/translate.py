@@ -11,13 +11,10 @@ that it existed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from catalog_log import model
 from catalog_log.delta import Delta
-from catalog_log.index import id_order
 from catalog_log.model import Item
-from controllers.commands import STORAGE, Command, Kind, compute
+from controllers.commands import STORAGE, Command, Kind, compute, in_dependency_order
 from journal.timestamps import CatalogTs
 
 _STORED = frozenset({model.TABLE, model.SOURCE, model.ERRORS, model.MATERIALIZED_VIEW})
@@ -62,28 +59,6 @@ def translate(delta: Delta, controller: str) -> list[Command]:
     ]
     advance = Command(ts, len(commands), Kind.ADVANCE_CATALOG_FRONTIER, frontier=CatalogTs(delta.to_ts), lower=lower)
     return [*numbered, advance]
-
-
-def in_dependency_order(items: Mapping[str, Item]) -> list[Item]:
-    """Every item after all that it names, among these; otherwise in the order in which ids were given out.
-
-    An errors collection names its source and the source names the collection in its options; ``depends_on`` and
-    ``inputs`` alone count, and they have no cycles (an object can only name what existed before it).
-    """
-    done: dict[str, Item] = {}
-    begun: set[str] = set()
-    for start in sorted(items, key=id_order):
-        # Iterative, since a chain of views may be longer than Python's stack.
-        stack = [start]
-        while stack:
-            begun.add(stack[-1])
-            item = items[stack[-1]]
-            missing = [i for i in (*item.depends_on, *item.inputs) if i in items and i not in begun]
-            if missing:
-                stack.append(min(missing, key=id_order))
-            else:
-                done[stack.pop()] = item
-    return list(done.values())
 
 
 def _told(key: str, value: object, controller: str) -> Item | None:

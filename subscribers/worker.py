@@ -101,7 +101,8 @@ async def run(
     """Serve until ``stopped``; the exception that ended it earlier, or ``None``.  Calls ``on_ready`` once it serves."""
     loop = asyncio.get_running_loop()
     app = make_app(bootstrap, names, controller)
-    sender = CommandSender(commands, loop)
+    begin, _ = await loop.run_in_executor(None, commands.bounds)
+    sender = CommandSender(commands, loop, begin)
     subscriber = Subscriber(controller, sender, catalog_end)
     failed: asyncio.Future[Exception] = loop.create_future()
     catalog = app.topic(names.catalog, key_type=bytes, value_type=bytes, internal=False, allow_empty=True)

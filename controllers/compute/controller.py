@@ -15,13 +15,16 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from catalog_log.log import CatalogLog
-from catalog_log.model import Item, Node
+from catalog_log.model import Node
 from collection.writer import CollectionWriter
+from controllers.at_work import open_at_work
 from controllers.command_topic import open_command_topic
 from controllers.commands import compute
-from controllers.commands_log import follow
+from controllers.commands_log import Compaction, follow
+from controllers.compute.failures import of_object
 from controllers.compute.feed import Feed
 from controllers.compute.indexes import Indexes
 from controllers.compute.inventory import Inventory
@@ -33,9 +36,9 @@ from controllers.compute.session import StartingSession, stop_session
 from controllers.compute.ticking import Ticking
 from controllers.compute.ticks import Ticker
 from controllers.nodes import register
-from controllers.protocol import ControllerState, Dropped, Effect
+from controllers.protocol import ControllerState, Effect
 from journal.api import Subscription
-from journal.errors import Rejected, TidemarkError
+from journal.errors import Indeterminate, TidemarkError, Unavailable
 from journal.names import TopicNames
 from journal.process import close_all
 from oracle.client import Oracle, wall_clock_ms
@@ -78,21 +81,27 @@ class ComputeController:
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._commands = open_command_topic(bootstrap, names, compute(cluster))
+        self._compaction = Compaction(self._commands)
         writer_id = f"compute-{cluster}"
         self._catalog = CatalogLog.open(bootstrap, names, writer_id)
         self._oracle = Oracle.open(bootstrap, names, writer_id, self._catalog.upper)
         self._views = ViewsLog.open(bootstrap, names, writer_id)
         self._writer = CollectionWriter(bootstrap, names)
+        self._at_work = open_at_work(bootstrap, names, compute(cluster), self._incarnation)
         self._scratch = spark.scratch
         self._spark = spark.result()
         self._feed = Feed(bootstrap, self._oracle, self._views)
-        self._inventory = Inventory(self._spark, self._scratch / "chunks", self._feed, self._oracle, self._views)
-        self._indexes = Indexes(self._inventory, cluster, WINDOW_MS)
+        self._inventory = Inventory(
+            self._spark, self._scratch / "chunks", self._feed, self._oracle, self._views, self._at_work
+        )
+        self._indexes = Indexes(self._inventory, cluster, WINDOW_MS, self._at_work)
         self._desk = PeekDesk(self._spark, self._inventory, self._indexes)
         self._lookups = LookupServer(host, lookup_port, self._desk)
-        self._server = ComputeServer(host, port, self._desk, self.status, self._lookups.port)
-        self._dropped: list[Item] = []
+        self._server = ComputeServer(host, port, self._desk, self.status, self._lookups.port, self._retry)
         self._command_offset = 0
+        self._acted_offset = 0
+        """What is below it was acted on, drops included."""
+        self._blamed = False
         self._failure: BaseException | None = None
         self._checkpointing: threading.Thread | None = None
         self._ticking: Ticking | None = None
@@ -116,7 +125,7 @@ class ComputeController:
             unsubscribe.append(self._views.subscribe(lambda *_: self._wake.set()))
             self._ticking = Ticking(
                 Maintainer(self._spark), self._inventory, self._views, self._writer, self._cluster, epoch,
-                self._incarnation, WINDOW_MS,
+                self._incarnation, WINDOW_MS, self._at_work,
             )  # fmt: skip
             warm = threading.Event()
             self._ticker = Ticker(self._spark, self._scratch / "ticks", lambda t: self._tick(t.ts, warm))
@@ -142,6 +151,9 @@ class ComputeController:
                 self._check()
                 self._look()
                 self._checkpoint_if_due()
+        except BaseException as error:
+            self._blame(error)
+            raise
         finally:
             self._close(subscription, unsubscribe, threads)
 
@@ -157,6 +169,7 @@ class ComputeController:
             "views": {} if ticking is None else ticking.status(frontiers),
             "indexes": self._indexes.status(),
             "peeks": self._desk.status(),
+            "quarantined": self._at_work.notes.quarantined(),
             **({} if ticking is None else {"ticks": ticking.counts()}),
         }
 
@@ -164,8 +177,7 @@ class ComputeController:
 
     def _on_commands(self, state: ControllerState, effects: Sequence[Effect], next_offset: int) -> None:
         """On the command reader's thread."""
-        self._dropped.extend(e.item for e in effects if isinstance(e, Dropped))
-        self._inventory.catalog = state
+        self._inventory.take(state, effects)
         self._command_offset = next_offset
         self._wake.set()
 
@@ -178,18 +190,20 @@ class ComputeController:
 
     def _look(self) -> None:
         """Take in what moved: drop, release peeks, ask for a tick."""
+        heard = self._command_offset
+        dropped = self._inventory.dropped()
         catalog = self._inventory.catalog
-        dropped, self._dropped = self._dropped, []
         for item in dropped:
-            if item.id not in catalog.objects:
-                self._ticking.drop(item)
-                self._inventory.forget(item.id)
+            self._ticking.drop(item)
+            self._inventory.forget(item.id)
+        self._at_work.release(item.id for item in dropped)
         self._indexes.reconcile()
         frontiers = self._inventory.frontiers()
         self._desk.on_frontiers(frontiers, catalog.frontier, catalog.objects)
         target = self._ticking.wanted(frontiers)
         if target is not None:
             self._ticker.move_to(target, again=target <= self._ticker.target.ts and not self._ticking.busy)
+        self._acted_offset = heard
         self._follow_wake.set()
 
     def _tick(self, ts: int, warm: threading.Event) -> None:
@@ -197,6 +211,28 @@ class ComputeController:
         self._ticking.tick(ts)
         warm.set()
         self._wake.set()
+
+    def _retry(self, object_id: str) -> bool:
+        """Release from quarantine; whether it was there.  Any thread."""
+        if self._at_work.refused(object_id) is None:
+            return False
+        self._at_work.release([object_id])
+        self._indexes.forget(object_id)
+        if self._ticking is not None:
+            self._ticking.look_again()
+        self._wake.set()
+        return True
+
+    def _blame(self, error: BaseException) -> None:
+        """What was at work is to blame, if a tick ended us and not the lack of a broker or somebody who took over."""
+        at = () if self._ticking is None or self._failure is not None else self._ticking.at
+        if not at or isinstance(error, Unavailable | Indeterminate | StaleEpoch):
+            return
+        try:
+            self._at_work.blame(at)
+            self._blamed = True
+        except TidemarkError as unknown:
+            log.warning("nobody will know what this life ended of", extra={"reason": unknown.message, "at_work": at})
 
     # -- background ---------------------------------------------------------------------------------------------------
 
@@ -212,31 +248,38 @@ class ComputeController:
             self._follow_wake.clear()
             if self._stop.is_set():
                 return
-            try:
-                self._indexes.follow(self._inventory.frontiers())
-            except Rejected as error:
-                log.warning("an index cannot be followed", extra={"why": error.message})
-            except TidemarkError as error:
-                log.warning("indexes are behind", extra={"why": error.message, "detail": error.detail})
+            self._indexes.follow(self._inventory.frontiers())
 
     def _maintain(self) -> None:
         while not self._stop.wait(LOOK_S):
             for relation in self._inventory.relations():
-                relation.maintain()
+                try:
+                    relation.maintain()
+                except Exception as error:
+                    # What it holds can be read as it is, and it is tried again.  Raises where Spark is dead.
+                    why = of_object(self._spark, error).message
+                    log.warning("a collection cannot be tidied up", extra={"collection": relation.id, "why": why})
 
     def _checkpoint_if_due(self) -> None:
         if self._checkpointing is not None and self._checkpointing.is_alive():
             return
+        due = []
         if self._views.records_since_checkpoint >= CHECKPOINT_EVERY:
-            self._checkpointing = threading.Thread(target=self._checkpoint, name="checkpoint", daemon=True)
+            due.append(("views", lambda: self._views.checkpoint(self._oracle.state.since)))
+        catalog = self._inventory.catalog
+        if self._ticking.drops_known() and self._compaction.due(self._acted_offset, catalog):
+            due.append(("commands", partial(self._compaction.run, self._acted_offset)))
+        if due:
+            self._checkpointing = threading.Thread(target=self._checkpoint, args=(due,), name="checkpoint", daemon=True)
             self._checkpointing.start()
 
-    def _checkpoint(self) -> None:
-        try:
-            start = self._views.checkpoint(self._oracle.state.since)
-            log.info("checkpointed the views' journal", extra={"log_start": start})
-        except TidemarkError as error:
-            log.warning("no checkpoint this time", extra={"reason": error.message, "detail": error.detail})
+    def _checkpoint(self, due: Sequence[tuple[str, Callable[[], int | None]]]) -> None:
+        for what, save in due:
+            try:
+                log.info("checkpointed", extra={"log": what, "at": save()})
+            except TidemarkError as error:
+                why = {"log": what, "reason": error.message, "detail": error.detail}
+                log.warning("no checkpoint this time", extra=why)
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -282,11 +325,13 @@ class ComputeController:
                 "reads": self._stop_reads,
                 **({} if self._ticker is None else {"ticks": self._stop_ticks}),
                 **{thread.name: thread.join for thread in threads},
+                **({} if self._blamed else {"notes": self._at_work.ended}),
             },
             SETTLE_S,
         )
         close_all(
             {
+                "at work": self._at_work.close,
                 "spark": lambda: stop_session(self._spark),
                 "feed": self._feed.close,
                 "writer": self._writer.close,

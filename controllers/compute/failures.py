@@ -12,10 +12,12 @@ import re
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from collection.functions import refusal
 from controllers.compute.session import RESULT_BYTES_MAX
-from journal.errors import InvalidUsage, TidemarkError, reference
+from controllers.quarantine import REFUSED
+from journal.errors import Indeterminate, InvalidUsage, TidemarkError, Unavailable, reference
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +26,9 @@ MESSAGE_CHARS_MAX = 2000
 
 CAUSES_MAX = 20
 """Of a chain of causes; Spark's are three or four long."""
+
+LOST = frozenset({"58P01", "53200", "42501", REFUSED})
+"""Rows that are gone, too many, not ours to read, or that nobody is to touch: waiting does not help."""
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*(.*)", re.DOTALL)
 _SQLSTATE = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
@@ -180,6 +185,28 @@ def unexplained(error: BaseException) -> TidemarkError:
     return TidemarkError(
         "internal error", detail=f"the log of the cluster's controller has more under {named}"
     )
+
+
+def of_object(spark: SparkSession, error: Exception) -> TidemarkError:
+    """The error of the one view or collection at work for ``error``, so that it stops nothing else.
+
+    Raises ``error`` where it is not that object's: no broker answered, the work was cancelled, Spark is dead.
+    """
+    if isinstance(error, TidemarkError):
+        if isinstance(error, Interrupted | Indeterminate) or (
+            isinstance(error, Unavailable) and error.sqlstate not in LOST
+        ):
+            raise error
+        return error
+    failure = of_spark(error)
+    if isinstance(failure, Interrupted):
+        raise error
+    if failure is None:
+        # Not the query's fault by its looks.  One view must not stop all for ever, nor hide that Spark is dead.
+        spark.sql("SELECT 1").collect()
+        log.error("a view or collection failed in an unknown way", exc_info=error)
+        failure = unexplained(error)
+    return failure
 
 
 def _with_causes(thrown) -> str:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from catalog_log.model import Item
 from collection.types import SqlType
 from controllers.arrangement import Arrangement, TooLarge
+from controllers.at_work import AtWork
 from controllers.compute.inventory import Frontiers, Inventory
 from controllers.compute.rows import TS
 from controllers.lookup import Residual, compile_residual
@@ -45,10 +46,13 @@ class _Index:
 class Indexes:
     """Any thread may call it."""
 
-    def __init__(self, inventory: Inventory, cluster: str, window_ms: int) -> None:
+    def __init__(self, inventory: Inventory, cluster: str, window_ms: int, at_work: AtWork) -> None:
         self._inventory = inventory
         self._cluster = cluster
         self._window_ms = window_ms
+        self._at_work = at_work
+        self._seen: object = None
+        """The indexes that there are an arrangement for each of."""
         self._indexes: dict[str, _Index] = {}
         self._residuals: dict[tuple[str, str], Residual] = {}
         self._lock = threading.Lock()
@@ -56,16 +60,30 @@ class Indexes:
     def reconcile(self) -> None:
         """Have an arrangement for each live index, and none for others."""
         wanted = self._inventory.indexes_of(self._cluster)
+        if wanted is self._seen:
+            return
         objects = self._inventory.catalog.objects
+        missing = 0
         with self._lock:
-            for gone in self._indexes.keys() - wanted.keys():
+            for gone in [i for i in self._indexes if i not in wanted]:
                 del self._indexes[gone]
                 self._residuals = {k: r for k, r in self._residuals.items() if k[0] != gone}
-            for index_id in wanted.keys() - self._indexes.keys():
+            for index_id in [i for i in wanted if i not in self._indexes]:
                 item = wanted[index_id]
                 relation = objects.get(item.depends_on[0])
-                if relation is not None:
-                    self._indexes[index_id] = _Index(item, relation)
+                if relation is None:
+                    missing += 1
+                    continue
+                index = self._indexes[index_id] = _Index(item, relation)
+                refused = self._at_work.refused(index_id)
+                index.disabled = None if refused is None else refused.message
+            self._seen = None if missing else wanted
+
+    def forget(self, index_id: str) -> None:
+        """Begin the index anew: it was released from quarantine."""
+        with self._lock:
+            self._indexes.pop(index_id, None)
+            self._seen = None
 
     def follow(self, frontiers: Frontiers) -> None:
         """Bring every index whose relation changed to where that is complete."""
@@ -76,12 +94,21 @@ class Indexes:
             if through < 0 or index.disabled:
                 continue
             if index.arrangement.upper == 0 or frontiers.changed_since(index.relation_id, index.arrangement.upper):
-                try:
-                    self._bring(index, through)
-                except InvalidUsage as error:
-                    if error.sqlstate != "42P01":
-                        raise
-                    # Dropped since ``frontiers``; its index goes with the next :meth:`reconcile`.
+                self._follow(index, through)
+
+    def _follow(self, index: _Index, through: DataTs) -> None:
+        """Bring one index up.  Whatever is wrong with it keeps no other one waiting, and it goes on without it."""
+        try:
+            self._bring(index, through)
+        except TidemarkError as error:
+            # Dropped since, a broker is away, rows are gone: the next change is the next try.
+            if error.sqlstate != "42P01":
+                why = {"index": index.item.id, "why": error.message, "detail": error.detail}
+                log.warning("an index is behind", extra=why)
+        except Exception as error:
+            log.exception("an index failed, its reads go to spark", extra={"index": index.item.id})
+            index.disabled = f"it failed: {type(error).__name__}"
+            index.arrangement = Arrangement(index.key_columns)
 
     def answer(
         self, question: Question, keys: Sequence[Key], as_of: DataTs, timeout_s: float | None = None
@@ -164,7 +191,9 @@ class Indexes:
         if not index.lock.acquire(timeout=timeout_s):
             raise TimeoutError(f"index {index.item.id} is behind {through}")
         try:
-            self._bring_locked(index, through)
+            # The first time everything is read; from then on what changed.
+            with self._at_work.on([index.item.id]):
+                self._bring_locked(index, through)
         finally:
             index.lock.release()
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
+from collections.abc import Iterable
 from pathlib import Path
 
 from immutables import Map
 from pyspark.sql import SparkSession
 
 from catalog_log.model import INDEX, MATERIALIZED_VIEW, Item
+from controllers.at_work import AtWork
 from controllers.compute.feed import Feed
 from controllers.compute.relation import Relation
-from controllers.protocol import ControllerState
+from controllers.protocol import Altered, ControllerState, Created, Dropped, Effect
 from controllers.waiting import NOTHING
 from journal.errors import InvalidUsage
 from journal.timestamps import DataTs
@@ -20,6 +23,8 @@ from oracle.completeness import complete_through_all
 from oracle.state import OracleState
 from oracle.views import ViewsState
 from oracle.views_log import ViewsLog
+
+_NONE: Map = Map()
 
 
 class Frontiers:
@@ -72,16 +77,54 @@ class Frontiers:
 class Inventory:
     """Relations by id, made when first needed.  Any thread may call it."""
 
-    def __init__(self, spark: SparkSession, scratch: Path, feed: Feed, oracle: Oracle, views: ViewsLog) -> None:
+    def __init__(
+        self, spark: SparkSession, scratch: Path, feed: Feed, oracle: Oracle, views: ViewsLog, at_work: AtWork
+    ) -> None:
         self._spark = spark
         self._scratch = scratch
         self._feed = feed
         self._oracle = oracle
         self._views = views
+        self._at_work = at_work
         self._relations: dict[str, Relation] = {}
         self._lock = threading.Lock()
-        self.catalog = ControllerState()
+        self._catalog = ControllerState()
+        self._views_by: dict[str, Map] = {}
+        self._indexes_by: dict[str, Map] = {}
+        self._gone: deque[Item] = deque()
+
+    @property
+    def catalog(self) -> ControllerState:
         """As of the newest closed catalog timestamp."""
+        return self._catalog
+
+    def take(self, state: ControllerState, effects: Iterable[Effect]) -> None:
+        """The catalog moved on to ``state``, by ``effects``.  What that costs is what changed.  One thread."""
+        dropped = []
+        for effect in effects:
+            match effect:
+                case Created(_, item) | Altered(_, _, item):
+                    self._list(item, True)
+                case Dropped(_, item):
+                    self._list(item, False)
+                    dropped.append(item)
+        self._catalog = state
+        # After it: whoever is told that something is gone finds it gone.
+        self._gone.extend(dropped)
+
+    def dropped(self) -> list[Item]:
+        """What was dropped since this was last asked."""
+        return [self._gone.popleft() for _ in range(len(self._gone))]
+
+    def _list(self, item: Item, there: bool) -> None:
+        by = {MATERIALIZED_VIEW: self._views_by, INDEX: self._indexes_by}.get(item.kind)
+        if by is None or item.cluster_id is None:
+            return
+        known = by.get(item.cluster_id, Map())
+        if there:
+            by[item.cluster_id] = known.set(item.id, item)
+        elif item.id in known:
+            by[item.cluster_id] = known.delete(item.id)
 
     def frontiers(self) -> Frontiers:
         """By the newest states of both journals (the views' first: it never knows more than the oracle then)."""
@@ -105,7 +148,13 @@ class Inventory:
             return found
 
     def relation_through(self, object_id: str, through: DataTs) -> Relation:
-        """The relation with everything through ``through``, at which it must be complete."""
+        """The relation with everything through ``through``, at which it must be complete.
+
+        Raises as :meth:`controllers.compute.feed.Feed.catch_up`, and 58000 where it is in quarantine.
+        """
+        refused = self._at_work.refused(object_id)
+        if refused is not None:
+            raise refused
         relation = self.relation(object_id)
         self._feed.catch_up(relation, self.item(object_id), through)
         return relation
@@ -114,14 +163,13 @@ class Inventory:
         with self._lock:
             return list(self._relations.values())
 
-    def views_of(self, cluster: str) -> dict[str, Item]:
-        """The materialized views that ``cluster`` maintains."""
-        objects = self.catalog.objects
-        return {i: o for i, o in objects.items() if o.kind == MATERIALIZED_VIEW and o.cluster_id == cluster}
+    def views_of(self, cluster: str) -> Map:
+        """The materialized views that ``cluster`` maintains, ``Map[str, Item]``: the same object while they are."""
+        return self._views_by.get(cluster, _NONE)
 
-    def indexes_of(self, cluster: str) -> dict[str, Item]:
-        objects = self.catalog.objects
-        return {i: o for i, o in objects.items() if o.kind == INDEX and o.cluster_id == cluster}
+    def indexes_of(self, cluster: str) -> Map:
+        """The indexes of ``cluster``, likewise."""
+        return self._indexes_by.get(cluster, _NONE)
 
     def forget(self, object_id: str) -> None:
         """The object was dropped."""

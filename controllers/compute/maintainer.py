@@ -7,6 +7,7 @@ changed is not evaluated, and where none needs to be, no Spark job runs.  Knows 
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from catalog_log.model import Column
 from collection.rows import ROW_BYTES_MAX, encode
+from controllers.compute.failures import of_object
 from controllers.compute.ordering import levels
 from controllers.compute.relation import Relation
 from controllers.compute.rows import stamp
@@ -23,6 +25,8 @@ from controllers.compute.sources import Sources
 from controllers.compute.view import Change, View
 from journal.errors import Rejected, TidemarkError
 from journal.timestamps import DataTs
+
+log = logging.getLogger(__name__)
 
 PARALLEL_VIEWS = 4
 """Views of one level evaluated at once: with several, planning of one overlaps execution of another (FACTS: 4)."""
@@ -64,11 +68,7 @@ class Maintainer:
             for level in levels({v: self.views[v].inputs.keys() for v in todo}):
                 self._advance_idle(level, done, t1)
                 for change in self._run(level, lambda v: self._one(v, sources, done, t1)):
-                    view = self.views[change.view_id]
-                    change = _writable(view, change)
-                    rows = change.rows
-                    view.relation.append([stamp(rows, t1, view.relation.types)] if rows.num_rows else [], t1 + 1)
-                    done[change.view_id] = change
+                    done[change.view_id] = self._put(self.views[change.view_id], change, t1)
         return list(done.values())
 
     def accept(self, changes: Sequence[Change]) -> None:
@@ -83,7 +83,15 @@ class Maintainer:
     def restore(self, views: Sequence[tuple[View, DataTs]]) -> None:
         """After a restart: let views find again what they held at their upper."""
         with Sources(self.spark) as sources:
-            self._run(views, lambda pair: pair[0].restore(sources, pair[1]))
+            self._run(views, lambda pair: self._restore(*pair, sources))
+
+    def _restore(self, view: View, upper: DataTs, sources: Sources) -> None:
+        try:
+            view.restore(sources, upper)
+        except Exception as error:
+            why = of_object(self.spark, error).message
+            log.warning("a view could not be restored", extra={"view": view.id, "why": why})
+            view.state_ts = None  # the whole query is asked next, and what that says is the view's error
 
     def run_pool(self, items: Sequence, function) -> list:
         """Run ``function`` on each item in the tick's threads; the first failure is raised when all are done."""
@@ -92,13 +100,27 @@ class Maintainer:
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
+    def _put(self, view: View, change: Change, t1: DataTs) -> Change:
+        """``change``, put into the view's own relation; or the view's error, where it cannot be."""
+        try:
+            change = _writable(view, change)
+            if change.rows.num_rows:
+                view.relation.append([stamp(change.rows, t1, view.relation.types)], DataTs(t1 + 1))
+        except Exception as error:
+            change = view.fail(of_object(self.spark, error))
+        view.relation.advance(DataTs(t1 + 1))
+        return change
+
     def _one(self, view_id: str, sources: Sources, done: dict[str, Change], t1: DataTs) -> Change:
         view = self.views[view_id]
         for input_id in view.inputs:
             error = done[input_id].error if input_id in done else self.errors.get(input_id)
             if error is not None:
                 return view.fail(error)
-        return view.evaluate(sources, t1)
+        try:
+            return view.evaluate(sources, t1)
+        except Exception as error:
+            return view.fail(of_object(self.spark, error))
 
     def _advance_idle(self, level: Sequence[str], done: dict[str, Change], t1: DataTs) -> None:
         """Views that this level reads and that do not change at ``t1`` are complete there too."""

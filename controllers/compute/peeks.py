@@ -26,6 +26,7 @@ from controllers.compute.sources import Sources
 from controllers.lookup_codec import Found, Key
 from controllers.peek import Peek, Question
 from controllers.peek_codec import decode_error
+from controllers.quarantine import is_refusal
 from controllers.waiting import Cancelled, Dropped, Outcome, Passed, PeekQueue, Ready, TimedOut
 from journal.errors import Conflict, InvalidUsage, TidemarkError, Unavailable
 from journal.timestamps import DataTs
@@ -251,7 +252,7 @@ def _of_view(view_id: str, error: TidemarkError) -> TidemarkError:
     return InvalidUsage(
         error.message, sqlstate=error.sqlstate,
         detail=f"materialized view {view_id} is in error: {error.detail or error.message}",
-        hint="it clears by itself when the rows that cause it are gone",
+        hint=error.hint if is_refusal(error) else "it clears by itself when the rows that cause it are gone",
     )  # fmt: skip
 
 

@@ -27,11 +27,13 @@ class ComputeServer(flight.FlightServerBase):
     """``address`` is what others connect to; lookups are answered on the same host at ``lookup_port``."""
 
     def __init__(
-        self, host: str, port: int, desk: PeekDesk, status: Callable[[], dict[str, object]], lookup_port: int
-    ) -> None:
+        self, host: str, port: int, desk: PeekDesk, status: Callable[[], dict[str, object]], lookup_port: int,
+        retry: Callable[[str], bool] = lambda _object_id: False,
+    ) -> None:  # fmt: skip
         super().__init__(f"grpc://{host}:{port}")
         self._desk = desk
         self._status = status
+        self._retry = retry
         self._lookup_port = lookup_port
         self.address = f"grpc://{reachable(host)}:{self.port}"
 
@@ -54,6 +56,9 @@ class ComputeServer(flight.FlightServerBase):
         if action.type == "cancel":
             self._desk.cancel(action.body.to_pybytes().decode("utf-8", "replace"))
             return []
+        if action.type == "retry":
+            released = self._retry(action.body.to_pybytes().decode("utf-8", "replace"))
+            return [flight.Result(json.dumps(released).encode())]
         if action.type == "lookups":
             return [flight.Result(str(self._lookup_port).encode())]
         raise flight.FlightServerError(encode_error(TidemarkError(f"no action {action.type!r}", sqlstate="0A000")))
@@ -62,5 +67,6 @@ class ComputeServer(flight.FlightServerBase):
         return [
             ("status", "frontiers, views and indexes of the compute controller, as JSON"),
             ("lookups", "the port at which indexes answer what need not wait (controllers/lookup_codec.py)"),
+            ("retry", "release the object whose id is the body from quarantine; whether it was there, as JSON"),
             ("cancel", "give up the peek whose id is the body"),
         ]

@@ -3,27 +3,37 @@
 Promises: a tick at ``ts`` brings every view of the cluster that needs it to ``ts``, or (where anything fails that is
 not a view's own fault) binds nothing and raises; the process then starts again from what is bound.  A tick that comes
 twice finds nothing to do: uppers decide.  Runs in one thread; ``wanted`` and ``status`` may be called from others.
+
+What fails while one view is loaded, installed or evaluated is that view's error.  What ends the process is known to the
+next life by ``at_work``: it takes suspects one by one, each in a step of its own, and a view in quarantine is in error
+without being touched, and so are its readers.
 """
 
 from __future__ import annotations
 
 import logging
 import statistics
+import threading
 import time
 from collections import deque
 from collections.abc import Collection, Sequence
+from concurrent.futures import Future
 from functools import lru_cache
 
 import pyarrow as pa
 
-from catalog_log.model import Column, Item
+from catalog_log.model import MATERIALIZED_VIEW, Column, Item
 from collection.binding import Run
 from collection.writer import CollectionWriter
+from controllers.at_work import AtWork
+from controllers.compute.failures import of_object
 from controllers.compute.inventory import Frontiers, Inventory
 from controllers.compute.maintainer import Maintainer
+from controllers.compute.ordering import levels
 from controllers.compute.strategy import analyse
-from controllers.compute.view import Change
+from controllers.compute.view import Change, View
 from controllers.peek_codec import decode_error, encode_error
+from controllers.quarantine import is_refusal
 from controllers.waiting import Exact
 from journal.errors import Rejected, TidemarkError, Unavailable
 from journal.timestamps import DataTs
@@ -46,8 +56,7 @@ COMMIT_VIEWS_MAX = 1000
 
 RECENT_TICKS = 100
 
-_INPUT_LOST = frozenset({"58P01", "53200", "42501"})
-"""Rows that are gone, too many, or not ours to read: waiting does not help."""
+_NO_ROWS = pa.table({})
 
 
 class Ticking:
@@ -55,10 +64,17 @@ class Ticking:
 
     def __init__(
         self, maintainer: Maintainer, inventory: Inventory, views: ViewsLog, writer: CollectionWriter,
-        cluster: str, epoch: int, incarnation: str, window_ms: int,
+        cluster: str, epoch: int, incarnation: str, window_ms: int, at_work: AtWork,
     ) -> None:  # fmt: skip
         self.epoch = epoch
         self.busy = False
+        self.at: tuple[str, ...] = ()
+        """Views that are being evaluated and written."""
+        self._at_work = at_work
+        self._ticking = threading.Lock()
+        """Held by a tick, and by whoever tells all that a view is gone: the tick may be about to commit it."""
+        self._gone: deque[Item] = deque()
+        self._telling: list[Future] = []
         self._maintainer = maintainer
         self._inventory = inventory
         self._views = views
@@ -70,7 +86,7 @@ class Ticking:
         self._ticks = 0
         self._recent: deque[tuple[float, float]] = deque(maxlen=RECENT_TICKS)
         self._phases: deque[tuple[float, ...]] = deque(maxlen=RECENT_TICKS)
-        self._seen_objects: object = None
+        self._seen_views: object = None
         self._base_inputs: list[str] = []
         self._idle_at: object = None
 
@@ -81,13 +97,11 @@ class Ticking:
 
         Called for every record of the oracle: where no input of any view changed, it looks at the inputs only.
         """
-        objects = self._inventory.catalog.objects
-        if objects is not self._seen_objects:
-            self._seen_objects = objects
-            self._base_inputs = sorted({
-                i for item in self._inventory.views_of(self._cluster).values()
-                for i in item.inputs if frontiers.inputs_of(i) is None
-            })  # fmt: skip
+        ours = self._inventory.views_of(self._cluster)
+        if ours is not self._seen_views:
+            self._seen_views = ours
+            self._base_inputs = sorted({i for item in ours.values() for i in item.inputs
+                                        if frontiers.inputs_of(i) is None})  # fmt: skip
             self._idle_at = None
         seen = (frontiers.views.next_offset, [frontiers.oracle.last_change(i) for i in self._base_inputs])
         if seen == self._idle_at:
@@ -103,7 +117,7 @@ class Ticking:
         objects = self._inventory.catalog.objects
         return [
             frontiers.exact(i) for i in item.inputs
-            if frontiers.inputs_of(i) is not None and objects[i].cluster_id != self._cluster
+            if frontiers.inputs_of(i) is not None and i in objects and objects[i].cluster_id != self._cluster
         ]  # fmt: skip
 
     def _reachable(self, frontiers: Frontiers) -> DataTs:
@@ -123,29 +137,73 @@ class Ticking:
                 continue
             if upper == 0 or any(frontiers.changed_since(i, upper) for i in item.inputs):
                 found.append(view_id)
+            elif self._released(frontiers.views.view(view_id).error):
+                found.append(view_id)
         return found
 
     # -- doing --------------------------------------------------------------------------------------------------------
 
     def tick(self, ts: int) -> None:
         """Bring every view that needs it to ``ts`` or what is complete now.  Raises what stops the process."""
+        with self._ticking:
+            self._tick(ts)
+        self._forget_dropped()
+
+    def _tick(self, ts: int) -> None:
         started = time.perf_counter()
         self.busy = True
         try:
-            for gone in self._maintainer.views.keys() - self._inventory.views_of(self._cluster).keys():
+            ours = self._inventory.views_of(self._cluster)
+            for gone in [v for v in self._maintainer.views if v not in ours]:
                 self._maintainer.remove(gone)
-            frontiers = self._inventory.frontiers()
-            ts = DataTs(min(ts, self._reachable(frontiers)))
-            needing = self._needing(frontiers, ts)
-            if not needing:
+            ts = DataTs(min(ts, self._reachable(self._inventory.frontiers())))
+            worked, more = False, True
+            while more:
+                more = self._part(ts)
+                worked = worked or more is not None
+            if not worked:
                 return
-            todo = [v for v in self._with_readers(needing) if self._ready(v, frontiers, ts)]
-            self._install(todo, frontiers)
-            self._step(todo, frozenset(needing), frontiers, ts)
             self._ticks += 1
             self._recent.append((time.perf_counter() - started, time.time() * 1000 - ts))
         finally:
             self.busy = False
+
+    def _part(self, ts: DataTs) -> bool | None:
+        """Bring the views that can be taken together to ``ts``, or one that may end the process.
+
+        Whether more may be left; ``None`` if there was nothing to do.
+        """
+        frontiers = self._inventory.frontiers()
+        objects = self._inventory.catalog.objects
+        needing = self._needing(frontiers, ts)
+        todo = [v for v in self._with_readers(needing) if v in objects and self._ready(v, frontiers, ts)]
+        if not todo:
+            return None
+        inputs = {v: objects[v].inputs for v in todo}
+        suspects = set(self._at_work.suspects([*todo, *sorted({i for v in todo for i in inputs[v]})]))
+        wary = {v for v in todo if v in suspects or not suspects.isdisjoint(inputs[v])}
+        if wary:
+            # What reads a suspect waits for it.  The first of those in order waits for nobody.
+            later = set(self._with_readers(sorted(wary)))
+            todo = [v for v in todo if v not in later] or [next(v for l_ in levels(inputs) for v in l_ if v in wary)]
+            for input_id in inputs[todo[0]] if todo[0] in wary else ():
+                if input_id in suspects and input_id not in self._maintainer.views:
+                    with self._at_work.on([input_id]):
+                        self._load(input_id, ts)
+        names = [*todo, *sorted({i for v in todo for i in inputs[v]})]
+        with self._at_work.on([n for n in names if self._at_work.refused(n) is None]):
+            self.at = tuple(todo)
+            self._install(todo, frontiers)
+            self._step(todo, frozenset(needing), frontiers, ts)
+            self.at = ()
+        return bool(wary)
+
+    def _released(self, error: str | None) -> bool:
+        """Whether a view is in error only because of something in quarantine that is there no more."""
+        if error is None:
+            return False
+        found = decode_error(error)
+        return is_refusal(found) and self._at_work.refused(found.message.split()[0]) is None
 
     def _ready(self, view_id: str, frontiers: Frontiers, ts: int) -> bool:
         item = self._inventory.catalog.objects.get(view_id)
@@ -155,9 +213,32 @@ class Ticking:
         return all(first <= ts <= last for first, last in self._foreign(item, frontiers))
 
     def drop(self, item: Item) -> None:
-        """An object is gone; if it was a view of ours, its progress is forgotten by all."""
-        if item.kind == "materialized_view" and item.cluster_id == self._cluster:
-            self._views.drop(item.id).add_done_callback(_log_failure)
+        """An object is gone; if it was a view of ours, its progress is forgotten by all, once no tick is at it."""
+        if item.kind == MATERIALIZED_VIEW and item.cluster_id == self._cluster:
+            self._gone.append(item)
+            self._forget_dropped()
+
+    def drops_known(self) -> bool:
+        """Whether all were told of every view of ours that was dropped."""
+        return not self._gone and all(_succeeded(done) for done in self._telling)
+
+    def look_again(self) -> None:
+        """Something was released from quarantine."""
+        self._idle_at = None
+
+    def _forget_dropped(self) -> None:
+        # Whoever holds it comes here afterwards.
+        while self._gone and self._ticking.acquire(blocking=False):
+            try:
+                while self._gone:
+                    item = self._gone.popleft()
+                    # At a start these are all that there ever were, of which everybody heard long ago.
+                    if item.id in self._views.state.views:
+                        done = self._views.drop(item.id)
+                        done.add_done_callback(_log_failure)
+                        self._telling = [f for f in self._telling if not _succeeded(f)] + [done]
+            finally:
+                self._ticking.release()
 
     def status(self, frontiers: Frontiers) -> dict[str, dict]:
         """By view: upper, complete_through, strategy, rows, error, hydrated."""
@@ -170,6 +251,7 @@ class Ticking:
                 "upper": progress.upper,
                 "complete_through": frontiers.complete(view_id),
                 "strategy": _strategy_name(item.query_sql, item.inputs) if view is None else view.strategy.name,
+                "quarantined": self._at_work.refused(view_id) is not None,
                 "rows": None if view is None else view.relation.count,
                 "error": progress.error,
                 "hydrated": progress.upper > 0,
@@ -191,21 +273,25 @@ class Ticking:
         self._maintainer.close()
 
     def _install(self, todo: Sequence[str], frontiers: Frontiers) -> None:
-        """Have these views in memory: one that lay idle since the start is restored only now."""
+        """Have these views in memory: one that lay idle since the start is restored only now.
+
+        One that cannot be, or must not be touched, stays out, with its error among the maintainer's.
+        """
         resumed = []
         for view_id in todo:
             if view_id in self._maintainer.views:
                 continue
-            item = self._inventory.item(view_id)
             progress = frontiers.views.view(view_id)
-            relation = self._inventory.relation(view_id)
-            inputs = {i: self._inventory.relation(i) for i in item.inputs}
-            if progress.upper > 0:
-                through = DataTs(progress.upper - 1)
-                self._inventory.relation_through(view_id, through)
-                for input_id in item.inputs:
-                    self._load(input_id, through)
-            view = self._maintainer.install(relation, item.query_sql, inputs)
+            refused = self._at_work.refused(view_id)
+            if refused is not None:
+                self._maintainer.errors[view_id] = refused
+                continue
+            try:
+                view = self._installed(view_id, progress.upper)
+            except Exception as error:
+                self._maintainer.errors[view_id] = of_object(self._maintainer.spark, error)
+                log.warning("view cannot be installed", extra={"view": view_id, "why": str(error)[:500]})
+                continue
             if progress.error is not None:
                 view.state_ts = None
                 self._maintainer.errors[view_id] = decode_error(progress.error)
@@ -215,18 +301,29 @@ class Ticking:
         if resumed:
             self._maintainer.restore(resumed)
 
+    def _installed(self, view_id: str, upper: DataTs) -> View:
+        item = self._inventory.item(view_id)
+        relation = self._inventory.relation(view_id)
+        inputs = {i: self._inventory.relation(i) for i in item.inputs}
+        if upper > 0:
+            through = DataTs(upper - 1)
+            self._inventory.relation_through(view_id, through)
+            for input_id in item.inputs:
+                self._load(input_id, through)
+        return self._maintainer.install(relation, item.query_sql, inputs)
+
     def _load(self, input_id: str, through: DataTs) -> None:
         """Bring an input that no view of ours computes to ``through``.
 
-        Where its rows are lost or too many, that is an error of the views that read it, not the cluster's end.
+        Where that fails for good (its rows are lost, or too many), that is an error of the views that read it, not the
+        cluster's end.
         """
         try:
             self._inventory.relation_through(input_id, through)
-        except TidemarkError as error:
-            if error.sqlstate not in _INPUT_LOST:
-                raise
-            log.warning("an input cannot be read", extra={"collection": input_id, "why": error.message})
-            self._maintainer.errors[input_id] = error
+        except Exception as error:
+            found = of_object(self._maintainer.spark, error)
+            log.warning("an input cannot be read", extra={"collection": input_id, "why": found.message})
+            self._maintainer.errors[input_id] = found
         else:
             if input_id not in self._maintainer.views:
                 self._maintainer.errors.pop(input_id, None)
@@ -249,14 +346,15 @@ class Ticking:
     def _step(self, todo: Sequence[str], needing: Collection[str], frontiers: Frontiers, ts: DataTs) -> None:
         started = time.perf_counter()
         views = self._maintainer.views
-        outside = sorted({i for v in todo for i in views[v].inputs if i not in views})
+        out = [v for v in todo if v not in views]
+        outside = sorted({i for v in todo if v in views for i in views[v].inputs if i not in views and i not in out})
         self._maintainer.run_pool(outside, lambda i: self._load(i, ts))
         for input_id in outside:
             error = frontiers.views.view(input_id).error
             if error is not None:
                 self._maintainer.errors[input_id] = decode_error(error)
         loaded = time.perf_counter()
-        changes = self._maintainer.evaluate(todo, ts)
+        changes = [*(_failed(v, self._maintainer.errors[v]) for v in out), *self._maintainer.evaluate(todo, ts)]
         evaluated = time.perf_counter()
         # A reader of what did not change after all is complete without a word.
         changes = [
@@ -278,9 +376,8 @@ class Ticking:
         self._maintainer.accept(changes)
         marks = (started, loaded, evaluated, written, time.perf_counter())
         self._phases.append(tuple(b - a for a, b in zip(marks, marks[1:], strict=False)))
-        for change in changes:
-            view = self._maintainer.views[change.view_id]
-            horizon = DataTs(ts - self._window_ms)
+        horizon = DataTs(ts - self._window_ms)
+        for view in [views[c.view_id] for c in changes if c.view_id in views]:
             for relation in (view.relation, *view.inputs.values()):
                 relation.allow_compaction(horizon)
 
@@ -317,10 +414,16 @@ class Ticking:
             for error in failed.values():
                 again = isinstance(error, Unavailable) or (isinstance(error, Rejected) and error.sqlstate == "53400")
                 if not again or attempt == WRITE_TRIES_MAX - 1:
+                    self.at = tuple(failed)
                     raise error
             log.warning("outputs are written again", extra={"views": sorted(failed), "attempt": attempt + 1})
             todo = {view_id: todo[view_id] for view_id in failed}
         return found
+
+
+def _failed(view_id: str, error: TidemarkError) -> Change:
+    """The change of a view that is not in memory."""
+    return Change(view_id, _NO_ROWS, error, lambda: None)
 
 
 def _median_ms(seconds: Sequence[float]) -> float | None:
@@ -330,7 +433,14 @@ def _median_ms(seconds: Sequence[float]) -> float | None:
 @lru_cache(maxsize=10_000)
 def _strategy_name(sql: str, inputs: tuple[str, ...]) -> str:
     """For a view that is not in memory: what its text says."""
-    return analyse(sql, inputs).name
+    try:
+        return analyse(sql, inputs).name
+    except Exception as error:  # its own tick says so too; a status is of all
+        return f"unknown: {type(error).__name__}"
+
+
+def _succeeded(done: Future) -> bool:
+    return done.done() and done.exception() is None
 
 
 def _log_failure(done) -> None:

@@ -153,12 +153,14 @@ class View:
     def evaluate(self, sources: Sources, t1: DataTs) -> Change:
         """The change of the output at ``t1``.  All inputs and the output are known through ``t1`` and ``upper - 1``."""
         nothing = self._schema.empty_table()
-        if self.state_ts is not None and self.state_ts != NEVER and self._can_go_on():
-            if not any(sources.changed(r, self.state_ts, t1) for r in self.inputs.values()):
-                return Change(self.id, nothing, None, lambda: self._reached(t1))
-        if not isinstance(self.strategy, st.Recompute) and self._can_go_on():
+        if self._can_go_on():
             try:
-                return self._incremental(sources, t1)
+                if self.state_ts != NEVER and not any(
+                    sources.changed(r, self.state_ts, t1) for r in self.inputs.values()
+                ):
+                    return Change(self.id, nothing, None, lambda: self._reached(t1))
+                if not isinstance(self.strategy, st.Recompute):
+                    return self._incremental(sources, t1)
             except Exception as error:
                 if isinstance(of_spark(error), Interrupted):
                     raise

@@ -15,14 +15,16 @@ import queue
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from catalog_log.log import CatalogLog
 from catalog_log.model import SOURCE, Item, Node
 from collection.writer import CollectionWriter
+from controllers.at_work import open_at_work
 from controllers.command_topic import open_command_topic, replication_factor
 from controllers.commands import STORAGE
-from controllers.commands_log import follow
+from controllers.commands_log import Compaction, follow
 from controllers.nodes import register
 from controllers.protocol import Altered, ControllerState, Created, Dropped, Effect
 from controllers.storage.keeper import TopicKeeper
@@ -51,8 +53,13 @@ CLOSE_TIMEOUT_S = 2.0
 """For the clients of Kafka after that: a producer's watchdog.  Both together stay below the 10 s after which a
 supervisor kills."""
 
+CATALOG_TIMEOUT_S = 60.0
+"""For folding the catalog up to what the oracle knows of it, at a start."""
+
 BATCHES_MAX = 1000
 """Command batches read ahead of us."""
+
+NOWHERE = CatalogTs(0)
 
 Batch = tuple[ControllerState, Sequence[Effect], int]
 
@@ -79,13 +86,16 @@ class StorageController:
         self._forget_lock = threading.Lock()
         self._forgot_at: tuple[int, int] | None = None
         """``since`` and the catalog upper when all of them were last looked at."""
+        self._folded = 0
         self._ended = threading.Event()
         self._commands = open_command_topic(bootstrap, names, STORAGE)
+        self._compaction = Compaction(self._commands)
         self._catalog = CatalogLog.open(bootstrap, names, STORAGE)
         self._oracle = Oracle.open(bootstrap, names, STORAGE, self._catalog.upper)
         self._writer = CollectionWriter(bootstrap, names)
         self._keeper = TopicKeeper(bootstrap, names, replication_factor(bootstrap, names))
-        self._server = StatusServer(host, self.status, port)
+        self._at_work = open_at_work(bootstrap, names, STORAGE, self._incarnation)
+        self._server = StatusServer(host, self.status, port, self._retry)
 
     def run(self, stopped: threading.Event, on_ready) -> None:
         """Serve until ``stopped``.  Calls ``on_ready(address)`` once everything that was known is being served.
@@ -122,7 +132,12 @@ class StorageController:
             "table_ts": self._oracle.state.last_ts,
             "topics": self._keeper.status(),
             "sources": sources,
+            "quarantined": self._at_work.notes.quarantined(),
         }
+
+    def _retry(self, object_id: str) -> bool:
+        """Release a source from quarantine; whether it was there.  It goes on by itself.  Any thread."""
+        return bool(self._at_work.refused(object_id)) and bool(self._at_work.release([object_id]))
 
     # -- commands
 
@@ -142,20 +157,21 @@ class StorageController:
         """Fold what is there, then make the world match it.  Nothing is done for objects that lived in between."""
         end = self._commands.bounds()[1]
         dropped: dict[str, Item] = {}
-        folded = 0
-        while folded < end and not stopped.is_set():
+        while self._folded < end and not stopped.is_set():
             batch = self._next(0.2)
             if batch is None:
                 continue
-            self._state, effects, folded = batch
+            self._state, effects, self._folded = batch
             dropped.update({e.item.id: e.item for e in effects if isinstance(e, Dropped)})
         plan = reconcile(self._state.objects, dropped.values(), self._keeper.existing(), self._names)
         self._keeper.create(plan.create)
         self._keeper.delete(plan.delete)
         bound = self._oracle.barrier().result()
-        for item in dropped.values():
-            if item.id not in self._state.objects and item.id in bound.bound:
-                self._forget(item.id)
+        # By the catalog's word: the commands may have been cut above what was dropped.
+        image = self._catalog.when_upper(bound.catalog_upper, CATALOG_TIMEOUT_S).result()
+        for collection_id in bound.bound:
+            if collection_id not in self._state.objects and image.item(collection_id) is None:
+                self._forget(collection_id, CatalogTs(image.upper))
         for item in self._state.objects.values():
             self._begin_source(item)
 
@@ -163,7 +179,7 @@ class StorageController:
         batch = self._next(timeout_s)
         if batch is None:
             return
-        self._state, effects, _ = batch
+        self._state, effects, self._folded = batch
         create, delete = [], []
         for effect in effects:
             match effect:
@@ -191,6 +207,7 @@ class StorageController:
         return found
 
     def _drop(self, item: Item) -> None:
+        self._at_work.release([item.id])
         if item.kind == SOURCE:
             self._end_source(item, then=lambda: self._forget(item.id))
         else:
@@ -200,7 +217,9 @@ class StorageController:
 
     def _begin_source(self, item: Item) -> None:
         if item.kind == SOURCE and item.id not in self._sources:
-            self._sources[item.id] = Source(item, self._bootstrap, self._oracle, self._writer, self._incarnation)
+            self._sources[item.id] = Source(
+                item, self._bootstrap, self._oracle, self._writer, self._incarnation, self._at_work
+            )
 
     def _end_source(self, item: Item, then) -> None:
         """Stop it, and when its last commit is settled, ``then``.  Nobody waits for that."""
@@ -220,10 +239,10 @@ class StorageController:
 
     # -- the oracle
 
-    def _forget(self, collection_id: str) -> None:
+    def _forget(self, collection_id: str, upper: CatalogTs = NOWHERE) -> None:
         """Its bindings go once nobody can need them (``OracleState.forgettable``); from any thread."""
         with self._forget_lock:
-            self._to_forget[collection_id] = self._state.frontier
+            self._to_forget[collection_id] = max(upper, self._state.frontier)
             self._forgot_at = None
 
     def _forget_due(self) -> None:
@@ -247,16 +266,26 @@ class StorageController:
     def _checkpoint_if_due(self) -> None:
         if self._checkpointing is not None and self._checkpointing.is_alive():
             return
+        due = []
         if self._oracle.records_since_checkpoint >= self._checkpoint_every:
-            self._checkpointing = threading.Thread(target=self._checkpoint, name="checkpoint", daemon=True)
+            due.append(("oracle", self._oracle.checkpoint))
+        if self._catalog.checkpoint_due():
+            due.append(("catalog", self._catalog.checkpoint))
+        busy = self._keeper.status()["pending"] or any(thread.is_alive() for thread in self._closing)
+        if not busy and self._compaction.due(self._folded, self._state):
+            # Topics of what was dropped are gone, and bindings of it are known by the catalog itself.
+            due.append(("commands", partial(self._compaction.run, self._folded)))
+        if due:
+            self._checkpointing = threading.Thread(target=self._checkpoint, args=(due,), name="checkpoint", daemon=True)
             self._checkpointing.start()
 
-    def _checkpoint(self) -> None:
-        try:
-            start = self._oracle.checkpoint()
-            log.info("checkpointed the oracle", extra={"log_start": start})
-        except TidemarkError as error:
-            log.warning("no checkpoint this time", extra={"reason": error.message, "detail": error.detail})
+    def _checkpoint(self, due: Sequence[tuple[str, Callable[[], int | None]]]) -> None:
+        for what, save in due:
+            try:
+                log.info("checkpointed", extra={"log": what, "at": save()})
+            except (TidemarkError, TimeoutError) as error:
+                why = {"log": what, "reason": str(error), "detail": getattr(error, "detail", None)}
+                log.warning("no checkpoint this time", extra=why)
 
     def _check(self) -> None:
         """A stopped process beats a wrong catalog (I10)."""
@@ -274,6 +303,7 @@ class StorageController:
                 "commands' reader": subscription.close,
                 "status server": self._server.shutdown,
                 "topic keeper": self._keeper.close,
+                "notes": self._at_work.ended,
                 **{f"source {each.item.id}": each.join for each in self._sources.values()},
                 **{thread.name: thread.join for thread in ending},
             },
@@ -281,6 +311,7 @@ class StorageController:
         )
         close_all(
             {
+                "at work": self._at_work.close,
                 "writer": self._writer.close,
                 "oracle": self._oracle.close,
                 "catalog": self._catalog.close,

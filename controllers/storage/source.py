@@ -27,6 +27,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from catalog_log.model import Column, Item
 from collection.binding import pin
 from collection.writer import CollectionWriter
+from controllers.at_work import AtWork
 from controllers.storage.remap import Prepared, Problem, bindings, made_anew, prepare, start_positions
 from journal.clients import discard, make_consumer, reach
 from journal.errors import TidemarkError, Unavailable
@@ -48,6 +49,9 @@ POLL_S = 0.1
 LOOK_AGAIN_S = 5.0
 """How often new partitions are looked for."""
 
+FIRST_S = 5.0
+"""How long the first records of a source may take where there are some: what aborted transactions left is none."""
+
 METADATA_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 60.0
 """The oracle and the writer answer or give up by themselves within 30 s; this only bounds a mistake of ours."""
@@ -64,6 +68,10 @@ ERROR_COLUMNS = (
 _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 
 STARTING, RUNNING, WAITING, FAILED, STOPPED = "starting", "running", "waiting", "failed", "stopped"
+
+
+Polled = dict[int, list[tuple[int, bytes | None]]]
+"""Records with their offsets, by partition."""
 
 
 class SourceProblem(Exception):
@@ -94,7 +102,9 @@ class SourceStatus:
 class Source:
     """A thread per source: one slow topic keeps nobody waiting.  ``stop`` it, then ``join`` it."""
 
-    def __init__(self, item: Item, bootstrap: str, oracle: Oracle, writer: CollectionWriter, incarnation: str) -> None:
+    def __init__(
+        self, item: Item, bootstrap: str, oracle: Oracle, writer: CollectionWriter, incarnation: str, at_work: AtWork
+    ) -> None:
         self.item = item
         self.status = SourceStatus(item.id, item.name, item.topic or "")
         self._bootstrap = bootstrap
@@ -107,6 +117,7 @@ class Source:
         self._oracle = oracle
         self._writer = writer
         self._incarnation = incarnation
+        self._at_work = at_work
         self._attempts = 0
         self.begun = 0
         """How often it began to read, or tried to."""
@@ -156,22 +167,29 @@ class Source:
         self.begun += 1
         if self._final is not None:
             raise SourceProblem(self._final)
+        refused = self._at_work.refused(self.item.id)
+        if refused is not None:
+            raise refused
         self._moved.clear()
         begin_at = self._leaders.bootstrap(self.status.topic)
         consumer = make_consumer(begin_at, **{"isolation.level": "read_committed"})
         under_way: tuple[Future, Prepared] | None = None
         try:
             positions = self._begin(consumer)
+            # What comes first may be what ended the process that read it last; it is bound before more is read.
+            with self._at_work.on([self.item.id]):
+                polled = self._first(consumer, positions)
+                if polled:
+                    prepared, part = self._judged(polled, positions)
+                    self._settle(self._oracle.commit(part), prepared)
+                    positions = prepared.positions
             look_again_at = time.monotonic() + LOOK_AGAIN_S
             # Where the topic has another leader by the word of most brokers we begin anew with a fresh consumer: this
             # one may be asking a leader that does not know it was deposed, and has nothing new for ever.
             while not self._stopped.is_set() and not self._moved.is_set():
                 polled = self._poll(consumer, positions)
                 if polled:
-                    asked = self._ids.ask([self.status.topic])  # after the fetch, and answered while we judge
-                    prepared = prepare(self.item, polled, positions, pin(self._topic_id))
-                    part = self._part(prepared)
-                    self._check_id(asked()[self.status.topic])
+                    prepared, part = self._judged(polled, positions)
                     if under_way is not None:
                         self._settle(*under_way)
                         under_way = None
@@ -194,6 +212,13 @@ class Source:
                 )  # it failed or will be found in the bindings when we begin anew
             # We begin anew by another one, or end; neither waits for what librdkafka waits for.
             discard(consumer, f"source-{self.item.id}")
+
+    def _judged(self, polled: Polled, positions: dict[int, int]) -> tuple[Prepared, CommitPart]:
+        asked = self._ids.ask([self.status.topic])  # after the fetch, and answered while we judge
+        prepared = prepare(self.item, polled, positions, pin(self._topic_id))
+        part = self._part(prepared)
+        self._check_id(asked()[self.status.topic])
+        return prepared, part
 
     def _begin(self, consumer: Consumer) -> dict[int, int]:
         """Where to go on, by a barrier: everything that was ever bound is known, also by commits of dead processes."""
@@ -227,11 +252,20 @@ class Source:
         if topic_id != self._topic_id:  # whether that matters hangs on whether anything is bound: we begin anew
             raise SourceProblem(Problem(f"topic {topic} was deleted and made anew while it was read"))
 
-    def _poll(self, consumer: Consumer, positions: dict[int, int]) -> dict[int, list[tuple[int, bytes | None]]]:
+    def _first(self, consumer: Consumer, positions: dict[int, int]) -> Polled:
+        """The first records; none where there is nothing to read yet, or nothing comes."""
+        behind = any(self._watermarks(consumer, p)[1] > at for p, at in positions.items())
+        deadline = time.monotonic() + (FIRST_S if behind else 0.0)
+        while True:
+            polled = self._poll(consumer, positions)
+            if polled or self._stopped.is_set() or self._moved.is_set() or time.monotonic() >= deadline:
+                return polled
+
+    def _poll(self, consumer: Consumer, positions: dict[int, int]) -> Polled:
         first = consumer.poll(POLL_S)
         if first is None:
             return {}
-        polled: dict[int, list[tuple[int, bytes | None]]] = {}
+        polled: Polled = {}
         linger_s = max(0.0, min(LINGER_S, self._committed_at + LINGER_S - time.monotonic()))
         for message in (first, *consumer.consume(BATCH_ROWS_MAX - 1, linger_s)):
             error = message.error()

@@ -1,4 +1,5 @@
-"""The storage controller's status over Arrow Flight, as a compute controller gives its own: action ``status``."""
+"""The storage controller's status over Arrow Flight, as a compute controller gives its own: actions ``status``
+and ``retry``."""
 
 from __future__ import annotations
 
@@ -13,15 +14,25 @@ from controllers.nodes import reachable
 class StatusServer(flight.FlightServerBase):
     """Serves on ``port`` of ``host`` (0: any free one); ``address`` is what others connect to."""
 
-    def __init__(self, host: str, status: Callable[[], dict[str, object]], port: int = 0) -> None:
+    def __init__(
+        self, host: str, status: Callable[[], dict[str, object]], port: int = 0,
+        retry: Callable[[str], bool] = lambda _object_id: False,
+    ) -> None:  # fmt: skip
         super().__init__(f"grpc://{host}:{port}")
         self._status = status
+        self._retry = retry
         self.address = f"grpc://{reachable(host)}:{self.port}"
 
     def do_action(self, context: flight.ServerCallContext, action: flight.Action) -> list[flight.Result]:
+        if action.type == "retry":
+            released = self._retry(action.body.to_pybytes().decode("utf-8", "replace"))
+            return [flight.Result(json.dumps(released).encode())]
         if action.type != "status":
             raise flight.FlightServerError(json.dumps({"sqlstate": "0A000", "message": f"no action {action.type!r}"}))
         return [flight.Result(json.dumps(self._status()).encode())]
 
     def list_actions(self, context: flight.ServerCallContext) -> list[tuple[str, str]]:
-        return [("status", "frontier, sources and topics of the storage controller, as JSON")]
+        return [
+            ("status", "frontier, sources and topics of the storage controller, as JSON"),
+            ("retry", "release the source whose id is the body from quarantine; whether it was there, as JSON"),
+        ]

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from catalog_log import log as log_module
 from catalog_log.bootstrap import await_environment, create_environment, ensure_genesis, fixed_topics
 from catalog_log.fold import VerdictKind
 from catalog_log.log import CatalogLog
@@ -87,6 +88,26 @@ def test_what_a_checkpoint_holds_is_not_folded_again() -> None:
     catalog = attach(unreadable_below, store=store)
     assert [i.name for i in catalog.image.objects()] == ["a", "b"]
     assert catalog.image.stats == (3, 0, 0)
+    catalog.close()
+
+
+def test_a_catalog_is_checkpointed_as_it_grows(monkeypatch) -> None:
+    monkeypatch.setattr(log_module, "CHECKPOINT_EVERY", 3)
+    store = MemoryCheckpointStore()
+    catalog = attach(topic_with(*WHOLE), store=store)
+    due = []
+    for number in range(2, 40):
+        catalog.compare_and_append(catalog.upper(), catalog.upper() + 1, [put_item(number, f"t{number}")]).result(10)
+        due.append(catalog.checkpoint_due())
+        if due[-1]:
+            catalog.checkpoint()
+            assert not catalog.checkpoint_due()
+    image = catalog.image
+    catalog.close()
+    assert due[0] and not any(due[1:3]) and 4 < due.count(True) < 10, "the more there is, the rarer"
+    catalog = attach(topic_with(*[b"junk"] * 40), store=store)
+    assert store.load()[0] > 20 and not catalog.checkpoint_due(), "who begins at one does not make another"
+    assert set(catalog.image.cells["items"]) <= set(image.cells["items"]) and len(catalog.image.cells["items"]) > 20
     catalog.close()
 
 

@@ -26,7 +26,9 @@ from controllers.commands import Command, Kind
 from controllers.commands_log import encode
 from controllers.peek import Lookup, Peek
 from controllers.peek_codec import decode_error, encode_peek
+from controllers.quarantine import Notes, fold_notes
 from journal.errors import TidemarkError
+from journal.kafka import KafkaTransport
 from journal.names import TopicNames
 from journal.topics import data_spec, ensure_topic
 from oracle.client import Oracle, wall_clock_ms
@@ -53,7 +55,8 @@ class Process:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log.open("w"), text=True, cwd=ROOT,
             env={**os.environ, "TIDEMARK_PARENT_PIPE": "1", "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
-        self.ready: dict | None = None
+
+    def await_ready(self) -> Process:
         watchdog = threading.Timer(START_S, self.child.kill)
         watchdog.start()
         line = self.child.stdout.readline()
@@ -61,6 +64,7 @@ class Process:
         assert line, self.log.read_text()
         self.ready = json.loads(line)
         self.client = flight.FlightClient(self.ready["address"])
+        return self
 
     def status(self) -> dict:
         [result] = self.client.do_action(flight.Action("status", b""), flight.FlightCallOptions(timeout=10))
@@ -91,11 +95,32 @@ class World:
         self.writer = CollectionWriter(bootstrap, self.names)
         self.frontier = 0
         self.process: Process | None = None
+        self.killed: set[str] = set()
         self.items: dict[str, Item] = {}
 
     def start(self) -> Process:
-        self.process = Process(self.bootstrap, self.env, self.data)
+        self.process = Process(self.bootstrap, self.env, self.data).await_ready()
         return self.process
+
+    def kill_at(self, process: Process, object_id: str) -> None:
+        """Kill ``process`` once it is alone at work on ``object_id``."""
+        notes = KafkaTransport(self.bootstrap, self.names.work("compute-default"))
+        alone = threading.Event()
+        state = [Notes()]
+
+        def look(entries) -> None:
+            for entry in entries:
+                state[0] = fold_notes(state[0], entry)
+                if state[0].open == {object_id} and state[0].life not in self.killed:
+                    self.killed.add(state[0].life)
+                    process.child.kill()
+                    alone.set()
+
+        subscription = notes.subscribe(notes.bounds()[0], look, lambda error: None)
+        assert alone.wait(START_S), process.log.read_text()
+        process.child.wait(10)
+        subscription.close()
+        notes.close()
 
     def send(self, *steps: Item | str) -> None:
         """Create items and drop ids, all at one catalog timestamp."""
@@ -227,20 +252,30 @@ def test_life(world):
     # Killed in the middle of ticks: nothing is lost or doubled, and the JVM goes with it.
     for n in range(5):
         world.insert("u1", (n, d(n)), (n, d("0.50")))
-    process.child.send_signal(signal.SIGKILL)
-    process.child.wait(10)
+    many = " CROSS JOIN ".join(f"u1 AS t{n}" for n in range(7))
+    world.send(view("u7", f"SELECT COUNT(*) AS n FROM {many}", [Column("n", "int8")], "u1"))
+    world.kill_at(process, "u7")
     world.insert("u1", (4, d("100.00")))
     deadline = time.monotonic() + 20
     while any(_alive(p) for p in jvms):
         assert time.monotonic() < deadline, "the JVM outlived its Python"
         time.sleep(0.1)
+
+    # The view that it was at dies with the next one again: then nobody touches it any more, and the rest is served.
+    world.kill_at(Process(world.bootstrap, world.env, world.data), "u7")
     again = world.start()
+    with pytest.raises(TidemarkError) as refused:
+        world.read("SELECT n FROM u7", "u7")
+    assert refused.value.sqlstate == "58000" and "quarantine" in refused.value.message
+    status = again.status()
+    assert status["quarantined"] == ["u7"] and status["views"]["u7"]["quarantined"]
+    world.send("u7")
     truth = world.read("SELECT k, COUNT(*), SUM(v) FROM u1 GROUP BY k", "u1")
     assert truth[(4, 3, d("104.50"))] == 1
     assert world.read("SELECT k, n, s FROM u2", "u2") == truth
 
     # A second controller takes over; the first one stops by itself and says why.
-    newer = Process(world.bootstrap, world.env, world.data)
+    newer = Process(world.bootstrap, world.env, world.data).await_ready()
     assert again.child.wait(30) == 3
     assert "fenced" in again.log.read_text()
     world.process = newer

@@ -17,7 +17,8 @@ from immutables import Map
 from catalog_log.model import MATERIALIZED_VIEW, TABLE, Column, Item
 from collection.binding import Binding, Run
 from collection.columns import DIFF
-from controllers.protocol import ControllerState
+from controllers.at_work import AtWork
+from controllers.protocol import ControllerState, Created
 from controllers.values import to_rows
 from journal.checkpoint import MemoryCheckpointStore
 from journal.memory import MemoryTopic, MemoryTransport
@@ -111,7 +112,7 @@ def truth(present: Counter) -> dict[str, Counter]:
 class Node:
     """A compute controller's ticking half, with nothing of an earlier one's memory."""
 
-    def __init__(self, spark, scratch, oracle, views, rows) -> None:
+    def __init__(self, spark, scratch, oracle, views, rows, items=(), at_work=None) -> None:
         from controllers.compute.feed import Feed
         from controllers.compute.inventory import Inventory
         from controllers.compute.maintainer import Maintainer
@@ -119,11 +120,14 @@ class Node:
 
         scratch.mkdir()
         self.views = views
-        self.inventory = Inventory(spark, scratch, Feed("", oracle, views), oracle, views)
-        self.inventory.catalog = ControllerState(frontier=1, objects=Map({i.id: i for i in ITEMS}))
+        at_work = at_work or AtWork(MemoryTransport(), "a life")
+        self.inventory = Inventory(spark, scratch, Feed("", oracle, views), oracle, views, at_work)
+        there = items or ITEMS
+        self.inventory.take(ControllerState(frontier=1, objects=Map({i.id: i for i in there})),
+                            [Created(0, i) for i in there])  # fmt: skip
         epoch = views.claim("default").result(10)
         self.ticking = Ticking(Maintainer(spark), self.inventory, views, rows, "default", epoch,
-                               uuid.uuid4().hex, 1000)  # fmt: skip
+                               uuid.uuid4().hex, 1000, at_work)  # fmt: skip
 
     def tick(self) -> None:
         ts = self.ticking.wanted(self.inventory.frontiers())

@@ -10,11 +10,13 @@ import pyarrow as pa
 import pytest
 
 from catalog_log.model import INDEX, TABLE, Column, Item
+from controllers.at_work import AtWork
 from controllers.compute import relation as module
 from controllers.compute.indexes import Indexes
 from controllers.compute.rows import TS, stamp
 from controllers.values import schema_of, to_rows
 from journal.errors import InvalidUsage, Rejected, Unavailable
+from journal.memory import MemoryTransport
 
 pytestmark = pytest.mark.spark
 
@@ -167,7 +169,7 @@ def test_what_is_dropped_while_somebody_brings_it_up_is_gone_and_no_mistake(benc
             relation.close()
             return relation
 
-    indexes = Indexes(Dropping(), "default", 1000)
+    indexes = Indexes(Dropping(), "default", 1000, AtWork(MemoryTransport(), "a life"))
     indexes.reconcile()
     indexes.follow(frontiers)
     assert indexes.status()["i1"]["rows"] == 0

@@ -11,11 +11,13 @@ import pytest
 from immutables import Map
 
 from catalog_log.model import INDEX, TABLE, Column, Item
+from controllers.at_work import AtWork
 from controllers.compute.indexes import Indexes
 from controllers.compute.peeks import SPARK_PEEKS_MAX, PeekDesk
 from controllers.compute.ticks import Target, Ticker
 from controllers.peek import Lookup, Peek
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
+from journal.memory import MemoryTransport
 
 pytestmark = pytest.mark.spark
 
@@ -154,7 +156,7 @@ class FakeInventory:
 @pytest.fixture
 def desk(bench):
     inventory = FakeInventory(bench)
-    indexes = Indexes(inventory, "default", 1000)
+    indexes = Indexes(inventory, "default", 1000, AtWork(MemoryTransport(), "a life"))
     indexes.reconcile()
     found = PeekDesk(bench.spark, inventory, indexes)
     found.inventory, found.indexes = inventory, indexes

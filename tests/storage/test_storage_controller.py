@@ -12,17 +12,22 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import NewPartitions, NewTopic
 
+from catalog_log import log as catalog_log_module
 from catalog_log import model
 from catalog_log.bootstrap import create_environment
 from catalog_log.log import CatalogLog
 from catalog_log.model import Column, Item
 from collection.reader import JSON, read_runs
+from controllers import commands_log
+from controllers.at_work import open_at_work
 from controllers.command_topic import open_command_topic
 from controllers.commands import STORAGE, Command, Kind
 from controllers.commands_log import encode
+from controllers.node_status import act
 from controllers.storage.controller import StorageController
 from controllers.storage.source import ERROR_COLUMNS
 from journal import clients
+from journal.checkpoint import CheckpointStore
 from journal.errors import Unavailable
 from journal.names import TopicNames
 from oracle.checkpoints import CheckpointPolicy
@@ -364,3 +369,46 @@ def test_its_status_is_served(world: World) -> None:
     with pytest.raises(flight.FlightError):
         list(client.do_action(flight.Action("nonsense", b"")))
     client.close()
+
+
+def test_commands_are_cut_and_the_catalog_is_checkpointed_while_it_runs(world, monkeypatch):
+    monkeypatch.setattr(commands_log, "COMPACT_EVERY", 5)
+    monkeypatch.setattr(commands_log, "CUT_AFTER_S", 0.0)
+    monkeypatch.setattr(catalog_log_module, "CHECKPOINT_EVERY", 1)
+    world.start()
+    for number in range(10):
+        item = Item(f"u{number}", "s1", f"t{number}", model.TABLE, "", COLUMNS)
+        world.tell(item, *([f"u{number - 1}"] if number else []))
+    eventually(lambda: world.commands.bounds()[0] > 0)
+    eventually(lambda: world.topics() == {"u9"})
+    checkpoints = CheckpointStore(world.bootstrap, world.names.checkpoints(world.names.catalog))
+    eventually(checkpoints.load)
+    world.stop()
+    # Who begins now is told of nothing that is gone, and goes on.
+    again = world.start()
+    assert again.status()["objects"] == 1 and again.status()["catalog_frontier"] == world.frontier
+    world.tell(Item("u20", "s1", "t20", model.TABLE, "", COLUMNS), "u9")
+    eventually(lambda: world.topics() == {"u20"})
+
+
+def test_a_source_that_ends_the_controller_twice_is_left_alone_until_it_is_asked_for(world):
+    world.make_topic("bad")
+    world.make_topic("fine")
+    bad, bad_errors = world.source("u1", "bad")
+    fine, fine_errors = world.source("u2", "fine")
+    world.tell(bad, bad_errors, fine, fine_errors)
+    world.produce("bad", b'{"id": 1, "t": "poison"}')
+    for life in range(2):
+        at_work = open_at_work(world.bootstrap, world.names, STORAGE, f"life {life}")
+        with pytest.raises(SystemExit), at_work.on(["u1"]):
+            raise SystemExit  # what a kill leaves behind: a note, and no word after it
+        at_work.close()
+    controller = world.start()
+    world.produce("fine", b'{"id": 2, "t": "x"}')
+    eventually(lambda: world.bound(fine) == 1)
+    told = eventually(lambda: [s for s in controller.status()["sources"] if s["id"] == "u1" and s["error"]])
+    assert told[0]["state"] == "failed" and "quarantine" in told[0]["error"] and world.bound(bad) == 0
+    assert controller.status()["quarantined"] == ["u1"]
+    client = flight.FlightClient(controller._server.address)
+    assert json.loads(act(client, "retry", 10, b"u1")) is True and json.loads(act(client, "retry", 10, b"u1")) is False
+    eventually(lambda: world.bound(bad) == 1)

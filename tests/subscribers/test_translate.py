@@ -12,13 +12,13 @@ from catalog_log.fold import admit_all, fold
 from catalog_log.image import EMPTY
 from catalog_log.model import Cluster, Genesis, Item
 from catalog_log.records import FORMAT_VERSION, Proposal, encode_proposal, put, remove
-from controllers.commands import STORAGE, Command, Kind, compute
-from controllers.commands_log import CommandFold, decode, encode
+from controllers.commands import STORAGE, Command, Kind, compute, in_dependency_order
+from controllers.commands_log import CommandFold, decode, encode, restate
 from journal.api import Entry
 from journal.errors import FatalLog
 from schemas.codec import Undecodable
 from subscribers.stepper import Stepper
-from subscribers.translate import in_dependency_order, translate
+from subscribers.translate import translate
 
 DEFAULT = compute("default")
 
@@ -266,3 +266,16 @@ def test_garbage_on_the_command_topic_is_counted_and_skipped() -> None:
         follower.take(Entry(number, encode(command)))
     assert follower.undecodable == 1
     assert follower.state.frontier == 60
+
+
+def test_what_a_controller_restates_is_what_a_new_one_is_told() -> None:
+    """So it does not matter whether a controller's history was cut: both are the delta from the empty catalog."""
+    log = Log().change(TABLE).change(OTHER, SOURCE, ERRORS).change("u1").change(MATERIALIZED).change(INDEX, ELSEWHERE)
+    log.change(item("u2", name="renamed"), "u5")
+    image = admit_all(EMPTY, log.entries)[0]
+    for controller in (STORAGE, DEFAULT, compute("c2")):
+        told = translate(from_empty(image), controller)
+        fold = CommandFold()
+        for n, command in enumerate(told):
+            fold.take(Entry(n, encode(command)))
+        assert restate(fold.state) == told

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from catalog_log.model import MATERIALIZED_VIEW, Item
 from collection.binding import Run
 from controllers import commands
+from controllers.at_work import AtWork
 from controllers.commands_log import CommandFold
 from controllers.compute.inventory import Frontiers
 from controllers.compute.ticking import Ticking
@@ -26,6 +27,7 @@ from controllers.waiting import Cancelled, PeekQueue, Ready, TimedOut
 from controllers.waiting import Dropped as PeekDropped
 from journal.api import Entry
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
+from journal.memory import MemoryTransport
 from journal.timestamps import DataTs
 from oracle.errors import SnapshotTooOld, StaleEpoch
 from oracle.views_records import ViewCommit
@@ -126,7 +128,8 @@ class SimTicking(Ticking):
     """The real decisions; evaluating and committing are the world's, one event after the other."""
 
     def __init__(self, compute: Compute, epoch: int) -> None:
-        super().__init__(None, _Inventory(compute), compute.views, None, CLUSTER, epoch, compute.name, 0)
+        super().__init__(None, _Inventory(compute), compute.views, None, CLUSTER, epoch, compute.name, 0,
+                         AtWork(MemoryTransport(), compute.name))  # fmt: skip
         self._compute = compute
 
     def tick(self, ts: int) -> None:

@@ -1,0 +1,170 @@
+"""One controller's notes of what it is at, on a topic of its own, and who is in quarantine by them.
+
+Promises: work on an object that did not come through in this life yet begins only once a note of it is durable, so
+that the next life knows what this one died of; what came through once costs nothing from then on, which keeps notes
+off the path of ticks.  A death that a later life of ours can be told of (``blame``) needs no note before it.
+
+Why a topic and not a file: a container's files may be gone with it, and the one that runs out of memory again and again
+is just the one that is made anew each time.  Why not the views' journal: other processes fold that and must agree on
+it, while this is a controller's talk with itself.  A life begins with all that it knows of those before, and cuts what
+is older, so that the topic holds a few records for each object that was new in this life.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+
+from controllers.command_topic import replication_factor
+from controllers.quarantine import Note, NoteKind, Notes, encode_note, fold_notes, refusal
+from journal.api import Transport
+from journal.errors import Indeterminate, TidemarkError, Unavailable
+from journal.kafka import KafkaTransport
+from journal.names import TopicNames
+from journal.reading import read_range
+from journal.topics import ensure_topic, journal_spec, verify_topic
+
+log = logging.getLogger(__name__)
+
+ANSWER_TIMEOUT_S = 30.0
+"""For one note: the transport answers within its watchdog (2 s), also where it does not know."""
+
+TRIES_MAX = 5
+"""Each through a fresh producer: some ten seconds, as an election takes at its worst.  Two of one note are one."""
+
+ALONE_MAX = 16
+"""After a life that ended without a word so few objects are taken one by one at once.  More are taken together first,
+and one by one only if that ends as well: a note costs some 5 ms, and what is alone uses one core."""
+
+
+def open_at_work(bootstrap: str, names: TopicNames, controller: str, life: str) -> AtWork:
+    """On ``controller``'s topic, made if it is not there.  Raises ``Unavailable``, ``FatalLog``."""
+    spec = journal_spec(names.work(controller), replication_factor(bootstrap, names))
+    ensure_topic(bootstrap, spec)
+    verify_topic(bootstrap, spec)
+    transport = KafkaTransport(bootstrap, spec.name)
+    try:
+        return AtWork(transport, life)
+    except BaseException:
+        transport.close()
+        raise
+
+
+class AtWork:
+    """Begins a life at once.  Any thread may call it."""
+
+    def __init__(self, transport: Transport, life: str) -> None:
+        self._transport = transport
+        self._life = life
+        self._proven: set[str] = set()
+        self._lock = threading.Lock()
+        self._alone = threading.RLock()
+        """Held by whoever is at something that may have ended us: nobody else is at anything then."""
+        start, end = transport.bounds()
+        notes = Notes()
+        for batch in read_range(transport, start, end):
+            for entry in batch:
+                notes = fold_notes(notes, entry)
+        self._notes = notes
+        offset = self._append(notes.begin(life))
+        for name in self._notes.quarantined():
+            log.error("in quarantine: the controller ended while it worked on it", extra={"object": name})
+        if offset is not None:
+            transport.cut(offset)
+
+    @property
+    def notes(self) -> Notes:
+        return self._notes
+
+    def refused(self, name: str) -> TidemarkError | None:
+        """Why ``name`` must not be worked on; ``None`` if it may be."""
+        return refusal(name) if self._notes.is_quarantined(name) else None
+
+    def suspects(self, names: Sequence[str]) -> list[str]:
+        """Those of ``names`` that are to be taken one by one."""
+        notes = self._notes
+        fresh = [n for n in names if n not in self._proven and not notes.is_quarantined(n)]
+        if notes.crashed and len(fresh) <= ALONE_MAX:
+            return fresh
+        return [n for n in fresh if n in notes.deaths]
+
+    @contextmanager
+    def on(self, names: Iterable[str]) -> Iterator[None]:
+        """Work on ``names``.  Nothing to note where all of them came through before.
+
+        Where that raises, they have not come through: whoever ends because of it should :meth:`blame` them.
+        """
+        fresh = [n for n in names if n not in self._proven]
+        if not fresh:
+            yield
+            return
+        wary = bool(self._notes.crashed or self._notes.deaths)
+        if wary:
+            self._alone.acquire()
+        try:
+            self._append(Note(NoteKind.TAKEN, self._life, tuple(fresh)))
+            try:
+                yield
+            except Exception:
+                self._append(Note(NoteKind.LEFT, self._life, tuple(fresh)), wait=False)
+                raise
+            self._proven.update(fresh)
+            self._append(Note(NoteKind.DONE, self._life, tuple(fresh)), wait=wary)
+        finally:
+            if wary:
+                self._alone.release()
+
+    def blame(self, names: Iterable[str]) -> None:
+        """This life ends because of these.  Raises ``Unavailable``."""
+        names = tuple(names)
+        if names:
+            self._append(Note(NoteKind.TAKEN, self._life, names))
+
+    def ended(self) -> None:
+        """This life ends, and nothing that is at work is to blame."""
+        self._append(Note(NoteKind.ENDED, self._life))
+
+    def release(self, names: Iterable[str]) -> list[str]:
+        """These may be worked on again, or are gone for good; those of which there was anything to forget."""
+        known = tuple(n for n in names if n in self._notes.deaths)
+        self._proven.difference_update(known)
+        if known:
+            self._append(Note(NoteKind.RELEASED, self._life, known))
+        return list(known)
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def _append(self, note: Note, wait: bool = True) -> int | None:
+        """Its offset once it is durable; ``None`` where nobody waits, or it came through a second try.
+
+        Raises ``Unavailable``.
+        """
+        value = encode_note(note)
+        sent = self._transport.append(value)
+        for attempt in range(1, TRIES_MAX + 1 if wait else 1):
+            try:
+                offset = sent.result(ANSWER_TIMEOUT_S)
+                with self._lock:
+                    self._notes = self._notes.apply(note)
+                return offset if attempt == 1 else None
+            except Indeterminate as error:
+                log.warning("a note is sent again", extra={"note": note.kind, "reason": error.message})
+                self._transport.renew()
+                sent = self._transport.append(value)
+        if wait:
+            raise Unavailable("what is at work could not be noted", detail=f"{note.kind} of {', '.join(note.names)}")
+        sent.add_done_callback(_log_failure)
+        with self._lock:
+            self._notes = self._notes.apply(note)
+        return None
+
+
+def _log_failure(done: Future[int]) -> None:
+    error = done.exception()
+    if error is not None:
+        # What came through is then suspected for nothing, once, and taken alone by the next life.
+        log.warning("a note was lost", extra={"reason": str(error)})

@@ -1,0 +1,140 @@
+"""Which objects must not be worked on any more: the fold of a controller's notes of what it was at.  Pure.
+
+Promises: an object that was alone at work when the controller ended, in two lives, is in quarantine until it is
+released; one that was at work among others is suspected, and so is to be taken alone next time.  Whatever came through
+is suspected no more.  A life that says that it ends (it was told to stop, it was fenced, no broker answered) blames
+nobody.
+
+Two lives, since anything may be killed once; alone, since of many at work one at most is to blame.  Who kills processes
+at random hits the same object twice, alone, about never: alone at work is what takes milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+import immutables
+
+from journal.api import Entry
+from journal.errors import TidemarkError
+from schemas import codec
+
+WORK_NOTE = "work_note"
+
+DEATHS_MAX = 2
+"""Lives that ended while an object was alone at work, before nobody works on it any more."""
+
+REFUSED = "58000"
+"""The SQLSTATE of what is in quarantine, which nothing else here has."""
+
+
+class NoteKind(StrEnum):
+    BEGUN = "begun"
+    """A life begins; ``deaths`` and ``crashed`` are all that it knows of those before."""
+    TAKEN = "taken"
+    """These are at work from now on."""
+    DONE = "done"
+    """These came through."""
+    LEFT = "left"
+    """These are not at work any more, and did not come through: something failed that did not end the process."""
+    ENDED = "ended"
+    """This life ends, and nothing that is at work is to blame."""
+    RELEASED = "released"
+    """These are to be tried again, or are gone for good."""
+
+
+class Note(NamedTuple):
+    kind: NoteKind
+    life: str
+    names: tuple[str, ...] = ()
+    deaths: tuple[tuple[str, int], ...] = ()
+    crashed: bool = False
+
+
+class Notes(NamedTuple):
+    """The fold of a controller's notes."""
+
+    life: str = ""
+    ended: bool = True
+    crashed: bool = False
+    """Whether the life before this one ended without a word."""
+    open: frozenset[str] = frozenset()
+    """What is at work."""
+    deaths: immutables.Map[str, int] = immutables.Map()
+    """Suspects: lives that ended while they were alone at work."""
+
+    def quarantined(self) -> list[str]:
+        """Objects that nobody is to work on."""
+        return sorted(name for name, count in self.deaths.items() if count >= DEATHS_MAX)
+
+    def is_quarantined(self, name: str) -> bool:
+        return self.deaths.get(name, 0) >= DEATHS_MAX
+
+    def begin(self, life: str) -> Note:
+        """The note with which ``life`` begins: what is open now was at work when the last one ended."""
+        crashed = bool(self.life) and not self.ended
+        deaths = self.deaths
+        for name in self.open if crashed else ():
+            deaths = deaths.set(name, deaths.get(name, 0) + (len(self.open) == 1))
+        return Note(NoteKind.BEGUN, life, (), tuple(sorted(deaths.items())), crashed)
+
+    def apply(self, note: Note) -> Notes:
+        """The state after ``note``.  What a life says that is not the newest has no effect, but for a release."""
+        if note.kind is NoteKind.BEGUN:
+            return Notes(note.life, False, note.crashed, frozenset(), immutables.Map(note.deaths))
+        if note.kind is NoteKind.RELEASED:
+            return self._replace(open=self.open - set(note.names), deaths=_without(self.deaths, note.names))
+        if note.life != self.life or self.ended:
+            return self
+        if note.kind is NoteKind.TAKEN:
+            return self._replace(open=self.open | set(note.names))
+        if note.kind is NoteKind.LEFT:
+            return self._replace(open=self.open - set(note.names))
+        if note.kind is NoteKind.DONE:
+            return self._replace(open=self.open - set(note.names), deaths=_without(self.deaths, note.names))
+        return self._replace(open=frozenset(), ended=True)
+
+
+def fold_notes(notes: Notes, entry: Entry) -> Notes:
+    """The state after ``entry``; bytes that are no note have no effect."""
+    try:
+        return notes.apply(decode_note(entry.value))
+    except codec.Undecodable:
+        return notes
+
+
+def encode_note(note: Note) -> bytes:
+    return codec.encode(WORK_NOTE, note._asdict() | {"kind": note.kind.value, "deaths": dict(note.deaths)})
+
+
+def decode_note(value: bytes) -> Note:
+    """Raises ``schemas.codec.Undecodable``."""
+    raw = codec.decode(WORK_NOTE, value)
+    try:
+        kind = NoteKind(raw["kind"])
+    except ValueError as error:
+        raise codec.Undecodable(f"unknown kind of note {raw['kind']!r}") from error
+    return Note(kind, raw["life"], tuple(raw["names"]), tuple(sorted(raw["deaths"].items())), raw["crashed"])
+
+
+def refusal(name: str) -> TidemarkError:
+    """What is told of an object in quarantine."""
+    return TidemarkError(
+        f"{name} is in quarantine",
+        sqlstate=REFUSED,
+        detail=f"the controller ended {DEATHS_MAX} times while it worked on {name}, and does not touch it any more",
+        hint="drop it and create it anew, or let the controller try again: tidemark retry",
+    )
+
+
+def is_refusal(error: TidemarkError | None) -> bool:
+    """Whether ``error`` says that something is in quarantine."""
+    return error is not None and error.sqlstate == REFUSED
+
+
+def _without(deaths: immutables.Map[str, int], names: Iterable[str]) -> immutables.Map[str, int]:
+    for name in names:
+        deaths = deaths.delete(name) if name in deaths else deaths
+    return deaths

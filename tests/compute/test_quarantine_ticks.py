@@ -1,0 +1,150 @@
+"""A view that ends its controller twice is left alone, and one that fails in any way fails alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from catalog_log.model import TABLE, Item
+from controllers.at_work import AtWork
+from controllers.peek_codec import decode_error
+from controllers.quarantine import REFUSED
+from journal.memory import MemoryTopic, MemoryTransport
+from tests.compute.test_crashes import KV, Node, view
+from tests.compute.test_idle_views import World, held
+
+pytestmark = pytest.mark.spark
+
+FINE = view("u2", "SELECT k, v FROM u1 WHERE v > 2", KV, "u1")
+BAD = view("u3", "SELECT k, v FROM u1", KV, "u1")
+READS_BAD = view("u4", "SELECT k, v FROM u3", KV, "u3")
+READS_FINE = view("u5", "SELECT k, v FROM u2", KV, "u2")
+ITEMS = [Item("u1", "s1", "t", TABLE, "", KV), FINE, BAD, READS_BAD, READS_FINE]
+
+
+class Killed(BaseException):
+    """The process is gone: no handler of anybody sees it."""
+
+
+@pytest.fixture
+def world(monkeypatch):
+    found = World(monkeypatch)
+    yield found
+    found.close()
+
+
+class Lives:
+    """One controller after the other, over the same journals and the same notes."""
+
+    def __init__(self, spark, tmp_path, world) -> None:
+        self.spark, self.directory, self.world = spark, tmp_path, world
+        self.topic = MemoryTopic()
+        self.count = 0
+
+    def begin(self) -> Node:
+        self.count += 1
+        self.at_work = AtWork(MemoryTransport(self.topic), f"life {self.count}")
+        return Node(self.spark, self.directory / f"{self.count}", self.world.oracle, self.world.views,
+                    self.world.rows, ITEMS, self.at_work)  # fmt: skip
+
+
+def error_of(world, view_id):
+    error = world.views.state.view(view_id).error
+    return None if error is None else decode_error(error)
+
+
+def test_who_ends_the_controller_twice_is_left_alone_until_it_is_asked_for(world, spark, tmp_path, monkeypatch):
+    from controllers.compute.view import View
+
+    world.insert("u1", (1, 5, 1))
+    evaluate, poisoned = View.evaluate, {"u3"}
+
+    def killing(self, sources, t1):
+        if self.id in poisoned:
+            raise Killed
+        return evaluate(self, sources, t1)
+
+    monkeypatch.setattr(View, "evaluate", killing)
+    lives = Lives(spark, tmp_path, world)
+    for _ in range(2):
+        node = lives.begin()
+        with pytest.raises(Killed):
+            node.tick()
+        node.close()
+    # Together at first, one by one then: who was at work with it is through already, whatever comes.
+    assert held(world, "u2") == Counter({(1, 5): 1})
+    deaths = 2
+    while not AtWork(MemoryTransport(lives.topic), "observer").notes.quarantined():
+        node = lives.begin()
+        with pytest.raises(Killed):
+            node.tick()
+        node.close()
+        deaths += 1
+    assert deaths <= 3
+    node = lives.begin()
+    world.insert("u1", (2, 7, 1))
+    node.tick()
+    assert held(world, "u5") == Counter({(1, 5): 1, (2, 7): 1})
+    for each in ("u3", "u4"):
+        told = error_of(world, each)
+        assert told.sqlstate == REFUSED and told.message.startswith("u3 is in quarantine"), each
+    frontiers = node.inventory.frontiers()
+    assert {frontiers.complete(v) for v in ("u2", "u3", "u4", "u5")} == {world.oracle.state.last_ts}
+    assert node.ticking.status(frontiers)["u3"]["quarantined"]
+    node.tick()  # nothing more to do, and nothing is tried again by itself
+    assert node.ticking.wanted(node.inventory.frontiers()) is None
+    # Asked for, it is tried again, and comes back with what it missed.
+    poisoned.clear()
+    lives.at_work.release(["u3"])
+    node.ticking.look_again()
+    world.insert("noise", (0, 0, 1))
+    node.tick()
+    assert error_of(world, "u3") is None and error_of(world, "u4") is None
+    assert held(world, "u3") == held(world, "u4") == Counter({(1, 5): 1, (2, 7): 1})
+    node.close()
+
+
+@pytest.mark.parametrize("where", ["install", "load", "restore", "first look", "put"])
+def test_a_view_that_fails_in_any_way_fails_alone(world, spark, tmp_path, monkeypatch, where):
+    from controllers.compute.maintainer import Maintainer
+    from controllers.compute.ticking import Ticking
+    from controllers.compute.view import View
+
+    world.insert("u1", (1, 5, 1))
+    lives = Lives(spark, tmp_path, world)
+    node = lives.begin()
+    node.tick()
+    if where in ("install", "load", "restore"):
+        node.close()
+        node = lives.begin()
+    owner, name = {
+        "install": (Maintainer, "install"), "load": (Ticking, "_installed"), "restore": (View, "_can_go_on"),
+        "first look": (View, "_can_go_on"), "put": (View, "fail"),
+    }[where]  # fmt: skip
+    original = getattr(owner, name)
+    failing = {"u3"}
+
+    def fail(self, *args):
+        about = [getattr(each, "id", each) for each in (self, *args)]
+        if any(each in failing for each in about if isinstance(each, str)):
+            raise ZeroDivisionError("of ours")
+        return original(self, *args)
+
+    if where == "put":
+        relation = node.inventory.relation("u3")
+        append = relation.append
+        monkeypatch.setattr(relation, "append", lambda *a: append(*a) if not failing else 1 / 0)
+    else:
+        monkeypatch.setattr(owner, name, fail)
+    world.insert("u1", (2, 7, 1))
+    node.tick()
+    assert held(world, "u5") == Counter({(1, 5): 1, (2, 7): 1}) and error_of(world, "u2") is None
+    if where != "restore":
+        assert error_of(world, "u3") is not None and error_of(world, "u4") is not None
+    failing.clear()
+    world.insert("u1", (3, 9, 1))
+    node.tick()
+    assert not any(error_of(world, v) for v in ("u2", "u3", "u4", "u5"))
+    assert held(world, "u3") == held(world, "u4") == Counter({(1, 5): 1, (2, 7): 1, (3, 9): 1})
+    node.close()
