@@ -28,6 +28,7 @@ from sql.check import Checker
 from sql.errors import no_from_entry, unsupported
 from sql.functions import VOLATILE, VOLATILE_NAMES, display_name
 from sql.grand_totals import with_grand_totals
+from sql.known_args import check_known
 from sql.names import ImageLike, Names, SystemRelation, column_types, relation
 from sql.nodes import cast, position
 from sql.prepare_tree import prepare_tree
@@ -76,6 +77,7 @@ def bind_query(
             raise unsupported("a query that reads both system and user relations")
         return Bound(ast, None, (), (), (), dict(declared or {}), system=True)
     tree = prepare_tree(ast)
+    check_known(tree)
     by_id = _name_by_id(tree, image, names)
     schema = MappingSchema(
         {item.id: {c: spark_type(ty) for c, ty in column_types(item).items()} for item in by_id.values()},

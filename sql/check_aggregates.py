@@ -145,7 +145,7 @@ def _extreme(c: Checker, node: exp.Min, scope: Scope) -> SqlType:
     if got == t.UNKNOWN:
         c.settle(_argument(node), t.TEXT)
         return t.TEXT
-    return got
+    return t.TEXT if got.name == "varchar" else got
 
 
 def _regression(c: Checker, node: exp.AggFunc, scope: Scope) -> SqlType:

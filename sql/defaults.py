@@ -13,6 +13,7 @@ from sql.assign import assign
 from sql.bind_select import check_query
 from sql.check import Checker
 from sql.errors import unsupported
+from sql.known_args import check_known
 from sql.scope import Scope
 from sql.tokens import parse_tokens, tokenize
 
@@ -35,6 +36,7 @@ def typed_expression(
     if checker is None:
         checker = Checker(lambda query, scope: check_query(checker, query, scope, {}))
     holder = exp.Paren(this=normalize_identifiers(node.copy(), dialect="postgres"))
+    check_known(holder)
     annotate_types(holder, dialect="postgres")
     got = checker.visit(holder.this, Scope())
     if got == t.UNKNOWN:

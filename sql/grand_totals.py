@@ -81,7 +81,10 @@ def _completed(select: exp.Select) -> exp.Select:
             values.append(each.this.copy())
         each.set("this", _column(place))
     grouped.set("expressions", [exp.alias_(each, f"c{i}", quoted=True) for i, each in enumerate(values)])
-    both = exp.Union(this=grouped, expression=_total(grouped), distinct=False)
+    total = _total(grouped)
+    # An engine may give the total by itself: then it is left out here.
+    _require(grouped, exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0)))
+    both = exp.Union(this=grouped, expression=total, distinct=False)
     alias = exp.TableAlias(this=exp.to_identifier(_ROWS, quoted=True))
     made = exp.Select(expressions=[exp.alias_(_column(i), name, quoted=True) for i, name in enumerate(names)])
     made.set("from_", exp.From(this=exp.Subquery(this=both, alias=alias)))
@@ -119,9 +122,13 @@ def _total(grouped: exp.Select) -> exp.Select:
         asked.set(key, [v.copy() for v in value] if isinstance(value, list) else value and value.copy())
     condition = exp.Not(this=exp.Exists(this=asked))
     total.set("where", exp.Where(this=exp.false()))
-    having = total.args.get("having")
-    total.set("having", exp.Having(this=exp.and_(having.this, condition) if having is not None else condition))
+    _require(total, condition)
     return total
+
+
+def _require(select: exp.Select, condition: exp.Expression) -> None:
+    having = select.args.get("having")
+    select.set("having", exp.Having(this=exp.and_(having.this, condition) if having is not None else condition))
 
 
 def _keys(group: exp.Group, outputs: list[exp.Expression]) -> list[tuple[exp.Expression, SqlType]]:

@@ -15,7 +15,7 @@ from collection.types import SqlType, carried, parse_type
 from sql import types as t
 from sql.bind import Bound
 from sql.names import ImageLike, Names, column_types
-from sql.nodes import constant, declared_type, only, unnest
+from sql.nodes import constant, declared_type, says_only, unnest
 from sql.plans import LookupPlan
 
 _COMPARE = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
@@ -43,9 +43,6 @@ _KNOWN: dict[type[exp.Expression], frozenset[str]] = {
 }  # fmt: skip
 """What is read of each kind of node.  A query in which anything else is said, or of another node, is Spark's."""
 
-_PARTS = (exp.Identifier, exp.DataType, exp.DataTypeParam)
-"""Names and types, which are read by others."""
-
 DEPTH_MAX = 60
 """Under the evaluator's own limit of 64 (controllers/lookup.py)."""
 
@@ -66,7 +63,7 @@ def plan_lookup(bound: Bound, image: ImageLike, names: Names) -> LookupPlan | No
     if item.kind == model.VIEW:
         return None
     indexes = _indexes(item, image, names)
-    if not indexes or not all_known(select):
+    if not indexes or not says_only(select, _KNOWN):
         return None
     try:
         residual, conjuncts = _Portable(item, bound.params).residual(select)
@@ -78,13 +75,6 @@ def plan_lookup(bound: Bound, image: ImageLike, names: Names) -> LookupPlan | No
     said = [id(conjunct) for _, conjunct in fixed]
     residual["filter"] = _all_of([each for each in conjuncts if id(each) not in said])
     return LookupPlan(index.id, item.id, tuple(value for value, _ in fixed), residual)
-
-
-def all_known(tree: exp.Expression) -> bool:
-    """Whether nothing is said in ``tree`` that is not read here."""
-    return all(
-        isinstance(node, _PARTS) or (type(node) in _KNOWN and only(node, _KNOWN[type(node)])) for node in tree.walk()
-    )
 
 
 def _indexes(item: Item, image: ImageLike, names: Names) -> list[Item]:
@@ -105,7 +95,7 @@ def _fixed(index: Item, conjuncts: list, item: Item) -> list[tuple[tuple[object,
         if each[0] != "=":
             continue
         for left, right in ((each[1], each[2]), (each[2], each[1])):
-            if left[0] == "col" and right[0] in ("lit", "param") and right[1] is not None:
+            if left[0] == "col" and right[0] in ("lit", "param", "cast") and right[1] is not None:
                 fixed.setdefault(left[1], (tuple(right), each))
     found = []
     for name in index.index_columns:
@@ -253,7 +243,7 @@ class _Portable:
         if isinstance(node, exp.Cast) and isinstance(unnest(node.this), exp.Parameter):
             found, actual = self.expression(node.this, depth + 1)
             if actual == declared_type(node.to):
-                return found, actual
+                return ["cast" if actual.name == "numeric" else "param", *found[1:]], actual
             raise _NotPortable
         literal = constant(node)
         if literal is not None:

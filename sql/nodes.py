@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from decimal import Decimal
 from functools import lru_cache
 
 from sqlglot import exp
 
 from collection.types import INTERVAL_FIELDS, SqlType, carried, parse_type, spark_type
 from journal.errors import InvalidUsage
-from sql.types import INTERVAL, TEXT, as_interval, format_literal, parse_literal
+from sql.types import INTERVAL, TEXT, WIDE, as_interval, format_literal, parse_literal
 
 _FROM_SQLGLOT = {
     "BOOLEAN": "bool",
@@ -171,6 +172,32 @@ def only(node: exp.Expression, allowed: Collection[str]) -> bool:
     return all(not value for key, value in node.args.items() if key not in allowed)
 
 
+_NAMES = (exp.Identifier, exp.DataType, exp.DataTypeParam)
+
+
+def says_only(tree: exp.Expression, known: Mapping[type[exp.Expression], Collection[str]]) -> bool:
+    """Whether ``tree`` is made of ``known`` nodes alone, with nothing said of one but what is known of its kind.
+
+    Names and types are not looked into.
+    """
+    return all(
+        isinstance(node, _NAMES) or (type(node) in known and only(node, known[type(node)])) for node in tree.walk()
+    )
+
+
+def rounded(value: object, sql_type: SqlType) -> object:
+    """``value`` as a cast to ``sql_type`` leaves it: a numeric with the digits behind the point that it has room for.
+
+    22003 where it has none for those before it.
+    """
+    if sql_type.name != "numeric" or not isinstance(value, Decimal):
+        return value
+    found = value.quantize(Decimal(1).scaleb(-sql_type.scale), rounding="ROUND_HALF_UP", context=WIDE)
+    if found and found.adjusted() >= sql_type.precision - sql_type.scale:
+        raise InvalidUsage("numeric field overflow", sqlstate="22003")
+    return found
+
+
 def constant(node: exp.Expression) -> tuple[str | None, SqlType] | None:
     """``(text, type)`` of a typed literal as this module makes them, ``None`` for anything else.
 
@@ -196,9 +223,11 @@ def constant(node: exp.Expression) -> tuple[str | None, SqlType] | None:
         if isinstance(node.this, exp.Literal):
             return node.this.this, target
         inner = constant(node.this)
+        if inner is not None and inner[1] == target:
+            return inner
         if inner is not None and inner[0] is not None and inner[1].name in ("int2", "int4", "int8", "numeric"):
             try:
-                return format_literal(parse_literal(inner[0], target), target), target
+                return format_literal(rounded(parse_literal(inner[0], target), target), target), target
             except InvalidUsage:
                 return None
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from catalog_log.model import Item, Update
 from collection.types import SqlType, parse_type, single
 from journal.timestamps import CatalogTs
 from sql.bind import OutputType
+from sql.nodes import rounded
 from sql.transpile import spark_sql, with_params
 from sql.types import format_literal, parse_literal
 
@@ -44,7 +46,8 @@ class DdlPlan:
 
 @dataclass(frozen=True)
 class LookupPlan:
-    """A lookup in the portable form, with ``["param", n, type]`` where a parameter will be.
+    """A lookup in the portable form, with ``["param", n, type]`` where a parameter will be, or ``["cast", n, type]``
+    where it is rounded to the type.
 
     ``key`` are expressions (``lit`` or ``param``) for the leading columns of the index.
     """
@@ -65,25 +68,33 @@ class LookupPlan:
         return None if _has_param(self.residual) else json.dumps(_fill(self.residual, ()))
 
 
+_PARAMS = ("param", "cast")
+"""A parameter as it is, and one that a cast gives its scale."""
+
+
 def _key_value(part: Sequence[object], params: Sequence[object | None]) -> object:
-    if part[0] == "param":
+    if part[0] in _PARAMS:
         value = params[part[1] - 1]
+        if part[0] == "cast" and value is not None:
+            return rounded(Decimal(value), parse_type(part[2]))
         return single(value) if part[2] == "float4" and value is not None else value
     return None if part[1] is None else parse_literal(part[1], parse_type(part[2]))
 
 
 def _has_param(node: object) -> bool:
     if isinstance(node, (list, tuple)):
-        return (len(node) == 3 and node[0] == "param") or any(map(_has_param, node))
+        return (len(node) == 3 and node[0] in _PARAMS) or any(map(_has_param, node))
     return isinstance(node, Mapping) and any(map(_has_param, node.values()))
 
 
 def _fill(node: object, params: Sequence[object | None]) -> object:
     if isinstance(node, (list, tuple)):
-        if len(node) == 3 and node[0] == "param":
+        if len(node) == 3 and node[0] in _PARAMS:
             value = params[node[1] - 1]
             if node[2] == "integer":
                 return None if value is None else int(value)
+            if node[0] == "cast" and value is not None:
+                value = rounded(Decimal(value), parse_type(node[2]))
             return ["lit", None if value is None else format_literal(value, parse_type(node[2])), node[2]]
         return [_fill(each, params) for each in node]
     if isinstance(node, Mapping):

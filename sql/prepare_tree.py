@@ -11,7 +11,7 @@ from journal.errors import InvalidUsage
 from sql.bind_order import MERGED
 from sql.errors import syntax, unsupported
 from sql.functions import display_name
-from sql.nodes import declared_type, position
+from sql.nodes import declared_type, only, position
 
 
 def prepare_tree(root: exp.Expression) -> exp.Expression:
@@ -179,6 +179,8 @@ def _series(table: exp.Table) -> None:
         return
     if table.args.get("ordinality"):
         raise unsupported("WITH ORDINALITY", hint="use row_number()", position=position(call))
+    if not only(table, {"this", "alias"}):
+        raise unsupported("this form of generate_series", hint="put it into a subquery", position=position(call))
     alias = table.args.get("alias")
     name = alias.name if alias is not None and alias.name else "generate_series"
     column = alias.columns[0].name if alias is not None and alias.columns else name
@@ -205,7 +207,11 @@ def _said_lateral(node: exp.Lateral) -> None:
 
 def _unnest(node: exp.Unnest) -> None:
     """``FROM unnest(array) AS u(x)`` as a subquery, which may look at what stands before it."""
-    if not isinstance(node.parent, (exp.From, exp.Join)) or len(node.expressions) != 1 or node.args.get("offset"):
+    if (
+        not isinstance(node.parent, (exp.From, exp.Join))
+        or len(node.expressions) != 1
+        or not only(node, {"expressions", "alias"})
+    ):
         raise unsupported("this unnest", hint="use unnest of one array, without ORDINALITY", position=position(node))
     alias = node.args.get("alias")
     name = alias.name if alias is not None and alias.name else "unnest"

@@ -26,7 +26,7 @@ from collection.types import SqlType, arrow_type, spark_type
 from controllers.compute.linear import sources_of
 from controllers.compute.plans import Term, placeholders
 from controllers.values import INT_BITS, Row, to_values
-from sql.nodes import only
+from sql.nodes import only, says_only
 
 _BOOL = SqlType("bool")
 _INT4, _INT8 = SqlType("int4"), SqlType("int8")
@@ -106,7 +106,10 @@ Columns = Mapping[str, Sequence[tuple[str, SqlType]]]
 
 def compile_term(term: Term, columns: Columns) -> Compiled:
     """``term`` over tables in the physical shape (columns by position, then ``__diff``).  Raises ``NotHere``."""
-    source = _select(sqlglot.parse_one(term.sql, read="spark"), columns)
+    tree = sqlglot.parse_one(term.sql, read="spark")
+    if not says_only(tree, _KNOWN):
+        raise NotHere("something in it is not known here")
+    source = _select(tree, columns)
     *named, last = source.scope.columns
     if last[1:] != (DIFF, _INT8) or any(name == DIFF for _, name, _ in named):
         raise NotHere("its last column is not the diff")
@@ -216,6 +219,26 @@ _COMPARE = {exp.EQ: pc.equal, exp.NEQ: pc.not_equal, exp.LT: pc.less, exp.LTE: p
 _ARITHMETIC = {exp.Add: pc.add_checked, exp.Sub: pc.subtract_checked, exp.Mul: pc.multiply_checked}
 _LOGIC = {exp.And: pc.and_kleene, exp.Or: pc.or_kleene}
 _CASTS = {spark_type(SqlType(name)): SqlType(name) for name in INT_BITS}
+
+
+_SIDES = frozenset({"this", "expression"})
+_KNOWN: dict[type[exp.Expression], frozenset[str]] = {
+    exp.Select: frozenset({"expressions", "from_", "joins", "where"}),
+    exp.Join: frozenset({"this", "kind", "on"}),
+    exp.Literal: frozenset({"this", "is_string"}),
+    exp.Column: frozenset({"this", "table"}),
+    exp.Cast: frozenset({"this", "to"}),
+    exp.TryCast: frozenset({"this", "to"}),
+    exp.In: frozenset({"this", "expressions"}),
+    exp.Between: frozenset({"this", "low", "high"}),
+    exp.Case: frozenset({"ifs", "default"}),
+    exp.If: frozenset({"this", "true"}),
+    **dict.fromkeys((exp.Alias, exp.Table, exp.Subquery), frozenset({"this", "alias"})),
+    **dict.fromkeys((exp.From, exp.Where, exp.TableAlias, exp.Paren, exp.Boolean, exp.Null, exp.Neg, exp.Not),
+                    frozenset({"this"})),
+    **dict.fromkeys((exp.Is, *_COMPARE, *_ARITHMETIC, *_LOGIC), _SIDES),
+}  # fmt: skip
+"""What is read of each kind of node here.  A term in which anything else is said is Spark's."""
 
 
 def _expression(node: exp.Expression, scope: _Scope) -> _Expression:

@@ -117,7 +117,7 @@ class Ours:
             types = [(c.name, c.type) for c in plan.columns]
             if plan.kind == "constant" and not constants_on_spark:
                 return _answer(self.relations.constant(plan.tree, types), [ty for _, ty in types])
-            return _answer(self._spark(plan.spark_sql([])), [ty for _, ty in types])
+            return _answer(run_spark(self.spark, plan.spark_sql([])), [ty for _, ty in types])
         except TidemarkError as error:
             return Refusal(error.sqlstate, error.position, error.message, error.hint)
         except OverflowError as error:  # Python's dates end with the year 9999, as ours do
@@ -134,14 +134,16 @@ class Ours:
         described = self.relations.describe(plan, self.image, self.facts)
         return _answer(self.relations.answer(plan, [], self.image, self.facts), [ty for _, ty in described])
 
-    def _spark(self, sql: str) -> pa.Table:
-        try:
-            return self.spark.sql(sql).toArrow()
-        except Exception as error:
-            found = of_spark(error)
-            if found is None:
-                raise
-            raise found from error
+
+def run_spark(spark, sql: str) -> pa.Table:
+    """What Spark says, its errors as a controller tells them."""
+    try:
+        return spark.sql(sql).toArrow()
+    except Exception as error:
+        found = of_spark(error)
+        if found is None:
+            raise
+        raise found from error
 
 
 def _answer(table: pa.Table, types: list[SqlType]) -> Answer:

@@ -1,0 +1,134 @@
+"""An engine that meets something said of a node that it does not know refuses: it never answers another query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlglot import exp
+
+from controllers.compute import vectors
+from controllers.compute.plans import Linear
+from controllers.compute.strategy import analyse
+from journal.errors import InvalidUsage
+from sql.known_args import known_args
+from sql.parse import parse
+from sql.select import plan_select
+from tests.differential.ours import catalog
+from tests.sql.doubles import ddl, names
+
+QUERIES = Path(__file__).parent.parent / "differential" / "queries.txt"
+
+MORE = (
+    "select * from (values (1, 'a'), (2, 'b')) v(n, s) order by n limit 1 offset 1",
+    "select n from generate_series(1, 3) as g(n) cross join unnest(array[1, 2]) as u(m)",
+    "select id from t where x like 'a%' escape '!' and a between symmetric 3 and 1 and b not in (1, 2)",
+    "(select id from t) union (select k from u) order by 1 fetch first 2 rows only",
+    "select k, count(*) from u group by grouping sets ((k), ()), cube (v)",
+    "select id, sum(a) over w, lag(a, 1, 0) over (order by id rows between 1 preceding and current row) from t "
+    "window w as (partition by x)",
+    "select id from t where exists (select 1 from u where u.id = t.id) and a = any (array[1]) and b = all (select 1)",
+    "select (array[1, 2])[id], array(select k from u), array_agg(a order by id) from t group by id",
+    "values (1), (2)",
+)
+
+NOT_SAID = {"comments", "hint", "hints", "kind", "settings"}
+"""Arguments that are words of other systems' settings and change no answer; ``kind`` is a join's, and read."""
+
+
+def statements() -> list[str]:
+    return [*MORE, *(line for line in QUERIES.read_text().splitlines() if line and not line.startswith("#"))]
+
+
+def strange(known, trees: Iterator[exp.Expression]) -> Iterator[tuple[exp.Expression, str, exp.Expression]]:
+    """Of each kind of node once: a tree in which something more is said of one."""
+    done = set()
+    for tree in trees:
+        for at, node in enumerate(tree.walk()):
+            for key in sorted(node.arg_types.keys() - known(type(node)) - NOT_SAID):
+                if (type(node), key) in done or node.args.get(key):
+                    continue
+                done.add((type(node), key))
+                changed = tree.copy()
+                list(changed.walk())[at].set(key, exp.true())
+                yield changed, f"{type(node).__name__}.{key}", node
+
+
+def planned(image, tree: exp.Expression) -> object | None:
+    """The plan, if it is not left to the engine of the system relations, which reads the statement as it is."""
+    try:
+        plan = plan_select(tree, image, names())
+    except InvalidUsage:
+        return None
+    return plan if plan.kind != "catalog" else None
+
+
+def test_a_query_in_which_more_is_said_than_is_read_is_refused():
+    image = catalog()
+
+    def trees():
+        for text in statements():
+            tree = parse(text).ast
+            if planned(image, tree) is not None:
+                yield tree
+
+    asked, taken = 0, []
+    for changed, what, node in strange(known_args, trees()):
+        asked += 1
+        if planned(image, changed) is not None:
+            taken.append(f"{what} in {node.sql('postgres')}")
+    assert asked > 150
+    assert taken == []
+
+
+def test_a_lookup_is_made_only_of_what_is_known():
+    image = ddl(catalog(), "create index on t (id)")
+    text = (
+        "select id, a + 1 as b, -3 as c from t as q where (id = 1 or not x is null) and a in (1, 2) "
+        "and b between 1 and 2 and d < '2020-01-01'::date order by 1 desc limit 3 offset 1"
+    )
+    aggregates = "select count(*), count(a), min(a), max(b), sum(a) from t where x is not null and id = $1"
+    from sql import lookup_plan
+    from sql.bind import bind_query
+
+    asked = 0
+    for each in (text, aggregates):
+        bound = bind_query(parse(each).ast, image, names())
+        assert lookup_plan.plan_lookup(bound, image, names()) is not None
+        known = lambda kind: lookup_plan._KNOWN.get(kind, frozenset(kind.arg_types))  # noqa: E731
+        for changed, what, _ in strange(known, iter([bound.tree])):
+            bound.tree, whole = changed, bound.tree
+            assert lookup_plan.plan_lookup(bound, image, names()) is None, what
+            bound.tree = whole
+            asked += 1
+    assert asked > 60
+
+
+def test_a_term_is_evaluated_in_process_only_if_all_of_it_is_known(monkeypatch):
+    sql = (
+        "SELECT r.k + 1 AS a, CASE WHEN r.s IS NULL THEN 1 ELSE CAST(r.k AS INT) END AS c, r.k IN (1, 2) AS d, "
+        "NOT (r.k BETWEEN 1 AND -2) AS e FROM u1 AS r JOIN u2 AS w ON r.k = w.k WHERE TRUE OR r.k * 2 <> 4"
+    )
+    columns = {"u1": _typed(k="int4", s="text"), "u2": _typed(k="int4")}
+    strategy = analyse(sql, columns.keys())
+    assert isinstance(strategy, Linear)
+    for term in strategy.terms:
+        assert vectors.compile_term(term, columns).types
+        tree = vectors.sqlglot.parse_one(term.sql, read="spark")
+        known = lambda kind: vectors._KNOWN.get(kind, frozenset(kind.arg_types))  # noqa: E731
+        asked = 0
+        for changed, what, _ in strange(known, iter([tree])):
+            with monkeypatch.context() as patched:
+                patched.setattr(vectors.sqlglot, "parse_one", lambda *_args, made=changed, **_kw: made)
+                with pytest.raises(vectors.NotHere):
+                    vectors.compile_term(term, columns)
+                    pytest.fail(what)
+            asked += 1
+        assert asked > 60
+
+
+def _typed(**kinds: str):
+    from collection.types import parse_type
+
+    return [(name, parse_type(kind)) for name, kind in kinds.items()]
