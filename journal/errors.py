@@ -11,6 +11,13 @@ from __future__ import annotations
 
 import hashlib
 
+REFUSED = {
+    "0A000": "docs/sql.md lists what there is, and what is refused and why",
+    "42883": "docs/sql.md lists the functions and operators that there are",
+    "42704": "docs/types.md lists the types that there are",
+}
+"""What to do about a refusal that has no better hint of its own: none leaves its reader alone."""
+
 
 class TidemarkError(Exception):
     """Base of all errors that a user may see: a short lower-case message, a SQLSTATE, optional detail and hint."""
@@ -30,7 +37,7 @@ class TidemarkError(Exception):
         self.message = message
         self.sqlstate = sqlstate or type(self).sqlstate
         self.detail = detail
-        self.hint = hint
+        self.hint = hint or REFUSED.get(self.sqlstate)
         self.position = position
         """1-based character position in the statement's text, as Postgres counts it; ``None`` where unknown."""
 

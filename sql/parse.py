@@ -22,6 +22,18 @@ COLUMNS_MAX = 1600
 """As in Postgres (MaxHeapAttributeNumber)."""
 
 
+_INSTEAD = {
+    "update": "tables are added to only: insert what changed, and let a view choose the latest",
+    "delete": "tables are added to only: let a view leave out what is gone",
+    "truncate": "tables are added to only: drop the table and create it anew",
+    "copy": "use INSERT with many rows, or a source over a Kafka topic",
+    "alter": "drop the object and create it as it should be",
+    "grant": "there are no roles: docs/security.md says who may reach what",
+    "revoke": "there are no roles: docs/security.md says who may reach what",
+}
+"""What to do instead of a statement that is not here."""
+
+
 def split(text: str) -> list[str]:
     """The statements of a simple query, without their semicolons; blank ones are left out.
 
@@ -64,7 +76,7 @@ def parse(text: str) -> st.Statement:
     if word == "comment":
         return _comment(cursor)
     if word is not None and word not in ("show", "reset"):
-        raise unsupported(word.upper())
+        raise unsupported(word.upper(), hint=_INSTEAD.get(word))
     if not tokens and word is None:
         return st.Empty()
     if word is None and cursor.word() in ("select", "values", "with", "table", "("):

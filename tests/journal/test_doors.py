@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from embedded.stack import Settings
+from embedded.ports import free_ports
+from embedded.stack import Settings, Stack
 from fleet import health
 from journal.doors import PASSWORD, PASSWORD_FILE, SQL_HINT, check_address, is_loopback, password_from
 from journal.errors import InvalidUsage
@@ -119,3 +120,17 @@ def test_a_health_check_says_what_is_wrong_with_its_password(tmp_path: Path) -> 
     options = health.parser().parse_args(["adapter", "127.0.0.1:1", "--password-file", str(tmp_path / "none")])
     with pytest.raises(InvalidUsage, match="cannot be read"):
         health.check(options)
+
+
+def test_the_password_is_on_no_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("s3cret\n")
+    file.chmod(0o600)
+    stack = Stack(Settings(data=tmp_path / "data", kafka="127.0.0.1:1", port=free_ports(1)[0], password_file=file))
+    try:
+        specs = [make() for _, make in stack._specs()]
+        assert "s3cret" in stack.dsn()
+    finally:
+        stack.stop()
+    assert not [spec.name for spec in specs if "s3cret" in " ".join(spec.argv) or "s3cret" in str(spec.env)]
+    assert [spec.name for spec in specs if str(file) in spec.argv] == ["adapter-1"]

@@ -1,0 +1,115 @@
+"""docs/sql.md, made from the tables in the code and from the corpus of refusals.  Pure.
+
+``TIDEMARK_REWRITE=1 pytest tests/docs/test_sql_page.py`` writes the page; read that diff like code.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from adapter.duck_functions import AGGREGATES, SCALARS, TABLE_FUNCTIONS, WINDOWS
+from adapter.duck_macros import SCALAR_MACROS, TABLE_MACROS
+from adapter.variables import KNOWN
+from sql.check_functions import KNOWN_ELSEWHERE, NAMED
+from sql.own_signatures import NAMED as ANY_NUMBER
+from sql.types import shown
+
+ROOT = Path(__file__).resolve().parents[2]
+STORIES = ROOT / "tests" / "sql" / "stories"
+
+HEAD = """\
+# SQL, as it is here
+
+The dialect is PostgreSQL's: where a statement is taken it means what it means there, with the same types, errors and
+order of NULLs; a differential test asks both. What is not here is refused with a SQLSTATE and a hint, never answered by
+another meaning. This page is made from the tables in the code (`tests/docs/test_sql_page.py`); types are in
+[types.md](types.md), what can be asked about the system in [monitoring.md](monitoring.md).
+
+## Statements
+
+| statement | what it does here |
+|---|---|
+| `SELECT`, `VALUES`, `WITH`, `TABLE` | any query over one's own relations or over system relations, not both |
+| `INSERT INTO t [(…)] VALUES …` or a query | rows of a table; there are no keys, and no UPDATE or DELETE |
+| `CREATE SCHEMA`, `TABLE`, `VIEW`, `MATERIALIZED VIEW`, `INDEX` | each one record in the catalog; `IF NOT EXISTS` |
+| `CREATE SOURCE … FROM KAFKA TOPIC '…' FORMAT JSON` | a topic's rows; what does not fit is in `…_errors` |
+| `DROP …`, `ALTER SOURCE … RESET [CASCADE]`, `COMMENT ON …` | `CASCADE` drops what depends on it |
+| `EXPLAIN [PLAN]`, `EXPLAIN TIMESTAMP`, `EXPLAIN STRATEGY` | who answers, at which timestamp, how a view is kept |
+| `BEGIN`, `COMMIT`, `ROLLBACK`, `SAVEPOINT` | a block reads at one timestamp, and commits all of its rows or none |
+| `SET`, `SHOW`, `RESET`, `DISCARD` | the session's variables |
+| `PREPARE`, `EXECUTE`, `DEALLOCATE`, `DECLARE`, `FETCH`, `MOVE`, `CLOSE` | as in Postgres |
+
+### A topic for a source
+
+A broker that makes topics by itself makes them with its own defaults, so make one yourself:
+
+    kafka-topics.sh --bootstrap-server 127.0.0.1:9092 --create --topic orders --partitions 3
+
+and then `CREATE SOURCE orders (…) FROM KAFKA TOPIC 'orders' FORMAT JSON`. Topics `<env>.*` are Tidemark's own.
+"""
+
+
+def _named() -> str:
+    lines = ["| function | arguments | result |", "|---|---|---|"]
+    for name in sorted(NAMED):
+        for each in NAMED[name]:
+            lines.append(f"| `{name}` | {', '.join(map(shown, each.args)) or '–'} | {shown(each.result)} |")
+    return "\n".join(lines)
+
+
+def _list(names) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
+
+
+def refusals() -> list[tuple[str, str, str, str]]:
+    """``(statement, SQLSTATE, message, hint)`` of every statement in the stories that is refused."""
+    found = []
+    for story in sorted(STORIES.glob("*.txt")):
+        for part in re.split(r"\n(?=> )", story.read_text()):
+            head, *rest = part.strip().splitlines()
+            if rest and (error := re.match(r"ERROR (\w{5})(?: at \d+)?: (.*)", rest[0])):
+                hint = next((line.removeprefix("  hint: ") for line in rest if line.startswith("  hint: ")), "")
+                found.append((head.removeprefix("> "), error[1], error[2], hint))
+    return found
+
+
+def _refused() -> str:
+    lines = ["| statement | what is said | and |", "|---|---|---|"]
+    seen: set[str] = set()
+    for text, sqlstate, message, hint in refusals():
+        if sqlstate == "0A000" and message not in seen and len(text) < 200:
+            seen.add(message)
+            cells = (text, message, "" if hint.startswith("docs/") else hint)
+            cells = tuple(cell.replace("|", "\\|") for cell in cells)
+            lines.append(f"| `{cells[0]}` | {cells[1]} | {cells[2]} |")
+    return "\n".join(lines)
+
+
+def page() -> str:
+    """The whole of docs/sql.md."""
+    elsewhere = {*KNOWN_ELSEWHERE, *ANY_NUMBER} - NAMED.keys()
+    system = {name for name in SCALAR_MACROS if not name.startswith(("is_", "class_", "namespace_", "vector_"))}
+    return "\n".join(
+        [
+            HEAD,
+            "## Functions over rows and constants\n",
+            "Of one shape, by their arguments:\n",
+            _named(),
+            "\nOf several shapes, as Postgres types them (aggregates and window functions among them):\n",
+            _list(elsewhere),
+            "\nA function that is in neither list is 42883, whatever an engine may know by its name.\n",
+            "## Functions over system relations\n",
+            "Queries over `pg_catalog`, `information_schema`, `tm_catalog` and `tm_internal` are answered in the\n"
+            "adapter. Beside Postgres's own about the catalog:\n",
+            _list(system | set(TABLE_MACROS)),
+            "\nthey may call:\n",
+            _list(SCALARS | AGGREGATES | WINDOWS | TABLE_FUNCTIONS - {f"tm_{name}" for name in TABLE_MACROS}),
+            "\n## Session variables\n",
+            _list(each.name for each in KNOWN.values()),
+            "\n## What is refused, and why\n",
+            "Each a statement of the corpus (`tests/sql/stories`) with what is said to it:\n",
+            _refused(),
+            "",
+        ]
+    )
