@@ -32,6 +32,7 @@ from collection.arrays import show_array
 from collection.functions import OWN
 from collection.types import SqlType, arrow_type
 from journal.errors import InvalidUsage, Rejected
+from sql.budget import bounded
 from sql.errors import unsupported
 from sql.names import ImageLike
 from sql.nodes import data_type
@@ -124,6 +125,7 @@ class CatalogRelations:
             self._kept.move_to_end(key)
             return found
 
+    @bounded
     def describe(
         self, plan: SelectPlan, image: ImageLike, facts: SessionFacts, running: Running | None = None
     ) -> list[OutputColumn]:
@@ -131,6 +133,7 @@ class CatalogRelations:
         rewritten = _rewritten(plan, [None] * len(plan.params), image, facts)
         return self._database(image, facts.names.database).describe(rewritten, running or Running())
 
+    @bounded
     def answer(
         self,
         plan: SelectPlan,
@@ -147,12 +150,14 @@ class CatalogRelations:
             return self._database(image, facts.names.database).answer(rewritten, running or Running())
         return _Database(System(image, facts.names.database, live)).answer(rewritten, running or Running())
 
+    @bounded
     def constant(
         self, tree: exp.Expression, types: Sequence[tuple[str, SqlType]], running: Running | None = None
     ) -> pa.Table:
         """A query that reads nothing, already typed: ``tree`` is what :mod:`sql.bind` made of it."""
         return _as(_constants().constant(tree, running or Running()), [sql_type for _, sql_type in types])
 
+    @bounded
     def values(self, tree: exp.Expression) -> list[object]:
         """The one row of a constant query, as Python values."""
         return [column[0].as_py() for column in _constants().constant(tree, Running()).columns]

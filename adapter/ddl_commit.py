@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
+from adapter.planning import LONG_CHARS, ON_LOOP_CHARS_MAX, Planner
 from catalog_log import model, records
 from catalog_log.fold import VerdictKind, admit
 from catalog_log.image import Image
@@ -31,6 +32,8 @@ from oracle.client import Oracle
 from sql.ddl import plan_ddl
 from sql.names import Names
 from sql.plans import DdlPlan
+from sql.statements import CreateView
+from sql.watched import Answers, TooLongHere, Watched, same_answers
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +91,14 @@ class Asked:
     role: str | None = None
 
 
+@dataclass(frozen=True)
+class Ready:
+    """A plan, and the answers of the catalog that it holds by where they were written down."""
+
+    plan: DdlPlan
+    answers: Answers | None = None
+
+
 @dataclass(eq=False)
 class _Pending:
     statement: object
@@ -96,6 +107,8 @@ class _Pending:
     asked: Asked
     request_id: str | None = None
     plan: DdlPlan | None = None
+    ready: Ready | None = None
+    """What a long statement was planned to before it came here, and what the catalog said meanwhile."""
     judged: TidemarkError | DdlOutcome | None = None
     judged_upper: int = 0
     sent: bool = False
@@ -105,7 +118,10 @@ class _Pending:
 class DdlQueue:
     """The DDL of one adapter.  Lives on one event loop; :meth:`start` once, :meth:`close` in the end."""
 
-    def __init__(self, catalog: CatalogLog, oracle: Oracle, bridge: Bridge, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, catalog: CatalogLog, oracle: Oracle, bridge: Bridge, now_ms: Callable[[], int], planner: Planner
+    ) -> None:
+        self._planner = planner
         self._catalog = catalog
         self._oracle = oracle
         self._bridge = bridge
@@ -145,10 +161,23 @@ class DdlQueue:
                 sqlstate="53300",
                 detail=f"{len(self._waiting)} wait in this adapter",
             )
-        pending = _Pending(statement, names, asyncio.get_running_loop().create_future(), asked, request_id)
+        ready = await self._long(statement, names, asked)
+        pending = _Pending(statement, names, asyncio.get_running_loop().create_future(), asked, request_id, ready=ready)
         self._waiting.append(pending)
         self._arrived.set()
         return await asyncio.shield(pending.done)
+
+    async def _long(self, statement: object, names: Names, asked: Asked) -> Ready | None:
+        """A long statement planned before it stands in the queue; what is wrong with it is told by the queue."""
+        if len(asked.text) <= ON_LOOP_CHARS_MAX and not isinstance(statement, CreateView):
+            return None
+        try:
+            ready = await self._ready(statement, names, asked, self._catalog.image)
+        except TidemarkError as error:
+            if error.sqlstate in ("53300", "54000", "54001"):
+                raise
+            return None
+        return ready if ready.answers is not None else None
 
     async def _work(self) -> None:
         while True:
@@ -178,7 +207,7 @@ class DdlQueue:
         for tries in range(TRIES_MAX):
             image = self._catalog.image
             ts = max(self._now_ms(), image.upper)
-            accepted, judged, later, updates = self._plan(open_, image, ts)
+            accepted, judged, later, updates = await self._plan(open_, image, ts)
             self._judge(judged)
             if accepted:
                 for each in accepted:
@@ -211,7 +240,7 @@ class DdlQueue:
             hint="try again",
         )
 
-    def _plan(self, group: list[_Pending], image: Image, ts: int) -> tuple[list, list, list, list[Update]]:
+    async def _plan(self, group: list[_Pending], image: Image, ts: int) -> tuple[list, list, list, list[Update]]:
         """``(in the proposal, judged on the image, left for the next proposal, updates)``."""
         shadow, updates, size = image, [], 0
         accepted, judged = [], []
@@ -223,7 +252,7 @@ class DdlQueue:
                 judged.append(each)
                 continue
             try:
-                each.plan = plan_ddl(each.statement, shadow, each.names)
+                each.plan = (await self._ready(each.statement, each.names, each.asked, shadow, each.ready)).plan
             except TidemarkError as error:
                 each.judged, each.judged_upper = error, image.upper
                 judged.append(each)
@@ -243,6 +272,26 @@ class DdlQueue:
             shadow = after(shadow, new)
             accepted.append(each)
         return accepted, judged, [], updates
+
+    async def _ready(
+        self, statement: object, names: Names, asked: Asked, image: Image, before: Ready | None = None
+    ) -> Ready:
+        """The plan of one statement on ``image``, made beside the event loop where that takes long.
+
+        ``before`` is good where ``image`` would have answered alike: so a long statement is planned before it stands in
+        the queue, where it can be given up, and keeps nobody behind it waiting.
+        """
+        chars = len(asked.text)
+        if chars <= ON_LOOP_CHARS_MAX:
+            if not isinstance(statement, CreateView):
+                return Ready(plan_ddl(statement, image, names))
+            try:
+                return Ready(plan_ddl(statement, Watched(image, ON_LOOP_CHARS_MAX), names))
+            except TooLongHere:
+                chars = LONG_CHARS
+        if before is not None and before.answers is not None and same_answers(before.answers, image):
+            return before
+        return await self._planner.run(chars, _plan_watched, statement, image, names)
 
     def _judge(self, judged: list[_Pending]) -> None:
         """Errors and no-ops come from an image that may be old: a barrier and a fresh plan decide, beside the queue."""
@@ -271,7 +320,7 @@ class DdlQueue:
                 return
             state = await self._oracle.barrier_async()
             image = await image_in_force(self._catalog, self._bridge, state.catalog_upper)
-            plan = plan_ddl(each.statement, image, each.names)
+            plan = (await self._ready(each.statement, each.names, each.asked, image, each.ready)).plan
             if plan.updates:  # the world has changed in our favour
                 self._waiting.append(each)
                 self._arrived.set()
@@ -304,6 +353,11 @@ class DdlQueue:
             return
         for each in accepted:
             _give(each, DdlOutcome(each.plan.tag, each.plan.notices, CatalogTs(admitted.catalog_ts)))
+
+
+def _plan_watched(statement: object, image: Image, names: Names) -> Ready:
+    watched = Watched(image)
+    return Ready(plan_ddl(statement, watched, names), watched.answers)
 
 
 def after(image: Image, updates: list[Update]) -> Image:

@@ -59,7 +59,7 @@ async def answer(executor: TidemarkExecutor, value: bytes | None, key: bytes | N
     if isinstance(request, Garbage):
         return request.request_id, garbage_reply(request)
     try:
-        statement = parse_ddl(request.sql)
+        statement = await executor.beside(request.sql, parse_ddl)
         outcome = await executor.execute_ddl(statement, _names(request), Asked(request.sql), request.request_id)
     except TidemarkError as error:
         return request.request_id, error_reply(request.request_id, error)

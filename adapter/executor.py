@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import TypeVar
 
@@ -48,6 +48,7 @@ from adapter.insert import (
 from adapter.interfaces import Kind, Notice, OutputColumn, Prepared, Result
 from adapter.live_rows import ACTIVITY, Told, rows_of
 from adapter.peeks import PeekAnswer, Peeks, give_up
+from adapter.planning import LONG_CHARS, ON_LOOP_CHARS_MAX, Planner
 from adapter.results import (
     as_promised,
     check_result,
@@ -75,10 +76,11 @@ from oracle.state import OracleState
 from sql import statements as st
 from sql.errors import unsupported
 from sql.names import Names, cluster_named, database_of
-from sql.parse import split
-from sql.plan_cache import PlanCache, Planned, Statement
+from sql.parse import parse, split
+from sql.plan_cache import PlanCache, Planned, Statement, plan_afresh
 from sql.plans import InsertPlan, SelectPlan, Slot
 from sql.transpile import with_params
+from sql.watched import TooLongHere
 
 CATALOG_WAIT_S = 15.0
 """How long a catalog upper that the oracle knows may take to arrive here (settling an append is bounded alike)."""
@@ -88,6 +90,9 @@ INSERT_TRIES_MAX = 5
 
 FOLDED_BYTES_MAX = 4096
 """A constant's answer is kept with its plan up to this size: well below what the plan itself takes."""
+
+_OF_THE_TEXT = ("54000", "54001")
+"""What a newer catalog would not mend: a statement that is too large is planned once."""
 
 VALUES_AT_ONCE_MAX = 100
 """Expressions of an INSERT that DuckDB is asked in one query: a query costs it as much as some dozens of them."""
@@ -119,8 +124,9 @@ class TidemarkExecutor:
         self.sessions: Callable[[], Iterable[SessionState]] = lambda: ()
         """The sessions that this process serves; set by whoever serves them."""
         self.plans = PlanCache()
+        self._planner = Planner()
         self._inserter = Inserter(catalog, oracle, writer, bridge)
-        self.ddl = DdlQueue(catalog, oracle, bridge, now_ms)
+        self.ddl = DdlQueue(catalog, oracle, bridge, now_ms, self._planner)
 
     def start(self) -> None:
         """Begin to take DDL; on the event loop."""
@@ -129,6 +135,7 @@ class TidemarkExecutor:
     async def close(self) -> None:
         """Stop taking DDL and settle what was sent."""
         await self.ddl.close()
+        self._planner.close()
         self._nodes.close()
 
     @property
@@ -140,13 +147,16 @@ class TidemarkExecutor:
 
     async def open(self, session: SessionState) -> None:
         """3D000 where the session's database does not exist."""
-        await self._certain(session, lambda image: database_of(image, self._names(session)))
+        async def known(image: Image) -> None:
+            database_of(image, self._names(session))
 
-    def split(self, sql: str) -> list[str]:
-        return split(sql)
+        await self._certain(session, known)
+
+    async def split(self, sql: str) -> list[str]:
+        return await self.beside(sql, split)
 
     async def prepare(self, session: SessionState, sql: str, param_oids: Sequence[int] = ()) -> Prepared:
-        statement = self.plans.statement(sql, param_oids, lambda: declared_types(param_oids))
+        statement = await self._statement(sql, param_oids)
         parsed = statement.parsed
         if isinstance(parsed, st.Query):
             planned = await self._certain(session, lambda image: self._plan(statement, image, session))
@@ -238,22 +248,55 @@ class TidemarkExecutor:
         state = await self._oracle.barrier_async()
         return state, await image_in_force(self._catalog, self._bridge, state.catalog_upper)
 
-    async def _certain(self, session: SessionState, plan: Callable[[Image], T]) -> T:
+    async def _certain(self, session: SessionState, plan: Callable[[Image], Awaitable[T]]) -> T:
         """``plan`` on the local image; where it fails, after a barrier and on an image at least that new."""
         image = await self._image(session.catalog_ts_seen + 1)
         try:
-            return plan(image)
-        except InvalidUsage:
+            return await plan(image)
+        except InvalidUsage as error:
+            if error.sqlstate in _OF_THE_TEXT:
+                raise
             _, newer = await self._barrier()
             self._saw(session, newer)
-            return plan(newer)
+            return await plan(newer)
 
     def _saw(self, session: SessionState, image: Image) -> None:
         session.catalog_ts_seen = CatalogTs(max(session.catalog_ts_seen, image.upper - 1))
 
-    def _plan(self, statement: Statement, image: Image, session: SessionState) -> Planned:
-        """The statement's plan on ``image`` for the names of ``session``."""
-        return self.plans.plan(statement, image, self._names(session))
+    async def _plan(self, statement: Statement, image: Image, session: SessionState) -> Planned:
+        """The statement's plan on ``image`` for the names of ``session``: made beside the loop if that takes long."""
+        names = self._names(session)
+        held = self.plans.held(statement, image, names)
+        if held is not None:
+            return held
+        made, chars = None, len(statement.text)
+        if chars <= ON_LOOP_CHARS_MAX:
+            try:
+                made = plan_afresh(statement, image, names, ON_LOOP_CHARS_MAX)
+            except TooLongHere:
+                chars = LONG_CHARS
+        if made is None:
+            made = await self._planner.run(chars, plan_afresh, statement, image, names)
+            made.large = True
+        return self.plans.keep(statement, names, made)
+
+    async def _statement(self, sql: str, param_oids: Sequence[int]) -> Statement:
+        """``sql`` parsed, beside the loop if that takes long."""
+        if len(sql) <= ON_LOOP_CHARS_MAX:
+            return self.plans.statement(sql, param_oids, lambda: declared_types(param_oids))
+        found = self.plans.parsed(sql, param_oids)
+        if found is None:
+            parsed = await self._planner.run(len(sql), parse, sql)
+            found = self.plans.keep_parsed(sql, param_oids, parsed, declared_types(param_oids))
+        return found
+
+    async def beside(self, sql: str, call: Callable[[str], T]) -> T:
+        """``call(sql)``, a parser, beside the loop where ``sql`` is long."""
+        return await self._beside(len(sql) > ON_LOOP_CHARS_MAX, len(sql), call, sql)
+
+    async def _beside(self, large: bool, chars: int, call: Callable[..., T], *args: object) -> T:
+        """``call(*args)``: beside the loop where it is about something ``large``."""
+        return await self._planner.run(chars, call, *args) if large else call(*args)
 
     def _facts(self, session: SessionState) -> SessionFacts:
         return SessionFacts(
@@ -263,7 +306,9 @@ class TidemarkExecutor:
     async def _columns(self, planned: Planned[SelectPlan], session: SessionState) -> tuple[OutputColumn, ...]:
         if planned.plan.kind != "catalog":
             return self._announced(planned)
-        return tuple(await _in_thread(self._relations.describe, planned.plan, planned.image, self._facts(session)))
+        call = self._relations.describe
+        async with self._planner.sharing(planned.large):
+            return tuple(await _in_thread(call, planned.plan, planned.image, self._facts(session)))
 
     @staticmethod
     def _announced(planned: Planned[SelectPlan]) -> tuple[OutputColumn, ...]:
@@ -286,10 +331,11 @@ class TidemarkExecutor:
             facts = self._facts(session)
             asked = reads_live(plan)
             live = await self._live(image, asked) if asked else None
-            table = await _in_thread(self._relations.answer, plan, params, image, facts, live=live)
+            async with self._planner.sharing(planned.large):
+                table = await _in_thread(self._relations.answer, plan, params, image, facts, live=live)
             check_result(columns, await self._columns(planned, session))
             if "set_config" in prepared.sql.lower():
-                for name, value, local in assignments(with_params(plan.tree, params, plan.params)):
+                for name, value, local in await self._beside(planned.large, LONG_CHARS, _assigned, plan, params):
                     session.set_variable(name, value, local=local)
             return Result("SELECT", columns, table.to_batches())
         check_result(columns, self._announced(planned))
@@ -305,7 +351,7 @@ class TidemarkExecutor:
             if image.upper <= session.catalog_ts_seen:  # it was serializable before, and had seen further
                 image = await image_in_force(self._catalog, self._bridge, session.catalog_ts_seen + 1)
             self._saw(session, image)
-            return state, self._plan(statement, image, session)
+            return state, await self._plan(statement, image, session)
         planned = await self._certain(session, lambda image: self._plan(statement, image, session))
         self._saw(session, planned.image)
         return None, planned
@@ -320,7 +366,8 @@ class TidemarkExecutor:
     async def _constant_batches(self, planned: Planned, params: Sequence[object | None]) -> list[pa.RecordBatch]:
         """The rows of a query that reads nothing: where they can only ever be the same, they are computed once."""
         if planned.answer is None:
-            table = await _in_thread(self._constant, planned.plan, params)
+            async with self._planner.sharing(planned.large):
+                table = await _in_thread(self._constant, planned.plan, params)
             if planned.plan.volatile or planned.plan.params or table.nbytes > FOLDED_BYTES_MAX:
                 return table.to_batches()
             planned.answer = table.to_batches()
@@ -383,7 +430,7 @@ class TidemarkExecutor:
             answer = await self._peeks.lookup(peek, cluster.id)
             if answer is not None and not _misses(answer, session.written_ts):
                 return answer
-        peek = peek._replace(peek_id=uuid.uuid4().hex, sql=plan.spark_sql(params))
+        peek = peek._replace(peek_id=uuid.uuid4().hex, sql=await self._text(plan, params))
         answer = await self._peeks.peek(peek, cluster.id, deadline)
         if not _misses(answer, session.written_ts):
             return answer
@@ -392,6 +439,9 @@ class TidemarkExecutor:
         await give_up(answer)
         again = peek._replace(peek_id=uuid.uuid4().hex, as_of=session.written_ts)
         return await self._peeks.peek(again, cluster.id, deadline)
+
+    async def _text(self, plan: SelectPlan, params: Sequence[object | None]) -> str:
+        return await self._beside(plan.large, LONG_CHARS, plan.spark_sql, params)
 
     async def _live(self, image: Image, asked: frozenset[str]) -> Live:
         """What the oracle, the controllers and our own sessions say now, for tm_internal."""
@@ -427,18 +477,20 @@ class TidemarkExecutor:
         if planned.plan.query is not None and planned.plan.query.kind == "peek":
             state, image = await self._barrier()
             self._saw(session, image)
-            planned = self._plan(statement, image, session)
+            planned = await self._plan(statement, image, session)
         image, plan = planned.image, planned.plan
         upper = plan.catalog_ts + 1
         evaluate = self._evaluator(plan, params)
         if plan.query is None:
             try:
-                return Rows(plan.table, rows_of_values(plan, params, evaluate), upper)
+                rows = await self._beside(planned.large, len(statement.text), rows_of_values, plan, params, evaluate)
+                return Rows(plan.table, rows, upper)
             except InvalidUsage as error:
                 await self._still_so(session, statement, plan, error)
                 raise
         if plan.query.kind == "constant":
-            table = await _in_thread(self._constant, plan.query, params)
+            async with self._planner.sharing(planned.large):
+                table = await _in_thread(self._constant, plan.query, params)
             return Rows(plan.table, rows_of_query(plan, table.to_batches(), evaluate), upper)
         if state is None:  # it became a query over relations only now, on a newer image
             state, _ = await self._barrier()
@@ -454,7 +506,7 @@ class TidemarkExecutor:
         """A value was refused for what the table is (NOT NULL, a range): that must hold on the catalog in force."""
         _, image = await self._barrier()
         self._saw(session, image)
-        after = self._plan(statement, image, session).plan
+        after = (await self._plan(statement, image, session)).plan
         if after.table.columns != before.table.columns:
             raise Conflict("the table changed while the statement ran", hint="try again") from error
 
@@ -520,13 +572,18 @@ class TidemarkExecutor:
         elif isinstance(parsed, st.ShowCreate):
             rows = show.show_create(parsed, image, names)
         else:
-            rows = [(line,) for line in explain(parsed, image, names, state)]
+            lines = await self._planner.run(len(prepared.sql), explain, parsed, image, names, state)
+            rows = [(line,) for line in lines]
         return Result("EXPLAIN" if isinstance(parsed, st.Explain) else "SHOW", columns, [show.batch(columns, rows)])
 
 
 def _misses(answer: PeekAnswer, written_ts: DataTs) -> bool:
     """Whether ``answer`` is of a time before ``written_ts``."""
     return answer.as_of is not None and answer.as_of < written_ts
+
+
+def _assigned(plan: SelectPlan, params: Sequence[object | None]) -> list[tuple[str, str | None, bool]]:
+    return list(assignments(with_params(plan.tree, params, plan.params)))
 
 
 async def _in_thread(call: Callable[..., T], *args: object, **named: object) -> T:

@@ -5,22 +5,23 @@ Pure: the executor brings the image and the oracle's state.
 
 from __future__ import annotations
 
-import sqlglot
-
 from catalog_log import model
 from catalog_log.model import Item
 from controllers.compute.strategy import analyse
 from oracle.state import OracleState
 from sql import statements as st
 from sql.bind import inputs_of
+from sql.budget import bounded
 from sql.ddl import plan_ddl
 from sql.errors import wrong_kind
 from sql.insert import plan_insert
 from sql.names import ImageLike, Names, SystemRelation, full_name, relation
+from sql.nodes import parse_spark
 from sql.plans import SelectPlan
 from sql.select import plan_select
 
 
+@bounded
 def explain(statement: st.Explain, image: ImageLike, names: Names, state: OracleState | None) -> list[str]:
     """The lines of an EXPLAIN.  Raises what planning the statement raises."""
     inner = statement.statement
@@ -113,5 +114,5 @@ def _strategy_of(sql: str, inputs: tuple[str, ...], item: Item | None) -> list[s
         lines += [f"  change of {term.leaf}" for term in terms]
     if item is not None:
         lines.append("inputs: " + ", ".join(inputs_of(item) if item.kind == model.VIEW else item.inputs))
-    text = sqlglot.parse_one(sql, read="spark").sql("spark", pretty=True, identify=True)
+    text = parse_spark(sql).sql("spark", pretty=True, identify=True)
     return [*lines, "query:", *(f"  {line}" for line in text.splitlines())]

@@ -138,10 +138,10 @@ class Executor(Protocol):
         """Called once, when a session has authenticated.  Raises 3D000 where its database does not exist."""
         ...
 
-    def split(self, sql: str) -> Sequence[str]:
+    async def split(self, sql: str) -> Sequence[str]:
         """The statements of a simple query, in order, each a substring of ``sql``; none for an empty query.
 
-        Pure and quick: it runs on the event loop.  Raises 42601 where the text cannot be split.
+        Raises 42601 where the text cannot be split.
         """
         ...
 

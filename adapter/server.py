@@ -35,7 +35,11 @@ class Limits:
     connections_max: int = 5000
     """Sessions at once.  An idle one holds 7 KiB (`docs/wire-protocol.md`), so this is a bound on runaway pools."""
     strangers_max: int = 200
-    """Sockets that are not sessions: on their way in, cancel requests, and those above the limit being told so."""
+    """Sockets that are not sessions: on their way in, cancel requests, and those above the limit being told so.  None
+    of them has a session's place before it is authenticated."""
+    strangers_rush_s: float = 2.0
+    """Where there are as many, a newcomer takes the place of the one that came first, once that is here for so long: a
+    login takes some milliseconds, and a client behind a slow line a second."""
     message_bytes_max: int = MESSAGE_BYTES_MAX
     read_ahead_bytes: int = 256 * 1024
     """While a statement runs, the client is read this far ahead and then no more, until the statement is done."""
@@ -54,8 +58,8 @@ class Limits:
 class Connection(asyncio.Protocol):
     """One socket.  Its task is the session."""
 
-    __slots__ = ("_deadline", "_drained", "_loop", "_paused", "_received", "_server", "_transport", "closed", "machine",
-                 "session", "task")  # fmt: skip
+    __slots__ = ("_deadline", "_drained", "_loop", "_paused", "_received", "_server", "_transport", "admitted",
+                 "began_s", "closed", "machine", "session", "task")  # fmt: skip
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -69,6 +73,8 @@ class Connection(asyncio.Protocol):
         self.session: Session | None = None
         self.task: asyncio.Task | None = None
         self.closed = False
+        self.admitted = False
+        self.began_s = self._loop.time()
 
     # --- called by the event loop ------------------------------------------------------------------------------------
 
@@ -143,6 +149,11 @@ class Connection(asyncio.Protocol):
             self._deadline.cancel()
             self._deadline = None
 
+    @property
+    def leaving(self) -> bool:
+        """Whether it is closed, or about to be."""
+        return self.closed or self._transport.is_closing()
+
     def wake(self) -> None:
         if self._received is not None:
             _set_if_waiting(self._received, True)
@@ -171,7 +182,7 @@ class Server:
         self._executor = executor
         self._scram = Scram(password) if password else None
         self._listener: asyncio.Server | None = None
-        self._connections: set[Connection] = set()
+        self._connections: dict[Connection, None] = {}  # in the order in which they came
         self._sessions: dict[int, tuple[bytes, Connection]] = {}
         self._last_id = 0
         self._stopping = False
@@ -236,17 +247,19 @@ class Server:
     async def converse(self, connection: Connection) -> None:
         """The task of a connection: startup, then its session, then the end."""
         session_id = 0
-        self._connections.add(connection)
+        self._connections[connection] = None
         try:
-            if self._stopping or len(self._connections) - len(self._sessions) > self.limits.strangers_max:
+            if self._stopping or not self._room_for_a_stranger():
                 connection.abort()
                 return
             first = await startup.next_event(connection)
             if type(first) is m.CancelRequest:
                 self._cancel(first)
                 return
+            state = await startup.identify(connection, first, self._scram)
             session_id, secret = self._admit(connection, first)
-            state = await startup.start(connection, first, self._executor, self._scram, session_id, secret)
+            state.session_id = session_id
+            await startup.take_in(connection, state, self._executor, secret)
             connection.established()
             connection.session = Session(connection, self._executor, state)
             await connection.session.serve()
@@ -256,8 +269,19 @@ class Server:
             log.exception("a session ended by an error of ours", extra={"session": session_id})
         finally:
             self._sessions.pop(session_id, None)
-            self._connections.discard(connection)
+            self._connections.pop(connection, None)
             connection.close()
+
+    def _room_for_a_stranger(self) -> bool:
+        """Whether one more may come.  Where there are as many as may be, who has been one for longest gives way, unless
+        it came just now: silent sockets keep nobody out, and a rush of clients does not end its own logins."""
+        if len(self._connections) - len(self._sessions) <= self.limits.strangers_max:
+            return True
+        oldest = next((c for c in self._connections if not (c.admitted or c.leaving)), None)
+        if oldest is None or self.loop.time() - oldest.began_s < self.limits.strangers_rush_s:
+            return False
+        oldest.abort()
+        return True
 
     def _admit(self, connection: Connection, first: m.Startup) -> tuple[int, bytes]:
         if self._stopping:
@@ -276,6 +300,7 @@ class Server:
                 break
         secret = secrets.token_bytes(startup.secret_bytes(first.minor))
         self._sessions[self._last_id] = (secret, connection)
+        connection.admitted = True
         return self._last_id, secret
 
     def _cancel(self, request: m.CancelRequest) -> None:

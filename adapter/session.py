@@ -209,7 +209,7 @@ class Session:
 
     async def _query(self, query: m.Query) -> None:
         await self._portals.close("")
-        sqls = self._split(query.sql)
+        sqls = await self._split(query.sql)
         if not sqls:
             self._out.send(m.EMPTY_QUERY_RESPONSE)
             return
@@ -242,16 +242,16 @@ class Session:
             await portal.close()
         self._complete(portal, tag)
 
-    def _split(self, sql: str) -> list[str]:
+    async def _split(self, sql: str) -> list[str]:
         if ";" in sql:
-            return [s for s in self._executor.split(sql) if not is_empty(s)]
+            return [s for s in await self._executor.split(sql) if not is_empty(s)]
         return [] if is_empty(sql) else [sql]
 
     # --- extended query ----------------------------------------------------------------------------------------------
 
     async def _parse(self, parse: m.Parse) -> None:
         self._statements.check_free(parse.name)
-        sqls = self._split(parse.sql)
+        sqls = await self._split(parse.sql)
         if len(sqls) > 1:
             raise InvalidUsage("cannot insert multiple commands into a prepared statement", sqlstate="42601")
         sql = sqls[0] if sqls else ""

@@ -114,17 +114,20 @@ def state_from(startup: m.Startup, session_id: int) -> SessionState:
     return state
 
 
-async def start(
-    connection: Connection, startup: m.Startup, executor: Executor, scram: Scram | None, session_id: int, secret: bytes
-) -> SessionState:
-    """Take a client in: after this it may send statements.  Raises :class:`Refused`."""
+async def identify(connection: Connection, startup: m.Startup, scram: Scram | None) -> SessionState:
+    """Who the client is, and the session that it asks for, without an id yet.  Raises :class:`Refused`."""
     if startup.minor > NEWEST_MINOR or startup.unknown_options:
         connection.write(m.negotiate_protocol_version(min(startup.minor, NEWEST_MINOR), startup.unknown_options))
     try:
-        state = state_from(startup, session_id)
+        state = state_from(startup, 0)
     except TidemarkError as e:
         refuse(connection, e)
     await authenticate(connection, scram, state.user)
+    return state
+
+
+async def take_in(connection: Connection, state: SessionState, executor: Executor, secret: bytes) -> None:
+    """After this a client that was identified may send statements.  Raises :class:`Refused`."""
     try:
         await executor.open(state)
     except TidemarkError as e:
@@ -132,8 +135,7 @@ async def start(
     told = {**state.variables.reported(), "session_authorization": state.user}
     connection.write(
         b"".join(m.parameter_status(name, value) for name, value in told.items())
-        + m.backend_key_data(session_id, secret)
+        + m.backend_key_data(state.session_id, secret)
         + m.ready_for_query(state.transaction.status.value)
     )
     connection.machine.happened(Input.DONE)
-    return state

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import OptimizeError, SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
@@ -24,16 +23,20 @@ from sql import types as t
 from sql.bind_errors import explain_unresolved
 from sql.bind_order import sorted_outside
 from sql.bind_select import check_query
+from sql.budget import check_expanded, surveyed, too_complex
 from sql.check import Checker
 from sql.errors import no_from_entry, unsupported
 from sql.functions import VOLATILE, VOLATILE_NAMES, display_name
 from sql.grand_totals import with_grand_totals
 from sql.known_args import check_known
 from sql.names import ImageLike, Names, SystemRelation, column_types, relation
-from sql.nodes import cast, position
+from sql.nodes import cast, copied, parse_spark, position
 from sql.prepare_tree import prepare_tree
 from sql.scope import Scope
 from sql.statements import Name
+
+INLINED_CHARS_MAX = 1 << 20
+"""Texts of plain views in one query, as often as they are read there: as long as a statement may be (sql.tokens)."""
 
 
 @dataclass(frozen=True)
@@ -109,17 +112,25 @@ def bind_query(
 
 
 def inline_views(tree: exp.Expression, relations: dict[str, Item]) -> exp.Expression:
-    """A copy of ``tree`` with every plain view's query in its place."""
-    tree = tree.copy()
+    """A copy of ``tree`` with every plain view's query in its place.  54001 where that is too much."""
+    tree = copied(tree)
     holder = exp.Paren(this=tree)
+    inlined = 0
     for table in list(holder.find_all(exp.Table)):
         item = relations.get(table.name)
         if item is not None and item.kind == model.VIEW and not table.db:
-            inner = sqlglot.parse_one(item.query_sql or "", read="spark")
+            inlined += len(item.query_sql or "")
+            if inlined > INLINED_CHARS_MAX:
+                raise too_complex(f"the views that it reads are more than {INLINED_CHARS_MAX} characters")
+            inner = parse_spark(item.query_sql or "")
             subquery = exp.Subquery(this=inner, alias=table.args["alias"].copy())
             if table.args.get("joins"):
                 subquery.set("joins", [j.copy() for j in table.args["joins"]])
             table.replace(subquery)
+    if inlined:
+        surveyed(holder.this, ())
+    if inlined or holder.find(exp.With) is not None:
+        check_expanded(holder.this)
     return holder.this
 
 
@@ -218,7 +229,7 @@ def _folded(identifier: exp.Expression) -> str:
 
 
 def _qualified(tree: exp.Expression, schema: MappingSchema, columns: dict[str, list[str]]) -> exp.Expression:
-    before = tree.copy()
+    before = copied(tree)
     try:
         tree = qualify(tree, schema=schema, dialect="postgres", quote_identifiers=False, identify=False)
         for identifier in tree.find_all(exp.Identifier):

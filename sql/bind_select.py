@@ -17,7 +17,7 @@ from sql.frames import check_frame
 from sql.functions import is_aggregate
 from sql.grand_totals import NOTED, without_empty_sets
 from sql.names import column_types
-from sql.nodes import cast, position, unnest
+from sql.nodes import cast, position, swap, unnest
 from sql.scope import Scope
 from sql.series import series
 
@@ -103,9 +103,18 @@ def _set_operation(c: Checker, query: exp.SetOperation, scope: Scope, items: dic
         if query.args.get("distinct") or word != "UNION":
             check_grouped(both, word, position(query))
         found.append((name, t.TEXT if both == t.UNKNOWN else both))
-    _push(query, [ty for _, ty in found])
+    types = [ty for _, ty in found]
+    for side, given in ((query.this, left), (query.expression, right)):
+        if not (isinstance(_bare(side), exp.SetOperation) and [ty for _, ty in given] == types):
+            _push(side, types)  # what a set operation below has cast already is left as it is: chains stay linear
     _tail(c, query, scope, found)
     return found
+
+
+def _bare(query: exp.Expression) -> exp.Expression:
+    while isinstance(query, (exp.Subquery, exp.Paren)):
+        query = query.this
+    return query
 
 
 def _tail(c: Checker, query: exp.Expression, scope: Scope, outputs: Outputs) -> None:
@@ -198,7 +207,7 @@ def _values(c: Checker, values: exp.Values, scope: Scope, aliases: list[str]) ->
         else:
             for row, got in zip(rows, found, strict=False):
                 if got not in (both, t.UNKNOWN):
-                    row.expressions[index].replace(cast(row.expressions[index].copy(), both))
+                    swap(row.expressions[index], cast(row.expressions[index].copy(), both))
         types.append(both)
     return dict(zip(aliases, types, strict=False))
 

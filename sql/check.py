@@ -17,6 +17,7 @@ from sql import check_arrays as arrays
 from sql import check_jsonb as jsonb
 from sql import own_signatures
 from sql import types as t
+from sql.budget import joined
 from sql.check_aggregates import AGGREGATES
 from sql.check_arrays import ARRAYS, any_of_array
 from sql.check_expressions import EXPRESSIONS
@@ -27,7 +28,7 @@ from sql.check_time import TIME
 from sql.comparing import check_extreme, compared_as_postgres
 from sql.errors import mismatch, no_function, no_operator, syntax, unsupported
 from sql.functions import FUNCTIONS, display_name
-from sql.nodes import call, cast, position, text_literal, unnest
+from sql.nodes import call, cast, position, swap, text_literal, unnest
 from sql.rows_compared import compared_rows
 from sql.scope import Scope
 
@@ -138,14 +139,14 @@ class Checker:
             number = int(inner.this.this)
             self.params.setdefault(number, wanted)
             if wanted.name != "numeric":  # a numeric value keeps its own digits, as a literal does
-                inner.replace(cast(inner.copy(), wanted))
+                swap(inner, cast(inner.copy(), wanted))
         elif isinstance(inner, exp.Literal) and inner.is_string:
             if wanted.name == "numeric":
-                inner.replace(cast(inner.copy(), t.numeric_text(inner.this, position(inner))))
+                swap(inner, cast(inner.copy(), t.numeric_text(inner.this, position(inner))))
             elif wanted != t.TEXT:
-                inner.replace(text_literal(inner.this, wanted, position(inner)))
+                swap(inner, text_literal(inner.this, wanted, position(inner)))
         else:
-            inner.replace(cast(inner.copy(), wanted))
+            swap(inner, cast(inner.copy(), wanted))
 
     def settle_all(self, nodes: list[exp.Expression], types: list[SqlType], where: str) -> SqlType:
         """Bring alternatives (CASE, COALESCE, IN…) to their common type.  42804 where there is none."""
@@ -160,7 +161,7 @@ class Checker:
                 if got == t.UNKNOWN:
                     self.settle(node, found)
                 elif got != found and (t.is_time(got) or got.name in ("numeric", "numeric[]")):
-                    node.replace(cast(node.copy(), found))
+                    swap(node, cast(node.copy(), found))
         return found
 
     def boolean(self, node: exp.Expression, key: str, scope: Scope, where: str) -> None:
@@ -210,7 +211,7 @@ class Checker:
             elif not parts:
                 made = exp.Boolean(this=every)
             else:
-                made = exp.Paren(this=(exp.and_ if every else exp.or_)(*parts))
+                made = exp.Paren(this=joined(exp.And if every else exp.Or, parts))
         elif isinstance(inner, (exp.Query, exp.Subquery)):
             made = self._over_rows(node, inner, every)
         else:

@@ -14,6 +14,7 @@ from sqlglot import exp
 from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql import types as t
+from sql.budget import joined
 from sql.casts import converted
 from sql.check_time import interval_literal, time_arithmetic
 from sql.comparing import check_comparable, check_extreme, check_grouped, keep_digits, order_key
@@ -21,7 +22,7 @@ from sql.errors import ambiguous, no_column, no_from_entry, no_function, no_oper
 from sql.frames import check_frame
 from sql.functions import WINDOW_ONLY, display_name, folding
 from sql.interval_parts import length, negative
-from sql.nodes import call, cast, declared_type, position, unnest
+from sql.nodes import call, cast, declared_type, position, swap, unnest
 from sql.rows_compared import in_rows, is_condition
 from sql.scope import Scope
 
@@ -51,7 +52,7 @@ def _literal(c: Checker, node: exp.Literal, scope: Scope) -> SqlType:
         return t.UNKNOWN
     found = t.number_literal(node.this)
     if "e" in node.this.lower():
-        node.replace(cast(exp.Literal.string(format(Decimal(node.this), "f")), found))
+        swap(node, cast(exp.Literal.string(format(Decimal(node.this), "f")), found))
     else:
         node.meta["sql_type"] = found
     return found
@@ -64,7 +65,7 @@ def _parameter(c: Checker, node: exp.Parameter, scope: Scope) -> SqlType:
     c.seen.add(number)
     if number in c.params:
         if not isinstance(node.parent, exp.Cast) and c.params[number].name != "numeric":
-            node.replace(cast(node.copy(), c.params[number]))
+            swap(node, cast(node.copy(), c.params[number]))
         return c.params[number]
     return t.UNKNOWN
 
@@ -78,7 +79,8 @@ def _cast(c: Checker, node: exp.Cast, scope: Scope) -> SqlType:
     if got == t.UNKNOWN:
         c.settle(node.this, target)
         got = target
-    node.replace(converted(node.this, got, target) if got != target or t.is_text(got) else cast(node.this.copy(), got))
+    made = converted(node.this, got, target) if got != target or t.is_text(got) else cast(node.this.copy(), got)
+    swap(node, made)
     return target
 
 
@@ -169,7 +171,7 @@ def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
         return t.BOOL
     if isinstance(left, exp.Tuple):
         parts = [exp.EQ(this=exp.Paren(this=left.copy()), expression=e.copy()) for e in node.expressions]
-        made = exp.Paren(this=exp.or_(*parts))
+        made = exp.Paren(this=joined(exp.Or, parts))
         node.replace(exp.Not(this=made) if node.args.get("negate") else made)
         return c.visit(made, scope)
     types = [lefts[0], *(c.visit(e, scope) for e in list(node.expressions))]

@@ -11,7 +11,7 @@ from sql import types as t
 from sql.casts import trimmed
 from sql.errors import no_function, no_operator, unsupported
 from sql.interval_parts import length
-from sql.nodes import cast, position
+from sql.nodes import cast, position, swap
 
 _EQUALITIES = frozenset({"=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"})
 
@@ -44,7 +44,7 @@ def keep_digits(sides: Sequence[exp.Expression], types: Sequence[SqlType]) -> No
     wanted = SqlType("numeric", t.NUMERIC_PRECISION_MAX, scale)
     for side, got in zip(sides, types, strict=True):
         if t.is_number(got) and not t.is_float(got) and got != wanted:
-            side.replace(cast(side.copy(), wanted))
+            swap(side, cast(side.copy(), wanted))
 
 
 def check_comparable(sql_type: SqlType, op: str, at: int | None) -> None:

@@ -11,6 +11,7 @@ import re
 
 from sqlglot import exp
 
+from sql.budget import surveyed
 from sql.errors import syntax, unsupported
 
 _ESCAPE = re.compile(r"\\(?:(\\)|\+([0-9a-fA-F]{6})|([0-9a-fA-F]{4})|(.?))", re.S)
@@ -21,8 +22,7 @@ _STRINGS = (exp.ByteString, exp.RawString, exp.UnicodeString, exp.BitString, exp
 
 def plain_strings(root: exp.Expression) -> exp.Expression:
     """``root`` with every string constant as a plain literal.  0A000 for bit strings, 42601 for a bad escape."""
-    found = [x for x in root.walk() if isinstance(x, _STRINGS)]
-    for node in found:
+    for node in surveyed(root, _STRINGS):
         if isinstance(node, (exp.BitString, exp.HexString)):
             raise unsupported("a bit string", hint="bytes are written '\\x1f'::bytea")
         text = _unicode(node) if isinstance(node, exp.UnicodeString) else node.this

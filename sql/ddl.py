@@ -13,6 +13,7 @@ from catalog_log.model import Column, Item, Schema
 from journal.errors import InvalidUsage
 from sql import statements as st
 from sql.bind import Bound, bind_query, first_branch, inline_views
+from sql.budget import bounded
 from sql.ddl_comment import plan_comment
 from sql.ddl_drop import plan_drop
 from sql.ddl_reset import plan_reset
@@ -29,6 +30,7 @@ from sql.names import (
     relation,
     target_schema,
 )
+from sql.nodes import parse_spark
 from sql.plans import DdlPlan, PlanNotice
 from sql.transpile import spark_sql
 
@@ -45,6 +47,7 @@ ERRORS_COLUMNS = (
 """What is kept of a message that is no row of its source."""
 
 
+@bounded
 def plan_ddl(statement: object, image: ImageLike, names: Names) -> DdlPlan:
     """The updates, tag and notices of a DDL statement.  Raises ``InvalidUsage`` with Postgres's SQLSTATEs."""
     if isinstance(statement, st.CreateSchema):
@@ -241,7 +244,9 @@ def _named_query(bound: Bound, columns: tuple[Column, ...]) -> str:
             for each, column in zip(first.expressions, columns, strict=False)
         ]
         tree = exp.select(*outputs).from_(exp.Subquery(this=tree, alias=exp.TableAlias(this=exp.to_identifier("_q"))))
-    return spark_sql(tree)
+    text = spark_sql(tree)
+    parse_spark(text)  # controllers read it again at each start: what they could not is refused here
+    return text
 
 
 def _create_index(s: st.CreateIndex, image: ImageLike, names: Names) -> DdlPlan:

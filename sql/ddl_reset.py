@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-import sqlglot
 from sqlglot import exp
 
 from catalog_log import model, records
@@ -23,6 +22,7 @@ from sql.ddl_drop import closure, everything, item_of_kind, told_cascade, told_d
 from sql.errors import unsupported
 from sql.item_ids import ItemIds
 from sql.names import ImageLike, Names
+from sql.nodes import parse_spark
 from sql.plans import DdlPlan, PlanNotice
 
 TAG = "ALTER SOURCE"
@@ -74,7 +74,7 @@ def renamed(item: Item, anew: Mapping[str, str]) -> Item:
 def _renamed_query(item: Item, anew: Mapping[str, str]) -> str:
     """The query with its relations' identifiers replaced where they stand; nothing else of the text is touched."""
     sql = item.query_sql or ""
-    tree = sqlglot.parse_one(sql, read="spark")
+    tree = parse_spark(sql)
     if any(cte.alias in anew for cte in tree.find_all(exp.CTE)):  # of a release that let a CTE be called like an id
         raise unsupported(f'resetting below "{item.name}", which has a CTE called like an object', hint="drop it first")
     found = []

@@ -19,7 +19,7 @@ from sqlglot import exp
 from collection.functions import OWN
 from sql.common_forms import COMMON, NO_CHARACTER
 from sql.errors import unsupported
-from sql.nodes import call
+from sql.nodes import call, copied
 from sql.regex import Regex, java_replacement, read_regex, read_similar
 from sql.time_formats import spark_format
 
@@ -255,7 +255,7 @@ def expand(
     tree: exp.Expression, forms: Mapping[str, tuple[str, str]], built: Mapping[str, Build], dialect: str
 ) -> exp.Expression:
     """A copy of ``tree`` with every form written out, innermost first.  What the engines run in Python stays a call."""
-    holder = exp.Paren(this=tree.copy())
+    holder = exp.Paren(this=copied(tree))
     calls = [n for n in holder.walk() if isinstance(n, exp.Anonymous) and str(n.this).startswith("TM_")]
     for node in reversed([n for n in calls if str(n.this).lower() not in OWN]):
         name = str(node.this)

@@ -20,6 +20,7 @@ from sql import types as t
 from sql.assign import assign, assignable
 from sql.bind import bind_query, cast_outputs, first_branch, unique_names
 from sql.bind_select import check_query
+from sql.budget import bounded
 from sql.check import Checker
 from sql.check_expressions import PARAMETERS_MAX
 from sql.defaults import parse_default, typed_expression
@@ -40,6 +41,7 @@ ROWS_MAX = 100_000
 """Rows in one VALUES list: what a 1 MiB statement could hold is fewer, so this only bounds what planning may cost."""
 
 
+@bounded
 def plan_insert(s: st.Insert, image: ImageLike, names: Names, declared: dict[int, SqlType] | None = None) -> InsertPlan:
     """Plan an INSERT.  Raises 42P01, 42809, 42703, 42601 (counts), 42804, 23502 and the errors of its query."""
     table = _target(s, image, names)

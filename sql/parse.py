@@ -12,6 +12,7 @@ from catalog_log import model
 from collection.types import parse_type
 from journal.errors import InvalidUsage
 from sql import statements as st
+from sql.budget import bounded
 from sql.errors import syntax, unsupported
 from sql.session_words import parse_session_statement
 from sql.tokens import STATEMENT_CHARS_MAX, Cursor, head_word, parse_tokens, tokenize
@@ -58,6 +59,7 @@ def split(text: str) -> list[str]:
     return found
 
 
+@bounded
 def parse(text: str) -> st.Statement:
     """The one statement in ``text`` (a trailing semicolon is fine).  Positions in errors count from its start."""
     plain = read_values(text) if len(text) <= STATEMENT_CHARS_MAX else None

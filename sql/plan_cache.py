@@ -76,6 +76,8 @@ class Planned(Generic[P]):
     answers: Answers
     answer: object = None
     announced: object = None
+    large: bool = False
+    """Whether whoever made it found it too large for the event loop: then so is whatever walks its tree."""
 
     @property
     def timeless(self) -> bool:
@@ -136,12 +138,20 @@ class PlanCache:
 
         Raises what :func:`sql.parse.parse` raises.
         """
-        oids = tuple(param_oids)
-        found = self._parsed.get((text, oids))
-        if found is None:
-            found = Statement(text, oids, parse(text), declared())
-            if found.planned:
-                self._parsed[text, oids] = found
+        found = self.parsed(text, param_oids)
+        return found if found is not None else self.keep_parsed(text, param_oids, parse(text), declared())
+
+    def parsed(self, text: str, param_oids: Sequence[int]) -> Statement | None:
+        """``text`` as it was parsed before, if it was."""
+        return self._parsed.get((text, tuple(param_oids)))
+
+    def keep_parsed(
+        self, text: str, param_oids: Sequence[int], parsed: object, declared: Mapping[int, SqlType]
+    ) -> Statement:
+        """``text`` with what :func:`sql.parse.parse` made of it."""
+        found = Statement(text, tuple(param_oids), parsed, declared)
+        if found.planned:
+            self._parsed[found.text, found.param_oids] = found
         return found
 
     def plan(self, statement: Statement, image: ImageLike, names: Names) -> Planned:
@@ -149,22 +159,28 @@ class PlanCache:
 
         What it gives stays what it is: another image, or other names, get another value.
         """
+        found = self.held(statement, image, names)
+        return found if found is not None else self.keep(statement, names, plan_afresh(statement, image, names))
+
+    def held(self, statement: Statement, image: ImageLike, names: Names) -> Planned | None:
+        """The plan of ``statement`` on ``image`` if it was made before, on that image or one that answered alike."""
         key = _key(statement, names)
         kept = self._kept(key, statement)
-        found = None
         if kept is None:
             self.statistics.misses += 1
-        else:
-            found = self._carried(kept, image)
-        if found is None:
-            watched = Watched(image)
-            found = Planned(_made(statement, watched, names), image, watched.answers)
-        elif found is kept:
+            return None
+        found = self._carried(kept, image)
+        if found is kept:
             if key in self._plans:
                 self._plans.move_to_end(key)
-            return found
-        self._keep(key, statement, found)
+        elif found is not None:
+            self._keep(key, statement, found)
         return found
+
+    def keep(self, statement: Statement, names: Names, made: Planned) -> Planned:
+        """``made``, which :func:`plan_afresh` gave for ``statement`` and ``names``, for whoever asks next."""
+        self._keep(_key(statement, names), statement, made)
+        return made
 
     def kept(self, statement: Statement, names: Names) -> Planned | None:
         """What is kept for ``statement``, on whatever image it was made: of use where it is ``timeless``."""
@@ -185,7 +201,7 @@ class PlanCache:
             self.statistics.stale += 1
             return None
         self.statistics.carried += 1
-        return Planned(_moved(kept.plan, CatalogTs(image.upper - 1)), image, kept.answers, kept.answer, kept.announced)
+        return replace(kept, plan=_moved(kept.plan, CatalogTs(image.upper - 1)), image=image)
 
     def _keep(self, key: Key, statement: Statement, planned: Planned) -> None:
         size = len(statement.text)
@@ -207,6 +223,15 @@ class PlanCache:
 def _key(statement: Statement, names: Names) -> Key:
     # The system relations that names know are part of the program, hence the same for everybody.
     return statement.text, statement.param_oids, names.database, names.search_path, names.cluster
+
+
+def plan_afresh(statement: Statement, image: ImageLike, names: Names, view_chars_max: int | None = None) -> Planned:
+    """The plan of ``statement``, made afresh; ``TooLongHere`` where plain views of more text would have to be read.
+
+    Pure, and safe on any thread: an image never changes.
+    """
+    watched = Watched(image, view_chars_max)
+    return Planned(_made(statement, watched, names), image, watched.answers)
 
 
 def _made(statement: Statement, image: ImageLike, names: Names) -> SelectPlan | InsertPlan:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -18,6 +19,9 @@ from sql.bind import OutputType
 from sql.nodes import rounded
 from sql.transpile import spark_sql, with_params
 from sql.types import format_literal, parse_literal
+
+LARGE_NODES = 500
+"""Nodes of a tree from which it is printed beside the event loop: 500 take some 5 ms (measured)."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,11 @@ class SelectPlan:
     """Of a ``catalog`` query: the oids of parameters that are arrays.  Their values are the text form."""
     volatile: bool = False
     """Whether the same parameters on the same rows may give another answer (``now()``, ``random()``)."""
+
+    @cached_property
+    def large(self) -> bool:
+        """Whether printing it takes so long that others should not wait for it."""
+        return next(islice(self.tree.walk(), LARGE_NODES, None), None) is not None
 
     def spark_sql(self, params: Sequence[object | None]) -> str:
         if not self.params:

@@ -11,12 +11,12 @@ from journal.errors import InvalidUsage
 from sql.bind_order import MERGED
 from sql.errors import syntax, unsupported
 from sql.functions import display_name
-from sql.nodes import declared_type, only, position
+from sql.nodes import copied, declared_type, only, position
 
 
 def prepare_tree(root: exp.Expression) -> exp.Expression:
     """A changed copy of ``root`` that is a SELECT or a set operation of them."""
-    root = root.copy()
+    root = copied(root)
     holder = exp.Paren(this=root)
     for values in list(root.find_all(exp.Values)):
         if not isinstance(values.parent, (exp.From, exp.Join, exp.Lateral)) and not _is_source(values):

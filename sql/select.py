@@ -8,6 +8,7 @@ from collection.types import SqlType
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from sql.bind import Bound, bind_query, inline_views
+from sql.budget import bounded
 from sql.functions import SYSTEM, SYSTEM_NAMES, SYSTEM_TYPES, display_name
 from sql.lookup_plan import plan_lookup
 from sql.names import ImageLike, Names
@@ -15,6 +16,7 @@ from sql.nodes import unnest
 from sql.plans import SelectPlan
 
 
+@bounded
 def plan_select(
     ast: exp.Expression, image: ImageLike, names: Names, declared: dict[int, SqlType] | None = None
 ) -> SelectPlan:

@@ -15,6 +15,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
 from journal.errors import InvalidUsage
+from sql.budget import TOKENS_MAX, bounded
 from sql.constants import plain_strings
 from sql.errors import syntax
 from sql.statements import Name
@@ -82,6 +83,12 @@ def tokenize(text: str) -> list[Token]:
                 at = text.rfind(quote)
                 raise syntax(None, at + 1, f'unterminated {what} at or near "{text[at : at + 20]}"') from error
         raise syntax(None, len(text), "unterminated or invalid token") from error
+    if len(tokens) > TOKENS_MAX:
+        raise InvalidUsage(
+            f"statement of {len(tokens)} words and signs is too long",
+            sqlstate="54000",
+            detail=f"at most {TOKENS_MAX} are accepted",
+        )
     for token in tokens:
         if token.token_type == TokenType.PARAMETER and text[token.start] != "$":
             raise syntax(text[token.start], token.start + 1)
@@ -242,15 +249,17 @@ def _token(kind: str, text: str, at: Token) -> Token:
     return Token(TokenType[kind], text, at.line, at.col, at.start, at.end)
 
 
+@bounded
 def parse_tokens(tokens: list[Token], text: str) -> exp.Expression:
-    """Parse one query or expression; identifiers keep their positions in ``text``.  42601 otherwise."""
+    """Parse one query or expression; identifiers keep their positions in ``text``.  42601 otherwise.
+
+    54001 beyond the bounds of :mod:`sql.budget`.
+    """
     tokens = _mended(tokens)
     try:
         found = DIALECT.parser().parse(tokens, text)
     except ParseError as error:
         raise _syntax_of(error, tokens, text) from error
-    except RecursionError as error:
-        raise InvalidUsage("statement is nested too deeply", sqlstate="54001") from error
     if len(found) != 1 or found[0] is None or isinstance(found[0], exp.Command):
         first = tokens[0] if tokens else None
         raise syntax(text[first.start : first.end + 1] if first else None, first.start + 1 if first else 1)

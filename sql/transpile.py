@@ -9,14 +9,16 @@ from sqlglot import exp
 
 from collection.types import SqlType
 from journal.errors import InvalidUsage
+from sql.budget import bounded
 from sql.forms import written_out
-from sql.nodes import cast, literal
+from sql.nodes import cast, copied, literal, swap
 from sql.types import INTERVAL, numeric_text, parse_literal
 
 
+@bounded
 def with_params(tree: exp.Expression, params: Sequence[object | None], types: Mapping[int, SqlType]) -> exp.Expression:
     """A copy of ``tree`` in which every ``$n`` is a literal of its type.  08P01 where one has no value."""
-    copy = exp.Paren(this=tree.copy())
+    copy = exp.Paren(this=copied(tree))
     for node in list(copy.find_all(exp.Parameter)):
         number = int(node.this.this)
         if number > len(params):
@@ -31,9 +33,9 @@ def with_params(tree: exp.Expression, params: Sequence[object | None], types: Ma
             made = literal(value, sql_type)
         parent = node.parent
         if isinstance(parent, exp.Cast) and made.args.get("to") == parent.to:
-            parent.replace(made)
+            swap(parent, made)
         else:
-            node.replace(made)
+            swap(node, made)
     for key in ("limit", "offset"):
         for query in copy.find_all(exp.Query):
             _plain_number(query, key)
@@ -57,6 +59,7 @@ def _plain_number(query: exp.Expression, key: str) -> None:
         clause.set("expression", exp.Literal.number(number))
 
 
+@bounded
 def spark_sql(tree: exp.Expression) -> str:
     """``tree`` as Spark SQL with every identifier in backticks."""
     made = written_out(tree)
@@ -64,4 +67,4 @@ def spark_sql(tree: exp.Expression) -> str:
         # Spark takes a struct that stands alone in a row of VALUES for the row.
         if len(row.expressions) == 1 and isinstance(row.expressions[0], exp.Struct):
             row.expressions[0].replace(cast(row.expressions[0].copy(), INTERVAL))
-    return made.sql(dialect="spark", identify=True, comments=False)
+    return made.sql(dialect="spark", identify=True, comments=False, copy=False)

@@ -18,13 +18,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from catalog_log.model import Cluster, Database, Item, Schema
+from catalog_log.model import VIEW, Cluster, Database, Item, Schema
 from sql.names import ImageLike
 
 Question = tuple[str, tuple[str, ...]]
 """A method of an image and its arguments."""
 
 Answers = Mapping[Question, object]
+
+class TooLongHere(Exception):
+    """The catalog was asked for more text than its asker may plan with where he is."""
+
 
 _MANY = frozenset({"all", "items_in", "dependents", "objects", "schemas_in"})
 """Questions that are answered by any number of values."""
@@ -33,10 +37,12 @@ _MANY = frozenset({"all", "items_in", "dependents", "objects", "schemas_in"})
 class Watched:
     """``image``, with :attr:`answers` to everything it was asked through this object."""
 
-    __slots__ = ("_image", "answers")
+    __slots__ = ("_chars_left", "_image", "answers")
 
-    def __init__(self, image: ImageLike) -> None:
+    def __init__(self, image: ImageLike, chars_max: int | None = None) -> None:
+        """``chars_max``: of the texts of plain views that planning may be given, ``TooLongHere`` beyond."""
         self._image = image
+        self._chars_left = chars_max
         self.answers: dict[Question, Any] = {}
 
     @property
@@ -79,7 +85,11 @@ class Watched:
     def _ask(self, method: str, *args: str) -> Any:
         question = (method, args)
         if question not in self.answers:
-            self.answers[question] = _answer(self._image, question)
+            found = self.answers[question] = _answer(self._image, question)
+            if self._chars_left is not None and isinstance(found, Item) and found.kind == VIEW:
+                self._chars_left -= len(found.query_sql or "")
+                if self._chars_left < 0:
+                    raise TooLongHere
         return self.answers[question]
 
 

@@ -8,15 +8,19 @@ import sqlglot
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
+from sql.budget import bounded
+from sql.nodes import parse_spark
 
 _ESCAPES = frozenset({"reflect", "java_method", "try_reflect"})
 """Spark functions that call any static Java method."""
 
 
 def parse(sql: str) -> exp.Expression:
-    return sqlglot.parse_one(sql, read="spark")
+    """Raises ``SqlglotError``; 54001 beyond the bounds of :mod:`sql.budget`."""
+    return parse_spark(sql)
 
 
+@bounded
 def name_relations(sql: str, inputs: Collection[str], sources: dict[str, str]) -> str:
     """``sql`` (a query as planned) with each relation in ``inputs`` replaced by its text, nothing else touched.
 

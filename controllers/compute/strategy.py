@@ -24,6 +24,8 @@ from controllers.compute.grouping import analyse_aggregate, find_aggregation
 from controllers.compute.linear import analyse_linear
 from controllers.compute.naming import parse
 from controllers.compute.plans import Aggregate, Linear, NotIncremental, Recompute, Strategy
+from journal.errors import InvalidUsage
+from sql.budget import bounded
 from sql.nodes import only
 
 __all__ = ["Aggregate", "Linear", "Recompute", "Strategy", "analyse"]
@@ -32,9 +34,16 @@ __all__ = ["Aggregate", "Linear", "Recompute", "Strategy", "analyse"]
 def analyse(sql: str, inputs: Collection[str]) -> Strategy:
     """The strategy for a view whose query is ``sql`` (Spark SQL, relations named by item id) over ``inputs``."""
     try:
-        tree = parse(sql)
+        return _analyse(sql, inputs)
     except sqlglot.errors.SqlglotError as error:
         return Recompute(f"the query's text could not be analysed ({str(error).splitlines()[0]})")
+    except InvalidUsage as error:
+        return Recompute(f"the query's text could not be analysed ({error.message})")
+
+
+@bounded
+def _analyse(sql: str, inputs: Collection[str]) -> Strategy:
+    tree = parse(sql)
     if not isinstance(tree, exp.Query):
         return Recompute("it is no query")
     try:

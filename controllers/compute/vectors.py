@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot
 from sqlglot import exp
 
 from collection.columns import DIFF
@@ -26,7 +25,9 @@ from collection.types import SqlType, arrow_type, spark_type
 from controllers.compute.linear import sources_of
 from controllers.compute.plans import Term, placeholders
 from controllers.values import INT_BITS, Row, to_values
-from sql.nodes import only, says_only
+from journal.errors import InvalidUsage
+from sql.budget import bounded
+from sql.nodes import only, parse_spark, says_only
 
 _BOOL = SqlType("bool")
 _INT4, _INT8 = SqlType("int4"), SqlType("int8")
@@ -106,14 +107,22 @@ Columns = Mapping[str, Sequence[tuple[str, SqlType]]]
 
 def compile_term(term: Term, columns: Columns) -> Compiled:
     """``term`` over tables in the physical shape (columns by position, then ``__diff``).  Raises ``NotHere``."""
-    tree = sqlglot.parse_one(term.sql, read="spark")
-    if not says_only(tree, _KNOWN):
-        raise NotHere("something in it is not known here")
-    source = _select(tree, columns)
+    try:
+        source = _bounded_select(term.sql, columns)
+    except InvalidUsage as error:
+        raise NotHere(error.message) from error
     *named, last = source.scope.columns
     if last[1:] != (DIFF, _INT8) or any(name == DIFF for _, name, _ in named):
         raise NotHere("its last column is not the diff")
     return Compiled(tuple(kind for _, _, kind in named), frozenset(placeholders(term.sql)), source.rows)
+
+
+@bounded
+def _bounded_select(sql: str, columns: Columns) -> _Source:
+    tree = parse_spark(sql)
+    if not says_only(tree, _KNOWN):
+        raise NotHere("something in it is not known here")
+    return _select(tree, columns)
 
 
 # -- sources ----------------------------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ class MemoryExecutor:
         if session.database not in ("tidemark",):
             raise InvalidUsage(f'database "{session.database}" does not exist', sqlstate="3D000")
 
-    def split(self, sql: str) -> list[str]:
+    async def split(self, sql: str) -> list[str]:
         return [part for part in re.findall(r"(?:[^;']|'(?:[^']|'')*')+", sql) if part.strip()]
 
     async def prepare(self, session, sql: str, param_oids=()) -> Prepared:

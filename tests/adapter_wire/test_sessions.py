@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import struct
 import time
+from contextlib import ExitStack
 
+import psycopg
 import pytest
 
 from adapter.server import Limits
@@ -123,6 +125,45 @@ def test_the_database_that_libpq_names_after_the_user(server):
 def test_a_stranger_who_says_nothing_is_cut_off():
     with Loopback(limits=Limits(authentication_s=0.05)) as server, Raw(server, start=False) as c:
         assert c.rest() == []
+
+
+def test_strangers_take_no_places_of_sessions():
+    """Who never answers the question for a password has been no session, whatever it said of itself before."""
+    with Loopback(password="secret", limits=Limits(connections_max=1)) as server, ExitStack() as held:
+        for _ in range(3):
+            stranger = held.enter_context(Raw(server, start=False))
+            stranger.send(f.startup())
+            stranger.until("R")
+        assert server.server.sessions == 0
+        with psycopg.connect(server.dsn(password="secret"), autocommit=True) as connection:
+            assert connection.execute("select 1").fetchone() == (1,)
+            stranger = held.enter_context(Raw(server, start=False))
+            stranger.send(f.startup())
+            assert stranger.message()[0] == "R", "it is told that there are too many once it is somebody"
+
+
+@pytest.mark.parametrize("said", [b"", f.startup()[:6], f.startup()[:-1], struct.pack("!ii", 8, 80877103), f.startup()])
+def test_strangers_give_way_to_who_comes_after_them(said):
+    """Silence, a startup packet byte by byte, one that never ends, encryption asked for, a password never given."""
+    limits = Limits(strangers_max=3, strangers_rush_s=0)
+    with Loopback(password="secret", limits=limits) as server, ExitStack() as held:
+        strangers = [held.enter_context(Raw(server, start=False)) for _ in range(3)]
+        for each in strangers:
+            each.send(said)
+        eventually(lambda: len(server.server._connections) == 3)
+        for _ in range(2):
+            with psycopg.connect(server.dsn(password="secret"), autocommit=True) as connection:
+                assert connection.execute("select 1").fetchone() == (1,)
+        eventually(lambda: len(server.server._connections) == 2)
+        assert strangers[0].socket.recv(1 << 16)[:1] in (b"", b"N", b"R"), "the first of them gave way"
+
+
+def test_a_rush_of_strangers_ends_no_login_under_way():
+    with Loopback(password="secret", limits=Limits(strangers_max=1, strangers_rush_s=60)) as server:
+        with Raw(server, start=False) as first, Raw(server, start=False) as second:
+            assert second.rest() == []
+            first.send(f.startup())
+            assert first.message()[0] == "R"
 
 
 def test_connection_limit():

@@ -1,0 +1,151 @@
+"""What is too deep, too large or too much written out is refused as such, and what is not takes time by its length."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from journal.errors import InvalidUsage
+from sql import statements as st
+from sql import tokens
+from sql.budget import DEPTH_MAX, FRAMES
+from sql.ddl import plan_ddl
+from sql.insert import plan_insert
+from sql.parse import parse
+from sql.select import plan_select
+from tests.sql.doubles import ddl, empty_image, names
+
+IMAGE = ddl(empty_image(), "create table t (id int, a int, n text)", "create index on t (n)")
+
+
+def ctes(n: int, body: str) -> str:
+    parts = [f"c{i} as ({body.format('t' if i == 0 else f'c{i - 1}')})" for i in range(n)]
+    return f"with {', '.join(parts)} select count(*) from c{n - 1}"
+
+
+DEEP = {
+    "brackets": lambda n: "select " + "(" * n + "1" + ")" * n,
+    "not": lambda n: "select " + "not " * n + "true",
+    "minus": lambda n: "select " + "- " * n + "1",
+    "plus": lambda n: "select " + "+".join(["a"] * n) + " from t",
+    "concat": lambda n: "select " + "||".join(["n"] * n) + " from t",
+    "from": lambda n: "select * from " + "(select * from " * n + "t" + ") as x" * n,
+    "scalar": lambda n: "select " + "(select " * n + "1" + ")" * n,
+    "exists": lambda n: "select 1 from t where " + "exists (select 1 from t where " * n + "true" + ")" * n,
+    "case": lambda n: "select " + "case when a = 1 then " * n + "1" + " end" * n + " from t",
+    "cast": lambda n: "select n" + "::text" * n + " from t",
+    "calls": lambda n: "select " + "abs(" * n + "1" + ")" * n,
+    "arrays": lambda n: "select " + "array[" * n + "1" + "]" * n,
+    "union": lambda n: " union all ".join(["select id from t"] * n),
+    "insert": lambda n: "insert into t (id) values (" + "(" * n + "1" + ")" * n + ")",
+    "view": lambda n: "create view v as select " + "(" * n + "1" + ")" * n + " as x",
+    "default": lambda n: "create table d (x int default " + "(" * n + "1" + ")" * n + ")",
+    "explain": lambda n: "explain select " + "(" * n + "1" + ")" * n,
+}  # fmt: skip
+
+
+def planned(text: str) -> str:
+    """All that planning does, printing included."""
+    statement = parse(text)
+    statement = statement.statement if isinstance(statement, st.Explain) else statement
+    if isinstance(statement, st.Query):
+        plan = plan_select(statement.ast, IMAGE, names())
+        return plan.spark_sql([1] * len(plan.params))
+    if isinstance(statement, st.Insert):
+        return str(plan_insert(statement, IMAGE, names()))
+    return str(plan_ddl(statement, IMAGE, names()))
+
+
+@pytest.mark.parametrize("kind", DEEP)
+def test_what_is_too_deep_is_refused_as_such(kind):
+    with pytest.raises(InvalidUsage) as caught:
+        planned(DEEP[kind](DEPTH_MAX + 5))
+    assert caught.value.sqlstate == "54001", caught.value.message
+
+
+@pytest.mark.parametrize("kind", [kind for kind in DEEP if kind != "arrays"])
+def test_what_people_write_is_not_too_deep(kind):
+    assert planned(DEEP[kind](30))
+
+
+def test_it_is_refused_however_much_of_the_stack_is_taken():
+    def below(frames: int) -> None:
+        if frames:
+            below(frames - 1)
+        else:
+            with pytest.raises(InvalidUsage) as caught:
+                planned(DEEP["brackets"](100))
+            assert caught.value.sqlstate == "54001"
+
+    sys.setrecursionlimit(FRAMES)
+    below(FRAMES - 400)
+
+
+@pytest.mark.parametrize("word", ["and", "or"])
+def test_long_conditions_are_balanced_and_mean_the_same(word):
+    short = planned("select id from t where " + f" {word} ".join(f"a = {i}" for i in range(8)))
+    text = planned("select id from t where " + f" {word} ".join(f"a = {i}" for i in range(300)))
+    ask = f" {word.upper()} "
+    assert text.count(ask) == 299 and text.startswith(short.split(ask)[0])
+    assert [int(each.rsplit(" ", 1)[1]) for each in text.split(" WHERE ")[1].split(ask)] == list(range(300))
+    rows = planned("select id from t where (id, a) in (" + ", ".join(f"({i}, {i})" for i in range(350)) + ")")
+    assert rows.count(" OR ") == 349
+
+
+def test_queries_that_double_what_they_read_are_refused_before_an_engine_writes_them_out():
+    assert planned(ctes(20, "select * from {0}"))
+    with pytest.raises(InvalidUsage) as caught:
+        planned(ctes(30, "select x.id from {0} x, {0} y"))
+    assert (caught.value.sqlstate, caught.value.detail) == (
+        "54001", "it reads more than 1000 relations once views and WITH queries are written out"
+    )  # fmt: skip
+    image = IMAGE
+    with pytest.raises(InvalidUsage) as caught:
+        for i in range(30):
+            before = "t" if i == 0 else f"v{i - 1}"
+            image = ddl(image, f"create view v{i} as select x.id from {before} x, {before} y")
+    assert caught.value.sqlstate == "54001"
+
+
+def test_a_statement_has_so_many_words(monkeypatch):
+    monkeypatch.setattr(tokens, "TOKENS_MAX", 1000)
+    with pytest.raises(InvalidUsage) as caught:
+        parse("select id from t where a in (" + ",".join("1" * 600) + ")")
+    assert caught.value.sqlstate == "54000"
+
+
+GROWING = {
+    "in": lambda n: "select id from t where a in (" + ",".join(map(str, range(n))) + ")",
+    "in texts": lambda n: "select id from t where n in (" + ",".join(f"'{i}'" for i in range(n)) + ")",
+    "in parameters": lambda n: "select id from t where a in (" + ",".join(f"${i + 1}" for i in range(n)) + ")",
+    "or": lambda n: "select id from t where " + " or ".join(f"a = {i}" for i in range(n)),
+    "columns": lambda n: "select " + ", ".join(f"a + {i} as c{i}" for i in range(n)) + " from t",
+    "case": lambda n: "select case " + " ".join(f"when a = {i} then {i}" for i in range(n)) + " end from t",
+    "values": lambda n: "select * from (values " + ",".join(f"({i}, 'x')" for i in range(n)) + ") v (a, b)",
+    "insert": lambda n: "insert into t values " + ",".join(f"({i}, 1 + {i}, lower('X'))" for i in range(n)),
+    "union": lambda n: " union all ".join(["select id from t"] * (n // 4)),
+}  # fmt: skip
+
+
+def steps(call) -> int:
+    """Calls of Python functions and of C functions that ``call`` makes: what it costs, whoever else is busy."""
+    count = 0
+
+    def counted(_frame, event, _arg):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(counted)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("kind", GROWING)
+def test_planning_takes_steps_by_the_length_of_the_statement(kind):
+    planned(GROWING[kind](40))  # what is made once is made
+    small, large = (steps(lambda n=n: planned(GROWING[kind](n))) for n in (40, 160))
+    assert large < 4.6 * small, (small, large)
