@@ -15,8 +15,11 @@ import pyarrow as pa
 from collection.types import SqlType, arrow_type, parse_type
 from journal.errors import InvalidUsage
 
-DIFF = "__diff"
-"""The extra int64 column of a table of changes: +1 puts a row, -1 takes one away, +n and -n do so n times."""
+DIFF = "__diff".ljust(64, "_")
+"""The extra int64 column of a table of changes: +1 puts a row, -1 takes one away, +n and -n do so n times.
+
+It stands beside columns that are called as a user called them, so no user can call one so: identifiers have at most 63
+bytes (``sql/ddl.py``).  It is in no record: rows keep their diff in a field of its own (``collection/rows.py``)."""
 
 
 class ColumnLike(Protocol):
@@ -64,7 +67,7 @@ def table_from_rows(columns: Columns, rows: Sequence[Sequence[object]]) -> pa.Ta
 
 
 def with_diff(table: pa.Table, diff: int = 1) -> pa.Table:
-    """``table`` with a constant ``__diff``, or unchanged where it has one already."""
+    """``table`` with a constant diff as its last column, or unchanged where it has one already."""
     if DIFF in table.column_names:
         return table
     return table.append_column(

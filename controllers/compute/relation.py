@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -56,6 +57,15 @@ scratch disk."""
 LOAD_ROWS_MAX = 262_144
 LOAD_BYTES_MAX = 64 << 20
 """Of a history that is loaded, what is in memory before it is merged and written to a chunk: two of the reader's."""
+
+
+_OWN = f"tm_{uuid.uuid4().hex[:12]}_"
+
+
+def own_name(what: str) -> str:
+    """What a temporary view of ours is called: a CTE of a user's query by that name would be read in its place, so the
+    name has something in it that nobody outside this process knows."""
+    return _OWN + what
 
 
 def quote(name: str) -> str:
@@ -386,20 +396,24 @@ class Relation:
         return f"({' UNION ALL '.join(parts)})"
 
     def _rows_sql(self, sources: Sequence[tuple[str, bool]], plain: bool, as_of: DataTs) -> str:
-        columns = ", ".join(quote(n) for n in self.names)
-        changes = self._diffs_sql(sources, as_of)
         if plain or not sources:
-            return f"(SELECT {columns} FROM {changes})"
+            return f"(SELECT {', '.join(quote(n) for n in self.names)} FROM {self._diffs_sql(sources, as_of)})"
+        # By position up to the outermost list: a column of the user's may be called like any name in here.
+        columns = ", ".join(f"c{i}" for i in range(len(self.names)))
+        changes = " UNION ALL ".join(
+            f"SELECT {columns}, {DIFF} FROM {view}" + (f" WHERE {TS} <= {as_of}" if filtered else "")
+            for view, filtered in sources
+        )
         return (
-            f"(SELECT {columns} FROM (SELECT {columns}, SUM({DIFF}) AS __n FROM {changes} GROUP BY {columns}"
-            f" HAVING SUM({DIFF}) > 0) LATERAL VIEW EXPLODE(SEQUENCE(1L, __n)) __e AS __i)"
+            f"(SELECT {self._select_list()} FROM (SELECT {columns}, SUM({DIFF}) AS __n FROM ({changes})"
+            f" GROUP BY {columns} HAVING SUM({DIFF}) > 0) LATERAL VIEW EXPLODE(SEQUENCE(1L, __n)) __e AS __i)"
         )
 
     # -- chunks -------------------------------------------------------------------------------------------------------
 
     def _name(self, kind: str) -> str:
         self._counter += 1
-        return f"tm_{self.id}_{kind}{self._counter}"
+        return own_name(f"{self.id}_{kind}{self._counter}")
 
     def _make_chunk(self, table: pa.Table) -> _Chunk:
         view = self._name("chunk")

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from controllers.compute.relation import Relation, Snapshot
+from controllers.compute.relation import Relation, Snapshot, own_name
 from journal.timestamps import DataTs
 
 _serial = itertools.count()
@@ -43,7 +43,7 @@ class Sources(AbstractContextManager):
         key = (relation.id, after, through)
         with self._lock:
             if key not in self._deltas:
-                view = f"tm_delta_{next(_serial)}"
+                view = own_name(f"delta_{next(_serial)}")
                 self._deltas[key] = relation.local(self.table(relation, after, through), view)
                 self._views.append(view)
             return self._deltas[key]

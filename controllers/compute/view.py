@@ -23,7 +23,7 @@ from controllers.compute import plans as st
 from controllers.compute.failures import Interrupted, of_spark, unexplained
 from controllers.compute.groups import EXACT, Group, Groups, TooManyGroups, call_type
 from controllers.compute.naming import name_relations
-from controllers.compute.relation import Relation
+from controllers.compute.relation import Relation, own_name
 from controllers.compute.rows import consolidate
 from controllers.compute.sources import Sources
 from controllers.compute.strategy import analyse
@@ -370,7 +370,7 @@ class View:
         names = [f"k{i}" for i in range(plan.keys)] + [f"a{i}" for i in range(len(plan.calls))]
         schema = schema_of(self._key_types + self._call_types, names).append(pa.field(DIFF, pa.int64()))
         table = to_table([(*r, -1) for r in before] + [(*r, 1) for r in after], schema)
-        view = f"tm_groups_{self.id}"
+        view = own_name(f"groups_{self.id}")
         self._spark.createDataFrame(table).createOrReplaceTempView(view)
         listed = ", ".join(f"c{i}" for i in range(len(self._types)))
         casts = ", ".join(f"CAST(c{i} AS {spark_type(t)}) AS c{i}" for i, t in enumerate(self._types))

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from catalog_log.model import Column
 from collection import rows
-from collection.columns import DIFF, diff_schema, table_from_rows, with_diff
+from collection.columns import DIFF, diff_schema, sql_type, table_from_rows, with_diff
 from collection.intervals import Interval
+from collection.json_rows import decode_batch
+from controllers.compute.rows import stamp
 from journal.errors import InvalidUsage, Rejected
 
 _WIDE = decimal.Context(prec=60)
@@ -183,3 +185,19 @@ def test_another_writers_rows_in_a_bound_range_are_an_error() -> None:
     assert rows.decode(columns, [batch.value], ["mine"]).column(DIFF).to_pylist() == [-1]
     with pytest.raises(rows.Undecodable, match="another writer"):
         rows.decode(columns, [batch.value], ["yours"])
+
+
+@pytest.mark.parametrize("name", ["__diff", "__DIFF", "diff", "row", "rows", "attempt", "c0", "Change", "__n", "__ts"])
+def test_a_column_called_like_a_part_of_ours_is_a_column(name):
+    columns = [Column(name, "int8"), Column("a", "int4")]
+    given = table_from_rows(columns, [(-5, 7), (None, 8)])
+    (batch,) = rows.encode(columns, given, "mine")
+    found = rows.decode(columns, [batch.value])
+    assert [column.to_pylist() for column in found.columns] == [[-5, None], [7, 8], [1, 1]]
+    (batch,) = rows.encode(columns, found, "mine")
+    assert rows.decode(columns, [batch.value]) == found
+    table, bad = decode_batch([b'{"%s": -5, "a": 7}' % name.encode()], columns)
+    assert not bad
+    stamped = stamp(with_diff(table), 9, [sql_type(c.type) for c in columns])
+    assert stamped.column_names == ["c0", "c1", "__ts", DIFF]
+    assert [column.to_pylist() for column in stamped.columns] == [[-5], [7], [9], [1]]

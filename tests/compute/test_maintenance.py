@@ -8,6 +8,7 @@ import pytest
 
 from controllers.compute import plans as st
 from controllers.values import NAN, canonical_float
+from journal.errors import Rejected
 
 pytestmark = pytest.mark.spark
 
@@ -91,6 +92,56 @@ def test_every_view_is_what_its_query_says(bench, seed):
             assert bench.held(view) == bench.truth(view), (f"seed {seed}", bench.now, bench.queries[view.id])
         bench.change({i: random_changes(rng, present[i], c) for i, c in ((r, R), (s, S))})
     assert not any(v.compared for v in [*views[:INCREMENTAL], over]), "an incremental view fell back"
+
+
+OURS = ("__diff", "__n", "__i", "__e", "__ts", "c1", "c0", "k0", "a0", "x0", "m0", "d", "q", "h", "p", "one", "_q",
+        "tm_groups", "__DIFF_", "diff", "rows")  # fmt: skip
+
+
+def test_columns_may_be_called_like_anything_of_ours(bench):
+    columns = dict.fromkeys(OURS, "int4")
+    r = bench.relation(columns)
+    listed = ", ".join(f"t.`{name}`" for name in OURS)
+    summed = ", ".join(f"SUM(t.`{name}`) AS `{name}`" for name in OURS[1:])
+    row = tuple(range(len(OURS)))
+    bench.change({r: [(row, 3), (row[::-1], 1)]})
+    sums = {OURS[0]: "int4"} | dict.fromkeys(OURS[1:], "int8")
+    views = [
+        bench.view(f"SELECT {listed} FROM {{0}} AS t WHERE t.`__diff` >= 0", columns, r),
+        bench.view(f"SELECT t.`__diff`, {summed} FROM {{0}} AS t GROUP BY t.`__diff`", sums, r),
+        bench.view(f"SELECT {listed} FROM {{0}} AS t JOIN {{0}} AS `__e` ON t.`__n` = `__e`.`__i` - 1", columns, r),
+        bench.view(f"SELECT {listed} FROM {{0}} AS t ORDER BY t.`__n` DESC LIMIT 2", columns, r),
+        bench.view(f"SELECT {listed} FROM {{0}} AS t WHERE t.`__diff` >= 0", columns, r, recompute=True),
+    ]
+    assert [isinstance(v.strategy, st.Recompute) for v in views] == [False, False, False, True, True]
+    for changes in ([(row, -1)], [(row, -2), ((7,) * len(OURS), 2)], [(row[::-1], -1)]):
+        bench.tick()
+        for view in views:
+            assert not bench.maintainer.errors
+            assert bench.held(view) == bench.truth(view)
+        bench.change({r: changes})
+
+
+def test_an_error_is_one_views_where_its_output_cannot_be_written(bench):
+    r = bench.relation({"k": "int4"})
+    bench.change({r: [((1,), 1)]})
+    kept = bench.view("SELECT k FROM {0}", {"k": "int4"}, r)
+    fine = bench.view("SELECT k + 1 AS k FROM {0}", {"k": "int4"}, r)
+    over = bench.view("SELECT k FROM {0}", {"k": "int4"}, kept.relation)
+    bench.tick()
+    wrong = Rejected("topic env.data.u9 is configured wrongly", sqlstate="55000")
+    bench.maintainer.unwritable[kept.id] = wrong
+    bench.change({r: [((2,), 1)]})
+    changes = bench.tick()
+    assert not changes[kept.id].rows.num_rows, "nothing that would have to be written"
+    assert bench.maintainer.errors == {kept.id: wrong, over.id: wrong}
+    assert bench.held(fine) == bench.truth(fine)
+    del bench.maintainer.unwritable[kept.id]
+    bench.change({r: [((3,), 1)]})
+    bench.tick()
+    assert not bench.maintainer.errors
+    for view in (kept, fine, over):
+        assert bench.held(view) == bench.truth(view) and len(bench.held(view)) == 3
 
 
 def test_an_error_is_one_views_and_clears(bench):

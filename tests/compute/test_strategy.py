@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from collection.columns import DIFF
 from controllers.compute import plans as st
 from controllers.compute.naming import name_relations
 from controllers.compute.strategy import analyse
@@ -53,7 +54,12 @@ def test_a_join_has_one_term_per_place():
     assert versions == [["delta", "new", "new"][:len(v)] if i == 0 else v for i, v in enumerate(versions)]
     last = found.terms[-1].sql
     assert "tmrel__u5__old AS a" in last and "tmrel__u7__old AS b" in last and "tmrel__u5__delta AS c" in last
-    assert last.split(" FROM ")[0].endswith("a.__diff * b.__diff * c.__diff AS __diff")
+    assert last.split(" FROM ")[0].endswith(f"a.{DIFF} * b.{DIFF} * c.{DIFF} AS {DIFF}")
+
+
+def test_a_name_of_ours_in_a_query_is_recomputed():
+    found = analyse(f"SELECT q.a FROM (SELECT k AS a, x AS `{DIFF}` FROM u5) AS q", INPUTS)
+    assert isinstance(found, st.Recompute)
 
 
 def test_an_aggregate_is_split_into_its_input_and_what_is_done_with_groups():
@@ -68,7 +74,7 @@ def test_an_aggregate_is_split_into_its_input_and_what_is_done_with_groups():
         " WHERE q.n > 1"
     )
     assert found.input.terms[0].sql == (
-        "SELECT t.k AS k0, t.x AS x0, t.__diff AS __diff FROM tmrel__u5__delta AS t WHERE t.x > 0"
+        f"SELECT t.k AS k0, t.x AS x0, t.{DIFF} AS {DIFF} FROM tmrel__u5__delta AS t WHERE t.x > 0"
     )
 
 
