@@ -5,7 +5,9 @@ executed at most once per request id, in whichever adapter it lands and however 
 is recorded in the same proposal; offsets are committed only after the answers were produced, so an adapter that dies
 in between leaves the request to the next one, which finds the record of its execution and answers from it.
 
-It does not promise an order between requests of different partitions, nor that an answer is sent only once.
+It does not promise an order between requests of different partitions, nor that an answer is sent only once.  A reply
+topic that takes no answers (there is none, or it is one of the environment's own) costs its own requests their answers
+and holds up nobody: answers are on their way while the next requests are executed, and are given up after a time.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
@@ -46,7 +49,19 @@ POLL_S = 0.25
 """How long a poll waits for the first request, and so how soon a stop is noticed."""
 
 REPLY_TIMEOUT_S = 10.0
-"""How long answers may take to be produced before they are given up (a reply topic that does not exist)."""
+"""How long answers may take to be produced before they are given up: as an election may."""
+
+REPLY_TOPIC_S = 2.0
+"""How long a reply topic that is not there is looked for: as any other (``journal/clients.py``)."""
+
+SETTLE_S = 0.05
+"""How long the next requests wait for the answers of the last to be there: healthy brokers take a tenth of that."""
+
+TOPICS_LOGGED_MAX = 10
+
+ANSWERS_MAX = 8192
+"""Answers on their way at once, 32 full batches; above that no more requests are taken until some are there or given
+up.  A reply topic that is missing takes requests at this many in two seconds."""
 
 STOP_TIMEOUT_S = 5.0
 """How long a stop waits for the batch under way: half of the time after which a supervisor kills.  A batch that is left
@@ -89,6 +104,9 @@ class DdlTopic:
         self._ended = asyncio.Event()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.unanswered = 0
+        """Requests that asked for an answer and could not be given one."""
+        self._under_way: deque[_Batch] = deque()
         self.assigned = threading.Event()
         """Set when the group has given this adapter partitions (perhaps none) for the first time."""
 
@@ -126,16 +144,30 @@ class DdlTopic:
                 "partition.assignment.strategy": "cooperative-sticky",
             },
         )
-        producer = make_producer(self._bootstrap)
+        producer = make_producer(
+            self._bootstrap,
+            **{
+                "message.timeout.ms": int(REPLY_TIMEOUT_S * 1000),
+                "topic.metadata.propagation.max.ms": int(REPLY_TOPIC_S * 1000),
+            },
+        )
         try:
             consumer.subscribe([self._names.ddl], on_assign=lambda *_: self.assigned.set())
             while not self._stopped.is_set():
                 self._turn(consumer, producer)
+            if producer.flush(STOP_TIMEOUT_S / 2):
+                producer.purge()
+            self._settle(consumer)
         finally:
             consumer.close()
-            producer.flush(REPLY_TIMEOUT_S)
 
     def _turn(self, consumer: Consumer, producer: Producer) -> None:
+        # The answers of the last batch are mostly there at once: their requests are then settled before we wait.
+        producer.flush(SETTLE_S if self._under_way else 0)
+        self._settle(consumer)
+        if sum(batch.left for batch in self._under_way) >= ANSWERS_MAX:
+            producer.poll(POLL_S)
+            return
         try:
             # ``consume`` waits for a whole batch: only what is there already may be taken with the first.
             first = consumer.poll(POLL_S)
@@ -150,11 +182,26 @@ class DdlTopic:
         answers = self._answers(messages)
         if answers is None:
             return  # stopping: nothing is committed, so the requests are delivered again
-        self._reply(producer, messages, answers)
-        offsets: dict[tuple[str, int], int] = {}
+        batch = _Batch(self._count_lost)
         for message in messages:
             place = (message.topic(), message.partition())
-            offsets[place] = max(offsets.get(place, 0), message.offset() + 1)
+            batch.offsets[place] = max(batch.offsets.get(place, 0), message.offset() + 1)
+        self._under_way.append(batch)
+        self._reply(producer, batch, messages, answers)
+
+    def _settle(self, consumer: Consumer) -> None:
+        """Commit the offsets of the oldest batches that have no answer on its way any more."""
+        offsets: dict[tuple[str, int], int] = {}
+        while self._under_way and not self._under_way[0].left:
+            batch = self._under_way.popleft()
+            offsets |= batch.offsets
+            if batch.lost:
+                log.warning(
+                    "DDL requests could not be answered",
+                    extra={"topics": dict(batch.lost.most_common(TOPICS_LOGGED_MAX)), "so_far": self.unanswered},
+                )
+        if not offsets:
+            return
         try:
             consumer.commit(offsets=[TopicPartition(t, p, o) for (t, p), o in offsets.items()], asynchronous=False)
         except KafkaException as error:
@@ -173,10 +220,15 @@ class DdlTopic:
             self._stopped.set()
             return None
 
-    def _reply(self, producer: Producer, messages: Sequence[Message], answers: Sequence[tuple[str, bytes]]) -> None:
+    def _reply(
+        self, producer: Producer, batch: _Batch, messages: Sequence[Message], answers: Sequence[tuple[str, bytes]]
+    ) -> None:
         for message, (request_id, value) in zip(messages, answers, strict=True):
             topic = reply_topic(message.headers())
             if topic is None:
+                continue
+            if not self._names.takes_replies(topic):
+                batch.lose(f"{topic}: topics {self._names.env}.* are Tidemark's own")
                 continue
             try:
                 producer.produce(
@@ -184,13 +236,35 @@ class DdlTopic:
                     value,
                     key=request_id.encode(),
                     headers=reply_headers(message.headers()),
-                    on_delivery=_on_delivery,
+                    on_delivery=batch.delivered,
                 )
+                batch.left += 1
             except (BufferError, KafkaException) as error:
-                log.warning("a DDL request could not be answered", extra={"topic": topic, "error": str(error)})
-        if producer.flush(REPLY_TIMEOUT_S):
-            producer.purge()
-            log.warning("some DDL requests could not be answered in time")
+                batch.lose(f"{topic}: {error}")
+
+    def _count_lost(self) -> None:
+        self.unanswered += 1
+
+
+class _Batch:
+    """Requests that were executed, until the last of their answers is there or given up."""
+
+    def __init__(self, on_lost: Callable[[], None]) -> None:
+        self._on_lost = on_lost
+        self.offsets: dict[tuple[str, int], int] = {}
+        self.left = 0
+        """Answers on their way."""
+        self.lost: Counter[str] = Counter()
+
+    def delivered(self, error: KafkaError | None, message: Message) -> None:
+        self.left -= 1
+        if error is not None:
+            self.lose(f"{message.topic()}: {error.str()}")
+
+    def lose(self, why: str) -> None:
+        """An answer that will not be there."""
+        self.lost[why] += 1
+        self._on_lost()
 
 
 def _failed(message: Message) -> bool:
@@ -198,8 +272,3 @@ def _failed(message: Message) -> bool:
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
         log.warning("the DDL topic could not be read", extra={"error": error.str()})
     return error is not None
-
-
-def _on_delivery(error: KafkaError | None, message: Message) -> None:
-    if error is not None:
-        log.warning("a DDL request could not be answered", extra={"topic": message.topic(), "error": error.str()})

@@ -83,7 +83,7 @@ class Orders:
     def __init__(self, stack: Stack, customers: int) -> None:
         self.kafka, self.customers = stack.kafka, customers
         self.schema = f"bench_{uuid.uuid4().hex[:8]}"
-        self.topic = f"{stack.settings.env}.{self.schema}"
+        self.topic = f"{stack.settings.env}-{self.schema}"
         ensure_topic(stack.kafka, self.topic, {"retention.ms": "-1"})
         self.connection = psycopg.connect(stack.dsn(), autocommit=True)
         self.sent = 0

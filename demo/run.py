@@ -70,7 +70,7 @@ class Demo:
 
     def __init__(self, settings: DemoSettings, console: Console, frontiers: Callable[[], str] = lambda: "") -> None:
         self._settings, self._console, self._frontiers = settings, console, frontiers
-        self.flights_topic = f"{settings.env}.flights"
+        self.flights_topic = f"{settings.env}-flights"
         self.report = Report()
 
     def run(self) -> Report:
@@ -89,7 +89,7 @@ class Demo:
 
     def _create(self) -> None:
         """The DDL, by Kafka."""
-        client = DdlClient(self._settings.kafka, f"{self._settings.env}.ddl", f"{self._settings.env}.demo-answers")
+        client = DdlClient(self._settings.kafka, f"{self._settings.env}.ddl", f"{self._settings.env}.replies.demo")
         try:
             for sql in ddl_statements(self.flights_topic):
                 began = time.monotonic()

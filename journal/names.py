@@ -51,6 +51,27 @@ class TopicNames:
         """Where a controller notes what it is at (``controllers/at_work.py``)."""
         return f"{self.env}.work.{controller}"
 
+    @property
+    def replies(self) -> str:
+        """Where answers to requests of the ``ddl`` topic may go within the environment, as may ``<replies>.<any>``."""
+        return f"{self.env}.replies"
+
+    def reserved(self, topic: str) -> bool:
+        """Whether ``topic`` is the environment's own, today or in a later release: no user may name it in a statement.
+
+        All of ``<env>.``: a list of what there is today would grow, and then take names that somebody uses.
+        """
+        return topic.startswith(f"{self.env}.")
+
+    def kept(self, topic: str) -> bool:
+        """Whether Tidemark itself writes ``topic``: to read it as a user's would feed what is written on it."""
+        head = topic.removeprefix(f"{self.env}.").partition(".")[0]
+        return self.reserved(topic) and head in ("catalog", "oracle", "views", "ddl", "commands", "data", "work")
+
+    def takes_replies(self, topic: str) -> bool:
+        """Whether a request may ask for its answer on ``topic``."""
+        return not self.reserved(topic) or topic == self.replies or topic.startswith(f"{self.replies}.")
+
     def data(self, collection_id: str) -> str:
         """The topic that holds the rows of a collection that Tidemark itself writes."""
         return f"{self.env}.data.{collection_id}"

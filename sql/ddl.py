@@ -11,6 +11,7 @@ from sqlglot import exp
 from catalog_log import model, records
 from catalog_log.model import Column, Item, Schema
 from journal.errors import InvalidUsage
+from journal.names import TopicNames
 from sql import statements as st
 from sql.bind import Bound, bind_query, first_branch, inline_views
 from sql.budget import bounded
@@ -158,6 +159,14 @@ def _create_source(s: st.CreateSource, image: ImageLike, names: Names) -> DdlPla
     name = _check_identifier(s.name.last)
     if not s.topic or len(s.topic) > 249:
         raise InvalidUsage(f'invalid topic name "{s.topic}"', sqlstate="22023", hint="1 to 249 characters")
+    environment = TopicNames(image.genesis.environment_id)
+    if environment.reserved(s.topic):
+        raise InvalidUsage(
+            f'permission denied for topic "{s.topic}"',
+            sqlstate="42501",
+            detail=f"topics {environment.env}.* are Tidemark's own",
+            hint="copy what is to be read to a topic with another prefix",
+        )
     if _taken(image, schema, name):
         return _exists("relation", name, s.if_not_exists, "CREATE SOURCE")
     errors_name = _check_identifier(f"{name}_errors")

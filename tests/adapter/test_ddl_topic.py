@@ -103,6 +103,47 @@ def test_on_a_real_broker_two_adapters_share_the_topic(broker):
     asyncio.run(asyncio.wait_for(story(), 200))
 
 
+@pytest.mark.integration
+def test_a_reply_topic_that_takes_no_answer_holds_up_nobody(broker, monkeypatch):
+    # Whoever waited for the missing topic would wait for longer than this test.
+    monkeypatch.setattr("adapter.ddl_topic.REPLY_TIMEOUT_S", 300.0)
+    monkeypatch.setattr("adapter.ddl_topic.REPLY_TOPIC_S", 300.0)
+
+    async def story():
+        names = TopicNames(f"ddl{uuid.uuid4().hex[:12]}")
+        replies = f"{names.replies}.here"
+        await asyncio.to_thread(create_environment, broker, names, 1)
+        await asyncio.to_thread(ensure_topics, broker, [queue_spec(replies, 1)])
+        producer = make_producer(broker)
+
+        def send(request_id: str, sql: str, reply_to: str) -> None:
+            producer.produce(names.ddl, request(request_id, sql), headers=[("reply-to", reply_to.encode())])
+            assert producer.flush(30) == 0
+
+        async with open_executor(broker, names, "a") as one:
+            topic = DdlTopic(broker, names, one)
+            topic.start()
+            try:
+                for n, where in enumerate((f"{names.env}-missing", names.catalog, names.data("u1"), names.oracle)):
+                    await asyncio.to_thread(send, f"lost{n}", f"create table lost{n} (a int)", where)
+                    await asyncio.wait_for(_made(one, f"lost{n}"), 60)
+                await asyncio.to_thread(send, "fine", "create table fine (a int)", replies)
+                found = await asyncio.to_thread(_read_replies, broker, replies, 1)
+                assert found["fine"][0]["status"] == "ok"
+                assert topic.unanswered == 3, "the missing topic may still come"
+                image = one._catalog.image
+                assert image.stats.malformed == 0, "nothing of ours was written on the catalog"
+            finally:
+                await topic.close()
+
+    asyncio.run(asyncio.wait_for(story(), 200))
+
+
+async def _made(executor, name):
+    while name not in {item.name for item in executor._catalog.image.objects()}:
+        await asyncio.sleep(0.02)
+
+
 def _produce_requests(bootstrap, names, replies):
     producer = make_producer(bootstrap)
     headers = [("reply-to", replies.encode()), ("correlation-id", b"7")]

@@ -9,7 +9,7 @@ from tests.sql.doubles import ddl, empty_image, names
 
 
 def test_the_demos_statements_plan() -> None:
-    image = ddl(empty_image(), *ddl_statements("demo.flights"))
+    image = ddl(empty_image(), *ddl_statements("env-flights"))
     plans = {sql: plan_select(parse(sql).ast, image, names(), {}) for sql in (PROBE, FRAME, ROUTE_DAY, CARRIER, MAKERS)}
     assert {plan.kind for plan in plans.values()} == {"peek"}
     assert plans[PROBE].lookup is not None

@@ -44,7 +44,7 @@ DELIVERY_TIMEOUT_S = OP_TIMEOUT_S - 5
 
 
 def topic_of(world: World) -> str:
-    return f"{world.env}.judge-once"
+    return f"{world.env}-judge-once"
 
 
 class Once:

@@ -42,7 +42,7 @@ followed by a success: a request whose adapter dies before it commits its offset
 
 
 def reply_topic(world: World) -> str:
-    return f"{world.env}.judge-replies"
+    return f"{world.env}.replies.judge"
 
 
 class Requests:
