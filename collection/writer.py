@@ -33,6 +33,7 @@ from journal.clients import make_producer
 from journal.errors import Rejected, TidemarkError, Unavailable
 from journal.leaders import SUSPECT_S, SUSPECTED_MAX, leaders_of
 from journal.names import TopicNames
+from journal.topic_checks import TopicChecks
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +85,7 @@ class CollectionWriter:
         self._names = names
         self._lock = threading.Lock()
         self._producer = _make_producer(bootstrap)
+        self._checks = TopicChecks(bootstrap, names)
         self._leaders = leaders_of(bootstrap)
         self._suspected: dict[str, Callable[[], None]] = {}
         """Topics that somebody waits for too long, and how to stop asking about each.  The poll thread's own."""
@@ -99,9 +101,9 @@ class CollectionWriter:
     ) -> Future[list[Run]]:
         """Write ``rows`` (an Arrow table with or without ``__diff``, or tuples) and give their runs, in offset order.
 
-        No rows give no runs.  The future fails with ``Rejected`` (54000 too large, 53400 too much is pending) or
-        ``Unavailable`` (no broker, no topic within ``WRITE_TIMEOUT_S``).  Raises ``InvalidUsage`` where the rows do not
-        fit the columns: nothing was sent then.
+        No rows give no runs.  The future fails with ``Rejected`` (54000 too large, 53400 too much is pending, 55000 the
+        topic is configured so that it would lose rows) or ``Unavailable`` (no broker, no topic within
+        ``WRITE_TIMEOUT_S``).  Raises ``InvalidUsage`` where the rows do not fit the columns: nothing was sent then.
         """
         table = rows if isinstance(rows, pa.Table) else table_from_rows(columns, rows)
         write = _Write(
@@ -125,6 +127,16 @@ class CollectionWriter:
         if failed:
             self._finish(write, failed)
         return write.future
+
+    def check(self, collection_id: str) -> Future[Rejected | None]:
+        """What is wrong with the topic of a collection, so that writing to it would fail; ``None``: nothing, or it is
+        not there yet.  Costs nothing once it was found to be right."""
+        topic = self._names.data(collection_id)
+        if not self._checks.good(topic):
+            return self._checks.check(topic)
+        right: Future[Rejected | None] = Future()
+        right.set_result(None)
+        return right
 
     def close(self) -> None:
         """Stop; writes without an answer fail with ``Unavailable``."""
@@ -170,10 +182,13 @@ class CollectionWriter:
             if self._pending.pop(id(write), None) is None:
                 return
             self._pending_bytes -= write.bytes
-        if error is None:
+        if error is not None:
+            write.future.set_exception(error)
+        elif self._checks.good(write.topic):
             write.future.set_result(_runs(write))
         else:
-            write.future.set_exception(error)
+            # Now that the topic is there for certain, and before anybody may bind what lies on it.
+            self._checks.check(write.topic).add_done_callback(lambda told: _tell(write, told.result()))
 
     def _run(self) -> None:
         while not self._closed.is_set():
@@ -230,6 +245,13 @@ class CollectionWriter:
         holder = [old]
         del old
         threading.Thread(target=_discard, args=(holder,), name="collection-writer-discard", daemon=True).start()
+
+
+def _tell(write: _Write, wrong: Rejected | None) -> None:
+    if wrong is None:
+        write.future.set_result(_runs(write))
+    else:
+        write.future.set_exception(wrong)
 
 
 def _make_producer(bootstrap: str) -> Producer:

@@ -64,7 +64,7 @@ _PASSING = (
     KafkaError.NOT_CONTROLLER,
 )
 
-_UNKNOWN = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+UNKNOWN = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 
 _log = logging.getLogger("librdkafka")
 _log.addHandler(logging.NullHandler())
@@ -87,6 +87,9 @@ def common_settings(bootstrap: str) -> dict[str, object]:
         # And a connection that does not come about is tried anew: by itself TCP would try again after 1, 3, 7, 15 s, so
         # that a host that was cut off for a few seconds stayed away for many more (measured: 26 s after 3.5 s).
         "socket.connection.setup.timeout.ms": SOCKET_TIMEOUT_MS,
+        # Producers and admin clients ask brokers to make what they ask about unless told otherwise, and a broker with
+        # Kafka's defaults does: with its own settings, before the one who would make it with ours.
+        "allow.auto.create.topics": False,
         "logger": _log,
         "error_cb": _quiet,
     }
@@ -116,7 +119,6 @@ def consumer_settings(bootstrap: str, **override: object) -> dict[str, object]:
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "auto.offset.reset": "error",
-        "allow.auto.create.topics": False,
         "isolation.level": "read_uncommitted",
         "check.crcs": True,
         "fetch.error.backoff.ms": 50,
@@ -175,7 +177,7 @@ def reach(bootstrap: str, call: Callable[[float], object], timeout_s: float | No
         except KafkaException as error:
             failure = error.args[0]
             # A topic made a moment ago may have no leader yet, as this client's metadata has it.
-            until = deadline if failure.code() in _PASSING else unknown_until if failure.code() in _UNKNOWN else 0.0
+            until = deadline if failure.code() in _PASSING else unknown_until if failure.code() in UNKNOWN else 0.0
             if time.monotonic() + TRY_AGAIN_S > until:
                 raise unreachable(bootstrap, timeout_s, failure) from None
         time.sleep(TRY_AGAIN_S)

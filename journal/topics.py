@@ -7,6 +7,7 @@ that elects unclean leaders, acknowledged records vanish.  So every open checks,
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -17,6 +18,9 @@ from journal.errors import FatalLog, Unavailable
 
 TOPIC_READY_S = 30.0
 """How long a new topic may take to get a leader: three times the gap measured after losing one (10 s)."""
+
+TELL_S = 0.5
+"""For a question whose answer is only a courtesy."""
 
 QUEUE_RETENTION_MS = 7 * 86_400_000
 """Requests on the ``ddl`` topic are kept a week: long enough to look into an incident."""
@@ -89,14 +93,19 @@ def verify_topic(bootstrap: str, spec: TopicSpec) -> None:
     metadata = clients.known(bootstrap, spec.name, look)
     if len(metadata.partitions) != spec.partitions:
         raise FatalLog(f"topic {spec.name} has {len(metadata.partitions)} partitions, expected {spec.partitions}")
-    actual = _actual_config(admin, bootstrap, spec.name)
-    wrong = [f"{key} is {actual.get(key)!r}, expected {value!r}"
-             for key, value in spec.config.items() if actual.get(key) != value]  # fmt: skip
+    wrong = differences(spec, spec.partitions, _actual_config(admin, bootstrap, spec.name))
     if wrong:
         raise FatalLog(
             f"topic {spec.name} is configured wrongly: {'; '.join(wrong)}",
             hint="correct it with kafka-configs and start again; records may be lost already",
         )
+
+
+def differences(spec: TopicSpec, partitions: int, actual: Mapping[str, str]) -> list[str]:
+    """In what a topic with these partitions and settings is not as ``spec`` says, as it is and as expected.  Pure."""
+    found = [] if partitions == spec.partitions else [f"it has {partitions} partitions, expected {spec.partitions}"]
+    return found + [f"{key} is {actual.get(key)!r}, expected {value!r}"
+                    for key, value in spec.config.items() if actual.get(key) != value]  # fmt: skip
 
 
 def verify_journal(bootstrap: str, name: str) -> str:
@@ -116,6 +125,15 @@ def verify_journal(bootstrap: str, name: str) -> str:
     replication = len(described.partitions[0].replicas) if described.partitions else 0
     verify_topic(bootstrap, journal_spec(name, replication))
     return str(described.topic_id)
+
+
+def topic_exists(admin: AdminClient, name: str) -> bool | None:
+    """Whether there is a topic of that name, to tell a person; ``None`` where no broker says so at once."""
+    try:
+        error = admin.list_topics(name, timeout=TELL_S).topics[name].error
+    except KafkaException:
+        return None
+    return True if error is None else False if error.code() in clients.UNKNOWN else None
 
 
 def delete_topic(bootstrap: str, name: str) -> bool:

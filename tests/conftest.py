@@ -22,8 +22,11 @@ ROOT = Path(__file__).resolve().parent.parent
 class RunningBroker:
     """A broker of a test's own, which it may kill and start again on the same port and data."""
 
-    def __init__(self, directory: Path, jars: Path) -> None:
+    def __init__(self, directory: Path, jars: Path, settings: str = "") -> None:
+        """``settings`` are lines of ``server.properties`` that count over ours."""
         self.broker = Broker(directory, jars, *free_ports(2))
+        ours = self.broker.properties
+        self.broker.properties = lambda log_dir: ours(log_dir) + settings
         self.broker.archive = find_archive(BROKER)
         self.bootstrap = self.broker.bootstrap
         self._child: Child | None = None
@@ -77,8 +80,8 @@ def make_broker(jars: Path, tmp_path: Path) -> Iterator[Callable[[], RunningBrok
     """Make brokers of the test's own (started), for tests that kill one."""
     made: list[RunningBroker] = []
 
-    def make() -> RunningBroker:
-        running = RunningBroker(tmp_path / f"broker-{len(made)}", jars)
+    def make(settings: str = "") -> RunningBroker:
+        running = RunningBroker(tmp_path / f"broker-{len(made)}", jars, settings)
         made.append(running)
         return running.start()
 

@@ -40,6 +40,8 @@ class Maintainer:
         self.views: dict[str, View] = {}
         self.errors: dict[str, TidemarkError] = {}
         """Views in error, with what they said when last evaluated."""
+        self.unwritable: dict[str, TidemarkError] = {}
+        """Views whose output cannot be written, and why: they are in error too, without being evaluated."""
         self._pool = ThreadPoolExecutor(
             PARALLEL_VIEWS, thread_name_prefix="tick", initializer=_use_pool, initargs=(spark, TICK_POOL)
         )
@@ -55,6 +57,7 @@ class Maintainer:
         """The view was dropped."""
         self.views.pop(view_id, None)
         self.errors.pop(view_id, None)
+        self.unwritable.pop(view_id, None)
 
     def evaluate(self, view_ids: Iterable[str], t1: DataTs) -> list[Change]:
         """The changes of these views at ``t1``, readers after what they read.
@@ -113,6 +116,8 @@ class Maintainer:
 
     def _one(self, view_id: str, sources: Sources, done: dict[str, Change], t1: DataTs) -> Change:
         view = self.views[view_id]
+        if view_id in self.unwritable:
+            return view.fail(self.unwritable[view_id])
         for input_id in view.inputs:
             error = done[input_id].error if input_id in done else self.errors.get(input_id)
             if error is not None:

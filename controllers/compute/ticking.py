@@ -300,6 +300,17 @@ class Ticking:
             log.info("view installed", extra={"view": view_id, "strategy": view.strategy.name})
         if resumed:
             self._maintainer.restore(resumed)
+        self._check_topics(todo)
+
+    def _check_topics(self, todo: Sequence[str]) -> None:
+        """Find the views whose topics would lose rows: each is in error until its topic is corrected, and looked at
+        again at each of its ticks."""
+        for view_id, asked in [(view_id, self._writer.check(view_id)) for view_id in todo]:
+            wrong = asked.result()
+            if wrong is None:
+                self._maintainer.unwritable.pop(view_id, None)
+            else:
+                self._maintainer.unwritable[view_id] = wrong
 
     def _installed(self, view_id: str, upper: DataTs) -> View:
         item = self._inventory.item(view_id)

@@ -9,8 +9,8 @@ import time
 from decimal import Decimal
 
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import NewTopic
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from catalog_log.model import Column
 from collection import reader as reader_module
@@ -21,7 +21,8 @@ from collection.reader import JSON, RunReader, read_runs
 from collection.rows import Undecodable
 from collection.writer import CollectionWriter
 from journal import clients
-from journal.errors import InvalidUsage, Rejected, Unavailable
+from journal.errors import InvalidUsage, Rejected, TidemarkError, Unavailable
+from journal.leaders import leaders_of
 from journal.names import TopicNames
 from journal.topics import data_spec, ensure_topic
 
@@ -224,3 +225,47 @@ def test_a_read_goes_on_though_the_consumer_it_gave_up_does_not_close(broker: st
     finally:
         old.let_go.set()
         reader.close()
+
+
+KAFKAS_DEFAULTS = "auto.create.topics.enable=true\nnum.partitions=1\n"
+
+
+def test_on_a_broker_with_kafkas_defaults_no_topic_comes_by_being_asked_about(make_broker, names, monkeypatch) -> None:
+    """Nobody of ours has a topic made by asking for it, writing to it or reading it; what others made is refused."""
+    monkeypatch.setattr(writer_module, "WRITE_TIMEOUT_S", 15.0)
+    broker = make_broker(KAFKAS_DEFAULTS).bootstrap
+    writer = CollectionWriter(broker, names)
+    admin = clients.make_admin(broker)
+    reader = clients.make_consumer(broker)
+    try:
+        early = writer.write("u1", COLUMNS, rows(1), "a")  # as after CREATE TABLE, before storage made the topic
+        for client in (admin, clients.make_producer(broker), reader):
+            client.list_topics(names.data("u1"), timeout=10)
+        reader.assign([TopicPartition(names.data("u1"), 0, 0)])
+        assert clients.reach(broker, lambda timeout: leaders_of(broker).bootstrap(names.data("u1"))) is not None
+        with pytest.raises(TidemarkError, match="gone|does not exist"):
+            read_runs(broker, [Run(names.data("u1"), 0, 0, 1, "a", 1)], COLUMNS)
+        assert names.data("u1") not in admin.list_topics(timeout=10).topics
+        make(broker, names, "u1")
+        assert early.result(30)[0].rows == 1
+
+        # What another client's question made is not written to, until somebody has corrected it.
+        others = Producer({"bootstrap.servers": broker, "allow.auto.create.topics": True})
+        others.list_topics(names.data("u2"), timeout=10)
+        with pytest.raises(Rejected, match="retention.ms is '604800000', expected '-1'") as refused:
+            writer.write("u2", COLUMNS, rows(1), "a").result(30)
+        assert refused.value.sqlstate == "55000"
+        assert writer.check("u2").result(10).message == refused.value.message
+        assert writer.write("u1", COLUMNS, rows(2), "b").result(30)[0].rows == 1, "others are none the worse"
+        spec = data_spec(names.data("u2"), 1)
+        entries = [
+            ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in spec.config.items()
+        ]
+        for answer in admin.incremental_alter_configs(
+            [ConfigResource(ResourceType.TOPIC, spec.name, incremental_configs=entries)]
+        ).values():
+            answer.result()
+        assert writer.write("u2", COLUMNS, rows(1), "a").result(30)[0].rows == 1
+    finally:
+        reader.close()
+        writer.close()
