@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 
 from adapter.duck_gate import check_engine
 from adapter.executor import TidemarkExecutor
@@ -14,7 +15,9 @@ from catalog_log.log import CatalogLog
 from collection.writer import CollectionWriter
 from journal import process
 from journal.aio import Bridge
+from journal.clients import make_admin
 from journal.names import TopicNames
+from journal.topics import topic_exists
 from oracle.client import Oracle
 
 CLOSE_TIMEOUT_S = 2.0
@@ -37,11 +40,15 @@ async def open_executor(bootstrap: str, names: TopicNames, writer_id: str) -> As
         closers["catalog"] = catalog.close
         oracle = await asyncio.to_thread(Oracle.open, bootstrap, names, writer_id, catalog.upper)
         closers["oracle"] = oracle.close
+        for log in (catalog.journal.transport, oracle):
+            log.make_ready()  # or the first CREATE TABLE would take a second
         writer = CollectionWriter(bootstrap, names)
         closers["writer"] = writer.close
         peeks = FlightPeeks(catalog, bridge)
         closers["peeks"] = peeks.close
-        executor = TidemarkExecutor(catalog, oracle, writer, peeks, bridge)
+        executor = TidemarkExecutor(
+            catalog, oracle, writer, peeks, bridge, topic_exists=partial(topic_exists, make_admin(bootstrap))
+        )
         executor.start()
         try:
             yield executor

@@ -112,6 +112,7 @@ class TidemarkExecutor:
         bridge: Bridge,
         *,
         nodes: NodeStatus | None = None,
+        topic_exists: Callable[[str], bool | None] = lambda _: None,
         now_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
         self._catalog = catalog
@@ -120,6 +121,8 @@ class TidemarkExecutor:
         self._peeks = peeks
         self._relations = CatalogRelations()
         self._nodes = nodes or NodeStatus()
+        self._topic_exists = topic_exists
+        """Whether Kafka has a topic, asked on a thread; ``None`` where it does not say so soon."""
         self._now_ms = now_ms
         self.sessions: Callable[[], Iterable[SessionState]] = lambda: ()
         """The sessions that this process serves; set by whoever serves them."""
@@ -220,9 +223,19 @@ class TidemarkExecutor:
         return await self._finish(self.ddl.submit(statement, names, asked, request_id))
 
     async def _ddl(self, session: SessionState, statement: object, text: str) -> DdlOutcome:
-        outcome = await self.execute_ddl(statement, self._names(session), Asked(text, session.user))
-        session.catalog_ts_seen = max(session.catalog_ts_seen, outcome.catalog_ts)
-        return outcome
+        asked = None
+        if isinstance(statement, st.CreateSource):  # beside the statement, which waits for nobody's opinion (I8)
+            asked = asyncio.ensure_future(asyncio.to_thread(self._topic_exists, statement.topic))
+        try:
+            outcome = await self.execute_ddl(statement, self._names(session), Asked(text, session.user))
+            session.catalog_ts_seen = max(session.catalog_ts_seen, outcome.catalog_ts)
+            if asked is not None and await asked is False:
+                session.notify(Notice(f'topic "{statement.topic}" does not exist yet',
+                                      detail="the source waits for it, and reads it from its beginning"))  # fmt: skip
+            return outcome
+        finally:
+            if asked is not None:
+                asked.cancel()
 
     # --- images, barriers, plans
 
@@ -431,14 +444,18 @@ class TidemarkExecutor:
             if answer is not None and not _misses(answer, session.written_ts):
                 return answer
         peek = peek._replace(peek_id=uuid.uuid4().hex, sql=await self._text(plan, params))
-        answer = await self._peeks.peek(peek, cluster.id, deadline)
+
+        def waits(why: str) -> None:
+            session.notify(Notice(why, hint="tm_internal.controllers tells who answers"))
+
+        answer = await self._peeks.peek(peek, cluster.id, deadline, waits)
         if not _misses(answer, session.written_ts):
             return answer
         # The newest timestamp of a serializable read is older than this session's own write, which is rare: the
         # controller is behind the oracle.  So it is asked again rather than every request made longer for it.
         await give_up(answer)
         again = peek._replace(peek_id=uuid.uuid4().hex, as_of=session.written_ts)
-        return await self._peeks.peek(again, cluster.id, deadline)
+        return await self._peeks.peek(again, cluster.id, deadline, waits)
 
     async def _text(self, plan: SelectPlan, params: Sequence[object | None]) -> str:
         return await self._beside(plan.large, LONG_CHARS, plan.spark_sql, params)

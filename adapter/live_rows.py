@@ -76,11 +76,14 @@ def _said(told: Told, item: Item) -> tuple[str, Mapping]:
 
 def _frontiers(told: Told) -> Iterable[Row]:
     last_ts = told.oracle.last_ts
+    sources = {each["id"]: each for each in told.controllers.get(f"{STORAGE}/", {}).get("sources", ())}
     for item in told.image.objects():
         named = {"object_id": item.id, "object_name": item.name, "object_kind": item.kind}
         if item.kind in (model.TABLE, model.SOURCE, model.ERRORS):
             yield {**named, "upper": last_ts + 1, "complete_through": last_ts, "since": told.oracle.since,
-                   "last_change": told.oracle.last_change(item.id), "lag_ms": 0, "told_by": ORACLE}  # fmt: skip
+                   "last_change": told.oracle.last_change(item.id), "told_by": ORACLE,
+                   # What is not bound yet is in the user's topic: only who reads it knows how long it has waited.
+                   "lag_ms": sources.get(item.id, {}).get("lag_ms") if item.kind == model.SOURCE else 0}  # fmt: skip
         elif item.kind == model.MATERIALIZED_VIEW:
             key, said = _said(told, item)
             view = said.get("views", {}).get(item.id, {})
@@ -128,11 +131,20 @@ def _source_status(told: Told) -> Iterable[Row]:
             continue
         found = known.get(item.id, {})
         status = "unknown" if not said or "error" in said else found.get("state", "created")
+        # Of all times and processes, since the oracle counts them; the rest is what the controller has seen itself.
+        good, bad = source_rows(told.oracle, item)
         yield {"id": item.id, "name": item.name, "topic": item.topic, "status": status, "error": found.get("error"),
-               "good_rows": found.get("good_rows"), "bad_rows": found.get("bad_rows"),
-               "commits": found.get("commits"), "last_ts": found.get("last_ts"),
+               "good_rows": good, "bad_rows": bad,
+               "commits": found.get("commits"), "last_ts": told.oracle.last_change(item.id),
                "positions": json.dumps(found["positions"]) if "positions" in found else None,
-               "told_by": key}  # fmt: skip
+               "ends": json.dumps(found["ends"]) if found.get("ends") else None,
+               "behind": found.get("behind"), "lag_ms": found.get("lag_ms"), "told_by": key}  # fmt: skip
+
+
+def source_rows(oracle: OracleState, source: Item) -> tuple[int | None, int | None]:
+    """Rows that a source has bound, and records that were none and are in its errors: in all its time."""
+    counts = oracle.bindings(source.id).row_count, oracle.bindings(source.options.get("errors_id", "")).row_count
+    return tuple(None if count < 0 else count for count in counts)  # type: ignore[return-value]
 
 
 def _sessions(told: Told) -> Iterable[Row]:

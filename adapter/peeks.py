@@ -26,7 +26,7 @@ from adapter.lookups import Lookups, TableAnswer
 from catalog_log import model
 from catalog_log.log import CatalogLog
 from catalog_log.model import Node
-from controllers.node_status import act
+from controllers.node_status import act, in_words
 from controllers.nodes import location
 from controllers.peek import Peek
 from controllers.peek_codec import decode_error, encode_peek
@@ -62,8 +62,11 @@ class PeekAnswer(Protocol):
 class Peeks(Protocol):
     """Where reads are sent."""
 
-    async def peek(self, peek: Peek, cluster_id: str, deadline_s: float) -> PeekAnswer:
-        """Send ``peek`` to the compute controller of a cluster.  Raises ``Unavailable``, what the controller raised, or
+    async def peek(
+        self, peek: Peek, cluster_id: str, deadline_s: float, waits: Callable[[str], None] = lambda _: None
+    ) -> PeekAnswer:
+        """Send ``peek`` to the compute controller of a cluster; ``waits`` is called, once and in words for a person,
+        where that is away and has to be waited for.  Raises ``Unavailable``, what the controller raised, or
         57014 after ``deadline_s`` (``time.monotonic``)."""
         ...
 
@@ -150,7 +153,8 @@ def translate(error: Exception) -> TidemarkError:
     if '{"family"' in text:
         return decode_error(text)
     if isinstance(error, (flight.FlightUnavailableError, flight.FlightTimedOutError)):
-        return Unavailable("the cluster's controller cannot be reached", detail=text.split("\n")[0][:300])
+        return Unavailable("the cluster's controller cannot be reached", detail=in_words(error),
+                           hint="see its log, and tm_internal.controllers")  # fmt: skip
     if isinstance(error, flight.FlightCancelledError):
         return TidemarkError("canceling statement due to user request", sqlstate="57014")
     return TidemarkError("the cluster's controller failed", detail=text.split("\n")[0][:500])
@@ -178,10 +182,17 @@ class FlightPeeks:
         for _, line in self._lookups.values():
             line.close()
 
-    async def peek(self, peek: Peek, cluster_id: str, deadline_s: float) -> FlightAnswer:
+    async def peek(
+        self, peek: Peek, cluster_id: str, deadline_s: float, waits: Callable[[str], None] = lambda _: None
+    ) -> FlightAnswer:
         key = f"compute/{cluster_id}"
         failed: tuple[Node, TidemarkError] | None = None
+        told = False
         while True:
+            known = self._catalog.image.get(model.NODES, key)
+            if not told and (known is None or (failed is not None and known.incarnation == failed[0].incarnation)):
+                told = True
+                waits(f'cluster "{cluster_id}" is away: the statement waits for its controller to come back')
             node = await self._node(key, failed, deadline_s)
             left_ms = int((deadline_s - time.monotonic()) * 1000)
             if left_ms <= 0:

@@ -55,6 +55,7 @@ class Session:
         self._portals = Portals()
         self._nested = NestedStatements(executor, state, self._blocks, self._statements, self._portals)
         self._out = Outbox(connection)
+        state.notify = self._notice_at_once
         self._stopping = False
         self._timeout_version, self._timeout_s = -1, 0.0
         # What need not wait is done when the handler returns, with ``None``.
@@ -168,6 +169,11 @@ class Session:
 
     def _notice(self, notice: Notice) -> None:
         self._out.notice(notice, self.state.variables.get("client_min_messages"))
+
+    def _notice_at_once(self, notice: Notice) -> None:
+        """For one that makes sense only while the statement still runs."""
+        self._notice(notice)
+        self._out.flush()
 
     def _fatal(self, error: TidemarkError) -> None:
         self._machine.happened(Input.FATAL)

@@ -7,10 +7,12 @@ from one event loop, by one statement at a time.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from adapter import variables as vars_
+from adapter.interfaces import Notice
 from adapter.transaction import Transaction
 from journal.timestamps import CatalogTs, DataTs
 
@@ -40,6 +42,9 @@ class SessionState:
 
     written_ts: DataTs = DataTs(0)
     """When its newest rows became visible: no later read of its own is older, at any isolation."""
+
+    notify: Callable[[Notice], None] = field(default=lambda _: None, compare=False)
+    """Tells the client something at once, while a statement runs; set by whoever has its socket."""
 
     names: tuple[int, object] = (-1, None)
     """What the executor made of the variables, and their version then."""

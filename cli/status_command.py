@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from catalog_log.model import INDEX, MATERIALIZED_VIEW, NODES, SCHEMAS, VIEW
+from adapter.live_rows import source_rows
+from catalog_log.model import INDEX, MATERIALIZED_VIEW, NODES, SCHEMAS, SOURCE, VIEW
 from cli.output import FAILED, OK, console, print_json
 from cli.stack_options import add_find_options, find_kafka
 from controllers.node_status import NodeStatus
@@ -60,6 +61,7 @@ def gather(frontiers: Frontiers, controllers: dict[str, dict], now_ms: int) -> d
     progress = {view.id: view for view in frontiers.views}
     views = {view_id: view for controller in controllers.values()
              for view_id, view in _by_id(controller.get("views")).items()}  # fmt: skip
+    sources = _by_id(controllers.get("storage/", {}).get("sources"))
     objects = []
     for item in image.objects():
         schema = image.get(SCHEMAS, item.schema_id)
@@ -77,6 +79,12 @@ def gather(frontiers: Frontiers, controllers: dict[str, dict], now_ms: int) -> d
             bound = state.bindings(item.id)
             rows = bound.row_count
             described |= {"last_change": state.last_change(item.id)} | ({} if rows < 0 else {"rows": rows})
+        if item.kind == SOURCE:
+            source = sources.get(item.id, {})
+            said = ("state", "behind", "lag_ms", "positions", "ends")
+            described |= {key: source[key] for key in said if key in source}
+            described["bad_rows"] = source_rows(state, item)[1]
+            described["error" if source.get("state") == "failed" else "waits_for"] = source.get("error")
         objects.append(described)
     return {
         "catalog": {"upper": image.upper, "in_force": state.catalog_upper, **image.stats._asdict()},
@@ -117,9 +125,13 @@ def show(status: dict, out: Console) -> None:
         objects.add_column(column, justify="right" if column == "rows" else "left")
     for item in status["objects"]:
         frontier = item.get("complete", item.get("last_change"))
-        notes = [str(item[key]) for key in ("strategy", "error") if item.get(key)]
+        notes = [str(item[key]) for key in ("strategy", "state", "waits_for", "error") if item.get(key)]
+        if item.get("behind"):
+            notes.append(f"{item['behind']:,} records behind")
         if item.get("lag_ms"):
             notes.append(f"{item['lag_ms']:,} ms behind")
+        if item.get("bad_rows"):
+            notes.append(f"{item['bad_rows']:,} bad records")
         rows = f"{item['rows']:,}" if item.get("rows") is not None else ""
         objects.add_row(item["id"], item["kind"], item["name"], rows, when(frontier), escape(", ".join(notes)))
     if not out.is_terminal:

@@ -40,7 +40,7 @@ class NodeStatus:
         except (pa.ArrowException, flight.FlightError, ValueError, OSError) as error:
             with self._lock:
                 self._clients.pop(node.address, None)
-            return {"address": node.address, "error": f"does not answer: {first_line(error)}"}
+            return {"address": node.address, "error": f"does not answer: {in_words(error)}"}
 
     def retry(self, image: Image, key: str, object_id: str) -> bool | str:
         """Have the node at ``key`` release an object from quarantine; whether it was there, or why nobody knows."""
@@ -71,6 +71,15 @@ def act(client: flight.FlightClient, action: str, timeout_s: float, body: bytes 
     """What a node answers to a Flight action.  Raises what Flight does."""
     options = flight.FlightCallOptions(timeout=timeout_s)
     return b"".join(part.body.to_pybytes() for part in client.do_action(flight.Action(action, body), options))
+
+
+def in_words(error: Exception) -> str:
+    """Why a node did not answer, as a person would say it and not as gRPC does."""
+    if isinstance(error, flight.FlightUnavailableError):
+        return "nothing is there at its address; it was stopped, or is being started again"
+    if isinstance(error, flight.FlightTimedOutError):
+        return "it is there and says nothing"
+    return first_line(error)
 
 
 def first_line(error: Exception) -> str:

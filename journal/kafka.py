@@ -99,6 +99,16 @@ class KafkaTransport:
             raise
         self._unfollow = self._leaders.follow(topic, self._on_moved)
 
+    def make_ready(self) -> None:
+        """Begin to have a producer that has met its topic, for who will append for the first time when somebody waits:
+        by itself it takes half a second to get its id, and up to one to meet the topic.  Returns at once."""
+        with self._lock:
+            if self._closed or self._session is not None:
+                return
+            self._open_session()
+            session = self._session
+        session.meet()
+
     def append(self, value: bytes) -> Future[int]:
         if len(value) > VALUE_BYTES_MAX:
             return _failed(too_large(len(value), VALUE_BYTES_MAX))

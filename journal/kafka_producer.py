@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +14,8 @@ from journal import clients
 from journal.errors import Indeterminate, Rejected
 from journal.leaders import SUSPECT_S
 from journal.memory import VALUE_BYTES_MAX, too_large
+
+log = logging.getLogger(__name__)
 
 ACK_TIMEOUT_S = 2.0
 """Silence after which an append counts as unanswered; a fresh producer was acked in 1.6 s after a leader was lost."""
@@ -71,6 +74,17 @@ class ProducerSession:
         with self._lock:
             oldest = next(iter(self._pending.values()), None)
         return 0.0 if oldest is None else time.monotonic() - (oldest[0] - self._ack_timeout_s)
+
+    def meet(self) -> None:
+        """Ask for the topic's leader beside everything else; where nobody answers, the first append finds out why."""
+
+        def ask() -> None:
+            try:
+                self._producer.list_topics(self.topic, timeout=self._ack_timeout_s)
+            except KafkaException as error:
+                log.debug("a producer has not met its topic", extra={"topic": self.topic, "why": str(error)})
+
+        threading.Thread(target=ask, name=f"meet-{self.topic}", daemon=True).start()
 
     def append(self, value: bytes) -> Future[int]:
         """As :meth:`journal.api.Transport.append`."""

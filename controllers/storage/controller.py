@@ -122,7 +122,7 @@ class StorageController:
 
     def status(self) -> dict[str, object]:
         """For people: read from any thread."""
-        sources = [dict(vars(s.status)) for s in list(self._sources.values())]
+        sources = [s.status.told(wall_clock_ms()) for s in list(self._sources.values())]
         return {
             "controller": STORAGE,
             "incarnation": self._incarnation,
@@ -217,8 +217,9 @@ class StorageController:
 
     def _begin_source(self, item: Item) -> None:
         if item.kind == SOURCE and item.id not in self._sources:
+            refused = f"topic {item.topic} is Tidemark's own" if self._names.kept(item.topic or "") else None
             self._sources[item.id] = Source(
-                item, self._bootstrap, self._oracle, self._writer, self._incarnation, self._at_work
+                item, self._bootstrap, self._oracle, self._writer, self._incarnation, self._at_work, refused
             )
 
     def _end_source(self, item: Item, then) -> None:

@@ -33,7 +33,7 @@ from journal.clients import discard, make_consumer, reach
 from journal.errors import TidemarkError, Unavailable
 from journal.leaders import leaders_of
 from journal.topic_ids import ids_of
-from oracle.client import Oracle
+from oracle.client import Oracle, wall_clock_ms
 from oracle.model import CommitPart
 
 log = logging.getLogger(__name__)
@@ -46,6 +46,9 @@ LINGER_S = 0.005
 longer silence is bound at once, so this costs a quiet source nothing."""
 
 POLL_S = 0.1
+MEASURE_S = 0.25
+"""Between two looks at how far the topic goes: what they cost is a call into librdkafka for each partition."""
+
 LOOK_AGAIN_S = 5.0
 """How often new partitions are looked for."""
 
@@ -92,24 +95,43 @@ class SourceStatus:
     state: str = STARTING
     error: str | None = None
     good_rows: int = 0
-    """Rows bound by this process."""
+    """Rows bound by this process (those of all times are in the bindings)."""
     bad_rows: int = 0
     commits: int = 0
     last_ts: int | None = None
     positions: dict[int, int] = field(default_factory=dict)
+    """Bound up to here, of each partition."""
+    ends: dict[int, int] = field(default_factory=dict)
+    """The topic's ends, as last heard from the brokers."""
+    behind: int | None = None
+    """Records between the two; ``None`` where nobody knows: the topic is away, or another one."""
+    caught_up_ms: int | None = None
+    """When nothing was unread last, by this process's clock; before that, when anything was bound last."""
+
+    def told(self, now_ms: int) -> dict[str, object]:
+        """All of it as JSON has it, with ``lag_ms``: for how long there has been something unread."""
+        unread = self.behind != 0
+        lag_ms = max(0, now_ms - self.caught_up_ms) if unread and self.caught_up_ms is not None else None
+        return {**vars(self), "lag_ms": lag_ms if unread else 0}
 
 
 class Source:
     """A thread per source: one slow topic keeps nobody waiting.  ``stop`` it, then ``join`` it."""
 
     def __init__(
-        self, item: Item, bootstrap: str, oracle: Oracle, writer: CollectionWriter, incarnation: str, at_work: AtWork
-    ) -> None:
+        self, item: Item, bootstrap: str, oracle: Oracle, writer: CollectionWriter, incarnation: str, at_work: AtWork,
+        refused: str | None = None,
+    ) -> None:  # fmt: skip
+        """``refused`` says why nothing may be read for it, whatever its topic holds."""
         self.item = item
         self.status = SourceStatus(item.id, item.name, item.topic or "")
         self._bootstrap = bootstrap
         self._leaders = leaders_of(bootstrap)
         self._ids = ids_of(bootstrap)
+        self._read: dict[int, int] = {}
+        """Up to where it has read, of each partition."""
+        self._reached: dict[int, int] = {}
+        """Where the reading came to the end of a partition."""
         self._topic_id = ""
         """Of the topic that is being read."""
         self._moved = threading.Event()
@@ -121,7 +143,7 @@ class Source:
         self._attempts = 0
         self.begun = 0
         """How often it began to read, or tried to."""
-        self._final: Problem | None = None
+        self._final = None if refused is None else Problem(refused, final=True)
         self._committed_at = 0.0
         self._backoff_s = BACKOFF_FIRST_S
         self._stopped = threading.Event()
@@ -161,6 +183,33 @@ class Source:
         if (self.status.state, self.status.error) != (state, error):
             log.warning("source cannot go on", extra={"source": self.item.id, "state": state, "reason": error})
         self.status.state, self.status.error = state, error
+        if state == WAITING:
+            self.status.ends, self.status.behind = {}, None
+
+    def _measure(self, consumer: Consumer, positions: dict[int, int]) -> None:
+        """How far the topic goes beyond what is bound, as the fetches tell: no request of its own."""
+        status, self._read = self.status, positions
+        for partition in positions:
+            try:
+                _, high = consumer.get_watermark_offsets(TopicPartition(status.topic, partition), cached=True)
+            except KafkaException:
+                continue  # not fetched from yet
+            if high >= 0:
+                status.ends[partition] = high
+        self._count_behind()
+
+    def _count_behind(self) -> None:
+        status = self.status
+        behind = 0
+        for partition, end in status.ends.items():
+            at = status.positions.get(partition, 0)
+            # A record that ends a transaction is none of the user's: who has bound what came, up to the end, has all.
+            if at == self._read.get(partition):
+                at = max(at, self._reached.get(partition, 0))
+            behind += max(0, end - at)
+        status.behind = behind
+        if not status.behind:
+            status.caught_up_ms = wall_clock_ms()
 
     def _ingest(self) -> None:
         """Read, judge and bind until stopped or until something is wrong."""
@@ -172,7 +221,7 @@ class Source:
             raise refused
         self._moved.clear()
         begin_at = self._leaders.bootstrap(self.status.topic)
-        consumer = make_consumer(begin_at, **{"isolation.level": "read_committed"})
+        consumer = make_consumer(begin_at, **{"isolation.level": "read_committed", "enable.partition.eof": True})
         under_way: tuple[Future, Prepared] | None = None
         try:
             positions = self._begin(consumer)
@@ -184,6 +233,7 @@ class Source:
                     self._settle(self._oracle.commit(part), prepared)
                     positions = prepared.positions
             look_again_at = time.monotonic() + LOOK_AGAIN_S
+            measure_at = 0.0
             # Where the topic has another leader by the word of most brokers we begin anew with a fresh consumer: this
             # one may be asking a leader that does not know it was deposed, and has nothing new for ever.
             while not self._stopped.is_set() and not self._moved.is_set():
@@ -199,6 +249,9 @@ class Source:
                 elif under_way is not None and under_way[0].done():
                     self._settle(*under_way)
                     under_way = None
+                if time.monotonic() >= measure_at:
+                    self._measure(consumer, positions)
+                    measure_at = time.monotonic() + MEASURE_S
                 if time.monotonic() >= look_again_at:
                     self._look_again(consumer, positions)
                     look_again_at = time.monotonic() + LOOK_AGAIN_S
@@ -232,9 +285,16 @@ class Source:
         self._topic_id = found
         state = self._oracle.barrier().result(ANSWER_TIMEOUT_S)
         if problem := made_anew(topic, found, state.bindings(self.item.id).pins()):
+            self.status.ends, self.status.behind = {}, None  # how far another topic goes says nothing
             raise SourceProblem(problem)
         bound = {p: end for (t, p), end in state.bindings(self.item.id).ends().items() if t == topic}
         retained = {p: self._watermarks(consumer, p) for p in partitions}
+        self._reached = {}
+        if self.status.caught_up_ms is None:
+            self.status.caught_up_ms = state.last_change(self.item.id)
+        self.status.positions = {p: bound.get(p, low) for p, (low, _) in retained.items()}
+        self.status.ends = {p: high for p, (_, high) in retained.items()}
+        self._count_behind()
         positions = start_positions(topic, bound, retained)
         if isinstance(positions, Problem):
             raise SourceProblem(positions)
@@ -271,6 +331,8 @@ class Source:
             error = message.error()
             if error is None:
                 polled.setdefault(message.partition(), []).append((message.offset(), message.value()))
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._reached[message.partition()] = message.offset()
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
                 self._offsets_gone(consumer, positions, message.partition())
             elif error.code() in _MISSING:

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from adapter.session_state import SessionState
 from catalog_log import records
 from catalog_log.model import NODES, Node
+from collection.binding import Binding, Run
+from oracle.model import CommitPart
 from tests.adapter.world import World
 
 COMPUTE, STORAGE = "compute/default", "storage/"
@@ -66,7 +68,7 @@ def test_a_controller_that_does_not_answer_is_told_as_such():
         assert await a.sql("select name, status, told_by from tm_internal.source_status") == [("s", "unknown", STORAGE)]
         assert await a.sql("select name, status from tm_internal.view_status") == [("m", "unknown")]
         frontiers = dict(await a.sql("select object_name, lag_ms from tm_internal.frontiers"))
-        assert frontiers == {"t": 0, "s": 0, "s_errors": 0, "m": None, "i": None}
+        assert frontiers == {"t": 0, "s": None, "s_errors": 0, "m": None, "i": None}
 
     run(story)
 
@@ -74,12 +76,15 @@ def test_a_controller_that_does_not_answer_is_told_as_such():
 def test_what_they_say_is_asked_for_each_statement_and_kept_for_none():
     async def story(world, a, nodes):
         ids = {item.name: item.id for item in a.catalog.image.objects()}
+        runs = {"s": Run("x", 0, 0, 4, "", 3), "s_errors": Run("env.data.u5", 0, 0, 1, "", 1)}
+        await a.oracle.commit_async(CommitPart("p", tuple(Binding(ids[name], run) for name, run in runs.items())))
         upper, last_ts = a.catalog.upper(), a.oracle.state.last_ts
         view = {"name": "m", "upper": last_ts - 4, "complete_through": last_ts - 5, "strategy": "incremental",
                 "rows": 1, "error": None, "hydrated": True}  # fmt: skip
         index = {"relation": ids["m"], "rows": 1, "upper": last_ts - 4, "error": None}
-        source = {"id": ids["s"], "name": "s", "topic": "x", "state": "running", "error": None, "good_rows": 3,
-                  "bad_rows": 1, "commits": 2, "last_ts": last_ts, "positions": {"0": 4}}  # fmt: skip
+        source = {"id": ids["s"], "name": "s", "topic": "x", "state": "running", "error": None, "good_rows": 0,
+                  "bad_rows": 0, "commits": 2, "positions": {"0": 4}, "ends": {"0": 67_004}, "behind": 67_000,
+                  "lag_ms": 4_321}  # fmt: skip
         nodes.said = {
             COMPUTE: {"catalog_frontier": upper - 7, "table_ts": last_ts, "views": {ids["m"]: view},
                       "indexes": {ids["i"]: index}},
@@ -97,9 +102,12 @@ def test_what_they_say_is_asked_for_each_statement_and_kept_for_none():
             ("i", True, 1),
             ("m", True, 1),
         ]
-        assert await a.sql("select status, good_rows, bad_rows, positions from tm_internal.source_status") == [
-            ("running", 3, 1, '{"0": 4}')
-        ]
+        # Rows are counted by what is bound, so also those of processes that are gone.
+        assert await a.sql(
+            "select status, good_rows, bad_rows, positions, ends, behind, lag_ms, last_ts"
+            " from tm_internal.source_status"
+        ) == [("running", 3, 1, '{"0": 4}', '{"0": 67004}', 67_000, 4_321, last_ts)]
+        assert await a.sql("select lag_ms from tm_internal.frontiers where object_name = 's'") == [(4_321,)]
         assert await a.sql("select status, strategy from tm_internal.view_status") == [("running", "incremental")]
         view["error"] = "division by zero"
         assert await a.sql("select status, error from tm_internal.view_status") == [("failing", "division by zero")]

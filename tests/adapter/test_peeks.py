@@ -201,11 +201,13 @@ def test_an_error_keeps_its_family_and_sqlstate():
 def test_a_dead_node_is_waited_for_until_another_takes_its_place():
     async def story(peeks, controller, register):
         await register(f"127.0.0.1:{free_ports(1)[0]}", "dead")
-        asked = asyncio.create_task(peeks.peek(peek("rows 1"), "default", soon()))
-        await asyncio.sleep(0.3)
+        told: asyncio.Queue[str] = asyncio.Queue()
+        asked = asyncio.create_task(peeks.peek(peek("rows 1"), "default", soon(), told.put_nowait))
+        assert await told.get() == 'cluster "default" is away: the statement waits for its controller to come back'
         assert not asked.done()
         await register(f"127.0.0.1:{controller.port}", "alive")
         assert await values(await asked) == [0]
+        assert told.empty(), "it is said once"
 
     run(story)
 

@@ -87,7 +87,7 @@ class StorePeeks:
     async def lookup(self, peek, cluster_id):
         return None  # "not now": then it is asked by itself
 
-    async def peek(self, peek, cluster_id, deadline_s):
+    async def peek(self, peek, cluster_id, deadline_s, waits=None):
         self.asked.append(peek)
         state = self.oracle.state
         newest = state.last_ts if self.complete is None else self.complete
@@ -130,6 +130,8 @@ class World:
         self.checkpoints = MemoryCheckpointStore()
         self.store = Store()
         self.now_ms = 1_000_000
+        self.topics: dict[str, bool] = {}
+        """Users' topics: whether there is one.  Of others nobody says anything."""
         ensure_genesis(MemoryTransport(self.catalog_topic), GENESIS, "bootstrap")
 
     @asynccontextmanager
@@ -145,7 +147,9 @@ class World:
         bridge = Bridge(asyncio.get_running_loop())
         await bridge.wait(catalog.when_upper(1, 10))
         peeks = StorePeeks(self.store, catalog, oracle)
-        executor = TidemarkExecutor(catalog, oracle, self.store, peeks, bridge, now_ms=lambda: self.now_ms)
+        executor = TidemarkExecutor(
+            catalog, oracle, self.store, peeks, bridge, now_ms=lambda: self.now_ms, topic_exists=self.topics.get
+        )
         executor.start()
         try:
             yield Adapter(executor, catalog, oracle, peeks)

@@ -181,7 +181,10 @@ def test_rows_and_errors_are_bound_together(world: World) -> None:
 
     def counted() -> bool:
         (status,) = controller.status()["sources"]
-        return (status["good_rows"], status["bad_rows"], status["state"]) == (2, 3, "running")
+        assert status["behind"] != 0 or status["lag_ms"] == 0
+        return (
+            status["good_rows"], status["bad_rows"], status["state"], status["behind"], status["ends"]
+        ) == (2, 3, "running", 0, {0: 3, 1: 2})  # fmt: skip
 
     eventually(counted)
     state = world.oracle.state
@@ -258,6 +261,8 @@ def test_records_that_retention_took_before_they_were_read_stop_that_source_alon
     assert error == (f"topic {cut.topic} partition 0 was bound up to offset 1, but kafka holds [3, 5): "
                      "its retention removed records before they were read")  # fmt: skip
     assert state_of(controller, "u1")[0] == "failed"
+    (told,) = [s for s in controller.status()["sources"] if s["id"] == "u1"]
+    assert told["behind"] == 4 and told["lag_ms"] > 0, "what is unread is told, though nothing goes on"
     world.produce("fine", b'{"id":9}')
     eventually(lambda: world.bound(fine) == 1)
     assert world.bound(cut) == 1

@@ -69,7 +69,7 @@ class Desk:
         self._commands.close()
         self._reader.close()
 
-    async def peek(self, peek: Peek, cluster_id: str, deadline_s: float) -> Answer:
+    async def peek(self, peek: Peek, cluster_id: str, deadline_s: float, waits: object = None) -> Answer:
         future: Future[Outcome] = Future()
         with self._lock:
             self._waiting[peek.peek_id] = future

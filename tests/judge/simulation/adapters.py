@@ -33,7 +33,7 @@ class SimPeeks:
     def __init__(self, owner: Process) -> None:
         self._owner = owner
 
-    async def peek(self, peek: Peek, cluster_id: str, deadline_s: float) -> Answer:
+    async def peek(self, peek: Peek, cluster_id: str, deadline_s: float, waits: object = None) -> Answer:
         world, owner = self._owner.world, self._owner
         deadline = int(deadline_s * S)
         while True:
