@@ -17,7 +17,7 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from adapter import information_rows, system_rows, tidemark_rows
+from adapter import duck_text, information_rows, system_rows, tidemark_rows
 from adapter.catalog_rewrite import Rewritten, SessionFacts, rewrite, table_name
 from adapter.constants import for_duckdb
 from adapter.duck_errors import explain
@@ -182,7 +182,9 @@ def _rewritten(plan: SelectPlan, params: Sequence[object | None], image: ImageLi
         for number, value in enumerate(params, 1)
     ]
     tree = with_params(plan.tree, given, plan.params) if plan.params else plan.tree
-    return rewrite(tree, image, facts)
+    rewritten = rewrite(tree, image, facts)
+    duck_text.called(rewritten.tree)
+    return rewritten
 
 
 class _Database:
@@ -209,6 +211,7 @@ class _Database:
         for name, own in OWN.items():
             types = [self._db.dtype(data_type(each).sql("duckdb")) for each in (*own.arguments, own.result)]
             self._db.create_function(name, own.run, types[:-1], types[-1], null_handling="special")
+        duck_text.create(self._db)
         if system is not None:
             self._db.execute("SET GLOBAL integer_division = true")  # as Postgres divides; constants are typed by us
             for name in ("array_out", "vector_out"):
@@ -276,6 +279,7 @@ class _Database:
                 for name in rewritten.macros:
                     self._macro(name)
             running.attach(cursor)
+            duck_text.begin()
             cursor.execute(_READ_ONLY)
             described = cursor.execute(one_select(cursor, f"DESCRIBE {text}")).fetchall()
         except duckdb.Error as error:
@@ -294,6 +298,7 @@ class _Database:
         batches, size = [], 0
         try:
             running.attach(cursor)
+            duck_text.begin()
             if self._system is not None:
                 cursor.execute(_READ_ONLY)
             reader = cursor.sql(one_select(cursor, text)).to_arrow_reader(BATCH_ROWS)

@@ -37,6 +37,10 @@ FORMS: Mapping[str, tuple[str, str]] = {
         r"array_to_string(list_transform(regexp_extract_all(lower(:x), '[\p{L}\p{N}]+|[^\p{L}\p{N}]+'), "
         r"lambda w: upper(w[1]) || w[2:]), '')",
     ),
+    "TM_REPEAT": ("x n", "tm_repeat(:x, :n)"),
+    "TM_LPAD": ("x n fill", "tm_lpad(:x, :n, :fill)"),
+    "TM_RPAD": ("x n fill", "tm_rpad(:x, :n, :fill)"),
+    "TM_REPLACE": ("x a b", "tm_replace(:x, :a, :b)"),
     "TM_CHR": ("n", in_duckdb(f"CASE {NO_CHARACTER} ELSE CHR(:n) END")),
     "TM_OCTETS": ("x", "octet_length(:x)::INTEGER"),
     "TM_TEXT_OCTETS": ("x", "strlen(:x)::INTEGER"),

@@ -84,12 +84,39 @@ _SPARK: dict[str, Callable[..., exp.Expression]] = {
 }
 
 
+_LONG = ("TM_REPEAT", "TM_LPAD", "TM_RPAD", "TM_REPLACE", "TM_FORMAT", "TM_JOIN", "TM_JOIN_ALL")
+
+
+def _may_grow(tree: exp.Expression) -> bool:
+    """Whether texts that are put together may be long: literals are not, unless it is done again and again."""
+    if tree.find(exp.Subquery, exp.CTE) is not None:
+        return True
+    return any(str(node.this).upper() in _LONG for node in tree.find_all(exp.Anonymous))
+
+
+def _together(parts: list[exp.Expression]) -> exp.Expression:
+    """Texts put together, looking at how long that will be; one by one, since functions here take two."""
+    made = parts[0].copy()
+    for part in parts[1:]:
+        made = call("tm_concat", made, part)
+    return made
+
+
+def _of_arrays(node: exp.Anonymous) -> bool:
+    return isinstance(node.parent, exp.Cast) and node.parent.to.this == exp.DataType.Type.ARRAY
+
+
 def for_duckdb(tree: exp.Expression) -> exp.Expression:
     """A copy of ``tree`` that DuckDB runs with the same result."""
     holder = exp.Paren(this=tree.copy())
+    grows = _may_grow(tree)
     for node in reversed(list(holder.walk())):
         if isinstance(node, exp.Anonymous) and (made := _SPARK.get(str(node.this).upper())):
             node.replace(made(*node.expressions))
+        elif grows and isinstance(node, exp.DPipe):
+            node.replace(_together([node.this, node.expression]))
+        elif grows and isinstance(node, exp.Anonymous) and str(node.this).upper() == "CONCAT" and not _of_arrays(node):
+            node.replace(_together(node.expressions))
         elif isinstance(node, exp.Div):
             node.replace(_quotient(node))
         elif isinstance(node, (exp.Add, exp.Sub, exp.Mul)):

@@ -26,6 +26,7 @@ from collection.intervals import (
     times,
 )
 from collection.keywords import quoted_identifier
+from collection.limits import check_bytes
 from collection.number_format import shown_float4, shown_float8, shown_int4, shown_number
 from collection.text_format import formatted
 from collection.types import SqlType
@@ -64,6 +65,13 @@ def _own(result: SqlType, run: Callable, *arguments: SqlType) -> Own:
 
 def _as_dict(value: Interval) -> dict[str, int]:
     return value._asdict()
+
+
+def _join(texts: list[str | None], by: str, null: str | None) -> str:
+    """The texts with ``by`` between them, ``null`` in place of a NULL; where that is none, NULLs are left out."""
+    shown = [null if text is None else text for text in texts if text is not None or null is not None]
+    check_bytes(sum(map(len, shown)) + len(by) * max(0, len(shown) - 1))
+    return by.join(shown)
 
 
 def _split(text: str, separator: str) -> list[str]:
@@ -108,10 +116,8 @@ OWN: dict[str, Own] = {
     "tm_format": _own(_TEXT, formatted, _TEXT, _TEXTS),
     "tm_array_text": _own(_TEXT, show_array, _TEXTS),
     "tm_text_array": _own(_TEXTS, read_array, _TEXT),
-    "tm_join": _own(_TEXT, lambda texts, by: by.join(t for t in texts if t is not None), _TEXTS, _TEXT),
-    "tm_join_all": _own(
-        _TEXT, lambda texts, by, null: by.join(null if t is None else t for t in texts), _TEXTS, _TEXT, _TEXT
-    ),
+    "tm_join": _own(_TEXT, lambda texts, by: _join(texts, by, None), _TEXTS, _TEXT),
+    "tm_join_all": _own(_TEXT, _join, _TEXTS, _TEXT, _TEXT),
     "tm_split": _own(_TEXTS, _split, _TEXT, _TEXT),
     "tm_jsonb": _own(_TEXT, jsonb.read_jsonb, _TEXT),
     "tm_jsonb_field": _own(_TEXT, jsonb.field, _TEXT, _TEXT),

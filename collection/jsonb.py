@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from collection.bad_text import BadText, bad_text
+from collection.limits import check_bytes
 
 DEPTH_MAX = 128
 """Deepest nesting: far above what people write, far below where a recursive reader meets its stack's end."""
@@ -24,6 +25,9 @@ _DIGITS_MAX = 131_072
 _SCALE_MAX = 16_383
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+_EXPONENT = re.compile(r"\d[eE][+-]?0*(\d+)")
 
 
 class _Number(str):
@@ -40,9 +44,12 @@ _DECODER = json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_consta
 
 
 def read_jsonb(text: str) -> str:
-    """The normal form of any JSON text.  Raises ``BadText`` 22P02, 22P05 (U+0000), 22003 or 54001 (too deep)."""
+    """The normal form of any JSON text.  Raises ``BadText`` 22P02, 22P05 (U+0000), 22003, 54001 (too deep) or
+    54000 (too long where its numbers are written out)."""
     if too_deep(text):
         raise BadText(f"jsonb nested deeper than {DEPTH_MAX}", "54001")
+    if _zeros(text):
+        check_bytes(_zeros(_STRING.sub("", text)))
     try:
         found = _DECODER.decode(text)
     except ValueError:
@@ -76,6 +83,12 @@ def too_deep(text: str) -> bool:
         elif char in "}]":
             depth -= 1
     return deepest > DEPTH_MAX
+
+
+def _zeros(text: str) -> int:
+    """How many digits its numbers' exponents stand for: ``1e131071`` is shown in full, and eight bytes of text."""
+    exponents = _EXPONENT.findall(text) if "e" in text or "E" in text else ()
+    return sum(min(int(each[:7]), _DIGITS_MAX) for each in exponents)
 
 
 def _show(value: object) -> str:

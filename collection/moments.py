@@ -120,6 +120,8 @@ def stepped(start: int, end: int, step: Interval) -> list[int]:
         raise BadText("step size cannot equal zero", "22023")
     found: list[int] = []
     at, up = start, step.length > 0
+    if abs(end - start) // (SERIES_MAX * abs(step.length)) > 1:  # known beforehand: months are not twice as long
+        raise BadText(f"a series of more than {SERIES_MAX} moments", "54000")
     while at <= end if up else at >= end:
         if len(found) >= SERIES_MAX:
             raise BadText(f"a series of more than {SERIES_MAX} moments", "54000")

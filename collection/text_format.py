@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from collection.bad_text import BadText
 from collection.keywords import quoted_identifier
+from collection.limits import check_bytes
 
 _SPECIFIER = re.compile(r"%(?:(%)|(?:(\d+)\$)?(-*)(?:(\*)(?:(\d+)\$)?|(\d+))?(.)?)", re.DOTALL)
 
@@ -18,8 +19,8 @@ def quoted_literal(text: str) -> str:
 
 
 def formatted(template: str, values: Sequence[str | None]) -> str:
-    """``%s``, ``%I`` and ``%L`` with widths and positions.  Raises ``BadText`` 22023 and 22004."""
-    used = 0
+    """``%s``, ``%I`` and ``%L`` with widths and positions.  Raises ``BadText`` 22023 and 22004, 54000 for too much."""
+    used = size = 0
 
     def value(position: str | None) -> str | None:
         nonlocal used
@@ -55,6 +56,9 @@ def formatted(template: str, values: Sequence[str | None]) -> str:
         else:
             text = "NULL" if given is None else quoted_literal(given)
         left = bool(minus) or width < 0
+        nonlocal size
+        size += max(len(text), abs(width))
+        check_bytes(size)
         return text.ljust(abs(width)) if left else text.rjust(width)
 
     return _SPECIFIER.sub(shown, template)

@@ -7,11 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-
-def _pad(side: str) -> str:
-    """With nothing to fill with, and for fewer characters, the text is only cut."""
-    return f"CASE WHEN :n <= 0 THEN LEFT(:x, 0) WHEN :fill = '' THEN LEFT(:x, :n) ELSE {side}(:x, :n, :fill) END"
-
+from collection.limits import SERIES_MAX, TOO_MANY
 
 _LOGARITHM = (
     "WHEN :x = 0 THEN RAISE_ERROR('tm:2201E:cannot take logarithm of zero') "
@@ -54,9 +50,11 @@ COMMON: Mapping[str, tuple[str, str]] = {
         "WHEN :d = '' THEN CASE WHEN :n IN (1, -1) THEN :x WHEN :x IS NOT NULL THEN '' END "
         "ELSE SPLIT_PART(:x, :d, :n) END",
     ),
-    "TM_REPLACE": ("x a b", "CASE WHEN :a = '' AND :b IS NOT NULL THEN :x ELSE REPLACE(:x, :a, :b) END"),
-    "TM_LPAD": ("x n fill", _pad("LPAD")),
-    "TM_RPAD": ("x n fill", _pad("RPAD")),
+    "TM_SERIES_END": (  # an argument of what makes the list, not a CASE around it: see `sql.forms`
+        "a b s",
+        "CASE WHEN (CAST(:b AS DOUBLE) - CAST(:a AS DOUBLE)) / NULLIF(CAST(:s AS DOUBLE), 0) "
+        f">= {SERIES_MAX} THEN RAISE_ERROR('tm:54000:{TOO_MANY}') ELSE :b END",
+    ),
     "TM_MD5": ("x", "MD5(:x)"),
     "TM_NO_STEP": ("", "RAISE_ERROR('tm:22023:step size cannot equal zero')"),
     "TM_SQRT": (

@@ -17,6 +17,7 @@ import sqlglot
 from sqlglot import exp
 
 from collection.functions import OWN
+from collection.limits import TOO_LARGE, VALUE_BYTES_MAX
 from sql.common_forms import COMMON, NO_CHARACTER
 from sql.errors import unsupported
 from sql.nodes import call, copied
@@ -35,6 +36,30 @@ def _float_text(below: str, places: int) -> str:
       ELSE CONCAT(REGEXP_REPLACE(SUBSTRING_INDEX(CAST(:x AS STRING), 'E', 1), '\\.0$', ''), 'e',
         FORMAT_STRING('%+03d', CAST(SUBSTRING_INDEX(CAST(:x AS STRING), 'E', -1) AS INT))) END"""
 
+
+def _within(too_much: str, value: str) -> str:
+    """``value``, refused where ``too_much`` holds.
+
+    It stands for an argument of the function whose result would be too large, not around the call: engines work out
+    what is constant from the inside out, and would make what a CASE around it refuses.
+    """
+    return f"CASE WHEN {too_much} THEN RAISE_ERROR('tm:54000:{TOO_LARGE}') ELSE {value} END"
+
+
+def _pad(side: str) -> str:
+    """With nothing to fill with, and for fewer characters, the text is only cut."""
+    n = _within(f"CAST(:n AS BIGINT) * OCTET_LENGTH(:fill) > {VALUE_BYTES_MAX}L * LENGTH(:fill)", ":n")
+    return f"CASE WHEN :n <= 0 THEN LEFT(:x, 0) WHEN :fill = '' THEN LEFT(:x, :n) ELSE {side}(:x, {n}, :fill) END"
+
+
+_REPLACED_AT_MOST = (
+    f":a <> '' AND CAST(OCTET_LENGTH(:x) AS BIGINT) * OCTET_LENGTH(:b) > {VALUE_BYTES_MAX}L * OCTET_LENGTH(:a)"
+)
+"""As much as if all of the text were what is replaced."""
+
+_TAKEN_OUT = "CAST(OCTET_LENGTH(:x) - OCTET_LENGTH(REPLACE(:x, :a, '')) AS BIGINT)"
+_REPLACED = f"OCTET_LENGTH(:x) + {_TAKEN_OUT} * OCTET_LENGTH(:b) / OCTET_LENGTH(:a) - {_TAKEN_OUT} > {VALUE_BYTES_MAX}"
+"""What it will be, for texts that may be named several times."""
 
 _OUTSIDE = "WHEN ABS(:x) > 1 AND NOT ISNAN(:x) THEN RAISE_ERROR('tm:22003:input is out of range')"
 
@@ -56,7 +81,12 @@ SPARK: Mapping[str, tuple[str, str]] = {
         r"ARRAY_JOIN(TRANSFORM(SPLIT(LOWER(:x), '(?<![\\p{L}\\p{N}])(?=[\\p{L}\\p{N}])'), "
         "w -> CONCAT(UPPER(LEFT(w, 1)), SUBSTRING(w, 2))), '')",
     ),
-    "TM_REPEAT": ("x n", "REPEAT(:x, :n)"),
+    "TM_REPEAT": (
+        "x n",
+        f"REPEAT(:x, {_within(f'CAST(OCTET_LENGTH(:x) AS BIGINT) * :n > {VALUE_BYTES_MAX}', ':n')})",
+    ),
+    "TM_LPAD": ("x n fill", _pad("LPAD")),
+    "TM_RPAD": ("x n fill", _pad("RPAD")),
     "TM_CHR": (
         "n",
         f"CASE {NO_CHARACTER} "
@@ -224,7 +254,17 @@ def _percentile(fraction: exp.Expression, x: exp.Expression) -> exp.Expression:
     return exp.WithinGroup(this=call("PERCENTILE_DISC", fraction), expression=order)
 
 
+def _texts_replaced(x: exp.Expression, a: exp.Expression, b: exp.Expression) -> exp.Expression:
+    """``replace(x, a, b)``; of an empty ``a`` there is none in Spark either.  What cannot grow needs no look."""
+    old, new = (each.this if isinstance(each, exp.Literal) and each.is_string else None for each in (a, b))
+    if old is not None and new is not None and len(new.encode()) <= len(old.encode()):
+        return call("REPLACE", x, a, b)
+    too_much = f"{_REPLACED_AT_MOST} AND {_REPLACED}" if isinstance(x, (exp.Column, exp.Literal)) else _REPLACED_AT_MOST
+    return filled(("x a b", f"REPLACE(:x, :a, {_within(too_much, ':b')})"), [x, a, b], "spark")
+
+
 BUILT: Mapping[str, Build] = {
+    "TM_REPLACE": _texts_replaced,
     "TM_MATCHES": _matches,
     "TM_REGEX_REPLACE": _replaced,
     "TM_REGEX_TAKE": _taken,

@@ -38,7 +38,7 @@ FUNCTIONS: dict[type[exp.Expression], Fn] = {
     exp.Lower: _fn(t.TEXT, "this:text"),
     exp.Trim: _fn(t.TEXT, "this:text", "expression:text"),
     exp.Reverse: _fn(t.TEXT, "this:text"),
-    exp.Repeat: _fn(t.TEXT, "this:text", "times:int"),
+    exp.Repeat: _fn(t.TEXT, "this:text", "times:int", form="TM_REPEAT"),
     exp.StrPosition: _fn(t.INT4, "this:text", "substr:text"),
     exp.Unicode: _fn(t.INT4, "this:text"),
     exp.Translate: _fn(t.TEXT, "this:text", "from_:text", "to:text"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from collection.clock import MICROS_PER_DAY
+from collection.limits import SERIES_MAX
 from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql import types as t
@@ -40,7 +41,7 @@ def series(c: Checker, node: exp.GenerateSeries, scope: Scope) -> SqlType:
     step = cast((node.args.get("step") or exp.Literal.number(1)).copy(), found)
     if step.find(exp.Literal) and signed(unnest(step.this)) == 0:
         raise InvalidUsage("step size cannot equal zero", sqlstate="22023", position=position(node))
-    listed = call("SEQUENCE", start, end, step)
+    listed = _sequence(start, end, step)
     known = isinstance(unnest(step.this), (exp.Literal, exp.Neg))
     node.replace(call("EXPLODE", _guarded(start, end, step, listed, [] if known else [_no_step(step)])))
     return found
@@ -57,9 +58,17 @@ def _numerics(node: exp.GenerateSeries, found: SqlType) -> SqlType:
     step = counted(node.args.get("step") or exp.Literal.number(1))
     exact = cast(exp.column("i"), t.numeric(38, 0))
     value = cast(exp.Paren(this=exp.Div(this=exact, expression=unit.copy(), typed=False, safe=False)), found)
-    listed = _each(call("SEQUENCE", start, end, step), value)
+    listed = _each(_sequence(start, end, step), value)
     node.replace(call("EXPLODE", _guarded(start, end, step, listed, [_no_step(step)])))
     return found
+
+
+def _sequence(start: exp.Expression, end: exp.Expression, step: exp.Expression) -> exp.Expression:
+    """The list of a series, which is refused before it is made where it would be too long."""
+    known = [signed(unnest(each.this)) for each in (start, end, step) if isinstance(each, exp.Cast)]
+    if len(known) == 3 and None not in known and abs(known[1] - known[0]) < SERIES_MAX:
+        return call("SEQUENCE", start, end, step)
+    return call("SEQUENCE", start, call("TM_SERIES_END", start, end, step), step)
 
 
 def _each(numbers: exp.Expression, made: exp.Expression) -> exp.Expression:
@@ -88,7 +97,7 @@ def _moments(c: Checker, node: exp.GenerateSeries, types: dict[str, SqlType]) ->
     first = micros_of(start)
     span = exp.Paren(this=exp.Sub(this=micros_of(end), expression=first.copy()))
     count = exp.IntDiv(this=span, expression=exp.Nullif(this=step.copy(), expression=_ZERO.copy()))
-    numbers = call("SEQUENCE", cast(_ZERO.copy(), t.INT8), cast(count, t.INT8), cast(exp.Literal.number(1), t.INT8))
+    numbers = _sequence(*(cast(each, t.INT8) for each in (_ZERO.copy(), count, exp.Literal.number(1))))
     passed = exp.Mul(this=exp.column("i"), expression=step.copy())
     listed = _each(numbers, cast(exp.Add(this=start.copy(), expression=native(_micros(passed))), found))
     stepped = _each(own("tm_series", first, micros_of(end), node.args["step"]), moment(exp.column("i"), found))

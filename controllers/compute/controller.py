@@ -26,13 +26,14 @@ from controllers.commands import compute
 from controllers.commands_log import Compaction, follow
 from controllers.compute.failures import of_object
 from controllers.compute.feed import Feed
+from controllers.compute.heartbeat import Heartbeat
 from controllers.compute.indexes import Indexes
 from controllers.compute.inventory import Inventory
 from controllers.compute.lookup_server import LookupServer
 from controllers.compute.maintainer import Maintainer
 from controllers.compute.peeks import PeekDesk
 from controllers.compute.server import ComputeServer
-from controllers.compute.session import StartingSession, stop_session
+from controllers.compute.session import StartingSession, stop_session, watched
 from controllers.compute.ticking import Ticking
 from controllers.compute.ticks import Ticker
 from controllers.nodes import register
@@ -107,6 +108,7 @@ class ComputeController:
         self._ticking: Ticking | None = None
         self._ticker: Ticker | None = None
         self._follow_wake = threading.Event()
+        self._heartbeat = Heartbeat(watched(self._spark), self._fail)
 
     def run(self, stopped: threading.Event, on_ready: Callable[[str], None]) -> None:
         """Serve until ``stopped``; ``on_ready(address)`` when warm and registered.
@@ -315,6 +317,7 @@ class ComputeController:
     ) -> None:  # fmt: skip
         """Bounded, whatever hangs: what is left behind is on threads that do not keep the process, and a JVM ends by
         itself with it."""
+        self._heartbeat.close()
         self._stop.set()
         self._follow_wake.set()
         for end in unsubscribe:

@@ -22,18 +22,21 @@ from pyspark.sql import SparkSession
 from collection.functions import OWN
 from collection.types import spark_type
 from controllers.class_archive import of_environment
+from controllers.compute.heartbeat import Spark
 
 log = logging.getLogger(__name__)
 
 TICK_POOL = "tick"
 PEEK_POOL = "peeks"
+BEAT_POOL = "heartbeat"
 
 # Ticks get the next free core four times as often as reads and never less than one: a tick is short and everybody's
-# freshness hangs on it, a read is one person's.
+# freshness hangs on it, a read is one person's.  A heartbeat is one task a few times a minute.
 _POOLS = f"""<?xml version="1.0"?>
 <allocations>
   <pool name="{TICK_POOL}"><schedulingMode>FIFO</schedulingMode><weight>4</weight><minShare>1</minShare></pool>
   <pool name="{PEEK_POOL}"><schedulingMode>FAIR</schedulingMode><weight>1</weight><minShare>0</minShare></pool>
+  <pool name="{BEAT_POOL}"><schedulingMode>FIFO</schedulingMode><weight>1</weight><minShare>1</minShare></pool>
 </allocations>
 """
 
@@ -64,6 +67,10 @@ plan as text.  Spark's own default is 1,000 of each."""
 PLAN_CHARS_MAX = "16384"
 """Of a plan that Spark writes out for every query it runs; that of a long list of literals has megabytes."""
 
+END_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
+"""A JVM in which one thread found no memory goes on without that thread; where it was the scheduler's, every read and
+every tick waits for ever.  One that ended is started again (``heartbeat.py``), with nothing lost."""
+
 JVM_STOP_S = 5.0
 """A JVM whose Spark is stopped exits in well under a second."""
 
@@ -85,8 +92,9 @@ def settings(master: str, scratch: Path) -> dict[str, str]:
         # C1 and the serial collector: 380 MB instead of a gigabyte, and warm within seconds.
         "spark.driver.extraJavaOptions": " ".join(map(_quoted, (
             "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-XX:ReservedCodeCacheSize={CODE_CACHE}",
-            f"-Djava.io.tmpdir={scratch}", *of_environment(os.environ),
+            END_WITHOUT_MEMORY, f"-Djava.io.tmpdir={scratch}", *of_environment(os.environ),
         ))),  # fmt: skip
+        "spark.executor.extraJavaOptions": END_WITHOUT_MEMORY,
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.scheduler.mode": "FAIR",
@@ -208,6 +216,26 @@ def cancel_group(spark: SparkSession, group: str) -> None:
     ``cancelJobGroup`` cancels nothing then, and the query goes on.
     """
     spark.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(group)
+
+
+def watched(spark: SparkSession) -> Spark:
+    """What a :class:`~controllers.compute.heartbeat.Heartbeat` asks of ``spark``."""
+    context = spark.sparkContext
+    process = getattr(context._gateway, "proc", None)
+    one = context._jvm.java.util.ArrayList()
+    one.add(1)
+
+    def beat() -> None:
+        context.setLocalProperty("spark.scheduler.pool", BEAT_POOL)
+        context._jsc.parallelize(one, 1).count()  # in the JVM alone: no worker of Python's
+
+    def idle() -> bool:
+        executors = context._jsc.sc().statusStore().executorList(True)
+        found = [executors.apply(i) for i in range(executors.size())]
+        # On a cluster the driver is among them, with no slot.
+        return any(each.activeTasks() < each.maxTasks() for each in found)
+
+    return Spark(beat, idle, (lambda: None) if process is None else process.poll)
 
 
 def stop_session(spark: SparkSession, timeout_s: float = JVM_STOP_S) -> None:

@@ -254,3 +254,15 @@ def test_images_are_forgotten_oldest_first(image):
         image = ddl(image, f"create table more{n} (a int)")
         assert len(ask(relations, image, "select 1 from pg_class where relname like 'more%'")) == n + 1
     assert len(relations._kept) <= 4
+
+
+@pytest.mark.parametrize("value", [
+    "repeat(relname, 1000000000)", "lpad(relname, 1000000000)", "length(rpad(relname, 1000000000, 'ab'))",
+    "replace(repeat(relname, 100000), 'i', repeat('b', 100000))",
+])  # fmt: skip
+def test_a_value_that_is_too_large_is_refused_before_the_memory_is_taken(relations, image, value):
+    with pytest.raises(TidemarkError) as caught:
+        ask(relations, image, f"SELECT {value} FROM pg_class")
+    assert caught.value.sqlstate == "54000", caught.value
+    fits = "SELECT lpad(relname, 7, '.'), repeat(relname, 2) FROM pg_class WHERE relname = 'items'"
+    assert ask(relations, image, fits) == [("..items", "itemsitems")]

@@ -1,0 +1,130 @@
+"""Whether Spark still does what it is asked: a job of one row now and then, and the JVM itself.
+
+Promises: a JVM that ended, and a Spark that does not finish a job though nothing keeps it from running (its scheduler's
+thread died and the process lives on: then every read and tick waits for ever), are told to ``on_dead`` once, soon.  If
+the process is still there ``GRACE_S`` later, it is ended: whoever would end it may be waiting for that very Spark.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from journal.errors import TidemarkError, Unavailable
+from journal.process import leave
+
+log = logging.getLogger(__name__)
+
+BEAT_S = 10.0
+"""Between two beats.  One takes some 10 ms of the machine."""
+
+LOOK_S = 0.5
+"""How soon the end of the JVM is noticed."""
+
+IDLE_S_MAX = 60.0
+"""A beat that waits for so long while Spark has a slot to run it, or does not say whether it has: its scheduler does
+nothing any more.  Everything else here that waits for a machine that is merely busy waits half as long at most."""
+
+BUSY_S_MAX = 900.0
+"""A beat gets the next slot that is free, so it waits only while every slot has a task that was there before: hydrating
+a large view takes minutes.  Of tasks that were lost with the scheduler Spark says for ever that they run."""
+
+GRACE_S = 20.0
+"""To end in an orderly way; ``controller.py`` takes nine."""
+
+
+class Spark(NamedTuple):
+    """What is asked.  ``beat`` runs a job and returns when it is done; ``idle`` says whether there is a slot for one;
+    both may hang.  ``exit_code`` gives the code of a JVM that ended."""
+
+    beat: Callable[[], None]
+    idle: Callable[[], bool]
+    exit_code: Callable[[], int | None]
+
+
+def overdue(waited_s: float, idle_s: float) -> bool:
+    """Whether a beat that was asked ``waited_s`` ago never comes; for ``idle_s`` of that there was a slot for it."""
+    return idle_s >= IDLE_S_MAX or waited_s >= BUSY_S_MAX
+
+
+class Heartbeat:
+    """Two threads ask, and may hang; a third watches them."""
+
+    def __init__(
+        self, spark: Spark, on_dead: Callable[[TidemarkError], None], *, end: Callable[[int], object] = leave,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self._spark = spark
+        self._on_dead = on_dead
+        self._end = end
+        self._clock = clock
+        self._closed = threading.Event()
+        self._asked_at: float | None = None
+        self._idle_since: float | None = None
+        self._looking_since: float | None = None
+        self.beats = 0
+        for target, name in ((self._ask, "heartbeat"), (self._look_for_slots, "slots"), (self._watch, "watch-spark")):
+            threading.Thread(target=target, name=name, daemon=True).start()
+
+    def close(self) -> None:
+        """Watch no more: Spark is about to be stopped."""
+        self._closed.set()
+
+    def _ask(self) -> None:
+        while not self._closed.wait(BEAT_S):
+            self._idle_since, self._asked_at = None, self._clock()
+            try:
+                self._spark.beat()
+            except Exception as error:
+                # It was answered, though not well: what is wrong then is told by whoever asks for something.
+                log.warning("a beat of spark's failed", extra={"why": str(error)[:300]})
+            self._asked_at = None
+            self.beats += 1
+
+    def _look_for_slots(self) -> None:
+        while not self._closed.wait(LOOK_S):
+            asked_at = self._asked_at
+            if asked_at is None:
+                continue
+            self._looking_since = self._clock()
+            try:
+                idle = self._spark.idle()
+            except Exception as error:
+                log.warning("spark does not say what it runs", extra={"why": str(error)[:300]})
+                continue
+            finally:
+                self._looking_since = None
+            if not idle:
+                self._idle_since = None
+            elif self._idle_since is None and self._asked_at == asked_at:
+                self._idle_since = self._clock()
+
+    def _watch(self) -> None:
+        while not self._closed.wait(LOOK_S):
+            found = self._found()
+            if found is None or self._closed.is_set():
+                continue
+            log.error(found.message, extra={"detail": found.detail})
+            self._on_dead(found)
+            if not self._closed.wait(GRACE_S):
+                log.error("ended, since stopping did not end it")
+                self._end(1)
+            return
+
+    def _found(self) -> TidemarkError | None:
+        code = self._spark.exit_code()
+        if code is not None:
+            # 3: out of memory, by the option ExitOnOutOfMemoryError.
+            return Unavailable("spark's JVM ended", detail=f"exit code {code}{', out of memory' if code == 3 else ''}")
+        asked_at, idle_since, looking_since, now = self._asked_at, self._idle_since, self._looking_since, self._clock()
+        if asked_at is None:
+            return None
+        # A JVM that does not even say what it runs (it collects garbage all the time) is as good as dead.
+        since = [max(at, asked_at) for at in (idle_since, looking_since) if at is not None]
+        if overdue(now - asked_at, max((now - at for at in since), default=0.0)):
+            waited = f"a job of one row waits for {now - asked_at:.0f} s"
+            return Unavailable("spark does nothing any more", detail=waited)
+        return None

@@ -1,0 +1,70 @@
+"""What would be too large is refused on Spark before the memory is taken, and what fits is answered."""
+
+from __future__ import annotations
+
+import pytest
+
+from collection.limits import VALUE_BYTES_MAX
+from controllers.compute.failures import of_spark
+from sql.parse import parse
+from sql.select import plan_select
+from tests.sql.doubles import names
+from tests.sql.test_stories import rich_shop
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def ask(spark):
+    """The rows of a query over a row of ``nn`` with ``a`` = 1 and ``d`` = ``ab``."""
+    image = rich_shop()
+    [nn] = [item for item in image.objects() if item.name == "nn"]
+    row = "CAST(1 AS INT) AS a", "CAST(1.5 AS DECIMAL(5, 2)) AS b", "current_timestamp() AS c", "'ab' AS d"
+    spark.range(1).selectExpr(*row).createOrReplaceTempView(nn.id)
+
+    def asked(sql: str) -> list[tuple]:
+        plan = plan_select(parse(sql).ast, image, names())
+        assert plan.kind != "constant", "it is not Spark's"
+        return [tuple(found) for found in spark.sql(plan.spark_sql([])).collect()]
+
+    yield asked
+    spark.catalog.dropTempView(nn.id)
+
+
+@pytest.mark.parametrize("value", [
+    "repeat(d, a * 1000000000)",
+    "repeat('a', 1000000000) || d",
+    "length(repeat(d, 100000000 + a))",
+    "lpad(d, 1000000000)",
+    "length(rpad(d, 100000000 * a, 'xyz'))",
+    "length(replace(repeat(d, 100000), 'a', repeat('b', 2000 * a)))",
+    "format('%1000000000s', d)",
+    "array_to_string(ARRAY[d, d, d], repeat('x', 5000000 * a))",
+])  # fmt: skip
+def test_a_value_that_is_too_large_is_refused(ask, value):
+    with pytest.raises(Exception) as caught:  # noqa: B017 - which one is what is asked
+        ask(f"SELECT {value} FROM nn")
+    assert of_spark(caught.value).sqlstate == "54000", caught.value
+
+
+@pytest.mark.parametrize("series", [
+    "generate_series(1, 500000000)", "generate_series(500000000, 1, -1)",
+    "generate_series(timestamp '2000-01-01', timestamp '2100-01-01', interval '1 second')",
+])  # fmt: skip
+def test_a_series_that_is_too_long_is_refused(ask, series):
+    with pytest.raises(Exception) as caught:  # noqa: B017
+        ask(f"SELECT count(*) FROM nn, {series} AS g(i)")
+    assert of_spark(caught.value).sqlstate == "54000", caught.value
+
+
+def test_what_fits_is_answered(ask):
+    half = VALUE_BYTES_MAX // 2
+    assert ask(f"SELECT length(repeat(d, {half} * a)), repeat(d, 2), repeat(d, -a), repeat(d, NULL) FROM nn") == [
+        (VALUE_BYTES_MAX, "abab", "", None)
+    ]
+    assert ask("SELECT lpad(d, 6, 'xyz'), rpad(d, 4), lpad(d, a), lpad(d, -1), rpad(d, 3, '') FROM nn") == [
+        ("xyzxab", "ab  ", "a", "", "ab")
+    ]
+    assert ask("SELECT replace(d, 'a', 'yy'), replace(d, '', 'z'), replace(d, d, ''), replace(d, 'a', NULL), "
+               "replace(replace(d, 'a', 'xx'), 'x', d) FROM nn") == [("yyb", "ab", "", None, "ababb")]  # fmt: skip
+    assert ask("SELECT count(*) FROM nn, generate_series(a, 100000) AS g(i)") == [(100_000,)]
