@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import queue
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
+from contextlib import asynccontextmanager
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -30,8 +30,9 @@ from controllers.node_status import act, in_words
 from controllers.nodes import location
 from controllers.peek import Peek
 from controllers.peek_codec import decode_error, encode_peek
+from controllers.workers import Workers
 from journal.aio import Bridge
-from journal.errors import TidemarkError, Unavailable
+from journal.errors import Rejected, TidemarkError, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,18 @@ RETRY_S = 0.1
 """Pause before a node that refused a connection is asked again; a new node in the catalog ends it at once."""
 
 THREADS_MAX = 64
-"""Peeks under way in one adapter; each holds a thread while it waits for the controller."""
+"""Peeks under way in one adapter; each holds a thread while it waits for the controller.  As many again for those that
+an index answers once it knows enough: they never queue behind those that Spark answers."""
+
+LEFT_MAX = 256
+"""Peeks that nobody waits for any more and whose controller does not answer: each holds a thread, until its timeout."""
+
+SLOT_WAIT_S = 30.0
+"""How long a read waits for others to end before it is told that they are too many (53300): half of what the longest of
+those may take."""
+
+ACTIONS_MAX = 16
+"""Cancels, and questions for a port, at once: on threads of their own, since they are what ends a peek that hangs."""
 
 ACTION_TIMEOUT_S = 5.0
 """For what a controller answers from memory, and for a cancel: it hangs or is gone."""
@@ -168,15 +180,15 @@ class FlightPeeks:
         self._bridge = bridge
         self._clients: dict[str, flight.FlightClient] = {}
         self._lookups: dict[str, tuple[Lookups, LookupLine]] = {}
-        self._work: queue.SimpleQueue = queue.SimpleQueue()
-        self._slots = asyncio.Semaphore(THREADS_MAX)
-        self._threads = 0
-        self._idle = 0
-        self._lock = threading.Lock()
+        self._of_spark, self._of_indexes = (
+            _Room(asyncio.Semaphore(THREADS_MAX), Workers(THREADS_MAX, LEFT_MAX, name))
+            for name in ("peek", "peek-index")
+        )
+        self._actions = Workers(ACTIONS_MAX, LEFT_MAX, "peek-action")
 
     def close(self) -> None:
-        for _ in range(self._threads):
-            self._work.put(None)
+        for workers in (self._of_spark.workers, self._of_indexes.workers, self._actions):
+            workers.close(0)
         for client in self._clients.values():
             client.close()
         for _, line in self._lookups.values():
@@ -224,7 +236,7 @@ class FlightPeeks:
         """Where the node at ``address`` answers lookups, by its own word."""
         client = self._client(address)
         try:
-            port = int(await self._bridge.wait(self._run(lambda: act(client, "lookups", ACTION_TIMEOUT_S))))
+            port = int(await self._bridge.wait(self._act(lambda: act(client, "lookups", ACTION_TIMEOUT_S))))
         except (flight.FlightError, pa.ArrowException, ValueError) as error:
             self._forget(address)
             raise translate(error) from error
@@ -258,13 +270,16 @@ class FlightPeeks:
         client = self._client(node.address)
 
         def cancel() -> None:
-            self._run(lambda: _cancel(client, peek.peek_id))
+            self._act(lambda: _cancel(client, peek.peek_id))
 
-        async with self._slots:
-            asked = self._run(lambda: _open(client, peek))
+        room = self._of_spark if peek.lookup is None else self._of_indexes
+        async with room.place(peek.timeout_ms / 1000):
+            asked = room.workers.submit(lambda: _open(client, peek))
             try:
                 reader = await self._bridge.wait(asked)
             except asyncio.CancelledError:
+                # Its place is free from now on, whether the controller answers or not.
+                room.workers.leave(asked)
                 cancel()
                 raise
             except Exception as error:
@@ -282,32 +297,38 @@ class FlightPeeks:
     def _forget(self, address: str) -> None:
         self._clients.pop(address, None)  # closed when its last reader lets go
 
-    def _run(self, call: Callable[[], object]) -> Future:
-        """``call`` on a thread of ours; a thread is made when none is idle."""
-        done: Future = Future()
-        with self._lock:
-            if self._idle == 0 and self._threads < 2 * THREADS_MAX:
-                self._threads += 1
-                threading.Thread(target=self._serve, name="peek", daemon=True).start()
-        self._work.put((call, done))
-        return done
+    def _act(self, call: Callable[[], object]) -> Future:
+        try:
+            return self._actions.submit(call)
+        except RuntimeError:  # closed: the adapter stops, and nobody waits
+            refused: Future = Future()
+            refused.set_exception(Unavailable("the adapter is stopping"))
+            return refused
 
-    def _serve(self) -> None:
-        while True:
-            with self._lock:
-                self._idle += 1
-            job = self._work.get()
-            with self._lock:
-                self._idle -= 1
-            if job is None:
-                return
-            call, done = job
-            if not done.set_running_or_notify_cancel():
-                continue
-            try:
-                done.set_result(call())
-            except BaseException as error:
-                done.set_exception(error)
+
+class _Room(NamedTuple):
+    """Places for peeks of one kind, and the threads that they hold."""
+
+    places: asyncio.Semaphore
+    workers: Workers
+
+    @asynccontextmanager
+    async def place(self, left_s: float) -> AsyncIterator[None]:
+        """``async with``: one of the places.  53300 where none is free for ``SLOT_WAIT_S``, 57014 after ``left_s``."""
+        try:
+            async with asyncio.timeout(min(SLOT_WAIT_S, left_s)):
+                await self.places.acquire()
+        except TimeoutError:
+            if left_s <= SLOT_WAIT_S:
+                raise TidemarkError("canceling statement due to statement timeout", sqlstate="57014") from None
+            raise Rejected(
+                "too many reads at once", sqlstate="53300", detail=f"{THREADS_MAX} are under way in this adapter",
+                hint="read through an index, ask another adapter, or try again",
+            ) from None  # fmt: skip
+        try:
+            yield
+        finally:
+            self.places.release()
 
 
 def _open(client: flight.FlightClient, peek: Peek):

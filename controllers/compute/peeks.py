@@ -8,10 +8,11 @@ of their own that never takes a tick's turn; a peek is over at its timeout, wait
 from __future__ import annotations
 
 import logging
+import queue
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ from controllers.peek import Peek, Question
 from controllers.peek_codec import decode_error
 from controllers.quarantine import is_refusal
 from controllers.waiting import Cancelled, Dropped, Outcome, Passed, PeekQueue, Ready, TimedOut
+from controllers.workers import Workers
 from journal.errors import Conflict, InvalidUsage, TidemarkError, Unavailable
 from journal.timestamps import DataTs
 
@@ -35,6 +37,9 @@ log = logging.getLogger(__name__)
 
 SPARK_PEEKS_MAX = 4
 """Reads on Spark at once: planning of one overlaps execution of others; more would only share two cores thinner."""
+
+LEFT_MAX = 16
+"""Reads that were cancelled or over their time and that Spark has not come back from: as many as it has slots."""
 
 
 def now_ms() -> int:
@@ -52,13 +57,15 @@ class PeekDesk:
         self._queue = PeekQueue()
         self._lock = threading.Condition()
         self._waiting: dict[str, Future[Outcome]] = {}
-        self._running: set[str] = set()
+        self._running: dict[str, Future[pa.Table]] = {}
         self._frontiers: Frontiers | None = None
         self._closed = False
-        self._pool = ThreadPoolExecutor(
-            SPARK_PEEKS_MAX, thread_name_prefix="peek",
-            initializer=lambda: spark.sparkContext.setLocalProperty("spark.scheduler.pool", PEEK_POOL),
+        self._pool = Workers(
+            SPARK_PEEKS_MAX, LEFT_MAX, "peek",
+            lambda: spark.sparkContext.setLocalProperty("spark.scheduler.pool", PEEK_POOL),
         )  # fmt: skip
+        self._to_cancel: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        threading.Thread(target=self._cancel_on_spark, name="peek-cancels", daemon=True).start()
         self.answered = {"index": 0, "spark": 0, "failed": 0}
         self._clock = threading.Thread(target=self._watch_deadlines, name="peek-deadlines", daemon=True)
         self._clock.start()
@@ -107,9 +114,9 @@ class PeekDesk:
         """Give up a peek, waiting or running; no effect if it is over."""
         with self._lock:
             self._settle(self._queue.cancel(peek_id))
-            running = peek_id in self._running
-        if running:
-            cancel_group(self._spark, peek_id)
+            told = self._running.get(peek_id)
+            if told is not None and not told.done():
+                told.set_exception(Interrupted("canceling statement due to user request"))
 
     def status(self) -> dict:
         with self._lock:
@@ -125,8 +132,9 @@ class PeekDesk:
         for future in waiting.values():
             future.set_exception(_stopping())
         for peek_id in running:
-            cancel_group(self._spark, peek_id)
-        self._pool.shutdown(wait=True, cancel_futures=True)
+            self._to_cancel.put(peek_id)
+        self._to_cancel.put(None)
+        self._pool.close()
         self._clock.join()
 
     # -- waiting ------------------------------------------------------------------------------------------------------
@@ -180,18 +188,18 @@ class PeekDesk:
         answer = self._from_index(peek, as_of, _left_s(deadline))
         if answer is not None:
             return answer
+        told: Future[pa.Table] = Future()
         with self._lock:
             if self._closed:
                 raise _stopping()
-            self._running.add(peek.peek_id)
-            future = self._pool.submit(self._run, peek, as_of)
+            self._running[peek.peek_id] = told
+            future = self._pool.submit(lambda: self._run(peek, as_of))
+        future.add_done_callback(lambda done: self._tell(told, done))
         try:
-            answer = future.result(_left_s(deadline))
+            answer = told.result(_left_s(deadline))
             self.answered["spark"] += 1
             return answer
         except FutureTimeout:
-            future.cancel()
-            cancel_group(self._spark, peek.peek_id)
             raise _too_long(f"it ran for {peek.timeout_ms} ms") from None
         except (CancelledError, TidemarkError):
             if self._closed:
@@ -200,7 +208,30 @@ class PeekDesk:
             raise
         finally:
             with self._lock:
-                self._running.discard(peek.peek_id)
+                del self._running[peek.peek_id]
+            if not future.done():
+                # Whoever waits is told at once, and the next is served, whether Spark lets go of this one or not.
+                self._pool.leave(future)
+                self._to_cancel.put(peek.peek_id)
+
+    def _tell(self, told: Future[pa.Table], done: Future[pa.Table]) -> None:
+        with self._lock:
+            if told.done():
+                return
+            if done.cancelled():
+                told.set_exception(CancelledError())
+            elif (error := done.exception()) is not None:
+                told.set_exception(error)
+            else:
+                told.set_result(done.result())
+
+    def _cancel_on_spark(self) -> None:
+        """On a thread of its own, for a Spark that does not answer does not answer this either."""
+        while (peek_id := self._to_cancel.get()) is not None:
+            try:
+                cancel_group(self._spark, peek_id)
+            except Exception as error:
+                log.warning("a read could not be cancelled on spark", extra={"why": str(error)[:300]})
 
     def _check_views(self, inputs: Sequence[str], as_of: DataTs) -> None:
         """Raise the error that a view among ``inputs`` is in."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 
+from adapter import peeks as module
 from adapter.lookup_line import LookupLine
 from adapter.peeks import FlightPeeks
 from catalog_log import model, records
@@ -39,6 +40,8 @@ class Controller(flight.FlightServerBase):
         self.cancelled: list[str] = []
         self.looked_up: list[list[int]] = []
         self.hanging = threading.Event()
+        self.stuck = threading.Semaphore(0)
+        self.over = threading.Event()
         self.go_on = threading.Event()
         self.lookup_server = LookupServer("127.0.0.1", 0, self)
         self.lookups_at = str(self.lookup_server.port).encode()
@@ -58,6 +61,9 @@ class Controller(flight.FlightServerBase):
             raise flight.FlightServerError(
                 encode_error(InvalidUsage("division by zero", sqlstate="22012", hint="do not"))
             )
+        if word == "stuck":
+            self.stuck.release()
+            self.over.wait(30)
         if word == "hang":
             self.hanging.set()
             self.go_on.wait(20)
@@ -95,6 +101,7 @@ def run(story):
             await story(peeks, controller, register)
         finally:
             controller.go_on.set()
+            controller.over.set()
             peeks.close()
             controller.lookup_server.close()
             controller.shutdown()
@@ -258,5 +265,50 @@ def test_an_answer_that_is_left_is_cancelled():
         await batches.aclose()
         await asyncio.to_thread(controller.go_on.wait, 10)
         assert controller.cancelled == ["left"]
+
+    run(story)
+
+
+def test_peeks_that_hang_free_their_places_when_they_are_cancelled_though_nobody_answers(monkeypatch):
+    monkeypatch.setattr(module, "THREADS_MAX", 2)
+
+    async def story(peeks, controller, register):
+        await register(f"127.0.0.1:{controller.port}", "one")
+        for round in range(3):
+            hanging = [
+                asyncio.create_task(peeks.peek(peek("stuck", f"p{round}.{i}"), "default", soon(30))) for i in range(2)
+            ]
+            for _ in hanging:
+                assert await asyncio.to_thread(controller.stuck.acquire, timeout=20)
+            for each in hanging:
+                each.cancel()
+            await asyncio.gather(*hanging, return_exceptions=True)
+        assert await values(await peeks.peek(peek("rows 3"), "default", soon())) == [0, 1, 2]
+
+    run(story)
+
+
+def test_who_waits_behind_peeks_that_hang_is_told_so_and_indexes_answer_meanwhile(monkeypatch):
+    monkeypatch.setattr(module, "THREADS_MAX", 2)
+    monkeypatch.setattr(module, "SLOT_WAIT_S", 0.2)
+
+    async def story(peeks, controller, register):
+        await register(f"127.0.0.1:{controller.port}", "one")
+        hanging = [asyncio.create_task(peeks.peek(peek("stuck", f"p{i}"), "default", soon(30))) for i in range(2)]
+        for _ in hanging:
+            assert await asyncio.to_thread(controller.stuck.acquire, timeout=20)
+        with pytest.raises(TidemarkError) as caught:
+            await peeks.peek(peek("rows 1"), "default", soon())
+        assert caught.value.sqlstate == "53300"
+        with pytest.raises(TidemarkError) as caught:
+            await peeks.peek(peek("rows 1"), "default", soon(0.1))
+        assert caught.value.sqlstate == "57014"
+        looked_up = peek("rows 2")._replace(lookup=Lookup("u2", "u1", (7,), "{}"))
+        assert (await values(await peeks.lookup(looked_up, "default"))) == [7]
+        assert await values(await peeks.peek(looked_up, "default", soon())) == [0, 1]
+        for each in hanging:
+            each.cancel()
+        await asyncio.gather(*hanging, return_exceptions=True)
+        assert await values(await peeks.peek(peek("rows 1"), "default", soon())) == [0]
 
     run(story)

@@ -10,7 +10,7 @@ import pytest
 
 from controllers.compute.peeks import SPARK_PEEKS_MAX, PeekDesk, now_ms
 from controllers.peek import Peek
-from journal.errors import Unavailable
+from journal.errors import TidemarkError, Unavailable
 from journal.timestamps import CatalogTs, DataTs
 
 
@@ -38,9 +38,50 @@ def test_reads_that_run_or_queue_when_it_stops_are_told_that_it_stops() -> None:
         answers = [readers.submit(desk._answer, read, DataTs(1), now_ms() + 20_000) for read in reads]
         for _ in range(SPARK_PEEKS_MAX):
             assert spark.running.acquire(timeout=20)
-        while desk._pool._work_queue.qsize() < 2:  # the last two have been handed over and have no thread yet
+        while desk._pool.queued < 2:  # the last two have been handed over and have no thread yet
             threading.Event().wait(0.001)
         desk.close()
         for answer in answers:
             with pytest.raises(Unavailable, match="stopping"):
                 answer.result(20)
+
+
+class DeafSpark(StandIn):
+    """Its queries go on whatever is cancelled, until the test is over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sparkContext._jsc.sc.return_value.cancelJobGroupAndFutureJobs.side_effect = lambda _: self.over.wait(20)
+        self.over = threading.Event()
+
+    def sql(self, text: str) -> MagicMock:
+        if text == "SELECT 2":
+            return MagicMock()
+        self.running.release()
+        assert self.over.wait(20)
+        return MagicMock()
+
+
+def test_a_read_that_is_cancelled_or_over_its_time_frees_its_place_though_spark_does_not_answer() -> None:
+    spark = DeafSpark()
+    desk = PeekDesk(spark, MagicMock(), MagicMock())
+    reads = [Peek(f"p{n}", "SELECT 1", (), CatalogTs(1), DataTs(1)) for n in range(2 * SPARK_PEEKS_MAX)]
+    try:
+        with ThreadPoolExecutor(len(reads)) as readers:
+            for part, deadline_ms in ((reads[:SPARK_PEEKS_MAX], 20_000), (reads[SPARK_PEEKS_MAX:], 5_000)):
+                answers = [readers.submit(desk._answer, read, DataTs(1), now_ms() + deadline_ms) for read in part]
+                for _ in part:
+                    assert spark.running.acquire(timeout=20)
+                if part[0] is reads[0]:
+                    for read in part:
+                        desk.cancel(read.peek_id)
+                for answer in answers:
+                    with pytest.raises(TidemarkError) as caught:
+                        answer.result(20)
+                    assert caught.value.sqlstate == "57014"
+            fine = readers.submit(desk._answer, Peek("fine", "SELECT 2", (), CatalogTs(1), DataTs(1)), DataTs(1),
+                                  now_ms() + 20_000)  # fmt: skip
+            fine.result(20)
+    finally:
+        spark.over.set()
+        desk.close()
