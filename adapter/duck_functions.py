@@ -7,6 +7,7 @@ sleep.  ``tests/adapter/test_duck_gate.py`` asks the engine for all of them, and
 from __future__ import annotations
 
 from adapter.duck_macros import MACROS, TABLE_MACROS
+from adapter.duck_text import FUNCTIONS as LONG_TEXTS
 from collection.functions import OWN
 
 OPERATORS = frozenset("+ - * / // % ^ ** & | ~ << >> || -> ->> ~~ !~~ ~~* !~~* ^@ @> <@ && xor".split())
@@ -63,7 +64,7 @@ WINDOWS = frozenset(
 
 SCALARS = frozenset(" ".join((_TEXT, _NUMBERS, _TIMES, _LISTS, _JSON, _OTHER)).split())
 
-OURS = frozenset({*OWN, *(f"tm_{name}" for name in MACROS)})
+OURS = frozenset({*OWN, *LONG_TEXTS, *(f"tm_{name}" for name in MACROS)})
 """Macros and functions that the adapter itself has put into the engine."""
 
 FUNCTIONS = OPERATORS | SCALARS | AGGREGATES | WINDOWS | OURS
