@@ -240,6 +240,8 @@ class _Portable:
         if isinstance(node, exp.Parameter):
             number = int(node.this.this)
             return ["param", number, str(self.params[number])], self.params[number]
+        while isinstance(node, exp.Cast) and isinstance(node.this, exp.Cast) and node.this.to == node.to:
+            node = node.this  # a parameter takes the type that it is cast to, and is cast
         if isinstance(node, exp.Cast) and isinstance(unnest(node.this), exp.Parameter):
             found, actual = self.expression(node.this, depth + 1)
             if actual == declared_type(node.to):

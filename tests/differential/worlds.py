@@ -78,6 +78,8 @@ class Query:
 
 
 def quoted(text: str, sql_type: str) -> str:
+    if sql_type == "int4":
+        return f"({text})"
     inner = text.replace("'", "''")
     return f"'{inner}'::{sql_type}"
 
@@ -92,9 +94,12 @@ class World:
 
 def world(draw: random.Random, rows_max: int = 8) -> World:
     tables, rows = {}, {}
+    whole = draw.random() < 0.4  # what the evaluator in process takes most of
     for name in ("ra", "rb"):
         picked = [draw.choice(sorted(POOLS)) for _ in range(draw.randint(2, 4))]
         kinds = ["int4", draw.choice(("text", "int8", "numeric(6,2)", "float8")), *picked]
+        if whole:
+            kinds = ["int4", "int8", "int4", draw.choice(("int2", "int4", "text"))]
         tables[name] = {f"{name[1]}{i}": kind for i, kind in enumerate(kinds)}
         rows[name] = [row(draw, kinds) for _ in range(draw.choice((0, 1, rows_max // 2, rows_max)))]
     return World(tables, rows)
