@@ -25,6 +25,7 @@ from sql.bind_order import sorted_outside
 from sql.bind_select import check_query
 from sql.budget import check_expanded, surveyed, too_complex
 from sql.check import Checker
+from sql.ctes import cte_of, rename_ctes
 from sql.errors import no_from_entry, unsupported
 from sql.functions import VOLATILE, VOLATILE_NAMES, display_name
 from sql.grand_totals import with_grand_totals
@@ -81,6 +82,9 @@ def bind_query(
         return Bound(ast, None, (), (), (), dict(declared or {}), system=True)
     tree = prepare_tree(ast)
     check_known(tree)
+    tree = exp.Paren(this=tree)
+    rename_ctes(tree, _folded, _cte_name)
+    tree = tree.this
     by_id = _name_by_id(tree, image, names)
     schema = MappingSchema(
         {item.id: {c: spark_type(ty) for c, ty in column_types(item).items()} for item in by_id.values()},
@@ -157,26 +161,15 @@ def _name_of(table: exp.Table) -> Name:
     return Name(tuple(p.name if p.args.get("quoted") else p.name.lower() for p in parts), start)
 
 
-def _is_cte(table: exp.Table) -> bool:
-    """Whether ``table`` names a WITH query of a query around it."""
-    if table.db or not isinstance(table.this, exp.Identifier):
-        return False
-    name = _name_of(table).last
-    node: exp.Expression | None = table
-    while node is not None:
-        above = node.parent
-        with_ = node.args.get("with_")
-        if isinstance(node, (exp.Query, exp.Subquery)) and with_ is not None:
-            for cte in with_.expressions:
-                alias = cte.args["alias"].this
-                if (alias.name if alias.args.get("quoted") else alias.name.lower()) == name:
-                    return True
-        node = above
-    return False
-
-
 def _real_tables(tree: exp.Expression) -> list[exp.Table]:
-    return [x for x in tree.find_all(exp.Table) if isinstance(x.this, (exp.Identifier, exp.Dot)) and not _is_cte(x)]
+    """Those that name no WITH query."""
+    tables = [x for x in tree.find_all(exp.Table) if isinstance(x.this, (exp.Identifier, exp.Dot))]
+    return [x for x in tables if cte_of(x, _folded) is None]
+
+
+def _cte_name(number: int) -> str:
+    """Of a WITH query: no relation's id, nor what compute calls its own."""
+    return f"cte{number}"
 
 
 def _relations(ast: exp.Expression, image: ImageLike, names: Names) -> tuple[list[Item], bool]:

@@ -18,11 +18,16 @@ _ESCAPE = re.compile(r"\\(?:(\\)|\+([0-9a-fA-F]{6})|([0-9a-fA-F]{4})|(.?))", re.
 
 
 _STRINGS = (exp.ByteString, exp.RawString, exp.UnicodeString, exp.BitString, exp.HexString)
+_SIGNS = (exp.Parameter, exp.Placeholder, exp.SessionParameter)
 
 
-def plain_strings(root: exp.Expression) -> exp.Expression:
-    """``root`` with every string constant as a plain literal.  0A000 for bit strings, 42601 for a bad escape."""
-    for node in surveyed(root, _STRINGS):
+def plain_constants(root: exp.Expression) -> exp.Expression:
+    """``root`` with every string constant as a plain literal.  0A000 for bit strings, 42601 for a bad escape, for other
+    systems' parameters (``:x``, ``?``, ``%s``) and for ``$n`` where a name has to be."""
+    for node in surveyed(root, (*_STRINGS, *_SIGNS)):
+        if isinstance(node, _SIGNS):
+            _check_parameter(node)
+            continue
         if isinstance(node, (exp.BitString, exp.HexString)):
             raise unsupported("a bit string", hint="bytes are written '\\x1f'::bytea")
         text = _unicode(node) if isinstance(node, exp.UnicodeString) else node.this
@@ -32,6 +37,17 @@ def plain_strings(root: exp.Expression) -> exp.Expression:
             return made
         node.replace(made)
     return root
+
+
+def _check_parameter(node: exp.Expression) -> None:
+    if not isinstance(node, exp.Parameter):
+        raise syntax("?" if node.name in ("", "?") else f":{node.name}")
+    number, parent = node.this, node.parent
+    if not isinstance(number, exp.Literal) or number.is_string:
+        raise syntax("$")
+    named = node.arg_key == "alias" or isinstance(parent, (exp.TableAlias, exp.Table, exp.Column))
+    if named or (isinstance(parent, exp.Dot) and node.arg_key == "expression"):
+        raise syntax(f"${number.this}")
 
 
 def _unicode(node: exp.UnicodeString) -> str:

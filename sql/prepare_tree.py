@@ -26,9 +26,8 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
     for node in [x for x in holder.walk() if isinstance(x, exp.Anonymous)]:
         _known_otherwise(node)
     for node in list(holder.find_all(exp.Select)):
-        for refused, what in (("into", "SELECT INTO"), ("locks", "FOR UPDATE"), ("sample", "TABLESAMPLE")):
-            if node.args.get(refused):
-                raise unsupported(what, position=position(node))
+        _only(node, _OF_SELECT)
+        group_commas(node)
         if isinstance(node.args.get("limit"), exp.Fetch):
             fetch = node.args["limit"]
             options = fetch.args.get("limit_options")
@@ -48,7 +47,10 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
         _name_outputs(node)
     for lateral in list(holder.find_all(exp.Lateral)):
         _said_lateral(lateral)
+    for source in list(holder.find_all(exp.Table, exp.Subquery, exp.Join, exp.Limit)):
+        _only(source, _OF_SOURCE[type(source)])
     for table in list(holder.find_all(exp.Table)):
+        table.set("only", None)  # nothing here inherits
         _series(table)
     for unnest in list(holder.find_all(exp.Unnest)):
         _unnest(unnest)
@@ -70,6 +72,65 @@ def _group_all(select: exp.Select) -> None:
     if select.args.get("having") is None:
         counted = exp.GTE(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
         select.set("having", exp.Having(this=counted))
+
+
+_QUERY = {"with_", "order", "limit", "offset"}
+_OF_SELECT = {
+    "expressions", "from_", "joins", "where", "group", "having", "distinct", "windows", "qualify", "laterals", *_QUERY
+}  # fmt: skip
+_OF_SOURCE = {
+    exp.Table: {"this", "db", "catalog", "alias", "joins", "only", "ordinality", "rows_from", "laterals"},
+    exp.Subquery: {"this", "alias", "joins", "laterals", *_QUERY},
+    exp.Join: {"this", "on", "using", "side", "kind", "method"},
+    exp.Limit: {"this", "expression", "offset"},
+}  # fmt: skip
+"""What Postgres knows of each.  The parser reads more than that (samples, versions, pivots), and the printer would hand
+it on to Spark."""
+
+_CALLED = {
+    "into": "SELECT INTO", "locks": "FOR UPDATE", "sample": "TABLESAMPLE", "pivots": "PIVOT", "version": "AS OF",
+    "expressions": "LIMIT … BY", "hints": "WITH behind a relation",
+}  # fmt: skip
+
+
+def _only(node: exp.Expression, known: set[str]) -> None:
+    """0A000 where ``node`` has a clause beyond those."""
+    for key, value in node.args.items():
+        if value and key not in known:
+            raise unsupported(_CALLED.get(key, key.rstrip("_").upper()), position=position(node))
+    if isinstance(node, exp.Join) and node.kind not in ("", "INNER", "CROSS", "OUTER"):
+        hint = "write AS before an alias of that name"
+        raise unsupported(f"{node.kind} JOIN", hint=hint, position=position(node))
+
+
+def group_commas(select: exp.Select) -> None:
+    """Write ``a, b RIGHT JOIN c`` as ``a, (b RIGHT JOIN c)``, which it means: in Spark a comma binds as JOIN does.
+
+    Only where it matters: an inner or left join of a product is the product with the join.
+    """
+    groups: list[list[exp.Join]] = [[]]
+    for join in select.args.get("joins") or ():
+        if join.side or join.kind or join.method or join.args.get("on") or join.args.get("using"):
+            groups[-1].append(join)
+        else:
+            groups.append([join])
+    if not any(join.side in ("RIGHT", "FULL") for _, *rest in groups[1:] for join in rest):
+        return
+    joins = list(groups[0])
+    for first, *rest in groups[1:]:
+        if any(join.side in ("RIGHT", "FULL") for join in rest):
+            source = first.this
+            if not isinstance(source, exp.Table) or any(join.args.get("using") for join in rest):
+                raise unsupported(
+                    "a RIGHT or FULL JOIN behind a comma, of a subquery or with USING",
+                    hint="write what is joined first: FROM b RIGHT JOIN c …, a", position=position(source),
+                )  # fmt: skip
+            source.set("joins", [*(source.args.get("joins") or ()), *rest])
+            first.set("this", exp.Subquery(this=source.copy()))
+            first.set("kind", "CROSS")
+        joins.append(first)
+        joins += rest if not isinstance(first.this, exp.Subquery) or first.kind != "CROSS" else []
+    select.set("joins", joins)
 
 
 def _known_otherwise(node: exp.Anonymous) -> None:

@@ -16,7 +16,7 @@ from sqlglot.tokens import Token, TokenType
 
 from journal.errors import InvalidUsage
 from sql.budget import TOKENS_MAX, bounded
-from sql.constants import plain_strings
+from sql.constants import plain_constants
 from sql.errors import syntax
 from sql.statements import Name
 
@@ -27,11 +27,22 @@ _BY_NAME = (
 """Functions that sqlglot would turn into another system's, arguments and all: :mod:`sql.check_functions` reads them."""
 
 
+_PARAMETER, _REST = "\x01", "\x02"
+"""What a parameter's dollar sign and digits are while sqlglot tokenizes: with a sign of its own there it would read
+``2<$1`` as ``2 <@ 1``, and ``$1,$`` as the beginning of a dollar quote.  Neither is part of another token, or of any
+statement."""
+
+
 class Dialect(Postgres):
     """Postgres's syntax, with some functions left as they were written."""
 
     # sqlglot would count subscripts from 0, those of which it knows that they are integers, and not the others.
     INDEX_OFFSET = 0
+
+    class Tokenizer(Postgres.Tokenizer):
+        SINGLE_TOKENS = {
+            **Postgres.Tokenizer.SINGLE_TOKENS, _PARAMETER: TokenType.PARAMETER, _REST: TokenType.SPACE
+        }  # fmt: skip
 
     class Parser(Postgres.Parser):
         FUNCTIONS = {
@@ -41,20 +52,27 @@ class Dialect(Postgres):
         }
         FUNCTION_PARSERS = {name: f for name, f in Postgres.Parser.FUNCTION_PARSERS.items() if name not in _BY_NAME}
 
-        def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
-            """As sqlglot's, but for a text like '1 day 02:00', of which that would keep the first part only."""
-            text = this.name if this.is_string else None
-            found = super()._parse_interval_span(this, parse_function_unit)
-            if text is not None and found.this.name != text and not _ONE_PART.fullmatch(text):
-                found.set("this", exp.Literal.string(text))
-                found.set("unit", None)
+        def _parse_interval(self, require_interval: bool = True, parse_function_unit: bool = True):
+            """sqlglot would find a number and a unit in any text (``'$1 day'``, no interval), and read ``$1`` as 1."""
+            if self._curr is None or self._curr.token_type != TokenType.INTERVAL:
+                return super()._parse_interval(require_interval, parse_function_unit)
+            at, first = self._index, self._next
+            kind = first.token_type if first is not None else None
+            if kind == TokenType.PARAMETER:
+                self.raise_error("a parameter is no interval's text", first)
+            found = super()._parse_interval(require_interval, parse_function_unit)
+            if isinstance(found, exp.Add):
+                self.raise_error("one text gives one interval", first)
+            if isinstance(found, exp.Interval) and kind == TokenType.STRING:
+                if any(token.token_type == TokenType.STRING for token in self._tokens[at + 2 : self._index]):
+                    self.raise_error("one text gives one interval", first)
+                found.set("this", exp.Literal.string(first.text))
+                if self._index == at + 2:
+                    found.set("unit", None)
             return found
 
 
 DIALECT = Dialect()
-
-_ONE_PART = re.compile(r"\s*-?\d+(\.\d+)?\s*[a-zA-Z]+\s*")
-"""The text of an interval that is one number and its unit."""
 
 STATEMENT_CHARS_MAX = 1 << 20
 """A statement's text is at most 1 MiB: what fits a catalog proposal (4 MiB) with room for what is derived from it."""
@@ -75,8 +93,12 @@ def tokenize(text: str) -> list[Token]:
             sqlstate="54000",
             detail=f"at most {STATEMENT_CHARS_MAX} are accepted",
         )
+    at = text.find("\0")
+    if at >= 0:
+        raise InvalidUsage('invalid byte sequence for encoding "UTF8": 0x00', sqlstate="22021", position=at + 1)
+    marked, parameters = _marked(text)
     try:
-        tokens = DIALECT.tokenize(_marked(text))
+        tokens = DIALECT.tokenize(marked)
     except TokenError as error:
         for quote, what in (("'", "quoted string"), ('"', "quoted identifier"), ("/*", "comment")):
             if text.count(quote) - (text.count("*/") if what == "comment" else 0) & 1:
@@ -89,9 +111,8 @@ def tokenize(text: str) -> list[Token]:
             sqlstate="54000",
             detail=f"at most {TOKENS_MAX} are accepted",
         )
+    tokens = _with_parameters(tokens, text, parameters)
     for token in tokens:
-        if token.token_type == TokenType.PARAMETER and text[token.start] != "$":
-            raise syntax(text[token.start], token.start + 1)
         if token.token_type == TokenType.IDENTIFIER and not token.text:
             raise syntax('""', token.start + 1, 'zero-length delimited identifier at or near """"')
     for dot, number in pairwise(tokens):
@@ -103,18 +124,59 @@ def tokenize(text: str) -> list[Token]:
 
 
 _PIECES = re.compile(
-    r"--[^\n]*|/\*.*?\*/|[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
-    r"|\$((?:[^\W\d]\w*)?)\$.*?\$\1\$|[^\W\d][\w$]*|\$\d+",
+    r"--[^\n]*|/\*|[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
+    r"|\$((?:[^\W\d]\w*)?)\$.*?\$\1\$|[^\W\d][\w$]*|\$[0-9]+",
     re.S,
 )
 """What may hold a dollar sign: comments, strings, quoted names, dollar quotes, names; and parameters."""
 
+_COMMENT_EDGE = re.compile(r"/\*|\*/")
 
-def _marked(text: str) -> str:
-    """``text`` with parameters as ``@1``: sqlglot would take ``$1,$`` for the beginning of a dollar quote."""
+
+def _marked(text: str) -> tuple[str, dict[int, int]]:
+    """``text`` with parameters as ``_PARAMETER`` and ``_REST``, every position kept, and their ends by their starts."""
     if "$" not in text:
-        return text
-    return _PIECES.sub(lambda m: "@" + m[0][1:] if m[0][0] == "$" and m[0][1:].isdigit() else m[0], text)
+        return text, {}
+    found: dict[int, int] = {}
+    parts, kept, at = [], 0, 0
+    while (piece := _PIECES.search(text, at)) is not None:
+        at = piece.end()
+        if piece[0] == "/*":
+            at = _comment_end(text, at)
+        elif piece[0][0] == "$" and piece[0][-1] != "$":
+            found[piece.start()] = at
+            parts += [text[kept : piece.start()], _PARAMETER, _REST * (at - piece.start() - 1)]
+            kept = at
+    return "".join(parts) + text[kept:], found
+
+
+def _comment_end(text: str, at: int) -> int:
+    """Where the comment ends that has begun before ``at``; comments nest."""
+    depth = 1
+    while depth and (edge := _COMMENT_EDGE.search(text, at)) is not None:
+        depth += 1 if edge[0] == "/*" else -1
+        at = edge.end()
+    return len(text) if depth else at
+
+
+def _with_parameters(tokens: list[Token], text: str, parameters: dict[int, int]) -> list[Token]:
+    """``tokens`` with each parameter as sqlglot's parser wants one: a sign, then a number.  42601 for stray signs."""
+    found = []
+    for token in tokens:
+        sign = text[token.start] if token.token_type in (TokenType.PARAMETER, TokenType.SPACE) else None
+        if sign is None:
+            found.append(token)
+        elif token.start in parameters:
+            end = parameters[token.start]
+            found.append(Token(TokenType.PARAMETER, "@", token.line, token.col, token.start, token.start))
+            digits = text[token.start + 1 : end]
+            number = Token(TokenType.NUMBER, digits, token.line, token.col + len(digits), token.start + 1, end - 1)
+            found.append(number)
+            if text[end : end + 1] == "." and text[end + 1 : end + 2].isdigit():
+                raise syntax(".", end + 1)
+        elif token.token_type == TokenType.PARAMETER or not sign.isdigit():
+            raise syntax(sign, token.start + 1)
+    return found
 
 
 def head_word(text: str) -> tuple[str | None, str]:
@@ -263,7 +325,7 @@ def parse_tokens(tokens: list[Token], text: str) -> exp.Expression:
     if len(found) != 1 or found[0] is None or isinstance(found[0], exp.Command):
         first = tokens[0] if tokens else None
         raise syntax(text[first.start : first.end + 1] if first else None, first.start + 1 if first else 1)
-    return _counted_from_one(plain_strings(found[0]))
+    return _counted_from_one(plain_constants(found[0]))
 
 
 def _counted_from_one(root: exp.Expression) -> exp.Expression:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from sqlglot import exp
+from sqlglot.dialects.spark import Spark
 
 from collection.types import SqlType
 from journal.errors import InvalidUsage
@@ -13,6 +14,16 @@ from sql.budget import bounded
 from sql.forms import written_out
 from sql.nodes import cast, copied, literal, swap
 from sql.types import INTERVAL, numeric_text, parse_literal
+
+
+class SparkPrinted(Spark):
+    """Spark's dialect with every WITH query left where it is: moved up, one could catch another's name."""
+
+    class Generator(Spark.Generator):
+        EXPRESSIONS_WITHOUT_NESTED_CTES: set[type[exp.Expression]] = set()
+
+
+_DIALECT = SparkPrinted()
 
 
 @bounded
@@ -67,4 +78,4 @@ def spark_sql(tree: exp.Expression) -> str:
         # Spark takes a struct that stands alone in a row of VALUES for the row.
         if len(row.expressions) == 1 and isinstance(row.expressions[0], exp.Struct):
             row.expressions[0].replace(cast(row.expressions[0].copy(), INTERVAL))
-    return made.sql(dialect="spark", identify=True, comments=False, copy=False)
+    return made.sql(dialect=_DIALECT, identify=True, comments=False, copy=False)

@@ -1,0 +1,84 @@
+"""``$n`` beside anything is that parameter and nothing else, and nothing else is a parameter."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from sqlglot import exp
+
+from journal.errors import InvalidUsage
+from sql.parse import split
+from sql.tokens import parse_tokens, tokenize
+
+OPERATORS = "+ - * / % ^ | & # < > = <> != <= >= || << >> ~ !~ ~* !~* @> <@ && -> ->> #> #>> ? ?| ?&".split()
+
+
+def read(text: str) -> exp.Expression:
+    return parse_tokens(tokenize(text), text)
+
+
+def numbers(tree: exp.Expression) -> list[int]:
+    return sorted(int(node.this.this) for node in tree.find_all(exp.Parameter))
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_an_operator_ends_where_a_parameter_begins(op):
+    """``2<$1`` was read as ``2 <@ 1``."""
+    for left, right, asked in (("2", "$1", [1]), ("$1", "a", [1]), ("$1", "$2", [1, 2]), ("a", "$12", [12])):
+        for gap in ("", " ", "/* $9 /* $8 */ */"):
+            if gap.startswith("/") and op[-1] in "*/|":  # sqlglot has ||/ and |/ for operators, comment or not
+                continue
+            tree = read(f"SELECT {left}{gap}{op}{gap}{right}")
+            assert numbers(tree) == asked
+            plain = read(f"SELECT {left.replace('$', 'p')} {op} {right.replace('$', 'p')}")
+            named = tree.transform(
+                lambda n: exp.column(f"p{n.this.this}") if isinstance(n, exp.Parameter) else n
+            )  # fmt: skip
+            assert type(named.expressions[0].unnest()) is type(plain.expressions[0].unnest())
+            assert named.sql("postgres", comments=False) == plain.sql("postgres", comments=False)
+
+
+@pytest.mark.parametrize("text, asked", [
+    ("SELECT -$1", [1]),
+    ("SELECT $1::int, $2::text||$3", [1, 2, 3]),
+    ("SELECT x[$1:$2], x[$3], ARRAY[$4,$5], ($6,$7)", [1, 2, 3, 4, 5, 6, 7]),
+    ("SELECT $1IN($2), $3IS NULL", [1, 2, 3]),
+    ("SELECT $1\"a\"", [1]),
+    ("SELECT $1a", [1]),
+    ("SELECT a$1, \"$1\", '$1', $$ $1 $$, $q$ $2 $q$, E'\\'$1' FROM b$2", []),
+    ("SELECT 1 -- $1 '\n,$2", [2]),
+    ("SELECT /* /* $1 */ $2 */ $3", [3]),
+    ("SELECT $1,$2,$1", [1, 1, 2]),
+    ("SELECT '\\'||$1", [1]),
+    ("SELECT f($1) LIMIT $2 OFFSET $3", [1, 2, 3]),
+    ("SELECT a IS NOT UNKNOWN, $1 IS UNKNOWN", [1]),
+])  # fmt: skip
+def test_what_stands_beside_it(text, asked):
+    assert numbers(read(text)) == asked
+    assert split(f"{text}; {text}") == [text, text]
+
+
+@pytest.mark.parametrize("text, near", [
+    ("SELECT $1$2", "$2"), ("SELECT 1$1", "$1"), ("SELECT $1.5", "."), ('SELECT "a"$1', "$1"), ("SELECT 1 AS $1", "$1"),
+    ("SELECT a.$1", "$1"), ("SELECT * FROM $1", "$1"), ("SELECT * FROM t $1", "$1"), ("SELECT @1", "@"),
+    ("SELECT :x", ":x"), ("SELECT ?", "?"), ("SELECT %(x)s", ":x"), ("SELECT \x01", "\x01"), ("SELECT $1\x02", "\x02"),
+    ("SELECT 1\x01\x02", "\x01"), ("WITH $1 AS (SELECT 1) SELECT 1", "$1"), ("SELECT INTERVAL $1", "$"),
+    ("SELECT INTERVAL '1' '2'", "'1'"),
+])  # fmt: skip
+def test_what_is_no_parameter_or_no_place_for_one(text, near):
+    with pytest.raises(InvalidUsage) as caught:
+        read(text)
+    assert caught.value.sqlstate == "42601" and re.search(f'at or near "{re.escape(near)}"', caught.value.message)
+
+
+def test_a_nul_is_no_part_of_a_statement():
+    with pytest.raises(InvalidUsage, match="0x00") as caught:
+        tokenize("SELECT 'a\0b'")
+    assert caught.value.sqlstate == "22021" and caught.value.position == 10
+
+
+def test_an_intervals_text_is_not_taken_apart():
+    """``INTERVAL '$1 day'`` was read as one day."""
+    for text in ("$1 day", "x 3 day", "1 day 2 hours", "${n} day", "1"):
+        assert read(f"SELECT INTERVAL '{text}'").expressions[0] == exp.Interval(this=exp.Literal.string(text))
