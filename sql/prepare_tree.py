@@ -50,7 +50,8 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
     for source in list(holder.find_all(exp.Table, exp.Subquery, exp.Join, exp.Limit)):
         _only(source, _OF_SOURCE[type(source)])
     for table in list(holder.find_all(exp.Table)):
-        table.set("only", None)  # nothing here inherits
+        if isinstance(table.this, exp.Identifier):
+            table.set("only", None)  # nothing here inherits
         _series(table)
     for unnest in list(holder.find_all(exp.Unnest)):
         _unnest(unnest)
