@@ -8,7 +8,8 @@ from collections.abc import Collection, Sequence
 from sqlglot import exp
 
 from controllers.compute.linear import analyse_linear, check_function, check_scalar, sources_of
-from controllers.compute.plans import GROUPS, Aggregate, AggregateCall, NotIncremental, Output
+from controllers.compute.plans import GROUPS, Aggregate, AggregateCall, NotIncremental, Output, placeholder
+from controllers.compute.spark_text import text
 from sql.nodes import only
 
 
@@ -40,7 +41,7 @@ def _groups(select: exp.Select) -> bool:
     )  # fmt: skip
 
 
-def analyse_aggregate(tree: exp.Expression, core: exp.Select, inputs: Collection[str]) -> Aggregate:
+def analyse_aggregate(tree: exp.Expression, core: exp.Select, inputs: Collection[str], diff: str) -> Aggregate:
     outer = tree if tree is not core else None
     node = outer
     while node is not None and node is not core:
@@ -69,16 +70,16 @@ def analyse_aggregate(tree: exp.Expression, core: exp.Select, inputs: Collection
     named += [exp.alias_(a.copy(), f"x{i}") for i, a in enumerate(arguments)]
     # A query that only counts rows of one group still needs a column to select.
     inner.set("expressions", named or [exp.alias_(exp.Literal.number(1), "one")])
-    linear = analyse_linear(inner, inputs)
+    linear = analyse_linear(inner, inputs, diff)
 
-    post = exp.Select(expressions=posts).from_(exp.to_table(GROUPS))
+    post = exp.Select(expressions=posts).from_(placeholder(*GROUPS))
     if condition is not None:
         post = post.where(condition)
     outputs = _simple(post) if outer is None else None
     if outer is not None:
         core.replace(post)
-    text = (outer if outer is not None else post).sql("spark")
-    return Aggregate(linear, len(keys), len(arguments), tuple(calls), text, outputs)
+    whole = outer if outer is not None else post
+    return Aggregate(linear, len(keys), len(arguments), tuple(calls), whole, outputs)
 
 
 def _keys(core: exp.Select) -> list[exp.Expression]:
@@ -127,7 +128,7 @@ def _extract(
         if node in keys:
             return exp.column(f"k{keys.index(node)}")
         if isinstance(node, exp.Column):
-            raise NotIncremental(f"{node.sql('spark')} is neither grouped nor aggregated")
+            raise NotIncremental(f"{text(node)} is neither grouped nor aggregated")
         if isinstance(node, (exp.Query, exp.Exists)):
             raise NotIncremental("a subquery in an expression")
         if isinstance(node, exp.Window):
@@ -195,8 +196,8 @@ def _simple(post: exp.Select) -> tuple[Output, ...] | None:
     for expression in post.expressions:
         node, cast = expression.unalias(), None
         # sqlglot reads Spark's CAST as one that may fail softly; how it writes it tells which it was.
-        if isinstance(node, exp.Cast) and node.sql("spark").startswith("CAST(") and not node.args.get("format"):
-            node, cast = node.this, node.to.sql("spark").upper().replace(" ", "")
+        if isinstance(node, exp.Cast) and text(node).startswith("CAST(") and not node.args.get("format"):
+            node, cast = node.this, text(node.to).upper().replace(" ", "")
         if not isinstance(node, exp.Column) or not re.fullmatch(r"[ka]\d+", node.name):
             return None
         outputs.append(Output(node.name[0], int(node.name[1:]), cast))

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 
 from sqlglot import exp
 
-from collection.columns import DIFF
 from controllers.compute.plans import DELTA, NEW, OLD, Linear, NotIncremental, Term, placeholder
+from controllers.compute.spark_text import text
 from sql.nodes import only
 
 TERMS_MAX = 16
@@ -31,17 +31,13 @@ _CLAUSES = {
 }
 
 
-def analyse_linear(tree: exp.Expression, inputs: Collection[str]) -> Linear:
-    if any(identifier.name == DIFF for identifier in tree.find_all(exp.Identifier)):
-        raise NotIncremental(f"it calls something {DIFF}")  # no column may be, but an alias within the query
+def analyse_linear(tree: exp.Expression, inputs: Collection[str], diff: str) -> Linear:
     tree = _name_branches(tree.copy(), None)
     _check_linear(tree, inputs)
-    terms = _terms(tree, inputs)
+    terms = _terms(tree, inputs, diff)
     if len(terms) > TERMS_MAX:
         raise NotIncremental(f"collections occur in {len(terms)} places, more than {TERMS_MAX}")
-    return Linear(
-        tuple(Term(leaf, node.sql("spark")) for leaf, node in terms), _carry(tree, inputs, NEW).sql("spark")
-    )
+    return Linear(tuple(Term(leaf, node, diff) for leaf, node in terms), _carry(tree, inputs, NEW, diff), diff)
 
 
 def _name_branches(tree: exp.Expression, names: Sequence[str] | None) -> exp.Expression:
@@ -92,7 +88,7 @@ def _check_linear(tree: exp.Expression, inputs: Collection[str]) -> None:
     for source in sources_of(tree):
         if isinstance(source, exp.Table):
             if source.name not in inputs or source.db:
-                raise NotIncremental(f"it reads {source.sql('spark')}, which is no collection")
+                raise NotIncremental(f"it reads {text(source)}, which is no collection")
             if not only(source, {"this", "alias"}) or (source.args.get("alias") and source.args["alias"].columns):
                 raise NotIncremental(f"{source.name} is read in a modified form")
         elif isinstance(source, exp.Subquery):
@@ -139,42 +135,43 @@ def sources_of(select: exp.Select) -> list[exp.Expression]:
     return first + [join.this for join in select.args.get("joins") or ()]
 
 
-def _carry(tree: exp.Expression, inputs: Collection[str], version: str) -> exp.Expression:
-    """``tree`` over the ``version`` of every collection, with ``__diff`` as its last column."""
+def _carry(tree: exp.Expression, inputs: Collection[str], version: str, diff: str) -> exp.Expression:
+    """``tree`` over the ``version`` of every collection, with ``diff`` as its last column."""
     tree = tree.copy()
     if isinstance(tree, exp.Union):
-        tree.set("this", _carry(tree.this, inputs, version))
-        tree.set("expression", _carry(tree.expression, inputs, version))
+        tree.set("this", _carry(tree.this, inputs, version, diff))
+        tree.set("expression", _carry(tree.expression, inputs, version, diff))
         return tree
     if isinstance(tree, exp.Subquery):
-        tree.set("this", _carry(tree.this, inputs, version))
-        _name_diff(tree)
+        tree.set("this", _carry(tree.this, inputs, version, diff))
+        _name_diff(tree, diff)
         return tree
     for source in sources_of(tree):
-        source.replace(_carry_source(source, inputs, version))
-    return _with_diff(tree)
+        source.replace(_carry_source(source, inputs, version, diff))
+    return _with_diff(tree, diff)
 
 
-def _carry_source(source: exp.Expression, inputs: Collection[str], version: str) -> exp.Expression:
+def _carry_source(source: exp.Expression, inputs: Collection[str], version: str, diff: str) -> exp.Expression:
     if isinstance(source, exp.Subquery):
-        return _carry(source, inputs, version)
+        return _carry(source, inputs, version, diff)
     alias = source.args.get("alias")
     name = alias.this.copy() if alias else source.this.copy()
-    return exp.alias_(exp.to_table(placeholder(source.name, version)), name, table=True)
+    return exp.alias_(placeholder(source.name, version), name, table=True)
 
 
-def _name_diff(subquery: exp.Subquery) -> None:
+def _name_diff(subquery: exp.Subquery, diff: str) -> None:
     alias = subquery.args.get("alias")
     if alias is not None and alias.columns:
-        alias.append("columns", exp.to_identifier(DIFF))
+        alias.append("columns", exp.to_identifier(diff, quoted=True))
 
 
-def _with_diff(select: exp.Select) -> exp.Select:
-    factors = [exp.column(DIFF, table=_source_name(s)) for s in sources_of(select)]
+def _with_diff(select: exp.Select, diff: str) -> exp.Select:
+    name = exp.to_identifier(diff, quoted=True)
+    factors = [exp.column(name.copy(), table=_source_name(s)) for s in sources_of(select)]
     product = factors[0]
     for factor in factors[1:]:
         product = exp.Mul(this=product, expression=factor)
-    select.append("expressions", exp.alias_(product, DIFF))
+    select.append("expressions", exp.Alias(this=product, alias=name))
     return select
 
 
@@ -185,32 +182,32 @@ def _source_name(source: exp.Expression) -> exp.Identifier:
     return alias.this.copy()
 
 
-def _terms(tree: exp.Expression, inputs: Collection[str]) -> list[tuple[str, exp.Expression]]:
+def _terms(tree: exp.Expression, inputs: Collection[str], diff: str) -> list[tuple[str, exp.Expression]]:
     if isinstance(tree, exp.Union):
-        return _terms(tree.this, inputs) + _terms(tree.expression, inputs)
+        return _terms(tree.this, inputs, diff) + _terms(tree.expression, inputs, diff)
     if isinstance(tree, exp.Subquery):
-        return _terms(tree.this, inputs)
+        return _terms(tree.this, inputs, diff)
     count = len(sources_of(tree))
     if count == 0:
         raise NotIncremental("a branch that reads no collection")
     found: list[tuple[str, exp.Expression]] = []
     for i in range(count):
         source = sources_of(tree)[i]
-        for leaf, changed in _source_terms(source, inputs):
+        for leaf, changed in _source_terms(source, inputs, diff):
             term = tree.copy()
             for j, other in enumerate(sources_of(term)):
-                other.replace(changed.copy() if j == i else _carry_source(other, inputs, OLD if j < i else NEW))
-            found.append((leaf, _with_diff(term)))
+                other.replace(changed.copy() if j == i else _carry_source(other, inputs, OLD if j < i else NEW, diff))
+            found.append((leaf, _with_diff(term, diff)))
     return found
 
 
-def _source_terms(source: exp.Expression, inputs: Collection[str]) -> list[tuple[str, exp.Expression]]:
+def _source_terms(source: exp.Expression, inputs: Collection[str], diff: str) -> list[tuple[str, exp.Expression]]:
     if isinstance(source, exp.Table):
-        return [(source.name, _carry_source(source, inputs, DELTA))]
+        return [(source.name, _carry_source(source, inputs, DELTA, diff))]
     found = []
-    for leaf, term in _terms(source.this, inputs):
+    for leaf, term in _terms(source.this, inputs, diff):
         changed = source.copy()
         changed.set("this", term)
-        _name_diff(changed)
+        _name_diff(changed, diff)
         found.append((leaf, changed))
     return found

@@ -24,6 +24,7 @@ from controllers.compute.inventory import Frontiers, Inventory
 from controllers.compute.naming import name_relations
 from controllers.compute.session import PEEK_POOL, cancel_group
 from controllers.compute.sources import Sources
+from controllers.compute.spark_text import text
 from controllers.lookup_codec import Found, Key
 from controllers.peek import Peek, Question
 from controllers.peek_codec import decode_error
@@ -264,10 +265,10 @@ class PeekDesk:
         context.setJobGroup(peek.peek_id, f"peek as of {as_of}", interruptOnCancel=True)
         try:
             with Sources(self._spark) as sources:
-                texts = {
+                rows = {
                     i: sources.rows(self._inventory.relation_through(i, as_of), as_of) for i in peek.inputs
                 }  # fmt: skip
-                return self._spark.sql(name_relations(peek.sql, peek.inputs, texts)).toArrow()
+                return self._spark.sql(text(name_relations(peek.sql, peek.inputs, rows))).toArrow()
         except Exception as error:
             found = of_spark(error)
             if found is None:

@@ -1,33 +1,49 @@
-"""What an analysis of a view's query gives: its strategy, and texts with placeholders for what they read.  Pure."""
+"""What an analysis of a view's query gives: its strategy, and trees with placeholders for what they read.  Pure.
+
+A placeholder is a node, never a piece of text: what a user called something, or wrote as a value, cannot be one.
+"""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from sqlglot import exp
+
+from collection.columns import DIFF
+from controllers.compute.spark_text import derived, name, text
 
 DELTA, OLD, NEW = "delta", "old", "new"
 
-GROUPS = "tm_groups"
-"""Placeholder of the relation of groups in :attr:`Aggregate.post_sql`: columns ``k0``…, ``a0``…"""
+Key = tuple[str, str]
+"""``(relation_id, version)``."""
 
-_PLACEHOLDER = re.compile(r"\btmrel__(\w+?)__(delta|old|new)\b")
+GROUPS: Key = ("groups", "tm")
+"""Placeholder of the relation of groups in :attr:`Aggregate.post`: columns ``k0``…, ``a0``…"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Term:
     """One summand of a linear query's change: ``leaf`` is the collection whose delta it reads."""
 
     leaf: str
-    sql: str
+    tree: exp.Expression
+    diff: str = DIFF
+    """What its last column is called, and every placeholder's: no name of the query or of its inputs."""
+
+    @property
+    def sql(self) -> str:
+        return text(self.tree)
 
 
 @dataclass(frozen=True)
 class Linear:
-    """``SELECT columns…, __diff``: the change is the UNION ALL of the terms whose leaf changed; ``full_sql`` is the
-    whole at the new timestamp, with diffs."""
+    """``SELECT columns…, diff``: the change is the UNION ALL of the terms whose leaf changed; ``full`` is the whole at
+    the new timestamp, with diffs."""
 
     terms: tuple[Term, ...]
-    full_sql: str
+    full: exp.Expression
+    diff: str = DIFF
 
     name = "incremental: linear"
 
@@ -52,17 +68,21 @@ class Output:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """``input`` gives ``k0``…, ``x0``…, ``__diff``; ``post_sql`` makes the view's columns from the groups."""
+    """``input`` gives ``k0``…, ``x0``…, its diff; ``post`` makes the view's columns from the groups."""
 
     input: Linear
     keys: int
     arguments: int
     calls: tuple[AggregateCall, ...]
-    post_sql: str
+    post: exp.Expression
     outputs: tuple[Output, ...] | None
-    """Set where ``post_sql`` only picks and casts columns."""
+    """Set where ``post`` only picks and casts columns."""
 
     name = "incremental: aggregate"
+
+    @property
+    def post_sql(self) -> str:
+        return text(self.post)
 
 
 @dataclass(frozen=True)
@@ -83,16 +103,26 @@ class NotIncremental(Exception):
     """The query is not of the wanted form; the message is the reason."""
 
 
-def placeholder(relation_id: str, version: str) -> str:
-    """The name that stands for ``relation_id``'s delta, old or new contents (with ``__diff``) in a term."""
-    return f"tmrel__{relation_id}__{version}"
+def placeholder(relation_id: str, version: str) -> exp.Table:
+    """What stands for ``relation_id``'s delta, old or new contents (with diffs) in a term.
+
+    It is a table with a schema: an analysis refuses those of a query, so no query has one.
+    """
+    return exp.Table(this=name(relation_id), db=name(version))
 
 
-def placeholders(sql: str) -> set[tuple[str, str]]:
-    """Which ``(relation_id, version)`` the text reads."""
-    return set(_PLACEHOLDER.findall(sql))
+def placeholders(tree: exp.Expression) -> set[Key]:
+    """Which ``(relation_id, version)`` the tree reads."""
+    return {(table.name, table.db) for table in tree.find_all(exp.Table) if table.db}
 
 
-def fill(sql: str, sources: dict[tuple[str, str], str]) -> str:
-    """``sql`` with every placeholder replaced by its text."""
-    return _PLACEHOLDER.sub(lambda m: sources[m[1], m[2]], sql)
+def fill(tree: exp.Expression, sources: Mapping[Key, exp.Expression]) -> exp.Expression:
+    """A copy of ``tree`` with a query in the place of every placeholder."""
+    holder = exp.Paren(this=tree.copy())
+    for table in list(holder.find_all(exp.Table)):
+        if table.db:
+            alias = table.args.get("alias")
+            filled = derived(sources[table.name, table.db].copy())
+            filled.set("alias", alias.copy() if alias else exp.TableAlias(this=name(table.name)))
+            table.replace(filled)
+    return holder.this

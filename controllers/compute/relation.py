@@ -1,7 +1,7 @@
 """One collection as this process holds it: sealed chunks that Spark reads from its cache, and a small tail.
 
-Promises: :meth:`Relation.snapshot` gives SQL text that denotes exactly the collection's rows at ``as_of`` (as a
-multiset), for every ``since <= as_of < upper``, and what the text reads stays readable until the snapshot is released;
+Promises: :meth:`Relation.snapshot` gives a query that denotes exactly the collection's rows at ``as_of`` (as a
+multiset), for every ``since <= as_of < upper``, and what the query reads stays readable until the snapshot is released;
 :meth:`Relation.delta` gives exactly the changes of ``(after, through]``.  One thread appends, any number read.
 
 Rows arrive in the *tail*, an Arrow table that Spark sees as a local relation.  :meth:`Relation.maintain`, called off
@@ -27,10 +27,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
+from sqlglot import exp
 
 from collection.columns import DIFF, Columns, sql_type
 from collection.types import SqlType, carried, spark_type
 from controllers.arrangement import too_old
+from controllers.compute import spark_text as sp
 from controllers.compute.rows import TS, between, consolidate, only_insertions, physical_schema
 from journal.errors import InvalidUsage, Rejected, Unavailable
 from journal.timestamps import DataTs
@@ -68,11 +70,6 @@ def own_name(what: str) -> str:
     return _OWN + what
 
 
-def quote(name: str) -> str:
-    """``name`` as an identifier of Spark SQL."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 @dataclass
 class _View:
     """Something a query may be reading: it goes when it is both retired and unpinned."""
@@ -92,6 +89,13 @@ class _Chunk(_View):
     """Every diff is +1."""
     frame: DataFrame | None = None
     """What Spark reads it by; made when first needed."""
+
+
+class _Shown(NamedTuple):
+    """A view of Spark's over a part of the relation, and whether some of that is newer than what is asked for."""
+
+    view: str
+    newer: bool
 
 
 class _Piece(NamedTuple):
@@ -119,15 +123,24 @@ class _Tail:
 
 
 class Snapshot(AbstractContextManager):
-    """A relation at a timestamp, as text that goes where a table's name would.  Release it when the query is done."""
+    """A relation at a timestamp, as queries that go where a table would.  Release it when the query is done."""
 
-    def __init__(self, relation: Relation, views: Sequence[_View], rows_sql: str, diffs_sql: str) -> None:
+    def __init__(
+        self, relation: Relation, views: Sequence[_View], pieces: Sequence[_Shown], plain: bool, as_of: DataTs
+    ) -> None:
         self._relation = relation
         self._views = views
-        self.rows_sql = rows_sql
-        """``(SELECT …)``: the columns by their own names, each row as often as it occurs."""
-        self.diffs_sql = diffs_sql
-        """``(SELECT …)``: the columns and ``__diff``, not consolidated."""
+        self._pieces = pieces
+        self._plain = plain
+        self._as_of = as_of
+
+    def rows(self) -> exp.Expression:
+        """The columns by their own names, each row as often as it occurs."""
+        return self._relation._rows_query(self._pieces, self._plain, self._as_of)
+
+    def diffs(self, diff: str = DIFF) -> exp.Expression:
+        """The columns and ``diff``, not consolidated."""
+        return self._relation._diffs_query(self._pieces, self._as_of, diff)
 
     def release(self) -> None:
         views, self._views = self._views, ()
@@ -338,7 +351,7 @@ class Relation:
             chunks = [c for c in self._chunks if c.min_ts <= as_of]
             for chunk in chunks:
                 self._show(chunk)
-            sources = [(c.name, c.max_ts > as_of) for c in chunks]
+            pieces = [_Shown(c.name, c.max_ts > as_of) for c in chunks]
             views: list[_View] = [*chunks]
             tail = self._tail
             plain = tail.plain and all(c.plain for c in chunks)
@@ -347,21 +360,30 @@ class Relation:
                     tail.view = _View(self._name("tail"))
                     self._spark.createDataFrame(_together(tail.pieces)).createOrReplaceTempView(tail.view.name)
                 views.append(tail.view)
-                sources.append((tail.view.name, True))
+                pieces.append(_Shown(tail.view.name, True))
             self._pin(views)
-        return Snapshot(self, views, self._rows_sql(sources, plain, as_of), self._diffs_sql(sources, as_of))
+        return Snapshot(self, views, pieces, plain, as_of)
 
-    def local(self, table: pa.Table, name: str) -> str:
-        """``table`` (columns and ``__diff``) as a view ``name``; gives the text ``(SELECT …)`` over it.
+    def local(self, table: pa.Table, view: str, diff: str = DIFF) -> exp.Expression:
+        """``table`` (columns and diffs) as ``view``; gives the query over it, with the diffs called ``diff``."""
+        schema = self._schema.remove(self._schema.get_field_index(TS))
+        held = pa.Table.from_arrays(table.columns, schema=schema)
+        self._spark.createDataFrame(held).createOrReplaceTempView(view)
+        return self.of_local(view, diff)
+
+    def of_local(self, view: str, diff: str = DIFF) -> exp.Expression:
+        """The query over what :meth:`local` has made.
 
         The hint makes it one partition: what groups it then needs no exchange, which halves a small query's time.
         """
-        self._spark.createDataFrame(table).createOrReplaceTempView(name)
-        return f"(SELECT /*+ COALESCE(1) */ {self._select_list()}, {DIFF} FROM {name})"
+        made = sp.select([*self._outputs(), sp.called(sp.column(DIFF), diff)], sp.table(view))
+        one = exp.Anonymous(this="COALESCE", expressions=[exp.Literal.number(1)])
+        made.set("hint", exp.Hint(expressions=[one]))
+        return made
 
-    def empty_sql(self) -> str:
-        """``(SELECT …)``: the columns and ``__diff`` without a row, for finding types."""
-        return self._diffs_sql([], DataTs(0))
+    def nothing(self, diff: str = DIFF) -> exp.Expression:
+        """The columns and ``diff`` without a row, for finding types."""
+        return self._diffs_query([], DataTs(0), diff)
 
     def maintain(self) -> bool:
         """Seal the tail if it is long, merge chunks, drop what nobody reads; whether anything was done."""
@@ -379,35 +401,47 @@ class Relation:
         self._closed = True
         self.reset()
 
-    # -- text ---------------------------------------------------------------------------------------------------------
+    # -- queries ------------------------------------------------------------------------------------------------------
+    # Inside, columns go by their position: a column may be called as anything of ours is, and only the outermost
+    # SELECT gives the columns their own names.
 
-    def _select_list(self) -> str:
-        return ", ".join(f"c{i} AS {quote(n)}" for i, n in enumerate(self.names))
+    def _outputs(self) -> list[exp.Expression]:
+        return [sp.called(sp.column(f"c{i}"), n) for i, n in enumerate(self.names)]
 
-    def _diffs_sql(self, sources: Sequence[tuple[str, bool]], as_of: DataTs) -> str:
-        if not sources:
-            columns = zip(self.names, self.types, strict=True)
-            nulls = [f"CAST(NULL AS {spark_type(t)}) AS {quote(n)}" for n, t in columns]
-            return f"(SELECT {', '.join([*nulls, f'CAST(1 AS BIGINT) AS {DIFF}'])} WHERE FALSE)"
-        parts = [
-            f"SELECT {self._select_list()}, {DIFF} FROM {view}" + (f" WHERE {TS} <= {as_of}" if filtered else "")
-            for view, filtered in sources
-        ]
-        return f"({' UNION ALL '.join(parts)})"
+    def _changes(self, pieces: Sequence[_Shown], as_of: DataTs, outputs: Sequence[exp.Expression]) -> exp.Expression:
+        """``outputs`` of every change at or before ``as_of``."""
+        at = exp.LTE(this=sp.column(TS), expression=sp.number(as_of))
+        return sp.union_all([
+            sp.select([o.copy() for o in outputs], sp.table(piece.view), at.copy() if piece.newer else None)
+            for piece in pieces
+        ])  # fmt: skip
 
-    def _rows_sql(self, sources: Sequence[tuple[str, bool]], plain: bool, as_of: DataTs) -> str:
-        if plain or not sources:
-            return f"(SELECT {', '.join(quote(n) for n in self.names)} FROM {self._diffs_sql(sources, as_of)})"
-        # By position up to the outermost list: a column of the user's may be called like any name in here.
-        columns = ", ".join(f"c{i}" for i in range(len(self.names)))
-        changes = " UNION ALL ".join(
-            f"SELECT {columns}, {DIFF} FROM {view}" + (f" WHERE {TS} <= {as_of}" if filtered else "")
-            for view, filtered in sources
+    def _diffs_query(self, pieces: Sequence[_Shown], as_of: DataTs, diff: str) -> exp.Expression:
+        if not pieces:
+            nulls = [sp.cast(exp.null(), t, n) for n, t in zip(self.names, self.types, strict=True)]
+            return sp.select([*nulls, sp.called(sp.number(1), diff)], where=exp.false())
+        return self._changes(pieces, as_of, [*self._outputs(), sp.called(sp.column(DIFF), diff)])
+
+    def _rows_query(self, pieces: Sequence[_Shown], plain: bool, as_of: DataTs) -> exp.Expression:
+        if not pieces:
+            nulls = [sp.cast(exp.null(), t, n) for n, t in zip(self.names, self.types, strict=True)]
+            return sp.select(nulls, where=exp.false())
+        if plain:
+            return self._changes(pieces, as_of, self._outputs())
+        columns = [f"c{i}" for i in range(len(self.names))]
+        changes = self._changes(pieces, as_of, [sp.column(c) for c in (*columns, DIFF)])
+        present = sp.grouped(
+            sp.select([*map(sp.column, columns), sp.called(sp.total(DIFF), "n")], sp.derived(changes, "changes")),
+            columns,
+            exp.GT(this=sp.total(DIFF), expression=exp.Literal.number(0)),
         )
-        return (
-            f"(SELECT {self._select_list()} FROM (SELECT {columns}, SUM({DIFF}) AS __n FROM ({changes})"
-            f" GROUP BY {columns} HAVING SUM({DIFF}) > 0) LATERAL VIEW EXPLODE(SEQUENCE(1L, __n)) __e AS __i)"
-        )
+        rows = sp.select(self._outputs(), sp.derived(present, "present"))
+        each = exp.Anonymous(this="EXPLODE", expressions=[
+            exp.Anonymous(this="SEQUENCE", expressions=[sp.number(1), sp.column("n")])
+        ])  # fmt: skip
+        times = exp.TableAlias(this=sp.name("times"), columns=[sp.name("i")])
+        rows.set("laterals", [exp.Lateral(this=each, view=True, alias=times)])
+        return rows
 
     # -- chunks -------------------------------------------------------------------------------------------------------
 

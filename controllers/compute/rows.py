@@ -30,9 +30,12 @@ def stamp(table: pa.Table, ts: int | pa.Array, types: Sequence[SqlType]) -> pa.T
     Floats are made canonical (one NaN, no -0.0), so that a retraction meets its row whatever the bits were.
     """
     schema = physical_schema(types)
-    diff = table.column(DIFF) if DIFF in table.column_names else pa.repeat(pa.scalar(1, pa.int64()), table.num_rows)
-    values = [table.column(i) for i, name in enumerate(table.column_names) if name != DIFF]
-    assert len(values) == len(types), (table.column_names, types)
+    # By position: a column of the collection may be called as the diffs are.
+    diff = table.columns[len(types)] if table.num_columns > len(types) else None
+    if diff is None:
+        diff = pa.repeat(pa.scalar(1, pa.int64()), table.num_rows)
+    values = table.columns[: len(types)]
+    assert len(types) <= table.num_columns <= len(types) + 1, (table.column_names, types)
     arrays = [_canonical(v.cast(f.type)) for v, f in zip(values, schema, strict=False)]
     stamps = pa.repeat(pa.scalar(ts, pa.int64()), table.num_rows) if isinstance(ts, int) else ts
     return pa.Table.from_arrays([*arrays, stamps, diff], schema=schema)

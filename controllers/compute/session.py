@@ -71,6 +71,18 @@ END_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
 """A JVM in which one thread found no memory goes on without that thread; where it was the scheduler's, every read and
 every tick waits for ever.  One that ended is started again (``heartbeat.py``), with nothing lost."""
 
+TEXT_STAYS_TEXT = {
+    "spark.sql.variable.substitute": "false",  # ${env:HOME}, anywhere in a statement
+    "spark.sql.runSQLOnFiles": "false",  # FROM parquet.`/any/path`
+    "spark.sql.caseSensitive": "true",  # names are in their final case, and "a" is not "A"
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.scripting.enabled": "false",
+}
+"""A literal is that literal and a name is that name, whatever is in it.  Some are Spark's defaults, which a file of
+settings on the machine could change."""
+
 JVM_STOP_S = 5.0
 """A JVM whose Spark is stopped exits in well under a second."""
 
@@ -103,6 +115,7 @@ def settings(master: str, scratch: Path) -> dict[str, str]:
         "spark.locality.wait": "0",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
+        **TEXT_STAYS_TEXT,
         # One shuffle partition, no adaptive planning: a tick moves thousands of rows, and each stage costs more than
         # what it would save.
         "spark.sql.shuffle.partitions": "1",

@@ -8,7 +8,9 @@ from contextlib import AbstractContextManager
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from sqlglot import exp
 
+from collection.columns import DIFF
 from controllers.compute.relation import Relation, Snapshot, own_name
 from journal.timestamps import DataTs
 
@@ -16,7 +18,7 @@ _serial = itertools.count()
 
 
 class Sources(AbstractContextManager):
-    """Texts for relations at timestamps.  Use as a context: what they read lives until its end.  Thread-safe."""
+    """Queries for relations at timestamps.  Use as a context: what they read lives until its end.  Thread-safe."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -24,29 +26,29 @@ class Sources(AbstractContextManager):
         self._snapshots: dict[tuple[str, int], Snapshot] = {}
         self._tables: dict[tuple[str, int, int], pa.Table] = {}
         self._deltas: dict[tuple[str, int, int], str] = {}
-        self._views: list[str] = []
 
-    def rows(self, relation: Relation, as_of: DataTs) -> str:
+    def rows(self, relation: Relation, as_of: DataTs) -> exp.Expression:
         """The rows of ``relation`` at ``as_of``, each as often as it occurs."""
-        return self._snapshot(relation, as_of).rows_sql
+        return self._snapshot(relation, as_of).rows()
 
-    def diffs(self, relation: Relation, as_of: DataTs) -> str:
-        """The same with ``__diff``, not consolidated.  Nothing at all for ``as_of`` before every timestamp."""
-        return relation.empty_sql() if as_of < 0 else self._snapshot(relation, as_of).diffs_sql
+    def diffs(self, relation: Relation, as_of: DataTs, diff: str = DIFF) -> exp.Expression:
+        """The same with ``diff``, not consolidated.  Nothing at all for ``as_of`` before every timestamp."""
+        return relation.nothing(diff) if as_of < 0 else self._snapshot(relation, as_of).diffs(diff)
 
     def changed(self, relation: Relation, after: DataTs, through: DataTs) -> bool:
         """Whether ``relation`` differs between the two timestamps."""
         return self.table(relation, after, through).num_rows > 0
 
-    def delta(self, relation: Relation, after: DataTs, through: DataTs) -> str:
-        """The changes of ``(after, through]`` with ``__diff``, consolidated."""
+    def delta(self, relation: Relation, after: DataTs, through: DataTs, diff: str = DIFF) -> exp.Expression:
+        """The changes of ``(after, through]`` with ``diff``, consolidated."""
         key = (relation.id, after, through)
         with self._lock:
-            if key not in self._deltas:
-                view = own_name(f"delta_{next(_serial)}")
-                self._deltas[key] = relation.local(self.table(relation, after, through), view)
-                self._views.append(view)
-            return self._deltas[key]
+            if key in self._deltas:
+                return relation.of_local(self._deltas[key], diff)
+            view = own_name(f"delta_{next(_serial)}")
+            made = relation.local(self.table(relation, after, through), view, diff)
+            self._deltas[key] = view
+            return made
 
     def table(self, relation: Relation, after: DataTs, through: DataTs) -> pa.Table:
         """The same as a table: columns by position, then ``__diff``."""
@@ -67,9 +69,9 @@ class Sources(AbstractContextManager):
         with self._lock:
             for snapshot in self._snapshots.values():
                 snapshot.release()
-            for view in self._views:
+            for view in self._deltas.values():
                 self.spark.catalog.dropTempView(view)
-            self._snapshots, self._deltas, self._tables, self._views = {}, {}, {}, []
+            self._snapshots, self._deltas, self._tables = {}, {}, {}
 
     def __exit__(self, *exc: object) -> None:
         self.close()

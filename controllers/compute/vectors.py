@@ -23,11 +23,12 @@ from sqlglot import exp
 from collection.columns import DIFF
 from collection.types import SqlType, arrow_type, spark_type
 from controllers.compute.linear import sources_of
-from controllers.compute.plans import Term, placeholders
+from controllers.compute.plans import Key, Term, placeholders
+from controllers.compute.spark_text import text
 from controllers.values import INT_BITS, Row, to_values
 from journal.errors import InvalidUsage
 from sql.budget import bounded
-from sql.nodes import only, parse_spark, says_only
+from sql.nodes import only, says_only
 
 _BOOL = SqlType("bool")
 _INT4, _INT8 = SqlType("int4"), SqlType("int8")
@@ -36,10 +37,6 @@ _ORDERED = frozenset({"text", "bool", "date", "timestamp", "timestamptz"})
 """Types that compare the same way everywhere (text by its bytes).  Floats do not: NaN."""
 
 _JOINED = frozenset({*INT_BITS, "text", "date", "timestamp", "timestamptz"})
-
-Key = tuple[str, str]
-"""``(relation_id, version)``."""
-
 
 class NotHere(Exception):
     """Spark must be asked: the term, or these values, are beyond what is evaluated here."""
@@ -53,13 +50,13 @@ class _Scope:
 
     def find(self, node: exp.Column) -> tuple[int, SqlType]:
         if node.args.get("db") or node.args.get("catalog"):
-            raise NotHere(f"{node.sql('spark')} is qualified too far")
+            raise NotHere(f"{text(node)} is qualified too far")
         found = [
             (i, kind) for i, (source, name, kind) in enumerate(self.columns)
             if name == node.name and (not node.table or node.table == source)
         ]  # fmt: skip
         if len(found) != 1:
-            raise NotHere(f"{node.sql('spark')} names {len(found)} columns")
+            raise NotHere(f"{text(node)} names {len(found)} columns")
         return found[0]
 
 
@@ -108,35 +105,34 @@ Columns = Mapping[str, Sequence[tuple[str, SqlType]]]
 def compile_term(term: Term, columns: Columns) -> Compiled:
     """``term`` over tables in the physical shape (columns by position, then ``__diff``).  Raises ``NotHere``."""
     try:
-        source = _bounded_select(term.sql, columns)
+        source = _bounded_select(term, columns)
     except InvalidUsage as error:
         raise NotHere(error.message) from error
     *named, last = source.scope.columns
-    if last[1:] != (DIFF, _INT8) or any(name == DIFF for _, name, _ in named):
+    if last[1:] != (term.diff, _INT8) or any(name == term.diff for _, name, _ in named):
         raise NotHere("its last column is not the diff")
-    return Compiled(tuple(kind for _, _, kind in named), frozenset(placeholders(term.sql)), source.rows)
+    return Compiled(tuple(kind for _, _, kind in named), frozenset(placeholders(term.tree)), source.rows)
 
 
 @bounded
-def _bounded_select(sql: str, columns: Columns) -> _Source:
-    tree = parse_spark(sql)
-    if not says_only(tree, _KNOWN):
+def _bounded_select(term: Term, columns: Columns) -> _Source:
+    if not says_only(term.tree, _KNOWN):
         raise NotHere("something in it is not known here")
-    return _select(tree, columns)
+    return _select(term.tree, columns, term.diff)
 
 
 # -- sources ----------------------------------------------------------------------------------------------------------
 
 
-def _select(tree: exp.Expression, columns: Columns) -> _Source:
+def _select(tree: exp.Expression, columns: Columns, diff: str) -> _Source:
     if not isinstance(tree, exp.Select) or not only(
         tree, {"expressions", "from", "from_", "joins", "where", "kind"}
     ):  # fmt: skip
         raise NotHere(f"a {tree.key}")
     first, *others = sources_of(tree)
-    working = _source(first, columns)
+    working = _source(first, columns, diff)
     for join, other in zip(tree.args.get("joins") or (), others, strict=True):
-        working = _join(working, _source(other, columns), join)
+        working = _join(working, _source(other, columns, diff), join)
     where = tree.args.get("where")
     condition = None if where is None else _bool(_expression(where.this, working.scope))
     outputs = [_expression(e.unalias(), working.scope) for e in tree.expressions]
@@ -152,18 +148,18 @@ def _select(tree: exp.Expression, columns: Columns) -> _Source:
     return _Source(scope, rows)
 
 
-def _source(node: exp.Expression, columns: Columns) -> _Source:
+def _source(node: exp.Expression, columns: Columns, diff: str) -> _Source:
     alias = node.alias_or_name
     if isinstance(node, exp.Subquery):
         if not only(node, {"this", "alias"}) or (node.args["alias"] and node.args["alias"].columns):
             raise NotHere("a modified subquery")
-        inner = _select(node.this, columns)
+        inner = _select(node.this, columns, diff)
         return _Source(_Scope(tuple((alias, name, kind) for _, name, kind in inner.scope.columns)), inner.rows)
-    if not isinstance(node, exp.Table):
+    if not isinstance(node, exp.Table) or not node.db:
         raise NotHere(f"it reads from {node.key}")
-    [key] = placeholders(node.name)
+    key = (node.name, node.db)
     known = columns[key[0]]
-    scope = _Scope((*((alias, name, kind) for name, kind in known), (alias, DIFF, _INT8)))
+    scope = _Scope((*((alias, name, kind) for name, kind in known), (alias, diff, _INT8)))
     return _Source(scope, lambda tables: tables[key])
 
 
@@ -242,10 +238,12 @@ _KNOWN: dict[type[exp.Expression], frozenset[str]] = {
     exp.Between: frozenset({"this", "low", "high"}),
     exp.Case: frozenset({"ifs", "default"}),
     exp.If: frozenset({"this", "true"}),
-    **dict.fromkeys((exp.Alias, exp.Table, exp.Subquery), frozenset({"this", "alias"})),
+    exp.Table: frozenset({"this", "db", "alias"}),
+    exp.Is: frozenset({"this", "expression", "negate"}),
+    **dict.fromkeys((exp.Alias, exp.Subquery), frozenset({"this", "alias"})),
     **dict.fromkeys((exp.From, exp.Where, exp.TableAlias, exp.Paren, exp.Boolean, exp.Null, exp.Neg, exp.Not),
                     frozenset({"this"})),
-    **dict.fromkeys((exp.Is, *_COMPARE, *_ARITHMETIC, *_LOGIC), _SIDES),
+    **dict.fromkeys((*_COMPARE, *_ARITHMETIC, *_LOGIC), _SIDES),
 }  # fmt: skip
 """What is read of each kind of node here.  A term in which anything else is said is Spark's."""
 
@@ -270,7 +268,8 @@ def _expression(node: exp.Expression, scope: _Scope) -> _Expression:
         return _Expression(_BOOL, lambda table: pc.invert(inverted(table)))
     if kind is exp.Is and isinstance(node.expression, exp.Null):
         tested = _expression(node.this, scope)
-        return _Expression(_BOOL, lambda table: pc.is_null(tested.eval(table)))
+        test = pc.is_valid if node.args.get("negate") else pc.is_null
+        return _Expression(_BOOL, lambda table: test(tested.eval(table)))
     if kind is exp.In and only(node, {"this", "expressions"}):
         needle = _expression(node.this, scope)
         return _any([_compared(pc.equal, needle, _expression(e, scope)) for e in node.expressions])
@@ -282,8 +281,8 @@ def _expression(node: exp.Expression, scope: _Scope) -> _Expression:
     if kind in _ARITHMETIC:
         return _calculated(_ARITHMETIC[kind], _expression(node.left, scope), _expression(node.right, scope))
     # sqlglot reads Spark's CAST as one that may fail softly; how it writes it tells which it was.
-    if isinstance(node, exp.Cast) and node.sql("spark").startswith("CAST("):
-        return _widened(_expression(node.this, scope), node.to.sql("spark").upper())
+    if isinstance(node, exp.Cast) and text(node).startswith("CAST("):
+        return _widened(_expression(node.this, scope), text(node.to).upper())
     if kind is exp.Case and node.args.get("this") is None:
         return _case(node, scope)
     raise NotHere(f"{node.key}")

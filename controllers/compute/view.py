@@ -9,17 +9,18 @@ memory is not of its upper, is brought back by comparing the whole query with it
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
+from sqlglot import exp
 
 from collection.columns import DIFF
 from collection.types import SqlType, from_arrow, spark_type
 from controllers.compute import plans as st
+from controllers.compute import spark_text as sp
 from controllers.compute.failures import Interrupted, of_spark, unexplained
 from controllers.compute.groups import EXACT, Group, Groups, TooManyGroups, call_type
 from controllers.compute.naming import name_relations
@@ -73,7 +74,8 @@ class View:
         self._key_types: list[SqlType] = []
         self._argument_types: list[SqlType] = []
         self._call_types: list[SqlType] = []
-        self.strategy = self._install(analyse(sql, inputs.keys()))
+        names = [name for each in inputs.values() for name in each.names]
+        self.strategy = self._install(analyse(sql, inputs.keys(), names))
 
     # -- installing ---------------------------------------------------------------------------------------------------
 
@@ -83,9 +85,9 @@ class View:
             return strategy
         linear = strategy if isinstance(strategy, st.Linear) else strategy.input
         try:
-            whole = self._types_of(linear.full_sql)
+            whole = self._types_of(linear.full, linear.diff)
             for term in linear.terms:
-                if self._types_of(term.sql) != whole:
+                if self._types_of(term.tree, linear.diff) != whole:
                     return st.Recompute("branches of a UNION differ in type")
             if isinstance(strategy, st.Linear):
                 # What Spark must still cast to the view's own types stays with Spark.
@@ -124,9 +126,9 @@ class View:
                 found[term] = compiled
         return found
 
-    def _types_of(self, sql: str) -> list[SqlType]:
-        texts = {(i, v): self.inputs[i].empty_sql() for i, v in st.placeholders(sql)}
-        schema = self._spark.sql(st.fill(sql, texts)).schema
+    def _types_of(self, tree: exp.Expression, diff: str) -> list[SqlType]:
+        empty = {(i, v): self.inputs[i].nothing(diff) for i, v in st.placeholders(tree)}
+        schema = self._spark.sql(sp.text(st.fill(tree, empty))).schema
         return [from_arrow(f.type) for f in to_arrow_schema(schema)][:-1]
 
     def _direct_outputs(self, strategy: st.Aggregate) -> list[Callable[[Row], object]] | None:
@@ -222,12 +224,11 @@ class View:
             if here is not None:
                 rows = consolidate(_cast_to(here, self._schema))
                 return Change(self.id, rows, None, lambda: self._reached(t1))
-            text = self._delta_sql(self.strategy, sources, self.state_ts, t1)
-            if text is None:
+            delta = self._delta_query(self.strategy, sources, self.state_ts, t1)
+            if delta is None:
                 return Change(self.id, self._schema.empty_table(), None, lambda: self._reached(t1))
-            casts = [f"CAST(c{i} AS {spark_type(t)}) AS c{i}" for i, t in enumerate(self._types)]
-            names = [f"c{i}" for i in range(len(self._types))]
-            rows = self._run(f"SELECT {', '.join(casts)}, {DIFF} FROM ({text}) AS d({', '.join(names)}, {DIFF})")
+            source = sp.derived(delta, "d", [*self._names, DIFF])
+            rows = self._run(sp.select([*self._casts(), sp.column(DIFF)], source))
             return Change(self.id, consolidate(rows), None, lambda: self._reached(t1))
         groups = self._groups
         is_new = self.state_ts == NEVER
@@ -246,18 +247,18 @@ class View:
     def _whole(self, sources: Sources, t1: DataTs) -> Change:
         """Compare the query at ``t1`` with the output held."""
         self.compared += 1
-        names = [f"c{i}" for i in range(len(self._types))]
-        listed = ", ".join(names)
-        texts = {i: sources.rows(r, t1) for i, r in self.inputs.items()}
-        query = name_relations(self._sql, self.inputs.keys(), texts)
-        casts = ", ".join(f"CAST({n} AS {spark_type(t)}) AS {n}" for n, t in zip(names, self._types, strict=True))
+        rows_of = {i: sources.rows(r, t1) for i, r in self.inputs.items()}
+        query = name_relations(self._sql, self.inputs.keys(), rows_of)
         held = sources.diffs(self.relation, DataTs(self.relation.upper - 1))
-        rows = self._run(
-            f"SELECT {listed}, SUM({DIFF}) AS {DIFF} FROM ("
-            f"SELECT {casts}, 1L AS {DIFF} FROM ({query}) AS q({listed})"
-            f" UNION ALL SELECT {listed}, -{DIFF} FROM {held} AS h({listed}, {DIFF})"
-            f") GROUP BY {listed} HAVING SUM({DIFF}) <> 0"
-        )
+        columns = [sp.column(n) for n in self._names]
+        both = sp.union_all([
+            sp.select([*self._casts(), sp.called(sp.number(1), DIFF)], sp.derived(query, "q", self._names)),
+            sp.select([*columns, sp.called(exp.Neg(this=sp.column(DIFF)), DIFF)],
+                      sp.derived(held, "h", [*self._names, DIFF])),
+        ])  # fmt: skip
+        differ = exp.NEQ(this=sp.total(DIFF), expression=exp.Literal.number(0))
+        merged = sp.select([*map(sp.column, self._names), sp.called(sp.total(DIFF), DIFF)], sp.derived(both, "b"))
+        rows = self._run(sp.grouped(merged, self._names, differ))
         touched: dict[Row, Group | None] | None = None
         if self._groups is not None:
             try:
@@ -277,9 +278,17 @@ class View:
 
     # -- pieces -------------------------------------------------------------------------------------------------------
 
-    def _run(self, sql: str) -> pa.Table:
+    @property
+    def _names(self) -> list[str]:
+        return [f"c{i}" for i in range(len(self._types))]
+
+    def _casts(self) -> list[exp.Expression]:
+        """The columns, each cast to its type."""
+        return [sp.cast(sp.column(n), t, n) for n, t in zip(self._names, self._types, strict=True)]
+
+    def _run(self, query: exp.Expression) -> pa.Table:
         # Spark's own Arrow types differ in nothing but field names and nullability.
-        return _cast_to(self._spark.sql(sql).toArrow(), self._schema)
+        return _cast_to(self._spark.sql(sp.text(query)).toArrow(), self._schema)
 
     def _delta_here(self, linear: st.Linear, sources: Sources, t0: DataTs, t1: DataTs) -> pa.Table | None:
         """The linear part's change of ``(t0, t1]``, found in this process; ``None`` where that needs Spark."""
@@ -310,25 +319,28 @@ class View:
         self.in_process += 1
         return pa.concat_tables(parts) if parts else None
 
-    def _delta_sql(self, linear: st.Linear, sources: Sources, t0: DataTs, t1: DataTs) -> str | None:
-        """The linear part's change of ``(t0, t1]`` as text; ``None`` if no input changed."""
+    def _delta_query(self, linear: st.Linear, sources: Sources, t0: DataTs, t1: DataTs) -> exp.Expression | None:
+        """The linear part's change of ``(t0, t1]`` as a query; ``None`` if no input changed."""
         if t0 == NEVER:
-            texts = {(i, v): sources.diffs(self.inputs[i], t1) for i, v in st.placeholders(linear.full_sql)}
-            return st.fill(linear.full_sql, texts)
+            whole = {
+                (i, v): sources.diffs(self.inputs[i], t1, linear.diff) for i, v in st.placeholders(linear.full)
+            }  # fmt: skip
+            return st.fill(linear.full, whole)
         changed = {i for i, r in self.inputs.items() if sources.changed(r, t0, t1)}
         parts = []
         for term in linear.terms:
             if term.leaf not in changed:
                 continue
-            texts = {}
-            for relation_id, version in st.placeholders(term.sql):
+            read = {}
+            for relation_id, version in st.placeholders(term.tree):
                 relation = self.inputs[relation_id]
                 if version == st.DELTA:
-                    texts[relation_id, version] = sources.delta(relation, t0, t1)
+                    read[relation_id, version] = sources.delta(relation, t0, t1, linear.diff)
                 else:
-                    texts[relation_id, version] = sources.diffs(relation, t0 if version == st.OLD else t1)
-            parts.append(st.fill(term.sql, texts))
-        return " UNION ALL ".join(f"({p})" for p in parts) if parts else None
+                    at = t0 if version == st.OLD else t1
+                    read[relation_id, version] = sources.diffs(relation, at, linear.diff)
+            parts.append(st.fill(term.tree, read))
+        return sp.union_all(parts) if parts else None
 
     def _partials(self, sources: Sources, t0: DataTs, t1: DataTs) -> list[tuple[Row, int, Group]]:
         """Per group and diff: rows, and count and sum of each argument."""
@@ -341,20 +353,20 @@ class View:
                 return partial_groups(here, [*self._key_types, *self._argument_types], plan.keys, summed)
             except NotHere as why:
                 log.debug("groups are left to spark", extra={"view": self.id, "why": str(why)})
-        text = self._delta_sql(plan.input, sources, t0, t1)
-        if text is None:
+        delta = self._delta_query(plan.input, sources, t0, t1)
+        if delta is None:
             return []
         keys = [f"k{i}" for i in range(plan.keys)]
         arguments = [f"x{i}" for i in range(plan.arguments)]
-        measures = ["COUNT(1)"]
-        for i in range(plan.arguments):
-            measures += [f"COUNT(x{i})", f"SUM(x{i})" if i in summed else "0"]
-        names = ", ".join([*(keys + arguments or ["one"]), DIFF])
-        by = ", ".join([*keys, DIFF])
-        table = self._spark.sql(
-            f"SELECT {by}, {', '.join(f'{m} AS m{i}' for i, m in enumerate(measures))} FROM ({text}) AS d({names})"
-            f" GROUP BY {by}"
-        ).toArrow()
+        one = exp.Literal.number(1)
+        measures: list[exp.Expression] = [exp.Count(this=one)]
+        for i, argument in enumerate(arguments):
+            measures.append(exp.Count(this=sp.column(argument)))
+            measures.append(sp.total(argument) if i in summed else exp.Literal.number(0))
+        by = [*keys, DIFF]
+        outputs = [*map(sp.column, by), *(sp.called(m, f"m{i}") for i, m in enumerate(measures))]
+        source = sp.derived(delta, "d", [*(keys + arguments or ["one"]), DIFF])
+        table = self._spark.sql(sp.text(sp.grouped(sp.select(outputs, source), by))).toArrow()
         n = plan.keys
         return [(row[:n], row[n], row[n + 1 :]) for row in to_rows(table)]
 
@@ -372,17 +384,17 @@ class View:
         table = to_table([(*r, -1) for r in before] + [(*r, 1) for r in after], schema)
         view = own_name(f"groups_{self.id}")
         self._spark.createDataFrame(table).createOrReplaceTempView(view)
-        listed = ", ".join(f"c{i}" for i in range(len(self._types)))
-        casts = ", ".join(f"CAST(c{i} AS {spark_type(t)}) AS c{i}" for i, t in enumerate(self._types))
         parts = []
         for diff, present in ((-1, before), (1, after)):
             if not present:
                 continue
-            groups = f"(SELECT {', '.join(names) or '1 AS one'} FROM {view} WHERE {DIFF} = {diff}) AS {st.GROUPS}"
-            post = re.sub(rf"\bFROM {st.GROUPS}\b", lambda _m, g=groups: f"FROM {g}", plan.post_sql)
-            parts.append(f"SELECT {casts}, CAST({diff} AS BIGINT) AS {DIFF} FROM ({post}) AS p({listed})")
+            outputs = [*map(sp.column, names)] or [sp.called(exp.Literal.number(1), "one")]
+            chosen = exp.EQ(this=sp.column(DIFF), expression=sp.number(diff))
+            post = st.fill(plan.post, {st.GROUPS: sp.select(outputs, sp.table(view), chosen)})
+            source = sp.derived(post, "p", self._names)
+            parts.append(sp.select([*self._casts(), sp.called(sp.number(diff), DIFF)], source))
         try:
-            return consolidate(self._run(" UNION ALL ".join(parts)))
+            return consolidate(self._run(sp.union_all(parts)))
         finally:
             self._spark.catalog.dropTempView(view)
 

@@ -90,10 +90,11 @@ class Bench:
     def truth(self, view) -> Counter:
         """What its query is now."""
         from controllers.compute.naming import name_relations
+        from controllers.compute.spark_text import text
 
         snapshots = {i: r.snapshot(self.now) for i, r in view.inputs.items()}
-        sql = name_relations(self.queries[view.id], view.inputs, {i: s.rows_sql for i, s in snapshots.items()})
-        rows = self.rows(sql, view)
+        query = name_relations(self.queries[view.id], view.inputs, {i: s.rows() for i, s in snapshots.items()})
+        rows = self.rows(text(query), view)
         for snapshot in snapshots.values():
             snapshot.release()
         return rows

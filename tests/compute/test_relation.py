@@ -14,6 +14,7 @@ from controllers.at_work import AtWork
 from controllers.compute import relation as module
 from controllers.compute.indexes import Indexes
 from controllers.compute.rows import TS, stamp
+from controllers.compute.spark_text import text
 from controllers.values import schema_of, to_rows
 from journal.errors import InvalidUsage, Rejected, Unavailable
 from journal.memory import MemoryTransport
@@ -25,9 +26,9 @@ COLUMNS = {"a b": "int4", "f": "float8", "s": "text"}
 
 def rows_at(bench, relation, as_of) -> Counter:
     with relation.snapshot(as_of) as snapshot:
-        rows = to_rows(bench.spark.sql(f"SELECT * FROM {snapshot.rows_sql}").toArrow())
+        rows = to_rows(bench.spark.sql(text(snapshot.rows())).toArrow())
         diffs = Counter()
-        for *row, diff in to_rows(bench.spark.sql(f"SELECT * FROM {snapshot.diffs_sql}").toArrow()):
+        for *row, diff in to_rows(bench.spark.sql(text(snapshot.diffs())).toArrow()):
             diffs[tuple(row)] += diff
     assert Counter(rows) == diffs + Counter()
     return Counter(rows)
@@ -58,7 +59,7 @@ def test_equals_the_model_whatever_was_sealed_and_merged(bench, monkeypatch):
         if ts % 3 == 0:
             held = relation.snapshot(max(relation.since, ts - 2))  # pinned over the merge
             relation.maintain()
-            bench.spark.sql(f"SELECT COUNT(*) FROM {held.rows_sql}").toArrow()
+            bench.spark.sql(f"SELECT COUNT(*) FROM ({text(held.rows())})").toArrow()
             held.release()
     assert 0 < relation.since <= 10 and relation.count == sum(present.values())
 

@@ -13,6 +13,7 @@ from pyspark.errors import ArithmeticException
 from collection.columns import DIFF
 from collection.types import SqlType, parse_type
 from controllers.compute.plans import Aggregate, Linear, Term, fill, placeholders
+from controllers.compute.spark_text import parse, text
 from controllers.compute.strategy import analyse
 from controllers.compute.vectors import NotHere, compile_term, partial_groups
 from controllers.values import NAN, schema_of, to_rows, to_table
@@ -87,7 +88,7 @@ def linear_of(sql: str) -> Linear:
 
 def tables_of(rng: random.Random, term: Term) -> dict:
     # In an order of their own: a set's is another in every process, and a seed alone would not replay.
-    keys = sorted(placeholders(term.sql))
+    keys = sorted(placeholders(term.tree))
     return {key: table_of(rng, R if key[0] == "u1" else S, rng.randrange(12)) for key in keys}
 
 
@@ -108,9 +109,9 @@ def test_random_terms_give_what_spark_gives(spark, seed: int) -> None:
             for (relation, version), table in tables.items():
                 names = [n for n, _ in COLUMNS[relation]] + [DIFF]
                 spark.createDataFrame(table.rename_columns(names)).createOrReplaceTempView(f"x_{relation}_{version}")
-            text = fill(term.sql, {key: f"x_{key[0]}_{key[1]}" for key in tables})
+            views = {key: parse(f"SELECT * FROM x_{key[0]}_{key[1]}") for key in tables}
             try:
-                theirs = spark.sql(text).toArrow()
+                theirs = spark.sql(text(fill(term.tree, views))).toArrow()
             except ArithmeticException as error:
                 # Spark filters before it joins, so it may fail at a row that joins nothing.
                 assert error.getCondition().startswith("ARITHMETIC_OVERFLOW") and "JOIN" in term.sql, (seed, term.sql)
