@@ -46,6 +46,9 @@ unix_micros unix_millis unix_seconds unix_timestamp upper url_decode url_encode 
 var_samp variance weekday weekofyear when width_bucket xxhash64 year zeroifnull zip_with
 """.split()) | OWN.keys()  # fmt: skip
 
+REACHING = frozenset({"reflect", "java_method", "try_reflect"})
+"""Those that call any static method of Java's: nobody asks for one by mistake."""
+
 
 def refused(node: exp.Func) -> str | None:
     """The name of a function that is not let through; ``None`` for one that is."""

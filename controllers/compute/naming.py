@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 import sqlglot
 from sqlglot import exp
 
-from controllers.compute.functions import refused
+from controllers.compute.functions import REACHING, refused
 from controllers.compute.spark_text import derived, parse, text
 from journal.errors import InvalidUsage
 from sql.budget import bounded
@@ -39,7 +39,9 @@ def name_relations(sql: str, inputs: Collection[str], sources: Mapping[str, exp.
     holder = exp.Paren(this=tree)
     for node in holder.walk():
         if isinstance(node, exp.Func) and (called := refused(node)) is not None:
-            raise InvalidUsage(f"permission denied for function {called}", sqlstate="42501")
+            if called.lower() in REACHING:
+                raise InvalidUsage(f"permission denied for function {called}", sqlstate="42501")
+            raise InvalidUsage(f"function {called.lower()} does not exist", sqlstate="42883")
         if isinstance(node, (exp.Placeholder, exp.Parameter, exp.SessionParameter, exp.Hint)):
             raise InvalidUsage("the query cannot be read", sqlstate="42601", detail=f"it has a {node.key}")
     for table in rename_ctes(holder, lambda identifier: identifier.name, lambda n: f"w{n}"):

@@ -109,6 +109,8 @@ def test_naming_relations_touches_nothing_else():
     ("SELECT * FROM tm_u9_chunk1", "42P01"),
     ("SELECT reflect('java.lang.System', 'exit', 1)", "42501"),
     ("SELECT JAVA_METHOD('java.lang.System', 'exit', 1) FROM u5", "42501"),
+    ("SELECT input_file_name(), version() FROM u5", "42883"),
+    ("SELECT nobody_knows(a) FROM u5", "42883"),
     ("DROP VIEW u5", "42601"),
     ("SET spark.sql.ansi.enabled = false", "42601"),
     ("SELECT (", "42601"),
