@@ -33,7 +33,7 @@ from collection.functions import OWN
 from collection.types import SqlType, arrow_type
 from journal.errors import InvalidUsage, Rejected
 from sql.budget import bounded
-from sql.errors import unsupported
+from sql.errors import untold
 from sql.names import ImageLike
 from sql.nodes import data_type
 from sql.plans import SelectPlan
@@ -337,7 +337,7 @@ def _text_of(tree: exp.Expression, identify: bool = False) -> str:
     try:
         return tree.sql("duckdb", identify=identify, comments=False)
     except (SqlglotError, ValueError) as error:
-        raise unsupported("this query", hint=str(error)[:200]) from error
+        raise untold("this query", error) from error
 
 
 def _turned(rows: Iterable[tuple], names: Iterable[str]) -> dict[str, list]:

@@ -5,6 +5,9 @@ Pure: the executor brings the image and the oracle's state.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from adapter.system_rows import quoted
 from catalog_log import model
 from catalog_log.model import Item
 from controllers.compute.strategy import analyse
@@ -58,15 +61,62 @@ def _select(plan: SelectPlan, image: ImageLike) -> list[str]:
             f"Index lookup on {index.name if index else plan.lookup.index_id}"
             + (f" by {columns}" if columns else ", whole relation")
         )
-        for name, value in plan.lookup.residual.items():
-            if value not in (None, [], 0):
-                lines.append(f"  {name}: {value}")
+        lines += [f"  {line}" for line in _residual(plan.lookup.residual, image.item(plan.lookup.relation_id))]
     else:
         lines.append("Spark query")
     lines.append("Inputs: " + ", ".join(f"{_label(image, each)} ({each})" for each in plan.inputs))
     lines.append("Spark SQL:")
     text = plan.tree.sql("spark", identify=True, pretty=True, comments=False)
     return lines + [f"  {line}" for line in text.splitlines()]
+
+
+def _residual(residual: Mapping[str, object], relation: Item | None) -> list[str]:
+    """What is done with the rows that an index finds (:mod:`controllers.lookup` has the form), as SQL has it."""
+    names = [quoted(column.name) for column in relation.columns] if relation is not None else []
+    lines = []
+    if residual.get("filter") is not None:
+        lines.append(f"filter: {_shown(residual['filter'], names)}")
+    folded = residual.get("aggregate")
+    outputs = [_shown(each, names) for each in (folded if folded is not None else residual.get("project") or ())]
+    if outputs:
+        lines.append(f"output: {', '.join(outputs)}")
+    if order := residual.get("order_by"):
+        lines.append("order by: " + ", ".join(f"{at + 1} {way} nulls {nulls}" for at, way, nulls in order))
+    for name in ("limit", "offset"):
+        if residual.get(name):
+            lines.append(f"{name}: {_shown(residual[name], names)}")
+    return lines
+
+
+def _shown(node: object, names: Sequence[str]) -> str:
+    if not isinstance(node, (list, tuple)):
+        return str(node)
+    kind, *rest = node
+    if kind == "col":
+        return names[rest[0]] if rest[0] < len(names) else f"column {rest[0] + 1}"
+    if kind == "lit":
+        return "NULL" if rest[0] is None else f"{quote_text(str(rest[0]))}::{rest[1]}"
+    if kind == "param":
+        return f"${rest[0]}"
+    parts = [_shown(each, names) for each in rest if isinstance(each, (list, tuple))]
+    if kind == "is_null":
+        return f"{parts[0]} IS NULL"
+    if kind == "not":
+        return f"NOT ({parts[0]})"
+    if kind == "in":
+        return f"{parts[0]} IN ({', '.join(parts[1:])})"
+    if kind in ("and", "or"):
+        return "(" + f" {kind.upper()} ".join(parts) + ")"
+    if kind == "count_star":
+        return "count(*)"
+    if len(parts) == 2:
+        return f"({parts[0]} {kind} {parts[1]})"
+    return f"{kind}({', '.join(parts)})"
+
+
+def quote_text(text: str) -> str:
+    """``text`` as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _label(image: ImageLike, item_id: str) -> str:

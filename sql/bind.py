@@ -26,7 +26,7 @@ from sql.bind_select import check_query
 from sql.budget import check_expanded, surveyed, too_complex
 from sql.check import Checker
 from sql.ctes import cte_of, rename_ctes
-from sql.errors import no_from_entry, unsupported
+from sql.errors import no_from_entry, unsupported, untold
 from sql.functions import VOLATILE, VOLATILE_NAMES, display_name
 from sql.grand_totals import with_grand_totals
 from sql.known_args import check_known
@@ -233,7 +233,7 @@ def _qualified(tree: exp.Expression, schema: MappingSchema, columns: dict[str, l
     except InvalidUsage:
         raise
     except (SqlglotError, KeyError, ValueError, AttributeError, IndexError) as error:
-        raise unsupported("this query", hint=f"{type(error).__name__}: {str(error)[:200]}") from error
+        raise untold("this query", error) from error
 
 
 def unique_names(names: list[str]) -> list[str]:

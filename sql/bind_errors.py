@@ -7,7 +7,7 @@ import re
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.errors import ambiguous, no_column, no_from_entry, unsupported
+from sql.errors import ambiguous, no_column, no_from_entry, untold
 
 _COLUMN = re.compile(r"Column '?\"?([^'\"]+)'?\"? could not be resolved(?: for table: '?\"?([^'\"]+))?", re.I)
 _UNKNOWN = re.compile(r"Unknown column: (\S+)")
@@ -26,7 +26,7 @@ def explain_unresolved(tree: exp.Expression, message: str, columns: dict[str, li
             return InvalidUsage(f'table name "{alias}" specified more than once', sqlstate="42712")
         if "group by position" in text.lower() or "unknown output column" in text.lower():
             return InvalidUsage("position is not in select list", sqlstate="42P10")
-        return unsupported("this query", hint=text.split("\n")[0][:200])
+        return untold("this query", text.split("\n")[0])
     name = found[1]
     table = found[2] if found.lastindex and found.lastindex > 1 else None
     line = _LINE.search(text)

@@ -7,9 +7,15 @@ the image that it was derived from*.  The adapter therefore reports one only aft
 from __future__ import annotations
 
 import difflib
+import logging
 from collections.abc import Iterable
 
-from journal.errors import InvalidUsage
+from journal.errors import InvalidUsage, reference
+
+log = logging.getLogger(__name__)
+
+WORDS_CHARS_MAX = 2000
+"""Of foreign words in a log record; more is a tree that was printed."""
 
 
 def syntax(near: str | None, position: int | None = None, message: str | None = None) -> InvalidUsage:
@@ -21,6 +27,16 @@ def syntax(near: str | None, position: int | None = None, message: str | None = 
 def unsupported(what: str, hint: str | None = None, position: int | None = None) -> InvalidUsage:
     """0A000: it is SQL, and we do not do it (yet)."""
     return InvalidUsage(f"{what} is not supported", sqlstate="0A000", hint=hint, position=position)
+
+
+def untold(what: str, why: Exception | str) -> InvalidUsage:
+    """0A000 for the parser's library's reasons, which are in its words: the log has them under the reference."""
+    words = why if isinstance(why, str) else f"{type(why).__name__}: {why}"
+    named = reference(words)
+    log.warning("refused for a reason that is not told", extra={"reference": named, "words": words[:WORDS_CHARS_MAX]})
+    found = unsupported(what)
+    found.detail = f"the log of the process that planned it has more under {named}"
+    return found
 
 
 def closest(name: str, candidates: Iterable[str]) -> str | None:

@@ -1,0 +1,50 @@
+"""EXPLAIN and refusals speak SQL: nothing of the languages and engines behind them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from adapter.explain import explain
+from journal.errors import TidemarkError
+from sql.parse import parse
+from sql.select import plan_select
+from tests.differential.ours import catalog
+from tests.foreign_words import foreign_words
+from tests.sql.doubles import ddl, empty_image, names
+
+QUERIES = Path(__file__).parents[1] / "differential" / "queries.txt"
+
+REFUSED = ["select * from rows from (generate_series(1, 2))", "select nosuch(1)", "select 1 +", "select t.* + 1 from t",
+           "select (t.a).b from t", "select sign(sign(x)) from t", "select a[1:2] from t",
+           "select a from t order by nope", "select a from t, t", "select sum(a) over w from t", "select x::no from t",
+           "select interval 'x y z'", "select '2024-13-01'::date", "select a from t group by 3", "select $0",
+           "select a from t tablesample system (5)", "select * from t natural join u",
+           "select extract(nope from ts) from t", "select array[1, 'x']", "select jsonb_nope(x) from t"]  # fmt: skip
+
+
+def test_a_lookup_is_explained_in_sql():
+    image = ddl(empty_image(), "create table t (id int, a int, s text)", "create index on t (a)")
+    query = "explain select s, id + 1 from t where a = 3 and (s is not null or id in (1, 2) and s = 'it''s') limit 3"
+    lines = [line.strip() for line in explain(parse(query), image, names(), None)]
+    assert lines[:4] == [
+        "Index lookup on t_a_idx by a",
+        "filter: (NOT (s IS NULL) OR (id IN ('1'::int4, '2'::int4) AND (s = 'it''s'::text)))",
+        "output: s, (id + '1'::int4)",
+        "limit: 3",
+    ]
+    query = "explain select count(*), sum(id) from t where a = $1"
+    lines = [line.strip() for line in explain(parse(query), image, names(), None)]
+    assert lines[1] == "output: count(*), sum(id)"
+
+
+def test_no_refusal_has_a_word_of_the_engines():
+    image, found, refused = catalog(), {}, 0
+    listed = [line for line in QUERIES.read_text().splitlines() if line and not line.startswith("#")]
+    for text in REFUSED + listed:
+        try:
+            plan_select(parse(text).ast, image, names())
+        except TidemarkError as error:
+            refused += 1
+            if words := foreign_words(error):
+                found[text] = words
+    assert not found and refused > 20
