@@ -46,10 +46,12 @@ def _call(found: re.Match) -> str:
 _OVERFLOW = r"(?:cast because the value is out of range for the destination type|overflow in \w+ (?:of|with)) (\w+)"
 
 _TABLE: tuple[tuple[str, str, str | Callable[[re.Match], str]], ...] = (
-    (r"interrupted", "57014", "canceling statement due to user request"),
+    (r"could not convert string ['\"](.*)['\"] to (.*)$", "22P02",
+     lambda m: f'invalid input syntax for type {_type(m[2])}: "{m[1]}"'),
+    (r"^interrupted\W*$", "57014", "canceling statement due to user request"),
     (r"like pattern must not end with escape", "22025", "LIKE pattern must not end with escape character"),
     (r"division by zero", "22012", "division by zero"),
-    (r"^(?:date|timestamp) out of range|(?:date|timestamp) field value", "22008", "date/time field value out of range"),
+    (r"(?:date|timestamp) out of range|(?:date|timestamp) field value", "22008", "date/time field value out of range"),
     (r"(?:scalar|table|aggregate|window|macro|pragma)? ?function with name \"?(?:tm_)?(\w+)", "42883",
      lambda m: f"function {m[1]} does not exist"),
     (r"no (?:function|macro) matches the given name and argument types '(.*)'\. ", "42883", _call),
@@ -84,8 +86,6 @@ _TABLE: tuple[tuple[str, str, str | Callable[[re.Match], str]], ...] = (
     (_OVERFLOW, "22003", lambda m: f"{_type(m[1])} out of range"),
     (r"could not cast value .* to decimal|failed to cast decimal", "22003", "numeric field overflow"),
     (r"out of range|overflow", "22003", "value out of range"),
-    (r"could not convert string ['\"](.*)['\"] to (.*)$", "22P02",
-     lambda m: f'invalid input syntax for type {_type(m[2])}: "{m[1]}"'),
     (r"invalid (date|timestamp|time) field format: (\".*?\")", "22007",
      lambda m: f"invalid input syntax for type {m[1].lower()}: {m[2]}"),
     (r"invalid date field|invalid timestamp field", "22007", "invalid input syntax for a date or time"),

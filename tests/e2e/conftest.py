@@ -27,6 +27,11 @@ class Steps:
             self._seen.append(step)
             self._changed.notify_all()
 
+    def since(self, number: int) -> list[Step]:
+        """What was reported after the first ``number`` steps: once all serve, only deaths and returns are."""
+        with self._changed:
+            return self._seen[number:]
+
     def count(self, name: str, detail: str) -> int:
         with self._changed:
             return sum(step.name == name and step.detail == detail for step in self._seen)
