@@ -23,6 +23,8 @@ from collection.functions import OWN
 from collection.types import spark_type
 from controllers.class_archive import of_environment
 from controllers.compute.heartbeat import Spark
+from journal.errors import InvalidUsage
+from sql.spark_functions import SPARK_TABLE_FUNCTIONS, forbidden, lacking
 
 log = logging.getLogger(__name__)
 
@@ -194,7 +196,31 @@ def start_session(master: str, scratch: Path) -> SparkSession:
     jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI("file:///"), hadoop).setWriteChecksum(False)
     for name, own in OWN.items():
         spark.udf.register(name, own.run, spark_type(own.result))
+    close_functions(spark)
     return spark
+
+
+def close_functions(spark: SparkSession) -> None:
+    """Take every function that is not on our list out of Spark, whatever name it may be called by (0.1 s).
+
+    A call that got past the planner is then one of a function that does not exist (42883), not of any method of Java's.
+    Raises ``InvalidUsage`` where Spark lacks what we are written in."""
+    jvm, state = spark.sparkContext._jvm, spark._jsparkSession.sessionState()
+    catalyst = jvm.org.apache.spark.sql.catalyst
+    analysis, identifier = catalyst.analysis, catalyst.FunctionIdentifier
+    offered = frozenset(state.functionRegistry().listFunction().mkString("\n").split("\n"))
+    if missing := lacking(offered):
+        raise InvalidUsage(
+            f"Spark {spark.version} lacks functions that Tidemark is written in: {', '.join(missing)}",
+            sqlstate="0A000",
+            hint="install the version that requirements.lock names",
+        )
+    for registry in (state.functionRegistry(), analysis.FunctionRegistry.builtin()):
+        for name in forbidden(offered):
+            registry.dropFunction(identifier(name))
+    for registry in (state.tableFunctionRegistry(), analysis.TableFunctionRegistry.builtin()):
+        for name in frozenset(registry.listFunction().mkString("\n").split("\n")) - SPARK_TABLE_FUNCTIONS:
+            registry.dropFunction(identifier(name))
 
 
 class StartingSession:
