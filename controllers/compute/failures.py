@@ -114,6 +114,8 @@ CONDITIONS = {
     "GROUPING_SIZE_LIMIT_EXCEEDED": ("54000", "too many grouping sets present"),
     "INVALID_UTF8_STRING": ("22021", "invalid byte sequence for encoding \"UTF8\""),
     "MALFORMED_CHARACTER_CODING": ("22021", "invalid byte sequence for encoding \"UTF8\""),
+    "UNRESOLVED_COLUMN": ("42703", "column does not exist"),
+    "UNRESOLVED_ROUTINE": ("42883", "function does not exist"),
     "FAILED_TO_PARSE_TOO_COMPLEX": ("54001", "statement too complex"),
 }
 """What a client is told for each condition of Spark's: SQLSTATE and sentence, or how both are read from its text.
