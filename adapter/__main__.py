@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import sys
 import uuid
@@ -84,6 +85,8 @@ async def serve(arguments: argparse.Namespace, password: str | None) -> int:
         stack.push_async_callback(stop, server, ddl)
         if ddl is not None:
             ddl.start()
+        gc.collect()
+        gc.freeze()  # what was made to start with stays for good: later collections, which stop everybody, pass it over
         process.announce_ready(address=f"{host}:{port}")
         await until(told, executor)
     return 0

@@ -7,7 +7,10 @@ each of the two has a thread; and while a thread works, it lets go of Python's l
 Planning is pure, so an exception may end it at any place: it is thrown into the thread from outside, as a signal would
 be.  Turned down: processes.  A plan is a function of what the catalog answers, so either the catalog of every image or
 each question would have to travel, and the tree with its answer; it costs the loop more to read a plan from a pipe than
-to share Python's lock with whoever makes it (bench/planning.py).
+to share Python's lock with whoever makes it.
+
+What this does not do: a full collection of Python's cyclic garbage stops every thread, and takes 0.1 s or more while
+the tree of a very long statement lives.  Planning in a process would end that, once a plan's answer is small.
 """
 
 from __future__ import annotations
@@ -25,15 +28,15 @@ from typing import ParamSpec, TypeVar
 from journal.errors import Rejected, Unavailable
 from sql.budget import too_complex
 
-ON_LOOP_CHARS_MAX = 300
-"""A shorter text is planned where it is asked: some milliseconds at most (1.5 for an everyday one), and going to a
+ON_LOOP_CHARS_MAX = 200
+"""A shorter text is planned where it is asked: 20 ms at most (1.5 for an everyday one), and going to a
 thread and back costs 0.1 ms and a turn of the loop.  A one-row INSERT and what drivers ask are shorter."""
 
 LONG_CHARS = 8_000
-"""From here a text is for the other thread.  8,000 characters are planned in 0.2 s (measured: 2,000 terms)."""
+"""From here a text is for the other thread.  8,000 characters are planned in a second at most (measured: 1,000 ORs)."""
 
 PLAN_S_MAX = 10.0
-"""Seconds of one statement's planning.  The longest that the bounds of sql.budget leave takes some 5 on one core."""
+"""Seconds of one statement's planning.  20,000 items of an IN or 2,000 ORs take 3.5 of one core (measured)."""
 
 WAITING_MAX = 1_000
 """Statements that wait for a thread: every session has one at a time at most, so this is a fifth of all sessions."""

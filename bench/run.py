@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import journals, sessions, starts, statements, views
+from bench import journals, planning, sessions, starts, statements, views
 from bench.figure import Figure, table
 from embedded.broker import Broker
 from embedded.child import Child
@@ -61,6 +61,8 @@ def main(argv: list[str]) -> int:
                 if "statements" in wanted:
                     say("statements: CREATE TABLE, INSERT, SELECT, one at a time")
                     measured += statements.figures(stack.kafka, stack.dsn(), chosen)
+                    say("statements that are long: to plan, and beside one that is being planned")
+                    measured += planning.figures(stack.kafka, stack.dsn(), chosen)
                 if "sessions" in wanted:
                     say("sessions: 64 at once, beside Postgres")
                     measured += sessions.figures(stack.dsn(), chosen)
