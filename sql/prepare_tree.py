@@ -25,6 +25,9 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
             _name_values(values)
     for node in [x for x in holder.walk() if isinstance(x, exp.Anonymous)]:
         _known_otherwise(node)
+    for node in holder.find_all(exp.Distinct):
+        if not node.expressions and isinstance(node.parent, exp.Func):
+            raise syntax(")")  # ``count(DISTINCT)``
     for node in list(holder.find_all(exp.Select)):
         _only(node, _OF_SELECT)
         group_commas(node)
