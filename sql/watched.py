@@ -10,7 +10,7 @@ and whoever teaches the binder a new question must remember to extend it.  Here 
 can only be asked through its methods.
 
 ``upper`` is not written down.  A plan carries it as the catalog timestamp at which it holds, and whoever keeps the
-plan moves that along.
+plan moves that along.  Nor is ``genesis``, which is the same for ever.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from catalog_log.model import VIEW, Cluster, Database, Item, Schema
+from catalog_log.model import VIEW, Cluster, Database, Genesis, Item, Schema
 from sql.names import ImageLike
 
 Question = tuple[str, tuple[str, ...]]
 """A method of an image and its arguments."""
 
 Answers = Mapping[Question, object]
+
 
 class TooLongHere(Exception):
     """The catalog was asked for more text than its asker may plan with where he is."""
@@ -48,6 +49,10 @@ class Watched:
     @property
     def upper(self) -> int:
         return self._image.upper
+
+    @property
+    def genesis(self) -> Genesis | None:
+        return self._image.genesis
 
     def get(self, collection: str, key: str) -> Any:
         return self._ask("get", collection, key)

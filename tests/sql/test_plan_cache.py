@@ -11,7 +11,11 @@ from hypothesis import strategies as some
 
 from journal.errors import InvalidUsage
 from sql import plan_cache
+from sql.ddl import plan_ddl
+from sql.names import ImageLike
+from sql.parse import parse
 from sql.plan_cache import PlanCache
+from sql.watched import Watched
 from tests.sql.doubles import ddl, empty_image, names
 
 START = ddl(empty_image(), "create schema a", "create schema b", "create table public.t (x int, y text)")
@@ -144,3 +148,26 @@ def test_its_size_is_bounded_by_plans_and_by_text(monkeypatch):
     made(cache, "select 100000", START, names())
     gc.collect()
     assert len(cache) == 2 and cache.chars == 40
+
+
+def test_a_watched_image_is_asked_all_that_an_image_is():
+    """Long statements are planned on one, any statement may be long, and each part of the binder asks what it likes."""
+    asked = {name for name in vars(ImageLike) if not name.startswith("_")}
+    watched = Watched(START)
+    assert {name for name in asked if not hasattr(watched, name)} == set()
+    assert (watched.upper, watched.genesis) == (START.upper, START.genesis)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "create source s (a int) from kafka topic 'outside' format json",
+        "comment on table t is 'x'",
+        "create materialized view v as select x from t",
+        "alter source s reset",
+        "drop table t",
+    ],
+)
+def test_ddl_is_planned_on_a_watched_image_as_on_the_image(text):
+    image = ddl(START, "create source s (a int) from kafka topic 'there' format json") if "reset" in text else START
+    assert plan_ddl(parse(text), Watched(image), names()) == plan_ddl(parse(text), image, names())
