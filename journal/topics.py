@@ -66,19 +66,45 @@ def ensure_topics(bootstrap: str, specs: list[TopicSpec]) -> list[bool]:
     admin = clients.make_admin(bootstrap)
     existing = clients.reach(bootstrap, lambda timeout: admin.list_topics(timeout=timeout)).topics
     wanted = [s for s in specs if s.name not in existing]
-    created = set()
-    if wanted:
-        new = [NewTopic(s.name, s.partitions, s.replication_factor, config=s.config) for s in wanted]
-        for name, answer in admin.create_topics(new, request_timeout=TOPIC_READY_S).items():
-            try:
-                answer.result()
-                created.add(name)
-            except KafkaException as error:
-                code = error.args[0].code()
-                if code != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise _not_created(bootstrap, name, error.args[0]) from None
+    created: set[str] = set()
+    deadline = time.monotonic() + TOPIC_READY_S
+    while wanted:
+        wanted = _create(admin, bootstrap, wanted, created, time.monotonic() < deadline)
+        if wanted:
+            time.sleep(clients.TRY_AGAIN_S)
     _await_leaders(admin, bootstrap, specs)
     return [s.name in created for s in specs]
+
+
+def _create(
+    admin: AdminClient, bootstrap: str, wanted: list[TopicSpec], created: set[str], again: bool
+) -> list[TopicSpec]:
+    """Ask once for all of ``wanted``; those to be asked for again, while ``again``.
+
+    Brokers that were not heard of for a second (a host that stood still) are fenced, and until the next they say is
+    taken in, nothing can be placed on them: that passes.  Too few brokers for the replicas do not.
+    """
+    new = [NewTopic(s.name, s.partitions, s.replication_factor, config=s.config) for s in wanted]
+    fenced = set()
+    for name, answer in admin.create_topics(new, request_timeout=TOPIC_READY_S).items():
+        try:
+            answer.result()
+            created.add(name)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                continue
+            if not again or not passes(error.args[0]):
+                raise _not_created(bootstrap, name, error.args[0]) from None
+            fenced.add(name)
+    return [each for each in wanted if each.name in fenced]
+
+
+def passes(error: KafkaError) -> bool:
+    """Whether a refusal to make a topic is one that only lasts until a broker is heard of again.  Pure.
+
+    The code is that of too few brokers, too; only the words tell the two apart (Kafka's ``StripedReplicaPlacer``).
+    """
+    return error.code() == KafkaError.INVALID_REPLICATION_FACTOR and "fenced" in error.str()
 
 
 def verify_topic(bootstrap: str, spec: TopicSpec) -> None:
@@ -193,6 +219,6 @@ def _await_leaders(admin: AdminClient, bootstrap: str, specs: list[TopicSpec]) -
 
 
 def _not_created(bootstrap: str, name: str, error: KafkaError) -> Exception:
-    if error.retriable() or error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT):
+    if error.retriable() or passes(error) or error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT):
         return clients.unreachable(bootstrap, TOPIC_READY_S, error)
     return FatalLog(f"kafka refused to create topic {name}: {error.str()}")

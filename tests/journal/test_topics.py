@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -15,6 +16,7 @@ from embedded.ports import free_ports
 from journal import clients, kafka, topics
 from journal.errors import FatalLog, Unavailable
 from journal.kafka import KafkaTransport
+from journal.topics import journal_spec
 
 WRONG = {
     "cleanup.policy": "compact",
@@ -221,3 +223,36 @@ def test_a_topic_that_stays_unknown_is_not_waited_for_long() -> None:
     with pytest.raises(Unavailable, match="nknown topic"):
         clients.reach("kafka", _unknown, 60.0)
     assert time.monotonic() - began < 30
+
+
+def test_a_topic_is_made_though_its_broker_was_fenced_a_moment_ago(monkeypatch) -> None:
+    """A host that stood still for a second: the broker's own words, then what it says once it is heard of again."""
+    fenced = KafkaError(KafkaError.INVALID_REPLICATION_FACTOR,
+                        "Unable to replicate the partition 1 time(s): All brokers are currently fenced.")  # fmt: skip
+    few = KafkaError(KafkaError.INVALID_REPLICATION_FACTOR,
+                     "Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be "
+                     "reached because only 1 broker(s) are registered.")  # fmt: skip
+    spec, asked = journal_spec("env.oracle", 1), []
+
+    def answered(*errors):
+        left = list(errors)
+
+        def create_topics(new, request_timeout):
+            asked.append([topic.topic for topic in new])
+            answer: Future = Future()
+            error = left.pop(0) if left else None
+            answer.set_exception(KafkaException(error)) if error else answer.set_result(None)
+            return {"env.oracle": answer}
+
+        return SimpleNamespace(create_topics=create_topics, list_topics=lambda timeout: SimpleNamespace(topics={}))
+
+    monkeypatch.setattr(topics, "_await_leaders", lambda *_: None)
+    monkeypatch.setattr(topics.clients, "make_admin", lambda _: answered(fenced, fenced))
+    assert topics.ensure_topic("nowhere:1", spec) and len(asked) == 3
+    monkeypatch.setattr(topics.clients, "make_admin", lambda _: answered(few))
+    with pytest.raises(FatalLog, match="refused to create"):
+        topics.ensure_topic("nowhere:1", spec)
+    monkeypatch.setattr(topics, "TOPIC_READY_S", 0.2)
+    monkeypatch.setattr(topics.clients, "make_admin", lambda _: answered(*[fenced] * 100))
+    with pytest.raises(Unavailable, match="fenced"):
+        topics.ensure_topic("nowhere:1", spec)
