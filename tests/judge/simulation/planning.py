@@ -18,6 +18,8 @@ from typing import Any
 from unittest import mock
 
 import adapter.ddl_messages
+import adapter.executor
+import adapter.planning
 import catalog_log.fold
 import oracle.fold
 import sql.plan_cache
@@ -117,7 +119,14 @@ def patches() -> list[Any]:
         mock.patch.object(where, "plan_select", remembered_select),
         mock.patch.object(where, "plan_insert", remembered_insert),
         mock.patch.object(adapter.ddl_messages, "parse", parsed),
+        mock.patch.object(adapter.executor, "parse", parsed),
+        mock.patch.object(adapter.planning.Planner, "run", _at_once),
     ]
+
+
+async def _at_once(_planner: Any, _chars: int, call: Callable, *args: Any, **named: Any) -> Any:
+    """Long statements too: a schedule that a seed decides has one thread."""
+    return call(*args, **named)
 
 
 __all__ = ["parsed", "patches"]
