@@ -51,12 +51,12 @@ def blind_resend(planted: Applied) -> None:
 
     correct = DdlQueue._plan
 
-    def plan(self: DdlQueue, group, image, ts):
+    async def plan(self: DdlQueue, group, image, ts):
         sent = getattr(group[0], "planted_proposal", None) if group else None
         if sent is not None:  # it lost: the same updates again, at the new upper
             accepted, updates = sent
             return accepted, [], group[len(accepted) :], updates
-        accepted, judged, later, updates = correct(self, group, image, ts)
+        accepted, judged, later, updates = await correct(self, group, image, ts)
         for each in accepted:
             each.planted_proposal = (accepted, updates)
         return accepted, judged, later, updates
