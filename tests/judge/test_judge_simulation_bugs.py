@@ -7,8 +7,8 @@ import pytest
 from tests.judge.simulation.__main__ import main
 from tests.judge.simulation.bugs import BUGS
 from tests.judge.simulation.found import STEPS, find
+from tests.judge.simulation.judging import wrong
 from tests.judge.simulation.run import simulate
-from tests.judge.test_judge_simulation import wrong
 
 
 @pytest.mark.parametrize("bug", sorted(BUGS))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from tests.judge.checkers import anomalies, bank, list_append, once, oracle_laws, register, requests, views
 from tests.judge.checkers import catalog_set as catalog_set_checker
 from tests.judge.history import Op, operations
-from tests.judge.simulation.run import SimulatedRun
-from tests.judge.verdict import Anomaly, Verdict, judged
+from tests.judge.simulation.run import SimulatedRun, simulate
+from tests.judge.verdict import INVALID, Anomaly, Verdict, judged
 from tests.judge.witness import CatalogRecord, catalog_lines, catalog_record
 
 
@@ -22,6 +23,32 @@ def judge(run: SimulatedRun) -> list[Verdict]:
     """One verdict for each workload of ``run``, and one for the laws."""
     ops = operations(run.events)
     return [laws(run), *(_JUDGES[workload](ops, run) for workload in run.workloads)]
+
+
+def wrong(run: SimulatedRun, verdicts: list[Verdict] | None = None) -> list[str]:
+    """What is invalid, with what replays it."""
+    return [
+        f"seed {run.seed}, {run.steps} steps, {verdict.checker}: {verdict.anomalies[0].text}"
+        for verdict in (judge(run) if verdicts is None else verdicts)
+        if verdict.valid == INVALID
+    ]
+
+
+class JudgedWorld(NamedTuple):
+    """What a world came to, small enough to be handed from process to process."""
+
+    wrong: list[str]
+    said: list[tuple[str, str]]
+    """Checker and what it found: valid, invalid, unknown."""
+    kinds: set[str]
+    """Of the faults that befell it."""
+
+
+def judged_world(seed: int, steps: int) -> JudgedWorld:
+    run = simulate(seed, steps)
+    verdicts = judge(run)
+    said = [(verdict.checker, verdict.valid) for verdict in verdicts]
+    return JudgedWorld(wrong(run, verdicts), said, {fault.kind for fault in run.faults})
 
 
 def _witness(run: SimulatedRun, log: str) -> list[CatalogRecord]:
