@@ -1,7 +1,8 @@
-"""What of Spark a query may call, by name.  Data only: whatever is not here is taken out of Spark when it starts.
+"""What of Spark a query may call, by name: the one list of them.  Data only.
 
 Spark offers some 500 functions, among them ones that call any method of Java's, name the files that are read or wait.
-We print these; a name that got through all else is unknown to the engine itself.
+We print these.  Whatever is not here is refused by the last gate before Spark (``controllers/compute/naming.py``) and
+is taken out of Spark when it starts, so that a name that got through all else is unknown to the engine itself.
 ``tests/sql/test_spark_functions.py`` holds that the list has all that we print,
 ``tests/compute/test_spark_functions.py`` that a session offers no other and lacks none.
 """
@@ -11,18 +12,18 @@ from __future__ import annotations
 from collection.functions import OWN
 
 _PRINTED = """
-abs acos array array_compact array_contains array_join ascii asin atan atan2 avg bit_and bit_or bit_xor bool_and
-bool_or bround cast cbrt ceil ceiling chr coalesce collect_list collect_set concat concat_ws corr cos count covar_pop
-covar_samp cume_dist current_date current_timestamp date_add date_format date_part date_sub date_trunc datediff
-dayofweek dayofyear decode degrees dense_rank element_at exp explode extract filter first_value floor format_string
-from_utc_timestamp greatest grouping grouping_id hex isnan lag last_value lead least left length listagg ln
-localtimestamp locate log lower lpad ltrim make_date make_interval max md5 min mode named_struct nth_value ntile
-nullif octet_length percent_rank percentile percentile_cont percentile_disc pi pow power quarter radians raise_error
-rand rank regexp_count regexp_extract regexp_replace regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope
-regr_sxx regr_sxy regr_syy repeat replace reverse right rint round row_number rpad rtrim sequence shiftleft shiftright
-sign sin size sort_array split split_part sqrt startswith stddev stddev_pop stddev_samp struct substr substring
-substring_index sum tan timestamp_micros to_date to_timestamp to_utc_timestamp transform translate trim try_element_at
-unhex unix_micros upper uuid var_pop var_samp variance weekday weekofyear
+abs acos array array_compact array_contains array_join array_max array_min ascii asin atan atan2 avg bit_and bit_or
+bit_xor bool_and bool_or bround cast cbrt ceil ceiling chr coalesce collect_list collect_set concat concat_ws corr
+cos count covar_pop covar_samp cume_dist current_date current_timestamp date_add date_format date_part date_sub
+date_trunc datediff dayofweek dayofyear decode degrees dense_rank element_at exp explode extract filter first_value
+floor format_string from_utc_timestamp greatest grouping grouping_id hex isnan lag last_value lead least left length
+listagg ln localtimestamp locate log lower lpad ltrim make_date make_interval max md5 min mode named_struct nth_value
+ntile nullif octet_length percent_rank percentile percentile_cont percentile_disc pi pow power quarter radians
+raise_error rand rank regexp_count regexp_extract regexp_replace regr_avgx regr_avgy regr_count regr_intercept
+regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat replace reverse right rint round row_number rpad rtrim sequence
+shiftleft shiftright sign sin size sort_array split split_part sqrt startswith stddev stddev_pop stddev_samp struct
+substr substring substring_index sum tan timestamp_micros to_date to_timestamp to_utc_timestamp transform translate
+trim try_element_at unhex unix_micros upper uuid var_pop var_samp variance weekday weekofyear
 """
 
 _PARSERS_OWN = """
@@ -35,6 +36,15 @@ approx_count_distinct any_value first last every some count_if day hour minute m
 SPARK_FUNCTIONS = frozenset((*_PRINTED.split(), *_PARSERS_OWN.split(), *OWN))
 
 SPARK_TABLE_FUNCTIONS = frozenset({"explode", "range"})
+
+_NODES = "case try_cast group_concat quantile regexp_like"
+"""What sqlglot calls some of what it has read: grammar, and LISTAGG, PERCENTILE and RLIKE."""
+
+LET_THROUGH = SPARK_FUNCTIONS | SPARK_TABLE_FUNCTIONS | frozenset(_NODES.split())
+"""What a query that goes to Spark may have, by sqlglot's names and by Spark's."""
+
+REACHING = frozenset({"reflect", "java_method", "try_reflect"})
+"""Those that call any static method of Java's: nobody asks for one by mistake."""
 
 
 def forbidden(offered: frozenset[str]) -> frozenset[str]:

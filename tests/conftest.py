@@ -75,6 +75,17 @@ def broker(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
         running.stop()
 
 
+@pytest.fixture(scope="session")
+def peer() -> Iterator:
+    """A connection to a PostgreSQL with the rows of ``tests/differential/ours.py``, to be read only."""
+    from tests.differential.ours import fill_postgres
+    from tests.differential.postgres import postgres
+
+    with postgres() as connection:
+        fill_postgres(connection)
+        yield connection
+
+
 @pytest.fixture
 def make_broker(jars: Path, tmp_path: Path) -> Iterator[Callable[[], RunningBroker]]:
     """Make brokers of the test's own (started), for tests that kill one."""

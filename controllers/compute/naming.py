@@ -13,11 +13,11 @@ from collections.abc import Collection, Mapping
 import sqlglot
 from sqlglot import exp
 
-from controllers.compute.functions import REACHING, refused
 from controllers.compute.spark_text import derived, parse, text
 from journal.errors import InvalidUsage
 from sql.budget import bounded
 from sql.ctes import rename_ctes
+from sql.spark_functions import LET_THROUGH, REACHING
 
 _WHERE = {"this", "alias", "joins", "laterals"}
 """What a relation in FROM may carry.  (A sample, a version or a pivot reads it in a way that nobody planned.)"""
@@ -55,3 +55,11 @@ def name_relations(sql: str, inputs: Collection[str], sources: Mapping[str, exp.
                 filled.set(key, table.args[key])
         table.replace(filled)
     return holder.this
+
+
+def refused(node: exp.Func) -> str | None:
+    """The name of a function that is not let through; ``None`` for one that is."""
+    if isinstance(node, exp.Anonymous):
+        return None if node.name.lower() in LET_THROUGH else node.name
+    names = [name.lower() for name in node.sql_names()]
+    return None if any(name in LET_THROUGH for name in names) else names[0]

@@ -11,21 +11,14 @@ from sql.parse import parse
 from sql.select import plan_select
 from tests import differential
 from tests.differential.compare import difference
-from tests.differential.ours import Ours, catalog, fill_postgres, fill_spark
-from tests.differential.postgres import ask, missing, postgres
+from tests.differential.ours import Ours, catalog, fill_spark
+from tests.differential.postgres import ask, missing
 from tests.differential.sides import lines
 from tests.sql.doubles import ddl, empty_image, names
 
 FILE = Path(next(iter(differential.__path__))) / "once_wrong.txt"
 
 needs_postgres = pytest.mark.skipif(missing() is not None, reason=str(missing()))
-
-
-@pytest.fixture(scope="module")
-def peer():
-    with postgres() as connection:
-        fill_postgres(connection)
-        yield connection
 
 
 def first_of_each() -> list[str]:

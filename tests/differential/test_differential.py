@@ -16,21 +16,14 @@ import pytest
 from collection.types import OID
 from tests.differential import generate, known
 from tests.differential.compare import difference
-from tests.differential.ours import Ours, fill_postgres, fill_spark
-from tests.differential.postgres import Answer, Refusal, ask, missing, postgres
+from tests.differential.ours import Ours, fill_spark
+from tests.differential.postgres import Answer, Refusal, ask, missing
 from tests.differential.sides import Sides, lines
 
 HERE = Path(__file__).parent
 GENERATED = 200
 
 needs_postgres = pytest.mark.skipif(missing() is not None, reason=str(missing()))
-
-
-@pytest.fixture(scope="module")
-def peer():
-    with postgres() as connection:
-        fill_postgres(connection)
-        yield connection
 
 
 @pytest.fixture(scope="module")
