@@ -27,8 +27,8 @@ class Endless:
         self.began, self.ended = asyncio.Event(), asyncio.Event()
 
     def __call__(self) -> None:
-        self._loop.call_soon_threadsafe(self.began.set)
-        try:
+        try:  # first: who asked may have given up as soon as it is told
+            self._loop.call_soon_threadsafe(self.began.set)
             while True:
                 pass
         finally:

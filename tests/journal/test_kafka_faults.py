@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -22,6 +23,21 @@ from tests.journal.collecting import PATIENCE_S, Collector
 pytestmark = pytest.mark.integration
 
 NAMES = TopicNames("faults")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def read_under_deletion(broker: str) -> Iterator[Collector]:
+    """A reader whose topic is deleted when these tests begin: librdkafka takes half a minute to be sure of it, in which
+    the others run."""
+    topic = f"t{uuid.uuid4().hex[:10]}"
+    topics.ensure_topic(broker, topics.journal_spec(topic, 1))
+    transport = KafkaTransport(broker, topic)
+    transport.append(b"a").result(PATIENCE_S)
+    reader = Collector(transport).until(lambda c: bool(c.entries))
+    assert not reader.errors
+    topics.delete_topic(broker, topic)
+    yield reader
+    transport.close()
 
 
 def wait_for_silence(transport: KafkaTransport) -> None:
@@ -52,18 +68,6 @@ def test_what_the_broker_finds_too_large_is_rejected(broker: str, env_name: str)
     assert isinstance(error, Rejected)
     assert error.sqlstate == "54000"
     transport.append(b"small").result(PATIENCE_S)
-    transport.close()
-
-
-@pytest.mark.slow
-def test_a_topic_that_is_deleted_under_a_reader_is_a_fatal_error(broker: str, env_name: str) -> None:
-    topics.ensure_topic(broker, topics.journal_spec(env_name, 1))
-    transport = KafkaTransport(broker, env_name)
-    transport.append(b"a").result(PATIENCE_S)
-    reader = Collector(transport).until(lambda c: bool(c.entries))
-    topics.delete_topic(broker, env_name)
-    reader.until(lambda c: bool(c.errors), timeout_s=100)
-    assert isinstance(reader.errors[0], FatalLog)
     transport.close()
 
 
@@ -120,3 +124,9 @@ def test_silence_and_death_of_the_broker(
     said = "".join(capfd.readouterr())
     assert "rdkafka" not in said
     assert "thrd:" not in said
+
+
+def test_a_topic_that_is_deleted_under_a_reader_is_a_fatal_error(read_under_deletion: Collector) -> None:
+    """The last of the module's, so that the wait is over."""
+    read_under_deletion.until(lambda c: bool(c.errors), timeout_s=100)
+    assert isinstance(read_under_deletion.errors[0], FatalLog)
