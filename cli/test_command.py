@@ -1,10 +1,18 @@
-"""``tidemark test``: style, import contracts, then every test; the last line is pytest's own."""
+"""``tidemark test``: style, import contracts, then every test; the last lines are pytest's own.
+
+The whole of it runs in two lanes: tests with a broker or Spark wait most of their time, and the pure ones take what is
+left of the processor.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from typing import TextIO
 
 from cli.output import FAILED, OK, console, print_json
 from embedded.archives import ensure_archives
@@ -16,6 +24,11 @@ LINT = {
     "ruff": ["-m", "ruff", "check", "--quiet", "."],
     "import contracts": ["-c", "import sys; from importlinter.cli import lint_imports_command as c; sys.exit(c())"],
 }
+
+PYTEST = [sys.executable, "-m", "pytest"]
+PURE, REAL = "not long and not integration and not spark", "not long and (integration or spark)"
+LESS_URGENT = 5
+"""Added to the pure lane's niceness: nothing there looks at a clock."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,9 +52,36 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.unit:
         # Spark is started some thirty times: what this costs is saved twice over.
         ensure_archives(ensure_jars(JARS, out.print), out.print)
-    pytest = [sys.executable, "-m", "pytest", *(["-m", "not integration and not spark"] if arguments.unit else [])]
-    results["pytest"] = subprocess.run([*pytest, *arguments.passed_on], cwd=ROOT, stdout=target).returncode == 0
+    if arguments.unit or arguments.passed_on:
+        chosen = ["-m", PURE] if arguments.unit else []
+        results["pytest"] = _passes([*PYTEST, *chosen, *arguments.passed_on], target)
+    else:
+        results |= _two_lanes(target)
     failed = [name for name, passed in results.items() if not passed]
+    for name in failed:
+        out.print(f"FAILED {name}")
     if arguments.json:
         print_json({"command": "test", "ok": not failed, **results})
     return FAILED if failed else OK
+
+
+def _passes(command: list[str], target: TextIO | None) -> bool:
+    return subprocess.run(command, cwd=ROOT, stdout=target).returncode == 0
+
+
+def _two_lanes(target: TextIO | None) -> dict[str, bool]:
+    """What needs a broker or Spark as it runs; then what the pure tests beside it said."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
+        command = [*PYTEST, "-p", "no:cacheprovider", "-q", "-m", PURE]
+        pure = subprocess.Popen(
+            command, cwd=ROOT, stdout=said, stderr=subprocess.STDOUT, preexec_fn=lambda: os.nice(LESS_URGENT)
+        )
+        try:
+            real_passed = _passes([*PYTEST, "-m", REAL], target)
+            pure_passed = pure.wait() == 0
+        finally:
+            pure.kill()
+            pure.wait()
+            said.seek(0)
+            shutil.copyfileobj(said, target or sys.stdout)
+    return {"pytest, with a broker or Spark": real_passed, "pytest, pure": pure_passed}

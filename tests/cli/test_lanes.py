@@ -1,0 +1,31 @@
+"""The whole of the tests in two lanes: each test is in one of them, and each lane's failure is the whole's."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+
+import pytest
+
+from cli import test_command as testing
+from tests.cli.test_command_line import exit_code
+
+SAYS_ITS_MARKS = "import sys; print('marks:', sys.argv[-1]); sys.exit(int({fails!r} == sys.argv[-1]))"
+
+
+@pytest.mark.parametrize("marks", list(itertools.product((True, False), repeat=3)))
+def test_every_test_but_long_ones_is_in_one_lane(marks: tuple[bool, bool, bool]) -> None:
+    named = dict(zip(("long", "integration", "spark"), marks, strict=True))
+    assert eval(testing.PURE, {}, named) + eval(testing.REAL, {}, named) == (not named["long"])
+
+
+@pytest.mark.parametrize("fails", [None, testing.PURE, testing.REAL])
+def test_both_lanes_are_run_and_either_may_fail(fails: str | None, monkeypatch: pytest.MonkeyPatch, capfd) -> None:
+    monkeypatch.setattr(testing, "LINT", {})
+    monkeypatch.setattr(testing, "ensure_archives", lambda *_: None)
+    monkeypatch.setattr(testing, "ensure_jars", lambda *_: None)
+    monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-c", SAYS_ITS_MARKS.format(fails=fails)])
+    assert exit_code("test") == int(fails is not None)
+    said = capfd.readouterr().out
+    assert f"marks: {testing.REAL}" in said and f"marks: {testing.PURE}" in said
+    assert said.count("FAILED") == int(fails is not None)
