@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import logging
 import sys
 import uuid
@@ -13,9 +12,11 @@ from contextlib import AsyncExitStack
 import uvloop
 
 from adapter.build import open_executor
+from adapter.collecting import LOOK_S, Collector
 from adapter.ddl_topic import DdlTopic
 from adapter.descriptors import sessions_that_fit
 from adapter.executor import TidemarkExecutor
+from adapter.planning import Planner
 from adapter.server import Limits, Server
 from journal import process
 from journal.doors import SQL_HINT, add_insecure, check_address, password_from
@@ -85,8 +86,11 @@ async def serve(arguments: argparse.Namespace, password: str | None) -> int:
         stack.push_async_callback(stop, server, ddl)
         if ddl is not None:
             ddl.start()
-        gc.collect()
-        gc.freeze()  # what was made to start with stays for good: later collections, which stop everybody, pass it over
+        collector = Collector()
+        executor.planner.at_rest = collector.at_rest
+        collector.start()
+        looks = asyncio.ensure_future(collecting(executor.planner))
+        stack.callback(looks.cancel)
         process.announce_ready(address=f"{host}:{port}")
         await until(told, executor)
     return 0
@@ -95,6 +99,13 @@ async def serve(arguments: argparse.Namespace, password: str | None) -> int:
 async def stop(server: Server, ddl: DdlTopic | None) -> None:
     """Both at once, so that sessions hear of it though the DDL topic waits for a broker."""
     await asyncio.gather(server.stop(), *([] if ddl is None else [ddl.close()]))
+
+
+async def collecting(planner: Planner) -> None:
+    """Between long statements collections come with the next one; this is for when there is none."""
+    while True:
+        await asyncio.sleep(LOOK_S)
+        planner.rest()
 
 
 async def until(told: asyncio.Future, executor: TidemarkExecutor) -> None:

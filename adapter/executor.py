@@ -127,9 +127,9 @@ class TidemarkExecutor:
         self.sessions: Callable[[], Iterable[SessionState]] = lambda: ()
         """The sessions that this process serves; set by whoever serves them."""
         self.plans = PlanCache()
-        self._planner = Planner()
+        self.planner = Planner()
         self._inserter = Inserter(catalog, oracle, writer, bridge)
-        self.ddl = DdlQueue(catalog, oracle, bridge, now_ms, self._planner)
+        self.ddl = DdlQueue(catalog, oracle, bridge, now_ms, self.planner)
 
     def start(self) -> None:
         """Begin to take DDL; on the event loop."""
@@ -138,7 +138,7 @@ class TidemarkExecutor:
     async def close(self) -> None:
         """Stop taking DDL and settle what was sent."""
         await self.ddl.close()
-        self._planner.close()
+        self.planner.close()
         self._nodes.close()
 
     @property
@@ -289,7 +289,7 @@ class TidemarkExecutor:
             except TooLongHere:
                 chars = LONG_CHARS
         if made is None:
-            made = await self._planner.run(chars, plan_afresh, statement, image, names)
+            made = await self.planner.run(chars, plan_afresh, statement, image, names)
             made.large = True
         return self.plans.keep(statement, names, made)
 
@@ -299,7 +299,7 @@ class TidemarkExecutor:
             return self.plans.statement(sql, param_oids, lambda: declared_types(param_oids))
         found = self.plans.parsed(sql, param_oids)
         if found is None:
-            parsed = await self._planner.run(len(sql), parse, sql)
+            parsed = await self.planner.run(len(sql), parse, sql)
             found = self.plans.keep_parsed(sql, param_oids, parsed, declared_types(param_oids))
         return found
 
@@ -309,7 +309,7 @@ class TidemarkExecutor:
 
     async def _beside(self, large: bool, chars: int, call: Callable[..., T], *args: object) -> T:
         """``call(*args)``: beside the loop where it is about something ``large``."""
-        return await self._planner.run(chars, call, *args) if large else call(*args)
+        return await self.planner.run(chars, call, *args) if large else call(*args)
 
     def _facts(self, session: SessionState) -> SessionFacts:
         return SessionFacts(
@@ -320,7 +320,7 @@ class TidemarkExecutor:
         if planned.plan.kind != "catalog":
             return self._announced(planned)
         call = self._relations.describe
-        async with self._planner.sharing(planned.large):
+        async with self.planner.sharing(planned.large):
             return tuple(await _in_thread(call, planned.plan, planned.image, self._facts(session)))
 
     @staticmethod
@@ -344,7 +344,7 @@ class TidemarkExecutor:
             facts = self._facts(session)
             asked = reads_live(plan)
             live = await self._live(image, asked) if asked else None
-            async with self._planner.sharing(planned.large):
+            async with self.planner.sharing(planned.large):
                 table = await _in_thread(self._relations.answer, plan, params, image, facts, live=live)
             check_result(columns, await self._columns(planned, session))
             if "set_config" in prepared.sql.lower():
@@ -379,7 +379,7 @@ class TidemarkExecutor:
     async def _constant_batches(self, planned: Planned, params: Sequence[object | None]) -> list[pa.RecordBatch]:
         """The rows of a query that reads nothing: where they can only ever be the same, they are computed once."""
         if planned.answer is None:
-            async with self._planner.sharing(planned.large):
+            async with self.planner.sharing(planned.large):
                 table = await _in_thread(self._constant, planned.plan, params)
             if planned.plan.volatile or planned.plan.params or table.nbytes > FOLDED_BYTES_MAX:
                 return table.to_batches()
@@ -506,7 +506,7 @@ class TidemarkExecutor:
                 await self._still_so(session, statement, plan, error)
                 raise
         if plan.query.kind == "constant":
-            async with self._planner.sharing(planned.large):
+            async with self.planner.sharing(planned.large):
                 table = await _in_thread(self._constant, plan.query, params)
             return Rows(plan.table, rows_of_query(plan, table.to_batches(), evaluate), upper)
         if state is None:  # it became a query over relations only now, on a newer image
@@ -589,7 +589,7 @@ class TidemarkExecutor:
         elif isinstance(parsed, st.ShowCreate):
             rows = show.show_create(parsed, image, names)
         else:
-            lines = await self._planner.run(len(prepared.sql), explain, parsed, image, names, state)
+            lines = await self.planner.run(len(prepared.sql), explain, parsed, image, names, state)
             rows = [(line,) for line in lines]
         return Result("EXPLAIN" if isinstance(parsed, st.Explain) else "SHOW", columns, [show.batch(columns, rows)])
 

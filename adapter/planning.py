@@ -9,8 +9,8 @@ be.  Turned down: processes.  A plan is a function of what the catalog answers, 
 each question would have to travel, and the tree with its answer; it costs the loop more to read a plan from a pipe than
 to share Python's lock with whoever makes it.
 
-What this does not do: a full collection of Python's cyclic garbage stops every thread, and takes 0.1 s or more while
-the tree of a very long statement lives.  Planning in a process would end that, once a plan's answer is small.
+A full collection of Python's cyclic garbage stops every thread, and takes 0.1 s or more while the tree of a very long
+statement lives: so none happens then (:mod:`adapter.collecting`), and trees do without (:mod:`sql.acyclic`).
 """
 
 from __future__ import annotations
@@ -149,6 +149,8 @@ class Planner:
         self._switch_s: float | None = None
         self._closed = False
         self._large = asyncio.Semaphore(LARGE_MAX)
+        self.at_rest: Callable[[], None] = lambda: None
+        """Called between statements, when nothing is being planned; set by whoever has work for such a moment."""
 
     async def run(self, chars: int, call: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """``call(…)``, which must be pure, for a statement of ``chars`` characters.
@@ -203,7 +205,13 @@ class Planner:
         for worker in self._workers.values():
             worker.waiting.put(None)
 
+    def rest(self) -> None:
+        """Let :attr:`at_rest` know if nothing is being planned now."""
+        if self._waiting == 0:
+            self.at_rest()
+
     def _begun(self) -> None:
+        self.rest()
         self._waiting += 1
         if self._waiting == 1:
             self._switch_s = sys.getswitchinterval()

@@ -1,0 +1,96 @@
+"""Full collections wait until nothing is planned, see only what is new, and lose nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+
+import pytest
+
+from adapter import collecting
+from adapter.collecting import LAST_RESORT, YOUNG_MAX, YOUNG_OBJECTS, YOUNG_PASSES, Collector
+from adapter.planning import Planner
+
+
+class Node:
+    """Something in a circle."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture
+def collector():
+    before = gc.get_threshold()
+    made = Collector()
+    made.start()
+    try:
+        yield made
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
+def fill(passes: int) -> list:
+    """So many passes over the younger ones."""
+    held = []
+    while gc.get_count()[2] < passes:
+        held += [[] for _ in range(YOUNG_OBJECTS)]
+    return held
+
+
+def full_collections() -> int:
+    return gc.get_stats()[2]["collections"]
+
+
+def test_python_begins_no_full_collection_by_itself(collector):
+    assert gc.get_threshold() == (YOUNG_OBJECTS, YOUNG_PASSES, LAST_RESORT)
+    before = full_collections()
+    held = fill(20 * YOUNG_MAX)
+    assert full_collections() == before and held
+
+
+def test_what_is_in_circles_is_found_when_enough_was_made(collector):
+    gone = weakref.ref(Node())
+    collector.at_rest()
+    assert gone() is not None  # nothing is due
+    held = fill(YOUNG_MAX)
+    collector.at_rest()
+    assert gone() is None and gc.get_count()[2] == 0 and held
+    assert len(gc.get_objects(generation=2)) < YOUNG_OBJECTS  # later ones pass over what this one saw
+
+
+def test_what_was_kept_and_is_in_circles_is_found_when_it_has_doubled(collector, monkeypatch):
+    node = Node()
+    gone = weakref.ref(node)
+    held = fill(YOUNG_MAX)
+    collector.at_rest()
+    del node
+    held += fill(YOUNG_MAX)
+    collector.at_rest()
+    assert gone() is not None  # it was passed over
+    monkeypatch.setattr(collecting, "KEPT_MIN", 0)
+    collector._kept = gc.get_freeze_count() // 2
+    held += fill(YOUNG_MAX)
+    collector.at_rest()
+    assert gone() is None and held
+    assert collector._kept == gc.get_freeze_count()
+
+
+def test_a_planner_that_works_is_not_at_rest():
+    async def story():
+        planner, rests = Planner(), []
+        planner.at_rest = lambda: rests.append(1)
+        planner.rest()
+        assert len(rests) == 1
+        async with planner.sharing(True):
+            assert len(rests) == 2  # before it began
+            planner.rest()
+            await planner.run(1, lambda: None)
+            assert len(rests) == 2
+        planner.rest()
+        assert len(rests) == 3
+        planner.close()
+
+    asyncio.run(asyncio.wait_for(story(), 60))
