@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import duckdb
 import pyarrow as pa
@@ -183,8 +184,7 @@ def _rewritten(plan: SelectPlan, params: Sequence[object | None], image: ImageLi
     ]
     tree = with_params(plan.tree, given, plan.params) if plan.params else plan.tree
     rewritten = rewrite(tree, image, facts)
-    duck_text.called(rewritten.tree)
-    return rewritten
+    return replace(rewritten, tree=duck_text.called(rewritten.tree))
 
 
 class _Database:

@@ -7,6 +7,7 @@ sleep.  ``tests/adapter/test_duck_gate.py`` asks the engine for all of them, and
 from __future__ import annotations
 
 from adapter.duck_macros import MACROS, TABLE_MACROS
+from adapter.duck_text import ESCAPING, GROWING, GUARDED
 from adapter.duck_text import FUNCTIONS as LONG_TEXTS
 from collection.functions import OWN
 
@@ -64,10 +65,15 @@ WINDOWS = frozenset(
 
 SCALARS = frozenset(" ".join((_TEXT, _NUMBERS, _TIMES, _LISTS, _JSON, _OTHER)).split())
 
-OURS = frozenset({*OWN, *LONG_TEXTS, *(f"tm_{name}" for name in MACROS)})
+OURS = frozenset({*OWN, *LONG_TEXTS, *GUARDED, "tm_within", *(f"tm_{name}" for name in MACROS)})
 """Macros and functions that the adapter itself has put into the engine."""
 
 FUNCTIONS = OPERATORS | SCALARS | AGGREGATES | WINDOWS | OURS
+
+CALLED = FUNCTIONS - GROWING
+"""What a query over system relations may call: ``ESCAPING`` only of what was looked at."""
+
+assert ESCAPING <= CALLED
 
 TABLE_FUNCTIONS = frozenset({"generate_series", "range", "unnest", *(f"tm_{name}" for name in TABLE_MACROS)})
 

@@ -19,7 +19,8 @@ import duckdb
 from sqlglot import exp
 
 from adapter.duck_errors import explain
-from adapter.duck_functions import AGGREGATES, FUNCTIONS, OURS, TABLE_FUNCTIONS, TYPES, WINDOWS
+from adapter.duck_functions import AGGREGATES, CALLED, FUNCTIONS, OURS, TABLE_FUNCTIONS, TYPES, WINDOWS
+from adapter.duck_text import ESCAPING
 from journal.errors import InvalidUsage
 from sql.errors import no_function, no_relation, syntax, unsupported
 
@@ -141,10 +142,17 @@ def _check_expression(node: dict) -> None:
         raise unsupported("a function or type of another schema in a query over system relations")
     if kind in ("FUNCTION", "WINDOW"):
         name = str(node.get("function_name", "")).lower()
-        if name not in (AGGREGATES | WINDOWS if kind == "WINDOW" else FUNCTIONS | TABLE_FUNCTIONS):
+        if name not in (AGGREGATES | WINDOWS if kind == "WINDOW" else CALLED):
+            raise _no(name)
+        if name in ESCAPING and not all(map(_was_looked_at, node.get("arguments", ()))):
             raise _no(name)
     elif kind == "TYPE" and str(node.get("type_name", "")).upper() not in TYPES:
         raise InvalidUsage(f'type "{str(node.get("type_name", "")).lower()}" does not exist', sqlstate="42704")
+
+
+def _was_looked_at(argument: dict) -> bool:
+    given = argument.get("expression", {})
+    return given.get("class") == "CONSTANT" or given.get("function_name") == "tm_fits"
 
 
 def _relations(text: str) -> frozenset[str]:
@@ -152,16 +160,19 @@ def _relations(text: str) -> frozenset[str]:
     statements = _parser.parse(text)
     if len(statements) != 1:
         raise syntax(None, message="cannot insert multiple commands into a prepared statement")
-    read, within = set(), set()
+    read, within, in_from = set(), set(), set()
     for node in _dictionaries(statements):
         if any(node.get(each) for each in _NEVER):
             raise unsupported("this clause in a query over system relations")
         kind = node.get("type")
+        if id(node) in in_from:
+            continue  # the call itself: its arguments come by themselves
         if "class" in node:
             _check_expression(node)
         elif isinstance(kind, str):
             if kind in _SOURCES:
                 _check_source(node)
+                in_from.add(id(node.get("function")))
             elif kind not in _QUERIES | _MODIFIERS | _ORDERS:
                 raise unsupported(f"{kind.lower().replace('_', ' ')} in a query over system relations")
             if kind == "BASE_TABLE":

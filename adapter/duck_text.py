@@ -1,4 +1,4 @@
-"""Functions that make long texts of short ones, for the in-process engine: DuckDB's own take any amount of memory,
+"""Functions that make long values of short ones, for the in-process engine: DuckDB's own take any amount of memory,
 beside the limit that it has.
 
 Promises: each is Postgres's; a text of more than ``VALUE_BYTES_MAX``, and texts of more than ``QUERY_BYTES_MAX`` in one
@@ -7,6 +7,7 @@ query, are refused (54000) before the memory is taken: DuckDB makes 2,048 rows a
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from functools import wraps
@@ -98,19 +99,123 @@ FUNCTIONS: dict[str, tuple[Callable[..., Sized], tuple[str, ...]]] = {
 """By name, with DuckDB's types of the arguments."""
 
 
-def called(tree: exp.Expression) -> None:
-    """Have ``tree``, a query over system relations, call these in place of DuckDB's own."""
-    for node in list(tree.find_all(exp.Repeat, exp.Pad, exp.Replace)):
-        if isinstance(node, exp.Repeat):
-            made = call("tm_repeat", node.this, node.args["times"])
-        elif isinstance(node, exp.Pad):
-            name = "tm_lpad" if node.args.get("is_left") else "tm_rpad"
-            made = call(name, node.this, node.expression, node.args.get("fill_pattern") or exp.Literal.string(" "))
-        elif node.args.get("replacement") is not None:
-            made = call("tm_replace", node.this, node.expression, node.args["replacement"])
-        else:
-            continue
-        node.replace(made)
+def _within(size: int | None) -> bool:
+    """Whether a value of that many bytes may be made, which is then counted; 54000 where it may not."""
+    size = max(size or 0, 0)
+    _made.bytes += size
+    if size > VALUE_BYTES_MAX:
+        raise ValueError(f"tidemark:54000:{TOO_LARGE}:")
+    if _made.bytes > QUERY_BYTES_MAX:
+        raise ValueError(f"tidemark:54000:values of more than {QUERY_BYTES_MAX} bytes are made in process:")
+    return True
+
+
+def _guarded(name: str, arguments: str, size: str, made: str, constants: str = "") -> str:
+    """A macro that makes ``made`` once ``size`` is within bounds; each argument is evaluated once, whatever it is.
+
+    ``constants`` are more arguments: the engine wants to know them before a query runs."""
+    given = ", ".join(f"'{each}': {each}" for each in arguments.split(", "))
+    return (
+        f"CREATE MACRO {name}({arguments}{constants}) AS "
+        f"list_transform([{{{given}}}], lambda t: CASE WHEN tm_within({size}) THEN {made} END)[1]"
+    )
+
+
+_REPLACED = "strlen(t.s) + (length(t.s) + 1) * strlen(t.r) + (length(t.r) - length(replace(t.r, '\\', ''))) * strlen(t.s)"
+"""What matches may be every character and nothing, and each of the new text's references may be the whole of it."""
+
+_WHOLE = "TRY_CAST(t.{}::VARCHAR AS HUGEINT)"
+_MOMENT = "epoch_us(TRY_CAST(t.{}::VARCHAR AS TIMESTAMP))::HUGEINT"
+_LONG_WAY = "abs(coalesce({0} - {1}, {2} - {3}))".format(*(e.format(n) for e in (_WHOLE, _MOMENT) for n in "ba"))
+_STEP = "nullif(abs(coalesce({}, epoch_us(TRY_CAST(t.c::VARCHAR AS INTERVAL)))), 0)".format(_WHOLE.format("c"))
+
+
+def _items(count: str) -> str:
+    return f"least(8 * coalesce({count}, 0), 1000000000000)::BIGINT"
+
+
+_GUARDED = (
+    _guarded("tm_joined", "a, b", "strlen(t.a::VARCHAR) + strlen(t.b::VARCHAR)", "t.a || t.b"),
+    _guarded("tm_replaced_first", "s, r", _REPLACED, "regexp_replace(t.s, p, t.r)", ", p"),
+    _guarded("tm_replaced", "s, r", _REPLACED, "regexp_replace(t.s, p, t.r, f)", ", p, f"),
+    _guarded("tm_items", "a, b", _items(_LONG_WAY), "generate_series(t.a, t.b)"),
+    _guarded("tm_items_by", "a, b, c", _items(f"{_LONG_WAY} // {_STEP}"), "generate_series(t.a, t.b, t.c)"),
+    _guarded("tm_listed", "a",
+             "coalesce(list_sum(list_transform(t.a, lambda x: strlen(x))), 0)::BIGINT + len(t.a) * strlen(s)",
+             "coalesce(list_aggregate(t.a, 'string_agg', s), '')", ", s"),
+    _guarded("tm_fits", "a", "6 * strlen(t.a::VARCHAR)", "t.a"),
+)  # fmt: skip
+"""Of any type, where the functions above take texts.  ``tm_fits`` is its argument, which is about to be written with
+escapes: six bytes for one at most, ``\\u0001``."""
+
+GUARDED = frozenset(re.match(r"CREATE MACRO (\w+)", each)[1] for each in _GUARDED)
+
+GROWING = frozenset(
+    "repeat lpad rpad replace regexp_replace concat concat_ws || printf range generate_series list_concat array_concat "
+    "array_cat list_resize list_transform list_zip hex".split()
+)
+"""DuckDB's own that these stand for, or that nothing of Postgres's is written in: no query over system relations may
+call one by its name."""
+
+ESCAPING = frozenset(
+    "to_json json_object json_array row_to_json array_to_json json_group_array json_group_object tm_quote_literal "
+    "tm_quote_nullable tm_quote_ident".split()
+)
+"""What writes its arguments with escapes: no query over system relations may call one of anything but ``tm_fits``."""
+
+
+def called(tree: exp.Expression) -> exp.Expression:
+    """``tree``, a query over system relations, with these called in place of DuckDB's own."""
+    holder = exp.Paren(this=tree)
+    for node in reversed(list(holder.walk())):
+        if (made := _called(node)) is not None:
+            node.replace(made)
+    return holder.this
+
+
+def _called(node: exp.Expression) -> exp.Expression | None:
+    name = str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
+    if isinstance(node, exp.Repeat):
+        return call("tm_repeat", node.this, node.args["times"])
+    if isinstance(node, exp.Pad):
+        made = "tm_lpad" if node.args.get("is_left") else "tm_rpad"
+        return call(made, node.this, node.expression, node.args.get("fill_pattern") or exp.Literal.string(" "))
+    if isinstance(node, exp.Replace):
+        return call("tm_replace", node.this, node.expression, node.args.get("replacement") or exp.Literal.string(""))
+    if isinstance(node, exp.DPipe):
+        return call("tm_joined", node.this, node.expression)
+    if isinstance(node, exp.ConcatWs):
+        separator, *items = node.expressions
+        listed = exp.Array(expressions=[exp.cast(each.copy(), "text") for each in items])
+        return call("tm_listed", listed, separator)
+    if isinstance(node, exp.Concat) or name == "concat":
+        return _concatenated(node.expressions)
+    if name == "regexp_replace" and len(node.expressions) in (3, 4):
+        x, pattern, new, *flags = node.expressions
+        return call("tm_replaced" if flags else "tm_replaced_first", x, new, pattern, *flags)
+    if name in ESCAPING:
+        return call(name, *(call("tm_fits", each) for each in node.expressions))
+    if isinstance(node, exp.ExplodingGenerateSeries) and not isinstance(node.parent, exp.Table):
+        given = [each for key in ("start", "end", "step") if (each := node.args.get(key)) is not None]
+        if isinstance(node.parent, exp.Lateral):
+            return call("generate_series", *given)  # rows that come one by one
+        return call("unnest", call("tm_items_by" if len(given) == 3 else "tm_items", *given))
+    if isinstance(node, exp.ArrayConcat) or name == "array_cat":
+        items = [node.this, *node.expressions] if isinstance(node, exp.ArrayConcat) else node.expressions
+        made = items[0].copy()
+        for each in items[1:]:
+            made = call("tm_joined", made, each)
+        return made
+    return None
+
+
+def _concatenated(parts: list[exp.Expression]) -> exp.Expression:
+    """What is NULL is left out."""
+    made: exp.Expression = exp.Literal.string("")
+    for part in parts:
+        text = exp.Coalesce(this=exp.cast(part.copy(), "text"), expressions=[exp.Literal.string("")])
+        made = call("tm_joined", made, text)
+    return made
 
 
 def create(database: duckdb.DuckDBPyConnection) -> None:
@@ -120,3 +225,8 @@ def create(database: duckdb.DuckDBPyConnection) -> None:
             name, _bounded(function), [database.dtype(each) for each in types], database.dtype("VARCHAR"),
             null_handling="special",
         )  # fmt: skip
+    database.create_function(
+        "tm_within", _within, [database.dtype("BIGINT")], database.dtype("BOOLEAN"), null_handling="special"
+    )
+    for each in _GUARDED:
+        database.execute(each)

@@ -11,6 +11,7 @@ import re
 
 from sqlglot import exp
 
+from journal.errors import InvalidUsage
 from sql.budget import surveyed
 from sql.errors import syntax, unsupported
 
@@ -30,13 +31,62 @@ def plain_constants(root: exp.Expression) -> exp.Expression:
             continue
         if isinstance(node, (exp.BitString, exp.HexString)):
             raise unsupported("a bit string", hint="bytes are written '\\x1f'::bytea")
-        text = _unicode(node) if isinstance(node, exp.UnicodeString) else node.this
+        if isinstance(node, exp.UnicodeString) and node.args.get("escape"):
+            raise unsupported("UESCAPE")
+        text = unicode_text(node.this) if isinstance(node, exp.UnicodeString) else node.this
         made = exp.Literal.string(text)
         made.meta.update(node.meta)
         if node is root:
             return made
         node.replace(made)
     return root
+
+
+_ESCAPED = re.compile(
+    r"\\([0-7]{1,3})|\\x([0-9a-fA-F]{1,2})|\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))|\\(.)|('')|([^\\']+)", re.S
+)
+_SIGN = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_NO_UNICODE = "Unicode escapes must be \\uXXXX or \\UXXXXXXXX"
+
+
+def escaped(inner: str) -> str:
+    """The text of ``E'inner'``.  Its octal and hexadecimal escapes are bytes, as in Postgres: 22021 where these are no
+    UTF-8, or one is zero.  22025 for an unfinished ``\\u``, 42601 for a number that is no character."""
+    if "\\" not in inner:
+        return inner.replace("''", "'")
+    made, high = bytearray(), None
+    for found in _ESCAPED.finditer(inner):
+        octal, hexadecimal, short, long, sign, quote, plain = found.groups()
+        number = int(short or long, 16) if short or long else None
+        if high is not None:
+            if number is None or not 0xDC00 <= number <= 0xDFFF:
+                raise syntax(None, None, "invalid Unicode surrogate pair")
+            number, high = 0x10000 + ((high - 0xD800) << 10) + number - 0xDC00, None
+        elif number is not None and 0xD800 <= number <= 0xDBFF:
+            high = number
+            continue
+        elif number is not None and (number == 0 or 0xDC00 <= number <= 0xDFFF or number > 0x10FFFF):
+            raise syntax(None, None, "invalid Unicode escape value")
+        if number is not None:
+            made += chr(number).encode()
+        elif octal is not None:
+            made.append(int(octal, 8) & 0xFF)
+        elif hexadecimal is not None:
+            made.append(int(hexadecimal, 16))
+        elif sign in ("u", "U"):
+            raise InvalidUsage("invalid Unicode escape", sqlstate="22025", hint=_NO_UNICODE)
+        else:
+            made += (_SIGN.get(sign, sign) if sign else "'" if quote else plain).encode()
+    if high is not None:
+        raise syntax(None, None, "invalid Unicode surrogate pair")
+    try:
+        text = made.decode()
+    except UnicodeDecodeError as error:
+        wrong = error.object[error.start]
+        raise InvalidUsage(f'invalid byte sequence for encoding "UTF8": 0x{wrong:02x}', sqlstate="22021") from None
+    if "\0" in text:
+        raise InvalidUsage('invalid byte sequence for encoding "UTF8": 0x00', sqlstate="22021")
+    return text
 
 
 def _check_parameter(node: exp.Expression) -> None:
@@ -50,11 +100,8 @@ def _check_parameter(node: exp.Expression) -> None:
         raise syntax(f"${number.this}")
 
 
-def _unicode(node: exp.UnicodeString) -> str:
+def unicode_text(inner: str) -> str:
     """The text of ``U&'d\\0061t\\+000061'``."""
-    if node.args.get("escape"):
-        raise unsupported("UESCAPE")
-
     def character(found: re.Match[str]) -> str:
         if found[1]:
             return "\\"
@@ -66,4 +113,4 @@ def _unicode(node: exp.UnicodeString) -> str:
             raise syntax(None, None, "invalid Unicode escape value")
         return chr(number)
 
-    return _ESCAPE.sub(character, node.this)
+    return _ESCAPE.sub(character, inner)

@@ -16,7 +16,7 @@ from sqlglot.tokens import Token, TokenType
 
 from journal.errors import InvalidUsage
 from sql.budget import TOKENS_MAX, bounded
-from sql.constants import plain_constants
+from sql.constants import escaped, plain_constants, unicode_text
 from sql.errors import syntax
 from sql.statements import Name
 
@@ -111,7 +111,7 @@ def tokenize(text: str) -> list[Token]:
             sqlstate="54000",
             detail=f"at most {TOKENS_MAX} are accepted",
         )
-    tokens = _with_parameters(tokens, text, parameters)
+    tokens = [_with_escapes(token, text) for token in _with_parameters(tokens, text, parameters)]
     for token in tokens:
         if token.token_type == TokenType.IDENTIFIER and not token.text:
             raise syntax('""', token.start + 1, 'zero-length delimited identifier at or near """"')
@@ -121,6 +121,18 @@ def tokenize(text: str) -> list[Token]:
             if dot.end + 1 != number.start or "." in number.text:
                 raise syntax(".", dot.start + 1)
     return tokens
+
+
+def _with_escapes(token: Token, text: str) -> Token:
+    """``E'…'`` as Postgres reads it: sqlglot takes ``\\xc3\\xa9`` for two characters, and ``\\v`` for a third."""
+    if token.token_type != TokenType.BYTE_STRING:
+        return token
+    try:
+        made = escaped(text[token.start + 2 : token.end])
+    except InvalidUsage as error:
+        error.position = token.start + 1
+        raise
+    return Token(token.token_type, made, token.line, token.col, token.start, token.end, token.comments)
 
 
 _PIECES = re.compile(
@@ -185,6 +197,9 @@ def head_word(text: str) -> tuple[str | None, str]:
         start, end = match.span(1)
         return match[1].lower(), text[:start] + " " * (end - start) + text[end:]
     return None, text
+
+
+_STRINGS = (TokenType.STRING, TokenType.HEREDOC_STRING, TokenType.BYTE_STRING, TokenType.UNICODE_STRING)
 
 
 class Cursor:
@@ -267,10 +282,10 @@ class Cursor:
 
     def string(self) -> str:
         token = self.current
-        if token is None or token.token_type not in (TokenType.STRING, TokenType.HEREDOC_STRING):
+        if token is None or token.token_type not in _STRINGS:
             raise self.error()
         self.at += 1
-        return token.text
+        return unicode_text(token.text) if token.token_type == TokenType.UNICODE_STRING else token.text
 
     def names(self) -> tuple[str, ...]:
         """``( a, b, c )``."""
@@ -325,14 +340,22 @@ def parse_tokens(tokens: list[Token], text: str) -> exp.Expression:
     if len(found) != 1 or found[0] is None or isinstance(found[0], exp.Command):
         first = tokens[0] if tokens else None
         raise syntax(text[first.start : first.end + 1] if first else None, first.start + 1 if first else 1)
-    return _counted_from_one(plain_constants(found[0]))
+    return _noted(plain_constants(found[0]))
 
 
-def _counted_from_one(root: exp.Expression) -> exp.Expression:
-    """``root`` with the note on each subscript that it counts from 1, which every generator of SQL reads."""
-    for node in root.find_all(exp.Bracket):
-        node.set("offset", 1)
+def _noted(root: exp.Expression) -> exp.Expression:
+    """``root`` with the note on each subscript that it counts from 1, which every generator of SQL reads, and with
+    ``"lower"(x)`` as ``lower(x)``: the same name, also for whoever looks functions up by it."""
+    for node in root.find_all(exp.Bracket, exp.Anonymous):
+        if isinstance(node, exp.Bracket):
+            node.set("offset", 1)
+        elif isinstance(node.this, exp.Identifier) and _FUNCTION.fullmatch(node.name):
+            node.set("this", node.name)
     return root
+
+
+_FUNCTION = re.compile(r"[a-z_][a-z0-9_]*")
+"""Names of functions that mean the same with quotes and without."""
 
 
 _LABELS = frozenset({TokenType.SELECT, TokenType.INSERT, TokenType.UPDATE, TokenType.DELETE, TokenType.USING,

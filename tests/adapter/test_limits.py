@@ -7,10 +7,13 @@ import resource
 import pytest
 
 from adapter.catalog_relations import CatalogRelations
+from adapter.duck_gate import admitted
+from adapter.duck_text import ESCAPING, GROWING
 from collection.limits import VALUE_BYTES_MAX
-from journal.errors import TidemarkError
+from journal.errors import InvalidUsage, TidemarkError
 from sql.parse import parse
 from sql.select import plan_select
+from tests.adapter.test_duck_gate import Asked
 from tests.sql.doubles import names
 from tests.sql.test_stories import rich_shop
 
@@ -82,3 +85,77 @@ def test_what_fits_is_answered(relations):
     ]
     assert answer(relations, "SELECT concat(x, NULL, x) || x FROM (SELECT repeat('a', 2) AS x) AS t") == [("aaaaaa",)]
     assert answer(relations, "SELECT count(*) FROM generate_series(1, 1000000)") == [(1_000_000,)]
+
+
+LONG = "repeat('a', 4000000)"
+QUOTES = "repeat('\"', 1000000)"
+
+
+def nested(name: str, times: int, text: str) -> str:
+    return f"{name}(" * times + text + ")" * times
+
+
+@pytest.mark.parametrize("asked", [
+    "length(repeat('a', 1000000000))",
+    "length(\"repeat\"('a', 1000000000))",
+    "length(pg_catalog.\"repeat\"('a', 1000000000))",
+    "length(\"lpad\"('a', 1000000000))",
+    "length(printf('%1000000000s', 'a'))",
+    "length(\"printf\"('%1000000000d', 1))",
+    "length(space(1000000000))",
+    f"length(regexp_replace({LONG}, 'a', repeat('b', 1000), 'g'))",
+    f"length(\"regexp_replace\"({LONG}, 'a', repeat('b', 1000), 'g'))",
+    f"length(regexp_replace({LONG}, '(a*)', repeat('\\1', 1000)))",
+    f"length(stuff({LONG}, 1, 1, {LONG}))",
+    f"(select length(y || y) from (select x || x || x || x || x || x || x || x as y from (select {LONG} as x) s) t)",
+    f"(select length(concat(y, y)) from (select concat(x, x, x, x, x, x, x, x) as y from (select {LONG} as x) s) t)",
+    f"length(concat_ws({LONG}, 'a', 'b', 'c', 'd'))",
+    f"length(format('%s%s%s', {LONG}, {LONG}, {LONG}))",
+    "array_length(range(1, 200000000), 1)",
+    "generate_series(1, 200000000)",
+    "generate_series(now(), now() + interval '1 year', interval '1 second')",
+    "generate_series(timestamp '2000-01-01', timestamp '2100-01-01', interval '1 second')",
+    f"length({nested('quote_literal', 12, QUOTES)})",
+    f"length({nested('quote_ident', 12, QUOTES)})",
+    f"length(to_json({nested('to_json', 12, QUOTES)}::text)::text)",
+    f"length(json_build_object('a', {LONG} || {LONG})::text)",
+    f"(select length(array_to_string(array_cat(x, x), ',')) from (select array[{LONG}, {LONG}] as x) s)",
+])  # fmt: skip
+def test_what_is_too_large_is_refused_where_system_relations_are_read(asked):
+    """However the function is spelt: what makes long values of short ones is ours there, or nothing."""
+    question = Asked()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(TidemarkError) as caught:
+        question.ask(f"select {asked}, n.oid from pg_namespace n")
+    assert caught.value.sqlstate in ("54000", "53200", "42883", "42804"), caught.value
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < GROWN_MIB_MAX * 1024
+
+
+def test_what_makes_long_values_comes_through_the_door_by_no_name():
+    for name in GROWING - {"||"}:
+        for spelt in (name, name.upper(), f'"{name}"', f'"{name.title()}"'):
+            with pytest.raises(InvalidUsage) as refused:
+                admitted(f"SELECT {spelt}('a', 2) FROM a", {"a"})
+            assert refused.value.sqlstate == "42883", spelt
+    with pytest.raises(InvalidUsage):
+        admitted("SELECT x || x FROM a", {"a"})
+    for name in ESCAPING:
+        with pytest.raises(InvalidUsage, match="does not exist"):
+            admitted(f"SELECT {name}(x) FROM a", {"a"})
+        admitted(f"SELECT {name}(tm_fits(x)) FROM a", {"a"})
+
+
+@pytest.mark.parametrize("asked, wanted", [
+    ("n.nspname || 1", "public1"), ("null || n.nspname", None), ("array_cat(array[1], array[2])", "{1,2}"),
+    ("array[1] || array[2]", "{1,2}"), ("concat(n.nspname, null, 1)", "public1"),
+    ("concat_ws('-', n.nspname, null, 1)", "public-1"), ("regexp_replace(n.nspname, '(b)', '\\1x', 'g')", "pubxlic"),
+    ("regexp_replace(n.nspname, 'u', repeat('y', 2))", "pyyblic"), ("format('%I-%s', 'A', n.nspname)", '"A"-public'),
+    ("array_to_string(array(select generate_series(3, 1, -1)), ',')", "3,2,1"), ("to_json(n.nspname)", '"public"'),
+    ("array_to_string(array(select generate_series(timestamp '2024-01-01', timestamp '2024-01-02', interval '1 day')), ',')",
+     "2024-01-01 00:00:00,2024-01-02 00:00:00"),
+    ("json_build_object('a', n.nspname)", '{"a":"public"}'), ("quote_literal('a''b')", "'a''b'"),
+    ("(select max(g) from lateral generate_series(1, length(n.nspname)) g)", 6),
+    ("\"regexp_replace\"(n.nspname, 'u', 'x')", "pxblic"), ("'\\x00'::bytea || '\\x01'::bytea", b"\x00\x01"),
+])  # fmt: skip
+def test_what_fits_is_answered_where_system_relations_are_read(asked, wanted):
+    assert Asked().ask(f"select {asked} from pg_namespace n where n.nspname = 'public'") == [(wanted,)]
