@@ -121,13 +121,20 @@ def _guarded(name: str, arguments: str, size: str, made: str, constants: str = "
     )
 
 
-_REPLACED = "strlen(t.s) + (length(t.s) + 1) * strlen(t.r) + (length(t.r) - length(replace(t.r, '\\', ''))) * strlen(t.s)"
+_REFERENCES = "(length(t.r) - length(replace(t.r, '\\', '')))"
+_REPLACED = f"strlen(t.s) + (length(t.s) + 1) * strlen(t.r) + {_REFERENCES} * strlen(t.s)"
 """What matches may be every character and nothing, and each of the new text's references may be the whole of it."""
 
-_WHOLE = "TRY_CAST(t.{}::VARCHAR AS HUGEINT)"
-_MOMENT = "epoch_us(TRY_CAST(t.{}::VARCHAR AS TIMESTAMP))::HUGEINT"
-_LONG_WAY = "abs(coalesce({0} - {1}, {2} - {3}))".format(*(e.format(n) for e in (_WHOLE, _MOMENT) for n in "ba"))
-_STEP = "nullif(abs(coalesce({}, epoch_us(TRY_CAST(t.c::VARCHAR AS INTERVAL)))), 0)".format(_WHOLE.format("c"))
+def _whole(name: str) -> str:
+    return f"TRY_CAST(t.{name}::VARCHAR AS HUGEINT)"
+
+
+def _moment(name: str) -> str:
+    return f"epoch_us(TRY_CAST(t.{name}::VARCHAR AS TIMESTAMP))::HUGEINT"
+
+
+_LONG_WAY = f"abs(coalesce({_whole('b')} - {_whole('a')}, {_moment('b')} - {_moment('a')}))"
+_STEP = f"nullif(abs(coalesce({_whole('c')}, epoch_us(TRY_CAST(t.c::VARCHAR AS INTERVAL)))), 0)"
 
 
 def _items(count: str) -> str:

@@ -17,6 +17,9 @@ _LINE = re.compile(r"Line: (\d+), Col: (\d+)")
 def explain_unresolved(tree: exp.Expression, message: str, columns: dict[str, list[str]]) -> InvalidUsage:
     """42703, 42702 or 42P01 for a column of ``tree`` that sqlglot could not resolve; 0A000 for what it cannot do."""
     text = re.sub(r"\x1b\[\d*m", "", message)
+    named = _named(tree, message)
+    if named is not None:
+        return _missing(tree, named.name, named.table or None, _place(text), columns)
     found = _COLUMN.search(text) or _UNKNOWN.search(text)
     if found is None:
         if "ambiguous" in text.lower():
@@ -29,8 +32,31 @@ def explain_unresolved(tree: exp.Expression, message: str, columns: dict[str, li
         return untold("this query", text.split("\n")[0])
     name = found[1]
     table = found[2] if found.lastindex and found.lastindex > 1 else None
+    return _missing(tree, name, table, _place(text), columns)
+
+
+def _named(tree: exp.Expression, message: str) -> exp.Column | None:
+    """The column that the message begins with: any name may hold what a pattern takes for the end of one."""
+    for column in tree.find_all(exp.Column):
+        for name in (column.name, column.name.lower()):
+            if message in (f"Unknown column: {name}", f"Unknown column: {name}."):
+                return column
+            for table in {column.table, column.table.lower()}:
+                of = f" for table: '{table}'" if table else ""
+                if message.startswith(f"Column '{name}' could not be resolved{of}."):
+                    return column
+    return None
+
+
+def _place(text: str) -> tuple[int, int] | None:
     line = _LINE.search(text)
-    node = _node(tree, name, table, (int(line[1]), int(line[2])) if line else None)
+    return (int(line[1]), int(line[2])) if line else None
+
+
+def _missing(
+    tree: exp.Expression, name: str, table: str | None, at: tuple[int, int] | None, columns: dict[str, list[str]]
+) -> InvalidUsage:
+    node = _node(tree, name, table, at)
     if node is None:
         return no_column(name, {c for each in columns.values() for c in each})
     start = min((i.meta["start"] for i in node.find_all(exp.Identifier) if "start" in i.meta), default=None)

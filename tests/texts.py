@@ -33,8 +33,8 @@ def _drawn(draw: random.Random) -> str:
         return draw.choice(NASTY)
     if kind == 6:
         return draw.choice(NASTY).swapcase()
-    code = draw.choice((draw.randrange(1, 0x100), draw.randrange(1, 0xD800), draw.randrange(0xE000, sys.maxunicode + 1)))
-    return chr(code)
+    lowest, highest = draw.choice(((1, 0x100), (1, 0xD800), (0xE000, sys.maxunicode + 1)))
+    return chr(draw.randrange(lowest, highest))
 
 
 def text_of(draw: random.Random) -> str:

@@ -151,7 +151,8 @@ def test_what_makes_long_values_comes_through_the_door_by_no_name():
     ("concat_ws('-', n.nspname, null, 1)", "public-1"), ("regexp_replace(n.nspname, '(b)', '\\1x', 'g')", "pubxlic"),
     ("regexp_replace(n.nspname, 'u', repeat('y', 2))", "pyyblic"), ("format('%I-%s', 'A', n.nspname)", '"A"-public'),
     ("array_to_string(array(select generate_series(3, 1, -1)), ',')", "3,2,1"), ("to_json(n.nspname)", '"public"'),
-    ("array_to_string(array(select generate_series(timestamp '2024-01-01', timestamp '2024-01-02', interval '1 day')), ',')",
+    ("array_to_string(array(select generate_series(timestamp '2024-01-01', timestamp '2024-01-02', interval '1 day')), "
+     "',')",
      "2024-01-01 00:00:00,2024-01-02 00:00:00"),
     ("json_build_object('a', n.nspname)", '{"a":"public"}'), ("quote_literal('a''b')", "'a''b'"),
     ("(select max(g) from lateral generate_series(1, length(n.nspname)) g)", 6),

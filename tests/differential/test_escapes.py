@@ -14,7 +14,8 @@ from tests.differential.test_metamorphic import seed_of_today
 
 PIECES = (
     *("\\" + c for c in "nrtbfv0aqeE\\'\"8u"), "''", "a", "é", "日", "1", "f", "{", "$1", "%", "\n", "\\\n", "\\é",
-    "\\x4", "\\x41", "\\xc3\\xa9", "\\xC3\\251", "\\xff", "\\x0", "\\x00", "\\303\\251", "\\1", "\\101", "\\400", "\\777",
+    "\\x4", "\\x41", "\\xc3\\xa9", "\\xC3\\251", "\\xff", "\\x0", "\\x00", "\\303\\251", "\\1", "\\101", "\\400",
+    "\\777",
     "\\u0041", "\\u00e9", "\\u004", "\\u0000", "\\U0001F600", "\\U00110000", "\\ud83d\\ude00", "\\ud83d", "\\ude00",
     "\\ud83d\\U0000de00", "\\xf0\\x9f\\x98\\x80", "\\xed\\xa0\\x80",
 )  # fmt: skip
@@ -43,7 +44,8 @@ def test_a_text_with_escapes_is_read_as_postgres_reads_it():
 
 
 @pytest.mark.parametrize("written, meant", [
-    (r"\xc3\xa9", "é"), (r"\v\a\e", "vae"), (r"\x0g", "!22021"), (r"\0", "!22021"), (r"\xff", "!22021"), (r"\u004", "!22025"),
+    (r"\xc3\xa9", "é"), (r"\v\a\e", "vae"), (r"\x0g", "!22021"), (r"\0", "!22021"), (r"\xff", "!22021"),
+    (r"\u004", "!22025"),
     (r"\ud83d\ude00", "😀"), (r"\ud83d", "!42601"), (r"\u0000", "!42601"), (r"a''b\'c", "a'b'c"), (r"\101\102", "AB"),
 ])  # fmt: skip
 def test_what_an_escape_means(written, meant):

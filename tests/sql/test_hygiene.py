@@ -13,6 +13,7 @@ from journal.errors import InvalidUsage
 from sql.parse import parse
 from sql.select import plan_select
 from tests.sql.doubles import ddl, empty_image, names
+from tests.texts import names as made_names
 
 NASTY = [json.loads(line) for line in (Path(__file__).parent / "nasty.txt").read_text().splitlines()]
 
@@ -103,3 +104,16 @@ def test_any_name_and_any_text_come_back_from_planning(word):
         assert tree.expressions[0].alias == word and tree.expressions[0].this.this.name == word
         texts = [node.this for node in tree.find_all(exp.Literal) if node.is_string]
         assert texts and set(texts) == {word}
+
+
+def test_a_column_that_is_not_there_is_told_by_any_name():
+    """Of a query whose library says which one in a sentence, with names that look like the sentence's end."""
+    like_its_end = ("x' could not be resolved", "x' could not be resolved for table: 't'.")
+    for name in [*NASTY[::8], *made_names(1, 20), *like_its_end]:
+        called = f'"{name.replace(chr(34), chr(34) * 2)}"'
+        if not name or len(name.encode()) > 63 or name == "id":
+            continue
+        for text in (f"select {called} from t", f"select t.{called} from t", f"select 1 from t where 1 = {called}"):
+            with pytest.raises(InvalidUsage) as refused:
+                plan(text)
+            assert refused.value.sqlstate == "42703" and name in refused.value.message, (text, refused.value)
