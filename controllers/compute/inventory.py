@@ -35,6 +35,7 @@ class Frontiers:
         self.views = views
         self._objects = objects
         self._known: dict[str, DataTs] = {}
+        self._firsts: dict[str, int] = {}
 
     def inputs_of(self, object_id: str) -> tuple[str, ...] | None:
         """The inputs of a materialized view, ``None`` for anything else."""
@@ -57,10 +58,28 @@ class Frontiers:
     def exact(self, object_id: str) -> tuple[DataTs, DataTs]:
         """The newest stretch of timestamps, both ends inclusive, at which the collection may be read.
 
-        A view's begins at its last tick: before that it may lag behind inputs that moved on between two ticks.
+        A view's begins at its last tick: before that it may lag behind inputs that moved on between two ticks.  And no
+        sooner than those of the views that it reads: what changed in them since their tick before is told of as one
+        change at their last one, so whoever did not move with them cannot tell what they were in between.
         """
-        first = 0 if self.inputs_of(object_id) is None else max(0, self.views.view(object_id).upper - 1)
-        return DataTs(first), self.complete(object_id)
+        complete = self.complete(object_id)  # first: it refuses views that depend on each other in a circle
+        return DataTs(self._first(object_id)), complete
+
+    def _first(self, object_id: str) -> int:
+        stack = [object_id]
+        while stack:  # not recursive: views may be stacked deeper than Python's call stack
+            each = stack.pop()
+            if each in self._firsts:
+                continue
+            inputs = self.inputs_of(each)
+            if inputs is None:
+                self._firsts[each] = 0
+            elif unknown := [i for i in inputs if i not in self._firsts]:
+                stack += [each, *unknown]
+            else:
+                own = max(0, self.views.view(each).upper - 1)
+                self._firsts[each] = max([own, *(self._firsts[i] for i in inputs)])
+        return self._firsts[object_id]
 
     def last_change(self, object_id: str) -> int | None:
         """When the collection changed last."""

@@ -20,7 +20,7 @@ from journal.errors import Conflict
 from journal.timestamps import CatalogTs, DataTs
 from oracle.model import Kind, Stamp
 from tests.oracle.oracle_logs import Log
-from tests.oracle.test_oracle_views import ViewsHistory, moved
+from tests.oracle.test_oracle_views import ViewsHistory, moved, rows
 
 INPUTS = {"v": ("a",), "w": ("a", "b"), "x": ("v", "b")}
 
@@ -101,6 +101,64 @@ def test_a_read_at_a_timestamp_runs_iff_all_its_inputs_were_exact_there(seed):
             assert not true and history.ticks[-1] < ts, (seed, ts, inputs)
             queue.cancel(peek.peek_id)
     assert all(outcomes.values()), "it met one outcome only"
+
+
+class Apart:
+    """A table, a view over it, and a view over that, which move in records of their own: they are of two clusters, or
+    one of them is taken alone since it may have ended the controller."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.log, self.views = Log(), ViewsHistory()
+        self.views.claim()
+        self.end = {"a": 0, "v": 0, "x": 0}
+        self.changes: list[int] = []
+        self.ticks: dict[str, list[tuple[int, bool]]] = {"v": [], "x": []}
+        """Timestamp, and whether it changed then."""
+        self.move("v")
+        self.move("x")
+
+    def write(self) -> None:
+        self.end["a"] += 1
+        self.log.write("a", self.end["a"] - 1, self.end["a"], ts=self.log.state.last_ts + self.rng.randint(1, 3))
+        self.changes.append(self.log.state.last_ts)
+
+    def move(self, view: str) -> None:
+        ts, upper = self.log.state.last_ts, self.views.state.view(view).upper
+        if upper > ts or (view == "x" and self.version("v", ts) is None):
+            return
+        before = self.version("a" if view == "v" else "v", upper - 1)
+        changed = before != self.version("a" if view == "v" else "v", ts) and self.rng.random() < 0.7
+        lower = self.end[view]
+        self.end[view] += changed
+        change = [rows(view, lower, lower + 1)] if changed else []
+        assert self.views.tick(ts, moved(view, upper, *change)).reason is None
+        self.ticks[view].append((ts, changed))
+
+    def version(self, name: str, ts: int) -> int | None:
+        """Equal ones are equal contents at ``ts``; ``None`` where nobody knows what they would be."""
+        if name == "a":
+            return sum(at <= ts for at in self.changes)
+        ticked = max((at for at, _ in self.ticks[name] if at <= ts), default=-1)
+        if any(ticked < at <= ts for at in self.changes):
+            return None
+        return sum(changed for at, changed in self.ticks[name] if at <= ts)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_view_over_a_view_that_moved_without_it_is_not_read_at_what_lies_between(seed):
+    """The rows that a view got between two of its ticks are in its change at the second one: to its reader that looked
+    as if nothing had come before, and a read between the two showed what had been acknowledged as missing."""
+    history, readable = Apart(seed), 0
+    objects = Map({each: item(each) for each in "avx"})
+    for _ in range(100):
+        history.rng.choice((history.write, history.write, lambda: history.move("v"), lambda: history.move("x")))()
+        first, last = Frontiers(objects, history.log.state, history.views.state).exact("x")
+        ticked = history.ticks["x"][-1][0]
+        for ts in range(first, last + 1):
+            readable += 1
+            assert history.version("v", ts) == history.version("v", ticked) is not None, (seed, ts, ticked)
+    assert readable > 20
 
 
 def test_the_desk_refuses_what_has_passed_as_a_conflict():

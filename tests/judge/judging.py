@@ -85,6 +85,9 @@ CHECKERS: Mapping[str, Sequence[tuple[str, Check]]] = {
     "once": [("once", lambda ops, run: _module("once").check(ops))],
     "requests": [("requests", lambda ops, run: _module("requests").check(ops, run.catalog))],
     "anomalies": [("anomalies", lambda ops, run: _module("anomalies").check(ops))],
+    "sources": [("sources", lambda ops, run: _module("sources").check(ops))],
+    "idle": [("idle", lambda ops, run: _module("idle").check(ops))],
+    "poison": [("poison", lambda ops, run: _module("poison").check(ops, faults=run.run.faults))],
 }
 """Who judges which workload: the checker's module, and how it is asked."""
 

@@ -8,10 +8,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import MagicMock, patch
 
 import pytest
+from immutables import Map
 
 from adapter.ddl_commit import DdlQueue
 from adapter.executor import TidemarkExecutor
@@ -20,9 +23,11 @@ from catalog_log.fold import VerdictKind, admit, fold
 from catalog_log.image import EMPTY
 from catalog_log.model import Genesis, Item, Setting
 from catalog_log.records import FORMAT_VERSION, Proposal, decode_proposal, encode_proposal, put
+from collection.binding import BoundRun, Run, pin
 from controllers.commands import Kind
 from controllers.commands_log import CommandFold, encode
 from controllers.peek import Peek
+from controllers.quarantine import Notes
 from controllers.waiting import Dropped, PeekQueue
 from embedded import broker as embedded_broker
 from journal import clients, topics
@@ -30,8 +35,10 @@ from journal.api import Entry
 from journal.checkpoint import MemoryCheckpointStore
 from journal.memory import MemoryTopic, MemoryTransport
 from journal.timestamps import TABLE, CatalogTs, DataTs
+from oracle.bindings import NOTHING, BoundRuns
 from oracle.checkpoints import Checkpoints
 from oracle.client import Oracle
+from oracle.errors import SnapshotTooOld
 from oracle.model import CommitPart
 from schemas import codec
 from subscribers.stepper import Stepper
@@ -167,6 +174,44 @@ def retention() -> object:
     return topics.journal_spec("t", 1).config["retention.ms"], "check.interval" in embedded_broker._PROPERTIES
 
 
+def history_for_ever() -> object:
+    """Whether a collection can be brought to a timestamp that history does not reach back to."""
+    from controllers.compute.feed import Feed
+
+    loaded = []
+    relation = SimpleNamespace(id="u1", upper=0, advancing=nullcontext(), check_open=lambda: None,
+                               load=lambda *_: loaded.append("loaded"))  # fmt: skip
+    nothing = MagicMock(spec=["close"])
+    feed = SimpleNamespace(_bound=lambda _item: (BoundRuns(NOTHING, 100), 100), _read=lambda *_: nothing)
+    try:
+        Feed.catch_up(feed, relation, None, DataTs(50))
+    except SnapshotTooOld:
+        return "too old"
+    return loaded[0]
+
+
+def restarted_into() -> object:
+    notes = Notes(deaths=Map({"u1": 2, "u2": 1}))
+    return notes.quarantined(), notes.is_quarantined("u1"), notes.is_quarantined("u2")
+
+
+def topic_by_name() -> object:
+    """Whether a source goes on with another topic of the same name, also in the midst of it, and readers with it."""
+    from collection.reader import RunReader
+    from controllers.storage import source
+
+    problem = source.made_anew("t", "new", {"old"})
+    reading = SimpleNamespace(status=SimpleNamespace(topic="t"), _topic_id="old")
+    try:
+        source.Source._check_id(reading, "new")
+        checked = False
+    except source.SourceProblem:
+        checked = True
+    with patch("collection.reader.ids_of") as asked:
+        RunReader._ask_ids(SimpleNamespace(_bootstrap="b"), [BoundRun(1, Run("t", 0, 0, 1, pin("old")))])
+    return problem is None, checked, asked.called
+
+
 def unknown_version_skipped() -> object:
     """What this process writes, and whether it admits a newer version of it."""
     value = encode_proposal(Proposal("p", "test", 10, 20, (put(model.SETTINGS, "k", Setting("v")),)))
@@ -188,6 +233,9 @@ EFFECTS: dict[str, tuple[Callable[[], object], object, object]] = {
     "unknown_version_skipped": (
         unknown_version_skipped, (1, VerdictKind.MALFORMED), (2, VerdictKind.ACCEPTED),
     ),
+    "history_for_ever": (history_for_ever, "loaded", "too old"),
+    "restarted_into": (restarted_into, (["u1"], True, False), ([], False, False)),
+    "topic_by_name": (topic_by_name, (False, True, True), (True, False, False)),
 }  # fmt: skip
 """What to look at, what it is without the bug, and what it is with it."""
 

@@ -101,7 +101,7 @@ def check(ops: Iterable[Op], meanings: Mapping[str, Meaning] = MEANINGS, workloa
             if op.value["view"] in meanings
         ],
     )
-    anomalies = [*_differences(compares)]
+    anomalies = [*differences(compares)]
     for number, unexplained in enumerate(explainer.check()):
         anomalies.append(_wrong(explainer, unexplained, guess=number < GUESSES_MAX))
     counts = dict(
@@ -125,7 +125,8 @@ def _row(row: Sequence[Any]) -> str:
     return json.dumps(row, sort_keys=True)
 
 
-def _differences(compares: Sequence[Op]) -> Iterator[Anomaly]:
+def differences(compares: Sequence[Op]) -> Iterator[Anomaly]:
+    """The answered compares whose view and query differ."""
     for op in compares:
         view, query = (Counter(map(_row, op.result[side])) for side in ("view", "query"))
         if view != query:

@@ -180,6 +180,35 @@ def retention(planted: Applied) -> None:
     planted.replace(broker, "_PROPERTIES", broker._PROPERTIES + lines)
 
 
+def history_for_ever(planted: Applied) -> None:
+    from controllers.compute.feed import Feed
+
+    correct = Feed.catch_up
+
+    def catch_up(self: Feed, relation, item, through) -> None:
+        if relation.upper <= through:
+            self._bound(item)[0].at(through)  # what a view reached can be read, so all is as of then
+        correct(self, relation, item, through)
+
+    planted.replace(Feed, "catch_up", catch_up)
+
+
+def restarted_into(planted: Applied) -> None:
+    from controllers.quarantine import Notes
+
+    planted.replace(Notes, "quarantined", lambda self: [])
+    planted.replace(Notes, "is_quarantined", lambda self, name: False)
+
+
+def topic_by_name(planted: Applied) -> None:
+    from collection.reader import RunReader
+    from controllers.storage import source
+
+    planted.replace(source, "made_anew", lambda topic, topic_id, pins: None)
+    planted.replace(source.Source, "_check_id", lambda self, topic_id: None)
+    planted.replace(RunReader, "_ask_ids", lambda self, runs: None)
+
+
 def unknown_version_skipped(planted: Applied) -> None:
     from catalog_log.records import FORMAT_VERSION, SCHEMA_VERSION_MAX
     from schemas import codec

@@ -139,6 +139,26 @@ _ALL = (
         which is why nobody may admit a version that the catalog's own format does not name.""",
         {ADAPTER}, "I1", "set", "catalog_set",
     ),
+    _bug(
+        "history_for_ever",
+        """A view is brought back as of where it was, since a view that is kept is never far behind.  But one whose
+        inputs do not change stays where it was while ``since`` moves on, and a day later nothing can be read as of
+        then: at the next start, and at every one after it, the view cannot be brought back.""",
+        {COMPUTE}, "I5, I9", "idle", "idle", "day",
+    ),
+    _bug(
+        "restarted_into",
+        """A process that ends is started again, and what it was at is done again: most deaths are nobody's fault.  But
+        a view that ends its controller each time it is evaluated takes all others with it for ever.""",
+        {COMPUTE, STORAGE}, "§6", "poison", "poison",
+    ),
+    _bug(
+        "topic_by_name",
+        """A source names its topic, so that topic is what it reads, from where it stopped.  But a topic that was
+        deleted and made anew has other records at the same offsets: what was skipped is missing, what a view holds is
+        of the old one, and what a restarted controller reads again is of the new one.""",
+        {COMPUTE, STORAGE}, "I5, I10", "sources", "sources",
+    ),
 )  # fmt: skip
 
 BUGS: dict[str, Planted] = {bug.name: bug for bug in _ALL}

@@ -8,7 +8,7 @@ import sys
 import time
 
 from tests.judge.simulation.bugs import BUGS
-from tests.judge.simulation.clients import WORKLOADS
+from tests.judge.simulation.clients import WORKLOADS, of_world
 from tests.judge.simulation.found import find, found
 from tests.judge.simulation.judging import judge
 from tests.judge.simulation.run import simulate
@@ -36,12 +36,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run(asked: argparse.Namespace) -> int:
-    workloads = tuple(asked.workload or WORKLOADS)
     done, seed, started = 0, asked.seed, time.perf_counter()
     totals = {"worlds": 0, "steps": 0, "events": 0, "faults": 0, "peeks": 0, "kills": 0, "elections": 0, "virtual_s": 0}
     wrong, verdicts = [], []
     while done < asked.steps:
-        world = simulate(seed, min(asked.world_steps, asked.steps - done), workloads=workloads)
+        world = simulate(seed, min(asked.world_steps, asked.steps - done), workloads=asked.workload or of_world(seed))
         verdicts = judge(world)
         done += world.steps
         totals["worlds"] += 1

@@ -36,10 +36,11 @@ class SimPeeks:
     async def peek(self, peek: Peek, cluster_id: str, deadline_s: float, waits: object = None) -> Answer:
         world, owner = self._owner.world, self._owner
         deadline = int(deadline_s * S)
+        failed: TidemarkError | None = None
         while True:
             left = deadline - world.schedule.now
             if left <= 0:
-                raise TidemarkError("canceling statement due to statement timeout", sqlstate="57014")
+                raise failed or TidemarkError("canceling statement due to statement timeout", sqlstate="57014")
             answer = owner.loop.create_future()
             target = world.compute_for(peek)
             if target is not None:
@@ -49,8 +50,8 @@ class SimPeeks:
                 target.clients.append((owner, answer))
                 try:
                     return await answer
-                except Unavailable:
-                    pass
+                except Unavailable as error:
+                    failed = error
             await asyncio.sleep(PEEK_RETRY_NS / S)
 
     async def lookup(self, peek: Peek, cluster_id: str) -> None:

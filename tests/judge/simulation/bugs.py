@@ -14,6 +14,8 @@ import oracle.client
 from catalog_log.delta import between
 from catalog_log.fold import VerdictKind, admit
 from catalog_log.log import CatalogLog
+from collection import binding
+from controllers.storage import remap
 from controllers.waiting import PeekQueue, Ready
 from journal.api import Entry
 from journal.errors import Conflict, FatalLog, Unavailable
@@ -22,6 +24,8 @@ from oracle.client import Oracle
 from schemas import codec
 from subscribers.stepper import Stepper
 from subscribers.translate import translate
+from tests.judge.planted.registry import BUGS as PLANTED
+from tests.judge.simulation import sources
 from tests.judge.simulation.clock import MS
 
 if TYPE_CHECKING:
@@ -223,6 +227,33 @@ def _unknown_version_skipped(world: World) -> list[Any]:
     ]
 
 
+def _as_planted(name: str) -> Callable[[World], list[Any]]:
+    """The live judge's own patch: its code runs here too."""
+    return lambda _world: [_Planted(name)]
+
+
+class _Planted:
+    """A bug of :mod:`tests.judge.planted` in the words of ``mock.patch``."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def start(self) -> None:
+        self._applied = PLANTED[self._name].apply()
+
+    def stop(self) -> None:
+        self._applied.undo()
+
+
+def _topic_by_name(_world: World) -> list[Any]:
+    """A topic is known by its name: nobody asks whether it is still the one that was read."""
+    return [
+        mock.patch.object(remap, "made_anew", lambda *_: None),
+        mock.patch.object(sources.SimSource, "_check_id", lambda self, topic_id: None),
+        mock.patch.object(binding, "pinned", lambda run: None),
+    ]
+
+
 class Bug:
     """What is planted, what it does in words, and which workloads are run to find it."""
 
@@ -249,6 +280,13 @@ BUGS: dict[str, Bug] = {
     "unknown_version_skipped": Bug(
         _unknown_version_skipped, "records of an unknown version are skipped", ("anomalies", "set")
     ),
+    "history_for_ever": Bug(
+        _as_planted("history_for_ever"), "a view is brought back as of its upper, however long ago", ("idle", "views")
+    ),
+    "restarted_into": Bug(
+        _as_planted("restarted_into"), "what ended a controller is worked on again at every start", ("poison",)
+    ),
+    "topic_by_name": Bug(_topic_by_name, "a topic made anew is taken for the one that was read", ("sources",)),
 }
 
 

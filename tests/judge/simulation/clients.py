@@ -17,6 +17,7 @@ from catalog_log import model, records
 from catalog_log.model import Setting
 from journal.errors import Indeterminate, TidemarkError
 from tests.judge.simulation import queries
+from tests.judge.simulation.sources import TOPIC
 
 if TYPE_CHECKING:
     from tests.judge.simulation.adapters import LogClient, Sql
@@ -40,9 +41,12 @@ class Call(NamedTuple):
     value: Any
     work: Callable[[Any], Awaitable[Any]]
     kind: str = "adapter"
-    """Which kind of process it is asked of: ``adapter``, ``register``, ``image`` or ``ddl`` (the topic)."""
+    """Which kind of process it is asked of: ``adapter``, ``register``, ``image``, ``ddl`` (the topic) or ``broker``, of
+    a user's topic."""
     read: bool = False
     """Whether an unknown outcome may be told as a failure."""
+    rest_ms: int = 0
+    """How long its client rests afterwards, beside what it thinks."""
 
 
 Calls = Iterator[Call]
@@ -135,22 +139,25 @@ async def _accounts(sql: Sql) -> Any:
     return found
 
 
+COMPARED = ("v_grouped", "v_odd", "v_over")
+
+
 def views(rng: random.Random, worker: int) -> Calls:
     count = 0
     while True:
         count += 1
         if rng.random() < 0.5:
             rows = [[rng.randrange(6), rng.randrange(100)] for _ in range(rng.randrange(1, 3))]
-            yield Call("views", "insert", {"rows": rows}, _insert_facts(rows))
+            yield Call("views", "insert", {"rows": rows}, _insert_rows("facts", rows))
         else:
-            view = rng.choice(sorted(queries.COMPARE))
+            view = rng.choice(COMPARED)
             yield Call("views", "compare", {"view": view}, _compare(view), read=True)
 
 
-def _insert_facts(rows: list) -> Callable:
+def _insert_rows(table: str, rows: list) -> Callable:
     async def work(sql: Sql) -> None:
         places = ", ".join(f"(${2 * n + 1}, ${2 * n + 2})" for n in range(len(rows)))
-        await sql(f"INSERT INTO facts VALUES {places}", *(each for row in rows for each in row))
+        await sql(f"INSERT INTO {table} VALUES {places}", *(each for row in rows for each in row))
 
     return work
 
@@ -163,6 +170,69 @@ def _compare(view: str) -> Callable:
         return {where: sorted(rows) for where, rows in found.items()}
 
     return work
+
+
+def compare_of(workload: str, view: str, rest_ms: int = 0) -> Call:
+    return Call(workload, "compare", {"view": view}, _compare(view), read=True, rest_ms=rest_ms)
+
+
+def idle(rng: random.Random, worker: int) -> Calls:
+    """An insert now and then, and nothing for longer than history is kept (``World._do_day``)."""
+    while True:
+        rows = [[rng.randrange(3), rng.randrange(100)]]
+        yield Call("idle", "insert", {"rows": rows}, _insert_rows("idle_rows", rows), rest_ms=rng.randrange(3000))
+        for _ in range(rng.randrange(1, 4)):
+            yield compare_of("idle", "idle_sums", rng.randrange(1500))
+
+
+def poison(rng: random.Random, worker: int) -> Calls:
+    """Rows that do no harm, and one that does: worker 0 writes what fails a view, worker 1 what ends its controller."""
+    harm = rng.randrange(2, 6)
+    views = ("poison_spared", "poison_spared", "poison_failing", "poison_ending")
+    count = 0
+    while True:
+        count += 1
+        value = (queries.BAD, queries.POISON)[worker % 2] if count == harm else rng.randrange(100, 200)
+        rows = [[rng.randrange(3), value]]
+        yield Call("poison", "insert", {"rows": rows}, _insert_rows("poison_rows", rows), rest_ms=rng.randrange(100))
+        for _ in range(rng.randrange(1, 4)):
+            yield compare_of("poison", rng.choice(views), rng.randrange(100))
+
+
+SOURCE = f"CREATE SOURCE messages (id text) FROM KAFKA TOPIC '{TOPIC}' FORMAT JSON"
+
+
+RESET = "ALTER SOURCE messages RESET CASCADE"
+
+
+def sources(rng: random.Random, worker: int) -> Calls:
+    """Worker 0 deletes the topic and makes it anew now and then, and resets the source some time after that."""
+    count = 0
+    while True:
+        for _ in range(rng.randrange(2, 15)):
+            count += 1
+            if rng.random() < 0.5:
+                ids = [f"{worker}-{count}-{n}" for n in range(rng.randrange(1, 4))]
+                yield Call("sources", "produce", {"ids": ids}, _nothing, "broker", rest_ms=rng.randrange(200))
+            else:
+                yield rows_of_source(rng.randrange(400))
+        if worker == 0:
+            away = {"ms": rng.randrange(1000)}
+            yield Call("sources", "remake", away, _nothing, "broker", rest_ms=rng.randrange(4000))
+            for _ in range(rng.randrange(4)):
+                yield rows_of_source(rng.randrange(1500))
+            yield Call("sources", "reset", None, _ddl(RESET), rest_ms=rng.randrange(2000))
+
+
+def rows_of_source(rest_ms: int = 0) -> Call:
+    return Call("sources", "read", None, _rows_of_source, read=True, rest_ms=rest_ms)
+
+
+async def _rows_of_source(sql: Sql) -> Any:
+    found: dict[str, list] = {"view": [], "query": []}
+    for where, name in await sql(queries.MESSAGES):
+        found[where].append(name)
+    return {where: sorted(names) for where, names in found.items()}
 
 
 def once(rng: random.Random, worker: int) -> Calls:
@@ -391,5 +461,23 @@ WORKLOADS: dict[str, tuple[Callable[[random.Random, int], Calls], int]] = {
     "requests": (requests, 1),
     "register": (register, 3),
     "oracle": (oracle, 2),
+    "sources": (sources, 2),
+    "idle": (idle, 1),
+    "poison": (poison, 2),
 }
 """Name -> (its calls, how many workers)."""
+
+CALAMITIES = ("sources", "idle", "poison")
+EVERYDAY = tuple(name for name in WORKLOADS if name not in CALAMITIES)
+"""Together in one world; what ends the compute controller again and again would leave the others little of it."""
+
+WITH_CALAMITIES = ("views", *CALAMITIES)
+
+
+def of_world(seed: int) -> tuple[str, ...]:
+    """The workloads of one world of many: every fourth has the calamities."""
+    return WITH_CALAMITIES if seed % 4 == 3 else EVERYDAY
+
+
+FAULTS = {"idle": "day"}
+"""Kinds of fault that a workload is there for: they befall its worlds only."""

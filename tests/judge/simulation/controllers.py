@@ -11,23 +11,27 @@ import asyncio
 import json
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from catalog_log.model import MATERIALIZED_VIEW, Item
-from collection.binding import Run
+from catalog_log.model import MATERIALIZED_VIEW, SOURCE, Item
+from collection.binding import BoundRun, Run
 from controllers import commands
 from controllers.at_work import AtWork
 from controllers.commands_log import CommandFold
+from controllers.compute.feed import Feed
 from controllers.compute.inventory import Frontiers
+from controllers.compute.ordering import levels
 from controllers.compute.ticking import Ticking
 from controllers.peek import Peek
+from controllers.peek_codec import decode_error, encode_error
 from controllers.protocol import Dropped, FrontierAdvanced
 from controllers.waiting import Cancelled, PeekQueue, Ready, TimedOut
 from controllers.waiting import Dropped as PeekDropped
 from journal.api import Entry
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
-from journal.memory import MemoryTransport
 from journal.timestamps import DataTs
 from oracle.errors import SnapshotTooOld, StaleEpoch
 from oracle.views_records import ViewCommit
@@ -36,7 +40,9 @@ from subscribers.stepper import Stepper
 from tests.judge.simulation import queries
 from tests.judge.simulation.clock import MS, S
 from tests.judge.simulation.data import Answer, DataWriter
+from tests.judge.simulation.kafka import Topic
 from tests.judge.simulation.process import Process
+from tests.judge.simulation.sources import SimSource
 
 if TYPE_CHECKING:
     from tests.judge.simulation.world import World
@@ -91,12 +97,29 @@ def new_stepper(controller: str, frontier: int, begin: int) -> Stepper:
 
 
 class Storage(Process):
-    """The storage controller as far as the catalog is concerned: it folds its commands."""
+    """The storage controller: it folds its commands, and reads sources where a workload has any."""
 
     kind = "storage"
 
     def boot(self) -> None:
         self.fold = CommandFold()
+        self.sources: dict[str, SimSource] = {}
+        self.life = self.world.storage_lives = self.world.storage_lives + 1
+        if "sources" in self.world.workloads:
+            self.catalog = self.open_catalog()
+            self.oracle = self.open_oracle(self.catalog.upper)
+            self.serve(self._open())
+        else:
+            self._follow()
+
+    async def _open(self) -> None:
+        try:
+            await self.caught_up(self.catalog.journal, self.oracle._journal)
+            self._follow()
+        except TidemarkError as error:
+            self.stopped(error)
+
+    def _follow(self) -> None:
         self.ready = True
         self.transport("env.commands.storage").subscribe(0, self._on_entries, self.stopped)
 
@@ -104,6 +127,15 @@ class Storage(Process):
         for entry in entries:
             if any(isinstance(effect, FrontierAdvanced) for effect in self.fold.take(entry)):
                 self.world.check_controller("storage", self.fold.state)
+                self._reconcile()
+
+    def _reconcile(self) -> None:
+        objects = self.fold.state.objects
+        for item_id in [each for each in self.sources if each not in objects]:
+            self.sources.pop(item_id).stopped = True
+        for item in [each for each in objects.values() if each.kind == SOURCE]:
+            if item.id not in self.sources:
+                self.sources[item.id] = SimSource(self, item)
 
 
 class _Inventory:
@@ -128,8 +160,8 @@ class SimTicking(Ticking):
     """The real decisions; evaluating and committing are the world's, one event after the other."""
 
     def __init__(self, compute: Compute, epoch: int) -> None:
-        super().__init__(None, _Inventory(compute), compute.views, None, CLUSTER, epoch, compute.name, 0,
-                         AtWork(MemoryTransport(), compute.name))  # fmt: skip
+        self.at_work = AtWork(Notes(compute.world.notes), f"{compute.name}-{epoch}")
+        super().__init__(None, _Inventory(compute), compute.views, None, CLUSTER, epoch, compute.name, 0, self.at_work)
         self._compute = compute
 
     def tick(self, ts: int) -> None:
@@ -139,8 +171,49 @@ class SimTicking(Ticking):
         if not needing:
             return
         todo = sorted(v for v in self._with_readers(needing) if self._ready(v, frontiers, ts))
+        todo = self._together(todo)
         self.busy = True
         self._compute.serve(self._compute.run_tick(todo, frozenset(needing), frontiers, ts))
+
+    def _together(self, todo: list[str]) -> list[str]:
+        """As ``Ticking._part``: those of which none is suspected of having ended a life before, or one that is."""
+        inputs = {v: self._compute.views_by_id[v].inputs for v in todo}
+        suspects = set(self.at_work.suspects([*todo, *sorted({i for v in todo for i in inputs[v]})]))
+        wary = {v for v in todo if v in suspects or not suspects.isdisjoint(inputs[v])}
+        if not wary:
+            return todo
+        later = set(self._with_readers(sorted(wary)))
+        found = [v for v in todo if v not in later] or [next(v for l_ in levels(inputs) for v in l_ if v in wary)]
+        for input_id in inputs[found[0]] if found[0] in wary else ():
+            if input_id in suspects and input_id not in self._compute.views_by_id:
+                with self.at_work.on([input_id]):
+                    pass  # loading a table ends nobody here
+        return found
+
+
+class Notes:
+    """A controller's topic of notes: it answers at once."""
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+
+    def append(self, value: bytes) -> Future[int]:
+        done: Future[int] = Future()
+        self.topic.values.append(value)
+        done.set_result(self.topic.end - 1)
+        return done
+
+    def bounds(self) -> tuple[int, int]:
+        return self.topic.start, self.topic.end
+
+    def cut(self, below_offset: int) -> None:
+        self.topic.start = max(self.topic.start, below_offset)
+
+    def renew(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
 
 
 class Compute(Process):
@@ -199,7 +272,17 @@ class Compute(Process):
                 world.schedule.after(world.delay(1_000_000), owner, _refuse, answer)
 
     def stopped(self, error: Exception) -> None:
+        if self.alive and self.ticking is not None:
+            self.ticking.at_work.ended()
         super().stopped(error)
+
+    async def end(self) -> None:
+        """What it evaluates ends it, between two words.  Does not return."""
+        world = self.world
+        world.note_stop(self, RuntimeError("it was ended by what it evaluated"))
+        self.kill()
+        world.restart_later(self.name)
+        await asyncio.get_running_loop().create_future()
 
     def _on_entries(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
@@ -253,32 +336,11 @@ class Compute(Process):
 
     async def run_tick(self, todo: Sequence[str], needing: frozenset, frontiers: Frontiers, ts: DataTs) -> None:
         """One tick: evaluate at ``ts``, write the differences, commit all views together."""
+        at_work = self.ticking.at_work
+        names = [*todo, *sorted({i for v in todo for i in self.views_by_id[v].inputs})]
         try:
-            commits = []
-            made: dict[str, list[tuple]] = {}
-            for view_id in self._in_order(todo):
-                item = self.views_by_id.get(view_id)
-                if item is None:
-                    continue
-                progress = frontiers.views.view(view_id)
-                before = self.contents.of_view(view_id, progress, progress.upper - 1) if progress.upper else []
-                inputs = {
-                    self._label(i): made[i] if i in made else self.contents.at(i, frontiers, ts) for i in item.inputs
-                }
-                after = queries.VIEWS[item.name.split("__")[0]][1](inputs)
-                made[view_id] = after
-                rows = _difference(before, after)
-                rows = self.world.view_rows(self, view_id, rows)
-                if not rows and view_id not in needing:
-                    continue
-                self.writes += 1
-                runs = []
-                if rows:
-                    attempt = f"{self.name}-{self.epoch}-{self.writes}"
-                    runs = await self.bridge.wait(self.writer.write(view_id, (), rows, attempt))
-                commits.append(ViewCommit(view_id, progress.upper, tuple(runs)))
-            if commits:
-                await self.bridge.wait(self.views.commit(CLUSTER, self.epoch, ts, commits))
+            with at_work.on([name for name in names if at_work.refused(name) is None]):
+                await self._evaluate_and_commit(todo, needing, frontiers, ts)
         except (TidemarkError, KeyError) as error:
             if isinstance(error, KeyError):
                 raise
@@ -286,6 +348,54 @@ class Compute(Process):
         finally:
             self.ticking.busy = False
             self.look_soon()
+
+    async def _evaluate_and_commit(
+        self, todo: Sequence[str], needing: frozenset, frontiers: Frontiers, ts: DataTs
+    ) -> None:
+        commits = []
+        made: dict[str, list[tuple] | TidemarkError] = {}
+        for view_id in self._in_order(todo):
+            item = self.views_by_id.get(view_id)
+            if item is None:
+                continue
+            progress = frontiers.views.view(view_id)
+            before = self.contents.put_out(item, progress) if progress.upper else []
+            after = await self._evaluated(item, made, frontiers, ts)
+            made[view_id] = after
+            if isinstance(after, TidemarkError):
+                commits.append(ViewCommit(view_id, progress.upper, (), encode_error(after)))
+                continue
+            rows = _difference(before, after)
+            rows = self.world.view_rows(self, view_id, rows)
+            if not rows and view_id not in needing:
+                continue
+            self.writes += 1
+            runs = []
+            if rows:
+                attempt = f"{self.name}-{self.epoch}-{self.writes}"
+                runs = await self.bridge.wait(self.writer.write(view_id, (), rows, attempt))
+            commits.append(ViewCommit(view_id, progress.upper, tuple(runs)))
+        if commits:
+            await self.bridge.wait(self.views.commit(CLUSTER, self.epoch, ts, commits))
+
+    async def _evaluated(self, item: Item, made: dict, frontiers: Frontiers, ts: DataTs) -> list[tuple] | TidemarkError:
+        """The view's rows, or its error: its own, its quarantine, or that of what it reads."""
+        refused = self.ticking.at_work.refused(item.id)
+        if refused is not None:
+            return refused
+        inputs = {}
+        for input_id in item.inputs:
+            found = made[input_id] if input_id in made else self.contents.input(input_id, frontiers, ts)
+            if isinstance(found, TidemarkError):
+                return found
+            inputs[self._label(input_id)] = found
+        try:
+            return queries.VIEWS[item.name][1](inputs)
+        except queries.Ending:
+            await self.end()
+            raise
+        except TidemarkError as error:
+            return error
 
     def _in_order(self, todo: Sequence[str]) -> list[str]:
         """Views after the views that they read."""
@@ -335,6 +445,9 @@ class Compute(Process):
         try:
             if peek.lookup is not None and peek.lookup.index_id not in self.fold.state.objects:
                 raise InvalidUsage(f"index {peek.lookup.index_id} is unknown here", sqlstate="42704")
+            for object_id in named.values():
+                if object_id not in self.fold.state.objects:
+                    raise InvalidUsage(f"relation {object_id} was dropped", sqlstate="42P01")
             inputs = {name: self.contents.at(i, frontiers, as_of) for name, i in named.items()}
             rows = queries.answer(text, params, inputs)
         except TidemarkError as error:
@@ -347,11 +460,53 @@ class Compute(Process):
         self.world.schedule.after(self.world.delay(300_000), client, _complete, answer, found)
 
 
+class Output:
+    """What ``controllers.compute.relation.Relation`` is to the feed, of counted rows."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.upper = 0
+        self.advancing = nullcontext()
+        self.counts: Counter = Counter()
+
+    def check_open(self) -> None:
+        pass
+
+    def reset(self) -> None:
+        self.upper = 0
+
+    def load(self, changes: Iterable[tuple[int, tuple]], upper: int, _since: int) -> None:
+        self.counts = Counter()
+        self.append(changes, upper)
+
+    def append(self, changes: Iterable[tuple[int, tuple]], upper: int) -> None:
+        for diff, row in changes:
+            self.counts[row] += diff
+        self.upper = upper
+
+    def advance(self, upper: int) -> None:
+        self.upper = upper
+
+
+class SimFeed(Feed):
+    """The product's feed; rows come from the virtual topics."""
+
+    def __init__(self, compute: Compute) -> None:
+        super().__init__("", compute.oracle, compute.views)
+        self._compute = compute
+
+    def _read(self, _output: Any, _item: Item, runs: Sequence[BoundRun], _merged_at: int) -> Iterator:
+        for bound in runs:
+            yield from self._compute.contents.rows(bound.run)
+
+
 class Contents:
     """Collections as lists of rows at a timestamp, read from bound runs: what a controller keeps in memory."""
 
     def __init__(self, compute: Compute) -> None:
         self._compute = compute
+        self._feed = SimFeed(compute)
+        self._outputs: dict[str, Output] = {}
         self._kept: dict[str, tuple[int, list[int], list[tuple]]] = {}
         """Collection -> (through, timestamps, rows): tables only grow."""
 
@@ -366,24 +521,51 @@ class Contents:
             except SnapshotTooOld:
                 times, rows, found = [], [], bindings.at(ts)
             for bound in sorted(found, key=lambda bound: bound.ts):
-                for row in self._rows(bound.run):
+                for row in self.rows(bound.run):
                     times.append(bound.ts)
                     rows.append(row)
             self._kept[object_id] = ts, times, rows
             return rows
         return rows[: bisect_right(times, ts)]
 
-    def of_view(self, view_id: str, progress: Any, ts: int) -> list[tuple]:
-        counts: Counter = Counter()
-        for bound in progress.runs.at(ts):
-            for diff, row in self._rows(bound.run):
-                counts[row] += diff
+    def input(self, object_id: str, frontiers: Frontiers, ts: int) -> list[tuple] | TidemarkError:
+        """As :meth:`at`, and where its rows are lost for good or it is in error that is said, not raised."""
+        try:
+            return self.at(object_id, frontiers, ts)
+        except TidemarkError as error:
+            if isinstance(error, SnapshotTooOld):
+                raise
+            return error
+
+    def put_out(self, item: Item, progress: Any) -> list[tuple]:
+        """What a view has put out so far, by the product's own feed: step by step, or anew where history is gone."""
+        output = self._outputs.get(item.id)
+        if output is None:
+            output = self._outputs[item.id] = Output(item.id)
+        self._feed.catch_up(output, item, DataTs(progress.upper - 1))
+        self._negative(item.id, output.counts, progress.upper - 1)
+        return [row for row, count in output.counts.items() for _ in range(count)]
+
+    def _negative(self, view_id: str, counts: Counter, ts: int) -> None:
         if any(count < 0 for count in counts.values()):
             self._compute.world.violated("view-negative", f"view {view_id} has rows less than no times at {ts}")
+
+    def of_view(self, view_id: str, progress: Any, ts: int) -> list[tuple]:
+        error = progress.error_at(ts)
+        if error is not None:
+            raise decode_error(error)
+        counts: Counter = Counter()
+        for bound in progress.runs.at(ts):
+            for diff, row in self.rows(bound.run):
+                counts[row] += diff
+        self._negative(view_id, counts, ts)
         return [row for row, count in counts.items() for _ in range(count)]
 
-    def _rows(self, run: Run) -> list[tuple]:
-        topic = self._compute.world.topic(run.topic)
+    def rows(self, run: Run) -> list[tuple]:
+        world = self._compute.world
+        if not run.topic.startswith("env."):
+            return world.user_topics.rows(run)
+        topic = world.topic(run.topic)
         found: list[tuple] = []
         for offset in range(run.lower, run.upper):
             value = topic.values[offset] if offset < topic.end else ("", ())

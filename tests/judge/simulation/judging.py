@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tests.judge.checkers import anomalies, bank, list_append, once, oracle_laws, register, requests, views
+from tests.judge.checkers import (
+    anomalies,
+    bank,
+    idle,
+    list_append,
+    once,
+    oracle_laws,
+    poison,
+    register,
+    requests,
+    sources,
+    views,
+)
 from tests.judge.checkers import catalog_set as catalog_set_checker
 from tests.judge.history import Op, operations
+from tests.judge.simulation.clients import of_world
 from tests.judge.simulation.run import SimulatedRun, simulate
 from tests.judge.verdict import INVALID, Anomaly, Verdict, judged
 from tests.judge.witness import CatalogRecord, catalog_lines, catalog_record
@@ -45,7 +58,7 @@ class JudgedWorld(NamedTuple):
 
 
 def judged_world(seed: int, steps: int) -> JudgedWorld:
-    run = simulate(seed, steps)
+    run = simulate(seed, steps, workloads=of_world(seed))
     verdicts = judge(run)
     said = [(verdict.checker, verdict.valid) for verdict in verdicts]
     return JudgedWorld(wrong(run, verdicts), said, {fault.kind for fault in run.faults})
@@ -65,4 +78,7 @@ _JUDGES: dict[str, Callable[[list[Op], SimulatedRun], Verdict]] = {
     "register": lambda ops, run: register.check(ops, _witness(run, "register-catalog")),
     "oracle": lambda ops, run: oracle_laws.check(ops),
     "requests": lambda ops, run: requests.check(ops, _witness(run, "catalog")),
+    "sources": lambda ops, run: sources.check(ops),
+    "idle": lambda ops, run: idle.check(ops),
+    "poison": lambda ops, run: poison.check(ops, faults=run.faults),
 }

@@ -7,8 +7,10 @@ function of ``(rows by name, parameters)``.  Rows are tuples; a collection is a 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
+
+from journal.errors import InvalidUsage
 
 Rows = list[tuple]
 Inputs = Mapping[str, Rows]
@@ -42,6 +44,29 @@ def _over(inputs: Inputs) -> Rows:
     return [(key, total) for key, total, count in inputs["v_grouped"] if count > 1]
 
 
+def _sums_of(table: str) -> Callable[[Inputs], Rows]:
+    return lambda inputs: _grouped({"facts": inputs[table]})
+
+
+class Ending(BaseException):
+    """Evaluating this ends the process that does it."""
+
+
+BAD, POISON = 7, 13
+
+
+def _failing(inputs: Inputs) -> Rows:
+    if any(value == BAD for _, value in inputs["poison_rows"]):
+        raise InvalidUsage("division by zero", sqlstate="22012")
+    return [(key, int(1 / (value - BAD))) for key, value in inputs["poison_rows"]]
+
+
+def _ending(inputs: Inputs) -> Rows:
+    if any(value == POISON for _, value in inputs["poison_rows"]):
+        raise Ending
+    return [row for row in inputs["poison_rows"] if row[1] != POISON]
+
+
 VIEWS: dict[str, tuple[str, Callable[[Inputs], Rows]]] = {
     "balance": (
         "SELECT account, sum(amount)::bigint AS balance FROM (SELECT account, amount FROM ledger_a "
@@ -52,6 +77,13 @@ VIEWS: dict[str, tuple[str, Callable[[Inputs], Rows]]] = {
     "v_odd": ("SELECT k, v FROM facts WHERE v % 2 = 1", _odd),
     "v_over": ("SELECT k, total FROM v_grouped WHERE n > 1", _over),
     "once_view": ("SELECT id FROM once_rows", lambda inputs: list(inputs["once_rows"])),
+    "idle_sums": ("SELECT k, sum(v)::bigint AS total, count(*) AS n FROM idle_rows GROUP BY k", _sums_of("idle_rows")),
+    "messages_view": ("SELECT id FROM messages", lambda inputs: list(inputs["messages"])),
+    "poison_spared": (
+        "SELECT k, sum(v)::bigint AS total, count(*) AS n FROM poison_rows GROUP BY k", _sums_of("poison_rows")
+    ),
+    "poison_failing": ("SELECT k, 1 / (v - 7) AS q FROM poison_rows", _failing),
+    "poison_ending": ("SELECT k, v FROM poison_rows WHERE v <> 13", _ending),
 }
 """Name -> (its query in SQL, the same as a function)."""
 
@@ -61,7 +93,20 @@ TABLES = {
     "ledger_b": "(account bigint, amount bigint)",
     "facts": "(k bigint, v bigint)",
     "once_rows": "(id text)",
+    "idle_rows": "(k bigint, v bigint)",
+    "poison_rows": "(k bigint, v bigint)",
 }
+
+ONLY = {
+    **dict.fromkeys(("idle_rows", "idle_sums"), "idle"),
+    "messages_view": "sources",
+    **dict.fromkeys(("poison_rows", "poison_spared", "poison_failing", "poison_ending"), "poison"),
+}
+"""Relations that only one workload needs: the others' worlds are as they were without it."""
+
+
+def needed(names: Iterable[str], workloads: Collection[str]) -> list[str]:
+    return [name for name in names if name not in ONLY or ONLY[name] in workloads]
 
 APPEND = "INSERT INTO lists SELECT $1::bigint, count(*), $2::bigint FROM lists WHERE k = $1::bigint"
 APPEND_TWO = f"{APPEND} UNION ALL SELECT $3::bigint, count(*), $4::bigint FROM lists WHERE k = $3::bigint"
@@ -82,6 +127,12 @@ COMPARE = {
     "v_odd": "SELECT 'view' AS w, k, v FROM v_odd UNION ALL SELECT 'query', k, v FROM facts WHERE v % 2 = 1",
     "v_over": "SELECT 'view' AS w, k, total FROM v_over UNION ALL "
     "SELECT 'query', k, sum(v)::bigint FROM facts GROUP BY k HAVING count(*) > 1",
+    "idle_sums": "SELECT 'view' AS w, k, total, n FROM idle_sums UNION ALL "
+    "SELECT 'query', k, sum(v)::bigint, count(*) FROM idle_rows GROUP BY k",
+    "poison_spared": "SELECT 'view' AS w, k, total, n FROM poison_spared UNION ALL "
+    "SELECT 'query', k, sum(v)::bigint, count(*) FROM poison_rows GROUP BY k",
+    "poison_failing": "SELECT 'view' AS w, k, q FROM poison_failing",
+    "poison_ending": "SELECT 'view' AS w, k, v FROM poison_ending",
 }
 
 
@@ -98,6 +149,8 @@ def _over_facts(facts: Rows) -> Rows:
     return [(key, total) for key, total, count in _grouped({"facts": facts}) if count > 1]
 
 
+MESSAGES = "SELECT 'view' AS w, id FROM messages_view UNION ALL SELECT 'query', id FROM messages"
+
 QUERIES: dict[str, Callable[[Inputs, Sequence[Any]], Rows]] = {
     APPEND: _append,
     APPEND_TWO: _append,
@@ -113,6 +166,11 @@ QUERIES: dict[str, Callable[[Inputs, Sequence[Any]], Rows]] = {
     COMPARE["v_grouped"]: lambda rows, p: _tagged(rows["v_grouped"], _grouped(rows)),
     COMPARE["v_odd"]: lambda rows, p: _tagged(rows["v_odd"], _odd(rows)),
     COMPARE["v_over"]: lambda rows, p: _tagged(rows["v_over"], _over_facts(rows["facts"])),
+    MESSAGES: lambda rows, p: _tagged(rows["messages_view"], rows["messages"]),
+    COMPARE["idle_sums"]: lambda rows, p: _tagged(rows["idle_sums"], _grouped({"facts": rows["idle_rows"]})),
+    COMPARE["poison_spared"]: lambda rows, p: _tagged(rows["poison_spared"], _grouped({"facts": rows["poison_rows"]})),
+    COMPARE["poison_failing"]: lambda rows, p: _tagged(rows["poison_failing"], []),
+    COMPARE["poison_ending"]: lambda rows, p: _tagged(rows["poison_ending"], []),
 }
 
 

@@ -16,11 +16,12 @@ from typing import Any
 from unittest import mock
 
 import catalog_log.log
+from controllers import at_work
 from journal.api import Entry
 from tests.judge.history import Event, Fault
 from tests.judge.simulation import bugs as planted
 from tests.judge.simulation import kafka, planning
-from tests.judge.simulation.clients import WORKLOADS
+from tests.judge.simulation.clients import EVERYDAY
 from tests.judge.simulation.clock import virtual
 from tests.judge.simulation.world import FaultPlan, Violation, World
 
@@ -47,7 +48,7 @@ def simulate(
     *,
     faults: FaultPlan = FaultPlan(),  # noqa: B008 - immutable
     bugs: frozenset[str] = frozenset(),
-    workloads: Sequence[str] = tuple(WORKLOADS),
+    workloads: Sequence[str] = EVERYDAY,
     progress: Callable[[int], None] | None = None,
 ) -> SimulatedRun:
     """Run the world of ``seed`` for ``steps`` events with faults, then heal it and let it come to rest."""
@@ -61,7 +62,8 @@ def simulate(
 
 def inside(world: World) -> AbstractContextManager[None]:
     """Where the product's modules live in ``world``, with the bugs that it asks for."""
-    patches = [mock.patch.object(catalog_log.log, "read_range", kafka.read_range), *planning.patches()]
+    readers = [mock.patch.object(module, "read_range", kafka.read_range) for module in (catalog_log.log, at_work)]
+    patches = [*readers, *planning.patches()]
     return virtual(world.schedule, *patches, *planted.patches(world.bugs, world))
 
 

@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from journal.errors import Indeterminate, TidemarkError
+from journal.errors import Indeterminate, InvalidUsage, TidemarkError
 from tests.judge.history import FAIL, INFO, INVOKE, OK, Event
 from tests.judge.simulation import clients as work
-from tests.judge.simulation.clock import S
+from tests.judge.simulation.clock import MS, S
 from tests.judge.simulation.process import Process
+from tests.judge.simulation.sources import TOPIC
 
 if TYPE_CHECKING:
     from tests.judge.simulation.world import World
@@ -54,9 +55,9 @@ class Worker:
         if self.idle:
             self._go()
 
-    def begin(self) -> None:
+    def begin(self, rest_ms: int = 0) -> None:
         self.waiting = True
-        self.world.schedule.after(self.world.delay(self.world.think), None, self._go)
+        self.world.schedule.after(self.world.delay(self.world.think) + rest_ms * MS, None, self._go)
 
     def _go(self) -> None:
         world = self.world
@@ -84,10 +85,13 @@ class Worker:
             work_ = work_(value)
         self._call += 1
         self.open_call, self._began = call, world.schedule.now
-        node = target.name if target is not self else "ddl"
+        node = target.name if target is not self else call.kind
         world.events.append(Event(world.schedule.now, self.process, INVOKE, self.workload, call.f, value, node))
         if call.kind == "ddl":
             self._produce(call, value)
+            return
+        if call.kind == "broker":
+            self._ask_broker(call, value)
             return
         self._begun = target
         token = self._call
@@ -95,7 +99,7 @@ class Worker:
         world.schedule.after(world.delay(300_000), target, self._ask, target, token, work_)
 
     def _target(self, call: work.Call) -> Any:
-        if call.kind == "ddl":
+        if call.kind in ("ddl", "broker"):
             return self
         prefix = {"adapter": "adapter-", "image": "image-", "register": "register-"}[call.kind]
         names = [name for name in self.world.live if name.startswith(prefix)]
@@ -144,7 +148,7 @@ class Worker:
 
     def _end(self, kind: str, result: Any, error: tuple[str, str] | None) -> None:
         call, self.open_call = self.open_call, None
-        node = self._begun.name if self._begun is not None else "ddl"
+        node = self._begun.name if self._begun is not None else call.kind
         self._begun = None
         self.world.events.append(
             Event(self.world.schedule.now, self.process, kind, self.workload, call.f, result, node, error)
@@ -152,7 +156,7 @@ class Worker:
         if kind == INFO:
             self._new_process()
         if self.last if self.world.healing else not self.world.manual:
-            self.begin()
+            self.begin(0 if self.world.healing else call.rest_ms)
 
     def look_at_the_clock(self) -> None:
         """Nobody waits for ever."""
@@ -164,6 +168,30 @@ class Worker:
                 self._begun.open_calls.pop(id(self), None)
             self._lost(self._call, ("Timeout", "no answer"))
             self.session = (None, None)
+
+    # -- a user's topics
+
+    def _ask_broker(self, call: work.Call, value: dict) -> None:
+        """Produce to the user's topic, or delete it and make it anew ``ms`` later.  Whoever finds none is told so."""
+        world, topics = self.world, self.world.user_topics
+        token = self._call
+
+        def produce() -> None:
+            topic = topics.there.get(TOPIC)
+            if topic is not None:
+                topic.values += [json.dumps({"id": each}).encode() for each in value["ids"]]
+            error = None if topic is not None else InvalidUsage(f"there is no topic {TOPIC}")
+            world.schedule.after(world.delay(300_000), None, self._finish, token, error, None)
+
+        def remake() -> None:
+            topics.make(TOPIC)
+            world.schedule.after(world.delay(300_000), None, self._finish, token, None, None)
+
+        if call.f == "produce":
+            world.schedule.after(world.delay(1_000_000), None, produce)
+        else:
+            topics.delete(TOPIC)
+            world.schedule.after(value["ms"] * MS, None, remake)
 
     # -- requests
 

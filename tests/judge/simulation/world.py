@@ -42,6 +42,7 @@ from tests.judge.simulation.clock import MS, S, Schedule
 from tests.judge.simulation.controllers import CLUSTER, Compute, Storage, Subscriber, new_stepper
 from tests.judge.simulation.kafka import CALM, Fates, Topic
 from tests.judge.simulation.process import Process
+from tests.judge.simulation.sources import TOPIC, UserTopics
 from tests.judge.simulation.worker import Worker
 
 START_MS = 1_700_000_000_000
@@ -95,7 +96,7 @@ class World:
     seed: int
     plan: FaultPlan = FaultPlan()  # noqa: RUF009 - immutable
     bugs: frozenset[str] = frozenset()
-    workloads: tuple[str, ...] = tuple(work.WORKLOADS)
+    workloads: tuple[str, ...] = work.EVERYDAY
     adapters: int = 3
     think_ms: int = 0
     """Mean pause of a client between two operations; 0: drawn from the seed."""
@@ -114,7 +115,12 @@ class World:
         self.topics: dict[str, Topic] = {}
         self.images: dict[str, tuple[int, bytes]] = {}
         self.stores: dict[str, Store] = {}
+        self.notes = Topic(self, "env.work.compute-default")
+        """What the compute controllers note of their work; never elected nor cut off (it is no journal of others)."""
+        self.user_topics = UserTopics()
+        self.storage_lives = 0
         self.fates = CALM
+        self.kinds = (*self.plan.kinds, *(work.FAULTS[each] for each in self.workloads if each in work.FAULTS))
         self.genesis = Genesis(FORMAT_VERSION, "env", "topic")
         self.catalog_class: type[CatalogLog] = CatalogLog
         self.stepper: Callable = new_stepper
@@ -303,10 +309,13 @@ class World:
         """What the clients need, made on a healthy world."""
         adapter = self.live["adapter-1"]
         sql = adapter.session()
-        for name, columns in queries.TABLES.items():
-            await sql(f"CREATE TABLE {name} {columns}")
-        for name, (query, _) in queries.VIEWS.items():
-            await sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        for name in queries.needed(queries.TABLES, self.workloads):
+            await sql(f"CREATE TABLE {name} {queries.TABLES[name]}")
+        if "sources" in self.workloads:
+            self.user_topics.make(TOPIC)
+            await sql(work.SOURCE)
+        for name in queries.needed(queries.VIEWS, self.workloads):
+            await sql(f"CREATE MATERIALIZED VIEW {name} AS {queries.VIEWS[name][0]}")
         await sql("INSERT INTO ledger_a VALUES ($1, $2)", 0, work.TOTAL)
 
     # -- running it
@@ -382,7 +391,13 @@ class World:
         if not self._wait_for(lambda: all(p.ready and p.alive for p in self.live.values()), QUIET_NS):
             late = [name for name, p in self.live.items() if not (p.ready and p.alive)]
             self.violated("liveness", f"not ready {QUIET_NS // S} s after healing: {late}")
-        last = {"once": [work.all_ids("table"), work.all_ids("view")], "set": [work.names_of(), work.image_of()]}
+        last = {
+            "once": [work.all_ids("table"), work.all_ids("view")],
+            "set": [work.names_of(), work.image_of()],
+            "sources": [work.rows_of_source()],
+            "idle": [work.compare_of("idle", "idle_sums")],
+            "poison": [work.compare_of("poison", f"poison_{each}") for each in ("spared", "failing", "ending")],
+        }
         for client in self.clients:
             if client.idle:
                 client.last = list(last.get(client.workload, ()))
@@ -391,6 +406,11 @@ class World:
                 client.begin()
         self._wait_for(lambda: all(client.idle for client in self.clients), QUIET_NS)
         self._wait_for(self._controllers_know, QUIET_NS)
+        if not self._wait_for(self._views_rest, QUIET_NS):
+            compute, ends = self.live["compute"], sum(name == "compute" for _, name, _ in self.stops)
+            why = "does not serve" if not (compute.alive and compute.ready) else "still has views to bring up"
+            last = next((error for _, name, error in reversed(self.stops) if name == "compute"), "")
+            self.violated("liveness", f"compute {why} {QUIET_NS // S} s after healing; it ended {ends} times: {last}")
         for client in self.clients:
             if not client.idle:
                 self.violated("liveness", f"a client of {client.workload} still waits for {client.open_call}")
@@ -404,6 +424,14 @@ class World:
     def _controllers_know(self) -> bool:
         upper = self._truth_image.upper
         return all(self.live[name].fold.state.frontier == upper for name in ("compute", "storage"))
+
+    def _views_rest(self) -> bool:
+        """Whether there is a compute controller that has nothing more to do."""
+        compute = self.live["compute"]
+        if not (compute.alive and compute.ready) or compute.ticking.busy:
+            return False
+        frontiers = Frontiers(compute.fold.state.objects, compute.oracle.state, compute.views.state)
+        return compute.ticking.wanted(frontiers) is None
 
     def _every_second(self) -> None:
         for client in self.clients:
@@ -419,7 +447,7 @@ class World:
         if self.healing:
             return
         self.check_folds()
-        self.hurt(self.rng.choice(self.plan.kinds))
+        self.hurt(self.rng.choice(self.kinds))
         self._next_fault()
 
     def hurt(self, kind: str, *target: str) -> None:
@@ -540,6 +568,34 @@ class World:
                 since = max(controller.oracle.state.since, 0)
                 asked = controller.views._link.call(ViewsKind.COMPACT, since)
                 asked.add_done_callback(lambda done: self._save_views(controller) if done.exception() is None else None)
+
+    def _do_day(self) -> None:
+        """What a day does, at once: history goes but for a moment, journals are cut, and everybody is restarted."""
+        adapters = [p for p in self.live.values() if isinstance(p, Adapter) and p.ready and p.alive]
+        controller = self.live["compute"]
+        if not adapters or not (controller.alive and controller.ready):
+            return
+        adapter = self.rng.choice(adapters)
+        self._note("day", "all", 2 * S, "history goes, everybody is restarted")
+        since = max(adapter.oracle.state.last_ts - self.rng.choice([100, 1000]), 0)
+
+        def forgotten(done: Any) -> None:
+            if done.exception() is None:
+                self._save_oracle(adapter)
+                asked = controller.views._link.call(ViewsKind.COMPACT, since)
+                asked.add_done_callback(lambda done: self._save_views(controller) if done.exception() is None else None)
+
+        adapter.oracle._link.call(Kind.COMPACT, since).add_done_callback(forgotten)
+        self.schedule.after(self.rng.randrange(20, 1000) * MS, None, self._restart_all)
+
+    def _restart_all(self) -> None:
+        if self.healing:
+            return
+        for name, process in list(self.live.items()):
+            if process.alive:
+                self._resume(process)
+                self.kill(name)
+                self.schedule.after(self.rng.randrange(20, 1000) * MS, None, self._restart, name)
 
     def _save_oracle(self, adapter: Adapter) -> None:
         state, topic = adapter.oracle.state, "env.oracle"
