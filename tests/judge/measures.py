@@ -466,12 +466,16 @@ def _is_read(op: Op) -> bool:
     return op.f in READS.get(op.workload, _ONLY_READ)
 
 
+UNSETTLED = frozenset({"sources"})
+"""What was written to a topic that somebody deleted is nowhere, so nothing ever shows what became of it."""
+
+
 def _may_have_written(op: Op) -> bool:
     return not (_is_read(op) or op.f in _ONLY_READ)
 
 
 def _settlings(ops: Sequence[Op], faults: Sequence[Fault], log: Log, origin: int) -> tuple[Settling, ...]:
-    unknown = [op for op in ops if op.unknown and _may_have_written(op)]
+    unknown = [op for op in ops if op.unknown and _may_have_written(op) and op.workload not in UNSETTLED]
     if not unknown:
         return ()
     reads: dict[str, list[Op]] = defaultdict(list)

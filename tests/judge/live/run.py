@@ -121,11 +121,11 @@ def commit() -> str:
 
 def chosen_workloads(config: RunConfig) -> dict[str, Workload]:
     """Raises ``InvalidUsage`` for a name that there is not."""
-    known: Mapping[str, Workload] = import_module(config.registry).WORKLOADS
+    known = worker.known_workloads(config.registry)
     unknown = [name for name in config.workloads if name not in known]
     if unknown:
         raise InvalidUsage(f"no workload is called {', '.join(unknown)}", hint=f"there are {', '.join(known)}")
-    return {name: known[name] for name in config.workloads or known}
+    return {name: known[name] for name in config.workloads or import_module(config.registry).WORKLOADS}
 
 
 def chosen_faults(config: RunConfig, cluster: Cluster) -> list[FaultKind]:

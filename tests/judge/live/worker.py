@@ -35,7 +35,7 @@ from tests.judge.workloads.api import OP_TIMEOUT_S, Client, Failed, Invocation, 
 from tests.judge.workloads.settling import AGAIN_S, Debts, Owed
 
 REGISTRY = "tests.judge.workloads.registry"
-"""The module whose ``WORKLOADS`` maps names to workloads."""
+"""The module whose ``WORKLOADS`` maps names to workloads; perhaps also ``ON_REQUEST``."""
 
 STUCK_S = 2 * OP_TIMEOUT_S
 """A client promises to answer within ``OP_TIMEOUT_S``; twice that means that it never will."""
@@ -51,6 +51,12 @@ TICK_S = 0.25
 
 MESSAGE_CHARS_MAX = 500
 """Of an error's message in the history: enough for a person."""
+
+
+def known_workloads(registry: str) -> dict[str, Workload]:
+    """Those that are run where none is named, and those that are only where they are."""
+    module = import_module(registry)
+    return {**module.WORKLOADS, **getattr(module, "ON_REQUEST", {})}
 
 
 @dataclass(frozen=True)
@@ -447,7 +453,7 @@ def set_up(config: Config, workloads: Mapping[str, Workload]) -> None:
 def main(argv: Sequence[str]) -> int:
     mode, text = argv
     config = Config.from_json(text)
-    workloads: Mapping[str, Any] = import_module(config.registry).WORKLOADS
+    workloads: Mapping[str, Any] = known_workloads(config.registry)
     if mode == "setup":
         Parent(lambda: None).say(event="started")
         set_up(config, workloads)

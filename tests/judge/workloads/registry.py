@@ -11,6 +11,7 @@ from tests.judge.workloads.once import Once
 from tests.judge.workloads.oracle import OracleLaws
 from tests.judge.workloads.register import Register
 from tests.judge.workloads.requests import Requests
+from tests.judge.workloads.sources import Sources
 from tests.judge.workloads.views import Views
 
 WORKLOADS: dict[str, Workload] = {
@@ -19,3 +20,6 @@ WORKLOADS: dict[str, Workload] = {
         Register(), CatalogSet(), OracleLaws(), Append(), Bank(), Views(), Once(), Requests(), Anomalies(),
     )
 }  # fmt: skip
+
+ON_REQUEST: dict[str, Workload] = {each.name: each for each in (Sources(),)}
+"""Those that are run where they are named: what they do to the system costs all others much."""
