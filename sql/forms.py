@@ -10,6 +10,7 @@ A form refuses a row by ``raise_error('tm:SQLSTATE:message')``, which ``controll
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
@@ -60,6 +61,11 @@ _REPLACED_AT_MOST = (
 _TAKEN_OUT = "CAST(OCTET_LENGTH(:x) - OCTET_LENGTH(REPLACE(:x, :a, '')) AS BIGINT)"
 _REPLACED = f"OCTET_LENGTH(:x) + {_TAKEN_OUT} * OCTET_LENGTH(:b) / OCTET_LENGTH(:a) - {_TAKEN_OUT} > {VALUE_BYTES_MAX}"
 """What it will be, for texts that may be named several times."""
+
+_REFERENCE = re.compile(r"\\[1-9&]")
+
+JOINED_MAX = 8
+"""Texts that ``||`` joins without a look at what they make together: each is bounded by itself."""
 
 _OUTSIDE = "WHEN ABS(:x) > 1 AND NOT ISNAN(:x) THEN RAISE_ERROR('tm:22003:input is out of range')"
 
@@ -214,12 +220,28 @@ def _replaced(x: exp.Expression, pattern: exp.Expression, new: exp.Expression, f
     if every and found.length_min == 0:
         raise unsupported("replacing every match of a regular expression that matches the empty text")
     if every:
-        return call("REGEXP_REPLACE", x, exp.Literal.string(found.java), exp.Literal.string(java_replacement(to)))
+        java = exp.Literal.string(found.java)
+        kept = _replaced_within(x, java, found.length_min, to)
+        return call("REGEXP_REPLACE", kept, java, exp.Literal.string(java_replacement(to)))
     # Spark replaces every match, so the first is taken together with all that is before and after it.
     options_end = found.java.index(")") + 1
     whole = f"{found.java[:options_end]}^(.*?)({found.java[options_end:]})(.*)\\z"
     put = f"$1{java_replacement(to, 2)}${found.groups + 3}"
     return call("REGEXP_REPLACE", x, exp.Literal.string(whole), exp.Literal.string(put))
+
+
+def _replaced_within(x: exp.Expression, java: exp.Literal, least: int, new: str) -> exp.Expression:
+    """``x``, refused where each match of ``java``, of ``least`` characters or more, replaced by ``new`` would make too
+    much of it.  What cannot grow needs no look; a text that may be named several times is asked for what matches."""
+    references, size = len(_REFERENCE.findall(new)), len(new.encode())
+    if size <= least and not references:
+        return x
+    octets, more = "CAST(OCTET_LENGTH(:x) AS BIGINT)", size + (references - 1) * least
+    too_much = f"{octets} * {least + more} > {VALUE_BYTES_MAX * least}L"
+    if isinstance(x, (exp.Column, exp.Literal)):
+        found = f"({octets} - OCTET_LENGTH(REGEXP_REPLACE(:x, :java, '')))"
+        too_much = f"{too_much} AND {octets} * {least} + {found} * {more} > {VALUE_BYTES_MAX * least}L"
+    return filled(("x java", _within(too_much, ":x")), [x, java], "spark")
 
 
 def _taken(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
@@ -307,4 +329,34 @@ def expand(
 
 def written_out(tree: exp.Expression) -> exp.Expression:
     """``tree`` in Spark's own terms.  2201B and 0A000 for patterns and formats that cannot be."""
-    return expand(tree, SPARK, BUILT, "spark")
+    holder = exp.Paren(this=expand(tree, SPARK, BUILT, "spark"))
+    for node in reversed(list(holder.find_all(exp.DPipe, exp.Anonymous))):
+        if isinstance(node, exp.DPipe) and (not isinstance(node.parent, exp.DPipe) or node.arg_key != "this"):
+            _join_within(*_chain(node))
+        elif str(node.this) == "CONCAT" and len(node.expressions) > JOINED_MAX:
+            _join_within(node.expressions[0], node.expressions)
+        elif str(node.this) == "CONCAT_WS" and len(node.expressions) > JOINED_MAX:
+            between, *texts = node.expressions
+            _join_within(between, [*texts, *[between] * len(texts)])
+    return holder.this
+
+
+def _chain(node: exp.DPipe) -> tuple[exp.Expression, list[exp.Expression]]:
+    """The first text of ``a || b || …``, and all of them."""
+    texts: list[exp.Expression] = []
+    found: exp.Expression = node
+    while isinstance(found, exp.DPipe):
+        texts.append(found.expression)
+        found = found.this
+    return found, [*texts, found]
+
+
+def _join_within(first: exp.Expression, texts: list[exp.Expression]) -> None:
+    """Have ``first`` refuse what ``texts``, if they are many, are too much together: before any of them is joined."""
+    unknown = [text for text in texts if not isinstance(text, exp.Literal)]
+    if len(unknown) <= JOINED_MAX:
+        return
+    names = [f"x{i}" for i in range(len(unknown))]
+    total = " + ".join(f"COALESCE(CAST(OCTET_LENGTH(:{name}) AS BIGINT), 0)" for name in names)
+    form = " ".join([*names, "x"]), _within(f"{total} > {VALUE_BYTES_MAX}", ":x")
+    first.replace(filled(form, [*unknown, first], "spark"))

@@ -37,6 +37,12 @@ def ask(spark):
     "length(repeat(d, 100000000 + a))",
     "lpad(d, 1000000000)",
     "length(rpad(d, 100000000 * a, 'xyz'))",
+    "length(regexp_replace(repeat(d, 2000000 * a), '[ab]', '" + "x" * 100 + "', 'g'))",
+    r"length(regexp_replace(repeat(d, 2000000 * a), '(ab)', '\1\1\1', 'g'))",
+    "length(" + " || ".join(["repeat(d, 1000000 * a)"] * 9) + ")",
+    "length(" + " || ".join(["repeat(d, 1000000 * a)", "'x'"] * 9) + ")",
+    "length(concat(" + ", ".join(["repeat(d, 1000000 * a)"] * 9) + "))",
+    "length(concat_ws(repeat(d, 1000000 * a), NULL, " + ", ".join(["d"] * 9) + "))",
     "length(replace(repeat(d, 100000), 'a', repeat('b', 2000 * a)))",
     "format('%1000000000s', d)",
     "array_to_string(ARRAY[d, d, d], repeat('x', 5000000 * a))",
@@ -67,4 +73,10 @@ def test_what_fits_is_answered(ask):
     ]
     assert ask("SELECT replace(d, 'a', 'yy'), replace(d, '', 'z'), replace(d, d, ''), replace(d, 'a', NULL), "
                "replace(replace(d, 'a', 'xx'), 'x', d) FROM nn") == [("yyb", "ab", "", None, "ababb")]  # fmt: skip
+    assert ask(r"SELECT regexp_replace(d, '[ab]', 'xyz', 'g'), regexp_replace(d, '(a)', '\1\1\&', 'g'), "
+               r"length(regexp_replace(repeat(d, 2000000), 'a', 'z', 'g')), regexp_replace(NULL || d, 'a', 'xyz', 'g') "
+               "FROM nn") == [("xyzxyz", "aaab", 4_000_000, None)]  # fmt: skip
+    assert ask(f"SELECT {' || '.join(['d'] * 12)}, {' || '.join(['d', 'NULL'] * 12)} FROM nn") == [("ab" * 12, None)]
+    nine = ", ".join(["d"] * 9)
+    assert ask(f"SELECT concat(NULL, {nine}), concat_ws(d, NULL, {nine}) FROM nn") == [("ab" * 9, "ab" * 17)]
     assert ask("SELECT count(*) FROM nn, generate_series(a, 100000) AS g(i)") == [(100_000,)]
