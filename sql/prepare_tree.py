@@ -53,6 +53,9 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
     for source in list(holder.find_all(exp.Table, exp.Subquery, exp.Join, exp.Limit)):
         _only(source, _OF_SOURCE[type(source)])
     for table in list(holder.find_all(exp.Table)):
+        if table.args.get("rows_from"):
+            _rows_from(table)
+    for table in list(holder.find_all(exp.Table)):
         if isinstance(table.this, exp.Identifier):
             table.set("only", None)  # nothing here inherits
         _series(table)
@@ -231,11 +234,26 @@ def figure_name(node: exp.Expression) -> str | None:
     return None
 
 
+def _rows_from(table: exp.Table) -> None:
+    """``ROWS FROM (f(…)) AS g(x)`` as ``f(…) AS g(x)``, which it is for one function."""
+    first, *more = table.args["rows_from"]
+    if more:
+        hint = "number the rows of each function by row_number() and join them by that"
+        raise unsupported("ROWS FROM of more than one function", hint=hint, position=position(table))
+    if first.args.get("alias") or table.args.get("ordinality"):
+        told = "ROWS FROM with types or WITH ORDINALITY"
+        raise unsupported(told, hint="write the function alone", position=position(table))
+    made = first.copy()
+    for key, value in table.args.items():
+        if value and key != "rows_from":
+            made.set(key, value)
+    table.replace(made)
+
+
 def _series(table: exp.Table) -> None:
     """``FROM generate_series(a, b[, step]) AS g(x)`` as a subquery that Spark can run."""
     call = table.this
-    if call is None:
-        raise unsupported("ROWS FROM", hint="join the functions", position=position(table))
+    assert call is not None, table
     if not isinstance(call, (exp.Identifier, exp.Dot, exp.Func)):
         raise syntax(call.sql("postgres"), position(call))
     if isinstance(call, exp.Func) and not isinstance(call, exp.GenerateSeries):
