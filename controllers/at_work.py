@@ -60,6 +60,9 @@ class AtWork:
         self._transport = transport
         self._life = life
         self._proven: set[str] = set()
+        self._blamed = False
+        self._last_word = threading.Lock()
+        """Held by who says that something is at work no more, and by who says that this life ends because of it."""
         self._lock = threading.Lock()
         self._alone = threading.RLock()
         """Held by whoever is at something that may have ended us: nobody else is at anything then."""
@@ -109,7 +112,9 @@ class AtWork:
             try:
                 yield
             except Exception:
-                self._append(Note(NoteKind.LEFT, self._life, tuple(fresh)), wait=False)
+                with self._last_word:
+                    if not self._blamed:
+                        self._append(Note(NoteKind.LEFT, self._life, tuple(fresh)), wait=False)
                 raise
             self._proven.update(fresh)
             self._append(Note(NoteKind.DONE, self._life, tuple(fresh)), wait=wary)
@@ -118,9 +123,11 @@ class AtWork:
                 self._alone.release()
 
     def blame(self, names: Iterable[str]) -> None:
-        """This life ends because of these.  Raises ``Unavailable``."""
+        """This life ends because of these, whatever becomes of the work on them now.  Raises ``Unavailable``."""
         names = tuple(names)
         if names:
+            with self._last_word:
+                self._blamed = True
             self._append(Note(NoteKind.TAKEN, self._life, names))
 
     def ended(self) -> None:

@@ -45,6 +45,10 @@ class Spark(NamedTuple):
     exit_code: Callable[[], int | None]
 
 
+class SparkEnded(Unavailable):
+    """Spark's JVM is gone, or as good as gone: out of memory, most likely, for what it was at."""
+
+
 def overdue(waited_s: float, idle_s: float) -> bool:
     """Whether a beat that was asked ``waited_s`` ago never comes; for ``idle_s`` of that there was a slot for it."""
     return idle_s >= IDLE_S_MAX or waited_s >= BUSY_S_MAX
@@ -118,7 +122,7 @@ class Heartbeat:
         code = self._spark.exit_code()
         if code is not None:
             # 3: out of memory, by the option ExitOnOutOfMemoryError.
-            return Unavailable("spark's JVM ended", detail=f"exit code {code}{', out of memory' if code == 3 else ''}")
+            return SparkEnded("spark's JVM ended", detail=f"exit code {code}{', out of memory' if code == 3 else ''}")
         asked_at, idle_since, looking_since, now = self._asked_at, self._idle_since, self._looking_since, self._clock()
         if asked_at is None:
             return None
@@ -126,5 +130,5 @@ class Heartbeat:
         since = [max(at, asked_at) for at in (idle_since, looking_since) if at is not None]
         if overdue(now - asked_at, max((now - at for at in since), default=0.0)):
             waited = f"a job of one row waits for {now - asked_at:.0f} s"
-            return Unavailable("spark does nothing any more", detail=waited)
+            return SparkEnded("spark does nothing any more", detail=waited)
         return None

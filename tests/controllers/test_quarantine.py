@@ -113,6 +113,20 @@ def test_what_came_through_once_costs_no_note():
     assert AtWork(MemoryTransport(topic), "next").suspects(["a", "b"]) == ["a", "b"], "few are taken alone at once"
 
 
+def test_what_is_blamed_stays_so_though_the_work_on_it_fails_then():
+    """Spark ended under a view: that is told by who watches Spark, before or after the view's own failure."""
+    for first in ("told", "failed"):
+        topic = MemoryTopic()
+        at_work = AtWork(MemoryTransport(topic), "life")
+        with pytest.raises(OSError), at_work.on(["bad"]):
+            if first == "told":
+                at_work.blame(["bad"])
+            raise OSError
+        if first == "failed":
+            at_work.blame(["bad"])
+        assert dict(AtWork(MemoryTransport(topic), "next").notes.deaths) == {"bad": 1}, first
+
+
 def test_after_a_crash_few_are_taken_alone_and_of_many_only_suspects():
     topic = MemoryTopic()
     many = [f"u{n}" for n in range(ALONE_MAX + 1)]
