@@ -26,14 +26,14 @@ from controllers.commands import compute
 from controllers.commands_log import Compaction, follow
 from controllers.compute.failures import of_object
 from controllers.compute.feed import Feed
-from controllers.compute.heartbeat import Heartbeat
+from controllers.compute.heartbeat import Heartbeat, SparkEnded
 from controllers.compute.indexes import Indexes
 from controllers.compute.inventory import Inventory
 from controllers.compute.lookup_server import LookupServer
 from controllers.compute.maintainer import Maintainer
 from controllers.compute.peeks import PeekDesk
 from controllers.compute.server import ComputeServer
-from controllers.compute.session import StartingSession, stop_session, watched
+from controllers.compute.session import StartingSession, serve_files, stop_session, watched
 from controllers.compute.ticking import Ticking
 from controllers.compute.ticks import Ticker
 from controllers.nodes import register
@@ -91,10 +91,12 @@ class ComputeController:
         self._at_work = open_at_work(bootstrap, names, compute(cluster), self._incarnation)
         self._scratch = spark.scratch
         self._spark = spark.result()
+        self._files = serve_files(self._spark, self._scratch / "chunks")
         self._feed = Feed(bootstrap, self._oracle, self._views)
         self._inventory = Inventory(
-            self._spark, self._scratch / "chunks", self._feed, self._oracle, self._views, self._at_work
-        )
+            self._spark, self._scratch / "chunks", self._feed, self._oracle, self._views, self._at_work,
+            str if self._files is None else self._files.uri,
+        )  # fmt: skip
         self._indexes = Indexes(self._inventory, cluster, WINDOW_MS, self._at_work)
         self._desk = PeekDesk(self._spark, self._inventory, self._indexes)
         self._lookups = LookupServer(host, lookup_port, self._desk)
@@ -226,9 +228,12 @@ class ComputeController:
         return True
 
     def _blame(self, error: BaseException) -> None:
-        """What was at work is to blame, if a tick ended us and not the lack of a broker or somebody who took over."""
-        at = () if self._ticking is None or self._failure is not None else self._ticking.at
-        if not at or isinstance(error, Unavailable | Indeterminate | StaleEpoch):
+        """What was at work is to blame, if a tick ended us, or Spark under it, and not the lack of a broker or somebody
+        who took over.  Who reads may have ended Spark as well: a view that was at work only then comes through next
+        time, and is suspected no more."""
+        at = () if self._ticking is None else self._ticking.at
+        not_ours = self._failure is not None or isinstance(error, Unavailable | Indeterminate | StaleEpoch)
+        if not at or (not_ours and not isinstance(error, SparkEnded)):
             return
         try:
             self._at_work.blame(at)
@@ -336,6 +341,7 @@ class ComputeController:
             {
                 "at work": self._at_work.close,
                 "spark": lambda: stop_session(self._spark),
+                **({} if self._files is None else {"files": self._files.close}),
                 "feed": self._feed.close,
                 "writer": self._writer.close,
                 "views": self._views.close,

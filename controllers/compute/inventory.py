@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from immutables import Map
@@ -97,10 +97,12 @@ class Inventory:
     """Relations by id, made when first needed.  Any thread may call it."""
 
     def __init__(
-        self, spark: SparkSession, scratch: Path, feed: Feed, oracle: Oracle, views: ViewsLog, at_work: AtWork
-    ) -> None:
+        self, spark: SparkSession, scratch: Path, feed: Feed, oracle: Oracle, views: ViewsLog, at_work: AtWork,
+        uri: Callable[[Path], str] = str,
+    ) -> None:  # fmt: skip
         self._spark = spark
         self._scratch = scratch
+        self._uri = uri
         self._feed = feed
         self._oracle = oracle
         self._views = views
@@ -163,7 +165,8 @@ class Inventory:
         with self._lock:
             found = self._relations.get(object_id)
             if found is None:
-                found = self._relations[object_id] = Relation(self._spark, object_id, item.columns, self._scratch)
+                found = Relation(self._spark, object_id, item.columns, self._scratch, self._uri)
+                self._relations[object_id] = found
             return found
 
     def relation_through(self, object_id: str, through: DataTs) -> Relation:

@@ -4,9 +4,9 @@ Promises: :meth:`Relation.snapshot` gives a query that denotes exactly the colle
 multiset), for every ``since <= as_of < upper``, and what the query reads stays readable until the snapshot is released;
 :meth:`Relation.delta` gives exactly the changes of ``(after, through]``.  One thread appends, any number read.
 
-Rows arrive in the *tail*, an Arrow table that Spark sees as a local relation.  :meth:`Relation.maintain`, called off
-the tick's path, seals a tail above ``TAIL_ROWS_MAX`` into a *chunk*: a Parquet file under the scratch directory, cached
-by Spark (memory first, disk when that is short) where Spark reads it at all.  Chunks merge in tiers, so their number
+Rows arrive in the *tail*, an Arrow table that Spark is handed as it is (``handing.py``).  :meth:`Relation.maintain`,
+called off the tick's path, seals a tail above ``TAIL_ROWS_MAX`` into a *chunk*: a Parquet file, cached by Spark's
+executors (memory first, disk when that is short) where Spark reads it at all.  Chunks merge in tiers, so their number
 stays logarithmic; merging consolidates retracted rows below the compaction horizon and only that moves ``since``.
 Python keeps the tail only: what bounds a collection is disk, not memory.
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,9 +30,10 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
 from collection.columns import DIFF, Columns, sql_type
-from collection.types import SqlType, carried, spark_type
+from collection.types import SqlType, carried
 from controllers.arrangement import too_old
 from controllers.compute import spark_text as sp
+from controllers.compute.handing import Handing, schema_sql
 from controllers.compute.rows import TS, between, consolidate, only_insertions, physical_schema
 from journal.errors import InvalidUsage, Rejected, Unavailable
 from journal.timestamps import DataTs
@@ -60,6 +61,8 @@ LOAD_ROWS_MAX = 262_144
 LOAD_BYTES_MAX = 64 << 20
 """Of a history that is loaded, what is in memory before it is merged and written to a chunk: two of the reader's."""
 
+
+BIGINT = SqlType("int8")
 
 _OWN = f"tm_{uuid.uuid4().hex[:12]}_"
 
@@ -151,19 +154,20 @@ class Snapshot(AbstractContextManager):
 
 
 class Relation:
-    """See the module.  ``columns`` are the collection's; ``scratch`` is a directory of the caller's for chunk files."""
+    """See the module.  ``columns`` are the collection's; ``scratch`` is a directory of the caller's for files, which
+    Spark reads by what ``uri`` calls them."""
 
-    def __init__(self, spark: SparkSession, relation_id: str, columns: Columns, scratch: Path) -> None:
+    def __init__(
+        self, spark: SparkSession, relation_id: str, columns: Columns, scratch: Path, uri: Callable[[Path], str] = str
+    ) -> None:
         self.id = relation_id
         self.names = [c.name for c in columns]
         self.types: list[SqlType] = [carried(sql_type(c.type)) for c in columns]
         self.columns = columns
-        self._spark = spark
-        self._scratch = scratch
+        self.handing = Handing(spark, scratch, uri)
         self._schema = physical_schema(self.types)
-        self._schema_sql = ", ".join(
-            [f"c{i} {spark_type(t)}" for i, t in enumerate(self.types)] + [f"{TS} BIGINT", f"{DIFF} BIGINT"]
-        )
+        self._columns_sql = [(f"c{i}", t) for i, t in enumerate(self.types)]
+        self._schema_sql = schema_sql([*self._columns_sql, (TS, BIGINT), (DIFF, BIGINT)])
         self._chunks: list[_Chunk] = []
         self._tail = _Tail([], 0, True)
         self._upper = DataTs(0)
@@ -172,7 +176,6 @@ class Relation:
         self._horizon = DataTs(0)
         self._rows = 0
         self._net = 0
-        self._is_local = spark.sparkContext.master.startswith("local")
         self._counter = 0
         self._asked_at = -ASKED_LATELY_S
         """When Spark was last to read it."""
@@ -358,17 +361,18 @@ class Relation:
             if tail.pieces:
                 if tail.view is None:
                     tail.view = _View(self._name("tail"))
-                    self._spark.createDataFrame(_together(tail.pieces)).createOrReplaceTempView(tail.view.name)
+                    self.handing.show(_together(tail.pieces), tail.view.name, self._schema_sql)
                 views.append(tail.view)
                 pieces.append(_Shown(tail.view.name, True))
             self._pin(views)
         return Snapshot(self, views, pieces, plain, as_of)
 
     def local(self, table: pa.Table, view: str, diff: str = DIFF) -> exp.Expression:
-        """``table`` (columns and diffs) as ``view``; gives the query over it, with the diffs called ``diff``."""
+        """``table`` (columns and diffs) as ``view``, which is the caller's to take back; gives the query over it, with
+        the diffs called ``diff``."""
         schema = self._schema.remove(self._schema.get_field_index(TS))
         held = pa.Table.from_arrays(table.columns, schema=schema)
-        self._spark.createDataFrame(held).createOrReplaceTempView(view)
+        self.handing.show(held, view, schema_sql([*self._columns_sql, (DIFF, BIGINT)]))
         return self.of_local(view, diff)
 
     def of_local(self, view: str, diff: str = DIFF) -> exp.Expression:
@@ -451,8 +455,7 @@ class Relation:
 
     def _make_chunk(self, table: pa.Table) -> _Chunk:
         view = self._name("chunk")
-        path = self._scratch / f"{view}.parquet"
-        pq.write_table(table, path, compression="lz4", row_group_size=128 * 1024)
+        path = self.handing.write(table, view)
         min_ts, max_ts = _stamps(table)
         chunk = _Chunk(view, path=path, rows=table.num_rows, min_ts=min_ts, max_ts=max_ts,
                        plain=only_insertions(table))  # fmt: skip
@@ -465,11 +468,7 @@ class Relation:
         """Have Spark know the chunk; its first reader fills the cache."""
         if chunk.frame is not None:
             return
-        if self._is_local:
-            frame = self._spark.read.schema(self._schema_sql).parquet(str(chunk.path))
-        else:
-            # Executors elsewhere do not see this file; it still serves the deltas that Python reads.
-            frame = self._spark.createDataFrame(pq.read_table(chunk.path, schema=self._schema))
+        frame = self.handing.frame(chunk.path, self._schema_sql)
         chunk.frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
         chunk.frame.createOrReplaceTempView(chunk.name)
 
@@ -556,12 +555,12 @@ class Relation:
 
     def _delete(self, views: Sequence[_View]) -> None:
         for view in views:
-            if isinstance(view, _Chunk):
+            if isinstance(view, _Chunk) and view.frame is None:
                 view.path.unlink(missing_ok=True)
-                if view.frame is None:
-                    continue
+                continue
+            if isinstance(view, _Chunk):
                 view.frame.unpersist()
-            self._spark.catalog.dropTempView(view.name)
+            self.handing.take_back(view.name)
 
 
 def _stamps(table: pa.Table) -> tuple[int, int]:

@@ -14,14 +14,19 @@ import sys
 import tempfile
 import threading
 import time
+import zipfile
 from concurrent.futures import Future
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+import collection
+import journal
 from collection.functions import OWN
 from collection.types import spark_type
 from controllers.class_archive import of_environment
+from controllers.compute.file_server import FileServer
+from controllers.compute.handing import in_this_process
 from controllers.compute.heartbeat import Spark
 from journal.errors import InvalidUsage
 from sql.spark_functions import SPARK_TABLE_FUNCTIONS, forbidden, lacking
@@ -194,10 +199,23 @@ def start_session(master: str, scratch: Path) -> SparkSession:
     # files beside them that is twice a tick instead of four times, each 4 ms, on a busy machine 12.
     jvm, hadoop = spark.sparkContext._jvm, spark.sparkContext._jsc.hadoopConfiguration()
     jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI("file:///"), hadoop).setWriteChecksum(False)
+    if not in_this_process(master):
+        send_modules(spark, scratch)  # before the functions: each notes what its executors have
     for name, own in OWN.items():
         spark.udf.register(name, own.run, spark_type(own.result))
     close_functions(spark)
     return spark
+
+
+def send_modules(spark: SparkSession, scratch: Path) -> None:
+    """Give executors elsewhere the modules that our functions are in; pyarrow their Python must have."""
+    path = scratch / "tidemark.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for package in (collection, journal):
+            root = Path(package.__file__).parent
+            for source in sorted(root.rglob("*.py")):
+                file.write(source, source.relative_to(root.parent))
+    spark.sparkContext.addPyFile(str(path))
 
 
 def close_functions(spark: SparkSession) -> None:
@@ -275,6 +293,14 @@ def watched(spark: SparkSession) -> Spark:
         return any(each.activeTasks() < each.maxTasks() for each in found)
 
     return Spark(beat, idle, (lambda: None) if process is None else process.poll)
+
+
+def serve_files(spark: SparkSession, directory: Path) -> FileServer | None:
+    """What executors elsewhere read the files of ``directory`` by, at the address by which they know the driver;
+    ``None`` where they are in this process."""
+    if in_this_process(spark.sparkContext.master):
+        return None
+    return FileServer(directory, spark.sparkContext.getConf().get("spark.driver.host"))
 
 
 def stop_session(spark: SparkSession, timeout_s: float = JVM_STOP_S) -> None:

@@ -25,7 +25,7 @@ class Sources(AbstractContextManager):
         self._lock = threading.RLock()
         self._snapshots: dict[tuple[str, int], Snapshot] = {}
         self._tables: dict[tuple[str, int, int], pa.Table] = {}
-        self._deltas: dict[tuple[str, int, int], str] = {}
+        self._deltas: dict[tuple[str, int, int], tuple[Relation, str]] = {}
 
     def rows(self, relation: Relation, as_of: DataTs) -> exp.Expression:
         """The rows of ``relation`` at ``as_of``, each as often as it occurs."""
@@ -44,10 +44,10 @@ class Sources(AbstractContextManager):
         key = (relation.id, after, through)
         with self._lock:
             if key in self._deltas:
-                return relation.of_local(self._deltas[key], diff)
+                return relation.of_local(self._deltas[key][1], diff)
             view = own_name(f"delta_{next(_serial)}")
             made = relation.local(self.table(relation, after, through), view, diff)
-            self._deltas[key] = view
+            self._deltas[key] = relation, view
             return made
 
     def table(self, relation: Relation, after: DataTs, through: DataTs) -> pa.Table:
@@ -69,8 +69,8 @@ class Sources(AbstractContextManager):
         with self._lock:
             for snapshot in self._snapshots.values():
                 snapshot.release()
-            for view in self._deltas.values():
-                self.spark.catalog.dropTempView(view)
+            for relation, view in self._deltas.values():
+                relation.handing.take_back(view)
             self._snapshots, self._deltas, self._tables = {}, {}, {}
 
     def __exit__(self, *exc: object) -> None:

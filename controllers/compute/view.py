@@ -23,6 +23,7 @@ from controllers.compute import plans as st
 from controllers.compute import spark_text as sp
 from controllers.compute.failures import Interrupted, of_spark, unexplained
 from controllers.compute.groups import EXACT, Group, Groups, TooManyGroups, call_type
+from controllers.compute.handing import schema_sql
 from controllers.compute.naming import name_relations
 from controllers.compute.relation import Relation, own_name
 from controllers.compute.rows import consolidate
@@ -380,10 +381,12 @@ class View:
             return consolidate(to_table(rows, self._schema))
         plan = self.strategy
         names = [f"k{i}" for i in range(plan.keys)] + [f"a{i}" for i in range(len(plan.calls))]
-        schema = schema_of(self._key_types + self._call_types, names).append(pa.field(DIFF, pa.int64()))
+        types = self._key_types + self._call_types
+        schema = schema_of(types, names).append(pa.field(DIFF, pa.int64()))
         table = to_table([(*r, -1) for r in before] + [(*r, 1) for r in after], schema)
         view = own_name(f"groups_{self.id}")
-        self._spark.createDataFrame(table).createOrReplaceTempView(view)
+        columns = zip([*names, DIFF], [*types, SqlType("int8")], strict=True)
+        self.relation.handing.show(table, view, schema_sql(columns))
         parts = []
         for diff, present in ((-1, before), (1, after)):
             if not present:
@@ -396,7 +399,7 @@ class View:
         try:
             return consolidate(self._run(sp.union_all(parts)))
         finally:
-            self._spark.catalog.dropTempView(view)
+            self.relation.handing.take_back(view)
 
 
 def _cast_to(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -1,0 +1,66 @@
+"""Tables of ours for Spark to read: small ones go to it as rows, larger ones as files that it reads a piece at a time.
+
+Promises: whatever the size of a table, no more than ``ROWS_BYTES_MAX`` of it is in the driver's heap for having been
+handed over.  A file is read by the executors, from this machine's disk where they run in this process and from
+:mod:`controllers.compute.file_server` where they are elsewhere.  :meth:`Handing.take_back` is what ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from collection.types import SqlType, spark_type
+
+ROWS_BYTES_MAX = 4 << 20
+"""As Arrow has them.  As rows they are some ten times as much in Spark's heap, and again in its tasks: eight at once
+(four reads and a tick of two relations each) are below a third of 1 GB.  A file of as much is read sooner, too."""
+
+GROUP_ROWS = 128 * 1024
+"""In one group of a file's rows, the least that a task reads at once."""
+
+
+def schema_sql(columns: Iterable[tuple[str, SqlType]]) -> str:
+    """Of columns by their names."""
+    return ", ".join(f"{name} {spark_type(sql_type)}" for name, sql_type in columns)
+
+
+def in_this_process(master: str) -> bool:
+    """Whether executors of a Spark at ``master`` are in its driver's process; ``local-cluster`` has its own."""
+    return master == "local" or master.startswith("local[")
+
+
+class Handing:
+    """Over the files of ``directory``; ``uri`` tells by which name Spark reads one.  Any thread may call it."""
+
+    def __init__(self, spark: SparkSession, directory: Path, uri: Callable[[Path], str] = str) -> None:
+        self.spark = spark
+        self._directory = directory
+        self._uri = uri
+
+    def write(self, table: pa.Table, name: str) -> Path:
+        """``table`` as a file called ``name``."""
+        path = self._directory / f"{name}.parquet"
+        pq.write_table(table, path, compression="lz4", row_group_size=GROUP_ROWS)
+        return path
+
+    def frame(self, path: Path, schema: str) -> DataFrame:
+        """What Spark reads the file by; ``schema`` as in SQL."""
+        return self.spark.read.schema(schema).parquet(self._uri(path))
+
+    def show(self, table: pa.Table, view: str, schema: str) -> None:
+        """Have Spark know ``table``, which is of ``schema``, as ``view``."""
+        if table.nbytes <= ROWS_BYTES_MAX:
+            frame = self.spark.createDataFrame(table)
+        else:
+            frame = self.frame(self.write(table, view), schema)
+        frame.createOrReplaceTempView(view)
+
+    def take_back(self, view: str) -> None:
+        """Nobody reads ``view`` any more."""
+        self.spark.catalog.dropTempView(view)
+        (self._directory / f"{view}.parquet").unlink(missing_ok=True)

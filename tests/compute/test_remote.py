@@ -1,0 +1,44 @@
+"""A Spark whose executors are other processes reads what its driver could not hold."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = 1_200_000
+"""What was inserted when a driver of a gigabyte ended."""
+
+HEAP = "520m"
+"""Of the driver: half of what was not enough.  Spark wants 450."""
+
+CODE = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from tests.compute.remote_reads import main
+main(*sys.argv[1:])
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_executors_elsewhere_read_more_rows_than_the_driver_could_hold(tmp_path):
+    # Its executors write into a directory of its home: one of the test's own.
+    home = tmp_path / "spark"
+    home.mkdir()
+    for each in Path(pyspark.__file__).parent.iterdir():
+        (home / each.name).symlink_to(each)
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    environment |= {"TIDEMARK_SPARK_MEMORY": HEAP, "SPARK_HOME": str(home)}
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, str(ROOT), str(tmp_path / "data"), str(ROWS)],
+        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=500,
+    )  # fmt: skip
+    print(done.stdout)
+    assert done.returncode == 0 and done.stdout.endswith("done\n"), done.stdout + done.stderr[-5000:]
