@@ -52,10 +52,11 @@ def test_python_begins_no_full_collection_by_itself(collector):
 
 
 def test_what_is_in_circles_is_found_when_enough_was_made(collector):
-    gone = weakref.ref(Node())
-    collector.at_rest()
-    assert gone() is not None  # nothing is due
+    node = Node()
+    gone = weakref.ref(node)
     held = fill(YOUNG_MAX)
+    del node
+    assert gone() is not None  # it is among the oldest, where no young pass looks
     collector.at_rest()
     assert gone() is None and gc.get_count()[2] == 0 and held
     assert len(gc.get_objects(generation=2)) < YOUNG_OBJECTS  # later ones pass over what this one saw
