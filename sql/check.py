@@ -26,7 +26,7 @@ from sql.check_jsonb import JSONB
 from sql.check_text import TEXT
 from sql.check_time import TIME
 from sql.comparing import check_extreme, compared_as_postgres
-from sql.errors import mismatch, no_function, no_operator, syntax, unsupported
+from sql.errors import mismatch, no_function, no_operator, syntax, unsupported, untold
 from sql.functions import FUNCTIONS, display_name
 from sql.nodes import call, cast, position, swap, text_literal, unnest
 from sql.rows_compared import compared_rows
@@ -78,7 +78,12 @@ class Checker:
         if (known := node.meta.get(_CHECKED)) is not None:
             return known
         parent, key, index = node.parent, node.arg_key, node.index
-        found = self._typed(node, scope)
+        try:
+            found = self._typed(node, scope)
+        except (AttributeError, KeyError, IndexError) as error:
+            if not isinstance(node, exp.Func):
+                raise  # of a call, the parser lets any number of arguments through
+            raise untold(f"{display_name(node)}() with these arguments", error) from error
         if found != t.UNKNOWN:
             _note(node if parent is None else _at(parent, key, index), found)
         return found

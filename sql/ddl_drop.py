@@ -71,6 +71,7 @@ def item_of_kind(image: ImageLike, names: Names, name: st.Name, kind: str) -> It
         error.args = (error.message,)
         if kind == model.INDEX:
             error.sqlstate = "42704"
+            error.hint = error.hint or "SHOW INDEXES lists those that there are"
         raise error
     if isinstance(found, SystemRelation):
         raise InvalidUsage(f'permission denied: "{name}" is a system catalog', sqlstate="42501")

@@ -161,6 +161,9 @@ def display_name(node: exp.Expression) -> str:
         return str(node.this).lower()
     if "name" in node.meta:
         return node.meta["name"]
-    text = node.sql("postgres")
+    try:
+        text = node.sql("postgres")
+    except (AttributeError, TypeError, ValueError, IndexError):  # a call that the printer's library has no form for
+        return node.key
     head = text.split("(", 1)[0].strip().lower()
     return head if head.isidentifier() else node.key

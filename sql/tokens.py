@@ -17,7 +17,7 @@ from sqlglot.tokens import Token, TokenType
 from journal.errors import InvalidUsage
 from sql.budget import TOKENS_MAX, bounded
 from sql.constants import escaped, plain_constants, unicode_text
-from sql.errors import syntax
+from sql.errors import syntax, untold
 from sql.statements import Name
 
 _BY_NAME = (
@@ -337,6 +337,8 @@ def parse_tokens(tokens: list[Token], text: str) -> exp.Expression:
         found = DIALECT.parser().parse(tokens, text)
     except ParseError as error:
         raise _syntax_of(error, tokens, text) from error
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:  # of a call that it takes apart
+        raise untold("this call of a function", error) from error
     if len(found) != 1 or found[0] is None or isinstance(found[0], exp.Command):
         first = tokens[0] if tokens else None
         raise syntax(text[first.start : first.end + 1] if first else None, first.start + 1 if first else 1)

@@ -1,0 +1,117 @@
+"""Any statement is planned or refused: by a SQLSTATE of its own, in our words, with what to do about it.
+
+Everyday some hundred by a seed, through the parser and the planner alone; ``TIDEMARK_STATEMENTS`` says how many the
+long run has, ``TIDEMARK_SEED`` replays one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections import Counter
+
+import pytest
+
+from journal.errors import TidemarkError
+from sql import statements as st
+from sql.ddl import plan_ddl
+from sql.insert import plan_insert
+from sql.parse import parse, split
+from sql.select import plan_select
+from tests.differential.test_metamorphic import seed_of_today
+from tests.foreign_words import foreign_words
+from tests.sql.doubles import apply, ddl, empty_image, names
+from tests.statements import Statements
+
+EVERYDAY = 250
+LONG = 50_000
+HINTED = ("0A000", "42883", "42704")
+"""Refusals that leave their reader alone without a hint."""
+
+
+DDL = (
+    st.CreateSchema, st.CreateTable, st.CreateSource, st.CreateView, st.CreateIndex, st.Drop, st.ResetSource, st.Comment
+)  # fmt: skip
+
+
+def planned(text: str, image):
+    """The catalog after one statement.  What a session does by itself (SET, FETCH…) is only parsed."""
+    statement = parse(text)
+    while isinstance(statement, st.Explain) and statement.statement is not None:
+        statement = statement.statement
+    if isinstance(statement, st.Query):
+        plan = plan_select(statement.ast, image, names())
+        if plan.kind != "catalog":
+            plan.spark_sql([None] * len(plan.params))
+    elif isinstance(statement, st.Insert):
+        plan_insert(statement, image, names())
+    elif isinstance(statement, DDL):
+        updates = plan_ddl(statement, image, names()).updates
+        return apply(image, updates) if updates else image
+    return image
+
+
+def wrong_about(text: str, error: Exception) -> str | None:
+    if not isinstance(error, TidemarkError):
+        return f"{type(error).__name__}: {str(error)[:200]}"
+    if not re.fullmatch(r"[0-9A-Z]{5}", error.sqlstate or "") or error.sqlstate.startswith("XX"):
+        return f"sqlstate {error.sqlstate}: {error}"
+    if error.sqlstate in HINTED and not error.hint:
+        return f"{error.sqlstate} without a hint: {error}"
+    told = foreign_words(error)
+    return f"foreign words: {told}" if told and not foreign_words(TidemarkError(f"{text} {text.upper()}")) else None
+
+
+def run(seed: int, count: int) -> None:
+    made, image = Statements(seed), empty_image()
+    image = ddl(image, *made.setup())
+    states: Counter[str] = Counter()
+    wrong = []
+    for text in itertools.islice(made, count):
+        for one in split(text) or [text]:
+            try:
+                image = planned(one, image)
+                states["00000"] += 1
+            except Exception as error:  # judged below: anything but a refusal of ours is wrong
+                states[getattr(error, "sqlstate", None) or type(error).__name__] += 1
+                if found := wrong_about(one, error):
+                    wrong.append(f"{found}\n    {one}")
+    print(dict(states.most_common()))
+    assert not wrong, f"seed {seed}, {len(wrong)} wrong:\n" + "\n".join(wrong[:10])
+    assert states["00000"] > count // 5 and len(states) > 8, states
+
+
+def test_any_statement_is_planned_or_refused():
+    run(seed_of_today(), EVERYDAY)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+def test_many_statements_are_planned_or_refused():
+    seed, each = seed_of_today(), 1000
+    for number in range(int(os.environ.get("TIDEMARK_STATEMENTS") or LONG) // each):
+        run(seed + number, each)
+
+
+def test_a_seed_alone_decides():
+    first, again, other = (list(itertools.islice(Statements(seed), 50)) for seed in (7, 7, 8))
+    assert first == again != other
+
+
+def test_a_refusal_that_says_nothing_is_found():
+    assert wrong_about("x", KeyError("x")) and wrong_about("x", TidemarkError("a word of spark's", sqlstate="42601"))
+    assert wrong_about("x", TidemarkError("gone", sqlstate="XX000"))
+    assert wrong_about("x", TidemarkError("no", sqlstate="42601")) is None
+
+
+@pytest.mark.parametrize("call", [
+    "string_to_array(s)", "cardinality()", "regr_count(a)", "string_agg() within group (order by a)", "var_map(a)",
+    "levenshtein_less_equal()", "combined_parameterized_agg(s, s, s)", "j_s_o_n_exists(s, s, s)",
+    "ts_or_ds_add(s, s, s, s)", "ts_or_ds_to_date_str()",
+])  # fmt: skip
+def test_a_call_of_any_shape_is_refused(call):
+    image = ddl(empty_image(), "create table t (a int, s text)")
+    with pytest.raises(TidemarkError) as refused:
+        planned(f"select {call} from t", image)
+    assert refused.value.sqlstate in ("42883", "0A000", "42601") and not wrong_about(call, refused.value)
