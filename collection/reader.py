@@ -8,7 +8,8 @@ values are skipped here: they are in the source's errors collection).
 It does *not* promise order across partitions.  Offsets that Kafka no longer has are ``Unavailable`` 58P01 with the
 numbers: for a user's topic that is their retention at work, for ours a broken log.
 
-A user's topic is the one whose id the runs carry, or nothing is read of it: the brokers are asked after each fetch.
+A user's topic is the one whose id the runs carry, or nothing is read of it (``Rejected`` 58P01 for another one): the
+brokers are asked after each fetch.
 
 User's topics are read with ``read_committed``; both readers of a range must agree on what an aborted transaction wrote,
 and offsets without a record (markers, compacted away) are simply no rows.
@@ -30,7 +31,7 @@ from collection.columns import Columns, with_diff
 from collection.json_rows import decode_batch
 from collection.rows import decode_counted, empty
 from journal.clients import discard, make_consumer
-from journal.errors import InvalidUsage, Unavailable
+from journal.errors import InvalidUsage, Rejected, Unavailable
 from journal.leaders import SUSPECT_S, SUSPECTED_MAX, leaders_of
 from journal.topic_ids import ids_of
 
@@ -118,7 +119,7 @@ class RunReader:
                 self._consumer.unassign()
 
     def _ask_ids(self, runs: Sequence[BoundRun]) -> Callable[[], None] | None:
-        """Ask which topics have the names that are read; what is returned raises ``Unavailable`` for another one."""
+        """Ask which topics have the names that are read; what is returned raises for another one."""
         pins = {(run.topic, found) for _, run in runs if (found := pinned(run)) is not None}
         if not pins:
             return None
@@ -130,7 +131,8 @@ class RunReader:
                 if found[topic] is None:
                     raise Unavailable(f"topic {topic} does not exist", sqlstate="58P01")
                 if found[topic] != topic_id:
-                    raise Unavailable(
+                    # Not Unavailable: whoever asked again would be told the same for as long as it has patience.
+                    raise Rejected(
                         f"rows of topic {topic} are gone",
                         sqlstate="58P01",
                         detail=f"the topic was deleted and made anew: it is {found[topic]}, they were in {topic_id}",

@@ -28,7 +28,7 @@ from controllers.storage.controller import StorageController
 from controllers.storage.source import ERROR_COLUMNS
 from journal import clients
 from journal.checkpoint import CheckpointStore
-from journal.errors import Unavailable
+from journal.errors import Rejected
 from journal.names import TopicNames
 from oracle.checkpoints import CheckpointPolicy
 from oracle.client import Oracle
@@ -291,7 +291,7 @@ def test_a_topic_made_anew_is_another_topic_for_storage_and_for_readers(world: W
         assert "was deleted and made anew" in error
         assert world.bound(source) == 3, "nothing of the new topic"
         assert len(world.errors(errors)) == 1, "what is ours stays"
-        with pytest.raises(Unavailable, match="rows of topic .* are gone") as caught:
+        with pytest.raises(Rejected, match="rows of topic .* are gone") as caught:
             world.rows(source)
         assert caught.value.sqlstate == "58P01" and "made anew" in caught.value.detail
     # ALTER SOURCE … RESET, as it comes here: another source and other errors on the same topic.

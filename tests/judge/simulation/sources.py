@@ -16,7 +16,7 @@ from catalog_log.model import Item
 from collection import binding
 from collection.binding import Run
 from controllers.storage import remap
-from journal.errors import TidemarkError, Unavailable
+from journal.errors import Rejected, TidemarkError, Unavailable
 from oracle.model import CommitPart
 from tests.judge.simulation.clock import MS, S
 
@@ -57,8 +57,10 @@ class UserTopics:
     def rows(self, run: Run) -> list[tuple]:
         """The good rows of what is bound.  Raises 58P01 where they are gone."""
         topic, pin = self.there.get(run.topic), binding.pinned(run)
-        if topic is None or (pin is not None and pin != topic.id) or run.upper > len(topic.values):
-            raise Unavailable(f"rows of topic {run.topic} are gone", sqlstate="58P01", detail=f"{run}")
+        if topic is None:
+            raise Unavailable(f"topic {run.topic} does not exist", sqlstate="58P01", detail=f"{run}")
+        if (pin is not None and pin != topic.id) or run.upper > len(topic.values):
+            raise Rejected(f"rows of topic {run.topic} are gone", sqlstate="58P01", detail=f"{run}")
         return [(json.loads(value)["id"],) for value in topic.values[run.lower : run.upper]]
 
 

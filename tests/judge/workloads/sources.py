@@ -27,6 +27,9 @@ READ = "SELECT 'view' AS side, id FROM sources_view UNION ALL SELECT 'query', id
 GROUND = "SELECT count(*) FROM sources_ground WHERE k = 0"
 
 PRODUCED_LEN_MAX = 3
+MORE_LEN = 40
+"""By how many messages each life of the topic begins longer than the one before; all workers add some twenty to it."""
+
 BETWEEN_MIN, BETWEEN_MAX = 3, 8
 """Operations of the keeper between a remake and the reset, and between that and the next remake."""
 
@@ -62,7 +65,7 @@ class Sources:
         ])  # fmt: skip
 
     def invocations(self, rng: random.Random, worker: int, workers: int) -> Iterator[Invocation]:
-        produced = count()
+        produced, remakes = count(), count(1)
 
         def some() -> Iterator[Invocation]:
             for _ in range(rng.randint(BETWEEN_MIN, BETWEEN_MAX)):
@@ -76,6 +79,9 @@ class Sources:
             yield from some()
             if worker == 0:
                 yield Invocation("remake")
+                # More than there was: then nothing but its id tells the new topic from the old one.
+                ids = [f"{worker}-{next(produced)}" for _ in range(MORE_LEN * next(remakes))]
+                yield Invocation("produce", {"ids": ids})
                 yield from some()
                 yield Invocation("reset")
 

@@ -1,0 +1,33 @@
+"""What a reader says of a user's topic that is not the one that was bound, or is not there; brokers are not asked."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from collection.binding import BoundRun, Run, pin
+from collection.reader import RunReader
+from journal.errors import Rejected, TidemarkError, Unavailable
+
+RUNS = [BoundRun(1, Run("t", 0, 0, 5, pin("old")))]
+
+
+@pytest.mark.parametrize(("there", "error"), [("new", Rejected), (None, Unavailable)])
+def test_rows_of_a_topic_made_anew_are_refused_for_good_and_those_of_one_that_is_away_may_be_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, there: str | None, error: type[TidemarkError]
+) -> None:
+    """An adapter asks again where something is unavailable: who read what is gone waited until it had no patience left,
+    and was told of a timeout."""
+    ids = SimpleNamespace(ask=lambda _topics: lambda: {"t": there})
+    monkeypatch.setattr("collection.reader.ids_of", lambda _bootstrap: ids)
+    check = RunReader._ask_ids(SimpleNamespace(_bootstrap=""), RUNS)
+    with pytest.raises(error) as caught:
+        check()
+    assert caught.value.sqlstate == "58P01" and isinstance(caught.value, Unavailable) is (there is None)
+
+
+def test_the_topic_that_was_bound_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collection.reader.ids_of", lambda _: SimpleNamespace(ask=lambda _: lambda: {"t": "old"}))
+    RunReader._ask_ids(SimpleNamespace(_bootstrap=""), RUNS)()
+    assert RunReader._ask_ids(SimpleNamespace(_bootstrap=""), [BoundRun(1, Run("t", 0, 0, 5, ""))]) is None
