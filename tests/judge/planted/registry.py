@@ -157,7 +157,7 @@ _ALL = (
         """A source names its topic, so that topic is what it reads, from where it stopped.  But a topic that was
         deleted and made anew has other records at the same offsets: what was skipped is missing, what a view holds is
         of the old one, and what a restarted controller reads again is of the new one.""",
-        {COMPUTE, STORAGE}, "I5, I10", "sources", "sources",
+        {COMPUTE, STORAGE}, "I5, I10", "sources", "sources", "kill",
     ),
 )  # fmt: skip
 
