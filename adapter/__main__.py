@@ -20,7 +20,7 @@ from adapter.planning import Planner
 from adapter.server import Limits, Server
 from journal import process
 from journal.doors import SQL_HINT, add_insecure, check_address, password_from
-from journal.errors import InvalidUsage, TidemarkError
+from journal.errors import InvalidUsage, TidemarkError, Unavailable
 from journal.names import TopicNames
 
 log = logging.getLogger(__name__)
@@ -59,6 +59,7 @@ def main() -> int:
     except TidemarkError as error:
         log.error("stopped: %s", error.message, extra={"sqlstate": error.sqlstate, "detail": error.detail})
         print(f"adapter: {error.message}" + (f" ({error.hint})" if error.hint else ""), file=sys.stderr)
+        return 2 if isinstance(error, InvalidUsage) else process.TRY_AGAIN if isinstance(error, Unavailable) else 1
     except Exception:
         log.exception("stopped by an error of ours")
     return 1

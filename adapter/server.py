@@ -21,7 +21,7 @@ from adapter.session import Session
 from adapter.session_state import SessionState
 from adapter.wire import messages as m
 from adapter.wire.machine import MESSAGE_BYTES_MAX, Machine
-from journal.errors import Rejected, Unavailable
+from journal.errors import InvalidUsage, Rejected, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -188,13 +188,14 @@ class Server:
         self._stopping = False
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Listen; gives the address in fact (``port`` 0 picks one).  Raises ``Unavailable`` if it is taken."""
+        """Listen; gives the address in fact (``port`` 0 picks one).  Raises ``InvalidUsage`` if it is taken."""
         # Kept: asking for the running loop costs a system call, and every answer would ask.
         self.loop = asyncio.get_running_loop()
         try:
             self._listener = await self.loop.create_server(lambda: Connection(self), host, port, backlog=512)
         except OSError as e:
-            raise Unavailable(f"cannot listen on {host}:{port}: {e.strerror or e}", hint="choose another --port") from e
+            why = f"cannot listen on {host}:{port}: {e.strerror or e}"
+            raise InvalidUsage(why, hint="choose another --port") from e
         address = self._listener.sockets[0].getsockname()
         return address[0], address[1]
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from embedded.child import GRACE_S, Child, ChildSpec
 from journal.errors import TidemarkError, Unavailable
+from journal.process import TRY_AGAIN
 
 BACKOFF_FIRST_S = 0.1
 BACKOFF_MAX_S = 5.0
@@ -65,6 +66,7 @@ class _Managed:
         self._ended = threading.Event()
         self.child: Child | None = None
         self.starts = 0
+        self._began = time.monotonic()
         self.first_ready: Future[dict] = Future()
         self.failed: Future[TidemarkError] = Future()
         self.thread = threading.Thread(target=self._run, daemon=True)
@@ -103,14 +105,22 @@ class _Managed:
                 return
 
     def _after_death(self, policy: RestartPolicy, reason: Exception) -> bool:
-        """Whether to start it again (after the pause).  A child that never served is not tried again: it says why."""
+        """Whether to start it again (after the pause).  A child that never served is not tried again: it says why; but
+        for one that somebody did not answer in time, while it still has time to get ready (a busy machine)."""
         child, self.child = self.child, None
         if child is not None:
             child.stop()
         if self._stopping.is_set() or self._ended.is_set():
             return False
         name = child.spec.name if child else "a process"
-        pause_s = policy.died(time.monotonic()) if self.first_ready.done() else None
+        now = time.monotonic()
+        again = self.first_ready.done() or (
+            child is not None
+            and child.exited.done()
+            and child.exited.result() == TRY_AGAIN
+            and now - self._began < child.spec.ready_timeout_s
+        )
+        pause_s = policy.died(now) if again else None
         if pause_s is None:
             error = reason if isinstance(reason, TidemarkError) else Unavailable(f"{name} could not start: {reason}")
             self._on_event(Event(name, "gave_up", str(error)))

@@ -20,9 +20,12 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import NoReturn
 
-from journal.errors import TidemarkError
+from journal.errors import TidemarkError, Unavailable
 
 log = logging.getLogger(__name__)
+
+TRY_AGAIN = 75
+"""Exit code of a process that somebody did not answer in time; EX_TEMPFAIL of sysexits.h."""
 
 STOP_TIMEOUT_S = 20.0
 """From the order to stop to the end of the process, at the latest: twice the grace that a supervisor gives.  Anything
@@ -148,9 +151,12 @@ def _close(name: str, close: Callable[[], None]) -> None:
 
 
 def outcome(run: Callable[[], int], logger: logging.Logger) -> int:
-    """What ``run`` gives, or 1 with a line in the log that says what stopped it."""
+    """What ``run`` gives; else 1, or ``TRY_AGAIN`` where nobody answered, with a line in the log that says why."""
     try:
         return run()
+    except Unavailable as error:
+        logger.error(error.message, extra={"detail": error.detail, "hint": error.hint})
+        return TRY_AGAIN
     except TidemarkError as error:
         logger.error(error.message, extra={"detail": error.detail, "hint": error.hint})
     except Exception:

@@ -18,6 +18,7 @@ import pytest
 from catalog_log.bootstrap import create_environment
 from embedded.ports import free_ports
 from journal.names import TopicNames
+from journal.process import TRY_AGAIN
 
 STOPS_IN_S = 30
 """A stop is bounded by the server's grace and by closing the logs; a busy machine is slower than both."""
@@ -86,7 +87,7 @@ def test_it_says_why_it_cannot_listen(environment):
         port = taken.getsockname()[1]
         with adapter(*environment, "--port", str(port)) as process:
             _, errors = process.communicate(timeout=60)
-        assert process.returncode == 1
+        assert process.returncode == 2
         assert f"cannot listen on 127.0.0.1:{port}" in errors
 
 
@@ -95,5 +96,5 @@ def test_it_says_that_there_is_no_broker():
     (port,) = free_ports(1)
     with adapter("--kafka", f"127.0.0.1:{port}") as process:
         _, errors = process.communicate(timeout=120)
-    assert process.returncode == 1
+    assert process.returncode == TRY_AGAIN
     assert errors.splitlines()[-1].startswith("adapter: ")

@@ -35,6 +35,7 @@ class Run:
         )  # fmt: skip
         self.lines: list[str] = []
         self._changed = threading.Condition()
+        self._ended = False
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
@@ -42,10 +43,14 @@ class Run:
             with self._changed:
                 self.lines.append(line)
                 self._changed.notify_all()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
 
     def wait_line(self, text: str, timeout_s: float = 240) -> None:
         with self._changed:
-            assert self._changed.wait_for(lambda: any(text in line for line in self.lines), timeout_s), self.lines
+            self._changed.wait_for(lambda: self._ended or any(text in line for line in self.lines), timeout_s)
+            assert any(text in line for line in self.lines), "".join(self.lines)
 
     def finish(self) -> tuple[int, dict]:
         """Exit code and the one JSON object."""

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,17 @@ def test_what_never_served_is_not_tried_again(tmp_path: Path) -> None:
         ready.result(timeout=20)
     assert "wrong disk" in raised.value.detail
     assert supervisor.starts("one") == 1
+    supervisor.stop()
+
+
+def test_what_nobody_answered_in_time_is_tried_again_while_there_is_time(tmp_path: Path) -> None:
+    lives = iter(["raise SystemExit(75)", SERVES])
+    supervisor = Supervisor()
+    assert supervisor.start("one", lambda: spec(tmp_path, next(lives))).result(timeout=20)["pid"]
+    assert supervisor.starts("one") == 2
+    late = lambda: replace(spec(tmp_path, "raise SystemExit(75)", "late"), ready_timeout_s=0.0)  # noqa: E731
+    with pytest.raises(Unavailable):
+        supervisor.start("late", late).result(timeout=20)
     supervisor.stop()
 
 
