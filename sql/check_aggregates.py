@@ -9,7 +9,7 @@ from sqlglot import exp
 from collection.types import SqlType
 from sql import types as t
 from sql.comparing import check_extreme, check_grouped, order_key
-from sql.errors import no_function, unsupported
+from sql.errors import no_aggregate, no_function, unsupported
 from sql.functions import display_name, folding
 from sql.nodes import call, cast, position
 from sql.scope import Scope
@@ -32,7 +32,17 @@ def _count(c: Checker, node: exp.Count, scope: Scope) -> SqlType:
     return t.INT8
 
 
+def _of_an_aggregate(node: exp.Expression, what: str) -> None:
+    """42809 where ``what`` is said of the arguments of a function that folds no rows."""
+    function = node.parent
+    while isinstance(function, (exp.Distinct, exp.Order)):
+        function = function.parent
+    if isinstance(function, exp.Func) and not isinstance(function, (exp.AggFunc, exp.Anonymous, exp.AnonymousAggFunc)):
+        raise no_aggregate(what, display_name(function), position(function))
+
+
 def _distinct(c: Checker, node: exp.Distinct, scope: Scope) -> SqlType:
+    _of_an_aggregate(node, "DISTINCT")
     first = node.expressions[0]
     if len(node.expressions) == 1 and isinstance(first, exp.Tuple):  # a row counts though fields of it are null
         for each in list(first.expressions):
@@ -48,6 +58,7 @@ def _distinct(c: Checker, node: exp.Distinct, scope: Scope) -> SqlType:
 
 
 def _ordered(c: Checker, node: exp.Order, scope: Scope) -> SqlType:
+    _of_an_aggregate(node, "ORDER BY")
     for each in list(node.expressions):
         order_key(each.this, c.child(each, "this", scope))
     return c.child(node, "this", scope) if node.args.get("this") is not None else t.UNKNOWN
@@ -107,10 +118,13 @@ def _joined(c: Checker, node: exp.GroupConcat, scope: Scope) -> SqlType:
 
 
 def _filtered(c: Checker, node: exp.Filter, scope: Scope) -> SqlType:
+    name = display_name(node.this)
     got = c.child(node, "this", scope)
     c.boolean(node.expression, "this", scope, "FILTER")
     calls = folding(node.this)
-    if calls and calls[0] is not node.this:  # what is made of the aggregate's result has no rows to choose from
+    if not calls:
+        raise no_aggregate("FILTER", name, position(node))
+    if calls[0] is not node.this:  # what is made of the aggregate's result has no rows to choose from
         for each in calls:
             each.replace(exp.Filter(this=each.copy(), expression=node.expression.copy()))
         node.replace(node.this.copy())

@@ -18,7 +18,7 @@ from sql.budget import joined
 from sql.casts import converted
 from sql.check_time import interval_literal, time_arithmetic
 from sql.comparing import check_comparable, check_extreme, check_grouped, keep_digits, order_key
-from sql.errors import ambiguous, no_column, no_from_entry, no_function, no_operator, unsupported
+from sql.errors import ambiguous, no_aggregate, no_column, no_from_entry, no_function, no_operator, unsupported
 from sql.frames import check_frame
 from sql.functions import WINDOW_ONLY, display_name, folding
 from sql.interval_parts import length, negative
@@ -412,6 +412,7 @@ def _unfiltered(node: exp.Filter) -> exp.Expression:
 def _window(c: Checker, node: exp.Window, scope: Scope) -> SqlType:
     if isinstance(node.this, exp.Filter):
         node.set("this", _unfiltered(node.this))
+    name = display_name(node.this)
     result = c.child(node, "this", scope)
     for each in list(node.args.get("partition_by") or ()):
         check_grouped(c.visit(each, scope), "PARTITION BY", position(each))
@@ -424,7 +425,9 @@ def _window(c: Checker, node: exp.Window, scope: Scope) -> SqlType:
             order_key(each.this, sorted_by[-1])
     check_frame(node, sorted_by)
     calls = folding(node.this, (*WINDOW_ONLY, exp.IgnoreNulls, exp.RespectNulls))
-    if calls and calls[0] is not node.this:  # what is made of the function's result is made behind the window
+    if not calls:
+        raise no_aggregate("OVER", name, position(node), "a window function nor an aggregate function")
+    if calls[0] is not node.this:  # what is made of the function's result is made behind the window
         for each in calls:
             each.replace(exp.Window(**{**node.args, "this": each.copy()}).copy())
         node.replace(node.this.copy())

@@ -130,10 +130,23 @@ def bad_text(type_name: str, text: str, position: int | None = None) -> InvalidU
     return InvalidUsage(f'invalid input syntax for type {type_name}: "{text}"', sqlstate="22P02", position=position)
 
 
+SHOWN_CHARS_MAX = 200
+"""Of a value in a message: enough to find it."""
+
+
 def out_of_range(type_name: str, text: str | None = None) -> InvalidUsage:
     """22003."""
+    if text is not None and len(text) > SHOWN_CHARS_MAX:
+        text = text[:SHOWN_CHARS_MAX] + "…"
     shown = f'value "{text}" is out of range for type {type_name}' if text is not None else f"{type_name} out of range"
     return InvalidUsage(shown, sqlstate="22003")
+
+
+def no_aggregate(
+    what: str, name: str, position: int | None = None, wanted: str = "an aggregate function"
+) -> InvalidUsage:
+    """42809: ``what`` is said of a function that has no use for it."""
+    return InvalidUsage(f"{what} specified, but {name} is not {wanted}", sqlstate="42809", position=position)
 
 
 def not_null(column: str, relation: str, row: str | None = None) -> InvalidUsage:

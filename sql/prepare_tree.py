@@ -236,7 +236,10 @@ def figure_name(node: exp.Expression) -> str | None:
 
 def _rows_from(table: exp.Table) -> None:
     """``ROWS FROM (f(…)) AS g(x)`` as ``f(…) AS g(x)``, which it is for one function."""
-    first, *more = table.args["rows_from"]
+    functions = table.args["rows_from"]
+    if not isinstance(functions, list):
+        raise unsupported("this form of ROWS FROM", position=position(table))
+    first, *more = functions
     if more:
         hint = "number the rows of each function by row_number() and join them by that"
         raise unsupported("ROWS FROM of more than one function", hint=hint, position=position(table))

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from journal.errors import InvalidUsage
 from sql.errors import unsupported
 
-REPEAT_MAX = 255
-"""Postgres's DUPMAX."""
+REPEAT_MAX, REPEAT_DIGITS = 255, 3
+"""Postgres's DUPMAX, and its digits: Python converts no text of more than 4,300."""
 
 _WORD = r"\p{L}\p{M}\p{N}_"
 _SPACE = r"\t-\r \x{1680}\x{2000}-\x{2006}\x{2008}-\x{200a}\x{2028}\x{2029}\x{205f}\x{3000}"
@@ -163,6 +163,8 @@ class _Reader:
         self.lazy += bool(found[5])
         sign = found[1]
         if sign[0] == "{":
+            if any(len(each.lstrip("0")) > REPEAT_DIGITS for each in (found[2], found[4] or "")):
+                raise bad_regex("invalid repetition count(s)")
             low = int(found[2])
             high = low if found[3] is None else int(found[4]) if found[4] else None
             if low > REPEAT_MAX or (high is not None and (high > REPEAT_MAX or high < low)):

@@ -17,7 +17,7 @@ from sqlglot.tokens import Token, TokenType
 from journal.errors import InvalidUsage
 from sql.budget import TOKENS_MAX, bounded
 from sql.constants import escaped, plain_constants, unicode_text
-from sql.errors import syntax, untold
+from sql.errors import out_of_range, syntax, untold
 from sql.statements import Name
 
 _BY_NAME = (
@@ -85,6 +85,11 @@ _COMMAND = re.compile(
 """Words after which sqlglot would swallow the rest as one raw string: blanked out before tokenizing."""
 
 
+NUMBER_CHARS_MAX = 1000
+"""Of a number, a parameter's and a type's own too: no type here has more than 38 digits, and Python converts no text of
+more than 4,300."""
+
+
 def tokenize(text: str) -> list[Token]:
     """The tokens of ``text``.  42601 where a quote or comment never ends; 54000 where it is too long."""
     if len(text) > STATEMENT_CHARS_MAX:
@@ -115,6 +120,8 @@ def tokenize(text: str) -> list[Token]:
     for token in tokens:
         if token.token_type == TokenType.IDENTIFIER and not token.text:
             raise syntax('""', token.start + 1, 'zero-length delimited identifier at or near """"')
+        if token.token_type == TokenType.NUMBER and len(token.text) > NUMBER_CHARS_MAX:
+            raise out_of_range("numeric", token.text)
     for dot, number in pairwise(tokens):
         # sqlglot would join ``. 2.5`` to the number ``0.2.5``
         if dot.token_type == TokenType.DOT and number.token_type == TokenType.NUMBER:

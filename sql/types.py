@@ -159,7 +159,10 @@ def arithmetic(op: str, left: SqlType, right: SqlType) -> SqlType | None:
 
 def number_literal(text: str) -> SqlType:
     """The type of a numeric literal: the smallest of int4, int8, numeric that holds it.  22003 beyond 38 digits."""
-    value = Decimal(text)
+    try:
+        value = Decimal(text)
+    except InvalidOperation:  # an exponent that even Python does not count to
+        raise out_of_range("numeric", text) from None
     if re.fullmatch(r"-?\d+", text):
         for candidate in (INT4, INT8):
             if -INT_RANGE[candidate.name] <= value < INT_RANGE[candidate.name]:
@@ -216,7 +219,8 @@ def parse_literal(text: str, sql_type: SqlType) -> object:
     if name in INT_RANGE:
         if not re.fullmatch(r"[+-]?\d+", value):
             raise bad_text(shown(sql_type), text)
-        number = int(value)
+        # Digits first: Python converts no text of more than 4,300.
+        number = int(value) if len(value.lstrip("+-").lstrip("0")) < 20 else INT_RANGE[name]
         if not -INT_RANGE[name] <= number < INT_RANGE[name]:
             raise out_of_range(shown(sql_type), text)
         return number

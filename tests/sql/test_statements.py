@@ -13,7 +13,7 @@ from collections import Counter
 
 import pytest
 
-from journal.errors import TidemarkError
+from journal.errors import InvalidUsage, TidemarkError
 from sql import statements as st
 from sql.ddl import plan_ddl
 from sql.insert import plan_insert
@@ -118,3 +118,42 @@ def test_a_call_of_any_shape_is_refused(call):
     with pytest.raises(TidemarkError) as refused:
         planned(f"select {call} from t", image)
     assert refused.value.sqlstate in ("42883", "0A000", "42601") and not wrong_about(call, refused.value)
+
+
+DIGITS = "9" * 5000
+
+
+@pytest.mark.parametrize("text", [
+    "select {}", "select 1.{}", "select 1e{}", "select -{}", "select a from t order by {}", "select a from t limit {}",
+    "select a from t group by {}", "select ${}", "select s::varchar({})", "select 1::numeric({})", "select '{}'::int",
+    "select '{}'::int8", "select '-{}'::int2", "select '{}'::numeric", "select '1e{}'::numeric", "select '{}'::jsonb",
+    "select '[1e{}]'::jsonb", "select '{} days'::interval", "select interval '{}'", "select '{}-01-01'::date",
+    "select '2020-01-01 {}:00'::timestamp", "select '{}'::time", "select '{}'::oid", "select '{}'::bool",
+    "select '{{{}}}'::int[]", "select a[{}] from (select array[1] as a) as q", "select s ~ 'a{{{}}}' from t",
+    "select regexp_replace(s, 'a', '\\{}') from t", "select to_char(a, '{}') from t",
+    "select format('%{}$s', s) from t", "select format('%{}s', s) from t", "select B'{}'", "select 0x{}",
+    "select row_number() over (rows {} preceding) from t",
+    "create table n (a numeric({}))", "create table n (a int default {})", "insert into t values ({}, 'a')",
+    "insert into t values ('{}', 'a')", "create view v as select {} as a", "select U&'\\{}'", "select E'\\x{}'",
+    "select '\\x{}'::bytea", "select f.a from generate_series(1, {}) as f(a)", "select s like '{}' from t",
+])  # fmt: skip
+def test_more_digits_than_python_converts_are_a_value_like_any_other(text):
+    image = ddl(empty_image(), "create table t (a int, s text)")
+    try:
+        planned(text.format(DIGITS), image)
+    except TidemarkError as refused:
+        assert not wrong_about(text, refused)
+
+
+@pytest.mark.parametrize("call, told", [
+    ("upper(distinct s)", "DISTINCT specified, but upper is not an aggregate function"),
+    ("concat(distinct s) over ()", "DISTINCT specified, but concat is not an aggregate function"),
+    ("upper(s order by s)", "ORDER BY specified, but upper is not an aggregate function"),
+    ("abs(a) filter (where true)", "FILTER specified, but abs is not an aggregate function"),
+    ("upper(s) over ()", "OVER specified, but upper is not a window function nor an aggregate function"),
+])  # fmt: skip
+def test_what_folds_no_rows_has_no_use_for_words_of_aggregates(call, told):
+    image = ddl(empty_image(), "create table t (a int, s text)")
+    with pytest.raises(InvalidUsage) as refused:
+        planned(f"create materialized view v as select {call} as x from t", image)
+    assert (refused.value.sqlstate, refused.value.message) == ("42809", told)
