@@ -475,8 +475,8 @@ WITH_CALAMITIES = ("views", *CALAMITIES)
 
 
 def of_world(seed: int) -> tuple[str, ...]:
-    """The workloads of one world of many: every fourth has the calamities."""
-    return WITH_CALAMITIES if seed % 4 == 3 else EVERYDAY
+    """The workloads of one world of many: every eighth has the calamities, which take twice as long."""
+    return WITH_CALAMITIES if seed % 8 == 3 else EVERYDAY
 
 
 FAULTS = {"idle": "day"}
