@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
@@ -84,7 +84,8 @@ class WithABug(Environment):
 def test_the_machine_finds_a_planted_bug() -> None:
     assert "early_catalog" in BUGS
     machine = WithABug.TestCase
-    machine.settings = settings(EVERYDAY, max_examples=40, report_multiple_bugs=False)
+    # That it is found is to be shown, not its smallest form: on a busy machine that took eight minutes.
+    machine.settings = settings(EVERYDAY, max_examples=40, report_multiple_bugs=False, phases=[Phase.generate])
     try:
         machine().runTest()
     except AssertionError as found:
