@@ -76,19 +76,29 @@ class _Job:
             return not self._given_up
 
     def end(self) -> None:
+        """What was thrown into this thread is raised here, if it was not before: never later."""
         with self._lock:
-            if self._thread is not None and self._given_up:  # it may not have been raised yet: never later than here
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), None)
-            self._thread = None
+            thread, self._thread = self._thread, None
+        if thread is not None and self._given_up:
+            # Raised, not taken back.  Python looks in every frame of every thread for what is on its way until it finds
+            # something, also after that was taken back; and where somebody profiles or traces, looking has no end.
+            try:
+                _throw(thread)  # a thread has room for one: this one takes the place of what is on its way
+                while True:
+                    pass
+            except _GivenUp:
+                pass
 
     def give_up(self) -> None:
         with self._lock:
             if not self._given_up:
                 self._given_up = True
                 if self._thread is not None:
-                    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                        ctypes.c_ulong(self._thread), ctypes.py_object(_GivenUp)
-                    )
+                    _throw(self._thread)
+
+
+def _throw(thread: int) -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_GivenUp))
 
 
 class _Worker:

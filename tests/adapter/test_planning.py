@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from adapter import executor as executing
 from adapter.planning import LONG_CHARS, ON_LOOP_CHARS_MAX, Planner
 from adapter.session_state import SessionState
+from embedded.layout import ROOT
 from journal.errors import InvalidUsage, Rejected
 from sql import bind, insert, parse, tokens
 from tests.adapter.world import World
@@ -49,6 +52,47 @@ def test_who_is_cancelled_leaves_the_thread_to_the_next():
         planner.close()
 
     run(story())
+
+
+PROFILED = """
+import asyncio, sys, threading
+from adapter.planning import Planner
+
+def endless(began):
+    began()
+    while True:
+        pass
+
+def swallowed(began):
+    try:
+        endless(began)
+    except BaseException:
+        return "as if nothing had been"
+
+def give_up_at_the_end(began):
+    began()
+
+async def story():
+    loop, planner = asyncio.get_running_loop(), Planner()
+    for call in (endless, swallowed, give_up_at_the_end) * 20:
+        began = asyncio.Event()
+        asked = asyncio.create_task(planner.run(1, call, lambda: loop.call_soon_threadsafe(began.set)))
+        await began.wait()
+        asked.cancel()
+        await asyncio.wait([asked])
+        assert await planner.run(1, lambda: "next") == "next"
+        sys.setprofile(lambda *_: None)
+        (lambda: None)()
+        sys.setprofile(None)
+    planner.close()
+
+asyncio.run(story())
+"""
+
+
+def test_nothing_is_on_its_way_for_ever_once_somebody_was_cancelled():
+    """As a process, since what fails is Python's: it never comes out of the first call that is profiled."""
+    subprocess.run([sys.executable, "-c", PROFILED], cwd=ROOT, check=True, timeout=120)
 
 
 def test_who_is_cancelled_while_waiting_is_never_begun():

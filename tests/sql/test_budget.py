@@ -148,7 +148,6 @@ def steps(call) -> int:
     return count
 
 
-@pytest.mark.timeout(120, method="signal")  # it stood still once, behind 2,800 other tests: a failure, not a lost run
 @pytest.mark.parametrize("kind", GROWING)
 def test_planning_takes_steps_by_the_length_of_the_statement(kind):
     planned(GROWING[kind](40))  # what is made once is made
