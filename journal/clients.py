@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from journal.errors import FatalLog, Unavailable
@@ -181,6 +181,20 @@ def reach(bootstrap: str, call: Callable[[float], object], timeout_s: float | No
             if time.monotonic() + TRY_AGAIN_S > until:
                 raise unreachable(bootstrap, timeout_s, failure) from None
         time.sleep(TRY_AGAIN_S)
+
+
+def delete_below(bootstrap: str, upto: TopicPartition, timeout_s: float) -> None:
+    """Give the records of a partition below the offset of ``upto`` up for good.
+
+    Raises ``Unavailable`` where the broker does not say that it did within ``timeout_s``: it may have.
+    """
+    admin = make_admin(bootstrap)  # kept in a name: its answers never come once it is collected
+
+    def ask(left_s: float) -> object:
+        [answer] = admin.delete_records([upto], request_timeout=left_s).values()
+        return answer.result()
+
+    reach(bootstrap, ask, timeout_s)
 
 
 def known(bootstrap: str, topic: str, look: Callable[[], T | None]) -> T:

@@ -152,14 +152,7 @@ class KafkaTransport:
             raise InvalidUsage(f"cannot cut {self.topic} below {below_offset}: it ends at {end}")
         if below_offset <= start:
             return
-        request = [TopicPartition(self.topic, 0, below_offset)]
-        admin = clients.make_admin(self.bootstrap)  # kept in a name: its answers never come once it is collected
-
-        def ask(timeout_s: float) -> object:
-            [answer] = admin.delete_records(request, request_timeout=timeout_s).values()
-            return answer.result()
-
-        clients.reach(self.bootstrap, ask, CUT_TIMEOUT_S)
+        clients.delete_below(self.bootstrap, TopicPartition(self.topic, 0, below_offset), CUT_TIMEOUT_S)
 
     def renew(self) -> None:
         with self._lock:

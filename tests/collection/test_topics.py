@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from catalog_log.model import Column
 from collection import reader as reader_module
@@ -136,9 +136,7 @@ def test_ranges_that_kafka_does_not_have_are_an_error_with_the_numbers(broker, n
     for n in range(4):
         writer.write("u1", COLUMNS, rows(n), "a").result(30)
     topic = names.data("u1")
-    admin = clients.make_admin(broker)
-    for done in admin.delete_records([TopicPartition(topic, 0, 2)]).values():
-        done.result(30)
+    clients.delete_below(broker, TopicPartition(topic, 0, 2), 30)
     for run in (Run(topic, 0, 1, 4, "a"), Run(topic, 0, 7, 9, "a")):
         with pytest.raises(Unavailable) as gone:
             reader.read([run], COLUMNS)
@@ -162,7 +160,7 @@ def test_wrong_attempts_formats_and_overlaps_are_errors(broker, names, writer, r
 
 def test_a_users_json_topic_with_transactions_and_many_partitions(broker, names) -> None:
     topic = f"{names.env}-user"
-    admin = clients.make_admin(broker)
+    admin = AdminClient({"bootstrap.servers": broker})
     for done in admin.create_topics([NewTopic(topic, 2, 1)]).values():
         done.result(30)
     producer = clients.make_producer(broker, **{"transactional.id": names.env})

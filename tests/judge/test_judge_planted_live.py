@@ -17,13 +17,12 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from catalog_log import model
 from catalog_log.log import CatalogLog
 from catalog_log.model import Genesis, Setting
 from catalog_log.records import FORMAT_VERSION, Proposal, encode_proposal, put
-from journal.clients import make_admin
 from journal.errors import FatalLog, TidemarkError
 from journal.kafka import KafkaTransport
 from journal.names import TopicNames
@@ -397,7 +396,7 @@ def test_retention_that_somebody_switches_on_is_refused_at_every_start(small) ->
     for topic in (here.names.catalog, here.names.oracle, here.names.views):
         entry = ConfigEntry("retention.ms", "604800000", incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-        admin = make_admin(here.kafka)
+        admin = AdminClient({"bootstrap.servers": here.kafka})
         for answer in admin.incremental_alter_configs([resource]).values():
             answer.result(WAIT_S)
     with pytest.raises(FatalLog, match="retention.ms is '604800000', expected '-1'"):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pyarrow.flight as flight
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import NewPartitions, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from catalog_log import log as catalog_log_module
 from catalog_log import model
@@ -56,7 +56,7 @@ class World:
         self.bootstrap, self.env = bootstrap, env
         self.names = TopicNames(env)
         create_environment(bootstrap, self.names)
-        self.admin = clients.make_admin(bootstrap)
+        self.admin = AdminClient({"bootstrap.servers": bootstrap})
         self.producer = clients.make_producer(bootstrap)
         self.commands = open_command_topic(bootstrap, self.names, STORAGE)
         self.oracle = Oracle.open(bootstrap, self.names, "test", lambda: 0)
@@ -254,8 +254,7 @@ def test_records_that_retention_took_before_they_were_read_stop_that_source_alon
     eventually(lambda: world.bound(cut) == 1)
     world.stop()
     world.produce("cut", *[b'{"id":2}'] * 4)
-    for done in world.admin.delete_records([TopicPartition(cut.topic, 0, 3)]).values():
-        done.result()
+    clients.delete_below(world.bootstrap, TopicPartition(cut.topic, 0, 3), 30)
     controller = world.start()
     error = eventually(lambda: state_of(controller, "u1")[1])
     assert error == (f"topic {cut.topic} partition 0 was bound up to offset 1, but kafka holds [3, 5): "

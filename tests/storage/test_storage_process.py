@@ -12,7 +12,7 @@ import threading
 import time
 
 import pytest
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from catalog_log import model
 from catalog_log.bootstrap import create_environment
@@ -48,7 +48,7 @@ def start(bootstrap: str, env: str) -> subprocess.Popen:
 def test_killed_again_and_again_it_loses_and_doubles_nothing(broker: str, env_name: str) -> None:
     names, topic = TopicNames(env_name), f"{env_name}-user"
     create_environment(broker, names)
-    admin = clients.make_admin(broker)
+    admin = AdminClient({"bootstrap.servers": broker})
     for done in admin.create_topics([NewTopic(topic, 2, 1)]).values():
         done.result(30)
     errors = Item("u2", "s1", "s_errors", model.ERRORS, "", ERROR_COLUMNS, ("u1",))
