@@ -125,6 +125,7 @@ _REFERENCES = "(length(t.r) - length(replace(t.r, '\\', '')))"
 _REPLACED = f"strlen(t.s) + (length(t.s) + 1) * strlen(t.r) + {_REFERENCES} * strlen(t.s)"
 """What matches may be every character and nothing, and each of the new text's references may be the whole of it."""
 
+
 def _whole(name: str) -> str:
     return f"TRY_CAST(t.{name}::VARCHAR AS HUGEINT)"
 

@@ -26,8 +26,8 @@ from journal.names import TopicNames
 NAME = "CREATE TABLE among 100,000 objects, p50"
 FEW, MANY = 100, 100_000
 STATEMENTS = 300
-PROPOSAL_LEN = 10_000
-"""Objects in one proposal while filling a catalog: about 1 MiB, a quarter of what one may hold."""
+PROPOSAL_LEN = 5_000
+"""Objects in one proposal while filling a catalog: half a MiB of tables, more of views; it may hold four MiB."""
 
 START_S = 120
 """An adapter folds 100,000 objects in a second or two; a busy machine may take many times that."""
@@ -75,15 +75,19 @@ def _fill(bootstrap: str, names: TopicNames, objects: int) -> None:
     columns = (Column("k", "int4"), Column("v", "text"))
     catalog = CatalogLog.open(bootstrap, names, "bench")
     try:
-        for lower in range(1, objects + 1, PROPOSAL_LEN):
-            upper = min(lower + PROPOSAL_LEN, objects + 1)
-            made = [
-                Item(f"u{n}", "s1", f"table_{n}", model.TABLE, f"CREATE TABLE table_{n} (k int, v text)", columns)
-                for n in range(lower, upper)
-            ]
-            updates = [records.put(model.ITEMS, item.id, item) for item in made]
-            updates.append(records.put(model.SETTINGS, NEXT_ITEM_ID, Setting(str(upper))))
-            at = catalog.upper()
-            catalog.compare_and_append(at, at + 1, updates).result()
+        add_items(catalog, objects, lambda n: Item(
+            f"u{n}", "s1", f"table_{n}", model.TABLE, f"CREATE TABLE table_{n} (k int, v text)", columns
+        ))  # fmt: skip
     finally:
         catalog.close()
+
+
+def add_items(catalog: CatalogLog, count: int, make: Callable[[int], Item]) -> None:
+    """Append ``count`` items that ``make`` makes of the numbers that their ids are to have, in proposals that fit."""
+    first = int(catalog.image.get(model.SETTINGS, NEXT_ITEM_ID).value)
+    for lower in range(first, first + count, PROPOSAL_LEN):
+        upper = min(lower + PROPOSAL_LEN, first + count)
+        updates = [records.put(model.ITEMS, item.id, item) for item in map(make, range(lower, upper))]
+        updates.append(records.put(model.SETTINGS, NEXT_ITEM_ID, Setting(str(upper))))
+        at = catalog.upper()
+        catalog.compare_and_append(at, at + 1, updates).result()

@@ -154,11 +154,9 @@ def outcome(run: Callable[[], int], logger: logging.Logger) -> int:
     """What ``run`` gives; else 1, or ``TRY_AGAIN`` where nobody answered, with a line in the log that says why."""
     try:
         return run()
-    except Unavailable as error:
-        logger.error(error.message, extra={"detail": error.detail, "hint": error.hint})
-        return TRY_AGAIN
     except TidemarkError as error:
         logger.error(error.message, extra={"detail": error.detail, "hint": error.hint})
+        return TRY_AGAIN if isinstance(error, Unavailable) else 1
     except Exception:
         logger.exception("stopped by an error of ours")
     return 1

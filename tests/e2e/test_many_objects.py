@@ -18,10 +18,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from catalog_log import model, records
-from catalog_log.bootstrap import NEXT_ITEM_ID
+from bench.objects import add_items
+from catalog_log import model
 from catalog_log.log import CatalogLog
-from catalog_log.model import Setting
 from embedded.ports import free_ports
 from embedded.stack import Settings, Stack, running
 from journal.names import TopicNames
@@ -33,9 +32,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.long, pyte
 
 OBJECTS = int(os.environ.get("TIDEMARK_OBJECTS", "2000"))
 VIEWS = int(os.environ.get("TIDEMARK_VIEWS", "40"))
-PROPOSAL_LEN = 5_000
-"""Objects in one proposal while filling: a quarter of what one may hold."""
-
 BACK_S_MAX = 1800.0
 """Until everything serves again: the views' rows are read anew, and a busy machine has two cores for them."""
 
@@ -77,15 +73,8 @@ def fill(stack: Stack, names: TopicNames, objects: int) -> None:
     catalog = CatalogLog.open(stack.kafka, names, "fill")
     try:
         like = next(item for _, item in catalog.image.all(model.ITEMS) if item.name == "p0")
-        first = int(catalog.image.get(model.SETTINGS, NEXT_ITEM_ID).value)
         missing = objects - sum(1 for _ in catalog.image.all(model.ITEMS))
-        for lower in range(first, first + missing, PROPOSAL_LEN):
-            upper = min(lower + PROPOSAL_LEN, first + missing)
-            made = [replace(like, id=f"u{n}", name=f"p_{n}") for n in range(lower, upper)]
-            updates = [records.put(model.ITEMS, item.id, item) for item in made]
-            updates.append(records.put(model.SETTINGS, NEXT_ITEM_ID, Setting(str(upper))))
-            at = catalog.upper()
-            catalog.compare_and_append(at, at + 1, updates).result()
+        add_items(catalog, missing, lambda n: replace(like, id=f"u{n}", name=f"p_{n}"))
     finally:
         catalog.close()
 
