@@ -212,7 +212,7 @@ class ComputeController:
 
     def _tick(self, ts: int, warm: threading.Event) -> None:
         """On the streaming query's thread."""
-        self._ticking.tick(ts)
+        self._ticking.tick(ts, warm.set)  # who serves may still have views to come
         warm.set()
         self._wake.set()
 

@@ -16,7 +16,7 @@ import statistics
 import threading
 import time
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from functools import lru_cache
 
@@ -53,6 +53,10 @@ WRITES_MAX = 8
 
 COMMIT_VIEWS_MAX = 1000
 """Views in one record: some 100 bytes each, far below the 4 MiB a record may have."""
+
+INSTALL_MAX = 64
+"""Views taken into memory in one step: some ten seconds of a machine that has much else to do (0.3 s for each of 1,000
+at a load of 15, measured).  What ends the process meanwhile costs that much: the steps before it are bound."""
 
 RECENT_TICKS = 100
 
@@ -143,13 +147,16 @@ class Ticking:
 
     # -- doing --------------------------------------------------------------------------------------------------------
 
-    def tick(self, ts: int) -> None:
-        """Bring every view that needs it to ``ts`` or what is complete now.  Raises what stops the process."""
+    def tick(self, ts: int, on_part: Callable[[], None] = lambda: None) -> None:
+        """Bring every view that needs it to ``ts`` or what is complete now.  Raises what stops the process.
+
+        ``on_part()`` is called whenever some of them are there, and there may be more.
+        """
         with self._ticking:
-            self._tick(ts)
+            self._tick(ts, on_part)
         self._forget_dropped()
 
-    def _tick(self, ts: int) -> None:
+    def _tick(self, ts: int, on_part: Callable[[], None]) -> None:
         started = time.perf_counter()
         self.busy = True
         try:
@@ -161,6 +168,8 @@ class Ticking:
             while more:
                 more = self._part(ts)
                 worked = worked or more is not None
+                if more:
+                    on_part()
             if not worked:
                 return
             self._ticks += 1
@@ -180,6 +189,8 @@ class Ticking:
         if not todo:
             return None
         inputs = {v: objects[v].inputs for v in todo}
+        some = self._few_to_install(todo, inputs)
+        rest, todo = len(some) < len(todo), some
         suspects = set(self._at_work.suspects([*todo, *sorted({i for v in todo for i in inputs[v]})]))
         wary = {v for v in todo if v in suspects or not suspects.isdisjoint(inputs[v])}
         if wary:
@@ -196,7 +207,14 @@ class Ticking:
             self._install(todo, frontiers)
             self._step(todo, frozenset(needing), frontiers, ts)
             self.at = ()
-        return bool(wary)
+        return bool(wary) or rest
+
+    def _few_to_install(self, todo: Sequence[str], inputs: Mapping[str, Collection[str]]) -> list[str]:
+        """Those of ``todo`` that come before there are too many to be taken into memory; readers after what they read."""
+        ordered = [v for level in levels(inputs) for v in level]
+        tried = self._maintainer.views.keys() | self._maintainer.errors.keys()
+        missing = [v for v in ordered if v not in tried]
+        return ordered[: ordered.index(missing[INSTALL_MAX])] if len(missing) > INSTALL_MAX else list(todo)
 
     def _released(self, error: str | None) -> bool:
         """Whether a view is in error only because of something in quarantine that is there no more."""

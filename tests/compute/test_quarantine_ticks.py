@@ -54,6 +54,35 @@ def error_of(world, view_id):
     return None if error is None else decode_error(error)
 
 
+def test_a_start_that_is_cut_short_is_not_begun_anew(world, spark, tmp_path, monkeypatch):
+    """A thousand views at once took longer than a supervisor waits, and none of them was kept."""
+    from controllers.compute.view import View
+
+    world.insert("u1", (1, 5, 1))
+    evaluate, evaluated, cut = View.evaluate, [], True
+
+    def counting(self, sources, t1):
+        if cut and len(evaluated) == 3:
+            raise Killed
+        evaluated.append(self.id)
+        return evaluate(self, sources, t1)
+
+    monkeypatch.setattr(View, "evaluate", counting)
+    monkeypatch.setattr("controllers.compute.ticking.INSTALL_MAX", 1)
+    lives, parts = Lives(spark, tmp_path, world), []
+    node = lives.begin()
+    with pytest.raises(Killed):
+        node.ticking.tick(world.oracle.state.last_ts, lambda: parts.append(len(evaluated)))
+    node.close()
+    assert (evaluated, parts) == (["u2", "u3", "u4"], [1, 2, 3]), "readers after what they read, and each is bound"
+    cut = False
+    node = lives.begin()
+    node.tick()
+    assert evaluated == ["u2", "u3", "u4", "u5"]
+    assert [held(world, v) for v in ("u2", "u3", "u4", "u5")] == [Counter({(1, 5): 1})] * 4
+    node.close()
+
+
 def test_who_ends_the_controller_twice_is_left_alone_until_it_is_asked_for(world, spark, tmp_path, monkeypatch):
     from controllers.compute.view import View
 
