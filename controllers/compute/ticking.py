@@ -210,7 +210,7 @@ class Ticking:
         return bool(wary) or rest
 
     def _few_to_install(self, todo: Sequence[str], inputs: Mapping[str, Collection[str]]) -> list[str]:
-        """Those of ``todo`` that come before there are too many to be taken into memory; readers after what they read."""
+        """Of ``todo`` as many as may be taken into memory at once; readers after what they read."""
         ordered = [v for level in levels(inputs) for v in level]
         tried = self._maintainer.views.keys() | self._maintainer.errors.keys()
         missing = [v for v in ordered if v not in tried]
