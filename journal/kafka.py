@@ -49,10 +49,11 @@ still take itself for the leader of a shorter log.  Five times what an election 
 OUT_OF_RANGE_AGAIN_S = 0.25
 
 QUIET_S = 15.0
-"""A reader without records asks this often whether its topic is there still: four times what a restart takes."""
+"""A reader without records asks this often whether its topic is there still, and whether it holds more than was read:
+four times what a restart takes."""
 
 EXISTS_TIMEOUT_S = 1.0
-"""For that question; the reader does nothing else meanwhile."""
+"""For each of the two; the reader does nothing else meanwhile."""
 
 CUT_TIMEOUT_S = 30.0
 
@@ -136,14 +137,15 @@ class KafkaTransport:
             self._readers.append(reader)
         return reader
 
-    def bounds(self) -> tuple[int, int]:
+    def bounds(self, timeout_s: float | None = None) -> tuple[int, int]:
+        """``timeout_s``: as long as at the start, unless given."""
         with self._control_lock:
             if self._closed:
                 raise InvalidUsage(f"journal {self.topic} is closed")
             return clients.reach(
                 self.bootstrap,
                 lambda timeout: self._control.get_watermark_offsets(TopicPartition(self.topic, 0), timeout=timeout),
-                self._start_timeout_s,
+                self._start_timeout_s if timeout_s is None else timeout_s,
             )
 
     def cut(self, below_offset: int) -> None:
@@ -309,7 +311,7 @@ class _Reader:
         while not self._closed and not self._renew:
             first = poll(POLL_S)
             if first is None:
-                self._check_missing()
+                self._look_around()
                 continue
             entries = []
             for message in (first, *consume(BATCH_LEN_MAX, 0)):
@@ -342,10 +344,13 @@ class _Reader:
             self._away = False
             log.warning("the broker is back", extra={"topic": self._topic})
 
-    def _check_missing(self) -> None:
+    def _look_around(self) -> None:
         """librdkafka tells a reader nothing of a deleted topic (measured: not within 100 s), so a quiet one asks.
 
         A broker that was just restarted may not know its topics yet: it is believed at the second time.
+
+        And one that hears nothing though there is more goes on with a fresh consumer: whatever its own one waits for,
+        everybody who waits for this reader would wait with it, without a word and for ever.
         """
         now = time.monotonic()
         if now - self._quiet_since < QUIET_S:
@@ -359,6 +364,14 @@ class _Reader:
         if not exists and self._was_missing:
             raise FatalLog(f"topic {self._topic} does not exist any more", hint="restore it from a backup")
         self._was_missing = not exists
+        try:
+            end = self._transport.bounds(EXISTS_TIMEOUT_S)[1] if exists else 0
+        except (Unavailable, InvalidUsage):
+            return  # asked again next time, or closed
+        if end > self._next:
+            more = {"topic": self._topic, "offset": self._next, "end": end}
+            log.warning("a reader stands still, another goes on", extra=more)
+            self._renew = True
 
     def _judge_range(self) -> None:
         """Our next offset is not there, says whoever we asked.

@@ -20,12 +20,13 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import NoReturn
 
-from journal.errors import TidemarkError, Unavailable
+from journal.errors import Indeterminate, TidemarkError, Unavailable
 
 log = logging.getLogger(__name__)
 
 TRY_AGAIN = 75
-"""Exit code of a process that somebody did not answer in time; EX_TEMPFAIL of sysexits.h."""
+"""Exit code of a process that somebody did not answer in time, or that does not know the answer; EX_TEMPFAIL of
+sysexits.h."""
 
 STOP_TIMEOUT_S = 20.0
 """From the order to stop to the end of the process, at the latest: twice the grace that a supervisor gives.  Anything
@@ -40,6 +41,10 @@ thread; where the wall clock is set back just then the waiting misses that it wa
 comes round again, for an hour (seen with a clock thrown to and fro, in ``rd_kafka_new``).  Others serve meanwhile, so
 that this is longer than any pause that a busy machine makes of itself: ten seconds were seen at a load of sixty.
 """
+
+SLOW_START_S = 45.0
+"""A process that is not ready after so long, and each time that has passed again, says where its main thread stands:
+four times what Spark takes on an idle machine.  Who waits for it gives up after three minutes, and then has the log."""
 
 RESERVED = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime"}
 
@@ -73,8 +78,12 @@ def setup_logging(process: str) -> None:
         logging.getLogger(ours).setLevel(level)
 
 
+_ready = threading.Event()
+
+
 def announce_ready(**fields: object) -> None:
     """Print the one ready line on stdout: ``{"event": "ready", …}``."""
+    _ready.set()
     print(json.dumps({"event": "ready", "pid": os.getpid(), **fields}), flush=True)
 
 
@@ -86,6 +95,8 @@ def stop_event() -> threading.Event:
 
     A supervisor that is killed with -9 cannot stop its children, so a child started with ``TIDEMARK_PARENT_PIPE=1``
     reads its stdin, which the supervisor holds open, and takes end-of-file as the order to stop.
+
+    Who is not ready after ``SLOW_START_S`` says where it stands, again and again.
     """
     stopped = threading.Event()
     # A signal may find the main thread inside the event, holding its lock: setting it there would wait for ever for
@@ -93,6 +104,7 @@ def stop_event() -> threading.Event:
     orders: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def obey() -> None:
+        began, told = time.monotonic(), 0
         while True:
             # The timer is C's and needs no interpreter; whoever sets it anew does.
             faulthandler.dump_traceback_later(STILL_S, exit=True)
@@ -100,7 +112,10 @@ def stop_event() -> threading.Event:
                 orders.get(timeout=STILL_S / 4)
                 break
             except queue.Empty:
-                continue
+                passed_s = time.monotonic() - began
+                if not _ready.is_set() and passed_s > (told + 1) * SLOW_START_S:
+                    told += 1
+                    _tell_where(passed_s)
         faulthandler.dump_traceback_later(STOP_TIMEOUT_S, exit=True)
         stopped.set()
 
@@ -119,6 +134,12 @@ def stop_event() -> threading.Event:
 
         threading.Thread(target=watch, name="parent-pipe", daemon=True).start()
     return stopped
+
+
+def _tell_where(passed_s: float) -> None:
+    frame = sys._current_frames().get(threading.main_thread().ident)
+    stack = [] if frame is None else traceback.format_stack(frame)[-4:]
+    log.warning("not ready yet", extra={"seconds": round(passed_s), "stack": stack})
 
 
 def close_all(closers: Mapping[str, Callable[[], None]], timeout_s: float) -> list[str]:
@@ -156,7 +177,8 @@ def outcome(run: Callable[[], int], logger: logging.Logger) -> int:
         return run()
     except TidemarkError as error:
         logger.error(error.message, extra={"detail": error.detail, "hint": error.hint})
-        return TRY_AGAIN if isinstance(error, Unavailable) else 1
+        # Whoever does not know whether it registered, or claimed, begins anew and finds out.
+        return TRY_AGAIN if isinstance(error, Unavailable | Indeterminate) else 1
     except Exception:
         logger.exception("stopped by an error of ours")
     return 1

@@ -9,12 +9,13 @@ import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
+from confluent_kafka import Consumer
 
 from catalog_log import model, records
 from catalog_log.bootstrap import create_environment
 from catalog_log.log import CatalogLog
 from catalog_log.model import Setting
-from journal import topics
+from journal import clients, topics
 from journal.errors import FatalLog, Indeterminate, Rejected
 from journal.kafka import KafkaTransport
 from journal.names import TopicNames
@@ -68,6 +69,42 @@ def test_what_the_broker_finds_too_large_is_rejected(broker: str, env_name: str)
     assert isinstance(error, Rejected)
     assert error.sqlstate == "54000"
     transport.append(b"small").result(PATIENCE_S)
+    transport.close()
+
+
+class Still:
+    """A consumer that waits for what never comes."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+
+    def __getattr__(self, name: str):
+        return getattr(self._consumer, name)
+
+    def poll(self, timeout_s: float) -> None:
+        time.sleep(timeout_s)
+
+
+def test_a_reader_that_stands_still_goes_on_with_another_consumer(
+    broker: str, env_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics.ensure_topic(broker, topics.journal_spec(env_name, 1))
+    transport = KafkaTransport(broker, env_name)
+    transport.append(b"before").result(PATIENCE_S)
+    make, made = clients.make_consumer, []
+
+    def make_consumer(*args, **kwargs):
+        made.append(make(*args, **kwargs))
+        return Still(made[-1]) if len(made) == 1 else made[-1]
+
+    monkeypatch.setattr("journal.kafka.QUIET_S", 0.3)
+    monkeypatch.setattr("journal.kafka.clients.make_consumer", make_consumer)
+    reader = Collector(transport).until(lambda c: bool(c.entries))
+    transport.append(b"after").result(PATIENCE_S)
+    reader.until(lambda c: len(c.entries) == 2)
+    assert [entry.value for entry in reader.entries] == [b"before", b"after"] and not reader.errors
+    time.sleep(1)
+    assert len(made) == 2, "one that only has nothing to read is left alone"
     transport.close()
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import signal
 import subprocess
 import sys
 
 import pytest
+
+from journal.errors import FatalLog, Indeterminate, Unavailable
+from journal.process import TRY_AGAIN, outcome
 
 HANGING = """
 import threading
@@ -58,3 +63,39 @@ def test_a_process_that_stands_still_is_ended_and_one_that_only_waits_is_not() -
             child.kill()
     assert child.returncode == 1
     assert b"holds_the_interpreter" in said
+
+
+STARTING_SLOWLY = """
+import logging, threading
+from journal import process
+process.STILL_S, process.SLOW_START_S = 4.0, 0.1
+process.setup_logging("slow")
+process.stop_event()
+def waits_for_somebody_to_lead():
+    threading.Event().wait(1.5)
+waits_for_somebody_to_lead()
+process.announce_ready()
+threading.Event().wait(2.5)
+"""
+
+
+def test_a_process_that_is_not_ready_says_where_it_stands_until_it_is() -> None:
+    command = [sys.executable, "-c", STARTING_SLOWLY]
+    said = subprocess.run(command, capture_output=True, timeout=30, check=True).stderr.decode()
+    lines = [json.loads(line) for line in said.splitlines()]
+    assert {line["event"] for line in lines} == {"not ready yet"}
+    assert all("waits_for_somebody_to_lead" in "".join(line["stack"]) for line in lines), "or it was ready by then"
+
+
+@pytest.mark.parametrize("error, code", [
+    (Unavailable("nobody is there"), TRY_AGAIN),
+    # A registration or a claim that nobody answered: at a first start this is no reason to give up.
+    (Indeterminate("nobody answered"), TRY_AGAIN),
+    (FatalLog("not the log of this catalog"), 1),
+    (ZeroDivisionError("of ours"), 1),
+])  # fmt: skip
+def test_a_start_that_nobody_answered_may_be_tried_again(error: Exception, code: int) -> None:
+    def run() -> int:
+        raise error
+
+    assert outcome(run, logging.getLogger("test")) == code
