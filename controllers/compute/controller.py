@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -42,6 +43,7 @@ from journal.api import Subscription
 from journal.errors import Indeterminate, TidemarkError, Unavailable
 from journal.names import TopicNames
 from journal.process import close_all
+from journal.reading import READ_TIMEOUT_S
 from oracle.client import Oracle, wall_clock_ms
 from oracle.errors import StaleEpoch
 from oracle.views_log import ViewsLog
@@ -155,9 +157,17 @@ class ComputeController:
                 self._check()
                 self._look()
                 self._checkpoint_if_due()
-        except BaseException as error:
+        except TidemarkError as error:
             self._blame(error)
             raise
+        except BaseException as error:
+            # A JVM that ends takes down whoever asks it something, before the heartbeat looks: that is no error of
+            # ours, and a start that met it may be tried again.
+            ended = self._heartbeat.last_word()
+            self._blame(ended or error)
+            if ended is None:
+                raise
+            raise ended from error
         finally:
             self._close(subscription, unsubscribe, threads)
 
@@ -186,11 +196,20 @@ class ComputeController:
         self._wake.set()
 
     def _await_commands(self, stopped: threading.Event, end: int) -> None:
-        """Until all commands that were there at the start are folded: nothing is built for what is gone by then."""
+        """Until all commands that were there at the start are folded: nothing is built for what is gone by then.
+
+        Raises ``Unavailable`` where none comes for ``READ_TIMEOUT_S``.
+        """
+        read, deadline = self._command_offset, time.monotonic() + READ_TIMEOUT_S
         while self._command_offset < end and not stopped.is_set():
             self._wake.wait(0.2)
             self._wake.clear()
             self._check(ticking=False)
+            if self._command_offset > read:
+                read, deadline = self._command_offset, time.monotonic() + READ_TIMEOUT_S
+            elif time.monotonic() > deadline:
+                raise Unavailable(f"no command came within {READ_TIMEOUT_S:g} s",
+                                  detail=f"{read} of {end} are read")  # fmt: skip
 
     def _look(self) -> None:
         """Take in what moved: drop, release peeks, ask for a tick."""

@@ -32,6 +32,14 @@ BUSY_S_MAX = 900.0
 """A beat gets the next slot that is free, so it waits only while every slot has a task that was there before: hydrating
 a large view takes minutes.  Of tasks that were lost with the scheduler Spark says for ever that they run."""
 
+OUT_OF_MEMORY = (3, 52)
+"""Exit codes of a JVM that found none: by the option ``ExitOnOutOfMemoryError``, and Spark's own
+(``SparkExitCode.OOM``), where Java's libraries say so before the machine does."""
+
+LAST_WORD_S = 2.0
+"""How long a JVM that does not answer any more is given to be gone: its connections close first, its memory is handed
+back after that (0.1 s for a gigabyte, more on a busy machine)."""
+
 GRACE_S = 20.0
 """To end in an orderly way; ``controller.py`` takes nine."""
 
@@ -72,6 +80,16 @@ class Heartbeat:
         self.beats = 0
         for target, name in ((self._ask, "heartbeat"), (self._look_for_slots, "slots"), (self._watch, "watch-spark")):
             threading.Thread(target=target, name=name, daemon=True).start()
+
+    def last_word(self) -> TidemarkError | None:
+        """Why Spark answers no more, for who failed because of it and hears of it before anybody looked: that its JVM
+        ended; ``None`` where it did not within ``LAST_WORD_S``."""
+        deadline = time.monotonic() + LAST_WORD_S
+        while (code := self._spark.exit_code()) is None:
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(0.02)
+        return _ended(code)
 
     def close(self) -> None:
         """Watch no more: Spark is about to be stopped."""
@@ -121,8 +139,7 @@ class Heartbeat:
     def _found(self) -> TidemarkError | None:
         code = self._spark.exit_code()
         if code is not None:
-            # 3: out of memory, by the option ExitOnOutOfMemoryError.
-            return SparkEnded("spark's JVM ended", detail=f"exit code {code}{', out of memory' if code == 3 else ''}")
+            return _ended(code)
         asked_at, idle_since, looking_since, now = self._asked_at, self._idle_since, self._looking_since, self._clock()
         if asked_at is None:
             return None
@@ -132,3 +149,8 @@ class Heartbeat:
             waited = f"a job of one row waits for {now - asked_at:.0f} s"
             return SparkEnded("spark does nothing any more", detail=waited)
         return None
+
+
+def _ended(code: int) -> SparkEnded:
+    how = ", out of memory" if code in OUT_OF_MEMORY else ""
+    return SparkEnded("spark's JVM ended", detail=f"exit code {code}{how}")

@@ -73,7 +73,7 @@ class Ticking:
         self.epoch = epoch
         self.busy = False
         self.at: tuple[str, ...] = ()
-        """Views that are being evaluated and written."""
+        """Views that are being evaluated and written, or a collection that is being loaded alone."""
         self._at_work = at_work
         self._ticking = threading.Lock()
         """Held by a tick, and by whoever tells all that a view is gone: the tick may be about to commit it."""
@@ -200,7 +200,9 @@ class Ticking:
             for input_id in inputs[todo[0]] if todo[0] in wary else ():
                 if input_id in suspects and input_id not in self._maintainer.views:
                     with self._at_work.on([input_id]):
+                        self.at = (input_id,)
                         self._load(input_id, ts)
+                        self.at = ()
         names = [*todo, *sorted({i for v in todo for i in inputs[v]})]
         with self._at_work.on([n for n in names if self._at_work.refused(n) is None]):
             self.at = tuple(todo)

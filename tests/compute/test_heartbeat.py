@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from controllers.compute import heartbeat
-from controllers.compute.heartbeat import BUSY_S_MAX, IDLE_S_MAX, Heartbeat, Spark, overdue
+from controllers.compute.heartbeat import BUSY_S_MAX, IDLE_S_MAX, Heartbeat, Spark, SparkEnded, overdue
 from journal.errors import Unavailable
 
 WAIT_S = 30
@@ -127,9 +127,20 @@ def test_one_that_does_not_even_say_what_it_runs_is_dead(stand_in):
     assert isinstance(stand_in.dead.get(timeout=WAIT_S), Unavailable)
 
 
-def test_the_end_of_the_jvm_is_told_with_its_code(stand_in):
-    stand_in.code = 3
-    assert "out of memory" in stand_in.dead.get(timeout=WAIT_S).detail
+@pytest.mark.parametrize("code", [3, 52])
+def test_the_end_of_the_jvm_is_told_with_its_code(stand_in, code):
+    stand_in.code = code
+    assert stand_in.dead.get(timeout=WAIT_S).detail == f"exit code {code}, out of memory"
+
+
+def test_who_fails_because_the_jvm_ended_hears_so_at_once(stand_in, monkeypatch):
+    stand_in.close()  # nobody looks
+    threading.Timer(0.1, setattr, (stand_in, "code", 137)).start()
+    found = stand_in.heart.last_word()
+    assert isinstance(found, SparkEnded) and found.detail == "exit code 137"
+    monkeypatch.setattr(heartbeat, "LAST_WORD_S", 0.05)
+    stand_in.code = None
+    assert stand_in.heart.last_word() is None
 
 
 def test_nothing_is_told_once_it_is_closed(stand_in):

@@ -8,6 +8,7 @@ import pytest
 
 from catalog_log.model import TABLE, Item
 from controllers.at_work import AtWork
+from controllers.compute.heartbeat import SparkEnded
 from controllers.peek_codec import decode_error
 from controllers.quarantine import REFUSED
 from journal.memory import MemoryTopic, MemoryTransport
@@ -131,6 +132,32 @@ def test_who_ends_the_controller_twice_is_left_alone_until_it_is_asked_for(world
     node.tick()
     assert error_of(world, "u3") is None and error_of(world, "u4") is None
     assert held(world, "u3") == held(world, "u4") == Counter({(1, 5): 1, (2, 7): 1})
+    node.close()
+
+
+def test_a_collection_that_ends_spark_while_it_is_loaded_is_to_blame(world, spark, tmp_path, monkeypatch):
+    from controllers.compute.inventory import Inventory
+
+    world.insert("u1", (1, 5, 1))
+    through = Inventory.relation_through
+
+    def ending(self, collection_id, ts):
+        if collection_id == "u1":
+            raise SparkEnded("spark's JVM ended", detail="exit code 3, out of memory")
+        return through(self, collection_id, ts)
+
+    monkeypatch.setattr(Inventory, "relation_through", ending)
+    lives = Lives(spark, tmp_path, world)
+    for _ in range(4):
+        node = lives.begin()
+        if lives.at_work.notes.quarantined():
+            break
+        with pytest.raises(SparkEnded):
+            node.tick()
+        # What the controller does then: its end is not the broker's fault, nor one that it was told of.
+        lives.at_work.blame(node.ticking.at) if node.ticking.at else lives.at_work.ended()
+        node.close()
+    assert lives.at_work.notes.quarantined() == ["u1"]
     node.close()
 
 
