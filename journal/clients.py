@@ -13,7 +13,14 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 
 from journal.errors import FatalLog, Unavailable
@@ -45,6 +52,15 @@ FETCH_QUEUE_KIB_MAX = 32 * 1024
 TRY_AGAIN_S = 0.05
 MIN_CALL_S = 0.1
 """Between two tries of a metadata request, and the least that one is given."""
+
+ADMIN_TRY_S = 2.0
+"""What one request of an admin client's is given before it is made again; as long as any answer may take.
+
+Where such a client first hears of its cluster while the only broker is fenced (a host that stood still for a second),
+it learns of no controller, and librdkafka tells its waiting request nothing once there is one: that goes on when its
+time is over, and not before (measured beside a broker that was fenced again and again: a tenth of what was described
+and created took exactly the 10 or 30 s that it was given).
+"""
 
 _SILENCE = (
     KafkaError._TIMED_OUT,
@@ -161,8 +177,23 @@ def make_admin(bootstrap: str) -> AdminClient:
     return AdminClient(common_settings(bootstrap))
 
 
-def reach(bootstrap: str, call: Callable[[float], object], timeout_s: float | None = None) -> object:
-    """``call(timeout_s)``, a metadata request, tried again while its failure is a passing one.
+def meet_controller(bootstrap: str, admin: AdminClient, topic: str) -> None:
+    """Have ``admin`` know a controller (1 ms), for a request that must be given long: see ``ADMIN_TRY_S``.
+
+    ``topic`` is one that is there.  Raises ``Unavailable``.
+    """
+
+    def ask(timeout_s: float) -> object:
+        return admin.describe_topics(TopicCollection([topic]), request_timeout=timeout_s)[topic].result()
+
+    reach(bootstrap, ask, try_s=ADMIN_TRY_S)
+
+
+def reach(
+    bootstrap: str, call: Callable[[float], object], timeout_s: float | None = None, try_s: float | None = None
+) -> object:
+    """``call(timeout_s)``, a metadata request, tried again while its failure is a passing one.  Requests of an admin
+    client's are given ``ADMIN_TRY_S`` as ``try_s``: what each try may take at most.
 
     A broker that does not answer within ``timeout_s`` (``REACH_TIMEOUT_S`` unless given) becomes one clear
     ``Unavailable``, and so does an answer that says no.  A topic that the broker does not know is asked for during
@@ -173,7 +204,8 @@ def reach(bootstrap: str, call: Callable[[float], object], timeout_s: float | No
     unknown_until = time.monotonic() + min(UNKNOWN_S, timeout_s)
     while True:
         try:
-            return call(max(MIN_CALL_S, deadline - time.monotonic()))
+            left_s = deadline - time.monotonic()
+            return call(max(MIN_CALL_S, left_s if try_s is None else min(try_s, left_s)))
         except KafkaException as error:
             failure = error.args[0]
             # A topic made a moment ago may have no leader yet, as this client's metadata has it.

@@ -53,7 +53,7 @@ def queue_spec(name: str, replication_factor: int, partitions: int = 1) -> Topic
 
 
 def ensure_topic(bootstrap: str, spec: TopicSpec) -> bool:
-    """Create the topic unless it exists; returns once it has a leader.  True if this call created it.
+    """Create the topic unless it exists; returns once it has a leader.  True if this call created it, or may have.
 
     Safe to call from many processes at once.  Raises ``Unavailable`` or ``FatalLog`` (refused by the broker).  It does
     not check an existing topic: that is :func:`verify_topic`.
@@ -67,9 +67,10 @@ def ensure_topics(bootstrap: str, specs: list[TopicSpec]) -> list[bool]:
     existing = clients.reach(bootstrap, lambda timeout: admin.list_topics(timeout=timeout)).topics
     wanted = [s for s in specs if s.name not in existing]
     created: set[str] = set()
+    unanswered: set[str] = set()
     deadline = time.monotonic() + TOPIC_READY_S
     while wanted:
-        wanted = _create(admin, bootstrap, wanted, created, time.monotonic() < deadline)
+        wanted = _create(admin, bootstrap, wanted, created, unanswered, time.monotonic() < deadline)
         if wanted:
             time.sleep(clients.TRY_AGAIN_S)
     _await_leaders(admin, bootstrap, specs)
@@ -77,26 +78,31 @@ def ensure_topics(bootstrap: str, specs: list[TopicSpec]) -> list[bool]:
 
 
 def _create(
-    admin: AdminClient, bootstrap: str, wanted: list[TopicSpec], created: set[str], again: bool
+    admin: AdminClient, bootstrap: str, wanted: list[TopicSpec], created: set[str], unanswered: set[str], again: bool
 ) -> list[TopicSpec]:
-    """Ask once for all of ``wanted``; those to be asked for again, while ``again``.
+    """Ask once for all of ``wanted``; those to be asked for again, while ``again``: of ``unanswered`` nobody said that
+    they are made, which they may be.
 
     Brokers that were not heard of for a second (a host that stood still) are fenced, and until the next they say is
     taken in, nothing can be placed on them: that passes.  Too few brokers for the replicas do not.
     """
     new = [NewTopic(s.name, s.partitions, s.replication_factor, config=s.config) for s in wanted]
-    fenced = set()
-    for name, answer in admin.create_topics(new, request_timeout=TOPIC_READY_S).items():
+    later = set()
+    for name, answer in admin.create_topics(new, request_timeout=clients.ADMIN_TRY_S).items():
         try:
             answer.result()
             created.add(name)
         except KafkaException as error:
-            if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            failure = error.args[0]
+            if failure.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                created |= {name} & unanswered
                 continue
-            if not again or not passes(error.args[0]):
-                raise _not_created(bootstrap, name, error.args[0]) from None
-            fenced.add(name)
-    return [each for each in wanted if each.name in fenced]
+            silent = failure.code() in (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
+            if not again or not (silent or passes(failure)):
+                raise _not_created(bootstrap, name, failure) from None
+            later.add(name)
+            unanswered |= {name} if silent else set()
+    return [each for each in wanted if each.name in later]
 
 
 def passes(error: KafkaError) -> bool:
@@ -139,13 +145,15 @@ def verify_journal(bootstrap: str, name: str) -> str:
     admin = clients.make_admin(bootstrap)
 
     def look():
-        answer = admin.describe_topics(TopicCollection([name]), request_timeout=clients.REACH_TIMEOUT_S)[name]
+        return clients.reach(bootstrap, ask, try_s=clients.ADMIN_TRY_S)
+
+    def ask(timeout_s: float):
         try:
-            return answer.result()
+            return admin.describe_topics(TopicCollection([name]), request_timeout=timeout_s)[name].result()
         except KafkaException as error:
             if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 return None
-            raise clients.unreachable(bootstrap, clients.REACH_TIMEOUT_S, error.args[0]) from None
+            raise
 
     described = clients.known(bootstrap, name, look)
     replication = len(described.partitions[0].replicas) if described.partitions else 0
@@ -197,7 +205,7 @@ def _actual_config(admin: AdminClient, bootstrap: str, name: str) -> dict[str, s
         [answer] = admin.describe_configs(asked, request_timeout=timeout_s).values()
         return answer.result()
 
-    entries = clients.reach(bootstrap, ask)
+    entries = clients.reach(bootstrap, ask, try_s=clients.ADMIN_TRY_S)
     return {key: entry.value for key, entry in entries.items()}
 
 

@@ -2,7 +2,8 @@
 
 Promises: after :meth:`Ticker.move_to` the query calls ``on_tick`` with the newest target, soon, from one thread, one
 call at a time, never twice for one target; targets published meanwhile are joined into one.  Between targets nothing
-runs but a poll that sleeps in the kernel.  A tick that raises stops the query, and :meth:`Ticker.failure` tells.
+runs but a poll that sleeps in the kernel.  A tick that raises stops the query, and :meth:`Ticker.failure` tells; so it
+does of a query that stands still: its reader is another process of Spark's, and Spark waits for that without a bound.
 
 The source's reader runs in a process of Spark's own, so a target goes to it through a small file, replaced atomically;
 a FIFO beside it says that there is something to read.  The reader has no partitions and so costs no Spark job: what a
@@ -16,6 +17,7 @@ import json
 import os
 import select
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -25,8 +27,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming import StreamingQuery
 
+from journal.errors import Unavailable
+
 POLL_S = 0.25
 """How long the reader sleeps without a wake-up: the time by which a stop may be late, and what a lost byte costs."""
+
+BEGIN_S = 120.0
+"""How long a tick may be asked for before it begins.  Milliseconds; the first one waits for three processes of Python's
+to start, 5 s on an idle machine, 35 s were seen at a load of 27."""
 
 _START = {"ts": 0, "round": 0}
 
@@ -95,6 +103,9 @@ class Ticker:
         self._lock = threading.Lock()
         self._target = Target(0, 0)
         self._done: Target | None = None
+        self._running = False
+        self._waits_since: float | None = None
+        """Since when a tick is asked for and none is under way."""
         self._failure: BaseException | None = None
         directory.mkdir(parents=True, exist_ok=True)
         self._publish()
@@ -125,6 +136,8 @@ class Ticker:
             if ts == self._target.ts and not again:
                 return
             self._target = Target(ts, self._target.round + (1 if again else 0))
+            if self._waits_since is None and not self._running:
+                self._waits_since = time.monotonic()
             self._publish()
         try:
             os.write(self._wake, b"x")
@@ -132,9 +145,12 @@ class Ticker:
             pass  # The pipe is full of wake-ups already.
 
     def failure(self) -> BaseException | None:
-        """Why the query stopped by itself; ``None`` while it runs."""
+        """Why the query stopped by itself, or counts as stopped; ``None`` while it runs."""
         if self._failure is not None:
             return self._failure
+        since = self._waits_since
+        if since is not None and time.monotonic() - since > BEGIN_S:
+            return Unavailable("spark does not begin a tick", detail=f"it was asked for {BEGIN_S:.0f} s ago")
         if not self._query.isActive:
             return self._query.exception() or RuntimeError("the streaming query stopped")
         return None
@@ -152,7 +168,9 @@ class Ticker:
     def _on_batch(self, _frame: object, _batch_id: int) -> None:
         # Not the batch's own offset: while Spark logged and planned it, which takes as long as a small tick, the target
         # has often moved on, and what is bound by now can be shown now.  The next batch then finds it done.
-        target = self._target
+        with self._lock:
+            target = self._target
+            self._waits_since, self._running = None, target != self._done
         if target == self._done:
             return
         try:
@@ -160,4 +178,6 @@ class Ticker:
         except BaseException as error:
             self._failure = error
             raise
-        self._done = target
+        with self._lock:
+            self._done, self._running = target, False
+            self._waits_since = None if self._target == target else time.monotonic()

@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import NewTopic
 
 from journal import clients
+from journal.errors import Unavailable
 from journal.names import TopicNames
 from journal.topics import data_spec
 
@@ -99,6 +100,7 @@ class TopicKeeper:
         delete = [i for i, wanted in orders.items() if not wanted]
         answers: dict[str, object] = {}
         try:
+            clients.meet_controller("kafka", self._admin, self._names.catalog)
             if create:
                 specs = [data_spec(self._names.data(i), self._replication_factor) for i in create]
                 new = [NewTopic(s.name, s.partitions, s.replication_factor, config=s.config) for s in specs]
@@ -110,6 +112,8 @@ class TopicKeeper:
                                                      request_timeout=2 * REQUEST_TIMEOUT_S)  # fmt: skip
         except KafkaException as error:
             return error.args[0].str()
+        except Unavailable as error:
+            return error.message
         failed = None
         for collection_id, wanted in orders.items():
             try:

@@ -58,6 +58,23 @@ def jobs(spark) -> int:
     return spark.sparkContext._jsc.sc().dagScheduler().nextJobId()
 
 
+def test_a_tick_that_does_not_begin_is_told_and_one_that_takes_long_is_not(ticker, monkeypatch):
+    from controllers.compute import ticks
+
+    monkeypatch.setattr(ticks, "BEGIN_S", -1.0)
+    assert ticker.failure() is None, "nobody asked for one"
+    ticker.move_to(100)  # processes of Python's start first
+    assert isinstance(ticker.failure(), Unavailable)
+    going_on, may_end = threading.Event(), threading.Event()
+    ticker.behave.on_tick = lambda _: (going_on.set(), may_end.wait(30))
+    ticker.move_to(200)
+    assert going_on.wait(30)
+    ticker.move_to(300)
+    assert ticker.failure() is None, "the next one cannot begin yet"
+    may_end.set()
+    ticker.await_tick(Target(300, 0))
+
+
 def test_ticks_come_once_each_and_cost_no_job(spark, ticker, tmp_path):
     before = jobs(spark)
     ticker.move_to(100)

@@ -256,3 +256,32 @@ def test_a_topic_is_made_though_its_broker_was_fenced_a_moment_ago(monkeypatch) 
     monkeypatch.setattr(topics.clients, "make_admin", lambda _: answered(*[fenced] * 100))
     with pytest.raises(Unavailable, match="fenced"):
         topics.ensure_topic("nowhere:1", spec)
+
+
+def test_a_request_that_is_never_sent_is_made_again_long_before_its_caller_gives_up(monkeypatch) -> None:
+    """librdkafka's waits for a controller that it was told of, all the time that it was given."""
+    given: list[float] = []
+
+    def late(**kwargs) -> Future:
+        """The first one waits; the next is answered."""
+        given.append(kwargs["request_timeout"])
+        answer: Future = Future()
+        if len(given) == 1:
+            answer.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT, "waiting for controller")))
+        else:
+            answer.set_result(SimpleNamespace(partitions=[], topic_id="id"))
+        return answer
+
+    admin = SimpleNamespace(
+        create_topics=lambda new, **given: {new[0].topic: late(**given)},
+        list_topics=lambda timeout: SimpleNamespace(topics={}),
+        describe_topics=lambda _, **given: {"env.oracle": late(**given)},
+    )
+    monkeypatch.setattr(topics.clients, "make_admin", lambda _: admin)
+    monkeypatch.setattr(topics, "_await_leaders", lambda *_: None)
+    monkeypatch.setattr(topics, "verify_topic", lambda *_: None)
+    assert topics.ensure_topic("nowhere:1", journal_spec("env.oracle", 1))
+    assert len(given) == 2 and max(given) <= clients.ADMIN_TRY_S
+    given.clear()
+    assert topics.verify_journal("nowhere:1", "env.oracle") == "id"
+    assert len(given) == 2 and max(given) <= clients.ADMIN_TRY_S
