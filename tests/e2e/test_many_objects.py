@@ -40,6 +40,7 @@ ROWS = 1_000
 TOLD_EVERY_S = 1.0
 
 STATES = "SELECT status, count(*) FROM tm_internal.view_status GROUP BY status"
+BEHIND = "SELECT count(*) FROM tm_internal.frontiers WHERE object_kind = 'materialized_view' AND lag_ms > 0"
 HYDRATED = "SELECT count(*) FROM tm_internal.hydration WHERE hydrated AND object_kind = 'materialized_view'"
 
 
@@ -91,18 +92,19 @@ def forget_history(stack: Stack, names: TopicNames) -> None:
 
 
 def settled(stack: Stack, deadline: float) -> None:
-    """Until every view is told to run and hydrated."""
+    """Until every view is told to run, hydrated, and as far as its inputs."""
     while True:
         try:
             with psycopg.connect(stack.dsn(), autocommit=True) as client:
                 states = dict(client.execute(STATES).fetchall())
                 held = client.execute(HYDRATED).fetchone()[0]
+                behind = client.execute(BEHIND).fetchone()[0]
         except psycopg.OperationalError as error:
-            states, held = {str(error): 0}, 0
-        print(f"{deadline - time.monotonic():.0f} s are left: {states}, {held} hydrated", flush=True)
-        if states.get("running", 0) == held == VIEWS:
+            states, held, behind = {str(error): 0}, 0, VIEWS
+        print(f"{deadline - time.monotonic():.0f} s are left: {states}, {held} hydrated, {behind} behind", flush=True)
+        if states.get("running", 0) == held == VIEWS and not behind:
             return
-        assert time.monotonic() < deadline, (states, held)
+        assert time.monotonic() < deadline, (states, held, behind)
         time.sleep(TOLD_EVERY_S)
 
 
