@@ -62,6 +62,17 @@ def overdue(waited_s: float, idle_s: float) -> bool:
     return idle_s >= IDLE_S_MAX or waited_s >= BUSY_S_MAX
 
 
+def last_word(exit_code: Callable[[], int | None]) -> TidemarkError | None:
+    """Why Spark answers no more, for who failed because of it and hears of it before anybody looked: that its JVM
+    ended; ``None`` where it did not within ``LAST_WORD_S``."""
+    deadline = time.monotonic() + LAST_WORD_S
+    while (code := exit_code()) is None:
+        if time.monotonic() > deadline:
+            return None
+        time.sleep(0.02)
+    return _ended(code)
+
+
 class Heartbeat:
     """Two threads ask, and may hang; a third watches them."""
 
@@ -82,14 +93,8 @@ class Heartbeat:
             threading.Thread(target=target, name=name, daemon=True).start()
 
     def last_word(self) -> TidemarkError | None:
-        """Why Spark answers no more, for who failed because of it and hears of it before anybody looked: that its JVM
-        ended; ``None`` where it did not within ``LAST_WORD_S``."""
-        deadline = time.monotonic() + LAST_WORD_S
-        while (code := self._spark.exit_code()) is None:
-            if time.monotonic() > deadline:
-                return None
-            time.sleep(0.02)
-        return _ended(code)
+        """:func:`last_word` of Spark's JVM."""
+        return last_word(self._spark.exit_code)
 
     def close(self) -> None:
         """Watch no more: Spark is about to be stopped."""

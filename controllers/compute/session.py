@@ -18,6 +18,7 @@ import zipfile
 from concurrent.futures import Future
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 import collection
@@ -27,7 +28,7 @@ from collection.types import spark_type
 from controllers.class_archive import of_environment
 from controllers.compute.file_server import FileServer
 from controllers.compute.handing import in_this_process
-from controllers.compute.heartbeat import Spark
+from controllers.compute.heartbeat import Spark, last_word
 from journal.errors import InvalidUsage
 from sql.spark_functions import SPARK_TABLE_FUNCTIONS, forbidden, lacking
 
@@ -251,7 +252,8 @@ class StartingSession:
         threading.Thread(target=self._start, args=(master,), name="spark-start", daemon=True).start()
 
     def result(self) -> SparkSession:
-        """The warm session, when it is there; raises what made it impossible."""
+        """The warm session, when it is there; raises what made it impossible, ``SparkEnded`` where the JVM ended under
+        it (a machine without memory kills processes): that may be tried again."""
         return self._session.result()
 
     def _start(self, master: str) -> None:
@@ -260,7 +262,8 @@ class StartingSession:
             spark = start_session(master, self.scratch)
             warm_up(spark)
         except BaseException as error:  # raised where the session is asked for
-            self._session.set_exception(error)
+            jvm = getattr(SparkContext._gateway, "proc", None)
+            self._session.set_exception((jvm and last_word(jvm.poll)) or error)
             return
         log.info("spark is warm", extra={"seconds": round(time.monotonic() - started, 1)})
         self._session.set_result(spark)

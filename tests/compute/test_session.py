@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from pyspark import SparkContext
 
 from controllers.class_archive import ARCHIVE_ENV, use_archive
+from controllers.compute import heartbeat, session
+from controllers.compute.heartbeat import SparkEnded
 from controllers.compute.session import MASTER, settings
 
 
@@ -24,3 +30,15 @@ def test_a_path_with_spaces_and_quotes_is_one_option(monkeypatch):
 def test_an_archive_is_used_where_the_environment_names_one(monkeypatch):
     monkeypatch.setenv(ARCHIVE_ENV, "/my checkout/spark.jsa")
     assert options("/data")[-3:] == use_archive("/my checkout/spark.jsa")
+
+
+@pytest.mark.parametrize("code, error", [(-9, SparkEnded), (None, ConnectionError)])
+def test_a_jvm_that_ends_while_spark_starts_is_told(monkeypatch, tmp_path, code, error):
+    def start(*_):
+        raise ConnectionError("reset by peer")
+
+    monkeypatch.setattr(heartbeat, "LAST_WORD_S", 0.05)
+    monkeypatch.setattr(session, "start_session", start)
+    monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=SimpleNamespace(poll=lambda: code)))
+    with pytest.raises(error):
+        session.StartingSession(MASTER, tmp_path).result()
