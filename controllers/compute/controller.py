@@ -274,7 +274,7 @@ class ComputeController:
             self._follow_wake.clear()
             if self._stop.is_set():
                 return
-            self._indexes.follow(self._inventory.frontiers())
+            self._indexes.follow(self._inventory.frontiers(), self._stop.is_set)
 
     def _maintain(self) -> None:
         while not self._stop.wait(LOOK_S):

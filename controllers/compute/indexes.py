@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -85,11 +85,14 @@ class Indexes:
             self._indexes.pop(index_id, None)
             self._seen = None
 
-    def follow(self, frontiers: Frontiers) -> None:
-        """Bring every index whose relation changed to where that is complete."""
+    def follow(self, frontiers: Frontiers, stopped: Callable[[], bool] = lambda: False) -> None:
+        """Bring every index whose relation changed to where that is complete; those that are left once ``stopped()``,
+        nobody needs."""
         with self._lock:
             indexes = list(self._indexes.values())
         for index in indexes:
+            if stopped():
+                return
             through = frontiers.complete(index.relation_id)
             if through < 0 or index.disabled:
                 continue
