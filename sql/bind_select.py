@@ -97,7 +97,7 @@ def _set_operation(c: Checker, query: exp.SetOperation, scope: Scope, items: dic
     _match_columns(query, left, right, word)
     found: Outputs = []
     for (name, a), (_, b) in zip(left, right, strict=False):
-        both = t.common(a, b)
+        both = t.alternative(a, b)
         if both is None:
             raise mismatch(f"{word} types {t.shown(a)} and {t.shown(b)} cannot be matched", position(query))
         if query.args.get("distinct") or word != "UNION":

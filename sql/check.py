@@ -21,12 +21,12 @@ from sql.budget import joined
 from sql.check_aggregates import AGGREGATES
 from sql.check_arrays import ARRAYS, any_of_array
 from sql.check_expressions import EXPRESSIONS
-from sql.check_functions import named_function
+from sql.check_functions import is_named, named_function
 from sql.check_jsonb import JSONB
 from sql.check_text import TEXT
 from sql.check_time import TIME
 from sql.comparing import check_extreme, compared_as_postgres
-from sql.errors import mismatch, no_function, no_operator, syntax, unsupported, untold
+from sql.errors import mismatch, no_aggregate, no_function, no_operator, syntax, unsupported, untold
 from sql.functions import FUNCTIONS, display_name
 from sql.nodes import call, cast, position, swap, text_literal, unnest
 from sql.rows_compared import compared_rows
@@ -99,15 +99,19 @@ class Checker:
             return self._function(node, scope)
         if kind in own_signatures.CALLS:
             node = own_signatures.as_call(node)
-        if isinstance(node, exp.Anonymous) and (named := NAMED.get(str(node.this).lower())):
-            return named(self, node, scope)
         if isinstance(node, exp.Anonymous):
-            return named_function(self, node, scope)
+            named = NAMED.get(str(node.this).lower())
+            if named is not None or is_named(node):
+                _plain_arguments(node)
+            return (named or named_function)(self, node, scope)
         if isinstance(node, exp.Func):
             return self._unknown_function(node, scope)
         raise unsupported(node.sql("postgres"), position=position(node))
 
     def child(self, node: exp.Expression, key: str, scope: Scope) -> SqlType:
+        given = node.args.get(key)
+        if given is None and isinstance(node, exp.Func):  # the parser lets any number of arguments through
+            raise no_function(f"{display_name(node)}(…)", position=position(node))
         return self.visit(node.args[key], scope)
 
     def want(
@@ -157,7 +161,7 @@ class Checker:
         """Bring alternatives (CASE, COALESCE, IN…) to their common type.  42804 where there is none."""
         found = t.UNKNOWN
         for node, got in zip(nodes, types, strict=False):
-            both = t.common(found, got)
+            both = t.alternative(found, got)
             if both is None:
                 raise mismatch(f"{where} types {t.shown(found)} and {t.shown(got)} cannot be matched", position(node))
             found = both
@@ -294,6 +298,14 @@ class Checker:
             if not isinstance(each, (exp.Var, exp.DataType, exp.Identifier))
         ]
         raise no_function(f"{display_name(node)}({', '.join(shown)})", position=position(node))
+
+
+def _plain_arguments(node: exp.Anonymous) -> None:
+    """42809 for what only an aggregate's arguments may be said to be: no function known by its name folds rows."""
+    for each in node.expressions:
+        for kind, what in ((exp.Distinct, "DISTINCT"), (exp.Order, "ORDER BY")):
+            if isinstance(each, kind):
+                raise no_aggregate(what, display_name(node), position(node))
 
 
 def _at(parent: exp.Expression, key: str | None, index: int | None) -> exp.Expression | None:

@@ -10,7 +10,7 @@ from collection.types import SqlType
 from sql import types as t
 from sql.comparing import check_extreme, check_grouped, order_key
 from sql.errors import no_aggregate, no_function, unsupported
-from sql.functions import display_name, folding
+from sql.functions import WINDOW_ONLY, display_name, folding
 from sql.nodes import call, cast, position
 from sql.scope import Scope
 
@@ -33,10 +33,15 @@ def _count(c: Checker, node: exp.Count, scope: Scope) -> SqlType:
 
 
 def _of_an_aggregate(node: exp.Expression, what: str) -> None:
-    """42809 where ``what`` is said of the arguments of a function that folds no rows."""
+    """42809 where ``what`` is said of the arguments of a function that folds no rows, 0A000 of a window function's.
+
+    Functions that the parser knows by their name alone are checked by whoever knows the names.
+    """
     function = node.parent
     while isinstance(function, (exp.Distinct, exp.Order)):
         function = function.parent
+    if isinstance(function, WINDOW_ONLY):
+        raise unsupported(f"{what} for window functions", position=position(function))
     if isinstance(function, exp.Func) and not isinstance(function, (exp.AggFunc, exp.Anonymous, exp.AnonymousAggFunc)):
         raise no_aggregate(what, display_name(function), position(function))
 

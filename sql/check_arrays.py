@@ -121,7 +121,9 @@ def any_of_array(c: Checker, node: exp.Expression, right: exp.Expression, scope:
         c.settle(right.this, wanted.array)
         got = wanted.array
     if not got.is_array:
-        raise mismatch("op ANY/ALL (array) requires array on right side", position(node))
+        raise InvalidUsage(
+            "op ANY/ALL (array) requires array on right side", sqlstate="42809", position=position(node)
+        )
     both = t.common(left, got.element)
     if both is None:
         raise no_operator(t.shown(left), SIGNS[type(node)], t.shown(got.element), position(node))
@@ -172,13 +174,16 @@ def joined_arrays(c: Checker, node: exp.DPipe, types: Sequence[SqlType]) -> SqlT
     """``array || array``, ``array || element`` and ``element || array``."""
     sides = [node.this, node.expression]
     known = next(got for got in types if got.is_array)
+    elements = [got.element if got.is_array else got for got in types if got != t.UNKNOWN]
+    if (both := t.alternative(elements[0], elements[-1])) is not None:
+        known = both.array  # 1.5 keeps its half before an array of integers
     made: list[exp.Expression] = []
     for each, got in zip(sides, types, strict=True):
         if got == t.UNKNOWN:
             c.settle(each, known)
             got = known
         each = node.this if each is sides[0] else node.expression
-        if got.is_array and t.common(got, known) is not None:
+        if got.is_array and t.common(got.element, known.element) is not None:
             # NULL for an array is no elements.
             made.append(call("COALESCE", cast(each.copy(), known), cast(exp.Array(expressions=[]), known)))
         elif not got.is_array and t.common(got, known.element) is not None:
@@ -251,6 +256,9 @@ def _unnested(c: Checker, node: exp.Explode, scope: Scope) -> SqlType:
 def _size(c: Checker, node: exp.Expression, scope: Scope) -> SqlType:
     """``cardinality(a)`` and ``array_length(a, 1)``, which is NULL of an empty array."""
     name = display_name(node)
+    if isinstance(node, exp.Anonymous) and len(node.expressions) != 1:
+        shown = [t.shown(c.visit(each, scope)) for each in list(node.expressions)]
+        raise no_function(f"{name}({', '.join(shown)})", position=position(node))
     array = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
     got = c.visit(array, scope)
     array = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
@@ -286,8 +294,7 @@ def _to_text(c: Checker, node: exp.ArrayToString, scope: Scope) -> SqlType:
 def _of_text(c: Checker, node: exp.StringToArray, scope: Scope) -> SqlType:
     """``string_to_array(text, separator)``."""
     for key in ("this", "expression"):
-        if node.args.get(key) is not None:
-            c.want(node, key, t.TEXT, scope, lambda bad: no_function(f"string_to_array({t.shown(bad)})"))
+        c.want(node, key, t.TEXT, scope, lambda bad: no_function(f"string_to_array({t.shown(bad)})"))
     if node.args.get("null") is not None:
         raise unsupported("string_to_array with a text for NULL", position=position(node))
     node.replace(own("tm_split", node.this, node.expression))

@@ -279,9 +279,9 @@ def _case(c: Checker, node: exp.Case, scope: Scope) -> SqlType:
             c.settle(branch.this, subject)
     types = [c.child(branch, "true", scope) for branch in node.args["ifs"]]
     nodes = [branch.args["true"] for branch in node.args["ifs"]]
-    if node.args.get("default") is not None:
-        types.append(c.child(node, "default", scope))
-        nodes.append(node.args["default"])
+    if node.args.get("default") is not None:  # it is the first that is asked for its type
+        types.insert(0, c.child(node, "default", scope))
+        nodes.insert(0, node.args["default"])
     return c.settle_all(nodes, types, "CASE")
 
 
@@ -295,9 +295,13 @@ def _alternatives(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
 
 def _nullif(c: Checker, node: exp.Nullif, scope: Scope) -> SqlType:
     types = [c.child(node, "this", scope), c.child(node, "expression", scope)]
-    found = c.settle_all([node.this, node.expression], types, "NULLIF")
-    check_grouped(found, "NULLIF", position(node))
-    return types[0] if types[0] != t.UNKNOWN else found
+    found = t.nullif(*types)
+    if found is None:
+        raise no_operator(t.shown(types[0]), "=", t.shown(types[1]), position(node))
+    check_grouped(c.settle_all([node.this, node.expression], types, "NULLIF"), "NULLIF", position(node))
+    if found != types[0] or t.is_time(found):  # what is compared may be another type
+        node.replace(cast(node.copy(), found))
+    return found
 
 
 def _sign(c: Checker, node: exp.Sign, scope: Scope) -> SqlType:
@@ -467,6 +471,13 @@ def _dot(c: Checker, node: exp.Dot, scope: Scope) -> SqlType:
         return c.visit(inner, scope)
     if isinstance(node.this, exp.Column) and isinstance(node.expression, exp.Identifier):  # no records here
         raise no_from_entry(node.this.name, position(node), scope.sources)
+    if isinstance(node.expression, exp.Identifier) and not isinstance(node.this, (exp.Identifier, exp.Dot)):
+        got = t.shown(c.child(node, "this", scope))
+        raise InvalidUsage(
+            f"column notation .{node.expression.name} applied to type {got}, which is not a composite type",
+            sqlstate="42809",
+            position=position(node),
+        )
     raise unsupported(node.sql("postgres"), position=position(node))
 
 

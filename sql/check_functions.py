@@ -134,6 +134,11 @@ KNOWN_ELSEWHERE = (
 """Names that other tables know: what a misspelt name may have meant."""
 
 
+def is_named(node: exp.Anonymous) -> bool:
+    """Whether there is a function of that name here."""
+    return str(node.this).lower() in (*NAMED, "age", "date_part", "div", "trunc")
+
+
 def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
     """Type a call by name, and put what Spark says into its place."""
     name = str(node.this).lower()

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from collection.types import SqlType
 from sql import types as t
@@ -163,7 +164,7 @@ def display_name(node: exp.Expression) -> str:
         return node.meta["name"]
     try:
         text = node.sql("postgres")
-    except (AttributeError, TypeError, ValueError, IndexError):  # a call that the printer's library has no form for
+    except (AttributeError, TypeError, ValueError, LookupError, SqlglotError):  # no form for it, or parsed again
         return node.key
     head = text.split("(", 1)[0].strip().lower()
     return head if head.isidentifier() else node.key

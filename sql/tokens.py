@@ -7,6 +7,7 @@ are read here.  All positions are offsets into the text that was given to :class
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import pairwise
 
 from sqlglot import exp
@@ -17,7 +18,7 @@ from sqlglot.tokens import Token, TokenType
 from journal.errors import InvalidUsage
 from sql.budget import TOKENS_MAX, bounded
 from sql.constants import escaped, plain_constants, unicode_text
-from sql.errors import out_of_range, syntax, untold
+from sql.errors import no_function, out_of_range, syntax, untold
 from sql.statements import Name
 
 _BY_NAME = (
@@ -33,6 +34,49 @@ _PARAMETER, _REST = "\x01", "\x02"
 statement."""
 
 
+_TAKEN_APART = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""What sqlglot raises where it takes arguments apart that a call does not have."""
+
+
+def _or_as_written(name: str, build: Callable[..., exp.Expression]) -> Callable[..., exp.Expression]:
+    """``build``, or the call as it was written where it has too few or too many arguments for what sqlglot makes of
+    it: the checker says then that there is no such function, as of any other."""
+
+    def built(args: list[exp.Expression], dialect: object = None) -> exp.Expression:
+        try:
+            try:
+                made = build(list(args))
+            except TypeError:
+                made = build(list(args), dialect=DIALECT)
+        except _TAKEN_APART:
+            made = None
+        if made is None or made.error_messages(args):
+            return exp.Anonymous(this=name.lower(), expressions=args)
+        return made
+
+    return built
+
+
+def _with_its_arguments(name: str, parse: Callable[..., exp.Expression]) -> Callable[..., exp.Expression]:
+    """``parse``, with 42883 for a call without the arguments that it must have."""
+
+    def parsed(parser: Postgres.Parser) -> exp.Expression:
+        made = parse(parser)
+        if isinstance(made, exp.Func) and (made.error_messages() or _lacks_its_first(made)):
+            raise no_function(f"{name.lower()}()")
+        return made
+
+    return parsed
+
+
+def _lacks_its_first(made: exp.Func) -> bool:
+    """Whether there is nothing behind DISTINCT, or nothing that an ORDER BY orders."""
+    first = made.args.get("this")
+    while isinstance(first, (exp.Distinct, exp.Order)):
+        first = first.this if isinstance(first, exp.Order) else next(iter(first.expressions), None)
+    return first is None and isinstance(made, exp.GroupConcat)
+
+
 class Dialect(Postgres):
     """Postgres's syntax, with some functions left as they were written."""
 
@@ -46,11 +90,15 @@ class Dialect(Postgres):
 
     class Parser(Postgres.Parser):
         FUNCTIONS = {
-            **{name: f for name, f in Postgres.Parser.FUNCTIONS.items() if name not in _BY_NAME},
+            **{name: _or_as_written(name, f) for name, f in Postgres.Parser.FUNCTIONS.items() if name not in _BY_NAME},
             # sqlglot reads a step by itself, and fails on '1 day 6 hours'.
             "GENERATE_SERIES": exp.ExplodingGenerateSeries.from_arg_list,
         }
-        FUNCTION_PARSERS = {name: f for name, f in Postgres.Parser.FUNCTION_PARSERS.items() if name not in _BY_NAME}
+        FUNCTION_PARSERS = {
+            name: _with_its_arguments(name, f)
+            for name, f in Postgres.Parser.FUNCTION_PARSERS.items()
+            if name not in _BY_NAME
+        }
 
         def _parse_interval(self, require_interval: bool = True, parse_function_unit: bool = True):
             """sqlglot would find a number and a unit in any text (``'$1 day'``, no interval), and read ``$1`` as 1."""
@@ -355,9 +403,12 @@ def parse_tokens(tokens: list[Token], text: str) -> exp.Expression:
 def _noted(root: exp.Expression) -> exp.Expression:
     """``root`` with the note on each subscript that it counts from 1, which every generator of SQL reads, and with
     ``"lower"(x)`` as ``lower(x)``: the same name, also for whoever looks functions up by it."""
-    for node in root.find_all(exp.Bracket, exp.Anonymous):
+    for node in root.find_all(exp.Bracket, exp.Anonymous, exp.Dot):
         if isinstance(node, exp.Bracket):
             node.set("offset", 1)
+        elif isinstance(node, exp.Dot):
+            if node.args.get("this") is None:  # LATERAL .a
+                raise syntax(".", None)
         elif isinstance(node.this, exp.Identifier) and _FUNCTION.fullmatch(node.name):
             node.set("this", node.name)
     return root

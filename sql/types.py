@@ -136,6 +136,28 @@ def common(left: SqlType, right: SqlType) -> SqlType | None:
     return None
 
 
+def alternative(left: SqlType, right: SqlType) -> SqlType | None:
+    """The type of what is the one or the other (CASE, COALESCE, UNION, ARRAY…), ``None`` where there is none.
+
+    As :func:`common`; but of text and ``varchar`` it is the first, since each can become the other.
+    """
+    if {left.name, right.name} == {"text", "varchar"}:
+        return SqlType(left.name)
+    return common(left, right)
+
+
+def nullif(left: SqlType, right: SqlType) -> SqlType | None:
+    """The type of ``NULLIF(left, right)``: what Postgres's ``left = right`` makes of the left one."""
+    both = common(left, right)
+    if both is None or left == UNKNOWN:
+        return TEXT if both is not None and both.name == "varchar" else both
+    if left.name == "varchar" and right.name != "bpchar" or is_text(left) and right == TEXT:
+        return TEXT
+    if is_float(right) and not is_float(left):
+        return FLOAT8
+    return as_numeric(left) if right.name == "numeric" and is_int(left) else left
+
+
 def arithmetic(op: str, left: SqlType, right: SqlType) -> SqlType | None:
     """Type of ``left op right`` for numbers (``op`` one of ``+ - * / %``), or ``None`` if these are not numbers."""
     if not (is_number(left) and is_number(right)):

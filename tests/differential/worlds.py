@@ -143,7 +143,8 @@ class Queries:
         pick = self.draw.random()
         if pick < 0.25:
             calls = [self._portable_call(columns) for _ in range(self.draw.randint(1, 3))]
-            return f"select {', '.join(calls)} from {table}{where}", True
+            listed = ", ".join(f"{call} as o{i}" for i, call in enumerate(calls))  # a view's columns have a name each
+            return f"select {listed} from {table}{where}", True
         outputs = [self._output(columns) for _ in range(self.draw.randint(1, 4))]
         listed = ", ".join(f"{text} as o{i}" for i, (text, _) in enumerate(outputs))
         if pick < 0.6 or any(kind in UNORDERED for _, kind in outputs):

@@ -16,6 +16,7 @@ import pytest
 from journal.errors import InvalidUsage, TidemarkError
 from sql import statements as st
 from sql.ddl import plan_ddl
+from sql.errors import untold
 from sql.insert import plan_insert
 from sql.parse import parse, split
 from sql.select import plan_select
@@ -55,9 +56,15 @@ def planned(text: str, image):
     return image
 
 
+HIDDEN = (AttributeError, LookupError, TypeError, ValueError, AssertionError)
+"""Python's own errors behind a refusal that says nothing but a reference: bugs of ours that look like refusals."""
+
+
 def wrong_about(text: str, error: Exception) -> str | None:
     if not isinstance(error, TidemarkError):
         return f"{type(error).__name__}: {str(error)[:200]}"
+    if isinstance(error.__cause__, HIDDEN) and "the log of" in (error.detail or ""):
+        return f"{error} hides {type(error.__cause__).__name__}: {str(error.__cause__)[:200]}"
     if not re.fullmatch(r"[0-9A-Z]{5}", error.sqlstate or "") or error.sqlstate.startswith("XX"):
         return f"sqlstate {error.sqlstate}: {error}"
     if error.sqlstate in HINTED and not error.hint:
@@ -95,6 +102,7 @@ def test_many_statements_are_planned_or_refused():
     seed, each = seed_of_today(), 1000
     for number in range(int(os.environ.get("TIDEMARK_STATEMENTS") or LONG) // each):
         run(seed + number, each)
+        print(f"{(number + 1) * each} statements", flush=True)
 
 
 def test_a_seed_alone_decides():
@@ -106,6 +114,12 @@ def test_a_refusal_that_says_nothing_is_found():
     assert wrong_about("x", KeyError("x")) and wrong_about("x", TidemarkError("a word of spark's", sqlstate="42601"))
     assert wrong_about("x", TidemarkError("gone", sqlstate="XX000"))
     assert wrong_about("x", TidemarkError("no", sqlstate="42601")) is None
+    with pytest.raises(TidemarkError) as refused:
+        try:
+            {}["one of ours"]
+        except KeyError as error:
+            raise untold("this query", error) from error
+    assert wrong_about("x", refused.value)
 
 
 @pytest.mark.parametrize("call", [
