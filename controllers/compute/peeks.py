@@ -22,6 +22,7 @@ from controllers.compute.failures import Interrupted, of_spark, unexplained
 from controllers.compute.indexes import Indexes
 from controllers.compute.inventory import Frontiers, Inventory
 from controllers.compute.naming import name_relations
+from controllers.compute.running import answered
 from controllers.compute.session import PEEK_POOL, cancel_group
 from controllers.compute.sources import Sources
 from controllers.compute.spark_text import text
@@ -268,7 +269,7 @@ class PeekDesk:
                 rows = {
                     i: sources.rows(self._inventory.relation_through(i, as_of), as_of) for i in peek.inputs
                 }  # fmt: skip
-                return self._spark.sql(text(name_relations(peek.sql, peek.inputs, rows))).toArrow()
+                return answered(self._spark, text(name_relations(peek.sql, peek.inputs, rows)))
         except Exception as error:
             found = of_spark(error)
             if found is None:

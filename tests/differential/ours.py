@@ -147,5 +147,17 @@ def run_spark(spark, sql: str) -> pa.Table:
 
 
 def _answer(table: pa.Table, types: list[SqlType]) -> Answer:
-    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    lists = [column.to_pylist() for column in table.columns]
+    for at, ty in enumerate(types):
+        if ty.name == "interval":
+            lists[at] = [_as_read(each) for each in lists[at]]
+    rows = zip(*lists, strict=True)
     return Answer(tuple(OID[ty.name] for ty in types), tuple(rows))
+
+
+def _as_read(interval: object) -> object:
+    """An interval as Postgres's client reads one: a month is 30 days there."""
+    if not isinstance(interval, dict):
+        return interval
+    days = 30 * interval["months"] + interval["days"]
+    return dt.timedelta(days=days, microseconds=interval["micros"])
