@@ -296,6 +296,38 @@ def test_life(world):
     assert time.monotonic() - started < 15 and not any(_alive(p) for p in jvms)
 
 
+@pytest.mark.long
+def test_sparks_jvm_is_killed_alone_and_a_view_without_memory_ends_it_twice(world):
+    """The first blames nobody; the second is in quarantine until it is dropped, and the rest is exact all the time."""
+    process = world.start()
+    world.send(U1, U2)
+    world.insert("u1", (1, Decimal("1.50")), (1, Decimal("2.50")), (2, None))
+    want = Counter({(1, 2, Decimal("4.00")): 1, (2, 1, None): 1})
+    assert world.read("SELECT k, n, s FROM u2", "u2") == want
+    for jvm in process.jvms():
+        os.kill(jvm, signal.SIGKILL)
+    assert process.child.wait(START_S) == TRY_AGAIN, process.log.read_text()
+    assert "exit code -9" in process.log.read_text()
+    process = world.start()
+    assert process.status()["quarantined"] == [] and world.read("SELECT k, n, s FROM u2", "u2") == want
+
+    world.send(view("u7", HOARD, [Column("n", "int8")], "u1"))
+    for _ in range(2):
+        assert process.child.wait(START_S) == TRY_AGAIN, process.log.read_text()
+        assert "exit code 3, out of memory" in process.log.read_text()
+        process = Process(world.bootstrap, world.env, world.data)
+    world.process = process.await_ready()
+    assert process.status()["quarantined"] == ["u7"]
+    with pytest.raises(TidemarkError) as refused:
+        world.read("SELECT n FROM u7", "u7")
+    assert refused.value.sqlstate == "58000"
+    world.insert("u1", (2, Decimal("1.00")))
+    assert world.read("SELECT k, n, s FROM u2 WHERE k = 2", "u2") == Counter({(2, 2, Decimal("1.00")): 1})
+    world.send("u7", view("u8", "SELECT k FROM u1 WHERE k = 2", [Column("k", "int4")], "u1"))
+    assert world.read("SELECT k FROM u8", "u8") == Counter({(2,): 2})
+    assert process.status()["quarantined"] == []
+
+
 def _alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] != "Z"
