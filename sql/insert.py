@@ -26,7 +26,7 @@ from sql.check_expressions import PARAMETERS_MAX
 from sql.defaults import parse_default, typed_expression
 from sql.errors import mismatch, no_column, not_null, out_of_range, unsupported, wrong_kind
 from sql.names import ImageLike, Names, SystemRelation, column_types, relation
-from sql.nodes import constant, declared_type, only
+from sql.nodes import cast, constant, declared_type, only
 from sql.plans import InsertPlan, Slot
 from sql.select import plan_bound
 from sql.tokens import parse_tokens, tokenize
@@ -51,6 +51,9 @@ def plan_insert(s: st.Insert, image: ImageLike, names: Names, declared: dict[int
         row = tuple(_default(table, i, types[i]) for i in range(len(types)))
         return InsertPlan(table, types, {}, CatalogTs(image.upper - 1), (row,))
     values = s.source if isinstance(s.source, Cells) else _plain_values(s.source)
+    if isinstance(values, exp.Values) and values.find(exp.Select) is not None:  # which may read relations
+        source = _selected(values, table, targets)
+        return _insert_query(source, table, types, targets, s.columns is not None, image, names, declared)
     if values is not None:
         return _insert_values(table, types, targets, values, s.columns is not None, image, declared)
     return _insert_query(s.source, table, types, targets, s.columns is not None, image, names, declared)
@@ -92,6 +95,23 @@ def _plain_values(source: exp.Expression) -> exp.Values | None:
     if isinstance(source, exp.Values) and not any(source.args.get(k) for k in ("order", "limit", "offset", "with_")):
         return source
     return None
+
+
+def _selected(values: exp.Values, table: Item, targets: list[int]) -> exp.Expression:
+    """The rows of ``values`` as a query, the columns' defaults in the places of DEFAULT."""
+    found: exp.Expression | None = None
+    for row in values.expressions:
+        cells = [each.copy() for each in (row.expressions if isinstance(row, exp.Tuple) else [row])]
+        for at, (cell, index) in enumerate(zip(cells, targets, strict=False)):
+            if isinstance(cell, exp.Var) and cell.name.upper() == "DEFAULT":
+                column = table.columns[index]
+                wanted = column_types(table)[column.name]
+                made = exp.null() if column.default is None else parse_default(column.default, column.name, wanted)
+                cells[at] = cast(made, wanted)
+        one = exp.Select(expressions=cells)
+        found = one if found is None else exp.Union(this=found, expression=one, distinct=False)
+    assert found is not None
+    return found
 
 
 def _default(table: Item, index: int, wanted: SqlType) -> Slot:

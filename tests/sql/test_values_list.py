@@ -107,3 +107,15 @@ def test_planning_two_thousand_rows_parses_one_cell_of_a_kind(monkeypatch):
     plan = plan_insert(parse(f"insert into t (b, c, d, a, e) values {cells}"), IMAGE, names(), {})
     assert len(plan.rows) == 2000 and len(plan.params) == 6000
     assert len(parsed) == 3, "one for each type that a parameter is cast to"
+
+
+def test_a_subquery_among_values_reads_relations():
+    """sqlsmith writes such: the column was looked for where there were no relations (42703)."""
+    image = ddl(empty_image(), "create table t (id int, x text)", "create table u (id int, v text default 'd', w int)")
+    for text in (
+        "insert into u values (1, (select x from t limit 1), default)",
+        "insert into u values (1, default, (select max(id) from t)), ('2', 'b', 3)",
+        "insert into u (v, id) values (default, (select max(t.id) from t))",
+    ):
+        plan = plan_insert(parse(text), image, names())
+        assert plan.query is not None and plan.query.kind == "peek" and len(plan.query.inputs) == 1, text
