@@ -14,8 +14,10 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from controllers.compute.failures import Interrupted, of_spark, unexplained
@@ -23,7 +25,7 @@ from controllers.compute.indexes import Indexes
 from controllers.compute.inventory import Frontiers, Inventory
 from controllers.compute.naming import name_relations
 from controllers.compute.running import answered
-from controllers.compute.session import PEEK_POOL, cancel_group
+from controllers.compute.session import PEEK_POOL, cancel_group, has_ended
 from controllers.compute.sources import Sources
 from controllers.compute.spark_text import text
 from controllers.lookup_codec import Found, Key
@@ -263,8 +265,8 @@ class PeekDesk:
 
     def _run(self, peek: Peek, as_of: DataTs) -> pa.Table:
         context = self._spark.sparkContext
-        context.setJobGroup(peek.peek_id, f"peek as of {as_of}", interruptOnCancel=True)
         try:
+            context.setJobGroup(peek.peek_id, f"peek as of {as_of}", interruptOnCancel=True)
             with Sources(self._spark) as sources:
                 rows = {
                     i: sources.rows(self._inventory.relation_through(i, as_of), as_of) for i in peek.inputs
@@ -275,10 +277,13 @@ class PeekDesk:
             if found is None:
                 if isinstance(error, TidemarkError):
                     raise
+                if has_ended(self._spark, error):
+                    raise _stopping() from error
                 raise unexplained(error) from error
             raise found from error
         finally:
-            context.setLocalProperty("spark.jobGroup.id", None)
+            with suppress(Py4JError, OSError):  # of a JVM that is gone: what it was asked says so
+                context.setLocalProperty("spark.jobGroup.id", None)
 
 
 def _of_view(view_id: str, error: TidemarkError) -> TidemarkError:

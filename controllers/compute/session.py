@@ -18,6 +18,7 @@ import zipfile
 from concurrent.futures import Future
 from pathlib import Path
 
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -296,6 +297,25 @@ def watched(spark: SparkSession) -> Spark:
         return any(each.activeTasks() < each.maxTasks() for each in found)
 
     return Spark(beat, idle, (lambda: None) if process is None else process.poll)
+
+
+ENDED_WITHIN_S = 2.0
+"""From what a call hears when the JVM's sockets close until its process is gone: milliseconds, more where its memory
+is written down."""
+
+
+def has_ended(spark: SparkSession, error: BaseException) -> bool:
+    """Whether ``error``, of a call to Spark, is that of one whose JVM is gone, which the heartbeat tells soon."""
+    if isinstance(error, Py4JJavaError) or not isinstance(error, Py4JError | OSError | EOFError):
+        return False
+    process = getattr(spark.sparkContext._gateway, "proc", None)
+    if process is None:
+        return False
+    try:
+        process.wait(ENDED_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def serve_files(spark: SparkSession, directory: Path) -> FileServer | None:

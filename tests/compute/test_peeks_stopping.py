@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import MagicMock
 
 import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
 
 from controllers.compute.peeks import SPARK_PEEKS_MAX, PeekDesk, now_ms
 from controllers.peek import Peek
@@ -44,6 +47,34 @@ def test_reads_that_run_or_queue_when_it_stops_are_told_that_it_stops() -> None:
         for answer in answers:
             with pytest.raises(Unavailable, match="stopping"):
                 answer.result(20)
+
+
+class DeadSpark(StandIn):
+    """Its JVM was killed a moment ago."""
+
+    def __init__(self, failing: str) -> None:
+        super().__init__()
+        self.sparkContext._gateway.proc = subprocess.Popen([sys.executable, "-c", ""])
+        self.sparkContext.setLocalProperty.side_effect = self._set
+        if failing == "setJobGroup":
+            self.sparkContext.setJobGroup.side_effect = Py4JError("An error occurred while calling o97.setJobGroup")
+
+    def _set(self, key: str, _value: object) -> None:
+        if key == "spark.jobGroup.id":
+            raise Py4JNetworkError("Answer from Java side is empty")
+
+    def sql(self, _text: str) -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+
+@pytest.mark.parametrize("failing", ["setJobGroup", "sql"])
+def test_a_read_that_meets_a_jvm_that_is_gone_is_told_that_the_controller_stops(failing: str) -> None:
+    desk = PeekDesk(DeadSpark(failing), MagicMock(), MagicMock())
+    try:
+        with pytest.raises(Unavailable, match="stopping"):
+            desk._answer(Peek("p1", "SELECT 1", (), CatalogTs(1), DataTs(1)), DataTs(1), now_ms() + 20_000)
+    finally:
+        desk.close()
 
 
 class DeafSpark(StandIn):
