@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from sql.common_forms import COMMON, NO_CHARACTER, in_duckdb
 from sql.errors import unsupported
-from sql.forms import Build, certain_regex, expand, null_text, regex_of, string
+from sql.forms import Build, certain_regex, expand, null_text, regex_of, string, truncated
 from sql.nodes import call
 from sql.regex import Regex, re2_replacement
 from sql.time_formats import written_format
@@ -161,6 +161,7 @@ BUILT: Mapping[str, Build] = {
     "TM_REGEX_TAKE": _taken,
     "TM_REGEX_COUNT": _counted,
     "TM_TO_CHAR": _shown_time,
+    "TM_DATE_TRUNC": truncated,
 }
 
 

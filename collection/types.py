@@ -150,7 +150,7 @@ _ALIASES = {
     "timestamp with time zone": "timestamptz",
 }
 
-_WITH_ARGUMENTS = re.compile(r"^([a-z_ ]+?)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)$")
+_WITH_ARGUMENTS = re.compile(r"^([a-z_][a-z0-9_ ]*?)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)$")
 _ARRAY = re.compile(r"^(.*?)\s*(?:\[\s*\d*\s*\]|\barray(?:\s*\[\s*\d*\s*\])?)$")
 
 _SCALAR_OID = {
@@ -184,6 +184,8 @@ def parse_type(text: str) -> SqlType:
             raise InvalidUsage("arrays of more than one dimension are not supported", sqlstate="0A000")
         return element.array
     arguments: list[int] = []
+    if match := _OF_TIME.match(name):
+        name = _with_digits(text, match)
     if match := _WITH_ARGUMENTS.match(name):
         name, arguments = match[1], [int(each) for each in match.groups()[1:] if each is not None]
     name = _ALIASES.get(name, name)
@@ -191,11 +193,41 @@ def parse_type(text: str) -> SqlType:
         return _numeric(*(arguments or NUMERIC_DEFAULT))
     if name in ("varchar", "bpchar", "char", "character") and len(arguments) < 2:
         return _with_length(name, *arguments)
-    if name in _SCALAR_OID and not arguments:
+    if match and match[1] == "float" and len(arguments) == 1:
+        return _float(*arguments)
+    if name in _SCALAR_OID and arguments:
+        raise InvalidUsage(f'type modifier is not allowed for type "{name}"', sqlstate="42601")
+    if name in _SCALAR_OID:
         return SqlType(name)
     if name in _ELSEWHERE:
         raise InvalidUsage(f"type {text} is not supported", sqlstate="0A000", hint=_ELSEWHERE[name])
     raise InvalidUsage(f'type "{text}" does not exist', sqlstate="42704")
+
+
+_OF_TIME = re.compile(
+    r"^(time|timestamp|timestamptz|interval)(?:\s*\(\s*(\d+)\s*\)|\s+((?:year|month|day|hour|minute|second)\b[a-z ]*))"
+    r"((?: with(?:out)? time zone)?)$"
+)
+"""Types of time with how many digits their seconds have, or an interval with its fields."""
+
+SECOND_DIGITS = 6
+"""Of every type of time's seconds: fewer would be a rounding that no type here does."""
+
+
+def _with_digits(text: str, match: re.Match[str]) -> str:
+    """The name of the type of time without what changes nothing; 0A000 where it changes a value."""
+    kind, digits, fields, zone = match.groups()
+    if int(digits) < SECOND_DIGITS if digits is not None else kind != "interval" or not fields.endswith("second"):
+        kept = "all fields are kept" if digits is None else f"seconds have {SECOND_DIGITS} digits"
+        raise InvalidUsage(f"type {text} is not supported", sqlstate="0A000", hint=f"{kept} here: use {kind}{zone}")
+    return kind + zone
+
+
+def _float(digits: int) -> SqlType:
+    if not 1 <= digits <= 53:
+        bound = "at least 1 bit" if digits < 1 else "less than 54 bits"
+        raise InvalidUsage(f"precision for type float must be {bound}", sqlstate="22023")
+    return SqlType("float4" if digits <= 24 else "float8")
 
 
 _ELSEWHERE = {

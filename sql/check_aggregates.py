@@ -8,10 +8,12 @@ from sqlglot import exp
 
 from collection.types import SqlType
 from sql import types as t
+from sql.check_arrays import gathered
 from sql.comparing import check_extreme, check_grouped, order_key
 from sql.errors import no_aggregate, no_function, unsupported
 from sql.functions import WINDOW_ONLY, display_name, folding
 from sql.nodes import call, cast, position
+from sql.own import own
 from sql.scope import Scope
 
 if TYPE_CHECKING:
@@ -114,12 +116,45 @@ def _joined(c: Checker, node: exp.GroupConcat, scope: Scope) -> SqlType:
     order = node.find(exp.Order)
     separator = node.args.get("separator") or exp.Literal.string("")
     value: exp.Expression = node.this.this if isinstance(node.this, exp.Order) else node.this
+    by_hand = _by_hand(node, value)
+    if by_hand is not None:
+        node.replace(by_hand)
+        return t.TEXT
     listed: exp.Expression = exp.Anonymous(this="LISTAGG", expressions=[value.copy(), separator.copy()])
     if order is not None:
         listed = exp.WithinGroup(this=listed, expression=exp.Order(expressions=[e.copy() for e in order.expressions]))
     listed.meta["aggregate"] = True
     node.replace(listed)
     return t.TEXT
+
+
+def _by_hand(node: exp.GroupConcat, value: exp.Expression) -> exp.Expression | None:
+    """``string_agg`` of DISTINCT values, and of ordered ones beside others that are; ``None`` where Spark's will do.
+
+    Spark gives distinct values in no order (Postgres sorts them), and cannot plan an ordered LISTAGG where it rewrites
+    a query for its distinct aggregates.
+    """
+    order = node.this.expressions if isinstance(node.this, exp.Order) else []
+    distinct = isinstance(value, exp.Distinct)
+    if isinstance(node.parent, exp.Window) or not (distinct or (order and _is_rewritten(node))):
+        return None
+    text = value.expressions[0] if isinstance(value, exp.Distinct) else value
+    separator = node.args.get("separator") or exp.Literal.string("")
+    between = exp.Coalesce(this=cast(separator.copy(), t.TEXT), expressions=[exp.Literal.string("")])
+    joined = own("tm_join", gathered(node, text, order, distinct), between)
+    some = exp.Is(this=exp.Max(this=text.copy()), expression=exp.Null())
+    return exp.Case(ifs=[exp.If(this=exp.Not(this=some), true=joined)])
+
+
+def _is_rewritten(node: exp.Expression) -> bool:
+    """Whether Spark rewrites the query around ``node`` since it has several distinct aggregates, or one with FILTER."""
+    select = node.find_ancestor(exp.Select)
+    if select is None:
+        return False
+    around = (exp.GroupConcat, exp.Filter, exp.Select)
+    inside = [each for each in select.find_all(exp.Distinct) if each.parent is not select]
+    found = [kind for each in inside if (kind := type(each.find_ancestor(*around))) is not exp.GroupConcat]
+    return len(found) > 1 or exp.Filter in found
 
 
 def _filtered(c: Checker, node: exp.Filter, scope: Scope) -> SqlType:

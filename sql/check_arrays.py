@@ -210,9 +210,23 @@ def _aggregated(c: Checker, node: exp.ArrayAgg, scope: Scope) -> SqlType:
         raise unsupported("an array of more than one dimension", position=position(node))
     value = node.this.this if isinstance(node.this, exp.Order) else node.this
     value = value.expressions[0] if isinstance(value, exp.Distinct) else value
+    if isinstance(node.parent, exp.Window) and (order or distinct):
+        what = "aggregate ORDER BY" if order else "DISTINCT"
+        raise unsupported(f"{what} for window functions", position=position(node))
+    in_order = isinstance(node.parent, exp.Window) and _is_ordered(node.parent)  # rows come in the window's order
+    made = cast(gathered(node, value, order, distinct, in_order), got.array)
+    # Of no rows it is NULL.
+    node.replace(cast(exp.Nullif(this=made, expression=cast(exp.Array(expressions=[]), got.array)), got.array))
+    return got.array
+
+
+def gathered(
+    node: exp.Expression, value: exp.Expression, order: list[exp.Ordered], distinct: bool, as_they_come: bool = False
+) -> exp.Expression:
+    """All of ``value`` as an array, for the aggregate ``node``: in the order of ``order``, then of the values."""
     descending = {bool(each.args.get("desc")) for each in order}
     if len(descending) > 1:
-        raise unsupported("array_agg with keys in both directions", position=position(node))
+        raise unsupported(f"{display_name(node)} with keys in both directions", position=position(node))
     keys = [(each.this, bool(each.args.get("nulls_first")) != bool(each.args.get("desc"))) for each in order]
     fields: list[exp.Expression] = []
     for key, otherwise in (*keys, (value, False)):
@@ -226,18 +240,11 @@ def _aggregated(c: Checker, node: exp.ArrayAgg, scope: Scope) -> SqlType:
     )
     listed = call("COLLECT_SET" if distinct else "COLLECT_LIST", row)
     listed.meta["aggregate"] = True
-    if isinstance(node.parent, exp.Window) and (order or distinct):
-        what = "aggregate ORDER BY" if order else "DISTINCT"
-        raise unsupported(f"{what} for window functions", position=position(node))
     upwards = exp.true() if descending != {True} else exp.false()
     last = exp.Dot(this=exp.to_identifier("r"), expression=exp.to_identifier(f"k{len(fields) - 1}", quoted=True))
     picked = exp.Lambda(this=last, expressions=[exp.to_identifier("r")])
-    in_order = isinstance(node.parent, exp.Window) and _is_ordered(node.parent)  # rows come in the window's order
-    arranged = listed if in_order else call("SORT_ARRAY", listed, upwards)
-    made = cast(exp.Anonymous(this="TRANSFORM", expressions=[arranged, picked]), got.array)
-    # Of no rows it is NULL.
-    node.replace(cast(exp.Nullif(this=made, expression=cast(exp.Array(expressions=[]), got.array)), got.array))
-    return got.array
+    arranged = listed if as_they_come else call("SORT_ARRAY", listed, upwards)
+    return exp.Anonymous(this="TRANSFORM", expressions=[arranged, picked])
 
 
 def _is_ordered(window: exp.Window) -> bool:

@@ -446,11 +446,23 @@ def peers() -> exp.Order:
 def _shifted(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
     got = c.child(node, "this", scope)
     if node.args.get("offset") is not None:
-        c.child(node, "offset", scope)
+        _check_offset(c, node, got, scope)
     if node.args.get("default") is not None:
         other = c.child(node, "default", scope)
         return c.settle_all([node.this, node.args["default"]], [got, other], node.key.upper())
     return got
+
+
+def _check_offset(c: Checker, node: exp.Func, got: SqlType, scope: Scope) -> None:
+    """How many rows away: the same for all of them, and an integer, or Spark takes it for another frame."""
+    offset = c.child(node, "offset", scope)
+    if not c.coerce(node.args["offset"], offset, t.INT4):
+        raise no_function(f"{node.key}({t.shown(got)}, {t.shown(offset)})", position=position(node))
+    by = node.args["offset"]
+    if by.find(exp.Column) or isinstance(unnest(by), exp.Null):
+        raise unsupported(f"an offset of {node.key} that is not a constant", position=position(by))
+    if not isinstance(by, exp.Literal):
+        by.replace(cast(by.copy(), t.INT4))
 
 
 def _ignore_nulls(c: Checker, node: exp.Expression, scope: Scope) -> SqlType:

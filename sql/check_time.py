@@ -13,9 +13,11 @@ from sql import interval_parts as parts
 from sql import types as t
 from sql.casts import micros_of
 from sql.errors import no_function, no_operator, unsupported
+from sql.forms import is_constant
 from sql.nodes import call, cast, position, text_literal
 from sql.own import own
 from sql.scope import Scope
+from sql.time_units import FIELDS, LONG, no_unit, truncated_to, unit_word
 
 if TYPE_CHECKING:
     from sql.check import Checker
@@ -101,35 +103,6 @@ def _of_intervals(node: exp.Binary, op: str, left: SqlType, right: SqlType) -> t
 
 
 _WHOLE = {"YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "QUARTER", "WEEK", "DOY"}
-_UNITS = {
-    "microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade",
-    "century", "millennium",
-}  # fmt: skip
-_FIELDS = _UNITS | {
-    "dow",
-    "isodow",
-    "doy",
-    "isoyear",
-    "julian",
-    "epoch",
-    "timezone",
-    "timezone_hour",
-    "timezone_minute",
-}
-_LONG = {"DECADE": 10, "CENTURY": 100, "MILLENNIUM": 1000}
-_OTHER_WORDS = {
-    "microseconds": "microsecond", "milliseconds": "millisecond", "usec": "microsecond", "msec": "millisecond",
-    "dayofweek": "dow", "dayofyear": "doy", "hours": "hour", "days": "day", "weeks": "week",
-    "months": "month", "years": "year", "minutes": "minute", "seconds": "second",
-}  # fmt: skip
-
-
-def _no_unit(unit: str, got: SqlType, at: int | None, known: bool = False) -> InvalidUsage:
-    what = "supported" if known else "recognized"
-    state = "0A000" if known else "22023"
-    return InvalidUsage(f'unit "{unit}" not {what} for type {t.shown(got)}', sqlstate=state, position=at)
-
-
 def date_part(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
     """``date_part('field', x)``: what extract gives, as a float."""
     field = node.expressions[0] if len(node.expressions) == 2 else None
@@ -145,7 +118,7 @@ def date_part(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
 def _long_unit(value: exp.Expression, unit: str) -> exp.Expression:
     """The number of the decade, century or millennium.  There is no year before 1 here."""
     year = exp.Extract(this=exp.var("YEAR"), expression=value.copy())
-    span = exp.Literal.number(_LONG[unit])
+    span = exp.Literal.number(LONG[unit])
     if unit != "DECADE":
         year = exp.Paren(this=exp.Sub(this=year, expression=exp.Literal.number(1)))
     counted = exp.IntDiv(this=year, expression=span)
@@ -165,12 +138,12 @@ def _extract(c: Checker, node: exp.Extract, scope: Scope) -> SqlType:
     if got == t.UNKNOWN or not t.is_time(got):
         raise no_function(f"extract(unknown, {t.shown(got)})", position=position(node))
     field, value = node.name.upper(), node.expression
-    word = _OTHER_WORDS.get(field.lower(), field.lower())
-    if word not in _FIELDS:
-        raise _no_unit(field.lower(), got, position(node))
+    word = unit_word(field)
+    if word not in FIELDS:
+        raise no_unit(field.lower(), got, position(node))
     if got == t.DATE and word in ("hour", "minute", "second", "microsecond", "millisecond"):
-        raise _no_unit(field.lower(), got, position(node), known=True)
-    if field in _LONG:
+        raise no_unit(field.lower(), got, position(node), known=True)
+    if field in LONG:
         if not t.is_time(got):
             raise unsupported(f"extract of {field.lower()} from an interval", position=position(node))
         result = SqlType("numeric", 10, 0)
@@ -213,15 +186,15 @@ def _truncated(c: Checker, node: exp.TimestampTrunc, scope: Scope) -> SqlType:
         raise no_function(f"date_trunc(unknown, {t.shown(got)})", position=position(node))
     result = t.TIMESTAMPTZ if got == t.DATE else got
     unit = node.args.get("unit")
-    text = unit.name if unit is not None else ""
-    word = _OTHER_WORDS.get(text.lower(), text.lower())
-    if word not in _UNITS:
-        raise _no_unit(text.lower(), got, position(node))
     if node.args.get("zone") is not None:
         raise unsupported("date_trunc in another time zone", "use AT TIME ZONE before and after", position(node))
-    if text.upper() in _LONG:
-        raise unsupported(f"date_trunc to a {text.lower()}", position=position(node))
-    made = call("DATE_TRUNC", exp.Literal.string(word.upper()), node.this)
+    if isinstance(unit, exp.Var) or (isinstance(unit, exp.Literal) and unit.is_string):
+        made = call("DATE_TRUNC", exp.Literal.string(truncated_to(unit.name, got, position(node))), node.this)
+    elif unit is not None and is_constant(unit):
+        c.want(node, "unit", t.TEXT, scope, lambda bad: no_function(f"date_trunc({t.shown(bad)}, {t.shown(got)})"))
+        made = call("TM_DATE_TRUNC", node.args["unit"], node.this, exp.Literal.string(got.name))
+    else:
+        raise unsupported("a unit of date_trunc that is not a constant", position=position(node))
     node.replace(cast(made, result))
     return result
 

@@ -19,11 +19,13 @@ from sqlglot import exp
 
 from collection.functions import OWN
 from collection.limits import TOO_LARGE, VALUE_BYTES_MAX
+from collection.types import SqlType
 from sql.common_forms import COMMON, NO_CHARACTER
 from sql.errors import unsupported
 from sql.nodes import call, copied
 from sql.regex import Regex, java_replacement, read_regex, read_similar
 from sql.time_formats import spark_format
+from sql.time_units import truncated_to
 
 Build = Callable[..., exp.Expression]
 
@@ -270,6 +272,14 @@ def _shown_time(x: exp.Expression, template: exp.Expression) -> exp.Expression:
     return null_text() if text is None else spark_format(x, text)
 
 
+def truncated(unit: exp.Expression, x: exp.Expression, kind: exp.Expression) -> exp.Expression:
+    """``date_trunc`` by a parameter."""
+    text = string(unit)
+    if text is None:
+        return exp.null()
+    return call("DATE_TRUNC", exp.Literal.string(truncated_to(text, SqlType(kind.name))), x)
+
+
 def _percentile(fraction: exp.Expression, x: exp.Expression) -> exp.Expression:
     """Built by hand: sqlglot would print it as an approximation."""
     order = exp.Order(expressions=[exp.Ordered(this=x.copy(), nulls_first=True)])
@@ -292,6 +302,7 @@ BUILT: Mapping[str, Build] = {
     "TM_REGEX_TAKE": _taken,
     "TM_REGEX_COUNT": _counted,
     "TM_TO_CHAR": _shown_time,
+    "TM_DATE_TRUNC": truncated,
     "TM_PERCENTILE_DISC": _percentile,
 }
 """Forms that depend on the text of a constant argument."""

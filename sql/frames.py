@@ -7,6 +7,7 @@ from sqlglot import exp
 from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql import types as t
+from sql.check_functions import signed
 from sql.errors import unsupported
 from sql.nodes import number, position
 
@@ -22,6 +23,10 @@ def check_frame(window: exp.Window, sorted_by: list[SqlType]) -> None:
     if kind == "GROUPS" or spec.args.get("exclude"):
         word = "GROUPS" if kind == "GROUPS" else "EXCLUDE"
         raise unsupported(f"{word} in a window", position=position(window))
+    if kind == "ROWS":
+        for side in ("start", "end"):
+            if isinstance(bound := spec.args.get(side), exp.Expression):
+                spec.set(side, _rows(bound, "starting" if side == "start" else "ending"))
     reach: dict[str, tuple[int, int, int]] = {}
     for side in ("start", "end"):
         bound = spec.args.get(side)
@@ -40,6 +45,20 @@ def check_frame(window: exp.Window, sorted_by: list[SqlType]) -> None:
     unit = _unit(list(reach.values()), sorted_by[0] if sorted_by else t.DATE, position(window))
     for side, (months, days, micros) in reach.items():
         spec.set(side, _native(months if unit == "MONTH" else days * MICROS_A_DAY + micros, unit))
+
+
+def _rows(bound: exp.Expression, which: str) -> exp.Expression:
+    """A number of rows that is known, and not negative."""
+    if found := bound.find(exp.Column):
+        raise InvalidUsage("argument of ROWS must not contain variables", sqlstate="42P10", position=position(found))
+    if bound.find(exp.Parameter):
+        raise unsupported("a parameter in a frame", hint="write the number of rows", position=position(bound))
+    is_text = isinstance(bound, exp.Literal) and bound.is_string
+    made = number(int(t.parse_literal(bound.this, t.INT8))) if is_text else bound.copy()
+    count = signed(made)
+    if count is not None and count < 0:
+        raise InvalidUsage(f"frame {which} offset must not be negative", sqlstate="22013")
+    return made
 
 
 def _reach(bound: exp.Expression, sorted_by: SqlType) -> tuple[int, int, int]:

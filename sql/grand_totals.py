@@ -1,4 +1,4 @@
-"""The row that a grouping set without columns has also of no rows, which no grouping in Spark gives.
+"""What grouping sets in Spark have not: the row of a set without columns where there are no rows, GROUPING in HAVING.
 
 ``GROUP BY ROLLUP (a)`` of nothing is one row in Postgres: the grand total, of which every key is NULL.  Here it is a
 second query beside the first, which gives its row only where there is nothing to group.
@@ -36,8 +36,12 @@ def without_empty_sets(select: exp.Select) -> None:
 
 
 def with_grand_totals(holder: exp.Expression) -> None:
-    """Add the second query wherever one is missing below ``holder``, which is typed.  0A000 where it cannot be."""
-    found = [each for each in holder.find_all(exp.Select) if _totals(each.args.get("group"))]
+    """Add the second query wherever one is missing below ``holder``, which is typed.  0A000 where it cannot be.
+
+    A HAVING that names GROUPING becomes an output, by which a query around it filters.
+    """
+    selects = list(holder.find_all(exp.Select))
+    found = [each for each in selects if _totals(each.args.get("group")) or _filters_by_grouping(each)]
     for select in reversed(found):  # those inside of others first
         if _totals(select.args["group"]) > 1:
             raise unsupported("GROUPING SETS with more than one ()")
@@ -80,18 +84,47 @@ def _completed(select: exp.Select) -> exp.Select:
             place = len(values)
             values.append(each.this.copy())
         each.set("this", _column(place))
+    wanted = _condition_as_value(grouped)
+    if wanted is not None:
+        values.append(wanted)
     grouped.set("expressions", [exp.alias_(each, f"c{i}", quoted=True) for i, each in enumerate(values)])
-    total = _total(grouped)
+    has_total = _totals(grouped.args["group"]) == 1
+    total = _total(grouped) if has_total else None
     # An engine may give the total by itself: then it is left out here.
-    _require(grouped, exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0)))
-    both = exp.Union(this=grouped, expression=total, distinct=False)
+    some = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
+    if wanted is None:
+        _require(grouped, some)
+    else:
+        grouped.expressions[-1].set("this", exp.and_(wanted.copy(), some))
+    both = exp.Union(this=grouped, expression=total, distinct=False) if total is not None else grouped
     alias = exp.TableAlias(this=exp.to_identifier(_ROWS, quoted=True))
     made = exp.Select(expressions=[exp.alias_(_column(i), name, quoted=True) for i, name in enumerate(names)])
     made.set("from_", exp.From(this=exp.Subquery(this=both, alias=alias)))
+    if wanted is not None:
+        made.set("where", exp.Where(this=_column(len(values) - 1)))
     made.set("order", order)
     for key in ("limit", "offset", "with_"):
         made.set(key, clauses[key].copy() if clauses[key] is not None else None)
     return made
+
+
+def _condition_as_value(grouped: exp.Select) -> exp.Expression | None:
+    """The HAVING of ``grouped``, taken out of it, if it names GROUPING: Spark finds no key behind it there, but does
+    in an output.  0A000 where what is done with the outputs comes behind HAVING."""
+    if not _filters_by_grouping(grouped):
+        return None
+    if grouped.args.get("distinct") is not None or any(each.find(exp.Window) for each in grouped.expressions):
+        raise unsupported("GROUPING in HAVING beside DISTINCT or window functions", "filter in a query around it")
+    return grouped.args["having"].pop().this
+
+
+def _filters_by_grouping(select: exp.Select) -> bool:
+    having = select.args.get("having")
+    return having is not None and any(_is_grouping(each) for each in having.find_all(exp.Anonymous))
+
+
+def _is_grouping(node: exp.Anonymous) -> bool:
+    return str(node.this) in ("GROUPING", "GROUPING_ID")
 
 
 def _column(place: int) -> exp.Column:
@@ -144,7 +177,7 @@ def _keys(group: exp.Group, outputs: list[exp.Expression]) -> list[tuple[exp.Exp
 
 def _of_nothing(node: exp.Expression, keys: list[tuple[exp.Expression, SqlType]]) -> None:
     """Make every key in ``node`` NULL, and GROUPING say so."""
-    if isinstance(node, exp.Anonymous) and str(node.this) in ("GROUPING", "GROUPING_ID"):
+    if isinstance(node, exp.Anonymous) and _is_grouping(node):
         node.replace(exp.Literal.number((1 << len(node.expressions)) - 1))
         return
     for key, sql_type in keys:

@@ -71,10 +71,15 @@ def declared_type(node: exp.DataType) -> SqlType:
         return parse_type(_LENGTHS[name] + (f"({node.expressions[0].sql()})" if node.expressions else ""))
     if name in _ELSEWHERE:
         return parse_type(_ELSEWHERE[name])
+    if name in _FROM_SQLGLOT and name != "STRUCT" and node.expressions:
+        kind = "float" if name == "DOUBLE" else _FROM_SQLGLOT[name]
+        return parse_type(f"{kind}({','.join(e.sql() for e in node.expressions)})")
     if name in _FROM_SQLGLOT:
         return SqlType(_FROM_SQLGLOT[name])
     if name == "USERDEFINED" and (inner := node.args.get("kind")) is not None and inner.name.startswith("_"):
         return parse_type(f"{inner.name[1:]}[]")  # what Postgres calls the array type itself
+    if isinstance(node.this, exp.Interval):
+        return parse_type(node.this.sql("postgres").lower())
     if isinstance(node, exp.Interval) or name.startswith("INTERVAL"):
         return INTERVAL
     raise InvalidUsage(f'type "{node.sql("postgres").lower().strip(chr(34))}" does not exist', sqlstate="42704")

@@ -12,6 +12,7 @@ from sql.bind_order import MERGED
 from sql.errors import syntax, unsupported
 from sql.functions import display_name
 from sql.nodes import copied, declared_type, only, position
+from sql.nodes import unnest as bare
 
 
 def prepare_tree(root: exp.Expression) -> exp.Expression:
@@ -193,22 +194,29 @@ def _name_outputs(select: exp.Select) -> None:
     select.set("expressions", named)
 
 
+_INSIDE = (exp.Paren, exp.Window, exp.Filter, exp.IgnoreNulls, exp.WithinGroup, exp.Bracket, exp.Collate)
+"""What is called like what is in it."""
+
+
 def figure_name(node: exp.Expression) -> str | None:
     """The name that Postgres gives an output without AS (its FigureColname), ``None`` for ``?column?``."""
-    if isinstance(node, (exp.Paren, exp.Window, exp.Filter, exp.IgnoreNulls, exp.WithinGroup)):
+    if isinstance(node, _INSIDE):
         return figure_name(node.this)
+    if isinstance(node, exp.AtTimeZone):
+        return "timezone"
     if isinstance(node, exp.Column):
         return node.name
     if isinstance(node, exp.Cast):
         inner = figure_name(node.this)
-        if inner is None:
+        if inner is None or _names_nothing(node.this):
             try:
                 return declared_type(node.to).name.removesuffix("[]")
             except InvalidUsage:
                 return node.to.sql("postgres").lower()
         return inner
     if isinstance(node, exp.Case):
-        return (figure_name(node.args["default"]) if node.args.get("default") is not None else None) or "case"
+        default = node.args.get("default")
+        return "case" if default is None or _names_nothing(default) else figure_name(default)
     if isinstance(node, exp.Subquery):
         inner = node.this
         if isinstance(inner, exp.Select) and inner.expressions:
@@ -225,13 +233,24 @@ def figure_name(node: exp.Expression) -> str | None:
         return "now"
     if isinstance(node, exp.Array):
         return "array"
-    if isinstance(node, exp.Boolean):
-        return "bool"
+    if isinstance(node, exp.Interval):
+        return "interval"
     if isinstance(node, (exp.Connector, exp.Binary)) and not isinstance(node, (exp.Pow, exp.AggFunc)):
         return None
     if isinstance(node, exp.Func):
         return display_name(node)
     return None
+
+
+def _names_nothing(node: exp.Expression) -> bool:
+    """Whether no column and no function gives ``node`` its name: a cast of it is called by the cast's type then."""
+    node = bare(node)
+    if isinstance(node, exp.Cast):
+        return _names_nothing(node.this)
+    if isinstance(node, exp.Case):
+        default = node.args.get("default")
+        return default is None or _names_nothing(default)
+    return isinstance(node, exp.Interval) or figure_name(node) is None
 
 
 def _rows_from(table: exp.Table) -> None:

@@ -119,6 +119,33 @@ class Dialect(Postgres):
                     found.set("unit", None)
             return found
 
+        def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False):
+            """``date '…'::text`` is a date that becomes text: sqlglot would make a text of ``'…'`` first, and a date
+            of that."""
+            if self._curr is not None and self._curr.token_type in self.TYPE_TOKENS and not fallback_to_identifier:
+                at = self._index
+                named = self._parse_types(check_func=True, allow_identifiers=False)
+                is_text = self._curr is not None and self._curr.token_type == TokenType.STRING
+                if is_text and isinstance(named, exp.DataType) and not named.is_type("interval"):
+                    value = self._parse_primary()
+                    if isinstance(value, exp.Literal):
+                        return self._parse_column_ops(self.expression(exp.Cast(this=value, to=named)))
+                self._retreat(at)
+            return super()._parse_type(parse_interval, fallback_to_identifier)
+
+        def _parse_csv(self, parse_method, sep: TokenType = TokenType.COMMA):
+            """sqlglot leaves out what is missing behind a comma."""
+
+            def each():
+                behind = self._prev if self._prev is not None and self._prev.token_type == sep else None
+                found = parse_method()
+                if found is None and behind is not None and self._prev is behind:
+                    end = self._curr is None
+                    self.raise_error("Required keyword: any" if end else "nothing behind a comma", self._curr or behind)
+                return found
+
+            return super()._parse_csv(each, sep)
+
 
 DIALECT = Dialect()
 
@@ -170,12 +197,24 @@ def tokenize(text: str) -> list[Token]:
             raise syntax('""', token.start + 1, 'zero-length delimited identifier at or near """"')
         if token.token_type == TokenType.NUMBER and len(token.text) > NUMBER_CHARS_MAX:
             raise out_of_range("numeric", token.text)
+        if token.token_type == TokenType.NUMBER:
+            _check_end(token, text)
     for dot, number in pairwise(tokens):
         # sqlglot would join ``. 2.5`` to the number ``0.2.5``
         if dot.token_type == TokenType.DOT and number.token_type == TokenType.NUMBER:
             if dot.end + 1 != number.start or "." in number.text:
                 raise syntax(".", dot.start + 1)
     return tokens
+
+
+_JUNK = re.compile(r"[^\W\d]")
+
+
+def _check_end(number: Token, text: str) -> None:
+    """42601 where a letter follows a number: sqlglot would read ``1_000`` as ``1 AS _000``."""
+    start, junk = number.start, number.end if number.text[-1:] in ("e", "E") else number.end + 1
+    if _JUNK.match(text, junk) and text[start - 1 : start] != "$":
+        raise syntax(None, start + 1, f'trailing junk after numeric literal at or near "{text[start : junk + 1]}"')
 
 
 def _with_escapes(token: Token, text: str) -> Token:
@@ -388,6 +427,12 @@ def parse_tokens(tokens: list[Token], text: str) -> exp.Expression:
     54001 beyond the bounds of :mod:`sql.budget`.
     """
     tokens = _mended(tokens)
+    for token, following in pairwise([*tokens, None]):
+        # sqlglot would do without the name
+        if token.token_type == TokenType.ALIAS and (following is None or following.token_type in _NO_NAME):
+            if following is None:
+                raise syntax(None, len(text.rstrip()) + 1)
+            raise syntax(text[following.start : following.end + 1], following.start + 1)
     try:
         found = DIALECT.parser().parse(tokens, text)
     except ParseError as error:
@@ -417,6 +462,8 @@ def _noted(root: exp.Expression) -> exp.Expression:
 _FUNCTION = re.compile(r"[a-z_][a-z0-9_]*")
 """Names of functions that mean the same with quotes and without."""
 
+
+_NO_NAME = (TokenType.COMMA, TokenType.R_PAREN, TokenType.SEMICOLON)
 
 _LABELS = frozenset({TokenType.SELECT, TokenType.INSERT, TokenType.UPDATE, TokenType.DELETE, TokenType.USING,
                      TokenType.WHERE, TokenType.ORDER_BY, TokenType.GROUP_BY, TokenType.HAVING})  # fmt: skip

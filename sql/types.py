@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 from collection.arrays import read_array, show_array
@@ -320,11 +320,20 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
     return b"\\" if found[1] == b"\\" else bytes([int(found[1], 8)])
 
 
+_FRACTION = re.compile(r"(:\d\d)(\.\d{7,})", re.ASCII)
+"""More digits than Python reads."""
+
+
 def _parse_time(text: str, sql_type: SqlType) -> date | datetime:
     value = re.sub(r"\s+(utc|z)$", "+00:00", text.strip(), flags=re.I)
     value = re.sub(r"([+-]\d\d)$", r"\1:00", value) if re.search(r"\d:\d.*[+-]\d\d$", value) else value
+    value, fraction = _FRACTION.sub(r"\1", value), _FRACTION.search(value)
     try:
         found = datetime.fromisoformat(value)
+        if fraction is not None and sql_type.name != "date":
+            found += timedelta(microseconds=round(float(fraction[2]) * 1_000_000))  # as Postgres rounds it
+    except OverflowError as error:
+        raise InvalidUsage(f'date/time field value out of range: "{text}"', sqlstate="22008") from error
     except ValueError as error:
         wrong = bad_text(shown(sql_type), text)
         beyond = text.strip().lower() in UNBOUNDED or re.fullmatch(r"\d{4,}-\d\d-\d\d.*", value)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from journal.errors import InvalidUsage
 from sql.parse import parse
 from sql.select import plan_select
 from tests import differential
@@ -24,6 +25,13 @@ needs_postgres = pytest.mark.skipif(missing() is not None, reason=str(missing())
 def first_of_each() -> list[str]:
     """The first statement of each paragraph, which says the most."""
     return [paragraph.splitlines()[1] for paragraph in FILE.read_text().split("\n\n")[1:]]
+
+
+def reads_nothing(text: str) -> bool:
+    try:
+        return not plan_select(parse(text).ast, catalog(), names()).depends_on
+    except InvalidUsage:
+        return " from " not in text
 
 
 def differing(peer, ours: Ours, asked: list[str]) -> str:
@@ -52,7 +60,7 @@ def test_all_of_them(peer, spark):
 
 @needs_postgres
 def test_those_that_read_nothing(peer):
-    constants = [text for text in lines(FILE) if not plan_select(parse(text).ast, catalog(), names()).depends_on]
+    constants = [text for text in lines(FILE) if reads_nothing(text)]
     assert len(constants) > 3
     assert differing(peer, Ours(), constants) == ""
 

@@ -81,6 +81,16 @@ WRONG = [
     ("select 'abc'::int4", "22P02", None),
     ("select distinct on (k) id from u order by id", "42P10", None),
     ("select id from u where row_number() over () = 1", "42P20", None),
+    ("select 1_000", "42601", None),
+    ("select 12a from u", "42601", None),
+    ("select id from u where id = 1or k = 2", "42601", None),
+    ("select 1.5e from u", "42601", None),
+    ("select id, from u", "42601", None),
+    ("select id from u where id in (1,)", "42601", None),
+    ("select count(id,) from u", "42601", None),
+    ("select 1 as", "42601", None),
+    ("select id as, k from u", "42601", None),
+    ("values (1,)", "42601", None),
 ]
 
 

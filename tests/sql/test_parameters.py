@@ -8,8 +8,11 @@ import pytest
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.parse import split
+from sql.parse import parse, split
+from sql.select import plan_select
 from sql.tokens import parse_tokens, tokenize
+from sql.types import TEXT
+from tests.sql.doubles import names, shop
 
 OPERATORS = "+ - * / % ^ | & # < > = <> != <= >= || << >> ~ !~ ~* !~* @> <@ && -> ->> #> #>> ? ?| ?&".split()
 
@@ -82,3 +85,14 @@ def test_an_intervals_text_is_not_taken_apart():
     """``INTERVAL '$1 day'`` was read as one day."""
     for text in ("$1 day", "x 3 day", "1 day 2 hours", "${n} day", "1"):
         assert read(f"SELECT INTERVAL '{text}'").expressions[0] == exp.Interval(this=exp.Literal.string(text))
+
+
+@pytest.mark.parametrize("from_", [" from items", ""])
+def test_a_unit_of_date_trunc_may_be_one(from_):
+    of = "sold" if from_ else "timestamptz '2024-02-03 10:00+00'"
+    plan = plan_select(parse(f"select date_trunc($1, {of}){from_}").ast, shop(), names())
+    assert dict(plan.params) == {1: TEXT}
+    assert "DATE_TRUNC('MONTH', " in plan.spark_sql(["Months"])
+    assert "CAST(NULL AS TIMESTAMP)" in plan.spark_sql([None])
+    with pytest.raises(InvalidUsage, match='unit "mnth" not recognized for type timestamp with time zone'):
+        plan.spark_sql(["mnth"])
