@@ -32,3 +32,21 @@ def levels(inputs_of: Mapping[str, Collection[str]]) -> list[list[str]]:
     for view in sorted(level):
         found[level[view]].append(view)
     return found
+
+
+def some_first(inputs_of: Mapping[str, Collection[str]], held: Collection[str], new_max: int) -> list[str]:
+    """The views (keys) that go now where at most ``new_max`` may that are not ``held`` yet: each after what it reads.
+
+    What is held goes in any case, unless it reads something that does not.
+    """
+    chosen: dict[str, None] = {}
+    room = new_max
+    for view in (v for level in levels(inputs_of) for v in level):
+        if any(i in inputs_of and i not in chosen for i in inputs_of[view]):
+            continue
+        if view not in held:
+            if not room:
+                continue
+            room -= 1
+        chosen[view] = None
+    return list(chosen)

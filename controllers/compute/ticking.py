@@ -16,7 +16,7 @@ import statistics
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from functools import lru_cache
 
@@ -29,7 +29,7 @@ from controllers.at_work import AtWork
 from controllers.compute.failures import of_object
 from controllers.compute.inventory import Frontiers, Inventory
 from controllers.compute.maintainer import Maintainer
-from controllers.compute.ordering import levels
+from controllers.compute.ordering import levels, some_first
 from controllers.compute.strategy import analyse
 from controllers.compute.view import Change, View
 from controllers.peek_codec import decode_error, encode_error
@@ -54,9 +54,10 @@ WRITES_MAX = 8
 COMMIT_VIEWS_MAX = 1000
 """Views in one record: some 100 bytes each, far below the 4 MiB a record may have."""
 
-INSTALL_MAX = 64
-"""Views taken into memory in one step: some ten seconds of a machine that has much else to do (0.3 s for each of 1,000
-at a load of 15, measured).  What ends the process meanwhile costs that much: the steps before it are bound."""
+INSTALL_MAX = 16
+"""Views taken into memory in one step: some five seconds of a machine that has much else to do (0.3 s for each of 1,000
+at a load of 15, measured).  What ends the process meanwhile costs that much, since the steps before it are bound, and
+those that were in memory already are later by as much."""
 
 RECENT_TICKS = 100
 
@@ -170,6 +171,8 @@ class Ticking:
                 worked = worked or more is not None
                 if more:
                     on_part()
+                    # What was written meanwhile does not wait for all that is still to come.
+                    ts = max(ts, self._reachable(self._inventory.frontiers()))
             if not worked:
                 return
             self._ticks += 1
@@ -189,7 +192,8 @@ class Ticking:
         if not todo:
             return None
         inputs = {v: objects[v].inputs for v in todo}
-        some = self._few_to_install(todo, inputs)
+        tried = self._maintainer.views.keys() | self._maintainer.errors.keys()
+        some = some_first(inputs, tried, INSTALL_MAX)
         rest, todo = len(some) < len(todo), some
         suspects = set(self._at_work.suspects([*todo, *sorted({i for v in todo for i in inputs[v]})]))
         wary = {v for v in todo if v in suspects or not suspects.isdisjoint(inputs[v])}
@@ -210,13 +214,6 @@ class Ticking:
             self._step(todo, frozenset(needing), frontiers, ts)
             self.at = ()
         return bool(wary) or rest
-
-    def _few_to_install(self, todo: Sequence[str], inputs: Mapping[str, Collection[str]]) -> list[str]:
-        """Of ``todo`` as many as may be taken into memory at once; readers after what they read."""
-        ordered = [v for level in levels(inputs) for v in level]
-        tried = self._maintainer.views.keys() | self._maintainer.errors.keys()
-        missing = [v for v in ordered if v not in tried]
-        return ordered[: ordered.index(missing[INSTALL_MAX])] if len(missing) > INSTALL_MAX else list(todo)
 
     def _released(self, error: str | None) -> bool:
         """Whether a view is in error only because of something in quarantine that is there no more."""

@@ -1,0 +1,37 @@
+"""Which views go first."""
+
+from __future__ import annotations
+
+import pytest
+
+from controllers.compute.ordering import levels, some_first
+
+READS = {"u4": ["u1"], "u5": ["u4"], "u6": ["u1"], "u7": ["u5", "u6"], "u8": ["u1"]}
+"""u1 is a table."""
+
+
+def test_each_view_stands_in_a_level_above_what_it_reads():
+    assert levels(READS) == [["u4", "u6", "u8"], ["u5"], ["u7"]]
+
+
+@pytest.mark.parametrize("held, new_max, first", [
+    ([], 9, ["u4", "u6", "u8", "u5", "u7"]),
+    ([], 1, ["u4"]),
+    ([], 2, ["u4", "u6"]),
+    (["u8"], 1, ["u4", "u8"]),
+    (["u5", "u8"], 0, ["u8"]),
+    (["u4", "u5", "u7", "u8"], 0, ["u4", "u8", "u5"]),
+    (["u4", "u6", "u8"], 1, ["u4", "u6", "u8", "u5"]),
+])  # fmt: skip
+def test_what_is_held_goes_with_as_many_others_as_may_and_nobody_before_what_it_reads(held, new_max, first):
+    assert some_first(READS, held, new_max) == first
+
+
+def test_everything_has_had_its_turn_after_as_many_steps_as_it_takes():
+    held, left, steps = set(), dict(READS), 0
+    while left:
+        now = some_first(left, held, 2)
+        held |= set(now)
+        left = {view: reads for view, reads in left.items() if view not in now}
+        steps += 1
+    assert steps == 3
