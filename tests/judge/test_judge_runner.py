@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from tests.judge.history import INVOKE, Event, Op, operations
 from tests.judge.live import observer, worker
@@ -335,6 +336,42 @@ def test_what_comes_while_the_end_is_read_is_not_lost(tmp_path: Path, monkeypatc
     config = observer.Config("kafka:1", (observer.Watch("catalog", "judge.catalog", observer.CATALOG),), str(tmp_path))
     about = observer.dump(config, {"catalog": Follower(log)})
     assert about["catalog"] == {"start": 0, "end": 2, "records": 2, "vanished": 0}
+
+
+def test_a_topic_whose_leader_is_unknown_for_a_moment_is_read_from_its_beginning_again(monkeypatch) -> None:
+    """A broker that was fenced just then cost a run its logs, and so its verdict."""
+    records = {n: Seen(n, b"x", 0, n) for n in range(3)}
+    unknown = KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
+    opened = []
+
+    class Log:
+        def __init__(self, kafka: str, topic: str, offset: int | None) -> None:
+            opened.append(offset)
+            self.left = [[records[0]], [records[1], records[2]]]
+            if len(opened) == 1:
+                raise unknown
+
+        def __enter__(self) -> Log:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def bounds(self) -> tuple[int, int]:
+            return 0, 3
+
+        def poll(self) -> list[Seen]:
+            if len(opened) == 2 and len(self.left) == 1:
+                raise unknown
+            return self.left.pop(0)
+
+    monkeypatch.setattr(observer, "Reader", Log)
+    assert observer.read_all("kafka:1", "judge.oracle") == (0, 3, records)
+    assert opened == [None] * 3
+    monkeypatch.setattr(observer, "READ_END_TIMEOUT_S", 0.0)
+    opened.clear()
+    with pytest.raises(KafkaException):
+        observer.read_all("kafka:1", "judge.oracle")
 
 
 # -- processes

@@ -166,20 +166,33 @@ class Reader:
 
 
 def read_all(kafka: str, topic: str) -> tuple[int, int, dict[int, Seen]]:
-    """A topic's bounds now and everything between.  Raises ``TimeoutError``."""
+    """A topic's bounds now and everything between; begun again where its leader is unknown for a moment.
+
+    Raises ``TimeoutError`` or, where that was all that there was for so long, ``KafkaException``.
+    """
     deadline = time.monotonic() + READ_END_TIMEOUT_S
-    with Reader(kafka, topic, None) as reader:
-        start, end = reader.bounds()
-        kept: dict[int, Seen] = {}
-        following = start
-        while following < end:
+    while True:
+        try:
+            with Reader(kafka, topic, None) as reader:
+                return _read(reader, topic, deadline)
+        except KafkaException:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{topic} could not be read to {end} within {READ_END_TIMEOUT_S:g} s")
-            for record in reader.poll():
-                following = record.offset + 1
-                if record.offset < end:
-                    kept[record.offset] = record
-        return start, end, kept
+                raise
+        time.sleep(TRY_AGAIN_S)
+
+
+def _read(reader: Reader, topic: str, deadline: float) -> tuple[int, int, dict[int, Seen]]:
+    start, end = reader.bounds()
+    kept: dict[int, Seen] = {}
+    following = start
+    while following < end:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{topic} could not be read to {end} within {READ_END_TIMEOUT_S:g} s")
+        for record in reader.poll():
+            following = record.offset + 1
+            if record.offset < end:
+                kept[record.offset] = record
+    return start, end, kept
 
 
 LINES: Mapping[str, Callable[..., Iterable[dict[str, Any]]]] = {CATALOG: catalog_lines, ORACLE: oracle_lines}
