@@ -32,12 +32,12 @@ needs_postgres = pytest.mark.skipif(missing() is not None, reason=str(missing())
 
 def differing(peer, pairs: list[tuple[str, str]]) -> list[str]:
     kinds = sorted({kind for pair in pairs for kind in pair})
-    create = "create table tt (" + ", ".join(f"c{i} {kind}" for i, kind in enumerate(kinds)) + ")"
-    peer.execute("drop table if exists tt")
+    create = "create table of_types (" + ", ".join(f"c{i} {kind}" for i, kind in enumerate(kinds)) + ")"
+    peer.execute("drop table if exists of_types")
     peer.execute(create)
     image, found = ddl(empty_image(), create), []
     for form, (a, b) in itertools.product(FORMS, pairs):
-        query = f"select {form.format(a=f'c{kinds.index(a)}', b=f'c{kinds.index(b)}')} as x from tt"
+        query = f"select {form.format(a=f'c{kinds.index(a)}', b=f'c{kinds.index(b)}')} as x from of_types"
         theirs = ask(peer, query)
         try:
             plan = plan_select(parse(query).ast, image, names())
