@@ -144,7 +144,6 @@ def test_everything_comes_back_when_all_are_killed_among_many_objects(stack: Sta
         print(f"{name} serves again after {time.monotonic() - began:.0f} s", flush=True)
     settled(stack, began + BACK_S_MAX)
     print(f"all is as before after {time.monotonic() - began:.0f} s", flush=True)
-    starts = {name: stack.supervisor.starts(name) for name in pids}  # more than two: others were sooner than the broker
     read_all(stack, range(2 * ROWS), range(ROWS))
 
     # What was idle for longer than history is kept goes on with its inputs.
@@ -155,4 +154,3 @@ def test_everything_comes_back_when_all_are_killed_among_many_objects(stack: Sta
     settled(stack, began + BACK_S_MAX)  # half of them are taken into memory only now
     print(f"what was idle is as far as its inputs after {time.monotonic() - began:.0f} s", flush=True)
     read_all(stack, range(2 * ROWS + 1), range(ROWS + 10))
-    assert {name: stack.supervisor.starts(name) for name in pids} == starts
