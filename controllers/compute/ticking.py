@@ -192,9 +192,10 @@ class Ticking:
         if not todo:
             return None
         inputs = {v: objects[v].inputs for v in todo}
-        tried = self._maintainer.views.keys() | self._maintainer.errors.keys()
-        some = some_first(inputs, tried, INSTALL_MAX)
-        rest, todo = len(some) < len(todo), some
+        views, errors = self._maintainer.views, self._maintainer.errors
+        rest = sum(v not in views and v not in errors for v in todo) > INSTALL_MAX
+        if rest:  # at a start; a tick of what is in memory puts nothing in order here
+            todo = some_first(inputs, views.keys() | errors.keys(), INSTALL_MAX)
         suspects = set(self._at_work.suspects([*todo, *sorted({i for v in todo for i in inputs[v]})]))
         wary = {v for v in todo if v in suspects or not suspects.isdisjoint(inputs[v])}
         if wary:
