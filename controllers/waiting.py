@@ -115,6 +115,10 @@ class PeekQueue:
     def catalog_frontier(self) -> CatalogTs:
         return self._catalog_frontier
 
+    def awaited(self) -> set[str]:
+        """The collections that peeks in the queue read: whatever makes one of them exact sooner is not wasted."""
+        return {object_id for waiting in self._waiting.values() for object_id in waiting.peek.inputs}
+
     def add(self, peek: Peek, now_ms: int) -> list[Outcome]:
         """Admit ``peek``; its outcome may come at once.  Raises ``Rejected`` 53300 when the queue is full."""
         if peek.peek_id in self._waiting:

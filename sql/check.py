@@ -55,6 +55,13 @@ _CHECKED = "checked"
 """Where a node notes the type that it was found to have."""
 
 
+_SAID: dict[type[exp.Expression], str] = {
+    exp.TableColumn: "a row as a value", exp.Tuple: "a row as a value", exp.Overlaps: "OVERLAPS",
+    exp.Operator: "OPERATOR(…)",
+}  # fmt: skip
+"""What users call that for which there is no rule."""
+
+
 class Checker:
     """Types expressions in one statement.  ``query`` types a subquery (given by the binder, which knows relations)."""
 
@@ -106,7 +113,7 @@ class Checker:
             return (named or named_function)(self, node, scope)
         if isinstance(node, exp.Func):
             return self._unknown_function(node, scope)
-        raise unsupported(node.sql("postgres"), position=position(node))
+        raise unsupported(_SAID.get(kind, "this expression"), position=position(node))
 
     def child(self, node: exp.Expression, key: str, scope: Scope) -> SqlType:
         given = node.args.get(key)

@@ -110,7 +110,7 @@ def _is(c: Checker, node: exp.Is, scope: Scope) -> SqlType:
     if isinstance(right, exp.Boolean):
         c.boolean(node, "this", scope, f"IS {'TRUE' if right.this else 'FALSE'}")
         return t.BOOL
-    raise unsupported(node.sql("postgres"), position=position(node))
+    raise unsupported("IS JSON", position=position(node))  # nothing else is parsed
 
 
 def _row_is_null(c: Checker, node: exp.Expression, row: exp.Tuple, negated: bool, scope: Scope) -> SqlType:
@@ -490,7 +490,7 @@ def _dot(c: Checker, node: exp.Dot, scope: Scope) -> SqlType:
             sqlstate="42809",
             position=position(node),
         )
-    raise unsupported(node.sql("postgres"), position=position(node))
+    raise unsupported("this expression", position=position(node))
 
 
 EXPRESSIONS: dict[type[exp.Expression], Callable[[Checker, exp.Expression, Scope], SqlType]] = {

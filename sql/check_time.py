@@ -29,7 +29,7 @@ def interval_literal(c: Checker, node: exp.Interval, scope: Scope) -> SqlType:
     """``INTERVAL '1 day'``, which the parser may have cut into a number and a unit."""
     unit, value = node.args.get("unit"), node.this
     if not (isinstance(value, exp.Literal) and value.is_string) or not isinstance(unit, exp.Var | None):
-        raise unsupported(node.sql("postgres"), hint="write interval '…'", position=position(node))
+        raise unsupported("an interval of an expression", hint="write interval '…'", position=position(node))
     text = value.this if unit is None else f"{value.this} {unit.name}"
     node.replace(text_literal(text, t.INTERVAL, position(node)))
     return t.INTERVAL

@@ -25,7 +25,10 @@ def syntax(near: str | None, position: int | None = None, message: str | None = 
 
 
 def unsupported(what: str, hint: str | None = None, position: int | None = None) -> InvalidUsage:
-    """0A000: it is SQL, and we do not do it (yet)."""
+    """0A000: it is SQL, and we do not do it (yet).
+
+    ``what`` is in a user's words, or "this expression" at its position: a tree that is printed says what we made of it.
+    """
     return InvalidUsage(f"{what} is not supported", sqlstate="0A000", hint=hint, position=position)
 
 

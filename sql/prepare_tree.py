@@ -333,7 +333,7 @@ def _unnest(node: exp.Unnest) -> None:
 def _arrow(node: exp.Lambda) -> None:
     """``f(j -> 'a')``: the parser takes the arrow for a lambda's, and all that follows for its body."""
     if len(node.expressions) != 1 or not isinstance(node.expressions[0], exp.Identifier):
-        raise unsupported(node.sql("postgres"), position=position(node))
+        raise unsupported("this expression", position=position(node))
     holder = exp.Paren(this=node.this.copy())
     first = holder.this
     while isinstance(first, exp.Binary | exp.Cast | exp.Is | exp.In | exp.Between) and first.this is not None:

@@ -18,7 +18,7 @@ from sqlglot.tokens import Token, TokenType
 from journal.errors import InvalidUsage
 from sql.budget import TOKENS_MAX, bounded
 from sql.constants import escaped, plain_constants, unicode_text
-from sql.errors import no_function, out_of_range, syntax, untold
+from sql.errors import no_function, out_of_range, syntax, unsupported, untold
 from sql.statements import Name
 
 _BY_NAME = (
@@ -133,6 +133,21 @@ class Dialect(Postgres):
                 self._retreat(at)
             return super()._parse_type(parse_interval, fallback_to_identifier)
 
+        def _parse_is_rhs(self, distinct: bool = False):
+            """sqlglot would take any expression behind IS."""
+            if distinct:
+                return super()._parse_is_rhs(distinct)
+            if not self._curr:
+                self.raise_error("Required keyword: what it is", self._prev)
+            if self._curr.token_type in (TokenType.TRUE, TokenType.FALSE):
+                return self._parse_primary()
+            if self._curr.token_type != TokenType.IDENTIFIER and self._curr.text.upper() in _FORMS:
+                raise unsupported(f"IS {self._curr.text.upper()}", position=self._curr.start + 1)
+            said, found = self._curr, self._parse_null()
+            if not isinstance(found, exp.Null):
+                self.raise_error("nothing that anything is", said)
+            return found
+
         def _parse_csv(self, parse_method, sep: TokenType = TokenType.COMMA):
             """sqlglot leaves out what is missing behind a comma."""
 
@@ -145,6 +160,10 @@ class Dialect(Postgres):
                 return found
 
             return super()._parse_csv(each, sep)
+
+
+_FORMS = ("NORMALIZED", "NFC", "NFD", "NFKC", "NFKD", "DOCUMENT")
+"""What a text may be in Postgres, of Unicode or of XML."""
 
 
 DIALECT = Dialect()

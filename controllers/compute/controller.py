@@ -131,7 +131,7 @@ class ComputeController:
             unsubscribe.append(self._views.subscribe(lambda *_: self._wake.set()))
             self._ticking = Ticking(
                 Maintainer(self._spark), self._inventory, self._views, self._writer, self._cluster, epoch,
-                self._incarnation, WINDOW_MS, self._at_work,
+                self._incarnation, WINDOW_MS, self._at_work, self._desk.awaited,
             )  # fmt: skip
             warm = threading.Event()
             self._ticker = Ticker(self._spark, self._scratch / "ticks", lambda t: self._tick(t.ts, warm))

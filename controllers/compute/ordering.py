@@ -34,14 +34,22 @@ def levels(inputs_of: Mapping[str, Collection[str]]) -> list[list[str]]:
     return found
 
 
-def some_first(inputs_of: Mapping[str, Collection[str]], held: Collection[str], new_max: int) -> list[str]:
+def some_first(
+    inputs_of: Mapping[str, Collection[str]], held: Collection[str], new_max: int, awaited: Collection[str] = ()
+) -> list[str]:
     """The views (keys) that go now where at most ``new_max`` may that are not ``held`` yet: each after what it reads.
 
-    What is held goes in any case, unless it reads something that does not.
+    What is held goes in any case, unless it reads something that does not.  Of the others those go first that are
+    ``awaited`` (a key or not), with all that they read.
     """
+    order = [v for level in levels(inputs_of) for v in level]
+    urgent = {v for v in awaited if v in inputs_of}
+    for view in reversed(order):  # whoever reads a view stands behind it
+        if view in urgent:
+            urgent.update(i for i in inputs_of[view] if i in inputs_of)
     chosen: dict[str, None] = {}
     room = new_max
-    for view in (v for level in levels(inputs_of) for v in level):
+    for view in sorted(order, key=lambda v: v not in urgent):
         if any(i in inputs_of and i not in chosen for i in inputs_of[view]):
             continue
         if view not in held:

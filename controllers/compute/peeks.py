@@ -122,6 +122,11 @@ class PeekDesk:
             if told is not None and not told.done():
                 told.set_exception(Interrupted("canceling statement due to user request"))
 
+    def awaited(self) -> set[str]:
+        """What reads are waiting for."""
+        with self._lock:
+            return self._queue.awaited()
+
     def status(self) -> dict:
         with self._lock:
             return {"waiting": len(self._queue), "running": len(self._running), **self.answered}

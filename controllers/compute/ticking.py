@@ -70,12 +70,15 @@ class Ticking:
     def __init__(
         self, maintainer: Maintainer, inventory: Inventory, views: ViewsLog, writer: CollectionWriter,
         cluster: str, epoch: int, incarnation: str, window_ms: int, at_work: AtWork,
+        awaited: Callable[[], Collection[str]] = tuple,
     ) -> None:  # fmt: skip
+        """``awaited()``: collections that somebody waits for; where not all views can go at once, these go first."""
         self.epoch = epoch
         self.busy = False
         self.at: tuple[str, ...] = ()
         """Views that are being evaluated and written, or a collection that is being loaded alone."""
         self._at_work = at_work
+        self._awaited = awaited
         self._ticking = threading.Lock()
         """Held by a tick, and by whoever tells all that a view is gone: the tick may be about to commit it."""
         self._gone: deque[Item] = deque()
@@ -195,7 +198,7 @@ class Ticking:
         views, errors = self._maintainer.views, self._maintainer.errors
         rest = sum(v not in views and v not in errors for v in todo) > INSTALL_MAX
         if rest:  # at a start; a tick of what is in memory puts nothing in order here
-            todo = some_first(inputs, views.keys() | errors.keys(), INSTALL_MAX)
+            todo = some_first(inputs, views.keys() | errors.keys(), INSTALL_MAX, self._awaited())
         suspects = set(self._at_work.suspects([*todo, *sorted({i for v in todo for i in inputs[v]})]))
         wary = {v for v in todo if v in suspects or not suspects.isdisjoint(inputs[v])}
         if wary:

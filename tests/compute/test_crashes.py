@@ -131,8 +131,9 @@ class Node:
         self.inventory.take(ControllerState(frontier=1, objects=Map({i.id: i for i in there})),
                             [Created(0, i) for i in there])  # fmt: skip
         epoch = views.claim("default").result(10)
+        self.awaited: tuple[str, ...] = ()
         self.ticking = Ticking(Maintainer(spark), self.inventory, views, rows, "default", epoch,
-                               uuid.uuid4().hex, 1000, at_work)  # fmt: skip
+                               uuid.uuid4().hex, 1000, at_work, lambda: self.awaited)  # fmt: skip
 
     def tick(self) -> None:
         ts = self.ticking.wanted(self.inventory.frontiers())

@@ -27,6 +27,18 @@ def test_what_is_held_goes_with_as_many_others_as_may_and_nobody_before_what_it_
     assert some_first(READS, held, new_max) == first
 
 
+@pytest.mark.parametrize("held, new_max, awaited, first", [
+    ([], 1, ["u8"], ["u8"]),
+    ([], 2, ["u5"], ["u4", "u5"]),  # what it reads goes before it
+    ([], 1, ["u7"], ["u4"]),
+    ([], 3, ["u5", "u1", "gone"], ["u4", "u5", "u6"]),  # a table needs no turn; then the others as ever
+    (["u4"], 1, ["u7"], ["u4", "u6"]),
+    (["u8"], 1, ["u6"], ["u6", "u8"]),
+])  # fmt: skip
+def test_what_somebody_waits_for_goes_first_with_what_it_reads(held, new_max, awaited, first):
+    assert some_first(READS, held, new_max, awaited) == first
+
+
 def test_everything_has_had_its_turn_after_as_many_steps_as_it_takes():
     held, left, steps = set(), dict(READS), 0
     while left:

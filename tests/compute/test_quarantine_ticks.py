@@ -22,6 +22,7 @@ BAD = view("u3", "SELECT k, v FROM u1", KV, "u1")
 READS_BAD = view("u4", "SELECT k, v FROM u3", KV, "u3")
 READS_FINE = view("u5", "SELECT k, v FROM u2", KV, "u2")
 ITEMS = [Item("u1", "s1", "t", TABLE, "", KV), FINE, BAD, READS_BAD, READS_FINE]
+VIEWS = ("u2", "u3", "u4", "u5")
 
 
 class Killed(BaseException):
@@ -80,7 +81,17 @@ def test_a_start_that_is_cut_short_is_not_begun_anew(world, spark, tmp_path, mon
     node = lives.begin()
     node.tick()
     assert evaluated == ["u2", "u3", "u4", "u5"]
-    assert [held(world, v) for v in ("u2", "u3", "u4", "u5")] == [Counter({(1, 5): 1})] * 4
+    assert [held(world, v) for v in VIEWS] == [Counter({(1, 5): 1})] * 4
+    node.close()
+
+
+def test_a_view_that_somebody_waits_for_is_taken_in_before_the_others(world, spark, tmp_path, monkeypatch):
+    world.insert("u1", (1, 5, 1))
+    monkeypatch.setattr("controllers.compute.ticking.INSTALL_MAX", 1)
+    node, there = Lives(spark, tmp_path, world).begin(), []
+    node.awaited = ("u4",)
+    node.ticking.tick(world.oracle.state.last_ts, lambda: there.append({v for v in VIEWS if held(world, v)}))
+    assert there == [{"u3"}, {"u3", "u4"}, {"u2", "u3", "u4"}] and held(world, "u5")
     node.close()
 
 

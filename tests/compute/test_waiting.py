@@ -127,8 +127,10 @@ def test_bounded_and_cancelled():
     with pytest.raises(Rejected) as refused:
         queue.add(peek("b"), 0)
     assert refused.value.sqlstate == "53300"
+    assert queue.awaited() == set(peek("a").inputs) != set()
     assert queue.cancel("b") == []
     assert queue.cancel("a") == [Cancelled(peek("a"))]
+    assert queue.awaited() == set()
     assert queue.add(peek("b"), 0) == []
 
 

@@ -73,7 +73,8 @@ def wrong_about(text: str, error: Exception) -> str | None:
     return f"foreign words: {told}" if told and not foreign_words(TidemarkError(f"{text} {text.upper()}")) else None
 
 
-def run(seed: int, count: int) -> None:
+def run(seed: int, count: int) -> list[str]:
+    """Judge ``count`` statements of ``seed``; each wrong one is printed as it is found."""
     made, image = Statements(seed), empty_image()
     image = ddl(image, *made.setup())
     states: Counter[str] = Counter()
@@ -86,23 +87,25 @@ def run(seed: int, count: int) -> None:
             except Exception as error:  # judged below: anything but a refusal of ours is wrong
                 states[getattr(error, "sqlstate", None) or type(error).__name__] += 1
                 if found := wrong_about(one, error):
-                    wrong.append(f"{found}\n    {one}")
+                    wrong.append(f"seed {seed}: {found}\n    {one}")
+                    print(wrong[-1], flush=True)
     print(dict(states.most_common()))
-    assert not wrong, f"seed {seed}, {len(wrong)} wrong:\n" + "\n".join(wrong[:10])
     assert states["00000"] > count // 5 and len(states) > 8, states
+    return wrong
 
 
 def test_any_statement_is_planned_or_refused():
-    run(FIXED_SEED, EVERYDAY)
+    assert not run(FIXED_SEED, EVERYDAY)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(0)
 def test_many_statements_are_planned_or_refused():
-    seed, each = seed_of_today(), 1000
+    seed, each, wrong = seed_of_today(), 1000, []
     for number in range(int(os.environ.get("TIDEMARK_STATEMENTS") or LONG) // each):
-        run(seed + number, each)
-        print(f"{(number + 1) * each} statements", flush=True)
+        wrong += run(seed + number, each)
+        print(f"{(number + 1) * each} statements, {len(wrong)} wrong", flush=True)
+    assert not wrong, "\n".join(wrong[:50])
 
 
 def test_a_seed_alone_decides():
@@ -132,6 +135,18 @@ def test_a_call_of_any_shape_is_refused(call):
     with pytest.raises(TidemarkError) as refused:
         planned(f"select {call} from t", image)
     assert refused.value.sqlstate in ("42883", "0A000", "42601") and not wrong_about(call, refused.value)
+
+
+@pytest.mark.parametrize("test, sqlstate, told", [
+    ("now()", "42601", "now"), ("not now() unknown", "42601", "now"), ("5", "42601", "5"), ("s", "42601", "s"),
+    ("(true)", "42601", "("), ('"true"', "42601", '"true"'), ("$1", "42601", "$"), ("true + 1", "42601", "+"),
+    ("", "42601", "end of input"), ("json", "0A000", "IS JSON"), ("not normalized", "0A000", "IS NORMALIZED"),
+])  # fmt: skip
+def test_nothing_but_a_truth_value_or_null_stands_behind_is(test, sqlstate, told):
+    image = ddl(empty_image(), "create table t (a bool, s text)")
+    with pytest.raises(TidemarkError) as refused:
+        planned(f"select * from t where a is {test}", image)
+    assert refused.value.sqlstate == sqlstate and told in str(refused.value)
 
 
 DIGITS = "9" * 5000
