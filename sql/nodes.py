@@ -12,6 +12,7 @@ from sqlglot import exp
 from collection.types import INTERVAL_FIELDS, SqlType, carried, parse_type, spark_type
 from journal.errors import InvalidUsage
 from sql.budget import bounded, surveyed
+from sql.errors import syntax
 from sql.types import INTERVAL, TEXT, WIDE, as_interval, format_literal, parse_literal
 
 _FROM_SQLGLOT = {
@@ -60,6 +61,8 @@ def cast(node: exp.Expression, sql_type: SqlType) -> exp.Expression:
 def declared_type(node: exp.DataType) -> SqlType:
     """The SQL type that ``::type`` or CAST names in a statement.  42704 where Tidemark has no such type."""
     name = node.this.name if isinstance(node.this, exp.DataType.Type) else str(node.this)
+    if name not in ("ARRAY", "STRUCT") and not all(_is_number(each) for each in node.expressions):
+        raise syntax(None, position(node), "type modifiers must be simple constants or identifiers")
     if name == "DECIMAL" and not node.expressions:
         return parse_type("numeric")
     if name == "DECIMAL":
@@ -82,7 +85,15 @@ def declared_type(node: exp.DataType) -> SqlType:
         return parse_type(node.this.sql("postgres").lower())
     if isinstance(node, exp.Interval) or name.startswith("INTERVAL"):
         return INTERVAL
-    raise InvalidUsage(f'type "{node.sql("postgres").lower().strip(chr(34))}" does not exist', sqlstate="42704")
+    named = exp.DataType(this=node.this, kind=node.args.get("kind")).sql("postgres").lower().strip('"')
+    raise InvalidUsage(f'type "{named}" does not exist', sqlstate="42704")
+
+
+def _is_number(modifier: exp.Expression) -> bool:
+    """Whether a length or a number of digits is written as one: what else is there would be printed, and read again."""
+    value = modifier.this if isinstance(modifier, exp.DataTypeParam) else modifier
+    value = value.this if isinstance(value, exp.Neg) else value
+    return isinstance(value, exp.Literal) and not value.is_string
 
 
 def literal(value: object | None, sql_type: SqlType) -> exp.Expression:

@@ -149,6 +149,20 @@ def test_nothing_but_a_truth_value_or_null_stands_behind_is(test, sqlstate, told
     assert refused.value.sqlstate == sqlstate and told in str(refused.value)
 
 
+@pytest.mark.parametrize("kind, sqlstate", [
+    ("char(now())", "42601"), ("numeric(a)", "42601"), ("numeric('x')", "42601"), ("varchar(5)", None),
+    ("char(unnest('{1}'::int[]))", "42601"), ("foo(now())", "42601"), ("foo(1)", "42704"), ("numeric(5, 2)", None),
+])  # fmt: skip
+def test_a_type_is_made_longer_by_nothing_but_a_number(kind, sqlstate):
+    """Whatever else was there was printed, and the type read from that."""
+    image = ddl(empty_image(), "create table t (a text)")
+    try:
+        planned(f"select a::{kind} from t", image)
+        assert sqlstate is None
+    except TidemarkError as refused:
+        assert refused.sqlstate == sqlstate and not wrong_about(kind, refused)
+
+
 DIGITS = "9" * 5000
 
 
