@@ -105,6 +105,9 @@ def check_run(run: Recorded) -> Verdict:
         return judged("run", found, **counts)
     if error:
         return undecided("run", f"it broke off: {error['kind']}: {error['text']}"[:2000], **counts)
+    if about.get("late"):
+        return undecided("run", f"too late to tell a starved machine from what hangs: {'; '.join(about['late'][:10])}",
+                         **counts)  # fmt: skip
     if about.get("unread"):
         return undecided("run", f"last reads that nobody answered: {', '.join(about['unread'][:10])}", **counts)
     return judged("run", (), **counts)

@@ -8,7 +8,9 @@ import io
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +22,7 @@ from tests.judge import command, judging
 from tests.judge.history import INFO, INVOKE, OK, Event, Fault
 from tests.judge.judging import judge, judge_and_write
 from tests.judge.live.nemesis import Pace
-from tests.judge.live.run import RunConfig, Status, chosen_workloads
+from tests.judge.live.run import RunConfig, Status, chosen_faults, chosen_workloads
 from tests.judge.simulated import record_simulation
 from tests.judge.verdict import INVALID, UNDECIDED, VALID
 
@@ -137,6 +139,7 @@ def test_a_doctored_run_is_invalid_and_exits_with_1(run: Path, doctor: Callable[
     [
         lambda run: change_about(run, error={"kind": "ClientFailed", "text": "worker-0 ended with code 1"}),
         lambda run: change_about(run, unread=["once 0: all"]),
+        lambda run: change_about(run, late=["full-disk b2 healed after 240 s"]),
         lambda run: change_about(run, workloads=[*WORKLOADS, "chess"]),
         lambda run: change_about(run, logs={}),
         lambda run: (run / "log-register-catalog.jsonl").unlink(),
@@ -301,6 +304,22 @@ def test_what_is_run_by_default_and_in_short() -> None:
 def test_workloads_are_known_by_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidUsage, match="chess"):
         chosen_workloads(RunConfig(tmp_path, 2, 1.0, Pace(), workloads=("set", "chess")))
+
+
+def test_what_takes_minutes_is_run_for_half_an_hour_and_where_it_is_named(tmp_path: Path) -> None:
+    config = RunConfig(tmp_path, 2, 1.0, Pace())
+    assert {"sources", "idle", "poison"} < set(chosen_workloads(config))
+    short = replace(config, few_clients=True)
+    assert set(chosen_workloads(config)) - set(chosen_workloads(short)) == {"sources", "idle", "poison"}
+    assert list(chosen_workloads(replace(short, workloads=("idle",)))) == ["idle"]
+    cluster = SimpleNamespace(faults=[SimpleNamespace(name=name) for name in ("kill", "day", "poison")])
+
+    def kinds(config: RunConfig) -> list[str]:
+        return [kind.name for kind in chosen_faults(config, cluster)]
+
+    assert kinds(config) == ["kill", "day", "poison"] and kinds(short) == ["kill"]
+    assert kinds(replace(short, workloads=("idle",))) == ["kill", "day"]
+    assert kinds(replace(short, faults=("day",))) == ["day"]
 
 
 def test_progress_says_rate_outcomes_fault_and_time_left() -> None:

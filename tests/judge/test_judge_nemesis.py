@@ -23,6 +23,7 @@ from tests.judge.live.nemesis import (
     Nemesis,
     Pace,
     Step,
+    evenly,
     is_broker,
     plan,
 )
@@ -93,6 +94,22 @@ def test_where_the_network_is_never_bad_faults_come_one_by_one() -> None:
     assert not any(step.also for step in plan(random.Random(1), TARGETS, HOLDS, 1800, Pace()))
 
 
+def test_what_is_rare_comes_when_it_is_due_and_no_more_often() -> None:
+    targets = {**TARGETS, "day": ["all"], "poison": ["a view"]}
+    holds = {**HOLDS, "day": (0.0, 0.0), "poison": (0.0, 0.0)}
+    rare = evenly({"day": 4, "poison": 1}, 1800)
+    assert [len(rare["day"]), len(rare["poison"])] == [4, 1] and len(evenly({"day": 4}, 120)["day"]) == 1
+    steps = plan(random.Random(1), targets, holds, 1800, Pace(), rare)
+    counts = Counter(step.kind for step in steps)
+    assert (counts["day"], counts["poison"]) == (4, 1) and min(counts[kind] for kind in TARGETS) > 20
+    days = [step.at_s for step in steps if step.kind == "day"]
+    assert all(due <= at < due + 30 for due, at in zip(rare["day"], days, strict=True))
+    # A plan that is too short for it has it all the same; and alone they are as any.
+    assert {step.kind for step in plan(random.Random(1), targets, holds, 10, Pace(), rare)} == set(targets)
+    alone = plan(random.Random(1), {"day": ["all"]}, {"day": (0.0, 0.0)}, 600, Pace(), rare)
+    assert len(alone) > 10
+
+
 class Recording:
     """A kind of fault that only writes down what is done."""
 
@@ -147,6 +164,14 @@ def test_one_that_does_not_heal_ends_it_and_stands_without_an_end() -> None:
     assert log == ["begin kill", "heal kill"]
     assert nemesis.error is failed
     assert [(fault.end, fault.kind) for fault in nemesis.faults] == [(None, "kill")]
+
+
+def test_one_that_heals_late_is_told_and_ends_nothing(monkeypatch) -> None:
+    monkeypatch.setattr("tests.judge.live.nemesis.HEAL_LATE_S", -1.0)
+    log: list[str] = []
+    nemesis = carried_out([Recording("kill", log)], [Step(0, "kill", "it", 0.0)] * 2)
+    assert log == ["begin kill", "heal kill"] * 2 and nemesis.error is None
+    assert nemesis.late == ["kill it healed after 0 s"] * 2
 
 
 def test_one_that_cannot_be_begun_ends_it_and_leaves_no_record() -> None:

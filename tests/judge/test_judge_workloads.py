@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 
 from journal.errors import Conflict, FatalLog, Indeterminate, InvalidUsage, Rejected, TidemarkError, Unavailable
 from oracle.errors import SnapshotTooOld, StaleCatalog
+from tests.judge.checkers.poison import PLACES
 from tests.judge.history import Op
-from tests.judge.measures import READS, _may_have_written
-from tests.judge.workloads import anomalies, append, bank, views
+from tests.judge.live.trap import hoarding
+from tests.judge.measures import READS, UNSETTLED, _may_have_written
+from tests.judge.workloads import anomalies, append, bank, poison, views
 from tests.judge.workloads.api import Failed, Invocation, Unknown
 from tests.judge.workloads.outcome import certain, outcome, sqlstate_certain
 from tests.judge.workloads.registry import WORKLOADS
@@ -60,6 +62,7 @@ def test_every_write_that_may_become_unknown_has_a_read_that_settles_it(name: st
     for each in sequence(name, 3):
         reads = WORKLOADS[name].settling(each)
         write = _may_have_written(Op(0, 0, name, each.f, each.value, 0, None, "info"))
+        write = write and (name, each.f) not in UNSETTLED
         assert bool(reads) is write, each
         assert all(read.f in settles for read in reads)
         assert json.loads(json.dumps(reads)) == [list(read) for read in reads]
@@ -81,6 +84,10 @@ def test_a_settling_read_looks_where_the_write_went() -> None:
     assert reads("views", "insert", {"table": views.CUSTOMERS, "rows": [[7, "1-2"]]}) == [
         ("row", {"table": views.CUSTOMERS, "is": "1-2"})
     ]
+    for name in ("idle", "poison"):
+        assert reads(name, "insert", {"id": "0-7", "rows": [[1, 2]]}) == [
+            ("row", {"table": f"{name}_rows", "is": "0-7"})
+        ]
     request = {"id": "1-2", "sql": "CREATE VIEW v AS SELECT 1", "name": "v", "copies": 2}
     assert reads("requests", "request", request) == [("request", {**request, "copies": 1})]
 
@@ -171,9 +178,35 @@ def test_every_f_appears_and_different_seeds_differ(name: str) -> None:
         "bank": {"transfer", "sums", "accounts"}, "views": {"insert", "compare"},
         "once": {"insert", "produce", "ids"}, "requests": {"request"},
         "anomalies": {"create", "insert", "select", "index", "select_index", "drop"},
+        "sources": {"produce", "read", "remake", "reset"}, "idle": {"insert", "compare"},
+        "poison": {"insert", "compare", "renew"},
     }  # fmt: skip
     assert {each.f for each in sequence(name, 1, length=2000)} == expected[name]
     assert sequence(name, 1) != sequence(name, 2)
+
+
+def test_a_view_fails_on_the_row_of_its_own_definition_alone() -> None:
+    """Each row that worker 0 poisons it with is the one of the definition in force, and no other row is like it."""
+    in_force = poison.bad(0)
+    assert in_force in PLACES[poison.FAILING].values, "the checker knows the first one by itself"
+    for each in sequence("poison", 4, 0, 2):
+        if each.f == "insert":
+            ((_, value),) = each.value["rows"]
+            assert value == in_force or value >= 100
+        elif each.f == "renew":
+            assert each.value["value"] != in_force
+            in_force = each.value["value"]
+            assert f"(v + {-in_force})" in each.value["as"]
+    assert in_force < poison.bad(5) and in_force > poison.bad(poison.BEGIN)
+    assert all(value >= 100 for each in sequence("poison", 4, 1, 2) if each.f == "insert"
+               for _, value in each.value["rows"])  # fmt: skip
+
+
+def test_only_the_marked_view_is_given_what_ends_its_controller() -> None:
+    assert hoarding("SELECT k FROM u1", ["u1"]) == "SELECT k FROM u1"
+    for text in (poison.HARMLESS, poison.definition(3)):
+        assert hoarding(text, ["u1"]) == text
+    assert "REPEAT" in hoarding(poison.ENDS, ["u7"]) and "FROM u7" in hoarding(poison.ENDS, ["u7"])
 
 
 @pytest.mark.parametrize("name", NAMES)

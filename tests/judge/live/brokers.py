@@ -162,7 +162,8 @@ class KafkaCluster:
         argv, env = list(spec.argv), dict(spec.env)
         if self._start_as is not None:
             argv, env = self._start_as(host, argv, env)
-        return replace(spec, argv=self.network.command(host, argv), env=env)
+        # Nobody else keeps these: one that is not ready yet is waited for as for everything that is healed.
+        return replace(spec, argv=self.network.command(host, argv), env=env, ready_timeout_s=HEAL_TIMEOUT_S)
 
 
 def node_id(host: str) -> int:

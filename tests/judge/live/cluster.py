@@ -16,8 +16,14 @@ from typing import Any, NamedTuple, Protocol
 
 from tests.judge.workloads.api import World
 
-HEAL_TIMEOUT_S = 180.0
-"""How long a heal may wait until what was hurt serves again: what a supervisor gives Spark for its start."""
+HEAL_LATE_S = 180.0
+"""A heal that took longer is told, and makes the run unknown: what a supervisor gives Spark for its start.  All here is
+back within 10 to 30 s on an idle machine of two cores; with a load of 22, Spark needed 139 s, and on a starved one a
+broker whose disk had been full more than the 60 s that it was given."""
+
+HEAL_TIMEOUT_S = 600.0
+"""How long a heal may wait until what was hurt serves again: several times what the most starved machine took, so that
+a slow one is told as such and does not break the run off.  Beyond it, it does not come back, and that is a finding."""
 
 
 class HealFailed(Exception):
@@ -41,6 +47,8 @@ class FaultKind(Protocol):
     """``kill``, ``pause``, ``restart``, ``isolate``…: what ``--fault`` names."""
     hold_s: tuple[float, float]
     """Between which bounds a fault of this kind is held before it is healed; (0, 0) where it heals by itself."""
+
+    # Perhaps also ``times_max``: how often it is done in a run at the most (:func:`times_max`).
 
     def targets(self) -> Sequence[str]:
         """What it can be done to: the same for the whole run."""
@@ -79,6 +87,8 @@ class ClusterSettings:
     seed: int = 0
     bug: str = ""
     """A planted bug to start the product's Python processes with; see ``tests/judge/planted``."""
+    trap: bool = False
+    """Whether the compute controller has the trap that the fault ``poison`` needs (``tests/judge/live/trap.py``)."""
 
 
 Progress = Callable[[str], None]
@@ -118,6 +128,25 @@ def planted(bug: str) -> StartAs | None:
         return [*argv[: at + 1], "tests.judge.planted", bug, "--", *argv[at + 1 :]], env
 
     return start_as
+
+
+def trapped(trap: bool) -> StartAs | None:
+    """The hook that starts the compute controller with its trap; as :func:`planted`, which comes before it."""
+    if not trap:
+        return None
+
+    def start_as(name: str, argv: list[str], env: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+        if name != "compute":
+            return argv, env
+        at = argv.index("-m")
+        return [*argv[: at + 1], "tests.judge.live.trap", *argv[at + 1 :]], env
+
+    return start_as
+
+
+def times_max(faults: Sequence[FaultKind]) -> Mapping[str, int]:
+    """By kind, how often it is done in a run at the most; nothing of those that are done as often as all others."""
+    return {fault.name: fault.times_max for fault in faults if getattr(fault, "times_max", None)}
 
 
 def targets_by_kind(faults: Sequence[FaultKind]) -> Mapping[str, Sequence[str]]:

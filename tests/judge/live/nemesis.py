@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tests.judge.history import Fault
-from tests.judge.live.cluster import FaultKind, Injected
+from tests.judge.live.cluster import HEAL_LATE_S, FaultKind, Injected
 from tests.judge.live.network import BROKERS
 
 BAD_NETWORK = frozenset({"isolate-broker", "cut-off-broker", "cut-link", "one-way", "loss", "slow-network"})
@@ -29,6 +29,13 @@ BAD_NETWORK = frozenset({"isolate-broker", "cut-off-broker", "cut-link", "one-wa
 
 ENDS = ("kill", "restart")
 """Kinds that may come second: they heal by themselves, so nobody waits for one fault to heal the other."""
+
+RARE_S = 300.0
+"""What is rare is done once in so long at the most: some twenty others come in between."""
+
+PLANNED_SHARE = 0.5
+"""Of the time that passes, what a plan counts: it knows how long faults are held, and not how long they take to heal,
+which is about as long again."""
 
 TOGETHER_EVERY = 3
 """Of the faults of the network: every so manieth comes with a second one."""
@@ -75,21 +82,30 @@ def plan(
     holds: Mapping[str, tuple[float, float]],
     duration_s: float,
     pace: Pace,
+    rare: Mapping[str, Sequence[float]] | None = None,
 ) -> list[Step]:
     """Faults for ``duration_s``.  Where that is too short for one of each kind, there is still one of each: the run
-    has to last longer then."""
+    has to last longer then.  Kinds in ``rare`` come when they are due (:func:`evenly`), and no more often; where there
+    are no others, they come as often as any."""
     kinds = {kind: list(names) for kind, names in targets.items() if names}
     if not kinds:
         return []
+    rare = {kind: due for kind, due in (rare or {}).items() if kind in kinds}
+    rare = {} if len(rare) == len(kinds) else rare
+    usual = sorted(set(kinds) - set(rare))
     steps: list[Step] = []
     used: Counter[str] = Counter()
     hurt: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
     ends = [(kind, name) for kind in ENDS for name in kinds.get(kind, ()) if not is_broker(name)]
     ended: Counter[tuple[str, str]] = Counter()
     at_s, bad = pace.first_s, 0
-    while len(steps) < len(kinds) or at_s < duration_s - pace.last_s:
-        fewest = min(used[kind] for kind in kinds)
-        kind = rng.choice(sorted(kind for kind in kinds if used[kind] == fewest))
+    while len(used) < len(kinds) or at_s < duration_s - pace.last_s:
+        over = at_s >= duration_s - pace.last_s
+        fewest = min(used[kind] for kind in usual)
+        due = sorted(
+            kind for kind, times in rare.items() if used[kind] < len(times) and (over or times[used[kind]] <= at_s)
+        )
+        kind = rng.choice(due or [kind for kind in usual if used[kind] == fewest])
         # Among a kind's least hurt targets, those that no other kind has hurt much either: all get their turn soon.
         load = {name: (hurt[kind][name], sum(of[name] for of in hurt.values())) for name in kinds[kind]}
         target = rng.choice(sorted(name for name in kinds[kind] if load[name] == min(load.values())))
@@ -105,6 +121,13 @@ def plan(
         hurt[kind][target] += 1
         at_s += hold_s + rng.uniform(*pace.quiet_s)
     return steps
+
+
+def evenly(times_max: Mapping[str, int], duration_s: float) -> dict[str, list[float]]:
+    """When each of the rare kinds is due in a plan for ``duration_s``: no more often than once in ``RARE_S``."""
+    times = {kind: max(1, min(most, int(duration_s / RARE_S))) for kind, most in times_max.items()}
+    return {kind: [(n + 0.5) * PLANNED_SHARE * duration_s / count for n in range(count)]
+            for kind, count in times.items()}  # fmt: skip
 
 
 def is_broker(target: str) -> bool:
@@ -139,6 +162,8 @@ class Nemesis:
         """Planned, and not done because time was over."""
         self.error: Exception | None = None
         """Why it ended early: a fault that could not be begun, or that did not heal."""
+        self.late: list[str] = []
+        """What healed, and took longer than ``HEAL_LATE_S`` for it."""
         self._kinds = {kind.name: kind for kind in kinds}
         self._steps = list(steps)
         self._rng = rng
@@ -213,11 +238,13 @@ class Nemesis:
                 healing.callback(self._heal_one, each)
 
     def _heal_one(self, fault: _Begun) -> None:
-        healed = False
+        healed, began = False, time.monotonic()
         try:
             fault.injected.heal()
             healed = True
         finally:
             # One that was not healed stands in the record as such: without an end.
             end_ns = self._clock_ns() if healed else None
+            if healed and (took_s := time.monotonic() - began) > HEAL_LATE_S:
+                self.late.append(f"{fault.kind} {fault.target} healed after {took_s:.0f} s")
             self.faults.append(Fault(fault.start_ns, end_ns, fault.kind, fault.target, fault.injected.detail))

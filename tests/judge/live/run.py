@@ -36,14 +36,18 @@ from tests.judge.live.cluster import (
     HealFailed,
     OpenCluster,
     targets_by_kind,
+    times_max,
 )
-from tests.judge.live.nemesis import Nemesis, Pace, plan
+from tests.judge.live.nemesis import Nemesis, Pace, evenly, plan
 from tests.judge.live.processes import ClientFailed, ClientProcess, python
 from tests.judge.live.recorder import merged
 from tests.judge.workloads.api import OP_TIMEOUT_S, Workload
 
-SETUP_TIMEOUT_S = 180.0
-"""Nine workloads create some thirty objects; on a busy machine one may take seconds."""
+SETUP_TIMEOUT_S = HEAL_TIMEOUT_S
+"""Twelve workloads create some fifty objects, which takes 20 s; on a busy machine one view may take many seconds."""
+
+CLIENT_START_S = 180.0
+"""A client process takes 1 to 3 s to start; with several starved minutes were seen for things of that size."""
 
 FINISH_TIMEOUT_S = worker.STUCK_S + worker.FINAL_TRIES * (OP_TIMEOUT_S + worker.FINAL_PAUSE_S)
 """Ending what is being done, and every last read at its slowest."""
@@ -125,13 +129,17 @@ def chosen_workloads(config: RunConfig) -> dict[str, Workload]:
     unknown = [name for name in config.workloads if name not in known]
     if unknown:
         raise InvalidUsage(f"no workload is called {', '.join(unknown)}", hint=f"there are {', '.join(known)}")
-    return {name: known[name] for name in config.workloads or import_module(config.registry).WORKLOADS}
+    long = getattr(import_module(config.registry), "LONG", ()) if config.few_clients else ()
+    return {name: known[name] for name in config.workloads or [name for name in known if name not in long]}
 
 
 def chosen_faults(config: RunConfig, cluster: Cluster) -> list[FaultKind]:
     """Raises ``InvalidUsage`` for a kind that the cluster does not know."""
     if config.faults is None:
-        return list(cluster.faults)
+        workloads = chosen_workloads(config)
+        reserved = getattr(import_module(config.registry), "FAULTS", {})
+        absent = {kind for name, kinds in reserved.items() if name not in workloads for kind in kinds}
+        return [kind for kind in cluster.faults if kind.name not in absent]
     known = {kind.name: kind for kind in cluster.faults}
     unknown = [name for name in config.faults if name not in known]
     if unknown:
@@ -229,7 +237,7 @@ class _Run:
             ]
         told = observer.Config(cluster.world.kafka, tuple(watches), str(self.config.out.resolve()))
         watching = self.client(cluster, "observer", -1, "tests.judge.live.observer", told.to_json())
-        watching.wait_for("started", 60)
+        watching.wait_for("started", CLIENT_START_S)
         return watching
 
     def work(self, cluster: Cluster, dealt: list[list[worker.Share]], stride: int) -> list[ClientProcess]:
@@ -244,7 +252,7 @@ class _Run:
             )
             self.parts.append(part)
         for each in workers:
-            each.wait_for("started", 60)
+            each.wait_for("started", CLIENT_START_S)
         self.workers = workers
         return workers
 
@@ -254,7 +262,8 @@ class _Run:
         rng = random.Random(f"{config.seed}/nemesis")
         # Enough steps for the longest the run may go on.
         longest_s = config.duration_s * (LONGER_MAX if config.operations else 1.0)
-        steps = plan(rng, targets_by_kind(kinds), {kind.name: kind.hold_s for kind in kinds}, longest_s, config.pace)
+        steps = plan(rng, targets_by_kind(kinds), {kind.name: kind.hold_s for kind in kinds}, longest_s, config.pace,
+                     evenly(times_max(kinds), config.duration_s))  # fmt: skip
         self.about["planned"] = [step._asdict() for step in steps]
         self.nemesis = Nemesis(kinds, steps, rng, longest_s, config.pace, self._fault)
         self.nemesis.start()
@@ -354,6 +363,7 @@ class _Run:
         for part in self.parts:
             part.unlink(missing_ok=True)
         faults = sorted(self.nemesis.faults) if self.nemesis is not None else []
+        self.about["late"] = [] if self.nemesis is None else self.nemesis.late
         (out / "faults.jsonl").write_text("".join(fault.to_json() + "\n" for fault in faults))
         self.about["stuck"] = sum(self.totals.stuck.values())
         (out / "run.json").write_text(json.dumps(self.about, indent=1, default=str) + "\n")
@@ -372,7 +382,8 @@ def run(config: RunConfig, open_cluster: OpenCluster, show: Callable[[Status], N
         "started": datetime.now(UTC).isoformat(timespec="seconds"), "workloads": [], "bug": config.bug,
     }  # fmt: skip
     scratch = Path(tempfile.mkdtemp(prefix="judge-"))
-    settings = ClusterSettings(scratch, adapters=config.adapters, seed=config.seed, bug=config.bug)
+    trap = "poison" in chosen_workloads(config)
+    settings = ClusterSettings(scratch, adapters=config.adapters, seed=config.seed, bug=config.bug, trap=trap)
     try:
         with ExitStack() as stack:
             cluster = stack.enter_context(open_cluster(settings, going.note))

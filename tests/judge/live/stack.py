@@ -17,6 +17,7 @@ from embedded.layout import Step
 from embedded.ports import consecutive_ports, free_ports
 from embedded.stack import Settings, Stack, running
 from journal.errors import InvalidUsage
+from tests.judge.live.calamities import Day, PoisonView
 from tests.judge.live.cluster import (
     Cluster,
     ClusterSettings,
@@ -26,6 +27,7 @@ from tests.judge.live.cluster import (
     StartAs,
     chained,
     planted,
+    trapped,
 )
 from tests.judge.live.process_faults import ANSWER_TIMEOUT_S, LOOK_AGAIN_S, Lives, process_faults
 from tests.judge.workloads.api import World
@@ -38,6 +40,7 @@ class OneBroker:
 
     def __init__(self, stack: Stack, settings: ClusterSettings, lives: Lives) -> None:
         self.stack = stack
+        self.lives = lives
         adapters = range(stack.settings.adapters)
         self.world = World(
             kafka=stack.kafka,
@@ -50,7 +53,12 @@ class OneBroker:
         self._bug = settings.bug
         self._names = sorted(stack.supervisor.pids())
         self._dsns = dict(zip(self.world.nodes, self.world.dsns, strict=True))
-        self.faults: Sequence[FaultKind] = process_faults(lives, self._names, self.wait_answer)
+        ours = [name for name in self._names if name != "broker"]
+        self.faults: Sequence[FaultKind] = [
+            *process_faults(lives, self._names, self.wait_answer),
+            Day(self.world, lives, ours, self.wait_answer),
+            *([PoisonView(self.world, self.wait_answer)] if settings.trap else ()),
+        ]  # fmt: skip
 
     def client_command(self, number: int, argv: list[str], env: dict[str, str]) -> tuple[list[str], dict[str, str]]:
         # The observer sees what is there, not what a bug makes of it.
@@ -105,7 +113,7 @@ def one_broker(settings: ClusterSettings, progress: Progress) -> Iterator[Cluste
         chosen = Settings(
             data=settings.scratch / "stack", env=settings.env, adapters=settings.adapters,
             port=consecutive_ports(settings.adapters), broker_port=free_ports(1)[0],
-            start_as=chained(planted(settings.bug), plant_at_broker(settings.bug, planting)),
+            start_as=chained(planted(settings.bug), trapped(settings.trap), plant_at_broker(settings.bug, planting)),
         )  # fmt: skip
         with running(chosen, on_step) as stack:
             yield OneBroker(stack, settings, lives)

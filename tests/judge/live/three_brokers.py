@@ -30,6 +30,7 @@ from journal.errors import InvalidUsage, Unavailable
 from journal.names import TopicNames
 from tests.judge.live import network, shim
 from tests.judge.live.brokers import KafkaCluster
+from tests.judge.live.calamities import Day, PoisonView
 from tests.judge.live.clock import Clocks, Skew, Strobe
 from tests.judge.live.cluster import (
     HEAL_TIMEOUT_S,
@@ -41,6 +42,7 @@ from tests.judge.live.cluster import (
     Progress,
     chained,
     planted,
+    trapped,
 )
 from tests.judge.live.disk import FullDisk, SlowFsync, SlowSyncs, SmallDisk
 from tests.judge.live.network import BROKERS, CLIENT, Network, Rules
@@ -87,6 +89,8 @@ class ThreeBrokers:
             FullDisk(kafka, disks, self.led_by),
             Skew(clocks, everybody, self._after_clock),
             Strobe(clocks, everybody, self._after_clock),
+            Day(self.world, lives, self._names, self.wait_answer),
+            *([PoisonView(self.world, self.wait_answer)] if settings.trap else ()),
         ]  # fmt: skip
 
     def client_command(self, number: int, argv: list[str], env: dict[str, str]) -> tuple[list[str], dict[str, str]]:
@@ -343,7 +347,8 @@ def three_brokers(settings: ClusterSettings, progress: Progress) -> Iterator[Clu
         progress(f"three brokers at {kafka.bootstrap}")
         chosen = Settings(
             data=settings.scratch / "stack", env=settings.env, adapters=settings.adapters, port=ADAPTER_PORT,
-            kafka=kafka.bootstrap, start_as=chained(planted(settings.bug), clocks.start_as, _placed(made)),
+            kafka=kafka.bootstrap,
+            start_as=chained(planted(settings.bug), trapped(settings.trap), clocks.start_as, _placed(made)),
         )  # fmt: skip
         stack = cleaning.enter_context(running(chosen, shown))
         yield ThreeBrokers(made, kafka, stack, settings, lives, clocks, syncs, disks)

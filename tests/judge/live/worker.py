@@ -35,7 +35,7 @@ from tests.judge.workloads.api import OP_TIMEOUT_S, Client, Failed, Invocation, 
 from tests.judge.workloads.settling import AGAIN_S, Debts, Owed
 
 REGISTRY = "tests.judge.workloads.registry"
-"""The module whose ``WORKLOADS`` maps names to workloads; perhaps also ``ON_REQUEST``."""
+"""The module whose ``WORKLOADS`` maps names to workloads; perhaps also ``LONG`` and ``FAULTS``, as there."""
 
 STUCK_S = 2 * OP_TIMEOUT_S
 """A client promises to answer within ``OP_TIMEOUT_S``; twice that means that it never will."""
@@ -54,9 +54,7 @@ MESSAGE_CHARS_MAX = 500
 
 
 def known_workloads(registry: str) -> dict[str, Workload]:
-    """Those that are run where none is named, and those that are only where they are."""
-    module = import_module(registry)
-    return {**module.WORKLOADS, **getattr(module, "ON_REQUEST", {})}
+    return dict(import_module(registry).WORKLOADS)
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,9 @@ class Sources:
     name = "sources"
     clients = 3
     clients_quick = 2
-    rate = 1.0
+    rate = 0.4
     rate_quick = 1.0
+    """Each life of the topic takes some two minutes: a reset makes the view anew, which is some seconds of Spark."""
 
     def setup(self, world: World) -> None:
         create_topic(world, topic_of(world), PARTITIONS)

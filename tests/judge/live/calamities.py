@@ -1,0 +1,141 @@
+"""Faults that befall everybody: a day of history goes at once, and a row that ends whoever keeps a view.
+
+``day``: ``since`` moves to the newest timestamp, the oracle's and the views' journals are checkpointed and cut, and
+every process of the product is killed.  What nobody had written to for longer than that has to be brought back from
+what is left.  It is what a day does to an environment that keeps five minutes of history, within a second.
+
+``poison``: one row ends the compute controller each time that the view over it is evaluated (``trap.py``).  It is
+healed once whoever asks for that view is told that it is in quarantine, and everybody serves.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+
+import psycopg
+
+from catalog_log.log import CatalogLog
+from journal.names import TopicNames
+from oracle.checkpoints import CheckpointPolicy
+from oracle.client import Oracle
+from oracle.views_log import ViewsLog
+from tests.judge.checkers.idle import QUARANTINED
+from tests.judge.live.cluster import HEAL_TIMEOUT_S, HealFailed, Injected
+from tests.judge.live.process_faults import ANSWER_TIMEOUT_S, LOOK_AGAIN_S, Lives
+from tests.judge.workloads.api import World
+from tests.judge.workloads.poison import ENDING, TRAP
+
+NO_HISTORY = CheckpointPolicy(retain_ms=0, slack_records=1_000)
+"""Nothing that can still be read but now; of the log some seconds below it, for who is a little late."""
+
+ASK_TIMEOUT_MS = 10_000
+"""For one question after the poisoned view: it waits while its controller is away."""
+
+
+def forget_history(kafka: str, env: str) -> int:
+    """Let all history go that is older than now; ``since`` from then on.
+
+    Raises ``Unavailable``, ``Indeterminate``: then it may have gone or not, and nothing else was done.
+    """
+    names = TopicNames(env)
+    with (
+        closing(CatalogLog.open(kafka, names, "judge-day")) as catalog,
+        closing(Oracle.open(kafka, names, "judge-day", catalog.upper)) as oracle,
+        closing(ViewsLog.open(kafka, names, "judge-day")) as views,
+    ):
+        oracle.checkpoint(NO_HISTORY)
+        views.checkpoint(oracle.state.since, NO_HISTORY)
+        return oracle.state.since
+
+
+class Day:
+    """History goes, everybody is killed and comes back."""
+
+    name = "day"
+    hold_s = (0.0, 0.0)
+    times_max = 4
+    """Each takes what a start of everything takes, in which the others have to wait."""
+
+    def __init__(
+        self, world: World, lives: Lives, names: Sequence[str], serving: Callable[[str, float], None],
+        timeout_s: float = HEAL_TIMEOUT_S,
+    ) -> None:  # fmt: skip
+        """``names``: all of the product's processes, which whoever keeps them starts again."""
+        self._world = world
+        self._lives = lives
+        self._names = list(names)
+        self._serving = serving
+        self._timeout_s = timeout_s
+
+    def targets(self) -> Sequence[str]:
+        return ["all"]
+
+    def start(self, target: str, rng: random.Random) -> Injected:
+        pids = {name: self._lives.pid(name) for name in self._names}
+        since = forget_history(self._world.kafka, self._world.env)
+        seen = {name: self._lives.count(name) for name in self._names}
+        for pid in pids.values():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue  # it has just ended by itself, and is started again all the same
+
+        def heal() -> None:
+            deadline = time.monotonic() + self._timeout_s
+            for name in self._names:
+                self._lives.wait_another(name, seen[name], max(0.0, deadline - time.monotonic()))
+            for name in self._names:
+                self._serving(name, max(LOOK_AGAIN_S, deadline - time.monotonic()))
+
+        return Injected(heal, f"history before {since} goes, {len(pids)} processes are killed")
+
+
+class PoisonView:
+    """A row that ends the compute controller again and again, until nobody works on its view any more."""
+
+    name = "poison"
+    hold_s = (0.0, 0.0)
+    times_max = 1
+    """Two lives of Spark, which takes a minute or so of everybody's views; and it can only be poisoned once."""
+
+    def __init__(
+        self, world: World, serving: Callable[[str, float], None], timeout_s: float = HEAL_TIMEOUT_S
+    ) -> None:  # fmt: skip
+        self._world = world
+        self._serving = serving
+        self._timeout_s = timeout_s
+
+    def targets(self) -> Sequence[str]:
+        return [ENDING]
+
+    def start(self, target: str, rng: random.Random) -> Injected:
+        with psycopg.connect(self._world.dsns[0], autocommit=True, connect_timeout=int(ANSWER_TIMEOUT_S)) as session:
+            session.execute(f"INSERT INTO {TRAP} VALUES (1)")
+
+        def heal() -> None:
+            deadline = time.monotonic() + self._timeout_s
+            while (said := self._asked()) != QUARANTINED:
+                if time.monotonic() > deadline:
+                    raise HealFailed(f"{target} was not in quarantine within {self._timeout_s:g} s: {said}")
+                time.sleep(LOOK_AGAIN_S)
+            self._serving("compute", max(LOOK_AGAIN_S, deadline - time.monotonic()))
+
+        return Injected(heal, "a row that ends whoever evaluates it")
+
+    def _asked(self) -> str:
+        """What whoever asks for the view is told now: a SQLSTATE, or that there was an answer."""
+        with ExitStack() as asking:
+            try:
+                session = asking.enter_context(psycopg.connect(
+                    self._world.dsns[0], autocommit=True, connect_timeout=int(ANSWER_TIMEOUT_S),
+                ))  # fmt: skip
+                session.execute(f"SET statement_timeout = {ASK_TIMEOUT_MS}")
+                session.execute(f"SELECT n FROM {ENDING}")
+            except psycopg.Error as error:
+                return error.sqlstate or str(error)
+        return "answered"
