@@ -108,6 +108,8 @@ def check_run(run: Recorded) -> Verdict:
     if about.get("late"):
         return undecided("run", f"too late to tell a starved machine from what hangs: {'; '.join(about['late'][:10])}",
                          **counts)  # fmt: skip
+    if about.get("not_begun"):
+        return undecided("run", f"faults that could not be begun: {'; '.join(about['not_begun'])}"[:2000], **counts)
     if about.get("unread"):
         return undecided("run", f"last reads that nobody answered: {', '.join(about['unread'][:10])}", **counts)
     return judged("run", (), **counts)

@@ -139,6 +139,7 @@ def test_a_doctored_run_is_invalid_and_exits_with_1(run: Path, doctor: Callable[
     [
         lambda run: change_about(run, error={"kind": "ClientFailed", "text": "worker-0 ended with code 1"}),
         lambda run: change_about(run, unread=["once 0: all"]),
+        lambda run: change_about(run, not_begun=["day all: the oracle did not answer"]),
         lambda run: change_about(run, late=["full-disk b2 healed after 240 s"]),
         lambda run: change_about(run, workloads=[*WORKLOADS, "chess"]),
         lambda run: change_about(run, logs={}),

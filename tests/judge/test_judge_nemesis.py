@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from journal.errors import Unavailable
 from tests.judge.live.cluster import HealFailed, Injected
 from tests.judge.live.nemesis import (
     BAD_NETWORK,
@@ -177,6 +178,14 @@ def test_one_that_heals_late_is_told_and_ends_nothing(monkeypatch) -> None:
 def test_one_that_cannot_be_begun_ends_it_and_leaves_no_record() -> None:
     nemesis = carried_out([Recording("kill", [], begin=HealFailed("no such process"))], [Step(0, "kill", "it", 0.0)])
     assert isinstance(nemesis.error, HealFailed) and not nemesis.faults
+
+
+def test_what_somebody_did_not_answer_is_left_out_and_told() -> None:
+    log: list[str] = []
+    away = Recording("day", log, begin=Unavailable("the oracle did not answer"))
+    nemesis = carried_out([away, Recording("kill", log)], [Step(0, "day", "it", 0.0), Step(0, "kill", "it", 0.0)])
+    assert log == ["begin kill", "heal kill"] and nemesis.error is None
+    assert nemesis.not_begun == ["day it: the oracle did not answer"] and len(nemesis.faults) == 1
 
 
 BOTH = Step(0, "cut", "a-b", 0.02, Also(0.01, "kill", "it"))

@@ -108,7 +108,8 @@ def judged(bug: str, ops: Sequence[Op], verdict: Verdict) -> None:
     told = "; ".join(a.text for a in verdict.anomalies[:3])
     assert verdict.valid == (INVALID if bug else VALID), (verdict.counts, verdict.reason, told)
     if bug:
-        print(f"found {bug} by {verdict.checker}, {sorted(verdict.kinds)}: {first_seen(ops, verdict.anomalies)}; {told}")
+        kinds = ", ".join(sorted(verdict.kinds))
+        print(f"found {bug} by {verdict.checker} ({kinds}): {first_seen(ops, verdict.anomalies)}; {told}")
 
 
 @pytest.mark.parametrize("bug", ["", "history_for_ever"])

@@ -35,9 +35,13 @@ from tests.judge.verdict import VALID, Verdict
 from tests.judge.witness import CatalogRecord, read_catalog
 from tests.judge.workloads.api import World
 from tests.judge.workloads.log_client import LOGS
-from tests.judge.workloads.registry import WORKLOADS
+from tests.judge.workloads.registry import LONG
+from tests.judge.workloads.registry import WORKLOADS as ALL
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
+
+WORKLOADS = {name: workload for name, workload in ALL.items() if name not in LONG}
+"""Those whose operations are done on a healthy cluster; the others' are in ``test_judge_planted_calamities.py``."""
 
 ADAPTERS = 2
 REGISTER_ENV = "workloads-register"

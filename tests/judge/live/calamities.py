@@ -20,6 +20,7 @@ from contextlib import ExitStack, closing
 import psycopg
 
 from catalog_log.log import CatalogLog
+from journal.errors import Unavailable
 from journal.names import TopicNames
 from oracle.checkpoints import CheckpointPolicy
 from oracle.client import Oracle
@@ -32,6 +33,9 @@ from tests.judge.workloads.poison import ENDING, TRAP
 
 NO_HISTORY = CheckpointPolicy(retain_ms=0, slack_records=1_000)
 """Nothing that can still be read but now; of the log some seconds below it, for who is a little late."""
+
+TRIES_MAX, AGAIN_S = 5, 1.0
+"""To write one row while everybody is well: an adapter that is not known to be away is asked once or twice."""
 
 ASK_TIMEOUT_MS = 10_000
 """For one question after the poisoned view: it waits while its controller is away."""
@@ -114,8 +118,7 @@ class PoisonView:
         return [ENDING]
 
     def start(self, target: str, rng: random.Random) -> Injected:
-        with psycopg.connect(self._world.dsns[0], autocommit=True, connect_timeout=int(ANSWER_TIMEOUT_S)) as session:
-            session.execute(f"INSERT INTO {TRAP} VALUES (1)")
+        self._write()
 
         def heal() -> None:
             deadline = time.monotonic() + self._timeout_s
@@ -126,6 +129,19 @@ class PoisonView:
             self._serving("compute", max(LOOK_AGAIN_S, deadline - time.monotonic()))
 
         return Injected(heal, "a row that ends whoever evaluates it")
+
+    def _write(self) -> None:
+        """One such row, or some: where nobody knows of one, another does no harm.  Raises ``Unavailable``."""
+        for number in range(TRIES_MAX):
+            dsn = self._world.dsns[number % len(self._world.dsns)]
+            try:
+                with psycopg.connect(dsn, autocommit=True, connect_timeout=int(ANSWER_TIMEOUT_S)) as session:
+                    session.execute(f"INSERT INTO {TRAP} VALUES (1)")
+                return
+            except psycopg.Error as error:
+                said = str(error)
+                time.sleep(AGAIN_S)
+        raise Unavailable("no row could be written", detail=said)
 
     def _asked(self) -> str:
         """What whoever asks for the view is told now: a SQLSTATE, or that there was an answer."""

@@ -20,6 +20,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from journal.errors import TidemarkError
 from tests.judge.history import Fault
 from tests.judge.live.cluster import HEAL_LATE_S, FaultKind, Injected
 from tests.judge.live.network import BROKERS
@@ -144,6 +145,10 @@ class _Begun(NamedTuple):
     injected: Injected
 
 
+class _NotBegun(Exception):
+    """The product did not do what a fault begins with."""
+
+
 class Nemesis:
     """Carries out a plan in a thread of its own.  ``faults`` is what was done; read it after :meth:`join`."""
 
@@ -164,6 +169,8 @@ class Nemesis:
         """Why it ended early: a fault that could not be begun, or that did not heal."""
         self.late: list[str] = []
         """What healed, and took longer than ``HEAL_LATE_S`` for it."""
+        self.not_begun: list[str] = []
+        """What was planned, and left out since somebody who is needed for it did not answer."""
         self._kinds = {kind.name: kind for kind in kinds}
         self._steps = list(steps)
         self._rng = rng
@@ -205,6 +212,10 @@ class Nemesis:
                 continue
             try:
                 self._do(step)
+            except _NotBegun as error:
+                # Nothing is in force, and the next one may do; that it was left out is told.
+                self.not_begun.append(str(error))
+                continue
             except Exception as error:
                 self.error = error
                 return
@@ -230,7 +241,10 @@ class Nemesis:
 
     def _begin(self, kind: str, target: str) -> _Begun:
         start_ns = self._clock_ns()
-        return _Begun(start_ns, kind, target, self._kinds[kind].start(target, self._rng))
+        try:
+            return _Begun(start_ns, kind, target, self._kinds[kind].start(target, self._rng))
+        except TidemarkError as error:
+            raise _NotBegun(f"{kind} {target}: {error}") from error
 
     def _heal(self, begun: Sequence[_Begun]) -> None:
         with ExitStack() as healing:  # which does all of them, the last first, also where one raises

@@ -363,7 +363,8 @@ class _Run:
         for part in self.parts:
             part.unlink(missing_ok=True)
         faults = sorted(self.nemesis.faults) if self.nemesis is not None else []
-        self.about["late"] = [] if self.nemesis is None else self.nemesis.late
+        if self.nemesis is not None:
+            self.about |= {"late": self.nemesis.late, "not_begun": self.nemesis.not_begun}
         (out / "faults.jsonl").write_text("".join(fault.to_json() + "\n" for fault in faults))
         self.about["stuck"] = sum(self.totals.stuck.values())
         (out / "run.json").write_text(json.dumps(self.about, indent=1, default=str) + "\n")
