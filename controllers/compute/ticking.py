@@ -17,7 +17,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from functools import lru_cache
 
 import pyarrow as pa
@@ -82,6 +82,8 @@ class Ticking:
         self._ticking = threading.Lock()
         """Held by a tick, and by whoever tells all that a view is gone: the tick may be about to commit it."""
         self._gone: deque[Item] = deque()
+        self._a_drop: Future[None] = Future()
+        """Done when the next view of ours is dropped."""
         self._telling: list[Future] = []
         self._maintainer = maintainer
         self._inventory = inventory
@@ -237,6 +239,8 @@ class Ticking:
         """An object is gone; if it was a view of ours, its progress is forgotten by all, once no tick is at it."""
         if item.kind == MATERIALIZED_VIEW and item.cluster_id == self._cluster:
             self._gone.append(item)
+            told, self._a_drop = self._a_drop, Future()
+            told.set_result(None)
             self._forget_dropped()
 
     def drops_known(self) -> bool:
@@ -395,6 +399,8 @@ class Ticking:
         ]  # fmt: skip
         runs = self._write(changes)
         written = time.perf_counter()
+        there = self._inventory.catalog.objects
+        changes = [c for c in changes if c.view_id in there]  # nobody reads what was dropped meanwhile
         for start in range(0, len(changes), COMMIT_VIEWS_MAX):
             part = changes[start : start + COMMIT_VIEWS_MAX]
             commits = [
@@ -414,7 +420,8 @@ class Ticking:
                 relation.allow_compaction(horizon)
 
     def _write(self, changes: Sequence[Change]) -> dict[str, list[Run]]:
-        """Write all outputs; their runs by view.  Unbound rows are invisible, so any write may be tried again."""
+        """Write all outputs; their runs by view, of those that were not dropped meanwhile.  Unbound rows are invisible,
+        so any write may be tried again."""
         small = [c for c in changes if c.rows.num_rows and c.rows.nbytes <= WRITE_BYTES_MAX]
         found: dict[str, list[Run]] = {}
         for start in range(0, len(small), WRITES_MAX):
@@ -423,11 +430,11 @@ class Ticking:
         for change in changes:
             if change.rows.nbytes > WRITE_BYTES_MAX:
                 # A new view over much data: in pieces, one after the other, to fit into what may be pending.
-                rows = max(1, change.rows.num_rows * WRITE_BYTES_MAX // change.rows.nbytes)
-                found[change.view_id] = [
+                view_id, rows = change.view_id, max(1, change.rows.num_rows * WRITE_BYTES_MAX // change.rows.nbytes)
+                found[view_id] = [
                     run
                     for at in range(0, change.rows.num_rows, rows)
-                    for run in self._write_together({change.view_id: change.rows.slice(at, rows)})[change.view_id]
+                    for run in self._write_together({view_id: change.rows.slice(at, rows)}).get(view_id, ())
                 ]
         return found
 
@@ -439,8 +446,9 @@ class Ticking:
                 self._writes += 1
                 columns = [Column(c.name, c.type) for c in self._maintainer.views[view_id].relation.columns]
                 futures[view_id] = self._writer.write(view_id, columns, rows, f"{self._incarnation}-{self._writes}")
-            failed = {view_id: error for view_id, f in futures.items() if (error := f.exception()) is not None}
-            found |= {view_id: f.result() for view_id, f in futures.items() if view_id not in failed}
+            ended = {view_id: f for view_id, f in futures.items() if self._await_write(view_id, f)}
+            failed = {view_id: error for view_id, f in ended.items() if (error := f.exception()) is not None}
+            found |= {view_id: f.result() for view_id, f in ended.items() if view_id not in failed}
             if not failed:
                 return found
             for error in failed.values():
@@ -451,6 +459,21 @@ class Ticking:
             log.warning("outputs are written again", extra={"views": sorted(failed), "attempt": attempt + 1})
             todo = {view_id: todo[view_id] for view_id in failed}
         return found
+
+
+    def _await_write(self, view_id: str, written: Future) -> bool:
+        """Wait until a write has ended, which takes a bounded time; ``False`` as soon as its view is dropped.
+
+        Its topic goes with it, and a write to a topic that is not there waits for as long as it may: all other views
+        of the cluster waited with it, for two minutes, and then the process ended and began anew.
+        """
+        while not written.done():
+            dropped = self._a_drop
+            if view_id not in self._inventory.catalog.objects:
+                log.info("a view was dropped while it was written", extra={"view": view_id})
+                return False
+            wait([written, dropped], return_when=FIRST_COMPLETED)
+        return True
 
 
 def _failed(view_id: str, error: TidemarkError) -> Change:

@@ -60,10 +60,13 @@ class Story:
         for invocation in invocations:
             said = perform(self.history, self.workload.name, self._life, self._client, invocation)
             if said == "info":
-                self._client.close()
-                self._life += 1
-                self._client = self.workload.open(self.cluster.world, 0, self._life)
+                self._next_life()
         return said
+
+    def _next_life(self) -> None:
+        self._client.close()
+        self._life += 1
+        self._client = self.workload.open(self.cluster.world, 0, self._life)
 
     def until_answered(self, invocation: Invocation) -> None:
         for _ in range(TRIES_MAX):
@@ -81,6 +84,7 @@ class Story:
         except HealFailed as error:
             print(f"not healed: {error}")
         self.faults.append(Fault(start, end, fault.name, target, injected.detail))
+        self._next_life()  # its connection may have ended with an adapter
 
     def ops(self) -> list[Op]:
         self._client.close()
