@@ -16,7 +16,8 @@ S = 1_000_000_000
 
 def history(text: str, workload: str) -> list[Op]:
     """``insert(1/5)`` (key/value), ``c(sums)=1/5/1`` (a compare: key/total/count of view and query alike), ``=1/5/1~``
-    (of the view alone), ``n(failing/9)`` (a new definition, which 9 fails); times are seconds."""
+    (of the view alone), ``=1/5/1|1/6/1`` (of the view, of the query), ``n(failing/9)`` (a new definition, which 9
+    fails); times are seconds."""
     words = []
     for word in text.split():
         head, _, rest = word.partition("(")
@@ -31,9 +32,10 @@ def history(text: str, workload: str) -> list[Op]:
             rows = ",".join(f"[{each.replace('/', ',')}]" for each in argument.split(","))
             words.append(f'{process}:insert({{"rows":[{rows}]}})[{times}')
         else:
-            rows = [f"[{each.replace('/', ',')}]" for each in result[1:].rstrip("~").split(",") if each]
-            shown = f"[{','.join(rows)}]"
-            query = "[]" if result.endswith("~") else shown
+            view, _, other = result[1:].rstrip("~").partition("|")
+            shown, query = ("[" + ",".join(f"[{each.replace('/', ',')}]" for each in side.split(",") if each) + "]"
+                            for side in (view, other or view))  # fmt: skip
+            query = "[]" if result.endswith("~") else query
             told = f'={{"view":{shown},"query":{query}}}' if result else ""
             words.append(f'{process}:compare({{"view":"{workload}_{argument}"}}){told}[{times}')
     return parse(" ".join(words), workload)
@@ -103,7 +105,7 @@ POISON_FAIL = {
         "0:insert(1/-1001)[72,73] 1:c(failing)[74,75]!22012 1:c(spared)=1/-994/2[76,77]", "untold",
     ),
     "answered wrongly": (
-        "0:insert(1/7)[0,1] 1:c(failing)[2,3]!22012 0:n(failing/-1001)[4,6] 1:c(failing)=1/7/1~[7,8] "
+        "0:insert(1/7)[0,1] 1:c(failing)[2,3]!22012 0:n(failing/-1001)[4,6] 1:c(failing)=1/7/1|1/8/1[7,8] "
         "1:c(spared)=1/7/1[9,10]", "view-differs",
     ),
     "nobody is told": ("0:insert(1/13)[0,1] 1:c(ending)[2,27]!57014 1:c(ending)[28,53]!57014 1:c(spared)=1/13/1[54,55]"
