@@ -699,7 +699,7 @@ def _watched(op: Op, healed: int) -> list[_Watched]:
     if op.workload == "bank" and op.f == "transfer" and "id" in value:
         return [watch("ledger_a", [value["id"]])]
     if op.workload in ("idle", "poison") and op.f == "insert" and "id" in value:
-        return [watch(f"{op.workload}_rows", [value["id"]])]
+        return [watch("idle_seen" if op.workload == "idle" else "poison_rows", [value["id"]])]
     if op.workload == "views" and op.f == "insert" and "table" in value:
         # What no two rows of a table share: an event's first column, a customer's second.
         place = 1 if value["table"] == "views_customers" else 0

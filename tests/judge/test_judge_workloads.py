@@ -84,10 +84,8 @@ def test_a_settling_read_looks_where_the_write_went() -> None:
     assert reads("views", "insert", {"table": views.CUSTOMERS, "rows": [[7, "1-2"]]}) == [
         ("row", {"table": views.CUSTOMERS, "is": "1-2"})
     ]
-    for name in ("idle", "poison"):
-        assert reads(name, "insert", {"id": "0-7", "rows": [[1, 2]]}) == [
-            ("row", {"table": f"{name}_rows", "is": "0-7"})
-        ]
+    for name, table in (("idle", "idle_seen"), ("poison", "poison_rows")):
+        assert reads(name, "insert", {"id": "0-7", "rows": [[1, 2]]}) == [("row", {"table": table, "is": "0-7"})]
     request = {"id": "1-2", "sql": "CREATE VIEW v AS SELECT 1", "name": "v", "copies": 2}
     assert reads("requests", "request", request) == [("request", {**request, "copies": 1})]
 

@@ -14,7 +14,7 @@ from tests.judge.workloads.api import Invocation, World
 from tests.judge.workloads.keyed import COLUMNS, KEYS, KeyedClient, compare_sql, insert, looks, sums
 from tests.judge.workloads.sql_client import prepare_world
 
-TABLE = "idle_rows"
+TABLE, SEEN = "idle_rows", "idle_seen"
 
 VIEWS = {
     "idle_sums": sums(TABLE),
@@ -41,7 +41,8 @@ class Idle:
     def setup(self, world: World) -> None:
         prepare_world(world, [
             f"CREATE TABLE {TABLE} {COLUMNS}",
-            f"CREATE INDEX {TABLE}_id ON {TABLE} (id)",
+            f"CREATE TABLE {SEEN} (id text NOT NULL)",
+            f"CREATE INDEX {SEEN}_id ON {SEEN} (id)",
             *(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in VIEWS.items()),
             *COMPARES.values(),
         ])  # fmt: skip
@@ -60,7 +61,7 @@ class Idle:
         return [last, *(Invocation("compare", {"view": view}) for view in VIEWS)]
 
     def settling(self, unknown: Invocation | None) -> Sequence[Invocation]:
-        return looks(TABLE, unknown)
+        return looks(SEEN, unknown)
 
     def open(self, world: World, worker: int, life: int) -> KeyedClient:
-        return KeyedClient(world, self.name, worker, life, TABLE, COMPARES)
+        return KeyedClient(world, self.name, worker, life, TABLE, COMPARES, SEEN)

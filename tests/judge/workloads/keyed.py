@@ -1,7 +1,8 @@
 """What the workloads ``idle`` and ``poison`` share: rows ``(id, k, v)``, and views that sum them by ``k``.
 
 A compare asks a view and its query in one statement, so at one timestamp; a row is looked after by its id, which an
-index answers.
+index answers.  That index may be of a table beside (``seen``), written in the same transaction: one of the table itself
+would have its rows in memory as of now, whatever became of their history.
 """
 
 from __future__ import annotations
@@ -39,16 +40,22 @@ class KeyedClient(SqlClient):
     """``compares``: the statement that compares a view, by the view's name."""
 
     def __init__(
-        self, world: World, name: str, worker: int, life: int, table: str, compares: Mapping[str, str]
+        self, world: World, name: str, worker: int, life: int, table: str, compares: Mapping[str, str], seen: str = ""
     ) -> None:
         super().__init__(world, name, worker, life)
         self._table = table
+        self._seen = seen
         self._compares = compares
         self.handlers = {"insert": self._insert, "compare": self._compare, "row": self._row}
 
     def _insert(self, value: dict) -> None:
         ((k, v),) = value["rows"]
-        self.sql.run(f"INSERT INTO {self._table} VALUES (%s, %s, %s)", (value["id"], k, v), write=True)
+        row = f"INSERT INTO {self._table} VALUES (%s, %s, %s)", (value["id"], k, v)
+        if not self._seen:
+            self.sql.run(*row, write=True)
+            return
+        seen = f"INSERT INTO {self._seen} VALUES (%s)", (value["id"],)
+        self.sql.all([("BEGIN", None), row, seen, ("COMMIT", None)], commits=3)
 
     def _compare(self, value: dict) -> dict[str, list[list]]:
         found: dict[str, list[list]] = {"view": [], "query": []}
