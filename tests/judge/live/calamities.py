@@ -1,8 +1,9 @@
 """Faults that befall everybody: a day of history goes at once, and a row that ends whoever keeps a view.
 
 ``day``: ``since`` moves to the newest timestamp, the oracle's and the views' journals are checkpointed and cut, and
-every process of the product is killed.  What nobody had written to for longer than that has to be brought back from
-what is left.  It is what a day does to an environment that keeps five minutes of history, within a second.
+every process of the product is ended, by a kill or by a word.  What nobody had written to for longer than that has to
+be brought back from what is left.  It is what a day does to an environment that keeps five minutes of history, within
+a second.
 
 ``poison``: one row ends the compute controller each time that the view over it is evaluated (``trap.py``).  It is
 healed once whoever asks for that view is told that it is in quarantine, and everybody serves.
@@ -58,7 +59,7 @@ def forget_history(kafka: str, env: str) -> int:
 
 
 class Day:
-    """History goes, everybody is killed and comes back."""
+    """History goes, everybody is ended and comes back."""
 
     name = "day"
     hold_s = (0.0, 0.0)
@@ -67,14 +68,16 @@ class Day:
 
     def __init__(
         self, world: World, lives: Lives, names: Sequence[str], serving: Callable[[str, float], None],
-        timeout_s: float = HEAL_TIMEOUT_S,
+        timeout_s: float = HEAL_TIMEOUT_S, signals: Sequence[int] = (signal.SIGKILL, signal.SIGTERM),
     ) -> None:  # fmt: skip
-        """``names``: all of the product's processes, which whoever keeps them starts again."""
+        """``names``: all of the product's processes, which whoever keeps them starts again.  Of ``signals`` one is
+        drawn: after a kill the controller takes things one by one and as of now, and after a good end together."""
         self._world = world
         self._lives = lives
         self._names = list(names)
         self._serving = serving
         self._timeout_s = timeout_s
+        self._signals = list(signals)
 
     def targets(self) -> Sequence[str]:
         return ["all"]
@@ -83,9 +86,10 @@ class Day:
         pids = {name: self._lives.pid(name) for name in self._names}
         since = forget_history(self._world.kafka, self._world.env)
         seen = {name: self._lives.count(name) for name in self._names}
+        signum = rng.choice(self._signals)
         for pid in pids.values():
             try:
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, signum)
             except ProcessLookupError:
                 continue  # it has just ended by itself, and is started again all the same
 
@@ -96,7 +100,7 @@ class Day:
             for name in self._names:
                 self._serving(name, max(LOOK_AGAIN_S, deadline - time.monotonic()))
 
-        return Injected(heal, f"history before {since} goes, {len(pids)} processes are killed")
+        return Injected(heal, f"history before {since} goes, {signal.Signals(signum).name} to {len(pids)} processes")
 
 
 class PoisonView:
