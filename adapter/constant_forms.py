@@ -30,6 +30,7 @@ FORMS: Mapping[str, tuple[str, str]] = {
     "TM_FLOAT4": ("x", ":x::FLOAT"),
     "TM_BYTEA_TEXT": ("x", r"'\x' || lower(hex(:x))"),
     "TM_TIMESTAMPTZ_TEXT": ("x", ":x::VARCHAR"),
+    "TM_TO_UTC": ("x zone", "timezone(:zone, :x::TIMESTAMP)"),
     "TM_MOMENT": ("x", "make_timestamp(:x)"),
     "TM_SECONDS": ("x", "to_timestamp(:x::DOUBLE)"),
     "TM_INITCAP": (

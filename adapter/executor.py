@@ -242,7 +242,10 @@ class TidemarkExecutor:
     def _names(self, session: SessionState) -> Names:
         version, names = session.names
         if version != session.variables.version:
-            names = Names(session.database, session.search_path, session.variable("cluster"), RELATIONS)
+            names = Names(
+                session.database, session.search_path, session.variable("cluster"), session.variable("TimeZone"),
+                RELATIONS,
+            )  # fmt: skip
             session.names = session.variables.version, names
         return names
 

@@ -23,6 +23,7 @@ from collection.arrays import show_array
 from collection.clock import show_time
 from collection.intervals import Interval, show_interval
 from collection.types import OID, SqlType
+from collection.zones import offset_text
 from journal.errors import InvalidUsage
 
 DAYS_TO_2000 = 10_957
@@ -115,16 +116,6 @@ def _timestamp_parts(micros: int) -> tuple[str, str]:
 
 def timestamp_text(micros: int) -> bytes:
     return "".join(_timestamp_parts(micros)).encode()
-
-
-def offset_text(seconds: int) -> str:
-    """An offset from UTC as Postgres appends it: ``+00``, ``+05:30``, ``-00:44:30``."""
-    sign = "-" if seconds < 0 else "+"
-    minutes, second = divmod(abs(seconds), 60)
-    text = f"{sign}{minutes // 60:02d}"
-    if minutes % 60 or second:
-        text += f":{minutes % 60:02d}"
-    return f"{text}:{second:02d}" if second else text
 
 
 def timestamptz_text(zone: str) -> Encode:

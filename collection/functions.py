@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 
-from collection import jsonb, moments, numbers
+from collection import jsonb, moments, numbers, zones
 from collection.arrays import read_array, show_array
 from collection.bad_text import BadText
 from collection.clock import read_time, show_time
@@ -99,6 +99,12 @@ OWN: dict[str, Own] = {
         _FLOAT8,
     ),
     "tm_series": _own(_MOMENTS, lambda a, b, by: moments.stepped(a, b, _interval(by)), _INT8, _INT8, _INTERVAL),
+    "tm_zone_text": _own(_TEXT, zones.moment_text, _INT8, _TEXT),
+    "tm_zone_plus": _own(_INT8, lambda at, by, zone: zones.shifted(at, _interval(by), zone), _INT8, _INTERVAL, _TEXT),
+    "tm_zone_age": _own(_INTERVAL, lambda a, b, zone: _as_dict(zones.age(a, b, zone)), _INT8, _INT8, _TEXT),
+    "tm_zone_series": _own(
+        _MOMENTS, lambda a, b, by, zone: zones.stepped(a, b, _interval(by), zone), _INT8, _INT8, _INTERVAL, _TEXT
+    ),
     "tm_justify_hours": _own(_INTERVAL, lambda value: _as_dict(justified_hours(_interval(value))), _INTERVAL),
     "tm_justify_days": _own(_INTERVAL, lambda value: _as_dict(justified_days(_interval(value))), _INTERVAL),
     "tm_justify_interval": _own(_INTERVAL, lambda value: _as_dict(justified(_interval(value))), _INTERVAL),

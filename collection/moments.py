@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from calendar import monthrange
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from collection.bad_text import BadText
@@ -111,8 +112,10 @@ def shifted(micros: int, by: Interval) -> int:
     return found
 
 
-def stepped(start: int, end: int, step: Interval) -> list[int]:
-    """``generate_series(start, end, step)``: each moment is the one before it and a step.
+def stepped(
+    start: int, end: int, step: Interval, add: Callable[[int, Interval], int] = shifted
+) -> list[int]:
+    """``generate_series(start, end, step)``: each moment is the one before it and a step, as ``add`` puts them together.
 
     Raises ``BadText`` 22023 for a step of nothing, 54000 for more than ``SERIES_MAX``.
     """
@@ -127,7 +130,7 @@ def stepped(start: int, end: int, step: Interval) -> list[int]:
             raise BadText(f"a series of more than {SERIES_MAX} moments", "54000")
         found.append(at)
         try:
-            at = shifted(at, step)
+            at = add(at, step)
         except BadText:  # no timestamp, so behind the last one wherever that is
             break
     return found

@@ -9,6 +9,7 @@ from sql import types as t
 from sql.casts import converted, text_of
 from sql.errors import mismatch
 from sql.nodes import position
+from sql.zones import Zone
 
 
 def assignable(got: SqlType, wanted: SqlType) -> bool:
@@ -24,8 +25,10 @@ def assignable(got: SqlType, wanted: SqlType) -> bool:
     return t.is_time(got) and t.is_time(wanted) or (got, wanted) == (t.TIME, t.INTERVAL)
 
 
-def assign(node: exp.Expression, got: SqlType, wanted: SqlType, column: str) -> exp.Expression:
-    """``node`` cast to ``wanted`` as an assignment casts, except for a length, which the values are held to later.
+def assign(
+    node: exp.Expression, got: SqlType, wanted: SqlType, column: str, zone: Zone | None = None
+) -> exp.Expression:
+    """``node`` cast to ``wanted`` as an assignment casts in ``zone`` (``None``: in UTC), except for a length, which the values are held to later.
 
     42804 where there is no such cast.
     """
@@ -36,5 +39,5 @@ def assign(node: exp.Expression, got: SqlType, wanted: SqlType, column: str) -> 
             hint="you will need to rewrite or cast the expression",
         )
     if t.is_text(wanted):
-        return text_of(node, got)
-    return node.copy() if got == wanted else converted(node, got, wanted)
+        return text_of(node, got, zone)
+    return node.copy() if got == wanted else converted(node, got, wanted, zone)

@@ -24,7 +24,7 @@ from sql.bind_errors import explain_unresolved
 from sql.bind_order import sorted_outside
 from sql.bind_select import check_query
 from sql.budget import check_expanded, surveyed, too_complex
-from sql.check import Checker
+from sql.check_zoned import checker_for
 from sql.ctes import cte_of, rename_ctes
 from sql.errors import no_from_entry, unsupported, untold
 from sql.functions import VOLATILE, VOLATILE_NAMES, display_name
@@ -35,6 +35,7 @@ from sql.nodes import cast, copied, parse_spark, position
 from sql.prepare_tree import prepare_tree
 from sql.scope import Scope
 from sql.statements import Name
+from sql.zones import Zone
 
 INLINED_CHARS_MAX = 1 << 20
 """Texts of plain views in one query, as often as they are read there: as long as a statement may be (sql.tokens)."""
@@ -64,6 +65,13 @@ class Bound:
     volatile: str | None = None
     system: bool = False
     relations: dict[str, Item] = field(default_factory=dict)
+    zone: Zone | None = None
+    """The session's, where it is not UTC: it knows whether a literal was read by it."""
+
+    @property
+    def literals(self) -> bool:
+        """Whether a literal in it was read by the session's zone."""
+        return self.zone is not None and self.zone.literals
 
     @property
     def constant(self) -> bool:
@@ -72,9 +80,16 @@ class Bound:
 
 
 def bind_query(
-    ast: exp.Expression, image: ImageLike, names: Names, declared: dict[int, SqlType] | None = None
+    ast: exp.Expression,
+    image: ImageLike,
+    names: Names,
+    declared: dict[int, SqlType] | None = None,
+    defines: bool = False,
 ) -> Bound:
-    """Bind a query.  Raises ``InvalidUsage`` with Postgres's SQLSTATEs; a position where the parser kept one."""
+    """Bind a query.  Raises ``InvalidUsage`` with Postgres's SQLSTATEs; a position where the parser kept one.
+
+    ``defines``: it is kept and read by others, so nothing in it may be by the session's zone.
+    """
     items, system = _relations(ast, image, names)
     if system:
         if items:
@@ -92,7 +107,7 @@ def bind_query(
         normalize=False,
     )
     tree = _qualified(tree, schema, {i.id: list(column_types(i)) for i in by_id.values()})
-    checker = Checker(lambda node, scope: check_query(checker, node, scope, by_id), declared)
+    checker = checker_for(names.zone, lambda node, scope: check_query(checker, node, scope, by_id), declared, defines)
     holder = exp.Paren(this=tree)
     outputs = check_query(checker, tree, Scope(), by_id)
     if checker.far is not None and by_id:
@@ -111,6 +126,7 @@ def bind_query(
     params = {n: checker.params.get(n, t.TEXT) for n in range(1, max(checker.seen, default=0) + 1)}
     used = sorted(by_id, key=id_order)
     bound = Bound(ast, holder.this, tuple(columns), tuple(used), (), params, volatile, relations=by_id)
+    bound.zone = checker.zone
     bound.inputs = tuple(sorted({i for item in by_id.values() for i in inputs_of(item)}, key=id_order))
     return bound
 

@@ -52,6 +52,7 @@ def _with(c: Checker, with_: exp.With, scope: Scope, items: dict[str, Item]) -> 
             scope.ctes[name] = _named(found, aliases)
             right = check_query(c, query.expression, scope, items)
             _match_columns(query, found, right, "WITH RECURSIVE")
+            c.align(query.expression, [ty for _, ty in right], [ty for _, ty in found])
             _push(query.expression, [ty for _, ty in found])
             continue
         scope.ctes[name] = _named(_settled(query, check_query(c, query, scope, items)), aliases)
@@ -106,6 +107,7 @@ def _set_operation(c: Checker, query: exp.SetOperation, scope: Scope, items: dic
     types = [ty for _, ty in found]
     for side, given in ((query.this, left), (query.expression, right)):
         if not (isinstance(_bare(side), exp.SetOperation) and [ty for _, ty in given] == types):
+            c.align(side, [ty for _, ty in given], types)
             _push(side, types)  # what a set operation below has cast already is left as it is: chains stay linear
     _tail(c, query, scope, found)
     return found
@@ -252,7 +254,7 @@ def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]
         for each in window.args["order"].expressions if window.args.get("order") else ():
             sorted_by.append(c.child(each, "this", scope))
             order_key(each.this, sorted_by[-1])
-        check_frame(window, sorted_by)
+        check_frame(window, sorted_by, c.zone)
     check_order(c, select, scope, found)
     check_limits(c, select, scope)
     distinct_rows(select)

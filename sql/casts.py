@@ -12,6 +12,7 @@ from sql import types as t
 from sql.errors import unsupported
 from sql.nodes import call, cast, data_type, interval, interval_parts, position, unnest
 from sql.own import own
+from sql.zones import Zone
 
 _READ = {"uuid": "tm_uuid", "jsonb": "tm_jsonb", "time": "tm_time", "interval": "tm_interval"}
 _SHOWN = {"time": "tm_time_text", "interval": "tm_interval_text"}
@@ -43,14 +44,21 @@ def castable(got: SqlType, target: SqlType) -> bool:
     return {got, target} == {t.BOOL, t.INT4} or (got, target) == (t.TIME, t.INTERVAL)
 
 
-def converted(node: exp.Expression, got: SqlType, target: SqlType) -> exp.Expression:
-    """``node``, of type ``got``, as an explicit cast to ``target`` makes it.  42846 where there is no such cast."""
+def converted(node: exp.Expression, got: SqlType, target: SqlType, zone: Zone | None = None) -> exp.Expression:
+    """``node``, of type ``got``, as an explicit cast to ``target`` makes it in ``zone`` (``None``: in UTC).
+
+    42846 where there is no such cast.
+    """
     if not castable(got, target):
         raise InvalidUsage(
             f"cannot cast type {t.shown(got)} to {t.shown(target)}", sqlstate="42846", position=position(node)
         )
+    if zone is not None and got == t.TIMESTAMPTZ and target == t.TIME:
+        return _time_of(zone.local(node), t.TIMESTAMP)
+    if zone is not None and (made := zone.converted(node, got, target, position(node))) is not None:
+        return made
     if t.is_text(target):
-        return _cut(node if t.is_text(got) and got.name != "bpchar" else text_of(node, got), target)
+        return _cut(node if t.is_text(got) and got.name != "bpchar" else text_of(node, got, zone), target)
     if t.is_text(got) and target.is_array:
         return _array_of_text(node, target)
     if t.is_text(got) and target.name in _READ:
@@ -101,8 +109,10 @@ def trimmed(node: exp.Expression) -> exp.Expression:
     return exp.Anonymous(this="RTRIM", expressions=[node.copy()])
 
 
-def text_of(node: exp.Expression, got: SqlType) -> exp.Expression:
-    """``node`` of any type as text."""
+def text_of(node: exp.Expression, got: SqlType, zone: Zone | None = None) -> exp.Expression:
+    """``node`` of any type as text, in ``zone`` (``None``: in UTC)."""
+    if zone is not None and got == t.TIMESTAMPTZ:
+        return zone.text(micros_of(node))
     if got.name in _SHOWN:
         return own(_SHOWN[got.name], node)
     if got in _WRITTEN:

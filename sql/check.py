@@ -31,6 +31,7 @@ from sql.functions import FUNCTIONS, display_name
 from sql.nodes import call, cast, position, swap, text_literal, unnest
 from sql.rows_compared import compared_rows
 from sql.scope import Scope
+from sql.zones import Zone
 
 _COMPARED = {
     exp.EQ: "=",
@@ -51,7 +52,7 @@ NAMED = {**arrays.NAMED, **jsonb.NAMED, **own_signatures.NAMED}
 """Functions that the parser knows by their name alone."""
 
 
-_CHECKED = "checked"
+CHECKED = "checked"
 """Where a node notes the type that it was found to have."""
 
 
@@ -63,7 +64,14 @@ _SAID: dict[type[exp.Expression], str] = {
 
 
 class Checker:
-    """Types expressions in one statement.  ``query`` types a subquery (given by the binder, which knows relations)."""
+    """Types expressions in one statement.  ``query`` types a subquery (given by the binder, which knows relations).
+
+    All is computed in UTC.  Where a session's zone would make another thing of it, a method is asked, which does nothing
+    here and does it in :class:`sql.check_zoned.ZonedChecker`.
+    """
+
+    zone: Zone | None = None
+    """The session's, where it is not UTC."""
 
     def __init__(
         self,
@@ -82,7 +90,7 @@ class Checker:
         What takes its place is in the engines' terms, which are not the user's: it keeps a note of its type, copies do
         too, and whoever visits it again is told that and nothing is done.
         """
-        if (known := node.meta.get(_CHECKED)) is not None:
+        if (known := node.meta.get(CHECKED)) is not None:
             return known
         parent, key, index = node.parent, node.arg_key, node.index
         try:
@@ -160,9 +168,31 @@ class Checker:
             if wanted.name == "numeric":
                 swap(inner, cast(inner.copy(), t.numeric_text(inner.this, position(inner))))
             elif wanted != t.TEXT:
-                swap(inner, text_literal(inner.this, wanted, position(inner)))
+                swap(inner, text_literal(inner.this, wanted, position(inner), self.read))
         else:
             swap(inner, cast(inner.copy(), wanted))
+
+    def read(self, text: str, wanted: SqlType) -> object:
+        """The value of the literal ``'text'``."""
+        return t.parse_literal(text, wanted)
+
+    def recast(self, node: exp.Expression, got: SqlType, wanted: SqlType) -> exp.Expression:
+        """``node``, a date or a timestamp of either kind, as another of these."""
+        return cast(node.copy(), wanted)
+
+    def local(self, node: exp.Expression, got: SqlType) -> SqlType:
+        """Make ``node`` what is reckoned with where the calendar counts: a timestamptz the time that it is in the
+        session's zone.  Gives its type then."""
+        return got
+
+    def meet(self, nodes: list[exp.Expression], types: list[SqlType], both: SqlType) -> None:
+        """``nodes`` of ``types`` are compared as ``both``, which the engines see to by themselves in UTC."""
+
+    def alike(self, types: list[SqlType], both: SqlType, at: exp.Expression | None = None) -> None:
+        """Refuse ``types`` that only the engines make ``both`` of, if that means something else in the zone."""
+
+    def align(self, query: exp.Expression, given: list[SqlType], wanted: list[SqlType]) -> None:
+        """The outputs of ``query`` (each branch of a set operation), of types ``given``, become ``wanted``."""
 
     def settle_all(self, nodes: list[exp.Expression], types: list[SqlType], where: str) -> SqlType:
         """Bring alternatives (CASE, COALESCE, IN…) to their common type.  42804 where there is none."""
@@ -176,8 +206,11 @@ class Checker:
             for node, got in zip(nodes, types, strict=False):
                 if got == t.UNKNOWN:
                     self.settle(node, found)
-                elif got != found and (t.is_time(got) or got.name in ("numeric", "numeric[]")):
+                elif got != found and t.is_time(got):
+                    swap(node, self.recast(node, got, found))
+                elif got != found and got.name in ("numeric", "numeric[]"):
                     swap(node, cast(node.copy(), found))
+            self.alike([got for got in types if got.is_array], found)
         return found
 
     def boolean(self, node: exp.Expression, key: str, scope: Scope, where: str) -> None:
@@ -211,6 +244,7 @@ class Checker:
         for key, got in zip(("this", "expression"), types, strict=False):
             if got == t.UNKNOWN:
                 self.settle(node.args[key], t.TEXT if both == t.UNKNOWN else both)
+        self.meet([node.args["this"], node.args["expression"]], types, both)
         compared_as_postgres(node, op, types, both)
         return t.BOOL
 
@@ -325,7 +359,7 @@ def _at(parent: exp.Expression, key: str | None, index: int | None) -> exp.Expre
 
 def _note(node: object, found: SqlType) -> None:
     if isinstance(node, exp.Expression):
-        node.meta[_CHECKED] = found
+        node.meta[CHECKED] = found
 
 
 def _row_test(kind: type[exp.Binary], pairs: list[tuple[exp.Expression, exp.Expression]]) -> exp.Expression:

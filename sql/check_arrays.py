@@ -128,6 +128,7 @@ def any_of_array(c: Checker, node: exp.Expression, right: exp.Expression, scope:
     if both is None:
         raise no_operator(t.shown(left), SIGNS[type(node)], t.shown(got.element), position(node))
     check_comparable(both, SIGNS[type(node)], position(node))
+    c.alike([left, got.element], both, node)
     if left == t.UNKNOWN:
         c.settle(node.this, both)
     if both == t.INTERVAL:
@@ -177,6 +178,7 @@ def joined_arrays(c: Checker, node: exp.DPipe, types: Sequence[SqlType]) -> SqlT
     elements = [got.element if got.is_array else got for got in types if got != t.UNKNOWN]
     if (both := t.alternative(elements[0], elements[-1])) is not None:
         known = both.array  # 1.5 keeps its half before an array of integers
+        c.alike(elements, both, node)
     made: list[exp.Expression] = []
     for each, got in zip(sides, types, strict=True):
         if got == t.UNKNOWN:

@@ -79,7 +79,7 @@ def _cast(c: Checker, node: exp.Cast, scope: Scope) -> SqlType:
     if got == t.UNKNOWN:
         c.settle(node.this, target)
         got = target
-    made = converted(node.this, got, target) if got != target or t.is_text(got) else cast(node.this.copy(), got)
+    made = converted(node.this, got, target, c.zone) if got != target or t.is_text(got) else cast(node.this.copy(), got)
     swap(node, made)
     return target
 
@@ -134,6 +134,7 @@ def _between(c: Checker, node: exp.Between, scope: Scope) -> SqlType:
         both = nearest
     check_comparable(both, ">=", position(node))
     keep_digits([node.args[key] for key in keys], types)
+    c.meet([node.args[key] for key in keys], types, both)
     for key, got in zip(keys, types, strict=False):
         if got == t.UNKNOWN:
             c.settle(node.args[key], t.TEXT if both == t.UNKNOWN else both)
@@ -166,6 +167,7 @@ def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
             if t.common(got, right) is None:
                 raise no_operator(t.shown(got), "=", t.shown(right), position(node))
             check_grouped(right, "IN", position(node))
+            c.alike([got, right], t.common(got, right), node)
             if got == t.UNKNOWN:
                 c.settle(side, right if right != t.UNKNOWN else t.TEXT)
         return t.BOOL
@@ -183,6 +185,7 @@ def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
         both = nearest
     check_comparable(both, "=", position(node))
     keep_digits([node.this, *node.expressions], types)
+    c.meet([node.this, *node.expressions], types, both)
     for each, got in zip([node.this, *node.expressions], types, strict=False):
         if got == t.UNKNOWN:
             c.settle(each, t.TEXT if both == t.UNKNOWN else both)
@@ -275,6 +278,7 @@ def _case(c: Checker, node: exp.Case, scope: Scope) -> SqlType:
         got = c.child(branch, "this", scope)
         if t.common(subject, got) is None:
             raise no_operator(t.shown(subject), "=", t.shown(got), position(branch))
+        c.alike([subject, got], t.common(subject, got), branch.this)
         if got == t.UNKNOWN:
             c.settle(branch.this, subject)
     types = [c.child(branch, "true", scope) for branch in node.args["ifs"]]
@@ -427,7 +431,7 @@ def _window(c: Checker, node: exp.Window, scope: Scope) -> SqlType:
         for each in list(order.expressions):
             sorted_by.append(c.child(each, "this", scope))
             order_key(each.this, sorted_by[-1])
-    check_frame(node, sorted_by)
+    check_frame(node, sorted_by, c.zone)
     calls = folding(node.this, (*WINDOW_ONLY, exp.IgnoreNulls, exp.RespectNulls))
     if not calls:
         raise no_aggregate("OVER", name, position(node), "a window function nor an aggregate function")

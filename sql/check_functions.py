@@ -19,6 +19,7 @@ from sql.nodes import call, cast, position
 from sql.own_signatures import SHOWN_NUMBERS, SIGNATURES
 from sql.scope import Scope
 from sql.signatures import Build, Signature, choose
+from sql.zones import at_zone
 
 if TYPE_CHECKING:
     from sql.check import Checker
@@ -103,7 +104,7 @@ NAMED: dict[str, tuple[Signature, ...]] = {
         Signature(
             (T, t.TIMESTAMP),
             t.TIMESTAMPTZ,
-            lambda zone, x: _plain("TO_UTC_TIMESTAMP")(cast(x.copy(), t.TIMESTAMPTZ), zone),
+            lambda zone, x: at_zone(x, zone),
         ),
     ),
     "to_char": (
@@ -169,7 +170,8 @@ def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
         each if actual in (wanted, t.UNKNOWN) or actual.name == wanted.name == "numeric" else cast(each.copy(), wanted)
         for each, actual, wanted in zip(node.expressions, got, chosen.args, strict=True)
     ]
-    node.replace(cast(chosen.build(*args), chosen.result))
+    build = chosen.build if c.zone is None else c.zone.build(name, chosen.args, chosen.build)
+    node.replace(cast(build(*args), chosen.result))
     return chosen.result
 
 

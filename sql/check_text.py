@@ -191,7 +191,7 @@ def _joined(c: Checker, node: exp.DPipe, scope: Scope) -> SqlType:
         if got == t.UNKNOWN:
             c.settle(node.args[key], t.TEXT)
         elif not t.is_text(got):
-            node.args[key].replace(text_of(node.args[key], got))
+            node.args[key].replace(text_of(node.args[key], got, c.zone))
     return t.TEXT
 
 
@@ -210,7 +210,7 @@ def _outputs(c: Checker, node: exp.Func, scope: Scope) -> list[exp.Expression]:
     """The arguments as a client is shown values, in which a boolean is ``t`` or ``f``."""
     types = [c.visit(each, scope) for each in list(node.expressions)]
     return [
-        call("TM_BOOL_OUT", each) if got == t.BOOL else cast(text_of(each, got), t.TEXT)
+        call("TM_BOOL_OUT", each) if got == t.BOOL else cast(text_of(each, got, c.zone), t.TEXT)
         for each, got in zip(node.expressions, types, strict=True)
     ]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sqlglot import exp
 
 from collection.types import SqlType
+from collection.zones import zone_named
 from journal.errors import InvalidUsage
 from sql import interval_parts as parts
 from sql import types as t
@@ -18,6 +18,7 @@ from sql.nodes import call, cast, position, text_literal
 from sql.own import own
 from sql.scope import Scope
 from sql.time_units import FIELDS, LONG, no_unit, truncated_to, unit_word
+from sql.zones import at_zone
 
 if TYPE_CHECKING:
     from sql.check import Checker
@@ -48,12 +49,21 @@ def time_arithmetic(c: Checker, node: exp.Binary, op: str, left: SqlType, right:
         left = right = t.INTERVAL
     if not any(t.is_time(x) or x in (t.INTERVAL, t.TIME) for x in (left, right)):
         return None
+    if op == "-" and t.is_time(left) and t.is_time(right) and t.TIMESTAMPTZ in (left, right):
+        for key, got in (("this", left), ("expression", right)):
+            if got != t.TIMESTAMPTZ and c.zone is not None:
+                node.args[key].replace(c.recast(node.args[key], got, t.TIMESTAMPTZ))
     wrong = no_operator(t.shown(left), op, t.shown(right), position(node))
     if op == "+" and (_order(left), 0) > (_order(right), 0):
         a, b = node.this.copy(), node.expression.copy()
         node.set("this", b)
         node.set("expression", a)
         left, right = right, left
+    if left == t.TIMESTAMPTZ and right == t.INTERVAL and op in "+-" and c.zone is not None:
+        made = c.zone.shifted(type(node), node.this, node.expression)
+        if made is not None:
+            node.replace(made)
+            return left
     if t.is_time(left) and right == t.INTERVAL and op in "+-":
         node.expression.replace(parts.native(node.expression))
         if left == t.DATE:
@@ -143,6 +153,9 @@ def _extract(c: Checker, node: exp.Extract, scope: Scope) -> SqlType:
         raise no_unit(field.lower(), got, position(node))
     if got == t.DATE and word in ("hour", "minute", "second", "microsecond", "millisecond"):
         raise no_unit(field.lower(), got, position(node), known=True)
+    if field != "EPOCH":
+        got = c.local(value, got)
+        value = node.expression
     if field in LONG:
         if not t.is_time(got):
             raise unsupported(f"extract of {field.lower()} from an interval", position=position(node))
@@ -186,10 +199,18 @@ def _truncated(c: Checker, node: exp.TimestampTrunc, scope: Scope) -> SqlType:
         raise no_function(f"date_trunc(unknown, {t.shown(got)})", position=position(node))
     result = t.TIMESTAMPTZ if got == t.DATE else got
     unit = node.args.get("unit")
+    if got == t.DATE and c.zone is not None:
+        node.this.replace(c.recast(node.this, got, result))
     if node.args.get("zone") is not None:
         raise unsupported("date_trunc in another time zone", "use AT TIME ZONE before and after", position(node))
     if isinstance(unit, exp.Var) or (isinstance(unit, exp.Literal) and unit.is_string):
-        made = call("DATE_TRUNC", exp.Literal.string(truncated_to(unit.name, got, position(node))), node.this)
+        cut = truncated_to(unit.name, got, position(node))
+        if c.zone is not None and result == t.TIMESTAMPTZ:
+            node.replace(c.zone.truncated(cut, node.this))
+            return result
+        made = call("DATE_TRUNC", exp.Literal.string(cut), node.this)
+    elif c.zone is not None and result == t.TIMESTAMPTZ:
+        raise c.zone.refused("date_trunc of timestamptz to a unit that is not a literal", position(node))
     elif unit is not None and is_constant(unit):
         c.want(node, "unit", t.TEXT, scope, lambda bad: no_function(f"date_trunc({t.shown(bad)}, {t.shown(got)})"))
         made = call("TM_DATE_TRUNC", node.args["unit"], node.this, exp.Literal.string(got.name))
@@ -206,35 +227,28 @@ def _at_zone(c: Checker, node: exp.AtTimeZone, scope: Scope) -> SqlType:
         if got == t.UNKNOWN:
             c.coerce(node.this, got, t.TIMESTAMPTZ)
         else:
-            node.this.replace(cast(node.this.copy(), t.TIMESTAMPTZ))
+            node.this.replace(c.recast(node.this, got, t.TIMESTAMPTZ))
         got = t.TIMESTAMPTZ
     if not t.is_time(got):
         raise no_function(f"timezone(unknown, {t.shown(got)})", position=position(node))
     zone = node.args["zone"]
-    if isinstance(zone, exp.Literal) and zone.is_string and not _zone_known(zone.this):
+    if isinstance(zone, exp.Literal) and zone.is_string and zone_named(zone.this) is None:
         raise InvalidUsage(f'time zone "{zone.this}" not recognized', sqlstate="22023", position=position(zone))
     if got == t.TIMESTAMPTZ:
         node.replace(cast(call("FROM_UTC_TIMESTAMP", node.this, zone), t.TIMESTAMP))
         return t.TIMESTAMP
-    node.replace(cast(call("TO_UTC_TIMESTAMP", cast(node.this.copy(), t.TIMESTAMPTZ), zone), t.TIMESTAMPTZ))
+    node.replace(at_zone(node.this, zone))
     return t.TIMESTAMPTZ
-
-
-def _zone_known(name: str) -> bool:
-    """A zone of the tz database: an abbreviation or an offset means something else to each engine."""
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return False
-    return True
 
 
 def _formatted(c: Checker, node: exp.TimeToStr, scope: Scope) -> SqlType:
     got = c.child(node, "this", scope)
     if got == t.UNKNOWN:
         c.coerce(node.this, got, t.TIMESTAMPTZ)
+        got = t.TIMESTAMPTZ
     elif not t.is_time(got):
         raise unsupported(f"to_char of {t.shown(got)}", hint="use a cast to text", position=position(node))
+    c.local(node.this, got)
     return t.TEXT
 
 
@@ -243,7 +257,10 @@ def _read_date(result: SqlType):
         c.want(
             node, "this", t.TEXT, scope, lambda got: no_function(f"{node.key}({t.shown(got)})", position=position(node))
         )
-        node.replace(cast(node.copy(), result))
+        if c.zone is not None and result == t.TIMESTAMPTZ:
+            node.replace(c.zone.moment(cast(node.copy(), t.TIMESTAMP)))
+        else:
+            node.replace(cast(node.copy(), result))
         return result
 
     return read

@@ -127,19 +127,19 @@ def _check_columns(columns: list[str]) -> None:
             )
 
 
-def _columns(defs: tuple[st.ColumnDef, ...], what: str) -> tuple[Column, ...]:
+def _columns(defs: tuple[st.ColumnDef, ...], what: str, names: Names) -> tuple[Column, ...]:
     if not defs:
         raise InvalidUsage(f"a {what} needs at least one column", sqlstate="42601")
     _check_columns([d.name for d in defs])
     for each in defs:
         if each.default is not None:
-            check_default(each.default, each.name, each.type)
+            check_default(each.default, each.name, each.type, names.zone)
     return tuple(Column(d.name, str(d.type), d.nullable, d.default_sql) for d in defs)
 
 
 def _create_table(s: st.CreateTable, image: ImageLike, names: Names) -> DdlPlan:
     schema = target_schema(image, names, s.name)
-    columns = _columns(s.columns, "table")
+    columns = _columns(s.columns, "table", names)
     name = _check_identifier(s.name.last)
     if _taken(image, schema, name):
         return _exists("relation", name, s.if_not_exists, "CREATE TABLE")
@@ -155,7 +155,7 @@ def _created(ids: ItemIds, tag: str, *items: Item, notices: tuple[PlanNotice, ..
 
 def _create_source(s: st.CreateSource, image: ImageLike, names: Names) -> DdlPlan:
     schema = target_schema(image, names, s.name)
-    columns = _columns(s.columns, "source")
+    columns = _columns(s.columns, "source", names)
     name = _check_identifier(s.name.last)
     if not s.topic or len(s.topic) > 249:
         raise InvalidUsage(f'invalid topic name "{s.topic}"', sqlstate="22023", hint="1 to 249 characters")
@@ -195,7 +195,7 @@ def _create_view(s: st.CreateView, image: ImageLike, names: Names) -> DdlPlan:
     name = _check_identifier(s.name.last)
     if _taken(image, schema, name):
         return _exists("relation", name, s.if_not_exists, tag)
-    bound = bind_query(s.query, image, names)
+    bound = bind_query(s.query, image, names, defines=True)
     _check_view(bound, s)
     columns = _view_columns(bound, s)
     ids = ItemIds(image)

@@ -12,29 +12,30 @@ from sql import types as t
 from sql.assign import assign
 from sql.bind_select import check_query
 from sql.check import Checker
+from sql.check_zoned import checker_for
 from sql.errors import unsupported
 from sql.known_args import check_known
 from sql.scope import Scope
 from sql.tokens import parse_tokens, tokenize
 
 
-def check_default(node: exp.Expression, column: str, wanted: SqlType) -> exp.Expression:
-    """The DEFAULT expression typed and assigned to its column.  0A000 for columns, subqueries and parameters in it."""
+def check_default(node: exp.Expression, column: str, wanted: SqlType, zone: str = "UTC") -> exp.Expression:
+    """The DEFAULT expression typed and assigned to its column.  0A000 for columns, subqueries and parameters in it, and
+    for what depends on the ``zone`` of the session that says it: it means UTC to every session."""
     if node.find(exp.Query, exp.Subquery, exp.AggFunc, exp.Window):
         raise unsupported("a subquery or aggregate in DEFAULT")
     if node.find(exp.Column):
         raise InvalidUsage("cannot use column reference in DEFAULT expression", sqlstate="0A000")
     if node.find(exp.Parameter):
         raise InvalidUsage("there is no parameter $1", sqlstate="42P02")
-    return typed_expression(node, column, wanted)
+    checker = checker_for(zone, lambda query, scope: check_query(checker, query, scope, {}), defines=True)
+    return typed_expression(node, column, wanted, checker)
 
 
 def typed_expression(
-    node: exp.Expression, column: str, wanted: SqlType, checker: Checker | None = None
+    node: exp.Expression, column: str, wanted: SqlType, checker: Checker
 ) -> exp.Expression:
     """A constant expression, typed and made assignable to ``column``.  42804 where it cannot be."""
-    if checker is None:
-        checker = Checker(lambda query, scope: check_query(checker, query, scope, {}))
     holder = exp.Paren(this=normalize_identifiers(node.copy(), dialect="postgres"))
     check_known(holder)
     annotate_types(holder, dialect="postgres")
@@ -42,7 +43,7 @@ def typed_expression(
     if got == t.UNKNOWN:
         checker.coerce(holder.this, got, wanted)
         got = wanted
-    return assign(holder.this, got, wanted, column)
+    return assign(holder.this, got, wanted, column, checker.zone)
 
 
 def parse_default(text: str, column: str, wanted: SqlType) -> exp.Expression:

@@ -10,11 +10,12 @@ from sql import types as t
 from sql.check_functions import signed
 from sql.errors import unsupported
 from sql.nodes import number, position
+from sql.zones import Zone
 
 MICROS_A_DAY = 86_400_000_000
 
 
-def check_frame(window: exp.Window, sorted_by: list[SqlType]) -> None:
+def check_frame(window: exp.Window, sorted_by: list[SqlType], zone: Zone | None = None) -> None:
     """Check the frame of ``window``, whose ORDER BY has the types ``sorted_by``, and rewrite the intervals in it."""
     spec = window.args.get("spec")
     if spec is None:
@@ -40,6 +41,8 @@ def check_frame(window: exp.Window, sorted_by: list[SqlType]) -> None:
             )
         if t.is_time(sorted_by[0]):
             reach[side] = _reach(bound, sorted_by[0])
+            if zone is not None and sorted_by[0] == t.TIMESTAMPTZ:
+                zone.frame(any(reach[side][:2]), position(window))
         elif not t.is_number(sorted_by[0]):
             raise unsupported(f"RANGE over {t.shown(sorted_by[0])}", position=position(window))
     unit = _unit(list(reach.values()), sorted_by[0] if sorted_by else t.DATE, position(window))

@@ -23,6 +23,7 @@ from sql.bind_select import check_query
 from sql.budget import bounded
 from sql.check import Checker
 from sql.check_expressions import PARAMETERS_MAX
+from sql.check_zoned import checker_for
 from sql.defaults import parse_default, typed_expression
 from sql.errors import mismatch, no_column, not_null, out_of_range, unsupported, wrong_kind
 from sql.names import ImageLike, Names, SystemRelation, column_types, relation
@@ -31,6 +32,7 @@ from sql.plans import InsertPlan, Slot
 from sql.select import plan_bound
 from sql.tokens import parse_tokens, tokenize
 from sql.values_list import Cell, Cells, Number, Param, Text, Word
+from sql.zones import Zone, has_moments
 
 NULL = Slot(None)
 
@@ -55,7 +57,7 @@ def plan_insert(s: st.Insert, image: ImageLike, names: Names, declared: dict[int
         source = _selected(values, table, targets)
         return _insert_query(source, table, types, targets, s.columns is not None, image, names, declared)
     if values is not None:
-        return _insert_values(table, types, targets, values, s.columns is not None, image, declared)
+        return _insert_values(table, types, targets, values, s.columns is not None, image, names, declared)
     return _insert_query(s.source, table, types, targets, s.columns is not None, image, names, declared)
 
 
@@ -205,9 +207,10 @@ def _insert_values(
     values: exp.Values | Cells,
     listed: bool,
     image: ImageLike,
+    names: Names,
     declared: dict[int, SqlType] | None,
 ) -> InsertPlan:
-    checker = Checker(lambda query, scope: check_query(checker, query, scope, {}), declared)
+    checker = checker_for(names.zone, lambda query, scope: check_query(checker, query, scope, {}), declared)
     given = values.rows if isinstance(values, Cells) else values.expressions
     if len(given) > ROWS_MAX:
         raise InvalidUsage(
@@ -244,7 +247,8 @@ def _insert_values(
         _check_nulls(slots, needed, table)
         rows.append(tuple(slots))
     params = {n: checker.params.get(n, t.TEXT) for n in range(1, max(checker.seen, default=0) + 1)}
-    return InsertPlan(table, types, params, CatalogTs(image.upper - 1), tuple(rows))
+    literals = checker.zone is not None and checker.zone.literals
+    return InsertPlan(table, types, params, CatalogTs(image.upper - 1), tuple(rows), literals=literals)
 
 
 def _nodes_of(row: exp.Expression) -> list[exp.Expression]:
@@ -269,7 +273,7 @@ class _PlainCells:
     def slot(self, cell: Cell, column: str, wanted: SqlType) -> Slot:
         """Where the value of ``cell`` comes from.  Raises what :func:`_value_slot` raises."""
         if isinstance(cell, Text):
-            return Slot(stored(t.parse_literal(cell.text, wanted), wanted))
+            return Slot(stored(self._checker.read(cell.text, wanted), wanted))
         if isinstance(cell, Param):
             if cell.type is None:
                 return _param_slot(cell.number, column, wanted, self._checker)
@@ -351,7 +355,7 @@ def _check_width(width: int, first: int | None, targets: list[int], listed: bool
 
 def _value_slot(node: exp.Expression, column: str, wanted: SqlType, checker: Checker) -> Slot:
     if isinstance(node, exp.Literal) and node.is_string:  # by far the commonest, and nothing to type
-        return Slot(stored(t.parse_literal(node.this, wanted), wanted))
+        return Slot(stored(checker.read(node.this, wanted), wanted))
     if isinstance(node, exp.Null):
         return NULL
     if isinstance(node, exp.Parameter):
@@ -373,6 +377,9 @@ def _param_slot(number: int, column: str, wanted: SqlType, checker: Checker) -> 
             f'column "{column}" is of type {t.shown(wanted)} but expression is of type {t.shown(known)}',
             hint="you will need to rewrite or cast the expression",
         )
+    if checker.zone is not None and known != wanted and has_moments(wanted if has_moments(wanted) else known):
+        given = cast(exp.Parameter(this=exp.Literal.number(number)), known)  # what it is by the zone the engine says
+        return _slot(assign(given, known, wanted, column, checker.zone), wanted)
     return Slot(param=number)
 
 
@@ -401,9 +408,9 @@ def _insert_query(
     if any(got.type != want for got, want in zip(bound.columns, wanted, strict=False)):
         bound.tree = _decided_before(bound.tree)
     for got, want, index in zip(bound.columns, wanted, targets, strict=False):
-        assign(exp.null(), got.type, want, table.columns[index].name)
+        assign(exp.null(), got.type, want, table.columns[index].name, bound.zone)
         if got.type != want:
-            _assign_output(bound.tree, targets.index(index), got.type, want)
+            _assign_output(bound.tree, targets.index(index), got.type, want, bound.zone)
     cast_outputs(bound.tree, wanted, unique_names([table.columns[i].name for i in targets]))
     given = set(targets)
     defaults = {i: _default(table, i, types[i]) for i in range(len(types)) if i not in given}
@@ -423,6 +430,7 @@ def _insert_query(
         query=query,
         query_columns=tuple(targets),
         defaults=defaults,
+        literals=bound.literals,
     )
 
 
@@ -440,13 +448,13 @@ def _decided_before(tree: exp.Expression) -> exp.Expression:
     return outer
 
 
-def _assign_output(tree: exp.Expression, index: int, got: SqlType, wanted: SqlType) -> None:
+def _assign_output(tree: exp.Expression, index: int, got: SqlType, wanted: SqlType, zone: Zone | None) -> None:
     """Cast an output of the query (of each branch of a set operation) as an assignment does."""
     if isinstance(tree, (exp.Subquery, exp.Paren)):
-        _assign_output(tree.this, index, got, wanted)
+        _assign_output(tree.this, index, got, wanted, zone)
     elif isinstance(tree, exp.SetOperation):
-        _assign_output(tree.this, index, got, wanted)
-        _assign_output(tree.expression, index, got, wanted)
+        _assign_output(tree.this, index, got, wanted, zone)
+        _assign_output(tree.expression, index, got, wanted, zone)
     else:
         inner = tree.expressions[index].this
-        inner.replace(assign(inner, got, wanted, ""))
+        inner.replace(assign(inner, got, wanted, "", zone))

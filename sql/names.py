@@ -47,12 +47,13 @@ class ImageLike(Protocol):
 
 @dataclass(frozen=True)
 class Names:
-    """Where a session looks names up.  ``system`` are the relations of the system schemas: by schema, then by name,
-    with the kind of each column."""
+    """Where a session looks names up, and by which zone's clocks it reckons (:mod:`sql.zones`).  ``system`` are the
+    relations of the system schemas: by schema, then by name, with the kind of each column."""
 
     database: str = "tidemark"
     search_path: tuple[str, ...] = ("public",)
     cluster: str = "default"
+    zone: str = "UTC"
     system: Mapping[str, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
 
 

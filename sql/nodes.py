@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
 from functools import lru_cache
 
@@ -163,10 +163,15 @@ def _is_guard(case: exp.Case) -> bool:
     return unnest(asked.this.this) == unnest(made.expressions[-1].expression.this)
 
 
-def text_literal(text: str, sql_type: SqlType, position: int | None = None) -> exp.Expression:
+def text_literal(
+    text: str,
+    sql_type: SqlType,
+    position: int | None = None,
+    read: Callable[[str, SqlType], object] = parse_literal,
+) -> exp.Expression:
     """The literal ``'text'`` taken as ``sql_type``; 22P02 and its kin, with the position, where it is not one."""
     try:
-        return literal(parse_literal(text, sql_type), sql_type)
+        return literal(read(text, sql_type), sql_type)
     except InvalidUsage as error:
         error.position = error.position or position
         raise

@@ -136,7 +136,7 @@ def _formatted(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
         if kind == t.BOOL:
             each = call("TM_BOOL_OUT", each)
             kind = T
-        texts.append(cast(each.copy(), T) if kind in (t.UNKNOWN, T) else text_of(each, kind))
+        texts.append(cast(each.copy(), T) if kind in (t.UNKNOWN, T) else text_of(each, kind, c.zone))
     listed = cast(exp.Array(expressions=texts), T.array)
     node.replace(own("tm_format", node.expressions[0], listed))
     return T

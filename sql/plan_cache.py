@@ -5,10 +5,11 @@ included; what planning raises it raises, and keeps nothing of it.  At most ``pl
 characters of statement text are kept, the least recently used leave first.
 
 A plan is a function of the statement (its text and declared parameter types), of the session's names (database, search
-path, cluster) and of what the catalog image answered while it was made (:mod:`sql.watched`).  The first two are the
-key.  The third is asked again on a newer image: a handful of look-ups, after which the plan is good for that image too;
-so steady DDL on other objects empties nothing.  DateStyle, TimeZone and their kind are no part of the key because no
-plan depends on them: they change how parameters are read and answers are written, which happens outside of plans.
+path, cluster, time zone) and of what the catalog image answered while it was made (:mod:`sql.watched`).  The first two
+are the key.  The third is asked again on a newer image: a handful of look-ups, after which the plan is good for that
+image too; so steady DDL on other objects empties nothing.  DateStyle and its kind are no part of the key because no plan
+depends on them: they change how parameters are read and answers are written, which happens outside of plans.  The zone is
+one for every plan: most sessions are in one or two, and whether a plan depends on it would have to be asked each time.
 
 Lives on one event loop.  Shared by all sessions of a process.
 """
@@ -101,7 +102,7 @@ class Statistics:
     evicted: int = 0
 
 
-Key = tuple[str, tuple[int, ...], str, tuple[str, ...], str]
+Key = tuple[str, tuple[int, ...], str, tuple[str, ...], str, str]
 
 
 @dataclass
@@ -222,7 +223,7 @@ class PlanCache:
 
 def _key(statement: Statement, names: Names) -> Key:
     # The system relations that names know are part of the program, hence the same for everybody.
-    return statement.text, statement.param_oids, names.database, names.search_path, names.cluster
+    return statement.text, statement.param_oids, names.database, names.search_path, names.cluster, names.zone
 
 
 def plan_afresh(statement: Statement, image: ImageLike, names: Names, view_chars_max: int | None = None) -> Planned:

@@ -126,6 +126,8 @@ class SelectPlan:
     """Of a ``catalog`` query: the oids of parameters that are arrays.  Their values are the text form."""
     volatile: bool = False
     """Whether the same parameters on the same rows may give another answer (``now()``, ``random()``)."""
+    literals: bool = False
+    """Whether a literal in it was read by the session's zone."""
 
     @cached_property
     def large(self) -> bool:
@@ -170,3 +172,5 @@ class InsertPlan:
     query: SelectPlan | None = None
     query_columns: tuple[int, ...] = ()
     defaults: Mapping[int, Slot] = field(default_factory=dict)
+    literals: bool = False
+    """Whether a literal in it was read by the session's zone."""

@@ -14,6 +14,7 @@ from sql.lookup_plan import plan_lookup
 from sql.names import ImageLike, Names
 from sql.nodes import unnest
 from sql.plans import SelectPlan
+from sql.system_zones import check_system_query
 
 
 @bounded
@@ -45,6 +46,7 @@ def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
         catalog_ts=CatalogTs(image.upper - 1),
         lookup=plan_lookup(bound, image, names),
         volatile=bound.volatile is not None,
+        literals=bound.literals,
     )
 
 
@@ -84,6 +86,7 @@ def _catalog(ast: exp.Expression, image: ImageLike, names: Names, declared: dict
     params = {
         n: (declared or {}).get(n) or inferred.get(n) or SqlType("text") for n in range(1, max(inferred, default=0) + 1)
     }
+    check_system_query(ast, names, params)
     arrays = {}
     for cast in ast.find_all(exp.Cast):
         if isinstance(cast.this, exp.Parameter) and cast.to.this == exp.DataType.Type.ARRAY and cast.to.expressions:

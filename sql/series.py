@@ -81,7 +81,9 @@ def _moments(c: Checker, node: exp.GenerateSeries, types: dict[str, SqlType]) ->
 
     Months are not of one length, so these are added one after the other.
     """
-    for key, wanted in (("start", t.TIMESTAMP), ("end", t.TIMESTAMP), ("step", t.INTERVAL)):
+    moments = c.zone is not None and not {t.DATE, t.TIMESTAMPTZ}.isdisjoint(types.values())
+    unknown = t.TIMESTAMPTZ if moments else t.TIMESTAMP
+    for key, wanted in (("start", unknown), ("end", unknown), ("step", t.INTERVAL)):
         if types.get(key) == t.UNKNOWN:
             c.settle(node.args[key], wanted)
     ends = [types[key] for key in ("start", "end") if types[key] != t.UNKNOWN]
@@ -90,11 +92,16 @@ def _moments(c: Checker, node: exp.GenerateSeries, types: dict[str, SqlType]) ->
         raise no_function(f"generate_series({shown})", position=position(node))
     # A date is taken for the midnight of the session's zone, as Postgres prefers.
     found = t.TIMESTAMP if set(ends) == {t.TIMESTAMP} else t.TIMESTAMPTZ
-    start, end = (cast(node.args[key].copy(), found) for key in ("start", "end"))
+    start, end = (_end(c, node.args[key], types[key], found) for key in ("start", "end"))
     months, days, micros = interval_parts(node.args["step"])
     day = exp.Mul(this=cast(days, t.INT8), expression=exp.Literal.number(MICROS_PER_DAY))
     step = exp.Paren(this=exp.Add(this=day, expression=cast(micros, t.INT8)))
     first = micros_of(start)
+    if found == t.TIMESTAMPTZ and c.zone is not None:
+        by_clock = c.zone.stepped(first, micros_of(end), node.args["step"])
+        if by_clock is not None:
+            node.replace(call("EXPLODE", _each(by_clock, moment(exp.column("i"), found))))
+            return found
     span = exp.Paren(this=exp.Sub(this=micros_of(end), expression=first.copy()))
     count = exp.IntDiv(this=span, expression=exp.Nullif(this=step.copy(), expression=_ZERO.copy()))
     numbers = _sequence(*(cast(each, t.INT8) for each in (_ZERO.copy(), count, exp.Literal.number(1))))
@@ -104,6 +111,10 @@ def _moments(c: Checker, node: exp.GenerateSeries, types: dict[str, SqlType]) ->
     by_month = exp.If(this=exp.NEQ(this=months, expression=_ZERO.copy()), true=stepped)
     node.replace(call("EXPLODE", _guarded(first, micros_of(end), step, listed, [by_month, _no_step(step)])))
     return found
+
+
+def _end(c: Checker, node: exp.Expression, got: SqlType, found: SqlType) -> exp.Expression:
+    return cast(node.copy(), found) if got in (t.UNKNOWN, found) else c.recast(node, got, found)
 
 
 def _micros(node: exp.Expression) -> exp.Expression:

@@ -18,6 +18,7 @@ from collection.intervals import Interval, read_interval, show_interval
 from collection.jsonb import read_jsonb
 from collection.types import NUMERIC_DEFAULT, NUMERIC_PRECISION_MAX, SqlType, single
 from collection.uuids import read_uuid
+from collection.zones import instant_of, zone_named
 from journal.errors import InvalidUsage
 from sql.errors import bad_text, out_of_range
 
@@ -221,11 +222,11 @@ def parse_bool(text: str) -> bool:
     raise bad_text("boolean", text)
 
 
-def parse_literal(text: str, sql_type: SqlType) -> object:
+def parse_literal(text: str, sql_type: SqlType, instant: Callable[[datetime], datetime] | None = None) -> object:
     """The Python value of a string literal taken as ``sql_type``.  22P02, 22007 or 22003 where it is not one.
 
-    A ``varchar(n)`` is neither cut nor checked here: that depends on what is done with it.  Timestamps without an
-    offset are UTC when a timestamptz is wanted; ``now`` and its kin are not accepted.
+    A ``varchar(n)`` is neither cut nor checked here: that depends on what is done with it.  A timestamptz without an
+    offset or zone is UTC, or what ``instant`` makes of the local time; ``now`` and its kin are not accepted.
     """
     name, value = sql_type.name, text.strip()
     if name in ("text", "varchar"):
@@ -233,7 +234,8 @@ def parse_literal(text: str, sql_type: SqlType) -> object:
     if name == "bpchar":
         return text.rstrip(" ")
     if sql_type.is_array:
-        return [None if each is None else parse_literal(each, sql_type.element) for each in _read(read_array, text)]
+        element = sql_type.element
+        return [None if each is None else parse_literal(each, element, instant) for each in _read(read_array, text)]
     if name in _READERS:
         return _read(_READERS[name], text)
     if name == "bool":
@@ -253,7 +255,7 @@ def parse_literal(text: str, sql_type: SqlType) -> object:
     if name == "bytea":
         return _parse_bytea(text)
     if is_time(sql_type):
-        return _parse_time(text, sql_type)
+        return _parse_time(text, sql_type, instant)
     raise bad_text(name, text)
 
 
@@ -324,8 +326,41 @@ _FRACTION = re.compile(r"(:\d\d)(\.\d{7,})", re.ASCII)
 """More digits than Python reads."""
 
 
-def _parse_time(text: str, sql_type: SqlType) -> date | datetime:
+_DATE_AND_OFFSET = re.compile(r"(?<!\S)(\d{4}-\d\d-\d\d)\s*([+-]\d\d(?::?\d\d)?)$", re.ASCII)
+"""Which Python takes for a time of day behind a separator."""
+
+_NAMED_ZONE = re.compile(r"(.*\d)\s+([A-Za-z]+(?:/[A-Za-z0-9_+-]+)+)\s*", re.ASCII)
+"""A time and the name of a zone.  Abbreviations are not read: which offset one means is a setting in Postgres."""
+
+
+def _parse_time(text: str, sql_type: SqlType, instant: Callable[[datetime], datetime] | None) -> date | datetime:
+    named = _NAMED_ZONE.fullmatch(text)
+    if named is not None and sql_type.name == "timestamptz":
+        zone = zone_named(named[2])
+        if zone is None:
+            raise InvalidUsage(f'time zone "{named[2].lower()}" not recognized', sqlstate="22023")
+        return _moment(_read_time(named[1], sql_type), lambda local: instant_of(local, zone), text)
+    found = _read_time(text, sql_type)
+    if sql_type.name == "date":
+        return found.date()
+    if sql_type.name == "timestamp":
+        return found.replace(tzinfo=None)
+    return _moment(found, instant, text)
+
+
+def _moment(found: datetime, instant: Callable[[datetime], datetime] | None, text: str) -> datetime:
+    try:
+        if found.tzinfo:
+            return found.astimezone(UTC)
+        return (found if instant is None else instant(found)).replace(tzinfo=UTC)
+    except OverflowError as error:
+        raise InvalidUsage(f'date/time field value out of range: "{text}"', sqlstate="22008") from error
+
+
+def _read_time(text: str, sql_type: SqlType) -> datetime:
+    """What a date, a timestamp or a moment says, with a zone where it names an offset."""
     value = re.sub(r"\s+(utc|z)$", "+00:00", text.strip(), flags=re.I)
+    value = _DATE_AND_OFFSET.sub(r"\1 00:00\2", value)
     value = re.sub(r"([+-]\d\d)$", r"\1:00", value) if re.search(r"\d:\d.*[+-]\d\d$", value) else value
     value, fraction = _FRACTION.sub(r"\1", value), _FRACTION.search(value)
     try:
@@ -342,11 +377,7 @@ def _parse_time(text: str, sql_type: SqlType) -> date | datetime:
             wrong.message = f'date/time field value out of range: "{text}"'
             wrong.args = (wrong.message,)
         raise wrong from error
-    if sql_type.name == "date":
-        return found.date()
-    if sql_type.name == "timestamp":
-        return found.replace(tzinfo=None)
-    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    return found
 
 
 def format_literal(value: object, sql_type: SqlType) -> str:
