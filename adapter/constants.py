@@ -29,7 +29,22 @@ def _interval(years, months, weeks, days, hours, minutes, seconds) -> exp.Expres
     """Of months, days and seconds: the only ones that are ever made."""
     micros = exp.Cast(this=exp.Mul(this=seconds.copy(), expression=exp.Literal.number(1_000_000)), to=data_type(INT8))
     sum_ = exp.Add(this=call("to_months", months), expression=call("to_days", days))
-    return exp.Paren(this=exp.Add(this=sum_, expression=call("to_microseconds", micros)))
+    made = exp.Paren(this=exp.Add(this=sum_, expression=call("to_microseconds", micros)))
+    made.meta["interval"] = True
+    return made
+
+
+def _one_by_one(node: exp.Binary) -> None:
+    """Add an interval's months, then its days, then its time: to a timestamptz DuckDB adds the time first."""
+    parts = node.expression
+    if not parts.meta.get("interval"):
+        return
+    months, days, micros = parts.this.this.this, parts.this.this.expression, parts.this.expression
+    kind, moved = type(node), node.this.copy()
+    for part in (months, days):
+        moved = exp.Paren(this=kind(this=moved, expression=part.copy()))
+    node.set("this", moved)
+    node.set("expression", micros.copy())
 
 
 _PRESENT = exp.Lambda(
@@ -121,6 +136,7 @@ def for_duckdb(tree: exp.Expression) -> exp.Expression:
             node.replace(_quotient(node))
         elif isinstance(node, (exp.Add, exp.Sub, exp.Mul)):
             _typed_literals(node)
+            _one_by_one(node)
         elif isinstance(node, exp.Extract) and node.name.upper() == "SECOND":
             node.replace(_seconds(node))
         elif isinstance(node, (exp.Like, exp.ILike)) and not isinstance(node.parent, exp.Escape):

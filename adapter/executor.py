@@ -52,6 +52,7 @@ from adapter.planning import LONG_CHARS, ON_LOOP_CHARS_MAX, Planner
 from adapter.results import (
     as_promised,
     check_result,
+    check_zone,
     collect,
     ddl_result,
     ddl_tag,
@@ -165,10 +166,12 @@ class TidemarkExecutor:
             planned = await self._certain(session, lambda image: self._plan(statement, image, session))
             columns = await self._columns(planned, session)
             oids = oids_of(planned.plan.params, param_oids, planned.plan.array_params)
-            return Prepared(sql, Kind.SELECT, oids, columns, "SELECT", statement)
+            zone, literals = self._names(session).zone, planned.plan.literals
+            return Prepared(sql, Kind.SELECT, oids, columns, "SELECT", statement, zone, literals)
         if isinstance(parsed, st.Insert):
             planned = await self._certain(session, lambda image: self._plan(statement, image, session))
-            return Prepared(sql, Kind.INSERT, oids_of(planned.plan.params, param_oids), None, "INSERT", statement)
+            oids, zone = oids_of(planned.plan.params, param_oids), self._names(session).zone
+            return Prepared(sql, Kind.INSERT, oids, None, "INSERT", statement, zone, planned.plan.literals)
         if isinstance(parsed, st.DDL):
             return Prepared(sql, Kind.DDL, (), None, ddl_tag(parsed), statement)
         if isinstance(parsed, st.Explain):
@@ -191,7 +194,7 @@ class TidemarkExecutor:
         if isinstance(parsed, st.Query):
             return await self._select(session, prepared, statement, params)
         if isinstance(parsed, st.Insert):
-            return await self._insert(session, statement, params)
+            return await self._insert(session, prepared, statement, params)
         if isinstance(parsed, st.DDL):
             return ddl_result(await self._ddl(session, parsed, prepared.sql))
         if isinstance(parsed, st.SetVariable):
@@ -338,11 +341,14 @@ class TidemarkExecutor:
     async def _select(
         self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
     ) -> Result:
-        kept = self.plans.kept(statement, self._names(session))
+        names = self._names(session)
+        kept = self.plans.kept(statement, names)
         if kept is not None and kept.timeless and kept.plan.kind == "constant":  # it needs neither barrier nor image
+            check_zone(prepared, names.zone, kept.plan)
             return Result("SELECT", prepared.columns, await self._constant_batches(kept, params))
         state, planned = await self._planned(session, statement)
         image, plan, columns = planned.image, planned.plan, prepared.columns
+        check_zone(prepared, names.zone, plan)
         if plan.kind == "catalog":
             facts = self._facts(session)
             asked = reads_live(plan)
@@ -474,9 +480,11 @@ class TidemarkExecutor:
 
     # --- writes
 
-    async def _insert(self, session: SessionState, statement: Statement, params: Sequence[object | None]) -> Result:
+    async def _insert(
+        self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
+    ) -> Result:
         for tries_left in reversed(range(INSERT_TRIES_MAX)):
-            entry = await self._rows(session, statement, params)
+            entry = await self._rows(session, prepared, statement, params)
             tag = f"INSERT 0 {entry.rows.num_rows}"
             if session.defers_writes:
                 check_buffer([*session.buffer, entry])
@@ -490,9 +498,12 @@ class TidemarkExecutor:
                     raise
         raise AssertionError("unreachable: the last try raises or returns")
 
-    async def _rows(self, session: SessionState, statement: Statement, params: Sequence[object | None]) -> Rows:
+    async def _rows(
+        self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
+    ) -> Rows:
         """The rows that an INSERT would add, planned and (for a query) read."""
         planned = await self._certain(session, lambda image: self._plan(statement, image, session))
+        check_zone(prepared, self._names(session).zone, planned.plan)
         state = None
         if planned.plan.query is not None and planned.plan.query.kind == "peek":
             state, image = await self._barrier()

@@ -77,6 +77,7 @@ class Prepared:
     ``param_oids`` has one oid per ``$n``, none of them 0: what the client said or what was inferred (25 where nothing
     can be).  ``columns`` is ``None`` for a statement that returns no rows.  ``tag_hint`` is the command tag that a
     successful run will have, without counts (``SELECT``, ``INSERT``, ``CREATE TABLE``).  ``plan`` is its own.
+    ``zone`` is the session's when it was prepared, and ``literals`` whether a literal in it was read by that.
     """
 
     sql: str
@@ -85,6 +86,8 @@ class Prepared:
     columns: tuple[OutputColumn, ...] | None
     tag_hint: str
     plan: object = None
+    zone: str = "UTC"
+    literals: bool = False
 
 
 class Part:

@@ -29,6 +29,7 @@ from collection.intervals import Interval, read_interval
 from collection.jsonb import read_jsonb
 from collection.types import ARRAY_OID, OID, single
 from collection.uuids import hyphened, read_uuid
+from collection.zones import instant_of
 from journal.errors import InvalidUsage
 from sql.types import UNBOUNDED
 
@@ -223,7 +224,10 @@ def _timestamp_text(oid: int, zone: str) -> Callable[[bytes], datetime]:
             )
             if oid == 1114:
                 return plain
-            return plain.replace(tzinfo=_zone_of(match, zone)).astimezone(UTC)
+            given = _zone_of(match, zone)
+            if isinstance(given, ZoneInfo):
+                return instant_of(plain, given).replace(tzinfo=UTC)
+            return plain.replace(tzinfo=given).astimezone(UTC)
         except (ValueError, OverflowError):
             raise _out_of_range(oid, text, "22008") from None
         except (KeyError, OSError):

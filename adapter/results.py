@@ -8,13 +8,14 @@ import pyarrow as pa
 
 from adapter.ddl_commit import DdlOutcome
 from adapter.insert import BUFFER_BYTES_MAX
-from adapter.interfaces import Notice, OutputColumn, Part, Result
+from adapter.interfaces import Notice, OutputColumn, Part, Prepared, Result
 from adapter.lookups import TableAnswer
 from adapter.peeks import PeekAnswer
 from collection.types import OID, SqlType, arrow_type, parse_type
 from journal.errors import InvalidUsage, Rejected, TidemarkError
 from sql import statements as st
 from sql.bind import OutputType
+from sql.plans import InsertPlan, SelectPlan
 
 DECLARED = {oid: parse_type(name) for name, oid in OID.items()} | {
     19: SqlType("text"),
@@ -66,6 +67,21 @@ def ddl_result(outcome: DdlOutcome) -> Result:
     return Result(
         outcome.tag, notices=[Notice(n.message, sqlstate=n.sqlstate, detail=n.detail) for n in outcome.notices]
     )
+
+
+def check_zone(prepared: Prepared, zone: str, plan: SelectPlan | InsertPlan) -> None:
+    """0A000 where a literal was read by another zone's clocks when the statement was prepared than it would be now.
+
+    Postgres keeps what the literal meant when it was prepared, and reckons everything else by the zone of the session
+    when it runs.  Here all of a plan is of one zone.
+    """
+    if prepared.zone != zone and (prepared.literals or plan.literals):
+        raise InvalidUsage(
+            f'a timestamptz without an offset was read in time zone "{prepared.zone}" when the statement was prepared, '
+            f'and it is run in "{zone}"',
+            sqlstate="0A000",
+            hint="prepare it again, or write an offset",
+        )
 
 
 def check_result(before: Sequence[OutputColumn] | None, now: Sequence[OutputColumn]) -> None:

@@ -13,8 +13,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from zoneinfo import ZoneInfo
 
+from collection.zones import ALWAYS_UTC, zone_named
 from journal.errors import InvalidUsage
 
 SERVER_VERSION = "15.0 (Tidemark 0.1)"
@@ -161,14 +161,12 @@ _FIXED_OFFSET = re.compile(r"^(?:UTC|GMT)?\s*([+-])(\d{1,2})(?::?(\d{2}))?$", re
 
 def _time_zone(name: str, value: str) -> str:
     text = value.strip().strip("'")
-    if text.upper() in ("UTC", "GMT", "Z", "ZULU", "DEFAULT", "LOCAL", "ETC/UTC"):
+    if text.lower() in ALWAYS_UTC or text.upper() in ("DEFAULT", "LOCAL"):
         return "UTC"
     if _FIXED_OFFSET.match(text):
         raise _bad(name, value, "use the name of a time zone, such as Europe/Berlin")
-    try:
-        ZoneInfo(text)
-    except (KeyError, ValueError, OSError):
-        raise _bad(name, value, "use the name of a time zone, such as Europe/Berlin") from None
+    if zone_named(text) is None:
+        raise _bad(name, value, "use the name of a time zone, such as Europe/Berlin")
     return text
 
 

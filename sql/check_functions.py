@@ -160,7 +160,7 @@ def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
             hint=f'did you mean "{meant}"?' if meant and name not in (*NAMED, *KNOWN_ELSEWHERE) else None,
             position=position(node),
         )
-    chosen = choose(NAMED[name], got)
+    chosen = choose(NAMED[name] if c.zone is None else c.zone.preferred(NAMED[name]), got)
     if chosen is None:
         raise no_function(f"{name}({', '.join(map(t.shown, got))})", position=position(node))
     for each, actual, wanted in zip(args, got, chosen.args, strict=True):

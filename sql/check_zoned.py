@@ -70,6 +70,8 @@ class ZonedChecker(Checker):
 
     def coerce(self, node: exp.Expression, got: SqlType, wanted: SqlType) -> bool:
         fits = super().coerce(node, got, wanted)
+        if has_moments(wanted):
+            self._note(wanted)
         if fits and wanted == t.TIMESTAMPTZ and got in (t.DATE, t.TIMESTAMP):
             swap(node, self.zone.moment(node, got))
         return fits
@@ -78,7 +80,14 @@ class ZonedChecker(Checker):
         if has_moments(wanted) and not isinstance(inner, (exp.Parameter, exp.Null)):
             if not (isinstance(inner, exp.Literal) and inner.is_string):
                 raise self.zone.refused("text as timestamptz", position(inner))
+        if has_moments(wanted):
+            self._note(wanted)
         super()._settle(inner, wanted)
+
+    def _note(self, found: SqlType) -> None:
+        """What is made a moment is one to whatever it is an argument of."""
+        if self._seen:
+            self._seen[-1].append(found)
 
     def recast(self, node: exp.Expression, got: SqlType, wanted: SqlType) -> exp.Expression:
         made = self.zone.converted(node, got, wanted, position(node))

@@ -23,7 +23,7 @@ _KINDS = re.compile("Date|Time|Day|Month|Year|Week|Hour|Minute|Second|Quarter|Ex
 """Words in the names of the parser's nodes that are about time."""
 
 _NAMES = re.compile(
-    r".*(date|time|day|month|year|week|hour|minute|second|quarter|epoch|isodow|decade|centur|millen|now).*|age|to_days|"
+    r".*((?<!up)date|time|day|month|year|week|hour|minute|second|quarter|epoch|isodow|decade|centur|millen|now).*|age|to_days|"
     r"to_char|today|justify_.*|pg_postmaster_start_time|pg_conf_load_time|last_xact_.*"
 )
 """And of functions'."""
@@ -40,20 +40,22 @@ def check_system_query(ast: exp.Expression, names: Names, params: dict[int, SqlT
         return
     if any(is_time(kind) or has_moments(kind) for kind in params.values()):
         raise _refused(names, "a time as a parameter", None)
-    columns = {
+    nodes = list(ast.walk())
+    read = {each.name.lower() for each in nodes if isinstance(each, exp.Table)}
+    moments = {
         column
         for relations in names.system.values()
-        for kinds in relations.values()
-        for column, kind in kinds.items()
+        for name in read & relations.keys()
+        for column, kind in relations[name].items()
         if kind == "timestamptz"
     }
-    nodes = list(ast.walk())
-    moments = set(columns) if ast.find(exp.Table) is not None else set()
     while True:  # a subquery hands moments on by the names that it gives them
         named = {each.alias.lower() for each in nodes if isinstance(each, exp.Alias) and _gives(each.this, moments)}
         if named <= moments:
             break
         moments |= named
+    if moments or any(_is_now(each) for each in nodes):  # a relation's name stands for its whole rows
+        moments |= {each.alias_or_name.lower() for each in nodes if isinstance(each, (exp.Table, exp.Subquery, exp.CTE))}
     for node in nodes:
         if isinstance(node, exp.Cast) and _TEMPORAL.fullmatch(node.to.sql("postgres")):
             raise _refused(names, f"a cast to {node.to.sql('postgres').lower()}", position(node))

@@ -27,7 +27,7 @@ from collection.zones import instant_of, zone_named
 from journal.errors import InvalidUsage
 from sql import types as t
 from sql.nodes import call, cast, interval, interval_parts, unnest
-from sql.signatures import Build
+from sql.signatures import Build, Signature
 
 IN_UTC = "SET TIME ZONE 'UTC' before it, or write AT TIME ZONE '…'"
 NOT_KEPT = "write AT TIME ZONE '…' or an offset, or SET TIME ZONE 'UTC' before it"
@@ -57,7 +57,8 @@ TAKE_OTHERS_TOO: frozenset[type[exp.Expression] | str] = frozenset({
     exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In,
     exp.Case, exp.Coalesce, exp.Greatest, exp.Least, exp.Array, exp.Sub, exp.Lag, exp.Lead, "age", "date_bin",
     exp.Count, exp.Distinct, exp.Order, exp.Filter, exp.Window, exp.Grouping, exp.Concat, exp.ConcatWs, "format",
-    "num_nulls", "num_nonnulls", exp.Cast, exp.AtTimeZone, exp.TimestampTrunc, exp.DateTrunc, "timezone", *CLOCK,
+    "num_nulls", "num_nonnulls", exp.Cast, exp.AtTimeZone, exp.TimestampTrunc, exp.DateTrunc, "timezone",
+    exp.TimeToStr, "to_char", "isfinite", *CLOCK,
 })  # fmt: skip
 """Where a date or a timestamp may stand beside a timestamptz: it is made one by the zone, or has nothing to do with it."""
 
@@ -194,6 +195,10 @@ class Zone:
             return None
         self._used("a series of timestamptz by days or months")
         return own("tm_zone_series", start, end, step, self._said())
+
+    def preferred(self, signatures: tuple[Signature, ...]) -> tuple[Signature, ...]:
+        """Those of a timestamptz first: Postgres makes one of a date that either kind of timestamp would do for."""
+        return tuple(sorted(signatures, key=lambda each: t.TIMESTAMPTZ not in each.args))
 
     def build(self, name: str, wanted: Sequence[SqlType], build: Build) -> Build:
         """How a function known by its name is said of moments, where ``build`` says it of times without a zone."""
