@@ -115,7 +115,7 @@ def shifted(micros: int, by: Interval) -> int:
 def stepped(
     start: int, end: int, step: Interval, add: Callable[[int, Interval], int] = shifted
 ) -> list[int]:
-    """``generate_series(start, end, step)``: each moment is the one before it and a step, as ``add`` puts them together.
+    """``generate_series(start, end, step)``: each moment is the one before it and a step, which ``add`` adds.
 
     Raises ``BadText`` 22023 for a step of nothing, 54000 for more than ``SERIES_MAX``.
     """

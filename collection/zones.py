@@ -1,7 +1,7 @@
 """Moments in time zones, as Postgres reckons with them: which moment a local time means, and what time it is there.
 
-Promises, of local times that a change of the zone's offset skips or repeats: a skipped one is read with the offset before
-the change (so it is as much later as was skipped), a repeated one with the offset behind it (so it is the second one).
+Promises, of local times that a change of the zone's offset skips or repeats: a skipped one is read with the offset
+before the change (so it is as much later as was skipped), a repeated one with that behind it (so it is the second).
 That is Postgres's choice; Java takes the first of two, and Python whichever ``fold`` says.
 
 Moments and local times are microseconds since 1970.  Zones are names of the tz database.  Pure.
@@ -18,8 +18,8 @@ from collection.bad_text import BadText
 from collection.intervals import Interval
 
 ALWAYS_UTC = frozenset(
-    "utc gmt z zulu uct universal greenwich gmt0 gmt+0 gmt-0 +00 -00 +00:00 -00:00 etc/utc etc/gmt etc/uct etc/universal "
-    "etc/zulu etc/greenwich etc/gmt0 etc/gmt+0 etc/gmt-0".split()
+    "utc gmt z zulu uct universal greenwich gmt0 gmt+0 gmt-0 +00 -00 +00:00 -00:00 etc/utc etc/gmt etc/uct "
+    "etc/universal etc/zulu etc/greenwich etc/gmt0 etc/gmt+0 etc/gmt-0".split()
 )
 """Names of UTC, in lower case."""
 

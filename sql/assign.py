@@ -28,9 +28,9 @@ def assignable(got: SqlType, wanted: SqlType) -> bool:
 def assign(
     node: exp.Expression, got: SqlType, wanted: SqlType, column: str, zone: Zone | None = None
 ) -> exp.Expression:
-    """``node`` cast to ``wanted`` as an assignment casts in ``zone`` (``None``: in UTC), except for a length, which the values are held to later.
+    """``node`` cast to ``wanted`` as an assignment casts in ``zone`` (``None``: in UTC).
 
-    42804 where there is no such cast.
+    Not for a length, which the values are held to later.  42804 where there is no such cast.
     """
     if not assignable(got, wanted):
         raise mismatch(

@@ -66,8 +66,8 @@ _SAID: dict[type[exp.Expression], str] = {
 class Checker:
     """Types expressions in one statement.  ``query`` types a subquery (given by the binder, which knows relations).
 
-    All is computed in UTC.  Where a session's zone would make another thing of it, a method is asked, which does nothing
-    here and does it in :class:`sql.check_zoned.ZonedChecker`.
+    All is computed in UTC.  Where a session's zone would make another thing of it, a method is asked, which does
+    nothing here and does it in :class:`sql.check_zoned.ZonedChecker`.
     """
 
     zone: Zone | None = None

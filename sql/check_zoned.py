@@ -21,9 +21,7 @@ from sql.zones import CLOCK, Zone, has_moments
 Query = Callable[[exp.Expression, Scope], list[tuple[str, SqlType]]]
 
 
-def checker_for(
-    zone: str, query: Query, declared: dict[int, SqlType] | None = None, defines: bool = False
-) -> Checker:
+def checker_for(zone: str, query: Query, declared: dict[int, SqlType] | None = None, defines: bool = False) -> Checker:
     """What types a statement of a session in ``zone``.  ``defines``: what it types is kept, and read by others."""
     return Checker(query, declared) if zone == "UTC" else ZonedChecker(Zone(zone, defines), query, declared)
 
@@ -107,8 +105,8 @@ class ZonedChecker(Checker):
 
     def alike(self, types: list[SqlType], both: SqlType, at: exp.Expression | None = None) -> None:
         if has_moments(both) and any(got not in (both, t.UNKNOWN) for got in types):
-            raise self.zone.refused("timestamptz beside timestamp or date here", position(at) if at is not None else None,
-                                    "cast them to timestamptz first")  # fmt: skip
+            where = position(at) if at is not None else None
+            raise self.zone.refused("timestamptz beside timestamp or date here", where, "cast to timestamptz first")
 
     def align(self, query: exp.Expression, given: list[SqlType], wanted: list[SqlType]) -> None:
         self._align(query, [(n, a, b) for n, (a, b) in enumerate(zip(given, wanted, strict=False)) if a != b])

@@ -82,8 +82,8 @@ SPARK: Mapping[str, tuple[str, str]] = {
     ),
     "TM_BYTEA_TEXT": ("x", r"CONCAT('\\x', LOWER(HEX(:x)))"),
     "TM_TIMESTAMPTZ_TEXT": ("x", "CONCAT(CAST(:x AS STRING), '+00')"),
-    # Of a time that the clocks repeat Java takes the first, Postgres the second: the one that the offset of the day after
-    # gives, if it is that time then.  No offset is changed by more than a day.
+    # Of a time that the clocks repeat Java takes the first, Postgres the second: the one that the offset of the day
+    # after gives, if it is that time then.  No offset is changed by more than a day.
     "TM_TO_UTC": (
         "x zone",
         "CASE WHEN FROM_UTC_TIMESTAMP(TO_UTC_TIMESTAMP(:x + INTERVAL '1' DAY, :zone) - INTERVAL '1' DAY, :zone) = :x "

@@ -7,9 +7,9 @@ characters of statement text are kept, the least recently used leave first.
 A plan is a function of the statement (its text and declared parameter types), of the session's names (database, search
 path, cluster, time zone) and of what the catalog image answered while it was made (:mod:`sql.watched`).  The first two
 are the key.  The third is asked again on a newer image: a handful of look-ups, after which the plan is good for that
-image too; so steady DDL on other objects empties nothing.  DateStyle and its kind are no part of the key because no plan
-depends on them: they change how parameters are read and answers are written, which happens outside of plans.  The zone is
-one for every plan: most sessions are in one or two, and whether a plan depends on it would have to be asked each time.
+image too; so steady DDL on other objects empties nothing.  DateStyle and its kind are no part of the key because no
+plan depends on them: they change how parameters are read and answers are written, which happens outside of plans.  The
+zone is one for every plan: sessions are in one or two, and whether a plan depends on it would be asked each time.
 
 Lives on one event loop.  Shared by all sessions of a process.
 """

@@ -1,8 +1,8 @@
 """A session's zone and queries over system relations: they are the in-process engine's, which reckons in UTC alone.
 
 Promises: in a session whose zone is not UTC such a query may hand moments on, sort, count and compare them with one
-another, and take one from another; whatever else could depend on the zone is 0A000.  Nothing types such a query here, so
-it is told by where moments come from (columns, ``now()``, casts, functions about time) and what stands around them.
+another, and take one from another; whatever else could depend on the zone is 0A000.  Nothing types such a query here,
+so it is told by where moments come from (columns, ``now()``, casts, functions about time) and what is around them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from journal.errors import InvalidUsage
 from sql.functions import display_name
 from sql.names import Names
 from sql.nodes import position, unnest
-from sql.zones import IN_UTC, has_moments
 from sql.types import is_time
+from sql.zones import IN_UTC, has_moments
 
-_KINDS = re.compile("Date|Time|Day|Month|Year|Week|Hour|Minute|Second|Quarter|Extract|Unix|Julian|^Ts[A-Z]|MakeInterval")
+_KINDS = re.compile(
+    "Date|Time|Day|Month|Year|Week|Hour|Minute|Second|Quarter|Extract|Unix|Julian|^Ts[A-Z]|MakeInterval"
+)
 """Words in the names of the parser's nodes that are about time."""
 
 _NAMES = re.compile(
@@ -55,7 +57,9 @@ def check_system_query(ast: exp.Expression, names: Names, params: dict[int, SqlT
             break
         moments |= named
     if moments or any(_is_now(each) for each in nodes):  # a relation's name stands for its whole rows
-        moments |= {each.alias_or_name.lower() for each in nodes if isinstance(each, (exp.Table, exp.Subquery, exp.CTE))}
+        moments |= {
+            each.alias_or_name.lower() for each in nodes if isinstance(each, (exp.Table, exp.Subquery, exp.CTE))
+        }
     for node in nodes:
         if isinstance(node, exp.Cast) and _TEMPORAL.fullmatch(node.to.sql("postgres")):
             raise _refused(names, f"a cast to {node.to.sql('postgres').lower()}", position(node))
@@ -89,9 +93,9 @@ def _gives(node: exp.Expression, moments: set[str]) -> bool:
 
 
 def _independent(node: exp.Expression, moments: set[str]) -> bool:
-    here, above = node, node.parent
+    above = node.parent
     while isinstance(above, exp.Paren):
-        here, above = above, above.parent
+        above = above.parent
     if isinstance(above, exp.Dot):  # pg_catalog.now()
         return _independent(above, moments)
     if isinstance(above, _BOTH):

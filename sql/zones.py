@@ -2,15 +2,15 @@
 
 Promises, of a session whose zone is not UTC: what touches a timestamptz is either **independent** of the zone (the
 moments are compared, sorted, counted, handed on), or **by the zone**, which is its counterpart without a zone put
-together with AT TIME ZONE (``f(x)`` is ``f(x AT TIME ZONE z)``, and what is a timestamptz again goes back the same way),
+together with AT TIME ZONE (``f(x)`` is ``f(x AT TIME ZONE z)``, and what is a timestamptz again goes back likewise),
 or refused with 0A000.  What is in neither list below is refused, so that a function that is added says nothing wrong
 before somebody has said what it means by the zone.
 
 A *definition* (a view, a default) means the same to everybody who reads it, so nothing in it may be by the zone of
 whoever wrote it: all of that is refused there too.  Definitions and whatever is planned without a zone mean UTC.
 
-Turned down: a ``spark.sql.session.timeZone`` for each statement, and DuckDB's TimeZone.  Java reads a local time that is
-repeated as the first one, Postgres as the second; the trees, the forms and what is kept of plans all take UTC for
+Turned down: a ``spark.sql.session.timeZone`` for each statement, and DuckDB's TimeZone.  Java reads a local time that
+is repeated as the first one, Postgres as the second; the trees, the forms and what is kept of plans all take UTC for
 granted; and DuckDB's settings are locked, since clients' statements reach it.
 """
 
@@ -60,7 +60,7 @@ TAKE_OTHERS_TOO: frozenset[type[exp.Expression] | str] = frozenset({
     "num_nulls", "num_nonnulls", exp.Cast, exp.AtTimeZone, exp.TimestampTrunc, exp.DateTrunc, "timezone",
     exp.TimeToStr, "to_char", "isfinite", *CLOCK,
 })  # fmt: skip
-"""Where a date or a timestamp may stand beside a timestamptz: it is made one by the zone, or has nothing to do with it."""
+"""Where a date or a timestamp may stand beside a timestamptz: it is made one by the zone, or is of no concern to it."""
 
 _MOMENTS = (t.TIMESTAMPTZ, t.TIMESTAMPTZ.array)
 _LOCAL = (t.DATE, t.TIMESTAMP)
@@ -220,7 +220,9 @@ class Zone:
         if days:
             raise self.refused("a RANGE of days or months over timestamptz", at, "order by x AT TIME ZONE '…'")
 
-    def check(self, key: object, shown: Callable[[], str], among: Iterable[SqlType], at: Callable[[], int | None]) -> None:
+    def check(
+        self, key: object, shown: Callable[[], str], among: Iterable[SqlType], at: Callable[[], int | None]
+    ) -> None:
         """0A000 unless ``key``, which takes and gives values of types ``among``, is known to mean what it should."""
         kinds = set(among)
         if not (kinds & set(_MOMENTS)) and key not in CLOCK:

@@ -70,8 +70,11 @@ def test_a_prepared_statement_goes_by_the_zone_in_which_it_runs():
         text = "select date_trunc('day', %s::timestamptz)::text"
         at = datetime(2024, 3, 31, 22, 30, tzinfo=UTC)
         for _ in range(2):
-            for zone, shown in ((BERLIN, "2024-04-01 00:00:00+02"), ("UTC", "2024-03-31 00:00:00+00"),
-                                (KATHMANDU, "2024-04-01 00:00:00+05:45")):  # fmt: skip
+            for zone, shown in (
+                (BERLIN, "2024-04-01 00:00:00+02"),
+                ("UTC", "2024-03-31 00:00:00+00"),
+                (KATHMANDU, "2024-04-01 00:00:00+05:45"),
+            ):
                 await c.execute(f"set timezone = '{zone}'")
                 assert await value(c, text, [at], prepare=True) == shown
         await c.close()
@@ -82,6 +85,7 @@ def test_a_prepared_statement_goes_by_the_zone_in_which_it_runs():
 @pytest.mark.parametrize(("before", "after"), [(BERLIN, "UTC"), ("UTC", BERLIN), (BERLIN, KATHMANDU)])
 def test_a_literal_that_was_read_by_another_zone_is_refused(before, after):
     """Postgres keeps what it meant when the statement was prepared."""
+
     async def story(port):
         c = await connected(port, before)
         for text in ("select '2024-01-01'::timestamptz", "insert into t values ('2024-01-01')"):
@@ -167,20 +171,32 @@ def _refusal(text: str, image, zone: str) -> str | None:
 
 
 FINE = (
-    "select pid, backend_start from pg_stat_activity order by backend_start", "select now(), version()",
-    "select max(told_at) from tm_internal.view_status", "select now() - told_at from tm_internal.view_status",
-    "select count(*) from tm_internal.frontiers where told_at < now()", "select * from tm_catalog.ddl_audit",
-)  # fmt: skip
+    "select pid, backend_start from pg_stat_activity order by backend_start",
+    "select now(), version()",
+    "select max(told_at) from tm_internal.view_status",
+    "select now() - told_at from tm_internal.view_status",
+    "select count(*) from tm_internal.frontiers where told_at < now()",
+    "select * from tm_catalog.ddl_audit",
+)
 NOT_FINE = (
-    "select backend_start::text from pg_stat_activity", "select backend_start || '' from pg_stat_activity",
-    "select x || '' from (select told_at as x from tm_internal.view_status) s", "select told_at::date from tm_internal.view_status",
-    "select extract(hour from told_at) from tm_internal.view_status", "select to_char(told_at, 'HH24') from tm_internal.view_status",
-    "select told_at > '2024-01-01' from tm_internal.view_status", "select now()::date, version()", "select version(), current_date",
-    "select told_at - interval '1 day' from tm_internal.view_status", "select json_agg(told_at) from tm_internal.view_status",
-    "select date_trunc('day', max(told_at)) from tm_internal.view_status", "select concat(told_at) from tm_internal.view_status",
-    "select told_at at time zone 'UTC' from tm_internal.view_status", "select array_agg(told_at)::text from tm_internal.view_status",
-    "select to_json(v) from (select now() as n) v", "select format('%s', told_at) from tm_internal.view_status",
-)  # fmt: skip
+    "select backend_start::text from pg_stat_activity",
+    "select backend_start || '' from pg_stat_activity",
+    "select x || '' from (select told_at as x from tm_internal.view_status) s",
+    "select told_at::date from tm_internal.view_status",
+    "select extract(hour from told_at) from tm_internal.view_status",
+    "select to_char(told_at, 'HH24') from tm_internal.view_status",
+    "select told_at > '2024-01-01' from tm_internal.view_status",
+    "select now()::date, version()",
+    "select version(), current_date",
+    "select told_at - interval '1 day' from tm_internal.view_status",
+    "select json_agg(told_at) from tm_internal.view_status",
+    "select date_trunc('day', max(told_at)) from tm_internal.view_status",
+    "select concat(told_at) from tm_internal.view_status",
+    "select told_at at time zone 'UTC' from tm_internal.view_status",
+    "select array_agg(told_at)::text from tm_internal.view_status",
+    "select to_json(v) from (select now() as n) v",
+    "select format('%s', told_at) from tm_internal.view_status",
+)
 
 
 def test_a_query_of_the_system_by_the_zone_is_refused():

@@ -23,8 +23,15 @@ from tests.differential.ours import _as_read, run_spark
 from tests.differential.postgres import missing
 from tests.sql.doubles import ddl, empty_image, names
 
-ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Pacific/Apia", "Australia/Lord_Howe",
-         "America/Sao_Paulo")  # fmt: skip
+ZONES = (
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "Asia/Kathmandu",
+    "Pacific/Apia",
+    "Australia/Lord_Howe",
+    "America/Sao_Paulo",
+)
 
 needs_postgres = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
@@ -32,27 +39,93 @@ COLUMNS = {"id": "int4", "tz": "timestamptz", "ts": "timestamp", "d": "date", "o
 
 UNITS = ("microseconds", "milliseconds", "second", "minute", "hour", "day", "week", "month", "quarter", "year")
 FIELDS = (*UNITS, "dow", "isodow", "doy", "epoch", "decade", "century")
-INTERVALS = ("1 day", "-1 day", "1 month", "-13 months", "1 month 1 day", "1 day 2 hours", "90 minutes", "1 year 1 second",
-             "-1 month -1 day -1 hour")  # fmt: skip
-LITERALS = ("2024-03-31 02:30", "2024-10-27 02:30", "2024-11-03 01:30:00.5", "2024-03-10 02:00", "2011-12-30 12:00",
-            "1890-01-01", "2024-02-29", "2024-06-01 12:00+05:30", "2024-06-01 12:00 Asia/Tokyo", "2024-06-01+02")  # fmt: skip
+INTERVALS = (
+    "1 day",
+    "-1 day",
+    "1 month",
+    "-13 months",
+    "1 month 1 day",
+    "1 day 2 hours",
+    "90 minutes",
+    "1 year 1 second",
+    "-1 month -1 day -1 hour",
+)
+LITERALS = (
+    "2024-03-31 02:30",
+    "2024-10-27 02:30",
+    "2024-11-03 01:30:00.5",
+    "2024-03-10 02:00",
+    "2011-12-30 12:00",
+    "1890-01-01",
+    "2024-02-29",
+    "2024-06-01 12:00+05:30",
+    "2024-06-01 12:00 Asia/Tokyo",
+    "2024-06-01+02",
+)
 
 EXPRESSIONS = (
-    "tz::date", "tz::timestamp", "tz::time::text", "tz::text", "tz::varchar(13)", "ts::timestamptz", "d::timestamptz",
-    "cast(tz as date) - d", "tz = ts", "tz < d", "d <= tz", "tz is distinct from ts", "tz between d and ts",
-    "tz in (ts, d)", "(tz, id) < (ts, 3)", "tz = any (array[ts, other])", "tz - other", "tz - ts", "tz - d", "ts - tz",
-    "d - tz", "age(tz, other)::text", "age(tz, d)::text", "age(d, d)::text", "tz || ''", "'' || tz", "concat(tz, '|', ts)",
-    "concat_ws(',', tz, d)", "format('%s', tz)", "coalesce(tz, d)", "coalesce(ts, tz)", "greatest(tz, ts)",
-    "least(d, tz, ts)", "case when id > 3 then tz else ts end", "array[tz, ts]", "ts at time zone 'Europe/Berlin'",
-    "ts at time zone 'America/New_York'", "ts at time zone 'Pacific/Apia'", "tz at time zone 'Asia/Kathmandu'",
-    "d at time zone 'Asia/Tokyo'", "timezone('Asia/Tokyo', d)", "timezone('America/New_York', ts)",
-    "to_char(tz, 'YYYY-MM-DD HH24:MI:SS.US Day Q IW')", "to_char(d, 'YYYY-MM-DD HH24:MI')",
-    "to_timestamp(to_char(ts, 'YYYY-MM-DD HH24:MI:SS'), 'YYYY-MM-DD HH24:MI:SS')", "to_timestamp(id * 1e8)",
-    "tz + i", "tz - i", "i + tz", "d + interval '1 day' = tz", "date_trunc('month', d)", "date_trunc('day', ts)",
-    "date_bin(interval '1 hour', tz, timestamptz '2001-01-01')", "date_bin(interval '1 day', tz, timestamptz '2001-01-01')",
-    "lag(tz, 1, ts) over (order by id)", "count(*) over (order by tz range interval '1 hour' preceding)",
-    "extract(epoch from tz)", "date_part('hour', tz)", "isfinite(tz)", "tz::date = d",
-    "(select max(tz) from {w} x where x.tz < d)", "exists (select 1 from {w} x where x.ts = {w}.tz)",
+    "tz::date",
+    "tz::timestamp",
+    "tz::time::text",
+    "tz::text",
+    "tz::varchar(13)",
+    "ts::timestamptz",
+    "d::timestamptz",
+    "cast(tz as date) - d",
+    "tz = ts",
+    "tz < d",
+    "d <= tz",
+    "tz is distinct from ts",
+    "tz between d and ts",
+    "tz in (ts, d)",
+    "(tz, id) < (ts, 3)",
+    "tz = any (array[ts, other])",
+    "tz - other",
+    "tz - ts",
+    "tz - d",
+    "ts - tz",
+    "d - tz",
+    "age(tz, other)::text",
+    "age(tz, d)::text",
+    "age(d, d)::text",
+    "tz || ''",
+    "'' || tz",
+    "concat(tz, '|', ts)",
+    "concat_ws(',', tz, d)",
+    "format('%s', tz)",
+    "coalesce(tz, d)",
+    "coalesce(ts, tz)",
+    "greatest(tz, ts)",
+    "least(d, tz, ts)",
+    "case when id > 3 then tz else ts end",
+    "array[tz, ts]",
+    "ts at time zone 'Europe/Berlin'",
+    "ts at time zone 'America/New_York'",
+    "ts at time zone 'Pacific/Apia'",
+    "tz at time zone 'Asia/Kathmandu'",
+    "d at time zone 'Asia/Tokyo'",
+    "timezone('Asia/Tokyo', d)",
+    "timezone('America/New_York', ts)",
+    "to_char(tz, 'YYYY-MM-DD HH24:MI:SS.US Day Q IW')",
+    "to_char(d, 'YYYY-MM-DD HH24:MI')",
+    "to_timestamp(to_char(ts, 'YYYY-MM-DD HH24:MI:SS'), 'YYYY-MM-DD HH24:MI:SS')",
+    "to_timestamp(id * 1e8)",
+    "tz + i",
+    "tz - i",
+    "i + tz",
+    "d + interval '1 day' = tz",
+    "date_trunc('month', d)",
+    "date_trunc('day', ts)",
+    "date_bin(interval '1 hour', tz, timestamptz '2001-01-01')",
+    "date_bin(interval '1 day', tz, timestamptz '2001-01-01')",
+    "lag(tz, 1, ts) over (order by id)",
+    "count(*) over (order by tz range interval '1 hour' preceding)",
+    "extract(epoch from tz)",
+    "date_part('hour', tz)",
+    "isfinite(tz)",
+    "tz::date = d",
+    "(select max(tz) from {w} x where x.tz < d)",
+    "exists (select 1 from {w} x where x.ts = {w}.tz)",
     *(f"date_trunc('{unit}', tz)" for unit in UNITS),
     *(f"extract({field} from tz)" for field in FIELDS),
     *(f"tz + interval '{by}'" for by in INTERVALS),
@@ -61,7 +134,7 @@ EXPRESSIONS = (
     *(f"tz < '{text}'" for text in LITERALS),
     *(f"'{text}'::timestamptz::text" for text in LITERALS),
     *(f"timestamp '{text[:16]}'::timestamptz" for text in LITERALS[:7]),
-)  # fmt: skip
+)
 
 SERIES = (
     "select * from generate_series(timestamptz '2024-03-29 02:30', '2024-04-02', interval '1 day') g",
@@ -71,14 +144,31 @@ SERIES = (
     "select * from generate_series(timestamptz '2011-10-30 02:30', '2012-02-01', interval '1 month') g",
     "select g::date, count(*) from generate_series(timestamptz '2024-03-30', '2024-04-01', interval '1 hour') g "
     "group by 1 order by 1",
-)  # fmt: skip
+)
 
-AROUND = [dt.datetime(*each) for each in (
-    (2024, 3, 31, 1), (2024, 10, 27, 1), (2024, 3, 10, 7), (2024, 11, 3, 6), (2011, 12, 30, 10), (1985, 12, 31, 18, 30),
-    (2024, 4, 6, 15), (2024, 10, 5, 15, 30), (1893, 3, 31, 23, 6, 32), (1883, 11, 18, 17), (2018, 11, 4, 3), (2019, 2, 17, 2),
-    (1892, 7, 5, 11, 26, 56), (1916, 4, 30, 22), (2038, 3, 28, 1), (2024, 2, 29, 0), (1950, 1, 1, 11, 26, 56),
-    (1941, 2, 24, 4, 33),
-)]  # fmt: skip
+AROUND = [
+    dt.datetime(*each)
+    for each in (
+        (2024, 3, 31, 1),
+        (2024, 10, 27, 1),
+        (2024, 3, 10, 7),
+        (2024, 11, 3, 6),
+        (2011, 12, 30, 10),
+        (1985, 12, 31, 18, 30),
+        (2024, 4, 6, 15),
+        (2024, 10, 5, 15, 30),
+        (1893, 3, 31, 23, 6, 32),
+        (1883, 11, 18, 17),
+        (2018, 11, 4, 3),
+        (2019, 2, 17, 2),
+        (1892, 7, 5, 11, 26, 56),
+        (1916, 4, 30, 22),
+        (2038, 3, 28, 1),
+        (2024, 2, 29, 0),
+        (1950, 1, 1, 11, 26, 56),
+        (1941, 2, 24, 4, 33),
+    )
+]
 """Changes of clocks in those zones, in UTC, and a leap day."""
 
 STEPS = [dt.timedelta(seconds=s) for s in (-86_400, -5400, -1800, -1, 0, 1, 1799, 3600, 86_400)]
@@ -87,14 +177,26 @@ STEPS = [dt.timedelta(seconds=s) for s in (-86_400, -5400, -1800, -1, 0, 1, 1799
 def _rows(zone: str, every: bool = False) -> list[tuple]:
     chance, found = random.Random(zone), []
     moments = [at + step for at in AROUND for step in STEPS]
-    moments += [dt.datetime(30, 1, 3), dt.datetime(1582, 10, 10, 3), dt.datetime(1000, 2, 28, 23, 59, 59, 500000),
-                dt.datetime(9998, 7, 1)]  # fmt: skip
+    moments += [
+        dt.datetime(30, 1, 3),
+        dt.datetime(1582, 10, 10, 3),
+        dt.datetime(1000, 2, 28, 23, 59, 59, 500000),
+        dt.datetime(9998, 7, 1),
+    ]
     intervals = ["1 day", "1 month", "2 hours", "-1 month 3 days", "0", "-1 day -30 minutes"]
     for number, at in enumerate(moments, 1):
         here = at.replace(tzinfo=dt.UTC).astimezone(zone_named(zone)).replace(tzinfo=None)
         local = here + chance.choice([dt.timedelta(), dt.timedelta(hours=1), dt.timedelta(minutes=-30)])
-        found.append((number, at.replace(tzinfo=dt.UTC), local, local.date(),
-                      chance.choice(moments).replace(tzinfo=dt.UTC), intervals[number % len(intervals)]))  # fmt: skip
+        found.append(
+            (
+                number,
+                at.replace(tzinfo=dt.UTC),
+                local,
+                local.date(),
+                chance.choice(moments).replace(tzinfo=dt.UTC),
+                intervals[number % len(intervals)],
+            )
+        )
     # Everyday a part of them: all of every change in one zone, so that each is asked about in some.
     found = found if every else [row for row in found if (row[0] // len(STEPS) + ZONES.index(zone)) % 3 == 0]
     return [*found, (len(moments) + 1, None, None, None, None, None)]
@@ -173,8 +275,11 @@ def _differing(peer, zone: str, spark=None) -> list[str]:
         for some in [texts[i : i + 25] for i in range(0, len(texts), 25)]:
             got = _told(ours.ask(f"select {', '.join(some)} from {source} order by id"))
             for at, text in enumerate(some):
-                wrong = [(rows[n][1:4], r[at], a[0]) for n, (r, a) in enumerate(zip(got, theirs[text], strict=True))
-                         if r[at] != a[0]]  # fmt: skip
+                wrong = [
+                    (rows[n][1:4], r[at], a[0])
+                    for n, (r, a) in enumerate(zip(got, theirs[text], strict=True))
+                    if r[at] != a[0]
+                ]
                 if wrong:
                     found.append(f"{zone}: {text}: {len(wrong)} rows, {', '.join(map(str, wrong[0]))}")
         for text in SERIES:

@@ -1,4 +1,4 @@
-"""A session's time zone: each operation with a timestamptz is by it, independent of it, or refused (``sql/zones.py``)."""
+"""A session's time zone: what is done with a timestamptz is by it, independent of it, or refused (``sql/zones.py``)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,30 @@ from sql.signatures import Signature
 from tests.sql.doubles import ddl, empty_image, names
 
 BERLIN = names(zone="Europe/Berlin")
-KINDS = {"b": "bool", "i2": "int2", "i4": "int4", "i8": "int8", "n": "numeric(10,2)", "f4": "float4", "f8": "float8",
-         "x": "text", "v": "varchar(9)", "c": "char(9)", "h": "bytea", "d": "date", "ts": "timestamp", "tz": "timestamptz",
-         "ti": "time", "iv": "interval", "u": "uuid", "j": "jsonb", "da": "date[]", "tsa": "timestamp[]",
-         "tza": "timestamptz[]", "xa": "text[]"}  # fmt: skip
+KINDS = {
+    "b": "bool",
+    "i2": "int2",
+    "i4": "int4",
+    "i8": "int8",
+    "n": "numeric(10,2)",
+    "f4": "float4",
+    "f8": "float8",
+    "x": "text",
+    "v": "varchar(9)",
+    "c": "char(9)",
+    "h": "bytea",
+    "d": "date",
+    "ts": "timestamp",
+    "tz": "timestamptz",
+    "ti": "time",
+    "iv": "interval",
+    "u": "uuid",
+    "j": "jsonb",
+    "da": "date[]",
+    "tsa": "timestamp[]",
+    "tza": "timestamptz[]",
+    "xa": "text[]",
+}
 IMAGE = ddl(empty_image(), f"create table w ({', '.join(f'{c} {k}' for c, k in KINDS.items())})")
 
 
@@ -86,7 +106,7 @@ SAME = (
     (f"age({MOMENT}, '2024-01-01')", f"age({M}, timestamp '2024-01-01')"),
     ("date '2024-07-01' at time zone 'Asia/Tokyo'", f"(timestamp '2024-07-01' {L}) at time zone 'Asia/Tokyo'"),
     ("('{2024-07-01}'::timestamptz[])[1]", f"timestamp '2024-07-01' {L}"),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(("in_zone", "in_utc"), SAME)
@@ -95,12 +115,14 @@ def test_the_zone_is_at_time_zone_said_by_the_session(relations, in_zone, in_utc
 
 
 def test_what_the_clock_shows_is_the_zones(relations):
-    text = "select current_date = (now() at time zone 'Pacific/Apia')::date, localtimestamp = now() at time zone 'Pacific/Apia'"
+    local = "now() at time zone 'Pacific/Apia'"
+    text = f"select current_date = ({local})::date, localtimestamp = {local}"
     assert answer(relations, text, names(zone="Pacific/Apia")) == [[True], [True]]
 
 
 def test_of_two_hours_of_one_name_each_stays_itself(relations):
-    text = "select date_trunc('hour', timestamptz '2024-10-27 00:40+00'), date_trunc('hour', timestamptz '2024-10-27 01:40+00')"
+    hours = ("timestamptz '2024-10-27 00:40+00'", "timestamptz '2024-10-27 01:40+00'")
+    text = f"select date_trunc('hour', {hours[0]}), date_trunc('hour', {hours[1]})"
     assert [at.astimezone(UTC).hour for (at,) in answer(relations, text)] == [0, 1]
 
 
@@ -109,10 +131,17 @@ def test_a_series_of_days_goes_by_the_clocks(relations):
     assert [at.astimezone(UTC).hour for at in answer(relations, text)[0]] == [11, 10, 10]
 
 
-@pytest.mark.parametrize(("text", "hour"), [
-    ("2024-06-01 12:00+05:30", 6), ("2024-06-01 12:00 Asia/Tokyo", 3), ("2024-06-01 12:00Z", 12), ("2024-06-01 12:00", 10),
-    ("2024-06-01+02", 22), ("2024-06-01 -03", 3),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "hour"),
+    [
+        ("2024-06-01 12:00+05:30", 6),
+        ("2024-06-01 12:00 Asia/Tokyo", 3),
+        ("2024-06-01 12:00Z", 12),
+        ("2024-06-01 12:00", 10),
+        ("2024-06-01+02", 22),
+        ("2024-06-01 -03", 3),
+    ],
+)
 def test_an_offset_or_a_zone_in_a_literal_counts_for_itself(relations, text, hour):
     [[at]] = answer(relations, f"select '{text}'::timestamptz")
     assert at.astimezone(UTC).hour == hour
@@ -126,15 +155,29 @@ def test_a_zone_in_a_literal_is_one_of_the_tz_database():
 
 
 REFUSED = (
-    "select x::timestamptz from w", "select tza::text from w", "select tza::date[] from w", "select da::timestamptz[] from w",
-    "select nullif(ts, tz) from w", "select case tz when d then 1 end from w", "select tz from w where tz in (select ts from w)",
-    "select d = any(tza) from w", "select tz = any(da) from w", "select tza || d from w", "select tza || da from w",
+    "select x::timestamptz from w",
+    "select tza::text from w",
+    "select tza::date[] from w",
+    "select da::timestamptz[] from w",
+    "select nullif(ts, tz) from w",
+    "select case tz when d then 1 end from w",
+    "select tz from w where tz in (select ts from w)",
+    "select d = any(tza) from w",
+    "select tz = any(da) from w",
+    "select tza || d from w",
+    "select tza || da from w",
     "select tz from w union select d from w",
-    "select case when b then 'x' else x end::timestamptz from w", "select date_trunc($1, tz) from w",
-    "select count(*) over (order by tz range interval '1 day' preceding) from w", "select case when b then '2024-01-01' end = tz from w",
-    "select array_to_string(tza, ',') from w", "select to_json(now())", "select now()::text::timestamptz",
-    "select version(), now()::date", "insert into w (tza) select tsa from w", "insert into w (tza) values ($1::timestamp[])",
-)  # fmt: skip
+    "select case when b then 'x' else x end::timestamptz from w",
+    "select date_trunc($1, tz) from w",
+    "select count(*) over (order by tz range interval '1 day' preceding) from w",
+    "select case when b then '2024-01-01' end = tz from w",
+    "select array_to_string(tza, ',') from w",
+    "select to_json(now())",
+    "select now()::text::timestamptz",
+    "select version(), now()::date",
+    "insert into w (tza) select tsa from w",
+    "insert into w (tza) values ($1::timestamp[])",
+)
 
 
 @pytest.mark.parametrize("text", REFUSED)
@@ -164,10 +207,14 @@ def _touches(kind: object) -> bool:
 
 def test_every_function_that_takes_or_gives_a_timestamptz_is_listed():
     listed = zones.INDEPENDENT | zones.BY_ZONE
-    named = {name for name, all_ in check_functions.NAMED.items()
-             if any(map(_touches, [k for each in all_ for k in (*each.args, each.result)]))}  # fmt: skip
-    nodes = {kind for kind, fn in FUNCTIONS.items()
-             if _touches(fn.result) or any(wanted == "any" for _, wanted in fn.args)}  # fmt: skip
+    named = {
+        name
+        for name, all_ in check_functions.NAMED.items()
+        if any(map(_touches, [k for each in all_ for k in (*each.args, each.result)]))
+    }
+    nodes = {
+        kind for kind, fn in FUNCTIONS.items() if _touches(fn.result) or any(wanted == "any" for _, wanted in fn.args)
+    }
     assert named | nodes | set(zones.CLOCK) <= listed
     assert not zones.INDEPENDENT & zones.BY_ZONE and zones.TAKE_OTHERS_TOO <= listed
     clock = {kind for kind in VOLATILE if issubclass(kind, exp.Func)} - {exp.Rand, exp.Uuid}
@@ -191,13 +238,24 @@ def test_every_cast_and_operator_is_by_the_zone_independent_of_it_or_refused():
             got, wanted = SqlType(kind.split("(")[0]), SqlType(target.split("(")[0])
             if not (_touches(got) or _touches(wanted)) or not castable(got, wanted) or got == wanted:
                 continue
-            for text in (f"select {a}::{target} x from w", f"insert into w ({b}) select {a} from w",
-                         f"insert into w ({b}) values (cast($1 as {kind}))"):  # fmt: skip
+            for text in (
+                f"select {a}::{target} x from w",
+                f"insert into w ({b}) select {a} from w",
+                f"insert into w ({b}) values (cast($1 as {kind}))",
+            ):
                 _another_or_refused(text)
             for op in ("=", "<", "-", "is distinct from"):
                 _another_or_refused(f"select {a} {op} {b} x from w")
-            for form in ("coalesce({}, {})", "greatest({}, {})", "array[{}, {}]", "nullif({}, {})", "{} in ({}, null)",
-                         "case when b then {} else {} end", "lag({}, 1, {}) over (order by i4)", "{} = any (array[{}])"):
+            for form in (
+                "coalesce({}, {})",
+                "greatest({}, {})",
+                "array[{}, {}]",
+                "nullif({}, {})",
+                "{} in ({}, null)",
+                "case when b then {} else {} end",
+                "lag({}, 1, {}) over (order by i4)",
+                "{} = any (array[{}])",
+            ):
                 _another_or_refused(f"select {form.format(a, b)} x from w")
 
 
@@ -223,14 +281,20 @@ def _shown(text: str, in_names) -> str:
     return "".join(f"{s.param}{s.through}" if s.tree is None else s.tree.sql("spark") for row in plan.rows for s in row)
 
 
-@pytest.mark.parametrize("text", [
-    "select tz from w where tz > $1 order by tz", "select count(distinct tz), max(tz), array_agg(tz) from w group by tz",
-    "select tz - tz, tz = tz, tz + interval '1 hour', date_bin(interval '1 day', tz, timestamptz '2001-01-01+00'), extract(epoch from tz) from w",
-    "select tz at time zone 'Asia/Tokyo', ts at time zone 'Asia/Tokyo', d, ts, d + 1, date_trunc('day', ts) from w",
-    "select row_number() over (partition by d order by tz), lag(tz) over (order by ts), to_timestamp(f8) from w",
-    "select tz from w union all select now() from w", "select w.tz from w join w v on v.tz = w.tz",
-    "select d, ts::date, ts::text, age(ts, ts), to_char(ts, 'YYYY') from w",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select tz from w where tz > $1 order by tz",
+        "select count(distinct tz), max(tz), array_agg(tz) from w group by tz",
+        "select tz - tz, tz = tz, tz + interval '1 hour', extract(epoch from tz) from w",
+        "select date_bin(interval '1 day', tz, timestamptz '2001-01-01+00') from w",
+        "select tz at time zone 'Asia/Tokyo', ts at time zone 'Asia/Tokyo', d, ts, d + 1, date_trunc('day', ts) from w",
+        "select row_number() over (partition by d order by tz), lag(tz) over (order by ts), to_timestamp(f8) from w",
+        "select tz from w union all select now() from w",
+        "select w.tz from w join w v on v.tz = w.tz",
+        "select d, ts::date, ts::text, age(ts, ts), to_char(ts, 'YYYY') from w",
+    ],
+)
 def test_what_no_zone_can_change_is_planned_as_in_utc(text):
     assert planned(text) == planned(text, names())
 
@@ -241,20 +305,29 @@ KEPT = (
     "create view v as select tz, extract(epoch from tz) e from w where tz < '2024-01-01+00'",
     "create materialized view v as select (tz at time zone 'Europe/Berlin')::date d, count(*) n from w group by 1",
     "create view v as select date_trunc('day', ts), d, ts + interval '1 day' from w where now() - tz < interval '1 day'",
-    "create table z (a timestamptz default now(), b timestamptz default '2024-01-01 00:00+00', c date default '2024-01-01')",
+    "create table z (a timestamptz default now(), b timestamptz default '2024-01-01 00:00+00')",
+    "create table z (a date default '2024-01-01', b timestamp default '2024-01-01')",
     "create index i on w (tz)",
 )
 NOT_KEPT = (
-    "create view v as select tz::date from w", "create view v as select date_trunc('day', tz) from w",
-    "create materialized view v as select count(*) from w where tz > '2024-01-01'", "create view v as select tz = ts from w",
-    "create view v as select ts::timestamptz from w", "create view v as select tz::text from w",
-    "create view v as select tz || '' from w", "create view v as select tz + interval '1 day' from w",
-    "create view v as select tz + iv from w", "create view v as select age(tz, tz) from w",
-    "create view v as select current_date d from w", "create view v as select localtimestamp d from w",
+    "create view v as select tz::date from w",
+    "create view v as select date_trunc('day', tz) from w",
+    "create materialized view v as select count(*) from w where tz > '2024-01-01'",
+    "create view v as select tz = ts from w",
+    "create view v as select ts::timestamptz from w",
+    "create view v as select tz::text from w",
+    "create view v as select tz || '' from w",
+    "create view v as select tz + interval '1 day' from w",
+    "create view v as select tz + iv from w",
+    "create view v as select age(tz, tz) from w",
+    "create view v as select current_date d from w",
+    "create view v as select localtimestamp d from w",
     "create view v as select * from generate_series(timestamptz '2024-01-01+00', now(), interval '1 day') g",
-    "create table z (a date default current_date)", "create table z (a timestamptz default '2024-01-01')",
-    "create table z (a text default now())", "create table z (a timestamptz default date '2024-01-01')",
-)  # fmt: skip
+    "create table z (a date default current_date)",
+    "create table z (a timestamptz default '2024-01-01')",
+    "create table z (a text default now())",
+    "create table z (a timestamptz default date '2024-01-01')",
+)
 
 
 @pytest.mark.parametrize("text", KEPT)
@@ -271,7 +344,11 @@ def test_a_definition_by_the_zone_is_refused(text):
 
 
 def test_a_plain_view_keeps_its_own_meaning():
-    image = ddl(IMAGE, "create view days as select date_trunc('day', tz) x from w", "create table z (a date default current_date)")
+    image = ddl(
+        IMAGE,
+        "create view days as select date_trunc('day', tz) x from w",
+        "create table z (a date default current_date)",
+    )
     of_view = [plan_select(parse("select x from days").ast, image, each).tree for each in (BERLIN, names())]
     assert of_view[0] == of_view[1]
     of_table = [plan_insert(parse("insert into z default values"), image, each).rows for each in (BERLIN, names())]
@@ -294,10 +371,13 @@ def test_a_plan_of_one_zone_is_not_anothers():
 
 def test_a_plan_says_whether_a_literal_was_read_by_the_zone():
     for text, literals in (
-        ("select tz < '2024-01-01' from w", True), ("select tz < '2024-01-01+00' from w", False), ("select tz::date from w", False),
-        ("insert into w (tz) values ('2024-01-01')", True), ("insert into w (tz) values ($1)", False),
+        ("select tz < '2024-01-01' from w", True),
+        ("select tz < '2024-01-01+00' from w", False),
+        ("select tz::date from w", False),
+        ("insert into w (tz) values ('2024-01-01')", True),
+        ("insert into w (tz) values ($1)", False),
         ("insert into w (tz) select tz from w where tz > '2024-01-01'", True),
-    ):  # fmt: skip
+    ):
         assert _plan(text, BERLIN).literals is literals, text
         assert _plan(text, names()).literals is False
 
