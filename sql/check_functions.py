@@ -19,7 +19,7 @@ from sql.nodes import call, cast, position
 from sql.own_signatures import SHOWN_NUMBERS, SIGNATURES
 from sql.scope import Scope
 from sql.signatures import Build, Signature, choose
-from sql.zones import at_zone
+from sql.zones import at_zone, check_place
 
 if TYPE_CHECKING:
     from sql.check import Checker
@@ -100,11 +100,11 @@ NAMED: dict[str, tuple[Signature, ...]] = {
     "decode": (Signature((T, T), t.BYTEA, _hex_or_text("TM_UNHEX")),),
     "make_date": (Signature((I4, I4, I4), t.DATE, _form("TM_MAKE_DATE")),),
     "timezone": (
-        Signature((T, t.TIMESTAMPTZ), t.TIMESTAMP, lambda zone, x: _plain("FROM_UTC_TIMESTAMP")(x, zone)),
+        Signature((T, t.TIMESTAMPTZ), t.TIMESTAMP, lambda zone, x: _plain("FROM_UTC_TIMESTAMP")(x, check_place(zone))),
         Signature(
             (T, t.TIMESTAMP),
             t.TIMESTAMPTZ,
-            lambda zone, x: at_zone(x, zone),
+            lambda zone, x: at_zone(x, check_place(zone)),
         ),
     ),
     "to_char": (

@@ -18,7 +18,7 @@ from sql.nodes import call, cast, position, text_literal
 from sql.own import own
 from sql.scope import Scope
 from sql.time_units import FIELDS, LONG, no_unit, truncated_to, unit_word
-from sql.zones import at_zone
+from sql.zones import at_zone, check_place
 
 if TYPE_CHECKING:
     from sql.check import Checker
@@ -234,6 +234,7 @@ def _at_zone(c: Checker, node: exp.AtTimeZone, scope: Scope) -> SqlType:
     zone = node.args["zone"]
     if isinstance(zone, exp.Literal) and zone.is_string and zone_named(zone.this) is None:
         raise InvalidUsage(f'time zone "{zone.this}" not recognized', sqlstate="22023", position=position(zone))
+    check_place(zone)
     if got == t.TIMESTAMPTZ:
         node.replace(cast(call("FROM_UTC_TIMESTAMP", node.this, zone), t.TIMESTAMP))
         return t.TIMESTAMP

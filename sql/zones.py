@@ -26,7 +26,8 @@ from collection.types import SqlType
 from collection.zones import instant_of, zone_named
 from journal.errors import InvalidUsage
 from sql import types as t
-from sql.nodes import call, cast, interval, interval_parts, unnest
+from sql.errors import unsupported
+from sql.nodes import call, cast, interval, interval_parts, position, unnest
 from sql.signatures import Build, Signature
 
 IN_UTC = "SET TIME ZONE 'UTC' before it, or write AT TIME ZONE '…'"
@@ -232,6 +233,17 @@ class Zone:
         arrays = kinds & set(_ARRAYS) or (t.TIMESTAMPTZ.array in kinds and kinds & set(_LOCAL))
         if (arrays and key not in (exp.Cast, exp.Array)) or (kinds & set(_LOCAL) and key not in TAKE_OTHERS_TOO):
             raise self.refused(f"{shown()} of timestamptz beside timestamp or date", at())
+
+
+_ALSO_ABBREVIATIONS = ("CET", "EET", "MET", "WET")
+"""Zones with a summer time in the tz database, and offsets without one to Postgres behind AT TIME ZONE."""
+
+
+def check_place(zone: exp.Expression) -> exp.Expression:
+    """``zone``, what stands behind AT TIME ZONE.  0A000 for a literal that Postgres takes for an abbreviation."""
+    if isinstance(zone, exp.Literal) and zone.this in _ALSO_ABBREVIATIONS:
+        raise unsupported(f'AT TIME ZONE \'{zone.this}\'', "name a place, such as 'Europe/Berlin'", position(zone))
+    return zone
 
 
 def at_zone(node: exp.Expression, zone: exp.Expression) -> exp.Expression:

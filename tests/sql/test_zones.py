@@ -147,6 +147,13 @@ def test_an_offset_or_a_zone_in_a_literal_counts_for_itself(relations, text, hou
     assert at.astimezone(UTC).hour == hour
 
 
+def test_an_abbreviation_is_no_place():
+    for text in ("ts at time zone 'CET'", "timezone('EET', tz)"):
+        with pytest.raises(InvalidUsage, match="AT TIME ZONE") as told:
+            planned(f"select {text} from w", names())
+        assert told.value.sqlstate == "0A000" and "Europe/Berlin" in told.value.hint
+
+
 def test_a_zone_in_a_literal_is_one_of_the_tz_database():
     for zone in ("Mars/Base", "right/Europe/Berlin"):
         with pytest.raises(InvalidUsage) as told:
