@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sqlglot import exp
 
 from collection.types import SqlType
@@ -9,7 +11,9 @@ from sql import types as t
 from sql.casts import converted, text_of
 from sql.errors import mismatch
 from sql.nodes import position
-from sql.zones import Zone
+
+if TYPE_CHECKING:
+    from sql.zones import Zone
 
 
 def assignable(got: SqlType, wanted: SqlType) -> bool:

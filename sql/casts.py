@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sqlglot import exp
 
 from collection.clock import MICROS_PER_DAY
@@ -12,7 +14,9 @@ from sql import types as t
 from sql.errors import unsupported
 from sql.nodes import call, cast, data_type, interval, interval_parts, position, unnest
 from sql.own import own
-from sql.zones import Zone
+
+if TYPE_CHECKING:
+    from sql.zones import Zone
 
 _READ = {"uuid": "tm_uuid", "jsonb": "tm_jsonb", "time": "tm_time", "interval": "tm_interval"}
 _SHOWN = {"time": "tm_time_text", "interval": "tm_interval_text"}

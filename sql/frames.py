@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sqlglot import exp
 
 from collection.types import SqlType
@@ -10,7 +12,9 @@ from sql import types as t
 from sql.check_functions import signed
 from sql.errors import unsupported
 from sql.nodes import number, position
-from sql.zones import Zone
+
+if TYPE_CHECKING:
+    from sql.zones import Zone
 
 MICROS_A_DAY = 86_400_000_000
 

@@ -26,8 +26,12 @@ from collection.types import SqlType
 from collection.zones import instant_of, zone_named
 from journal.errors import InvalidUsage
 from sql import types as t
+from sql.casts import micros_of
 from sql.errors import unsupported
+from sql.interval_parts import native, negative
 from sql.nodes import call, cast, interval, interval_parts, position, unnest
+from sql.own import own
+from sql.own_signatures import moment
 from sql.signatures import Build, Signature
 
 IN_UTC = "SET TIME ZONE 'UTC' before it, or write AT TIME ZONE '…'"
@@ -143,8 +147,6 @@ class Zone:
 
     def text(self, micros: exp.Expression) -> exp.Expression:
         """The text of a timestamptz, of which ``micros`` are the microseconds since 1970."""
-        from sql.own import own
-
         self._used("the text of a timestamptz")
         return own("tm_zone_text", micros, self._said())
 
@@ -154,9 +156,6 @@ class Zone:
         Down to a day by the calendar of the zone; below, the time that has passed since the hour, the minute… began on
         its clocks is taken off, so that of two hours of one name each stays itself.
         """
-        from sql.casts import micros_of
-        from sql.own_signatures import moment
-
         cut = cast(call("DATE_TRUNC", exp.Literal.string(unit), self.local(node)), t.TIMESTAMP)
         if unit not in _FINE:
             return self.moment(cut)
@@ -165,11 +164,6 @@ class Zone:
 
     def shifted(self, kind: type[exp.Binary], node: exp.Expression, by: exp.Expression) -> exp.Expression | None:
         """``node + by`` or ``node - by`` of a timestamptz and an interval; ``None`` where no clock is asked."""
-        from sql.casts import micros_of
-        from sql.interval_parts import native, negative
-        from sql.own import own
-        from sql.own_signatures import moment
-
         parts = interval_parts(by)
         known = [_whole(part) for part in parts]
         if known[0] == 0 and known[1] == 0:
@@ -190,8 +184,6 @@ class Zone:
 
     def stepped(self, start: exp.Expression, end: exp.Expression, step: exp.Expression) -> exp.Expression | None:
         """The list of ``generate_series`` over moments, given in microseconds; ``None`` where no clock is asked."""
-        from sql.own import own
-
         if [_whole(part) for part in interval_parts(step)[:2]] == [0, 0]:
             return None
         self._used("a series of timestamptz by days or months")
@@ -210,8 +202,6 @@ class Zone:
         return build
 
     def _age(self, later: exp.Expression, earlier: exp.Expression) -> exp.Expression:
-        from sql.casts import micros_of
-        from sql.own import own
 
         self._used("age of timestamptz")
         return own("tm_zone_age", micros_of(later), micros_of(earlier), self._said())

@@ -20,6 +20,7 @@ from sql.parse import parse
 from sql.select import plan_select
 from tests.sql.doubles import names
 from tests.sql.test_stories import STORIES, rich_shop
+from tests.sql.test_zones import SAME
 
 pytestmark = pytest.mark.spark
 
@@ -82,6 +83,14 @@ def test_spark_and_the_adapter_agree_on_constants(spark, text):
     ours = CatalogRelations().constant(plan.tree, [(c.name, c.type) for c in plan.columns])
     sparks = spark.sql(plan.spark_sql([])).toArrow()
     assert [tuple(r.values()) for r in _renamed(ours)] == [tuple(r.values()) for r in _renamed(sparks)]
+
+
+def test_spark_and_the_adapter_agree_in_a_time_zone(spark):
+    """Of what :mod:`tests.sql.test_zones` says of one; ``tests/differential/test_zones.py`` asks Postgres."""
+    text = "select " + ", ".join(f"{in_zone} c{n}" for n, (in_zone, _) in enumerate(SAME))
+    plan = plan_select(parse(text).ast, rich_shop(), names(zone="Europe/Berlin"))
+    ours = CatalogRelations().constant(plan.tree, [(c.name, c.type) for c in plan.columns])
+    assert _renamed(ours) == _renamed(spark.sql(plan.spark_sql([])).toArrow())
 
 
 def _renamed(table: pa.Table) -> list[dict]:
