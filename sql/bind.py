@@ -7,6 +7,7 @@ id, plain views are inlined and every output is cast to its type: what is left t
 
 from __future__ import annotations
 
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -29,6 +30,7 @@ from sql.ctes import cte_of, rename_ctes
 from sql.errors import no_from_entry, unsupported, untold
 from sql.functions import VOLATILE, VOLATILE_NAMES, display_name
 from sql.grand_totals import with_grand_totals
+from sql.handed_in import handed_in
 from sql.known_args import check_known
 from sql.names import ImageLike, Names, SystemRelation, column_types, relation
 from sql.nodes import cast, copied, parse_spark, position
@@ -110,12 +112,6 @@ def bind_query(
     checker = checker_for(names.zone, lambda node, scope: check_query(checker, node, scope, by_id), declared, defines)
     holder = exp.Paren(this=tree)
     outputs = check_query(checker, tree, Scope(), by_id)
-    if checker.far is not None and by_id:
-        raise unsupported(
-            f"{checker.far.table}.{checker.far.name}, of a query that is not the next one out,",
-            hint="select it in the query between, or join",
-            position=position(checker.far),
-        )
     volatile = volatile_part(holder.this)
     columns = []
     for name, found in outputs:
@@ -123,6 +119,9 @@ def bind_query(
     cast_outputs(holder.this, [c.type for c in columns], unique_names([c.name for c in columns]))
     with_grand_totals(holder)
     sorted_outside(holder)
+    if checker.far:
+        with suppress(InvalidUsage) if not by_id else nullcontext():  # what reads nothing, DuckDB answers as it is
+            holder.set("this", handed_in(holder.this))
     params = {n: checker.params.get(n, t.TEXT) for n in range(1, max(checker.seen, default=0) + 1)}
     used = sorted(by_id, key=id_order)
     bound = Bound(ast, holder.this, tuple(columns), tuple(used), (), params, volatile, relations=by_id)

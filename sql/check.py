@@ -81,8 +81,8 @@ class Checker:
         self._query = query
         self.params: dict[int, SqlType] = dict(declared or {})
         self.seen: set[int] = set(self.params)
-        self.far: exp.Column | None = None
-        """A column of a query that is not the next one out, where there is one: Spark knows no such."""
+        self.far = False
+        """Whether a column of a query that is not the next one out is named: Spark knows no such."""
 
     def visit(self, node: exp.Expression, scope: Scope) -> SqlType:
         """The type of ``node``, which may be replaced in its parent on the way: read it from there afterwards.

@@ -42,8 +42,7 @@ def _column(c: Checker, node: exp.Column, scope: Scope) -> SqlType:
         raise no_column(shown, position=position(node))
     if found == t.AMBIGUOUS:
         raise ambiguous(node.name, position(node))
-    if scope.levels_out(node.table) > 1:
-        c.far = c.far or node
+    c.far = c.far or scope.levels_out(node.table) > 1
     return found
 
 

@@ -122,6 +122,10 @@ CONDITIONS = {
 A condition in parts (``A.B``) is looked up whole, then by its first part."""
 
 
+_NOT_DECORRELATED = "Cannot generate code for expression: outer("
+"""What Spark throws where it forgot a subquery: one within an aggregate of a subquery that looks outside itself."""
+
+
 class QueryFailed(InvalidUsage):
     """The query itself fails on these rows (a division by zero, a bad cast): not the cluster's fault."""
 
@@ -155,6 +159,8 @@ def told(text: str) -> TidemarkError | None:
     condition = _CONDITION.search(text)
     if "PatternSyntaxException" in text or (condition and condition[1] == "INVALID_PARAMETER_VALUE.PATTERN"):
         return QueryFailed("invalid regular expression", sqlstate="2201B")
+    if _NOT_DECORRELATED in text:
+        return _unknown("INTERNAL_ERROR", "0A000", _NOT_DECORRELATED)
     if not state or not condition or state[1].startswith("XX"):
         return None
     known = CONDITIONS.get(condition[1]) or CONDITIONS.get(condition[1].split(".")[0])

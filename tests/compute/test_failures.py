@@ -88,3 +88,10 @@ def test_an_unknown_condition_is_in_the_log_with_its_own_words(caplog):
     (record,) = caplog.records
     assert record.reference in error.detail and record.words == "Whatever `x` is." and foreign_words(error) is None
     assert told("[SOME_NEW_ONE] Whatever `x` is. SQLSTATE: 42000").detail == error.detail  # views compare their errors
+
+
+def test_a_subquery_that_spark_forgets_is_a_query_that_is_not_supported():
+    """An internal error in its words, though the query is at fault."""
+    error = told("[INTERNAL_ERROR] Cannot generate code for expression: outer(k#1457) SQLSTATE: XX000")
+    assert error is not None and (error.sqlstate, error.message) == ("0A000", "this query is not supported")
+    assert told("[INTERNAL_ERROR] Something else SQLSTATE: XX000") is None

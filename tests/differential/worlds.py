@@ -116,7 +116,8 @@ class Queries:
         self.draw = draw
         self.tables = of.tables
         self._literals: list[tuple[str, str]] = []
-        self._depth = 0
+        self._around: list[list[tuple[str, str]]] = []
+        """What may be named of the queries around, the outermost first."""
         self._aliases = 0
 
     def query(self, plain: bool | None = None) -> Query:
@@ -421,14 +422,16 @@ class Queries:
 
     def _in_rows(self, column: str, kind: str, columns: list[tuple[str, str]]) -> str:
         """A subquery of the same kind, which may look at the row around it."""
-        if self._depth:
+        if len(self._around) >= 2 or self._around and self.draw.random() < 0.5:
             return f"({column} is null)"
-        self._depth += 1
+        self._around.append(columns)
         try:
             table, alias = self.draw.choice(sorted(self.tables)), self._alias()
             inner = self._columns(table, alias)
             own = [c for c, k in inner if k in self._comparable(kind)]
             where = self.boolean(inner, 1)
+            if len(self._around) == 2 and self.draw.random() < 0.7 and (pair := self._pair(inner, self._around[0])):
+                where += f" and {pair[0]} {self.draw.choice(('=', 'is distinct from'))} {pair[1]}"
             if not own:
                 return f"({self._not()} exists (select 1 from {table} as {alias} where {where}))"
             if self.draw.random() < 0.3 and (pair := self._pair(inner, columns)):
@@ -438,7 +441,7 @@ class Queries:
                 return f"({column} {self._operator(kind)} {self.draw.choice(('any', 'all'))} {rows})"
             return f"({column}{self._not()} in {rows})"
         finally:
-            self._depth -= 1
+            self._around.pop()
 
 
 _PATTERNS = ("'a%'", "'%'", "'_'", "''", "'%\\%'", "'A'")
