@@ -7,6 +7,7 @@ id, plain views are inlined and every output is cast to its type: what is left t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 
@@ -23,7 +24,7 @@ from journal.errors import InvalidUsage
 from sql import types as t
 from sql.bind_errors import explain_unresolved
 from sql.bind_order import sorted_outside
-from sql.bind_select import check_query
+from sql.bind_select import Outputs, check_query
 from sql.budget import check_expanded, surveyed, too_complex
 from sql.check_zoned import checker_for
 from sql.ctes import cte_of, rename_ctes
@@ -33,7 +34,7 @@ from sql.grand_totals import with_grand_totals
 from sql.handed_in import handed_in
 from sql.known_args import check_known
 from sql.names import ImageLike, Names, SystemRelation, column_types, relation
-from sql.nodes import cast, copied, parse_spark, position
+from sql.nodes import cast, copied, parse_spark, position, unnest
 from sql.prepare_tree import prepare_tree
 from sql.scope import Scope
 from sql.statements import Name
@@ -87,11 +88,16 @@ def bind_query(
     names: Names,
     declared: dict[int, SqlType] | None = None,
     defines: bool = False,
+    assigned: Sequence[SqlType] = (),
 ) -> Bound:
     """Bind a query.  Raises ``InvalidUsage`` with Postgres's SQLSTATEs; a position where the parser kept one.
 
-    ``defines``: it is kept and read by others, so nothing in it may be by the session's zone.
+    ``defines``: it is kept and read by others, so nothing in it may be by the session's zone.  ``assigned``: what the
+    outputs are put into, which untyped ones then are.
     """
+    for select in ast.find_all(exp.Select):
+        if into := select.args.get("into"):
+            raise unsupported("SELECT INTO", "make the table, then INSERT … SELECT", position(into))
     items, system = _relations(ast, image, names)
     if system:
         if items:
@@ -112,6 +118,7 @@ def bind_query(
     checker = checker_for(names.zone, lambda node, scope: check_query(checker, node, scope, by_id), declared, defines)
     holder = exp.Paren(this=tree)
     outputs = check_query(checker, tree, Scope(), by_id)
+    outputs = _settled(checker, holder.this, outputs, assigned)
     volatile = volatile_part(holder.this)
     columns = []
     for name, found in outputs:
@@ -128,6 +135,24 @@ def bind_query(
     bound.zone = checker.zone
     bound.inputs = tuple(sorted({i for item in by_id.values() for i in inputs_of(item)}, key=id_order))
     return bound
+
+
+def _settled(
+    checker: Checker, query: exp.Expression, outputs: Outputs, assigned: Sequence[SqlType]
+) -> Outputs:
+    """``outputs`` with those of no type as what they are put into.  Beside others, or made distinct, they are text."""
+    while isinstance(query, (exp.Subquery, exp.Paren)):
+        query = query.this
+    if not isinstance(query, exp.Select) or query.args.get("distinct") is not None:
+        return outputs
+    found = list(outputs)
+    for index, (wanted, (name, got)) in enumerate(zip(assigned, outputs, strict=False)):
+        if got == t.UNKNOWN and not t.is_text(wanted):
+            value = unnest(query.expressions[index].unalias())
+            written = isinstance(value, exp.Literal) and wanted.name == "numeric"
+            found[index] = (name, t.numeric_text(value.this, position(value)) if written else wanted)
+            checker.settle(value, wanted)
+    return found
 
 
 def inline_views(tree: exp.Expression, relations: dict[str, Item]) -> exp.Expression:

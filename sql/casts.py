@@ -113,6 +113,23 @@ def trimmed(node: exp.Expression) -> exp.Expression:
     return exp.Anonymous(this="RTRIM", expressions=[node.copy()])
 
 
+def shown_text(node: exp.Expression, got: SqlType, zone: Zone | None = None) -> exp.Expression:
+    """``node`` as a client is shown it: a boolean is ``t`` or ``f``, and a ``char`` has the blanks at its end."""
+    if got == t.BOOL:
+        return call("TM_BOOL_OUT", node)
+    return padded(node, got) if got.name == "bpchar" else cast(text_of(node, got, zone), t.TEXT)
+
+
+def padded(node: exp.Expression, got: SqlType) -> exp.Expression:
+    """A ``char`` with the blanks at its end.  0A000 where nothing says how many there are."""
+    if got.precision is None:
+        raise unsupported("a char of unknown length here", "cast it to text or to char(n)", position(node))
+    return exp.Anonymous(this="RPAD", expressions=[node.copy(), exp.Literal.number(got.precision), _BLANK.copy()])
+
+
+_BLANK = exp.Literal.string(" ")
+
+
 def text_of(node: exp.Expression, got: SqlType, zone: Zone | None = None) -> exp.Expression:
     """``node`` of any type as text, in ``zone`` (``None``: in UTC)."""
     if zone is not None and got == t.TIMESTAMPTZ:
@@ -128,7 +145,7 @@ def text_of(node: exp.Expression, got: SqlType, zone: Zone | None = None) -> exp
 
 def texts_of(node: exp.Expression, got: SqlType) -> exp.Expression:
     """An array as the array of its elements' texts.  0A000 where the engines would show these otherwise."""
-    if got.element.name not in _PLAIN_TEXT:
+    if got.element.name not in _PLAIN_TEXT - {"bpchar"}:
         raise unsupported(f"{t.shown(got)} as text", position=position(node))
     return cast(node.copy(), t.TEXT.array)
 

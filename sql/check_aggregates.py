@@ -10,7 +10,7 @@ from collection.types import SqlType
 from sql import types as t
 from sql.check_arrays import gathered
 from sql.comparing import check_extreme, check_grouped, order_key
-from sql.errors import no_aggregate, no_function, unsupported
+from sql.errors import no_aggregate, no_function, no_window, unsupported
 from sql.functions import WINDOW_ONLY, display_name, folding
 from sql.nodes import call, cast, position
 from sql.own import own
@@ -43,7 +43,7 @@ def _of_an_aggregate(node: exp.Expression, what: str) -> None:
     while isinstance(function, (exp.Distinct, exp.Order)):
         function = function.parent
     if isinstance(function, WINDOW_ONLY):
-        raise unsupported(f"{what} for window functions", position=position(function))
+        raise no_window(what, position(function))
     if isinstance(function, exp.Func) and not isinstance(function, (exp.AggFunc, exp.Anonymous, exp.AnonymousAggFunc)):
         raise no_aggregate(what, display_name(function), position(function))
 

@@ -212,9 +212,6 @@ def _aggregated(c: Checker, node: exp.ArrayAgg, scope: Scope) -> SqlType:
         raise unsupported("an array of more than one dimension", position=position(node))
     value = node.this.this if isinstance(node.this, exp.Order) else node.this
     value = value.expressions[0] if isinstance(value, exp.Distinct) else value
-    if isinstance(node.parent, exp.Window) and (order or distinct):
-        what = "aggregate ORDER BY" if order else "DISTINCT"
-        raise unsupported(f"{what} for window functions", position=position(node))
     in_order = isinstance(node.parent, exp.Window) and _is_ordered(node.parent)  # rows come in the window's order
     made = cast(gathered(node, value, order, distinct, in_order), got.array)
     # Of no rows it is NULL.

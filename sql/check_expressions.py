@@ -18,13 +18,23 @@ from sql.budget import joined
 from sql.casts import converted
 from sql.check_time import interval_literal, time_arithmetic
 from sql.comparing import check_comparable, check_extreme, check_grouped, keep_digits, order_key
-from sql.errors import ambiguous, no_aggregate, no_column, no_from_entry, no_function, no_operator, unsupported
+from sql.errors import (
+    ambiguous,
+    no_aggregate,
+    no_column,
+    no_from_entry,
+    no_function,
+    no_operator,
+    no_window,
+    unsupported,
+)  # fmt: skip
 from sql.frames import check_frame
 from sql.functions import WINDOW_ONLY, display_name, folding
 from sql.interval_parts import length, negative
-from sql.nodes import call, cast, declared_type, position, swap, unnest
+from sql.nodes import call, cast, declared_type, literal, position, swap, unnest
 from sql.rows_compared import in_rows, is_condition
 from sql.scope import Scope
+from sql.window_numbers import NUMBERED, numbered
 
 if TYPE_CHECKING:
     from sql.check import Checker
@@ -49,6 +59,9 @@ def _column(c: Checker, node: exp.Column, scope: Scope) -> SqlType:
 def _literal(c: Checker, node: exp.Literal, scope: Scope) -> SqlType:
     if node.is_string:
         return t.UNKNOWN
+    if (value := t.beyond_numeric(node.this)) is not None:
+        swap(node, literal(value, t.FLOAT8))
+        return t.FLOAT8
     found = t.number_literal(node.this)
     if "e" in node.this.lower():
         swap(node, cast(exp.Literal.string(format(Decimal(node.this), "f")), found))
@@ -420,7 +433,13 @@ def _window(c: Checker, node: exp.Window, scope: Scope) -> SqlType:
     if isinstance(node.this, exp.Filter):
         node.set("this", _unfiltered(node.this))
     name = display_name(node.this)
+    for kind, what in ((exp.Distinct, "DISTINCT"), (exp.Order, "aggregate ORDER BY")):
+        if isinstance(node.this, exp.AggFunc) and isinstance(node.this.this, kind):
+            raise no_window(what, position(node))
     result = c.child(node, "this", scope)
+    called = node.this.this if isinstance(node.this, (exp.IgnoreNulls, exp.RespectNulls)) else node.this
+    if isinstance(called, NUMBERED):
+        numbered(called)
     for each in list(node.args.get("partition_by") or ()):
         check_grouped(c.visit(each, scope), "PARTITION BY", position(each))
     if not node.args.get("order") and not node.args.get("alias") and node.this.find(*WINDOW_ONLY):
@@ -462,8 +481,6 @@ def _check_offset(c: Checker, node: exp.Func, got: SqlType, scope: Scope) -> Non
     if not c.coerce(node.args["offset"], offset, t.INT4):
         raise no_function(f"{node.key}({t.shown(got)}, {t.shown(offset)})", position=position(node))
     by = node.args["offset"]
-    if by.find(exp.Column) or isinstance(unnest(by), exp.Null):
-        raise unsupported(f"an offset of {node.key} that is not a constant", position=position(by))
     if not isinstance(by, exp.Literal):
         by.replace(cast(by.copy(), t.INT4))
 

@@ -12,10 +12,11 @@ from sqlglot import exp
 
 from collection.types import SqlType
 from sql import types as t
+from sql.casts import padded
 from sql.check_time import date_part
 from sql.errors import closest, no_function, unsupported
 from sql.forms import BUILT, is_constant
-from sql.nodes import call, cast, position
+from sql.nodes import call, cast, position, swap
 from sql.own_signatures import SHOWN_NUMBERS, SIGNATURES
 from sql.scope import Scope
 from sql.signatures import Build, Signature, choose
@@ -148,6 +149,9 @@ def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
     if name == "age" and len(node.expressions) == 1:
         node.set("expressions", [exp.CurrentDate(), node.expressions[0]])
     got = [c.visit(each, scope) for each in list(node.expressions)]
+    if name == "octet_length" and len(got) == 1 and got[0].name == "bpchar":  # the blanks at its end count here
+        swap(node.expressions[0], padded(node.expressions[0], got[0]))
+        got = [t.TEXT]
     args = list(node.expressions)
     if name == "trunc":
         return _trunc(c, node, got)

@@ -8,13 +8,13 @@ from sqlglot import exp
 
 from collection.types import SqlType
 from sql import types as t
-from sql.casts import text_of
+from sql.casts import padded, shown_text, text_of
 from sql.check_arrays import joined_arrays
 from sql.check_functions import regex, signed
 from sql.errors import mismatch, no_function, no_operator, unsupported
 from sql.forms import is_constant
 from sql.functions import display_name
-from sql.nodes import call, cast, position, unnest
+from sql.nodes import call, cast, position, swap, unnest
 from sql.scope import Scope
 
 if TYPE_CHECKING:
@@ -207,12 +207,9 @@ def _concat_ws(c: Checker, node: exp.ConcatWs, scope: Scope) -> SqlType:
 
 
 def _outputs(c: Checker, node: exp.Func, scope: Scope) -> list[exp.Expression]:
-    """The arguments as a client is shown values, in which a boolean is ``t`` or ``f``."""
+    """The arguments as a client is shown values."""
     types = [c.visit(each, scope) for each in list(node.expressions)]
-    return [
-        call("TM_BOOL_OUT", each) if got == t.BOOL else cast(text_of(each, got, c.zone), t.TEXT)
-        for each, got in zip(node.expressions, types, strict=True)
-    ]
+    return [shown_text(each, got, c.zone) for each, got in zip(node.expressions, types, strict=True)]
 
 
 def _collated(c: Checker, node: exp.Collate, scope: Scope) -> SqlType:
@@ -250,6 +247,8 @@ def _matched(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
         return c.each_of(node, right, scope)
     for key in ("this", "expression"):
         c.want(node, key, t.TEXT, scope, lambda got: no_operator(t.shown(got), op, "text", position(node)))
+    if (got := c.visit(node.this, scope)).name == "bpchar":  # the blanks at its end count here
+        swap(node.this, padded(node.this, got))
     if isinstance(node, (exp.Like, exp.ILike)):
         return t.BOOL
     escape = node.parent.expression if isinstance(node.parent, exp.Escape) and node.parent.this is node else None

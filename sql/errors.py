@@ -152,6 +152,11 @@ def no_aggregate(
     return InvalidUsage(f"{what} specified, but {name} is not {wanted}", sqlstate="42809", position=position)
 
 
+def no_window(what: str, position: int | None = None) -> InvalidUsage:
+    """0A000: ``what`` is said of the arguments of a function over a window."""
+    return unsupported(f"{what} for window functions", "fold in a subquery, and join it", position)
+
+
 def not_null(column: str, relation: str, row: str | None = None) -> InvalidUsage:
     """23502."""
     return InvalidUsage(

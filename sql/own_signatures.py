@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from collection.types import SqlType
 from sql import types as t
-from sql.casts import micros_of, text_of
+from sql.casts import micros_of, shown_text
 from sql.errors import no_function
 from sql.nodes import call, cast, position
 from sql.own import own
@@ -133,10 +133,7 @@ def _formatted(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
         if kind == t.UNKNOWN:
             c.settle(each, T)
     for each, kind in list(zip(node.expressions, got, strict=True))[1:]:
-        if kind == t.BOOL:
-            each = call("TM_BOOL_OUT", each)
-            kind = T
-        texts.append(cast(each.copy(), T) if kind in (t.UNKNOWN, T) else text_of(each, kind, c.zone))
+        texts.append(cast(each.copy(), T) if kind == t.UNKNOWN else shown_text(each, kind, c.zone))
     listed = cast(exp.Array(expressions=texts), T.array)
     node.replace(own("tm_format", node.expressions[0], listed))
     return T

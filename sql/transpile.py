@@ -14,6 +14,7 @@ from sql.budget import bounded
 from sql.forms import written_out
 from sql.nodes import cast, copied, literal, swap
 from sql.types import INTERVAL, numeric_text, parse_literal
+from sql.window_numbers import numbers_known
 
 
 class SparkPrinted(Spark):
@@ -47,6 +48,8 @@ def with_params(tree: exp.Expression, params: Sequence[object | None], types: Ma
             swap(parent, made)
         else:
             swap(node, made)
+    if types:
+        numbers_known(copy)
     for key in ("limit", "offset"):
         for query in copy.find_all(exp.Query):
             _plain_number(query, key)

@@ -6,6 +6,7 @@ scale of ``numeric`` results, since Spark computes them.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -196,6 +197,20 @@ def number_literal(text: str) -> SqlType:
     if precision > NUMERIC_PRECISION_MAX:
         raise out_of_range("numeric", text)
     return SqlType("numeric", precision, scale)
+
+
+def beyond_numeric(text: str) -> float | None:
+    """The value of ``1e300``: a number in powers of ten that has no room in 38 digits, and that a double tells as it is
+    written.  ``None`` for what is a numeric, or for what a double would tell otherwise."""
+    digits, _, exponent = text.lower().partition("e")
+    if not exponent or len(digits.replace(".", "").strip("0")) > 15 or len(exponent) > 4:
+        return None
+    try:
+        number_literal(text)
+    except InvalidUsage:
+        value = float(text)
+        return value if math.isfinite(value) and (value or not digits.strip("0.")) else None
+    return None
 
 
 def numeric_text(text: str, position: int | None = None) -> SqlType:

@@ -51,7 +51,8 @@ def _short(answer: Answer | Refusal) -> str:
 
 
 def _sort_key(row: tuple) -> str:
-    return repr([None if v is None else round(float(v), 6) if isinstance(v, (int, float, Decimal)) else v for v in row])
+    numbers = (int, float, Decimal)
+    return repr([round(float(v), 6) + 0.0 if isinstance(v, numbers) else v for v in row])  # -0.0 equals 0.0
 
 
 def same(theirs: object, ours: object, single: bool = False) -> bool:

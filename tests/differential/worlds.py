@@ -394,7 +394,7 @@ class Queries:
                 lambda: f"({column}{self._not()} between{symmetric} {self._other(columns, kind)} "
                 f"and {self._other(columns, kind)})"
             )
-        if kind in ("text", "varchar(6)"):
+        if kind in ("text", "varchar(6)", "char(4)"):
             tests.append(lambda: f"({column}{self._not()} like {self.draw.choice(_PATTERNS)})")
         if kind not in ("interval", "jsonb", "int4[]", "text[]") and not self.plain:
             tests += [lambda: self._quantified(column, kind, columns), lambda: self._in_rows(column, kind, columns)]
