@@ -35,12 +35,22 @@ def offered(ours: Ours, query: str, result: str) -> bool:
 
 def call_of(kind: str, name: str, arguments: list[str]) -> str:
     """A query that calls a function with columns' worth of arguments, none of them constant."""
-    return _CALLS[kind].format(name, ", ".join(f"(case when id > 0 then null::{each} end)" for each in arguments))
+    given = [_WHOLE if kind == "w" and each == "int4" else _column(each) for each in arguments]
+    return _CALLS[kind].format(name, ", ".join(given))
+
+
+_WHOLE = "3"
+"""What a window function is told has to be constant."""
+
+
+def _column(kind: str) -> str:
+    """A value of each row.  A ``char`` has a length: without one its blanks are not known."""
+    return f"(case when id > 0 then null::{'char(3)' if kind == 'bpchar' else kind} end)"
 
 
 def operation_of(name: str, left: str, right: str) -> str:
     """The same for an operator."""
-    return f"select (case when id > 0 then null::{left} end) {name} (case when id > 0 then null::{right} end) from u"
+    return f"select {_column(left)} {name} {_column(right)} from u"
 
 
 def functions(connection, ours: Ours) -> list[str]:
