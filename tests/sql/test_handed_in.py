@@ -104,3 +104,17 @@ def test_the_way_that_is_told_is_one():
 def test_what_reads_nothing_is_left_to_the_engine_that_takes_it():
     found = plan("select (select count(*) + (select x.i) from (values (1)) y(i)) from (values (1)) x(i)")
     assert found.kind == "constant" and "_in0" not in found.spark_sql([])
+
+
+def test_a_view_that_hands_in_is_read_within_one_that_does():
+    text = "select x.id from {} x where exists (select 1 from t y where exists (select 1 from t z where z.k = x.id))"
+    with_view = ddl(SHOP, f"create view v as {text.format('t')}")
+    made = plan_select(parse(text.format("v")).ast, with_view, names()).spark_sql([]).replace("`", "")
+    assert made.count("(SELECT x.id AS c0) AS _in0") == 2 and made.count("z.k = _in0.c0") == 2
+
+
+def test_a_view_of_constants_is_handed_in_as_well():
+    text = "select x.i, (select (select (select x.i))) as j from (values (1)) x(i)"
+    made = ddl(SHOP, f"create materialized view m as {text}")
+    (view,) = [each for each in made.objects() if each.name == "m"]
+    assert "(SELECT `_in0`.`c0` AS `c0`) AS `_in1`" in view.query_sql
