@@ -26,6 +26,7 @@ from sql.bind_errors import explain_unresolved
 from sql.bind_order import sorted_outside
 from sql.bind_select import Outputs, check_query
 from sql.budget import check_expanded, surveyed, too_complex
+from sql.check import Checker
 from sql.check_zoned import checker_for
 from sql.ctes import cte_of, rename_ctes
 from sql.errors import no_from_entry, unsupported, untold

@@ -399,7 +399,7 @@ def _insert_query(
     names: Names,
     declared: dict[int, SqlType] | None,
 ) -> InsertPlan:
-    bound = bind_query(source, image, names, declared, [types[i] for i in targets])
+    bound = bind_query(source, image, names, declared, assigned=[types[i] for i in targets])
     if bound.system:
         raise unsupported("INSERT from system relations")
     _check_width(len(bound.columns), None, targets, listed)
