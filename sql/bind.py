@@ -96,9 +96,6 @@ def bind_query(
     ``defines``: it is kept and read by others, so nothing in it may be by the session's zone.  ``assigned``: what the
     outputs are put into, which untyped ones then are.
     """
-    for select in ast.find_all(exp.Select):
-        if into := select.args.get("into"):
-            raise unsupported("SELECT INTO", "make the table, then INSERT … SELECT", position(into))
     items, system = _relations(ast, image, names)
     if system:
         if items:
@@ -216,6 +213,8 @@ def _cte_name(number: int) -> str:
 def _relations(ast: exp.Expression, image: ImageLike, names: Names) -> tuple[list[Item], bool]:
     items, system = [], False
     for table in _real_tables(ast):
+        if isinstance(table.parent, exp.Into):
+            raise unsupported("SELECT INTO", "make the table, then INSERT … SELECT", position(table))
         found = relation(image, names, _name_of(table))
         if isinstance(found, SystemRelation):
             system = True

@@ -34,7 +34,7 @@ from sql.interval_parts import length, negative
 from sql.nodes import call, cast, declared_type, literal, position, swap, unnest
 from sql.rows_compared import in_rows, is_condition
 from sql.scope import Scope
-from sql.window_numbers import NUMBERED, numbered
+from sql.window_numbers import NUMBERED, check_number, numbered
 
 if TYPE_CHECKING:
     from sql.check import Checker
@@ -439,6 +439,7 @@ def _window(c: Checker, node: exp.Window, scope: Scope) -> SqlType:
     result = c.child(node, "this", scope)
     called = node.this.this if isinstance(node.this, (exp.IgnoreNulls, exp.RespectNulls)) else node.this
     if isinstance(called, NUMBERED):
+        check_number(called)
         numbered(called)
     for each in list(node.args.get("partition_by") or ()):
         check_grouped(c.visit(each, scope), "PARTITION BY", position(each))

@@ -14,7 +14,7 @@ from sql.budget import bounded
 from sql.forms import written_out
 from sql.nodes import cast, copied, literal, swap
 from sql.types import INTERVAL, numeric_text, parse_literal
-from sql.window_numbers import numbers_known
+from sql.window_numbers import NUMBERED, numbered
 
 
 class SparkPrinted(Spark):
@@ -31,7 +31,11 @@ _DIALECT = SparkPrinted()
 def with_params(tree: exp.Expression, params: Sequence[object | None], types: Mapping[int, SqlType]) -> exp.Expression:
     """A copy of ``tree`` in which every ``$n`` is a literal of its type.  08P01 where one has no value."""
     copy = exp.Paren(this=copied(tree))
-    for node in list(copy.find_all(exp.Parameter)):
+    numbered_calls = []
+    for node in list(copy.find_all(exp.Parameter, *NUMBERED)):
+        if not isinstance(node, exp.Parameter):
+            numbered_calls.append(node)
+            continue
         number = int(node.this.this)
         if number > len(params):
             raise InvalidUsage(f"no value was given for parameter ${number}", sqlstate="08P01")
@@ -48,8 +52,8 @@ def with_params(tree: exp.Expression, params: Sequence[object | None], types: Ma
             swap(parent, made)
         else:
             swap(node, made)
-    if types:
-        numbers_known(copy)
+    for each in numbered_calls:
+        numbered(each)
     for key in ("limit", "offset"):
         for query in copy.find_all(exp.Query):
             _plain_number(query, key)

@@ -27,19 +27,22 @@ _NUMBERS: dict[type[exp.Expression], tuple[str, str | None]] = {
 NUMBERED = tuple(_NUMBERS)
 
 
+def check_number(call: exp.Expression) -> None:
+    """0A000 where the number of ``call`` is not the same for all rows."""
+    given = call.args.get(_NUMBERS[type(call)][0])
+    if given is not None and given.find(exp.Column, exp.Query):
+        hint = "write the number itself, or a parameter"
+        raise unsupported(f"a number for {display_name(call)} that is not a constant", hint, position(given))
+
+
 def numbered(call: exp.Expression) -> None:
     """Check the number of ``call``, a window function in its place in a tree, which may be replaced there.
 
-    Nothing happens while it is a parameter.  0A000 where it is no constant.
+    Nothing happens while it is no constant.
     """
     key, sqlstate = _NUMBERS[type(call)]
     given = call.args.get(key)
-    if given is None:
-        return
-    if given.find(exp.Column, exp.Query):
-        hint = "write the number itself, or a parameter"
-        raise unsupported(f"a number for {display_name(call)} that is not a constant", hint, position(given))
-    if (known := constant(given)) is None:
+    if given is None or (known := constant(given)) is None:
         return
     text, _ = known
     if text is None:
@@ -47,12 +50,6 @@ def numbered(call: exp.Expression) -> None:
         swap(call, exp.Lag(this=nothing, offset=exp.Literal.number(1)))
     elif sqlstate is not None and int(text) <= 0:
         raise InvalidUsage(f"argument of {display_name(call)} must be greater than zero", sqlstate=sqlstate)
-
-
-def numbers_known(tree: exp.Expression) -> None:
-    """:func:`numbered` of every window function below ``tree``."""
-    for call in list(tree.find_all(*NUMBERED)):
-        numbered(call)
 
 
 def _null_of(value: exp.Expression) -> exp.Expression:
