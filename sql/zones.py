@@ -26,6 +26,7 @@ from collection.types import SqlType
 from collection.zones import instant_of, zone_named
 from journal.errors import InvalidUsage
 from sql import types as t
+from sql.budget import too_complex
 from sql.casts import micros_of
 from sql.errors import unsupported
 from sql.interval_parts import native, negative
@@ -202,7 +203,6 @@ class Zone:
         return build
 
     def _age(self, later: exp.Expression, earlier: exp.Expression) -> exp.Expression:
-
         self._used("age of timestamptz")
         return own("tm_zone_age", micros_of(later), micros_of(earlier), self._said())
 
@@ -225,6 +225,9 @@ class Zone:
             raise self.refused(f"{shown()} of timestamptz beside timestamp or date", at())
 
 
+CHAIN_MAX = 4
+"""Times that a zone's clocks are gone by one after the other: with four, Spark's text is some 100 KB."""
+
 _ALSO_ABBREVIATIONS = ("CET", "EET", "MET", "WET")
 """Zones with a summer time in the tz database, and offsets without one to Postgres behind AT TIME ZONE."""
 
@@ -237,8 +240,24 @@ def check_place(zone: exp.Expression) -> exp.Expression:
 
 
 def at_zone(node: exp.Expression, zone: exp.Expression) -> exp.Expression:
-    """``node AT TIME ZONE zone`` of a timestamp: the moment at which it is that time there."""
+    """``node AT TIME ZONE zone`` of a timestamp: the moment at which it is that time there.
+
+    54001 where it is made of others like it, more than ``CHAIN_MAX`` one in another: Spark's form says each four times.
+    """
+    if _chain(node) >= CHAIN_MAX:
+        raise too_complex(f"it goes by the clocks of a zone more than {CHAIN_MAX} times over")
     return cast(call("TM_TO_UTC", cast(node.copy(), t.TIMESTAMPTZ), zone), t.TIMESTAMPTZ)
+
+
+def _chain(node: exp.Expression) -> int:
+    """How many of :func:`at_zone` are one in another in ``node``."""
+    deepest, stack = 0, [(node, 0)]
+    while stack:
+        here, above = stack.pop()
+        above += isinstance(here, exp.Anonymous) and here.this == "TM_TO_UTC"
+        deepest = max(deepest, above)
+        stack.extend((each, above) for each in here.iter_expressions())
+    return deepest
 
 
 def _whole(part: exp.Expression) -> int | None:

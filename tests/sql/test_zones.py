@@ -147,6 +147,21 @@ def test_an_offset_or_a_zone_in_a_literal_counts_for_itself(relations, text, hou
     assert at.astimezone(UTC).hour == hour
 
 
+def test_a_chain_of_zones_is_bounded():
+    """Each is said four times in Spark's words, and what it is made of with it."""
+    def chars(times: int, in_names) -> int:
+        text = "tz"
+        for _ in range(times):
+            text = f"({text} + interval '1 month') at time zone 'UTC' at time zone 'Asia/Tokyo'"
+        return len(plan_select(parse(f"select {text} from w").ast, IMAGE, in_names).spark_sql([]))
+
+    assert chars(2, BERLIN) < 200_000
+    for in_names, times in ((BERLIN, 3), (names(), 5), (BERLIN, 40)):
+        with pytest.raises(InvalidUsage) as told:
+            chars(times, in_names)
+        assert told.value.sqlstate == "54001"
+
+
 def test_an_abbreviation_is_no_place():
     for text in ("ts at time zone 'CET'", "timezone('EET', tz)"):
         with pytest.raises(InvalidUsage, match="AT TIME ZONE") as told:
