@@ -35,7 +35,9 @@ class TopicIds:
         and raises ``Unavailable``.
         """
         names = sorted(set(topics))
-        asked = [self._send(names, clients.ADMIN_TRY_S)]
+        if not names:
+            return dict
+        asked = [self._send(names, clients.CONTROLLER_TRY_S)]
 
         def look(timeout_s: float) -> dict[str, str | None]:
             sent = asked.pop() if asked else self._send(names, timeout_s)
@@ -44,8 +46,8 @@ class TopicIds:
         def answers() -> dict[str, str | None]:
             unknown_until = time.monotonic() + clients.UNKNOWN_S
             while True:
-                found: dict[str, str | None] = clients.reach(  # type: ignore
-                    self._bootstrap, look, ASK_TIMEOUT_S, clients.ADMIN_TRY_S
+                found: dict[str, str | None] = clients.ask_admin(  # type: ignore
+                    self._bootstrap, self._admin, names[0], look, ASK_TIMEOUT_S
                 )
                 if None not in found.values() or time.monotonic() > unknown_until:
                     return found

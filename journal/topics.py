@@ -73,6 +73,8 @@ def ensure_topics(bootstrap: str, specs: list[TopicSpec]) -> list[bool]:
         wanted = _create(admin, bootstrap, wanted, created, unanswered, time.monotonic() < deadline)
         if wanted:
             time.sleep(clients.TRY_AGAIN_S)
+            asked = wanted[0].name  # and who is the controller now
+            clients.reach(bootstrap, lambda timeout, name=asked: admin.list_topics(name, timeout=timeout))
     _await_leaders(admin, bootstrap, specs)
     return [s.name in created for s in specs]
 
@@ -145,7 +147,7 @@ def verify_journal(bootstrap: str, name: str) -> str:
     admin = clients.make_admin(bootstrap)
 
     def look():
-        return clients.reach(bootstrap, ask, try_s=clients.ADMIN_TRY_S)
+        return clients.ask_admin(bootstrap, admin, name, ask)
 
     def ask(timeout_s: float):
         try:
@@ -205,7 +207,7 @@ def _actual_config(admin: AdminClient, bootstrap: str, name: str) -> dict[str, s
         [answer] = admin.describe_configs(asked, request_timeout=timeout_s).values()
         return answer.result()
 
-    entries = clients.reach(bootstrap, ask, try_s=clients.ADMIN_TRY_S)
+    entries = clients.ask_admin(bootstrap, admin, name, ask)
     return {key: entry.value for key, entry in entries.items()}
 
 

@@ -16,6 +16,7 @@ from embedded.ports import free_ports
 from journal import clients, kafka, topics
 from journal.errors import FatalLog, Unavailable
 from journal.kafka import KafkaTransport
+from journal.topic_ids import TopicIds
 from journal.topics import journal_spec
 
 WRONG = {
@@ -244,7 +245,8 @@ def test_a_topic_is_made_though_its_broker_was_fenced_a_moment_ago(monkeypatch) 
             answer.set_exception(KafkaException(error)) if error else answer.set_result(None)
             return {"env.oracle": answer}
 
-        return SimpleNamespace(create_topics=create_topics, list_topics=lambda timeout: SimpleNamespace(topics={}))
+        listed = SimpleNamespace(topics={})
+        return SimpleNamespace(create_topics=create_topics, list_topics=lambda topic=None, timeout=0: listed)
 
     monkeypatch.setattr(topics, "_await_leaders", lambda *_: None)
     monkeypatch.setattr(topics.clients, "make_admin", lambda _: answered(fenced, fenced))
@@ -261,6 +263,7 @@ def test_a_topic_is_made_though_its_broker_was_fenced_a_moment_ago(monkeypatch) 
 def test_a_request_that_is_never_sent_is_made_again_long_before_its_caller_gives_up(monkeypatch) -> None:
     """librdkafka's waits for a controller that it was told of, all the time that it was given."""
     given: list[float] = []
+    heard: list[str | None] = []
 
     def late(**kwargs) -> Future:
         """The first one waits; the next is answered."""
@@ -274,7 +277,7 @@ def test_a_request_that_is_never_sent_is_made_again_long_before_its_caller_gives
 
     admin = SimpleNamespace(
         create_topics=lambda new, **given: {new[0].topic: late(**given)},
-        list_topics=lambda timeout: SimpleNamespace(topics={}),
+        list_topics=lambda topic=None, timeout=0: heard.append(topic) or SimpleNamespace(topics={}),
         describe_topics=lambda _, **given: {"env.oracle": late(**given)},
     )
     monkeypatch.setattr(topics.clients, "make_admin", lambda _: admin)
@@ -282,6 +285,14 @@ def test_a_request_that_is_never_sent_is_made_again_long_before_its_caller_gives
     monkeypatch.setattr(topics, "verify_topic", lambda *_: None)
     assert topics.ensure_topic("nowhere:1", journal_spec("env.oracle", 1))
     assert len(given) == 2 and max(given) <= clients.ADMIN_TRY_S
+    assert heard == [None, "env.oracle"], "the controller that was asked may be gone: who it is now is heard of first"
     given.clear()
+    heard.clear()
     assert topics.verify_journal("nowhere:1", "env.oracle") == "id"
-    assert len(given) == 2 and max(given) <= clients.ADMIN_TRY_S
+    assert len(given) == 2 and given[0] <= clients.CONTROLLER_TRY_S and given[1] <= clients.ADMIN_TRY_S
+    assert heard == ["env.oracle"]
+    given.clear()
+    monkeypatch.setattr("journal.clients.make_admin", lambda _: admin)
+    assert TopicIds("nowhere:1").ask(["env.oracle"])() == {"env.oracle": "id"}
+    assert len(given) == 2 and given[0] <= clients.CONTROLLER_TRY_S and heard == ["env.oracle"] * 2
+    assert TopicIds("nowhere:1").ask([])() == {}
