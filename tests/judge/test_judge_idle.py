@@ -152,6 +152,15 @@ def test_whom_others_killed_often_may_be_in_quarantine_for_nothing() -> None:
         assert poison.check(told, faults=fewer).valid == INVALID
 
 
+def test_who_waited_in_vain_while_others_were_hurt_says_nothing_of_what_is_poisoned() -> None:
+    """Half an hour of faults, a new definition each minute: some saw nothing but a controller that was coming back."""
+    text, _ = POISON_FAIL["nobody is told for as long as it is poisoned"]
+    told = history(text, "poison")
+    for begun, over, valid in ((10, 11, VALID), (10, None, VALID), (75, 76, INVALID)):
+        faults = [Fault(begun * S, None if over is None else over * S, "slow-network", "b1")]
+        assert poison.check(told, faults=faults).valid == valid, (begun, over)
+
+
 @pytest.mark.parametrize(
     ("end", "text", "kind"),
     [

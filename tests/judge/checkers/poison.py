@@ -15,8 +15,9 @@ a poisoned one equals its query whenever it has an answer:
 * **blamed**: a spared view was refused for a reason that is its own, or a view was told its row's error before anybody
   tried to write that row.
 * **untold**: the row was acknowledged, compares of the view that began afterwards have ended, and none of them was ever
-  told the row's error: they only waited in vain.  Of a definition that another one followed, only where they were asked
-  for ``UNTOLD_NS``: its time may all have been a fault's.
+  told the row's error: they only waited in vain.  Of a definition that another one followed, only those count that met
+  no fault nor the ``UNTOLD_NS`` behind one, and only where they were asked for as long: its time may all have been
+  faults', and of who came back from them.
 * **not-back**: a view has an acknowledged new definition, whose row nobody tried to write, and its last compare was
   refused for a reason that is the view's own.
 * **stopped**: as in :mod:`tests.judge.checkers.idle`, of spared views.
@@ -141,6 +142,7 @@ class _Placed:
         self.name, self.code = name, place.code
         self.excused = deaths_excused and place.code == QUARANTINED
         self.compares = [op for op in ops if op.f == "compare" and op.value["view"] == name]
+        self.hurt = [(fault.start, FOR_EVER if fault.end is None else fault.end + UNTOLD_NS) for fault in faults]
         self.faults = [fault for fault in faults if fault.kind == POISON and fault.target == name]
         inserts = [op for op in ops if op.f == "insert" and not op.failed]
         renews = [op for op in ops if op.f == "renew" and op.value["view"] == name and not op.failed]
@@ -203,12 +205,16 @@ class _Placed:
         since = max(definition.known, definition.certain)
         asked = [op for op in self.compares if since < op.start < upper]
         told = any(op.failed and op.error[0] == self.code for op in asked)
-        vain = [op for op in asked if not op.ok and (last or (op.end or FOR_EVER) < upper)]
+        vain = [op for op in asked if not op.ok and (last or (op.end or FOR_EVER) < upper and not self._disturbed(op))]
         if not vain or told or (not last and vain[-1].end - vain[0].start < UNTOLD_NS):
             return
         codes = ", ".join(sorted({op.error[0] if op.error else "no answer" for op in vain}))
         yield Anomaly("untold", f"nobody was told {self.code} of {self.name}; {len(vain)} compares ended with {codes}",
                       tuple(op.index for op in vain[-3:]), self.name)  # fmt: skip
+
+    def _disturbed(self, op: Op) -> bool:
+        end = FOR_EVER if op.end is None else op.end
+        return any(begun <= end and op.start <= over for begun, over in self.hurt)
 
     def _not_back(self) -> Iterator[Anomaly]:
         definition = self.definitions[-1]
