@@ -7,6 +7,7 @@ journal like that stops its process; a collection like that is told to whoever w
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -19,8 +20,10 @@ from journal.errors import Rejected
 from journal.names import TopicNames
 from journal.topics import data_spec, differences
 
-ASK_TIMEOUT_S = 5.0
-"""For the answers of any brokers, the ones that are silent included; where none comes the topic is asked for again."""
+log = logging.getLogger(__name__)
+
+ASK_TIMEOUT_S = clients.ADMIN_TRY_S
+"""For the answers; where none comes the topic is asked for again by whoever writes next."""
 
 
 class TopicChecks:
@@ -30,6 +33,7 @@ class TopicChecks:
         self._names = names
         self._admin = clients.make_admin(bootstrap)
         self._lock = threading.Lock()
+        self._hearing = threading.Lock()
         self._good: set[str] = set()
         self._asked: dict[str, Future[Rejected | None]] = {}
 
@@ -73,11 +77,27 @@ class TopicChecks:
             else:
                 self._good.add(topic)
         except KafkaException:
-            pass  # nobody could tell; whoever writes next asks again
+            # Nobody could tell; whoever writes next asks again, and no controller that is away (CONTROLLER_TRY_S).
+            self._hear_of_controller(topic)
         finally:
             with self._lock:
                 del self._asked[topic]
             told.set_result(wrong)
+
+    def _hear_of_controller(self, topic: str) -> None:
+        """Have the client hear who that is now, on a thread of its own: this one is Kafka's, and others wait for it."""
+        if not self._hearing.acquire(blocking=False):
+            return
+
+        def hear() -> None:
+            try:
+                self._admin.list_topics(topic, timeout=clients.ADMIN_TRY_S)
+            except KafkaException:
+                log.debug("no broker says who the controller is", extra={"topic": topic})
+            finally:
+                self._hearing.release()
+
+        threading.Thread(target=hear, name="topic-checks", daemon=True).start()
 
 
 def _replicas_of(answer: Future) -> int:
