@@ -35,7 +35,7 @@ from sql.grand_totals import with_grand_totals
 from sql.handed_in import handed_in
 from sql.known_args import check_known
 from sql.names import ImageLike, Names, SystemRelation, column_types, relation
-from sql.nodes import cast, copied, parse_spark, position, unnest
+from sql.nodes import bare, branches, cast, copied, parse_spark, position, unnest
 from sql.prepare_tree import prepare_tree
 from sql.scope import Scope
 from sql.statements import Name
@@ -139,8 +139,7 @@ def _settled(
     checker: Checker, query: exp.Expression, outputs: Outputs, assigned: Sequence[SqlType]
 ) -> Outputs:
     """``outputs`` with those of no type as what they are put into.  Beside others, or made distinct, they are text."""
-    while isinstance(query, (exp.Subquery, exp.Paren)):
-        query = query.this
+    query = bare(query)
     if not isinstance(query, exp.Select) or query.args.get("distinct") is not None:
         return outputs
     found = list(outputs)
@@ -292,13 +291,11 @@ def unique_names(names: list[str]) -> list[str]:
 
 def cast_outputs(query: exp.Expression, types: list[SqlType], names: list[str] | None = None) -> None:
     """Cast the outputs of ``query`` (each branch of a set operation) to ``types`` and call them ``names``."""
-    if isinstance(query, (exp.Subquery, exp.Paren)):
-        cast_outputs(query.this, types, names)
-        return
-    if isinstance(query, exp.SetOperation):
-        cast_outputs(query.this, types, names)
-        cast_outputs(query.expression, types, names)
-        return
+    for branch in branches(query):
+        _cast_branch(branch, types, names)
+
+
+def _cast_branch(query: exp.Expression, types: list[SqlType], names: list[str] | None) -> None:
     changed = []
     for index, (each, wanted) in enumerate(zip(query.expressions, types, strict=False)):
         inner = each.this if isinstance(each, exp.Alias) else each

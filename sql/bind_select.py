@@ -17,7 +17,7 @@ from sql.frames import check_frame
 from sql.functions import is_aggregate
 from sql.grand_totals import NOTED, without_empty_sets
 from sql.names import column_types
-from sql.nodes import cast, position, swap, unnest
+from sql.nodes import bare, cast, position, swap, unnest
 from sql.scope import Scope
 from sql.series import series
 
@@ -106,17 +106,11 @@ def _set_operation(c: Checker, query: exp.SetOperation, scope: Scope, items: dic
         found.append((name, t.TEXT if both == t.UNKNOWN else both))
     types = [ty for _, ty in found]
     for side, given in ((query.this, left), (query.expression, right)):
-        if not (isinstance(_bare(side), exp.SetOperation) and [ty for _, ty in given] == types):
+        if not (isinstance(bare(side), exp.SetOperation) and [ty for _, ty in given] == types):
             c.align(side, [ty for _, ty in given], types)
             _push(side, types)  # what a set operation below has cast already is left as it is: chains stay linear
     _tail(c, query, scope, found)
     return found
-
-
-def _bare(query: exp.Expression) -> exp.Expression:
-    while isinstance(query, (exp.Subquery, exp.Paren)):
-        query = query.this
-    return query
 
 
 def _tail(c: Checker, query: exp.Expression, scope: Scope, outputs: Outputs) -> None:

@@ -14,7 +14,7 @@ from sql import own_signatures
 from sql import types as t
 from sql.check import CHECKED, Checker
 from sql.functions import display_name
-from sql.nodes import cast, position, swap, text_literal, unnest
+from sql.nodes import branches, cast, position, swap, text_literal, unnest
 from sql.scope import Scope
 from sql.zones import CLOCK, Zone, has_moments
 
@@ -109,20 +109,10 @@ class ZonedChecker(Checker):
             raise self.zone.refused("timestamptz beside timestamp or date here", where, "cast to timestamptz first")
 
     def align(self, query: exp.Expression, given: list[SqlType], wanted: list[SqlType]) -> None:
-        self._align(query, [(n, a, b) for n, (a, b) in enumerate(zip(given, wanted, strict=False)) if a != b])
-
-    def _align(self, query: exp.Expression, changes: list[tuple[int, SqlType, SqlType]]) -> None:
-        if not any(has_moments(wanted) for _, _, wanted in changes):
-            return
-        if isinstance(query, (exp.Subquery, exp.Paren)):
-            self._align(query.this, changes)
-        elif isinstance(query, exp.SetOperation):
-            self._align(query.this, changes)
-            self._align(query.expression, changes)
-        else:
-            for number, got, wanted in changes:
-                if has_moments(wanted):
-                    self._align_one(query.expressions[number], got, wanted)
+        changes = [(n, a, b) for n, (a, b) in enumerate(zip(given, wanted, strict=False)) if a != b and has_moments(b)]
+        for branch in branches(query) if changes else ():
+            for number, got, found in changes:
+                self._align_one(branch.expressions[number], got, found)
 
     def _align_one(self, output: exp.Expression, got: SqlType, wanted: SqlType) -> None:
         inner = unnest(output.this if isinstance(output, exp.Alias) else output)

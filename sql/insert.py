@@ -27,7 +27,7 @@ from sql.check_zoned import checker_for
 from sql.defaults import parse_default, typed_expression
 from sql.errors import mismatch, no_column, not_null, out_of_range, unsupported, wrong_kind
 from sql.names import ImageLike, Names, SystemRelation, column_types, relation
-from sql.nodes import cast, constant, declared_type, only
+from sql.nodes import branches, cast, constant, declared_type, only
 from sql.plans import InsertPlan, Slot
 from sql.select import plan_bound
 from sql.tokens import parse_tokens, tokenize
@@ -450,11 +450,6 @@ def _decided_before(tree: exp.Expression) -> exp.Expression:
 
 def _assign_output(tree: exp.Expression, index: int, got: SqlType, wanted: SqlType, zone: Zone | None) -> None:
     """Cast an output of the query (of each branch of a set operation) as an assignment does."""
-    if isinstance(tree, (exp.Subquery, exp.Paren)):
-        _assign_output(tree.this, index, got, wanted, zone)
-    elif isinstance(tree, exp.SetOperation):
-        _assign_output(tree.this, index, got, wanted, zone)
-        _assign_output(tree.expression, index, got, wanted, zone)
-    else:
-        inner = tree.expressions[index].this
+    for branch in branches(tree):
+        inner = branch.expressions[index].this
         inner.replace(assign(inner, got, wanted, "", zone))

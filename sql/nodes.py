@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
 
@@ -241,6 +241,24 @@ def unnest(node: exp.Expression) -> exp.Expression:
     while isinstance(node, exp.Paren):
         node = node.this
     return node
+
+
+def bare(query: exp.Expression) -> exp.Expression:
+    """``query`` without brackets around it."""
+    while isinstance(query, (exp.Subquery, exp.Paren)):
+        query = query.this
+    return query
+
+
+def branches(query: exp.Expression) -> Iterator[exp.Expression]:
+    """What the rows of ``query`` are from, in order: each branch of a set operation, or itself, without brackets."""
+    stack = [query]
+    while stack:
+        found = bare(stack.pop())
+        if isinstance(found, exp.SetOperation):
+            stack += [found.expression, found.this]
+        else:
+            yield found
 
 
 def only(node: exp.Expression, allowed: Collection[str]) -> bool:

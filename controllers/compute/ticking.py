@@ -460,7 +460,6 @@ class Ticking:
             todo = {view_id: todo[view_id] for view_id in failed}
         return found
 
-
     def _await_write(self, view_id: str, written: Future) -> bool:
         """Wait until a write has ended, which takes a bounded time; ``False`` as soon as its view is dropped.
 
