@@ -264,15 +264,32 @@ def _qualified(tree: exp.Expression, schema: MappingSchema, columns: dict[str, l
     before = copied(tree)
     try:
         tree = qualify(tree, schema=schema, dialect="postgres", quote_identifiers=False, identify=False)
+        _check_stars(tree)
         for identifier in tree.find_all(exp.Identifier):
             identifier.set("quoted", True)  # all are in their final case now, and equal ones must compare equal
         return annotate_types(tree, schema=schema, dialect="postgres")
     except OptimizeError as error:
+        _check_stars(tree)
         raise explain_unresolved(before, str(error), columns) from error
     except InvalidUsage:
         raise
+    except AssertionError as error:
+        _check_stars(tree)  # ORDER BY the place of a column of one that stands there still
+        raise untold("this query", error) from error
     except (SqlglotError, KeyError, ValueError, AttributeError, IndexError) as error:
         raise untold("this query", error) from error
+
+
+def _check_stars(tree: exp.Expression) -> None:
+    """0A000 where a ``*`` has not become columns since what it is of has several of one name."""
+    for select in tree.find_all(exp.Select):
+        for each in select.expressions:
+            if not isinstance(each.this if isinstance(each, exp.Column) else each, exp.Star):
+                continue
+            below = [inner.named_selects for inner in tree.find_all(exp.Select) if inner is not select]
+            if any(len(names) != len(set(names)) for names in below):
+                hint = "give its columns names of their own: FROM (SELECT …) AS q (a, b, …)"
+                raise unsupported("* of a subquery with two columns of one name", hint=hint, position=position(each))
 
 
 def unique_names(names: list[str]) -> list[str]:
