@@ -27,7 +27,6 @@ from controllers.compute.naming import name_relations
 from controllers.compute.running import answered
 from controllers.compute.session import PEEK_POOL, cancel_group, has_ended
 from controllers.compute.sources import Sources
-from controllers.compute.spark_text import text
 from controllers.lookup_codec import Found, Key
 from controllers.peek import Peek, Question
 from controllers.peek_codec import decode_error
@@ -276,7 +275,7 @@ class PeekDesk:
                 rows = {
                     i: sources.rows(self._inventory.relation_through(i, as_of), as_of) for i in peek.inputs
                 }  # fmt: skip
-                return answered(self._spark, text(name_relations(peek.sql, peek.inputs, rows)))
+                return answered(self._spark, name_relations(peek.sql, peek.inputs, rows))
         except Exception as error:
             found = of_spark(error)
             if found is None:

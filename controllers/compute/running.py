@@ -1,6 +1,7 @@
-"""One query of ours, run by Spark: also where its optimizer stumbles over what it infers.
+"""One query of ours, run by Spark: if it gathers no more than fits, and also where its optimizer stumbles.
 
-Promises: :func:`answered` gives the query's rows, or raises what Spark threw.
+Promises: :func:`answered` gives the query's rows, or raises what Spark threw; ``QueryFailed`` 54000, before it runs,
+for one whose aggregates would hold more than ``GATHERED_BYTES_MAX`` (``gathering.py``).
 
 Spark infers constraints on what each part of a query gives, to filter earlier.  For UNION ALL it looks up every column
 that a constraint names among the outputs of a branch, also those inside an EXISTS of that branch, which are the
@@ -19,6 +20,11 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from sqlglot import exp
+
+from controllers.compute.failures import QueryFailed
+from controllers.compute.gathering import GATHERED_BYTES_MAX, questions
+from controllers.compute.spark_text import text
 
 log = logging.getLogger(__name__)
 
@@ -31,16 +37,27 @@ _without = 0
 """How many queries run without inference at this moment; the setting is the session's, which all of them share."""
 
 
-def answered(spark: SparkSession, text: str) -> pa.Table:
-    """The rows of the query ``text``."""
+def answered(spark: SparkSession, query: exp.Expression) -> pa.Table:
+    """The rows of ``query``."""
+    for question in questions(query):
+        if all((held := _answered(spark, text(each)).column(0)[0].as_py()) > GATHERED_BYTES_MAX for each in question):
+            raise QueryFailed(
+                "the aggregates of this query would gather too much", sqlstate="54000",
+                detail=f"{held} bytes of values at once, at most {GATHERED_BYTES_MAX}",
+                hint="filter what goes into array_agg, string_agg, mode or a percentile, or group it more finely",
+            )  # fmt: skip
+    return _answered(spark, text(query))
+
+
+def _answered(spark: SparkSession, sql: str) -> pa.Table:
     try:
-        return spark.sql(text).toArrow()
+        return spark.sql(sql).toArrow()
     except (Py4JJavaError, PySparkException) as error:
         if not _stumbled(error):
             raise
         log.info("a query runs again without what Spark infers", extra={"why": str(error)[:500]})
     with _nothing_inferred(spark):
-        return spark.sql(text).toArrow()
+        return spark.sql(sql).toArrow()
 
 
 def _stumbled(error: Exception) -> bool:

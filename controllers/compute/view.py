@@ -290,7 +290,7 @@ class View:
 
     def _run(self, query: exp.Expression) -> pa.Table:
         # Spark's own Arrow types differ in nothing but field names and nullability.
-        return _cast_to(answered(self._spark, sp.text(query)), self._schema)
+        return _cast_to(answered(self._spark, query), self._schema)
 
     def _delta_here(self, linear: st.Linear, sources: Sources, t0: DataTs, t1: DataTs) -> pa.Table | None:
         """The linear part's change of ``(t0, t1]``, found in this process; ``None`` where that needs Spark."""
@@ -368,7 +368,7 @@ class View:
         by = [*keys, DIFF]
         outputs = [*map(sp.column, by), *(sp.called(m, f"m{i}") for i, m in enumerate(measures))]
         source = sp.derived(delta, "d", [*(keys + arguments or ["one"]), DIFF])
-        table = answered(self._spark, sp.text(sp.grouped(sp.select(outputs, source), by)))
+        table = answered(self._spark, sp.grouped(sp.select(outputs, source), by))
         n = plan.keys
         return [(row[:n], row[n], row[n + 1 :]) for row in to_rows(table)]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from collection.limits import VALUE_BYTES_MAX
-from controllers.compute.failures import of_spark
+from controllers.compute import spark_text
+from controllers.compute.failures import QueryFailed, of_spark
+from controllers.compute.running import answered
 from sql.parse import parse
 from sql.select import plan_select
 from tests.sql.doubles import names
@@ -25,7 +27,8 @@ def ask(spark):
     def asked(sql: str) -> list[tuple]:
         plan = plan_select(parse(sql).ast, image, names())
         assert plan.kind != "constant", "it is not Spark's"
-        return [tuple(found) for found in spark.sql(plan.spark_sql([])).collect()]
+        found = answered(spark, spark_text.parse(plan.spark_sql([])))
+        return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
     yield asked
     spark.catalog.dropTempView(nn.id)
@@ -80,3 +83,35 @@ def test_what_fits_is_answered(ask):
     nine = ", ".join(["d"] * 9)
     assert ask(f"SELECT concat(NULL, {nine}), concat_ws(d, NULL, {nine}) FROM nn") == [("ab" * 9, "ab" * 17)]
     assert ask("SELECT count(*) FROM nn, generate_series(a, 100000) AS g(i)") == [(100_000,)]
+
+
+def _of_many(count: int) -> str:
+    return f"nn, generate_series(1, a * {count}) AS g(i)"
+
+
+NARROW, WIDE = _of_many(1_500_000), _of_many(20_000)
+LONG = "repeat(d, 5000)"
+
+
+@pytest.mark.parametrize("query", [
+    f"SELECT array_agg(i) FROM {NARROW}",
+    f"SELECT length(string_agg({LONG}, ',')) FROM {WIDE}",
+    f"SELECT string_agg(DISTINCT i::text || {LONG}, ',') FROM {WIDE}",
+    f"SELECT i % 100, cardinality(array_agg(i ORDER BY i DESC)) FROM {NARROW} GROUP BY 1",
+    f"SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY i) FROM {NARROW}",
+    f"SELECT ARRAY(SELECT {LONG} FROM {WIDE})",
+    f"SELECT (SELECT length(string_agg({LONG}, ',')) FROM nn AS x, generate_series(1, 20000) WHERE x.a = nn.a) FROM nn",
+    f"SELECT max(cardinality(l)) FROM (SELECT array_agg(i) OVER (PARTITION BY a) AS l FROM {NARROW}) AS q",
+    f"WITH q AS (SELECT array_agg({LONG}) AS l FROM {WIDE} HAVING count(*) > 1) SELECT cardinality(l) FROM q",
+])  # fmt: skip
+def test_lists_that_would_not_fit_are_refused_before_they_are_gathered(ask, query):
+    with pytest.raises(QueryFailed) as caught:
+        ask(query)
+    assert caught.value.sqlstate == "54000"
+
+
+def test_lists_that_fit_are_answered(ask):
+    assert ask(f"SELECT array_agg(DISTINCT i % 3) FROM {NARROW}") == [([0, 1, 2],)]
+    assert ask(f"SELECT cardinality(array_agg(i) FILTER (WHERE i <= 1000)) FROM {NARROW}") == [(1000,)]
+    groups = f"SELECT i % 100000 AS k, cardinality(array_agg(i)) AS m FROM {NARROW} GROUP BY 1"
+    assert ask(f"SELECT count(*), max(m) FROM ({groups}) AS q") == [(100_000, 15)]
