@@ -42,14 +42,9 @@ def some_first(
     What is held goes in any case, unless it reads something that does not.  Of the others those go first that are
     ``awaited`` (a key or not), with all that they read.
     """
-    order = [v for level in levels(inputs_of) for v in level]
-    urgent = {v for v in awaited if v in inputs_of}
-    for view in reversed(order):  # whoever reads a view stands behind it
-        if view in urgent:
-            urgent.update(i for i in inputs_of[view] if i in inputs_of)
     chosen: dict[str, None] = {}
     room = new_max
-    for view in sorted(order, key=lambda v: v not in urgent):
+    for view in _by_need(inputs_of, awaited):
         if any(i in inputs_of and i not in chosen for i in inputs_of[view]):
             continue
         if view not in held:
@@ -58,3 +53,19 @@ def some_first(
             room -= 1
         chosen[view] = None
     return list(chosen)
+
+
+def first_of(inputs_of: Mapping[str, Collection[str]], some: Collection[str], awaited: Collection[str] = ()) -> str:
+    """Which of ``some`` (keys, not none) goes where only one may: no other of them is what it reads, and one that is
+    ``awaited``, or that such a one reads, goes before the rest."""
+    return next(view for view in _by_need(inputs_of, awaited) if view in some)
+
+
+def _by_need(inputs_of: Mapping[str, Collection[str]], awaited: Collection[str]) -> list[str]:
+    """The views (keys), what is ``awaited`` with all that it reads first, each after what it reads."""
+    order = [v for level in levels(inputs_of) for v in level]
+    urgent = {v for v in awaited if v in inputs_of}
+    for view in reversed(order):  # whoever reads a view stands behind it
+        if view in urgent:
+            urgent.update(i for i in inputs_of[view] if i in inputs_of)
+    return sorted(order, key=lambda v: v not in urgent)

@@ -29,7 +29,7 @@ from controllers.at_work import AtWork
 from controllers.compute.failures import of_object
 from controllers.compute.inventory import Frontiers, Inventory
 from controllers.compute.maintainer import Maintainer
-from controllers.compute.ordering import levels, some_first
+from controllers.compute.ordering import first_of, some_first
 from controllers.compute.strategy import analyse
 from controllers.compute.view import Change, View
 from controllers.peek_codec import decode_error, encode_error
@@ -72,13 +72,16 @@ class Ticking:
         cluster: str, epoch: int, incarnation: str, window_ms: int, at_work: AtWork,
         awaited: Callable[[], Collection[str]] = tuple,
     ) -> None:  # fmt: skip
-        """``awaited()``: collections that somebody waits for; where not all views can go at once, these go first."""
+        """``awaited()``: collections that somebody waits for; where not all views can go at once, these go first, and
+        so they do among suspects."""
         self.epoch = epoch
         self.busy = False
         self.at: tuple[str, ...] = ()
         """Views that are being evaluated and written, or a collection that is being loaded alone."""
         self._at_work = at_work
         self._awaited = awaited
+        self._suspect_next = False
+        """Whether what is not suspect had its turn, and one suspect is to have its own."""
         self._ticking = threading.Lock()
         """Held by a tick, and by whoever tells all that a view is gone: the tick may be about to commit it."""
         self._gone: deque[Item] = deque()
@@ -204,9 +207,12 @@ class Ticking:
         suspects = set(self._at_work.suspects([*todo, *sorted({i for v in todo for i in inputs[v]})]))
         wary = {v for v in todo if v in suspects or not suspects.isdisjoint(inputs[v])}
         if wary:
-            # What reads a suspect waits for it.  The first of those in order waits for nobody.
+            # What reads a suspect waits for it.  The first of those waits for nobody, and goes next though there be
+            # always something to do for the others.
             later = set(self._with_readers(sorted(wary)))
-            todo = [v for v in todo if v not in later] or [next(v for l_ in levels(inputs) for v in l_ if v in wary)]
+            calm = [v for v in todo if v not in later]
+            self._suspect_next = not self._suspect_next and bool(calm)
+            todo = calm if self._suspect_next else [first_of(inputs, wary, self._awaited())]
             for input_id in inputs[todo[0]] if todo[0] in wary else ():
                 if input_id in suspects and input_id not in self._maintainer.views:
                     with self._at_work.on([input_id]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controllers.compute.ordering import levels, some_first
+from controllers.compute.ordering import first_of, levels, some_first
 
 READS = {"u4": ["u1"], "u5": ["u4"], "u6": ["u1"], "u7": ["u5", "u6"], "u8": ["u1"]}
 """u1 is a table."""
@@ -47,3 +47,14 @@ def test_everything_has_had_its_turn_after_as_many_steps_as_it_takes():
         left = {view: reads for view, reads in left.items() if view not in now}
         steps += 1
     assert steps == 3
+
+
+@pytest.mark.parametrize("some, awaited, first", [
+    (["u7", "u8"], [], "u8"),
+    (["u5", "u4", "u8"], [], "u4"),
+    (["u4", "u6", "u8"], ["u8"], "u8"),
+    (["u4", "u6", "u7"], ["u7"], "u4"),
+    (["u6", "u8", "u7"], ["u5", "gone"], "u6"),
+])  # fmt: skip
+def test_where_only_one_may_go_it_is_what_somebody_waits_for_or_what_that_reads(some, awaited, first):
+    assert first_of(READS, some, awaited) == first

@@ -39,8 +39,8 @@ def world(monkeypatch):
 class Lives:
     """One controller after the other, over the same journals and the same notes."""
 
-    def __init__(self, spark, tmp_path, world) -> None:
-        self.spark, self.directory, self.world = spark, tmp_path, world
+    def __init__(self, spark, tmp_path, world, items=ITEMS) -> None:
+        self.spark, self.directory, self.world, self.items = spark, tmp_path, world, items
         self.topic = MemoryTopic()
         self.count = 0
 
@@ -48,7 +48,7 @@ class Lives:
         self.count += 1
         self.at_work = AtWork(MemoryTransport(self.topic), f"life {self.count}")
         return Node(self.spark, self.directory / f"{self.count}", self.world.oracle, self.world.views,
-                    self.world.rows, ITEMS, self.at_work)  # fmt: skip
+                    self.world.rows, self.items, self.at_work)  # fmt: skip
 
 
 def error_of(world, view_id):
@@ -143,6 +143,70 @@ def test_who_ends_the_controller_twice_is_left_alone_until_it_is_asked_for(world
     node.tick()
     assert error_of(world, "u3") is None and error_of(world, "u4") is None
     assert held(world, "u3") == held(world, "u4") == Counter({(1, 5): 1, (2, 7): 1})
+    node.close()
+
+
+def test_a_suspect_that_somebody_waits_for_has_its_turn_first(world, spark, tmp_path, monkeypatch):
+    """Whoever asks for what ends the controller waited until all others had their turn, each by itself."""
+    from controllers.compute.view import View
+
+    world.insert("u1", (1, 5, 1))
+    evaluate = View.evaluate
+
+    def killing(self, sources, t1):
+        if self.id == "u3":
+            raise Killed
+        return evaluate(self, sources, t1)
+
+    monkeypatch.setattr(View, "evaluate", killing)
+    lives = Lives(spark, tmp_path, world)
+    for _ in range(3):  # the first time it is one of all
+        node = lives.begin()
+        node.awaited = ("u4",)
+        with pytest.raises(Killed):
+            node.tick()
+        node.close()
+    assert AtWork(MemoryTransport(lives.topic), "observer").notes.quarantined()
+    assert not held(world, "u2")
+
+
+def test_a_suspect_has_its_turn_though_the_others_always_have_something_to_do(world, spark, tmp_path, monkeypatch):
+    from controllers.compute.view import View
+
+    calm = [Item("u6", "s1", "s", TABLE, "", KV), view("u7", "SELECT k, v FROM u6", KV, "u6")]
+    world.insert("u1", (1, 5, 1))
+    evaluate, evaluated, deadly = View.evaluate, [], True
+
+    def killing(self, sources, t1):
+        if deadly and self.id == "u3":
+            raise Killed
+        evaluated.append(self.id)
+        return evaluate(self, sources, t1)
+
+    monkeypatch.setattr(View, "evaluate", killing)
+    monkeypatch.setattr("controllers.at_work.ALONE_MAX", 0)
+    with monkeypatch.context() as one_by_one:
+        one_by_one.setattr("controllers.compute.ticking.INSTALL_MAX", 1)
+        lives = Lives(spark, tmp_path, world, [*ITEMS, *calm])
+        node = lives.begin()
+        node.awaited = ("u3",)
+        with pytest.raises(Killed):
+            node.tick()
+        node.close()
+    deadly = False
+    node, parts = lives.begin(), []
+
+    def more() -> None:
+        parts.append(set(evaluated))
+        assert len(parts) < 9, "the suspects never had their turn"
+        if "u3" not in evaluated:
+            world.insert("u6", (len(parts), 7, 1))
+
+    world.insert("u6", (0, 7, 1))
+    node.ticking.tick(world.oracle.state.last_ts, more)
+    assert parts[0] == {"u7"} and len(parts[1]) == 2
+    node.tick()
+    assert held(world, "u2") == held(world, "u3") == held(world, "u4") == held(world, "u5") == Counter({(1, 5): 1})
     node.close()
 
 
