@@ -11,7 +11,8 @@ A producer can hang on a deposed leader until the network heals (FACTS).  So a w
 ``WATCHDOG_S``, or whose topic most brokers say has another leader by now (:mod:`journal.leaders`), makes a fresh
 producer, bootstrapped from brokers that agree, and is sent again; its first copies, if they land
 after all, are garbage like any other.  The wait doubles each time to ``WATCHDOG_MAX_S``, up to ``WRITE_TIMEOUT_S`` in
-all.  For the same reason the producer is not idempotent: a repeated record is garbage, its delivery report names the
+all.  Who looks after that is another thread than the one that polls, which may hang itself (:mod:`journal.watch`).
+For the same reason the producer is not idempotent: a repeated record is garbage, its delivery report names the
 copy that counts, and a producer without an id writes its first record in 3 ms instead of 40 and never fails for good.
 """
 
@@ -34,6 +35,7 @@ from journal.errors import Rejected, TidemarkError, Unavailable
 from journal.leaders import SUSPECT_S, SUSPECTED_MAX, leaders_of
 from journal.names import TopicNames
 from journal.topic_checks import TopicChecks
+from journal.watch import Watch
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +60,7 @@ Below the socket's 2 s, so that it can be said; a leader that was deposed is fou
 _POLL_S = 0.1
 
 _MISSING = (KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION)
+_GIVEN_UP = (KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 _TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
 
 
@@ -78,23 +81,56 @@ class _Write:
         self.landed: list[tuple[int, int, int]] = []  # (partition, offset, rows)
 
 
+class _Polled:
+    """A producer and the thread that polls it until somebody lets go of it.
+
+    Then the thread lets go too, and is the last that knows it: its end has no bound (a silent leader, a clock set
+    back).
+    """
+
+    def __init__(self, producer: Producer) -> None:
+        self.producer: Producer | None = producer
+        self._lock = threading.Lock()
+        self._ended = False
+        self._thread = threading.Thread(target=self._run, name="collection-writer", daemon=True)
+        self._thread.start()
+
+    def let_go(self) -> None:
+        """Returns at once.  What it had no answer to is answered by an error, which also ends a poll that hangs."""
+        with self._lock:
+            self._ended = True
+            if self.producer is not None:
+                self.producer.purge(blocking=False)
+
+    def join(self, timeout_s: float) -> None:
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        assert self.producer is not None
+        poll = self.producer.poll
+        while not self._ended:
+            poll(_POLL_S)
+        with self._lock:
+            self.producer = None
+        poll(0)
+
+
 class CollectionWriter:
     """Writes rows of any collection of one environment.  All methods may be called from any thread."""
 
     def __init__(self, bootstrap: str, names: TopicNames) -> None:
         self._names = names
         self._lock = threading.Lock()
-        self._producer = _make_producer(bootstrap)
+        self._polled = _Polled(_make_producer(bootstrap))
         self._checks = TopicChecks(bootstrap, names)
         self._leaders = leaders_of(bootstrap)
         self._suspected: dict[str, Callable[[], None]] = {}
-        """Topics that somebody waits for too long, and how to stop asking about each.  The poll thread's own."""
+        """Topics that somebody waits for too long, and how to stop asking about each.  The watch's own."""
         self._generation = 0
         self._pending: dict[int, _Write] = {}
         self._pending_bytes = 0
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="collection-writer", daemon=True)
-        self._thread.start()
+        self._watch = Watch(self._look, "collection-writer-watch")
 
     def write(
         self, collection_id: str, columns: Columns, rows: pa.Table | Sequence[Sequence[object]], attempt: str
@@ -140,15 +176,20 @@ class CollectionWriter:
 
     def close(self) -> None:
         """Stop; writes without an answer fail with ``Unavailable``."""
-        self._closed.set()
-        self._thread.join()
+        with self._lock:
+            self._closed.set()
+        self._watch.stop()
         for write in list(self._pending.values()):
             self._finish(write, Unavailable("the writer was closed before the rows were written"))
-        self._producer.purge()
-        self._producer.poll(0)
+        self._polled.let_go()
+        self._polled.join(WATCHDOG_S)  # it ends when its poll does, by a clock that may have been set
+        for unfollow in self._suspected.values():
+            unfollow()
 
     def _send(self, write: _Write) -> TidemarkError | None:
         """Hand all records of ``write`` to the present producer (lock held)."""
+        producer = self._polled.producer
+        assert producer is not None, "nobody lets go of the present one"
         generation = write.generation = self._generation
         write.landed = []
         for batch in write.batches:
@@ -157,7 +198,7 @@ class CollectionWriter:
                 self._on_delivery(write, generation, rows, error, message)
 
             try:
-                self._producer.produce(write.topic, batch.value, partition=0, on_delivery=delivered)
+                producer.produce(write.topic, batch.value, partition=0, on_delivery=delivered)
             except BufferError:
                 return Rejected("too many rows are waiting to be written", sqlstate="53400")
             except KafkaException as error:
@@ -165,45 +206,53 @@ class CollectionWriter:
         return None
 
     def _on_delivery(self, write: _Write, generation: int, rows: int, error: KafkaError | None, message) -> None:
-        """On the poll thread, once per record."""
-        if generation != write.generation or write.future.done():
-            return
-        if error is None:
-            write.landed.append((message.partition(), message.offset(), rows))
-            if len(write.landed) == len(write.batches):
-                self._finish(write, None)
-        elif error.fatal() or error.code() in (KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):
-            write.renew_at = 0.0
-        else:
-            self._finish(write, _failure(write, error))
-
-    def _finish(self, write: _Write, error: Exception | None) -> None:
-        with self._lock:
-            if self._pending.pop(id(write), None) is None:
+        """On a polling thread, once per record."""
+        with self._lock:  # held until it is taken out: what is sent again forgets what has landed
+            if generation != write.generation or write.future.done():
                 return
-            self._pending_bytes -= write.bytes
+            if error is None:
+                write.landed.append((message.partition(), message.offset(), rows))
+                ended = len(write.landed) == len(write.batches) and self._take(write)
+            elif error.fatal() or error.code() in _GIVEN_UP:
+                write.renew_at = 0.0
+                return
+            else:
+                ended = self._take(write)
+        if ended:
+            self._tell(write, None if error is None else _failure(write, error))
+
+    def _finish(self, write: _Write, error: Exception) -> None:
+        with self._lock:
+            if not self._take(write):
+                return
+        self._tell(write, error)
+
+    def _take(self, write: _Write) -> bool:
+        """Take ``write`` out of what is pending (lock held); whether it was there."""
+        if self._pending.pop(id(write), None) is None:
+            return False
+        self._pending_bytes -= write.bytes
+        return True
+
+    def _tell(self, write: _Write, error: Exception | None) -> None:
         if error is not None:
             write.future.set_exception(error)
         elif self._checks.good(write.topic):
             write.future.set_result(_runs(write))
         else:
             # Now that the topic is there for certain, and before anybody may bind what lies on it.
-            self._checks.check(write.topic).add_done_callback(lambda told: _tell(write, told.result()))
+            self._checks.check(write.topic).add_done_callback(lambda told: _checked(write, told.result()))
 
-    def _run(self) -> None:
-        while not self._closed.is_set():
-            self._producer.poll(_POLL_S)
-            now = time.monotonic()
-            with self._lock:
-                late = [w for w in self._pending.values() if now >= w.deadline]
-                renew = any(now >= w.renew_at for w in self._pending.values())
-            for write in late:
-                self._finish(write, _timed_out(write))
-            self._suspect(now)
-            if renew:
-                self._renew(now)
-        for unfollow in self._suspected.values():
-            unfollow()
+    def _look(self) -> None:
+        now = time.monotonic()
+        with self._lock:
+            late = [w for w in self._pending.values() if now >= w.deadline]
+            renew = any(now >= w.renew_at for w in self._pending.values())
+        for write in late:
+            self._finish(write, _timed_out(write))
+        self._suspect(now)
+        if renew:
+            self._renew(now)
 
     def _suspect(self, now: float) -> None:
         """Find out who leads the topics that kept somebody waiting, for as long as they do."""
@@ -227,7 +276,9 @@ class CollectionWriter:
         failures: list[tuple[_Write, TidemarkError]] = []
         bootstrap = self._leaders.bootstrap(*self._suspected)
         with self._lock:
-            old, self._producer = self._producer, _make_producer(bootstrap)
+            if self._closed.is_set():
+                return
+            old, self._polled = self._polled, _Polled(_make_producer(bootstrap))
             self._generation += 1
             for write in self._pending.values():
                 if now >= write.renew_at:
@@ -237,17 +288,13 @@ class CollectionWriter:
                 if failed:
                     failures.append((write, failed))
             pending = len(self._pending)
+        old.let_go()
         for write, failed in failures:
             self._finish(write, failed)
         log.warning("no answer from kafka, writing with a fresh producer", extra={"writes": pending})
-        # Letting go of a producer has no bound (a silent leader, a clock set back): not in this thread,
-        # which so must not be the last that knows it.
-        holder = [old]
-        del old
-        threading.Thread(target=_discard, args=(holder,), name="collection-writer-discard", daemon=True).start()
 
 
-def _tell(write: _Write, wrong: Rejected | None) -> None:
+def _checked(write: _Write, wrong: Rejected | None) -> None:
     if wrong is None:
         write.future.set_result(_runs(write))
     else:
@@ -263,12 +310,6 @@ def _make_producer(bootstrap: str) -> Producer:
             "request.timeout.ms": REPLICATED_MS,
         },
     )
-
-
-def _discard(holder: list[Producer]) -> None:
-    producer = holder.pop()
-    producer.purge()
-    producer.poll(0)
 
 
 def _runs(write: _Write) -> list[Run]:

@@ -1,4 +1,7 @@
-"""One producer of a journal: appends, their answers, and the watchdog that gives up on silence."""
+"""One producer of a journal: appends, their answers, and the watchdog that gives up on silence.
+
+One thread polls for answers, another looks after those that do not come (:mod:`journal.watch`).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from journal import clients
 from journal.errors import Indeterminate, Rejected
 from journal.leaders import SUSPECT_S
 from journal.memory import VALUE_BYTES_MAX, too_large
+from journal.watch import Watch
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +69,7 @@ class ProducerSession:
         )
         self._thread = threading.Thread(target=self._run, name=f"produce-{topic}", daemon=True)
         self._thread.start()
+        self._watch = Watch(self._look, f"watch-{topic}")
 
     def age_s(self) -> float:
         return time.monotonic() - self.opened_s
@@ -106,6 +111,7 @@ class ProducerSession:
     def abandon(self) -> None:
         """Give up: what is pending becomes ``Indeterminate`` now, though it may still land."""
         self._closing = True
+        self._watch.stop()
         self._producer.purge(in_queue=True, in_flight=True, blocking=False)
         self._give_up(float("inf"), "the producer was given up")
 
@@ -114,16 +120,18 @@ class ProducerSession:
         self._producer.flush(self._ack_timeout_s)
         self.abandon()
         if self._thread is not threading.current_thread():
-            self._thread.join()
+            self._thread.join(self._ack_timeout_s)  # it ends when its poll does, by a clock that may have been set
 
     def _run(self) -> None:
         poll = self._producer.poll
         while not self._closing:
             poll(POLL_S)
-            if self.waits_s() > SUSPECT_S:
-                self._suspect()
-            self._give_up(time.monotonic(), f"no answer within {self._ack_timeout_s:g} s")
         poll(0)
+
+    def _look(self) -> None:
+        if self.waits_s() > SUSPECT_S:
+            self._suspect()
+        self._give_up(time.monotonic(), f"no answer within {self._ack_timeout_s:g} s")
 
     def _answer(self, seq: int) -> Callable[[KafkaError | None, Message], None]:
         def on_delivery(error: KafkaError | None, message: Message) -> None:

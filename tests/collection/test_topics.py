@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from decimal import Decimal
@@ -25,6 +27,7 @@ from journal.errors import InvalidUsage, Rejected, TidemarkError, Unavailable
 from journal.leaders import leaders_of
 from journal.names import TopicNames
 from journal.topics import data_spec, ensure_topic
+from tests.judge.live import shim
 
 pytestmark = pytest.mark.integration
 
@@ -267,3 +270,19 @@ def test_on_a_broker_with_kafkas_defaults_no_topic_comes_by_being_asked_about(ma
     finally:
         reader.close()
         writer.close()
+
+
+@pytest.mark.skipif(shim.unavailable() is not None, reason=str(shim.unavailable()))
+def test_a_clock_set_back_holds_up_no_write(broker, names, tmp_path):
+    """librdkafka waits by the wall clock: its threads, and whoever polls, waited for the hour to pass again, and what
+    was written to a topic that the producer had not met was neither sent nor given up meanwhile."""
+    for collection in ("u1", "u2"):
+        ensure_topic(broker, data_spec(names.data(collection), 1))
+    shift = tmp_path / "shift"
+    shift.write_text("0")
+    env = shim.preloaded(dict(os.environ), shim.compiled("clock")) | {"TIDEMARK_CLOCK_SHIFT": str(shift)}
+    command = [sys.executable, "-m", "tests.collection.clock_set_back", broker, names.env, str(shift), "u1", "u2"]
+    ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    took_s, closed = ran.stdout.split()
+    assert float(took_s) < writer_module.WRITE_TIMEOUT_S / 2 and closed == "closed"
