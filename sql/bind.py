@@ -276,7 +276,7 @@ def _qualified(tree: exp.Expression, schema: MappingSchema, columns: dict[str, l
     except AssertionError as error:
         _check_stars(tree)  # ORDER BY the place of a column of one that stands there still
         raise untold("this query", error) from error
-    except (SqlglotError, KeyError, ValueError, AttributeError, IndexError) as error:
+    except (SqlglotError, LookupError, ValueError, AttributeError, TypeError) as error:
         raise untold("this query", error) from error
 
 

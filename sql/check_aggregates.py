@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -228,9 +229,21 @@ def _grouping(c: Checker, node: exp.Grouping, scope: Scope) -> SqlType:
     if group is None or not any(group.find(kind) for kind in (exp.Rollup, exp.Cube, exp.GroupingSets)):
         node.replace(cast(exp.Literal.number(0), t.INT4))
     else:
-        name = "GROUPING" if len(node.expressions) == 1 else "GROUPING_ID"
-        node.replace(exp.Anonymous(this=name, expressions=[each.copy() for each in node.expressions]))
+        node.replace(_bits_of(node.expressions))
     return t.INT4
+
+
+def _bits_of(keys: list[exp.Expression]) -> exp.Expression:
+    """GROUPING of each of ``keys``, the last one the lowest bit.  Spark's GROUPING_ID takes nothing but all that is
+    grouped by, in that order."""
+    bits = [exp.Anonymous(this="GROUPING", expressions=[each.copy()]) for each in keys]
+    if len(bits) == 1:
+        return bits[0]
+    terms = [
+        exp.Mul(this=cast(bit, t.INT4), expression=exp.Literal.number(1 << place))
+        for place, bit in enumerate(reversed(bits))
+    ]
+    return exp.Paren(this=reduce(lambda left, right: exp.Add(this=left, expression=right), terms))
 
 
 AGGREGATES = {

@@ -306,6 +306,8 @@ def _alternatives(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
     found = c.settle_all([node.this, *node.expressions], types, node.key.upper())
     if not isinstance(node, exp.Coalesce):
         check_extreme(found, node.key, position(node))
+        if not node.expressions:  # Spark takes no fewer than two
+            node.replace(node.this.copy())
     return found
 
 

@@ -124,7 +124,7 @@ def _filters_by_grouping(select: exp.Select) -> bool:
 
 
 def _is_grouping(node: exp.Anonymous) -> bool:
-    return str(node.this) in ("GROUPING", "GROUPING_ID")
+    return str(node.this) == "GROUPING"
 
 
 def _column(place: int) -> exp.Column:

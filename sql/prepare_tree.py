@@ -13,6 +13,7 @@ from sql.errors import syntax, unsupported
 from sql.functions import display_name
 from sql.nodes import copied, declared_type, only, position
 from sql.nodes import unnest as bare
+from sql.tokens import WRITTEN
 
 
 def prepare_tree(root: exp.Expression) -> exp.Expression:
@@ -235,7 +236,11 @@ def figure_name(node: exp.Expression) -> str | None:
         return "array"
     if isinstance(node, exp.Interval):
         return "interval"
-    if isinstance(node, (exp.Connector, exp.Binary)) and not isinstance(node, (exp.Pow, exp.AggFunc)):
+    if isinstance(node, exp.Trim):
+        return {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position")).upper(), "btrim")
+    if WRITTEN in node.meta and "name" not in node.meta:
+        return node.meta[WRITTEN]
+    if isinstance(node, (exp.Connector, exp.Binary)) and not isinstance(node, exp.AggFunc):
         return None
     if isinstance(node, exp.Func):
         return display_name(node)

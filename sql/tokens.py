@@ -77,6 +77,10 @@ def _lacks_its_first(made: exp.Func) -> bool:
     return first is None and isinstance(made, exp.GroupConcat)
 
 
+WRITTEN = "written"
+"""Under this a call's ``meta`` has the name that was written."""
+
+
 class Dialect(Postgres):
     """Postgres's syntax, with some functions left as they were written."""
 
@@ -99,6 +103,18 @@ class Dialect(Postgres):
             for name, f in Postgres.Parser.FUNCTION_PARSERS.items()
             if name not in _BY_NAME
         }
+
+        def _parse_function_call(self, *args, **named):
+            """sqlglot has one name for all that means the same (``substr`` is SUBSTRING), and an output is called by
+            the one that was written."""
+            first = self._curr
+            found = super()._parse_function_call(*args, **named)
+            called = found
+            while isinstance(called, (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
+                called = called.this
+            if isinstance(called, (exp.Func, exp.Binary)) and first is not None and WRITTEN not in called.meta:
+                called.meta[WRITTEN] = first.text.lower()
+            return found
 
         def _parse_interval(self, require_interval: bool = True, parse_function_unit: bool = True):
             """sqlglot would find a number and a unit in any text (``'$1 day'``, no interval), and read ``$1`` as 1."""

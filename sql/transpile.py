@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
@@ -77,10 +78,50 @@ def _plain_number(query: exp.Expression, key: str) -> None:
         clause.set("expression", exp.Literal.number(number))
 
 
+_ROWS_MAX = (1 << 31) - 1
+"""LIMIT and OFFSET are of 32 bits in Spark, and so is what they are together.  No relation here has as many rows."""
+
+
+def _within_its_numbers(query: exp.Expression) -> None:
+    """A LIMIT that no relation reaches is none, and behind an OFFSET that none reaches there is nothing."""
+    limit, offset = _number(query, "limit"), _number(query, "offset")
+    if offset > _ROWS_MAX:
+        query.set("offset", None)
+        query.set("limit", exp.Limit(expression=exp.Literal.number(0)))
+    elif limit + offset > _ROWS_MAX:
+        query.set("limit", None)
+
+
+def _number(query: exp.Expression, key: str) -> int:
+    clause = query.args.get(key)
+    value = clause.expression if clause is not None else None
+    return int(value.this) if isinstance(value, exp.Literal) and value.this.isdigit() else 0
+
+
+def _with_what_is_escaped(like: exp.Expression) -> None:
+    """Spark takes an escape only before ``%``, ``_`` and itself; Postgres takes it before anything, for that itself."""
+    outer = like.parent
+    sign = outer.expression if isinstance(outer, exp.Escape) and outer.this is like else exp.Literal.string("\\")
+    pattern = like.expression
+    while isinstance(pattern, exp.Paren) or (isinstance(pattern, exp.Cast) and not pattern.to.expressions):
+        pattern = pattern.this
+    if all(isinstance(each, exp.Literal) and each.is_string for each in (sign, pattern)) and len(sign.this) == 1:
+        escaped = re.escape(sign.this)
+        pattern.set("this", re.sub(f"{escaped}(.)", lambda at: _escaped(at, sign.this), pattern.this, flags=re.S))
+
+
+def _escaped(at: re.Match[str], sign: str) -> str:
+    return at[0] if at[1] in ("%", "_", sign) else at[1]
+
+
 @bounded
 def spark_sql(tree: exp.Expression) -> str:
     """``tree`` as Spark SQL with every identifier in backticks."""
     made = written_out(tree)
+    for query in list(made.find_all(exp.Query)):
+        _within_its_numbers(query)
+    for like in made.find_all(exp.Like, exp.ILike):
+        _with_what_is_escaped(like)
     for row in [row for values in made.find_all(exp.Values) for row in values.expressions]:
         # Spark takes a struct that stands alone in a row of VALUES for the row.
         if len(row.expressions) == 1 and isinstance(row.expressions[0], exp.Struct):

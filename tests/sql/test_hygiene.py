@@ -117,3 +117,18 @@ def test_a_column_that_is_not_there_is_told_by_any_name():
             with pytest.raises(InvalidUsage) as refused:
                 plan(text)
             assert refused.value.sqlstate == "42703" and name in refused.value.message, (text, refused.value)
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_what_trips_the_parsers_library_is_refused_and_no_internal_error(name):
+    quoted = '"' + name.replace('"', '""') + '"'
+    for text in (
+        f"select * from (select id as {quoted} from t) {quoted} order by 1",
+        f"select {quoted}.* from t {quoted} order by 1",
+        f"select * from (select id as {quoted} from t) x group by 1 order by 1",
+        f"select distinct on (1) * from (select id as {quoted} from t) {quoted} order by 1",
+    ):
+        try:
+            plan(text)
+        except InvalidUsage as refused:
+            assert refused.sqlstate == "0A000" or len(name) > 63, text
