@@ -29,6 +29,7 @@ FORMS: Mapping[str, tuple[str, str]] = {
     "TM_FLOAT4_TEXT": ("x", _float_text("FLOAT", "1e6", 8)),
     "TM_FLOAT4": ("x", ":x::FLOAT"),
     "TM_BYTEA_TEXT": ("x", r"'\x' || lower(hex(:x))"),
+    "TM_FRACTION_TEXT": ("x", r"regexp_replace(:x::VARCHAR, '^(-?)\.', '\10.')"),
     "TM_TIMESTAMPTZ_TEXT": ("x", ":x::VARCHAR"),
     "TM_TO_UTC": ("x zone", "timezone(:zone, :x::TIMESTAMP)"),
     "TM_MOMENT": ("x", "make_timestamp(:x)"),

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from collection.clock import MICROS_PER_DAY
 from collection.lengths import cut
-from collection.types import SqlType, carried
+from collection.types import NUMERIC_PRECISION_MAX, SqlType, carried
 from journal.errors import InvalidUsage
 from sql import types as t
 from sql.errors import unsupported
@@ -140,14 +140,31 @@ def text_of(node: exp.Expression, got: SqlType, zone: Zone | None = None) -> exp
         return call(_WRITTEN[got], node)
     if got.is_array:
         return own("tm_array_text", texts_of(node, got))
+    if _is_fraction(got):
+        return call("TM_FRACTION_TEXT", node)
     return node.copy() if t.is_text(got) else cast(node.copy(), t.TEXT)
+
+
+def _is_fraction(kind: SqlType) -> bool:
+    """Whether it is a numeric without room for digits before the point: DuckDB writes no 0 there then."""
+    return kind.name == "numeric" and kind.precision is not None and kind.precision == kind.scale
 
 
 def texts_of(node: exp.Expression, got: SqlType) -> exp.Expression:
     """An array as the array of its elements' texts.  0A000 where the engines would show these otherwise."""
     if got.element.name not in _PLAIN_TEXT - {"bpchar"}:
         raise unsupported(f"{t.shown(got)} as text", position=position(node))
-    return cast(node.copy(), t.TEXT.array)
+    return cast(_with_whole_digits(node, got), t.TEXT.array)
+
+
+def _with_whole_digits(node: exp.Expression, got: SqlType) -> exp.Expression:
+    """``node``, an array, with room for the 0 before the point."""
+    each = got.element
+    if not _is_fraction(each):
+        return node.copy()
+    if each.precision == NUMERIC_PRECISION_MAX:
+        raise unsupported(f"{t.shown(got)} as text", position=position(node))
+    return cast(node.copy(), SqlType("numeric", each.precision + 1, each.scale).array)
 
 
 def _array_of_text(node: exp.Expression, target: SqlType) -> exp.Expression:

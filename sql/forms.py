@@ -81,6 +81,7 @@ SPARK: Mapping[str, tuple[str, str]] = {
         "THEN RAISE_ERROR('tm:22003:value out of range: overflow') ELSE CAST(:x AS FLOAT) END",
     ),
     "TM_BYTEA_TEXT": ("x", r"CONCAT('\\x', LOWER(HEX(:x)))"),
+    "TM_FRACTION_TEXT": ("x", "CAST(:x AS STRING)"),
     "TM_TIMESTAMPTZ_TEXT": ("x", "CONCAT(CAST(:x AS STRING), '+00')"),
     # Of a time that the clocks repeat Java takes the first, Postgres the second: the one that the offset of the day
     # after gives, if it is that time then.  No offset is changed by more than a day.
