@@ -152,6 +152,7 @@ def _behind(node: exp.Expression) -> exp.Expression | None:
 
 
 def _partition(select: exp.Select, window: exp.Window) -> list[exp.Expression]:
+    """What ``window`` goes by, also where it says so by the name of another one."""
     named = {each.name: each for each in select.args.get("windows") or ()}
     found: exp.Expression | None = window
     while found is not None:
@@ -189,7 +190,7 @@ def _question(select: exp.Select, held: Sequence[_Gathered]) -> Question | None:
     question = Question(_sum(rows), _sum(groups))
     for each in question:
         _hand_down(select, each)
-    return None if any(map(_names_outer, question)) else question
+    return None if any(map(_strays, question)) else question
 
 
 def _sum(query: exp.Select) -> exp.Select:
@@ -230,15 +231,17 @@ def _uncorrelated(select: exp.Select) -> tuple[exp.Select, list[exp.Expression]]
         given = select.args.get(clause)
         if given:
             reading.set(clause, [each.copy() for each in given] if isinstance(given, list) else given.copy())
-    own = _called(select)
+    where, own = select.args.get("where"), frozenset(_called(select))
+    if where is None or not _strays(where, own):
+        reading.set("where", where and where.copy())
+        return reading, []
     kept: list[exp.Expression] = []
     equal: list[exp.Expression] = []
-    where = select.args.get("where")
-    for condition in _conjuncts(where.this) if where is not None else ():
-        if not _outer(condition, own):
+    for condition in _conjuncts(where.this):
+        if not _strays(condition, own):
             kept.append(condition.copy())
         elif isinstance(condition, exp.EQ):
-            sides = [side for side in (condition.this, condition.expression) if not _outer(side, own)]
+            sides = [side for side in (condition.this, condition.expression) if not _strays(side, own)]
             equal += [side.copy() for side in sides if side.find(exp.Column)]
     if kept:
         reading.set("where", exp.Where(this=exp.and_(*kept, copy=False)))
@@ -305,24 +308,14 @@ def _called(select: exp.Expression) -> set[str]:
     return names
 
 
-def _outer(node: exp.Expression, own: set[str]) -> bool:
-    """Whether ``node``, of a query whose relations are called ``own``, names a column of another one around it."""
-    return any(
-        column.table and column.table not in own and not _known(column, node) for column in node.find_all(exp.Column)
-    )
-
-
-def _names_outer(query: exp.Expression) -> bool:
-    """Whether ``query`` cannot stand alone."""
-    return any(column.table and not _known(column, query) for column in query.find_all(exp.Column))
-
-
-def _known(column: exp.Column, within: exp.Expression) -> bool:
-    """Whether a query around ``column``, and within ``within``, reads what it is qualified by."""
-    node: exp.Expression = column
-    while True:
-        if isinstance(node, exp.Select) and column.table in _called(node):
+def _strays(node: exp.Expression, known: frozenset[str] = frozenset()) -> bool:
+    """Whether ``node``, where relations called ``known`` are read, names a column of another one around it."""
+    stack = [(node, known)]
+    while stack:
+        found, known = stack.pop()
+        if isinstance(found, exp.Select):
+            known = known | _called(found)
+        elif isinstance(found, exp.Column) and found.table and found.table not in known:
             return True
-        if node is within or node.parent is None:
-            return False
-        node = node.parent
+        stack += [(each, known) for each in found.iter_expressions()]
+    return False

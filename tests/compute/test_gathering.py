@@ -126,3 +126,9 @@ def test_a_subquery_that_names_outer_columns_is_asked_by_what_it_compares():
 ])  # fmt: skip
 def test_what_only_an_outer_row_can_tell_is_not_asked(sql):
     assert asked(sql) == []
+
+
+def test_many_conditions_are_asked_with_as_they_are():
+    many = " AND ".join(f"(t.a <> {i} AND t.b <> {i})" for i in range(40))
+    [question] = asked(f"SELECT COLLECT_LIST(t.a) FROM t WHERE ({many})")
+    assert inner(question).endswith(text(parse(f"SELECT 1 FROM t WHERE ({many})")).split(" WHERE ")[1])
