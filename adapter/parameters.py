@@ -27,11 +27,11 @@ from collection.bad_text import BadText
 from collection.clock import MICROS_PER_DAY, read_time
 from collection.intervals import Interval, read_interval
 from collection.jsonb import read_jsonb
+from collection.scalars import UNBOUNDED
 from collection.types import ARRAY_OID, OID, single
 from collection.uuids import hyphened, read_uuid
 from collection.zones import instant_of
 from journal.errors import InvalidUsage
-from sql.types import UNBOUNDED
 
 NUMERIC_DIGITS_MAX = 38
 """decimal128: what a numeric parameter may have before and behind the point together."""

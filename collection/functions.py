@@ -28,11 +28,21 @@ from collection.intervals import (
 from collection.keywords import quoted_identifier
 from collection.limits import check_bytes
 from collection.number_format import shown_float4, shown_float8, shown_int4, shown_number
+from collection.scalars import (
+    date_micros,
+    moment_micros,
+    read_bool,
+    read_bytea,
+    read_float4,
+    read_float8,
+    timestamp_micros,
+)
 from collection.text_format import formatted
 from collection.types import SqlType
 from collection.uuids import read_uuid
 
 _TEXT, _INT4, _INT8, _FLOAT8, _BOOL = (SqlType(name) for name in ("text", "int4", "int8", "float8", "bool"))
+_FLOAT4, _BYTEA = SqlType("float4"), SqlType("bytea")
 _INTERVAL, _TEXTS, _MOMENTS = SqlType("interval"), SqlType("text[]"), SqlType("int8[]")
 
 
@@ -81,6 +91,13 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 OWN: dict[str, Own] = {
+    "tm_bool": _own(_BOOL, read_bool, _TEXT),
+    "tm_float4": _own(_FLOAT4, read_float4, _TEXT),
+    "tm_float8": _own(_FLOAT8, read_float8, _TEXT),
+    "tm_bytea": _own(_BYTEA, read_bytea, _TEXT),
+    "tm_date_micros": _own(_INT8, date_micros, _TEXT),
+    "tm_timestamp_micros": _own(_INT8, timestamp_micros, _TEXT),
+    "tm_moment_micros": _own(_INT8, moment_micros, _TEXT),
     "tm_uuid": _own(_TEXT, read_uuid, _TEXT),
     "tm_time": _own(_INT8, read_time, _TEXT),
     "tm_time_text": _own(_TEXT, show_time, _INT8),

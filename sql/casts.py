@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from sql.zones import Zone
 
 _READ = {"uuid": "tm_uuid", "jsonb": "tm_jsonb", "time": "tm_time", "interval": "tm_interval"}
+_READ_BY_US = {"bool": "tm_bool", "float4": "tm_float4", "float8": "tm_float8", "bytea": "tm_bytea"}
+_MICROS_OF = {"date": "tm_date_micros", "timestamp": "tm_timestamp_micros", "timestamptz": "tm_moment_micros"}
+"""Types that engines have, and whose text they read otherwise than Postgres does."""
+
 _SHOWN = {"time": "tm_time_text", "interval": "tm_interval_text"}
 
 _WRITTEN = {
@@ -67,6 +71,13 @@ def converted(node: exp.Expression, got: SqlType, target: SqlType, zone: Zone | 
         return _array_of_text(node, target)
     if t.is_text(got) and target.name in _READ:
         return own(_READ[target.name], node)
+    if t.is_text(got) and target.name in _READ_BY_US:
+        return own(_READ_BY_US[target.name], node)
+    if t.is_text(got) and target.name in _MICROS_OF:
+        return cast(call("TM_MOMENT", own(_MICROS_OF[target.name], node)), target)
+    if t.is_text(got) and (t.is_int(target) or target.name == "numeric"):
+        checked = "TM_WHOLE_TEXT" if t.is_int(target) else "TM_NUMBER_TEXT"
+        return cast(call(checked, node.copy(), exp.Literal.string(t.shown(target))), target)
     if got == t.JSONB and t.is_number(target):
         number = own("tm_jsonb_number", node)
         return cast(number, target) if t.is_float(target) else _as_number(cast(number, t.NUMERIC), t.NUMERIC, target)
@@ -168,7 +179,7 @@ def _with_whole_digits(node: exp.Expression, got: SqlType) -> exp.Expression:
 
 
 def _array_of_text(node: exp.Expression, target: SqlType) -> exp.Expression:
-    if target.element.name not in _PLAIN_TEXT - {"varchar", "bpchar", "uuid", "jsonb"}:
+    if target.element.name not in _PLAIN_TEXT - {"varchar", "bpchar", "uuid", "jsonb", "date"}:
         raise unsupported(f"a cast of text to {t.shown(target)}", position=position(node))
     return cast(own("tm_text_array", node), target)
 

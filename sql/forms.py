@@ -82,6 +82,8 @@ SPARK: Mapping[str, tuple[str, str]] = {
     ),
     "TM_BYTEA_TEXT": ("x", r"CONCAT('\\x', LOWER(HEX(:x)))"),
     "TM_FRACTION_TEXT": ("x", "CAST(:x AS STRING)"),
+    "TM_WHOLE_TEXT": ("x kind", ":x"),
+    "TM_NUMBER_TEXT": ("x kind", ":x"),
     "TM_TIMESTAMPTZ_TEXT": ("x", "CONCAT(CAST(:x AS STRING), '+00')"),
     # Of a time that the clocks repeat Java takes the first, Postgres the second: the one that the offset of the day
     # after gives, if it is that time then.  No offset is changed by more than a day.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import datetime
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 from collection.arrays import read_array, show_array
@@ -17,9 +17,19 @@ from collection.bad_text import BadText
 from collection.clock import read_time, show_time
 from collection.intervals import Interval, read_interval, show_interval
 from collection.jsonb import read_jsonb
-from collection.types import NUMERIC_DEFAULT, NUMERIC_PRECISION_MAX, SqlType, single
+from collection.scalars import (
+    NOT_FINITE,
+    NUMBER,
+    read_bool,
+    read_bytea,
+    read_date,
+    read_float4,
+    read_float8,
+    read_moment,
+    read_timestamp,
+)
+from collection.types import NUMERIC_DEFAULT, NUMERIC_PRECISION_MAX, SqlType
 from collection.uuids import read_uuid
-from collection.zones import instant_of, zone_named
 from journal.errors import InvalidUsage
 from sql.errors import bad_text, out_of_range
 
@@ -221,22 +231,6 @@ def numeric_text(text: str, position: int | None = None) -> SqlType:
     return as_numeric(number_literal(value.lstrip("+-")))
 
 
-UNBOUNDED = frozenset({"infinity", "+infinity", "-infinity"})
-"""Dates and timestamps of Postgres's that neither Spark nor Avro has: refused with 22008, as are years before 1."""
-
-_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
-
-
-def parse_bool(text: str) -> bool:
-    """As Postgres reads a boolean: any unique prefix of true, yes, on, 1 and their opposites."""
-    word = text.strip().lower()
-    if word and any(full.startswith(word) for full in _TRUE) and word != "o":
-        return True
-    if word and any(full.startswith(word) for full in _FALSE) and word != "o":
-        return False
-    raise bad_text("boolean", text)
-
-
 def parse_literal(text: str, sql_type: SqlType, instant: Callable[[datetime], datetime] | None = None) -> object:
     """The Python value of a string literal taken as ``sql_type``.  22P02, 22007 or 22003 where it is not one.
 
@@ -253,8 +247,6 @@ def parse_literal(text: str, sql_type: SqlType, instant: Callable[[datetime], da
         return [None if each is None else parse_literal(each, element, instant) for each in _read(read_array, text)]
     if name in _READERS:
         return _read(_READERS[name], text)
-    if name == "bool":
-        return parse_bool(text)
     if name in INT_RANGE:
         if not re.fullmatch(r"[+-]?\d+", value):
             raise bad_text(shown(sql_type), text)
@@ -265,16 +257,15 @@ def parse_literal(text: str, sql_type: SqlType, instant: Callable[[datetime], da
         return number
     if name == "numeric":
         return _parse_numeric(text, sql_type)
-    if name in ("float4", "float8"):
-        return _parse_float(text, sql_type)
-    if name == "bytea":
-        return _parse_bytea(text)
-    if is_time(sql_type):
-        return _parse_time(text, sql_type, instant)
+    if name == "timestamptz":
+        return _read(lambda given: read_moment(given, instant), text)
     raise bad_text(name, text)
 
 
-_READERS = {"uuid": read_uuid, "jsonb": read_jsonb, "time": read_time, "interval": read_interval}
+_READERS = {
+    "uuid": read_uuid, "jsonb": read_jsonb, "time": read_time, "interval": read_interval, "bool": read_bool,
+    "float4": read_float4, "float8": read_float8, "bytea": read_bytea, "date": read_date, "timestamp": read_timestamp,
+}  # fmt: skip
 
 
 def _read(read: Callable[[str], object], text: str) -> object:
@@ -284,28 +275,8 @@ def _read(read: Callable[[str], object], text: str) -> object:
         raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
 
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_NOT_FINITE = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
-"""Python's own readers take more than Postgres does, ``1_0`` for one."""
-
-
-def _parse_float(text: str, sql_type: SqlType) -> float:
-    value = text.strip()
-    if _NOT_FINITE.fullmatch(value):
-        return float(value)
-    if not _NUMBER.fullmatch(value):
-        raise bad_text(shown(sql_type), text)
-    number = float(value)
-    if sql_type == FLOAT4:
-        number = single(number)
-    vanished = number == 0 and re.split("[eE]", value)[0].strip("+-0.")
-    if vanished or number in (float("inf"), float("-inf")):
-        raise out_of_range(shown(sql_type), text)
-    return number
-
-
 def _parse_numeric(text: str, sql_type: SqlType) -> Decimal:
-    if not _NUMBER.fullmatch(text.strip()) and not _NOT_FINITE.fullmatch(text.strip()):
+    if not NUMBER.fullmatch(text.strip()) and not NOT_FINITE.fullmatch(text.strip()):
         raise bad_text("numeric", text)
     try:
         number = Decimal(text.strip())
@@ -316,83 +287,6 @@ def _parse_numeric(text: str, sql_type: SqlType) -> Decimal:
     if number and number.adjusted() >= sql_type.precision - sql_type.scale:
         raise out_of_range("numeric", text)
     return number
-
-
-def _parse_bytea(text: str) -> bytes:
-    if text.startswith("\\x"):
-        try:
-            return bytes.fromhex(text[2:])
-        except ValueError as error:
-            raise bad_text("bytea", text) from error
-    if re.sub(_ESCAPED, "", text).count("\\"):
-        raise bad_text("bytea", text)
-    return re.sub(_ESCAPED.encode(), _unescaped, text.encode())
-
-
-_ESCAPED = r"\\(\\|[0-3][0-7]{2})"
-"""A backslash, or a byte in octal: bytea's older form."""
-
-
-def _unescaped(found: re.Match[bytes]) -> bytes:
-    return b"\\" if found[1] == b"\\" else bytes([int(found[1], 8)])
-
-
-_FRACTION = re.compile(r"(:\d\d)(\.\d{7,})", re.ASCII)
-"""More digits than Python reads."""
-
-
-_DATE_AND_OFFSET = re.compile(r"(?<!\S)(\d{4}-\d\d-\d\d)\s*([+-]\d\d(?::?\d\d)?)$", re.ASCII)
-"""Which Python takes for a time of day behind a separator."""
-
-_NAMED_ZONE = re.compile(r"(.*\d)\s+([A-Za-z]+(?:/[A-Za-z0-9_+-]+)+)\s*", re.ASCII)
-"""A time and the name of a zone.  Abbreviations are not read: which offset one means is a setting in Postgres."""
-
-
-def _parse_time(text: str, sql_type: SqlType, instant: Callable[[datetime], datetime] | None) -> date | datetime:
-    named = _NAMED_ZONE.fullmatch(text)
-    if named is not None and sql_type.name == "timestamptz":
-        zone = zone_named(named[2])
-        if zone is None:
-            raise InvalidUsage(f'time zone "{named[2].lower()}" not recognized', sqlstate="22023")
-        return _moment(_read_time(named[1], sql_type), lambda local: instant_of(local, zone), text)
-    found = _read_time(text, sql_type)
-    if sql_type.name == "date":
-        return found.date()
-    if sql_type.name == "timestamp":
-        return found.replace(tzinfo=None)
-    return _moment(found, instant, text)
-
-
-def _moment(found: datetime, instant: Callable[[datetime], datetime] | None, text: str) -> datetime:
-    try:
-        if found.tzinfo:
-            return found.astimezone(UTC)
-        return (found if instant is None else instant(found)).replace(tzinfo=UTC)
-    except OverflowError as error:
-        raise InvalidUsage(f'date/time field value out of range: "{text}"', sqlstate="22008") from error
-
-
-def _read_time(text: str, sql_type: SqlType) -> datetime:
-    """What a date, a timestamp or a moment says, with a zone where it names an offset."""
-    value = re.sub(r"\s+(utc|z)$", "+00:00", text.strip(), flags=re.I)
-    value = _DATE_AND_OFFSET.sub(r"\1 00:00\2", value)
-    value = re.sub(r"([+-]\d\d)$", r"\1:00", value) if re.search(r"\d:\d.*[+-]\d\d$", value) else value
-    value, fraction = _FRACTION.sub(r"\1", value), _FRACTION.search(value)
-    try:
-        found = datetime.fromisoformat(value)
-        if fraction is not None and sql_type.name != "date":
-            found += timedelta(microseconds=round(float(fraction[2]) * 1_000_000))  # as Postgres rounds it
-    except OverflowError as error:
-        raise InvalidUsage(f'date/time field value out of range: "{text}"', sqlstate="22008") from error
-    except ValueError as error:
-        wrong = bad_text(shown(sql_type), text)
-        beyond = text.strip().lower() in UNBOUNDED or re.fullmatch(r"\d{4,}-\d\d-\d\d.*", value)
-        wrong.sqlstate = "22008" if beyond else "22007"
-        if wrong.sqlstate == "22008":
-            wrong.message = f'date/time field value out of range: "{text}"'
-            wrong.args = (wrong.message,)
-        raise wrong from error
-    return found
 
 
 def format_literal(value: object, sql_type: SqlType) -> str:
