@@ -94,6 +94,10 @@ class AtWork:
             return fresh
         return [n for n in fresh if n in notes.deaths]
 
+    def prime(self, names: Iterable[str]) -> list[str]:
+        """Those of ``names`` that were at work when a life ended: the others are suspected for having been near."""
+        return [n for n in names if n in self._notes.deaths]
+
     @contextmanager
     def on(self, names: Iterable[str]) -> Iterator[None]:
         """Work on ``names``.  Nothing to note where all of them came through before.

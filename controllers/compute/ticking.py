@@ -81,7 +81,7 @@ class Ticking:
         self._at_work = at_work
         self._awaited = awaited
         self._suspect_next = False
-        """Whether what is not suspect had its turn, and one suspect is to have its own."""
+        """Whether all others were just brought to a timestamp at which a suspect is to have its turn."""
         self._ticking = threading.Lock()
         """Held by a tick, and by whoever tells all that a view is gone: the tick may be about to commit it."""
         self._gone: deque[Item] = deque()
@@ -179,7 +179,9 @@ class Ticking:
                 worked = worked or more is not None
                 if more:
                     on_part()
-                    # What was written meanwhile does not wait for all that is still to come.
+                if more and not self._suspect_next:
+                    # What was written meanwhile does not wait for all that is still to come; only for one suspect, who
+                    # would wait for ever otherwise, since what it reads must be where it goes to itself.
                     ts = max(ts, self._reachable(self._inventory.frontiers()))
             if not worked:
                 return
@@ -201,18 +203,19 @@ class Ticking:
             return None
         inputs = {v: objects[v].inputs for v in todo}
         views, errors = self._maintainer.views, self._maintainer.errors
+        self._suspect_next = False
         rest = sum(v not in views and v not in errors for v in todo) > INSTALL_MAX
         if rest:  # at a start; a tick of what is in memory puts nothing in order here
             todo = some_first(inputs, views.keys() | errors.keys(), INSTALL_MAX, self._awaited())
         suspects = set(self._at_work.suspects([*todo, *sorted({i for v in todo for i in inputs[v]})]))
         wary = {v for v in todo if v in suspects or not suspects.isdisjoint(inputs[v])}
         if wary:
-            # What reads a suspect waits for it.  The first of those waits for nobody, and goes next though there be
-            # always something to do for the others.
+            # What reads a suspect waits for it.  The first of those waits for nobody, but that what it reads be there.
             later = set(self._with_readers(sorted(wary)))
             calm = [v for v in todo if v not in later]
-            self._suspect_next = not self._suspect_next and bool(calm)
-            todo = calm if self._suspect_next else [first_of(inputs, wary, self._awaited())]
+            prime = {v for v in wary if self._at_work.prime([v, *inputs[v]])}
+            todo = calm or [first_of(inputs, wary, prime or self._awaited())]
+            self._suspect_next = bool(calm)
             for input_id in inputs[todo[0]] if todo[0] in wary else ():
                 if input_id in suspects and input_id not in self._maintainer.views:
                     with self._at_work.on([input_id]):

@@ -210,6 +210,44 @@ def test_a_suspect_has_its_turn_though_the_others_always_have_something_to_do(wo
     node.close()
 
 
+def test_a_suspect_goes_where_what_it_reads_is(world, spark, tmp_path, monkeypatch):
+    """Rows that come between two steps of a tick are not left out of a view over a view."""
+    from controllers.compute.view import View
+
+    world.insert("u1", (1, 5, 1))
+    evaluate, deadly = View.evaluate, True
+
+    def killing(self, sources, t1):
+        if deadly and self.id == "u5":
+            raise Killed
+        return evaluate(self, sources, t1)
+
+    monkeypatch.setattr(View, "evaluate", killing)
+    monkeypatch.setattr("controllers.at_work.ALONE_MAX", 0)
+    with monkeypatch.context() as one_by_one:
+        one_by_one.setattr("controllers.compute.ticking.INSTALL_MAX", 1)
+        lives = Lives(spark, tmp_path, world)
+        node = lives.begin()
+        node.awaited = ("u5",)
+        with pytest.raises(Killed):
+            node.tick()
+        node.close()
+    deadly = False
+    node, uppers = lives.begin(), []
+
+    def more() -> None:
+        uppers.append({view_id: world.views.state.view(view_id).upper for view_id in ("u2", "u5")})
+        if len(uppers) < 6:
+            world.insert("u1", (len(uppers) + 1, 7, 1))
+
+    world.insert("u1", (0, 7, 1))
+    node.ticking.tick(world.oracle.state.last_ts, more)
+    assert all(each["u5"] <= each["u2"] for each in uppers) and len(uppers) > 1, uppers
+    node.tick()
+    assert held(world, "u5") == held(world, "u2") and len(held(world, "u5")) == 1 + len(uppers) + 1
+    node.close()
+
+
 def test_a_collection_that_ends_spark_while_it_is_loaded_is_to_blame(world, spark, tmp_path, monkeypatch):
     from controllers.compute.inventory import Inventory
 

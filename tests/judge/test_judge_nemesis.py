@@ -175,6 +175,15 @@ def test_one_that_heals_late_is_told_and_ends_nothing(monkeypatch) -> None:
     assert nemesis.late == ["kill it healed after 0 s"] * 2
 
 
+def test_one_that_starts_spark_several_times_is_given_as_many_times_as_long(monkeypatch) -> None:
+    monkeypatch.setattr("tests.judge.live.nemesis.HEAL_LATE_S", 1e-9)
+    fault = Recording("poison", [])
+    fault.starts = 10**12
+    assert carried_out([fault], [Step(0, "poison", "it", 0.0)]).late == []
+    fault.starts = 1
+    assert carried_out([fault], [Step(0, "poison", "it", 0.0)]).late == ["poison it healed after 0 s"]
+
+
 def test_one_that_cannot_be_begun_ends_it_and_leaves_no_record() -> None:
     nemesis = carried_out([Recording("kill", [], begin=HealFailed("no such process"))], [Step(0, "kill", "it", 0.0)])
     assert isinstance(nemesis.error, HealFailed) and not nemesis.faults

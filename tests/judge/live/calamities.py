@@ -109,7 +109,9 @@ class PoisonView:
     name = "poison"
     hold_s = (0.0, 0.0)
     times_max = 1
-    """Two lives of Spark, which takes a minute or so of everybody's views; and it can only be poisoned once."""
+    """It takes some minutes of everybody's views, and can only be poisoned once."""
+    starts = 3
+    """At its first end it is one of many at work; it ends two more lives before nobody touches it any more."""
 
     def __init__(
         self, world: World, serving: Callable[[str, float], None], timeout_s: float = HEAL_TIMEOUT_S

@@ -48,7 +48,8 @@ class FaultKind(Protocol):
     hold_s: tuple[float, float]
     """Between which bounds a fault of this kind is held before it is healed; (0, 0) where it heals by itself."""
 
-    # Perhaps also ``times_max``: how often it is done in a run at the most (:func:`times_max`).
+    # Perhaps also ``times_max``: how often it is done in a run at the most (:func:`times_max`); ``starts``: how many
+    # starts of Spark's its heal has to wait for, of which each may take ``HEAL_LATE_S``; 1 otherwise.
 
     def targets(self) -> Sequence[str]:
         """What it can be done to: the same for the whole run."""

@@ -168,7 +168,7 @@ class Nemesis:
         self.error: Exception | None = None
         """Why it ended early: a fault that could not be begun, or that did not heal."""
         self.late: list[str] = []
-        """What healed, and took longer than ``HEAL_LATE_S`` for it."""
+        """What healed, and took longer for it than ``HEAL_LATE_S`` for each start of Spark's in it."""
         self.not_begun: list[str] = []
         """What was planned, and left out since somebody who is needed for it did not answer."""
         self._kinds = {kind.name: kind for kind in kinds}
@@ -259,6 +259,7 @@ class Nemesis:
         finally:
             # One that was not healed stands in the record as such: without an end.
             end_ns = self._clock_ns() if healed else None
-            if healed and (took_s := time.monotonic() - began) > HEAL_LATE_S:
+            starts = getattr(self._kinds[fault.kind], "starts", 1)
+            if healed and (took_s := time.monotonic() - began) > starts * HEAL_LATE_S:
                 self.late.append(f"{fault.kind} {fault.target} healed after {took_s:.0f} s")
             self.faults.append(Fault(fault.start_ns, end_ns, fault.kind, fault.target, fault.injected.detail))
