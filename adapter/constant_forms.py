@@ -23,9 +23,9 @@ def _float_text(kind: str, limit: str, digits: int) -> str:
       ELSE regexp_replace(:x::VARCHAR, '\.0$', '') END"""
 
 
-def _number_text(form: str) -> str:
+def _number_text(form: str, carried: str = ":x") -> str:
     """A text that is to be a number, if it is one for Postgres: DuckDB makes 6 of ``5.5`` and 1000 of ``1_000``."""
-    return rf"""CASE WHEN :x IS NULL OR regexp_full_match(:x, '\s*[+-]?{form}\s*') THEN :x
+    return rf"""CASE WHEN :x IS NULL OR regexp_full_match(:x, '\s*[+-]?{form}\s*') THEN {carried}
       ELSE error('tm:22P02:invalid input syntax for type ' || :kind || ': "' || :x || '"') END"""
 
 
@@ -36,7 +36,7 @@ FORMS: Mapping[str, tuple[str, str]] = {
     "TM_FLOAT4": ("x", ":x::FLOAT"),
     "TM_BYTEA_TEXT": ("x", r"'\x' || lower(hex(:x))"),
     "TM_FRACTION_TEXT": ("x", r"regexp_replace(:x::VARCHAR, '^(-?)\.', '\10.')"),
-    "TM_WHOLE_TEXT": ("x kind", _number_text("[0-9]+")),
+    "TM_WHOLE_TEXT": ("x kind", _number_text("[0-9]+", ":x::HUGEINT")),
     "TM_NUMBER_TEXT": ("x kind", _number_text(r"([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?")),
     "TM_TIMESTAMPTZ_TEXT": ("x", ":x::VARCHAR"),
     "TM_TO_UTC": ("x zone", "timezone(:zone, :x::TIMESTAMP)"),

@@ -55,17 +55,30 @@ def some_first(
     return list(chosen)
 
 
-def first_of(inputs_of: Mapping[str, Collection[str]], some: Collection[str], awaited: Collection[str] = ()) -> str:
-    """Which of ``some`` (keys, not none) goes where only one may: no other of them is what it reads, and one that is
-    ``awaited``, or that such a one reads, goes before the rest."""
-    return next(view for view in _by_need(inputs_of, awaited) if view in some)
+def first_of(
+    inputs_of: Mapping[str, Collection[str]], some: Collection[str], prime: Collection[str] = (),
+    awaited: Collection[str] = (),
+) -> str:  # fmt: skip
+    """Which of ``some`` (keys, not none) goes where only one may: one that reads no other of them.
+
+    Those that are ``prime`` go before the rest, and among equals those that are ``awaited``, each with what it reads.
+    """
+    early = _with_what_they_read(inputs_of, prime)
+    order = [view for view in _by_need(inputs_of, awaited) if view in some]
+    return next((view for view in order if view in early), order[0])
+
+
+def _with_what_they_read(inputs_of: Mapping[str, Collection[str]], views: Collection[str]) -> set[str]:
+    found = {v for v in views if v in inputs_of}
+    stack = list(found)
+    while stack:
+        more = [i for i in inputs_of[stack.pop()] if i in inputs_of and i not in found]
+        found.update(more)
+        stack += more
+    return found
 
 
 def _by_need(inputs_of: Mapping[str, Collection[str]], awaited: Collection[str]) -> list[str]:
     """The views (keys), what is ``awaited`` with all that it reads first, each after what it reads."""
-    order = [v for level in levels(inputs_of) for v in level]
-    urgent = {v for v in awaited if v in inputs_of}
-    for view in reversed(order):  # whoever reads a view stands behind it
-        if view in urgent:
-            urgent.update(i for i in inputs_of[view] if i in inputs_of)
-    return sorted(order, key=lambda v: v not in urgent)
+    urgent = _with_what_they_read(inputs_of, awaited)
+    return sorted((v for level in levels(inputs_of) for v in level), key=lambda v: v not in urgent)

@@ -214,7 +214,7 @@ class Ticking:
             later = set(self._with_readers(sorted(wary)))
             calm = [v for v in todo if v not in later]
             prime = {v for v in wary if self._at_work.prime([v, *inputs[v]])}
-            todo = calm or [first_of(inputs, wary, prime or self._awaited())]
+            todo = calm or [first_of(inputs, wary, prime, self._awaited())]
             self._suspect_next = bool(calm)
             for input_id in inputs[todo[0]] if todo[0] in wary else ():
                 if input_id in suspects and input_id not in self._maintainer.views:

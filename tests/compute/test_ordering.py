@@ -49,12 +49,16 @@ def test_everything_has_had_its_turn_after_as_many_steps_as_it_takes():
     assert steps == 3
 
 
-@pytest.mark.parametrize("some, awaited, first", [
-    (["u7", "u8"], [], "u8"),
-    (["u5", "u4", "u8"], [], "u4"),
-    (["u4", "u6", "u8"], ["u8"], "u8"),
-    (["u4", "u6", "u7"], ["u7"], "u4"),
-    (["u6", "u8", "u7"], ["u5", "gone"], "u6"),
+@pytest.mark.parametrize("some, prime, awaited, first", [
+    (["u7", "u8"], [], [], "u8"),
+    (["u5", "u4", "u8"], [], [], "u4"),
+    (["u4", "u6", "u8"], [], ["u8"], "u8"),
+    (["u4", "u6", "u7"], [], ["u7"], "u4"),
+    (["u6", "u8", "u7"], [], ["u5", "gone"], "u6"),
+    (["u4", "u6", "u8"], ["u8"], ["u6"], "u8"),
+    (["u4", "u6", "u8"], ["u6", "u8"], ["u8"], "u8"),
+    (["u4", "u5", "u8"], ["u5"], ["u8"], "u4"),  # what it reads is none, and goes before it all the same
+    (["u4", "u8"], ["u6"], ["u8"], "u8"),
 ])  # fmt: skip
-def test_where_only_one_may_go_it_is_what_somebody_waits_for_or_what_that_reads(some, awaited, first):
-    assert first_of(READS, some, awaited) == first
+def test_where_only_one_may_go_it_is_what_was_there_or_is_waited_for_or_what_that_reads(some, prime, awaited, first):
+    assert first_of(READS, some, prime, awaited) == first
