@@ -12,5 +12,14 @@ class BadText(ValueError):
         self.sqlstate = sqlstate
 
 
+SHOWN_CHARS_MAX = 200
+"""Of a value in a message: enough to find it."""
+
+
+def cut_short(text: str) -> str:
+    """``text`` as a message has it."""
+    return text if len(text) <= SHOWN_CHARS_MAX else text[:SHOWN_CHARS_MAX] + "…"
+
+
 def bad_text(type_name: str, text: str) -> BadText:
-    return BadText(f'invalid input syntax for type {type_name}: "{text[:200]}"')
+    return BadText(f'invalid input syntax for type {type_name}: "{text[:SHOWN_CHARS_MAX]}"')

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 
-from collection.bad_text import BadText, bad_text
+from collection.bad_text import BadText, bad_text, cut_short
 from collection.types import single
 from collection.zones import instant_of, zone_named
 from journal.errors import InvalidUsage
@@ -26,9 +26,6 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 NOT_FINITE = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
 """Python's own readers take more than Postgres does, ``1_0`` for one."""
 
-SHOWN_CHARS_MAX = 200
-"""Of a value in a message: enough to find it."""
-
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -40,10 +37,6 @@ def read_bool(text: str) -> bool:
     if word and any(full.startswith(word) for full in _FALSE) and word != "o":
         return False
     raise bad_text("boolean", text)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= SHOWN_CHARS_MAX else text[:SHOWN_CHARS_MAX] + "…"
 
 
 # -- floats -----------------------------------------------------------------------------------------------------------
@@ -73,7 +66,7 @@ def _float(text: str, shown: str, read: Callable[[str], float]) -> float:
     number = read(value)
     vanished = number == 0 and re.split("[eE]", value)[0].strip("+-0.")
     if vanished or number in (float("inf"), float("-inf")):
-        raise BadText(f'value "{_cut(text)}" is out of range for type {shown}', "22003")
+        raise BadText(f'value "{cut_short(text)}" is out of range for type {shown}', "22003")
     return number
 
 
@@ -164,7 +157,7 @@ def _time(text: str, shown: str) -> datetime:
 
 
 def _beyond(text: str) -> BadText:
-    return BadText(f'date/time field value out of range: "{_cut(text)}"', "22008")
+    return BadText(f'date/time field value out of range: "{cut_short(text)}"', "22008")
 
 
 # -- as engines carry them --------------------------------------------------------------------------------------------

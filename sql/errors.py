@@ -10,6 +10,7 @@ import difflib
 import logging
 from collections.abc import Iterable
 
+from collection.bad_text import cut_short
 from journal.errors import InvalidUsage, reference
 
 log = logging.getLogger(__name__)
@@ -133,15 +134,11 @@ def bad_text(type_name: str, text: str, position: int | None = None) -> InvalidU
     return InvalidUsage(f'invalid input syntax for type {type_name}: "{text}"', sqlstate="22P02", position=position)
 
 
-SHOWN_CHARS_MAX = 200
-"""Of a value in a message: enough to find it."""
-
-
 def out_of_range(type_name: str, text: str | None = None) -> InvalidUsage:
     """22003."""
-    if text is not None and len(text) > SHOWN_CHARS_MAX:
-        text = text[:SHOWN_CHARS_MAX] + "…"
-    shown = f'value "{text}" is out of range for type {type_name}' if text is not None else f"{type_name} out of range"
+    if text is None:
+        return InvalidUsage(f"{type_name} out of range", sqlstate="22003")
+    shown = f'value "{cut_short(text)}" is out of range for type {type_name}'
     return InvalidUsage(shown, sqlstate="22003")
 
 

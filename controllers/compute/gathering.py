@@ -15,11 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
 from sqlglot import exp
 
 from controllers.compute.spark_text import called, column, derived, number
+from sql.nodes import cast
+from sql.types import TEXT
 
 GATHERED_BYTES_MAX = 128 << 20
 """Of what one query gathers at a time: an eighth of Spark's heap, for four reads and a tick run beside one another."""
@@ -203,7 +206,7 @@ def _sum(query: exp.Select) -> exp.Select:
 
 def _size(held: _Gathered) -> exp.Expression:
     """The bytes of one row, as a BIGINT: as text, which no value's form in memory is much larger than."""
-    texts = [exp.Cast(this=value.copy(), to=exp.DataType.build("STRING", dialect="spark")) for value in held.values]
+    texts = [cast(value.copy(), TEXT) for value in held.values]
     lengths: list[exp.Expression] = [
         exp.Coalesce(this=exp.Anonymous(this="OCTET_LENGTH", expressions=[text]), expressions=[exp.Literal.number(0)])
         for text in texts
@@ -218,10 +221,7 @@ def _where(held: _Gathered, value: exp.Expression, otherwise: exp.Expression) ->
 
 
 def _total(terms: Sequence[exp.Expression]) -> exp.Expression:
-    total = terms[0]
-    for each in terms[1:]:
-        total = exp.Add(this=total, expression=each)
-    return total
+    return reduce(lambda left, right: exp.Add(this=left, expression=right), terms)
 
 
 def _uncorrelated(select: exp.Select) -> tuple[exp.Select, list[exp.Expression]]:
@@ -264,20 +264,16 @@ def _hand_down(select: exp.Select, asked: exp.Select) -> None:
     """Give ``asked`` the WITH queries that ``select`` sees."""
     seen: list[exp.CTE] = []
     recursive = False
-    below: exp.Expression = select
-    node = select.parent
-    own = select.args.get("with_")
-    if own is not None:
-        seen, recursive = [each.copy() for each in own.expressions], bool(own.args.get("recursive"))
+    below: exp.Expression | None = None
+    node: exp.Expression | None = select
     while node is not None:
-        if isinstance(node, exp.With):
-            upto = next(i for i, each in enumerate(node.expressions) if each is below)
-            around = node.expressions if node.args.get("recursive") else node.expressions[:upto]
-            recursive = recursive or bool(node.args.get("recursive"))
+        within = node if isinstance(node, exp.With) else node.args.get("with_")
+        if within is not None and within is not below:
+            around = within.expressions
+            if within is node and not within.args.get("recursive"):  # of those beside it only the earlier ones
+                around = around[: next(i for i, each in enumerate(around) if each is below)]
+            recursive = recursive or bool(within.args.get("recursive"))
             seen = [*(each.copy() for each in around), *seen]
-        elif node.args.get("with_") is not None and below is not node.args["with_"]:
-            recursive = recursive or bool(node.args["with_"].args.get("recursive"))
-            seen = [*(each.copy() for each in node.args["with_"].expressions), *seen]
         below, node = node, node.parent
     if seen:
         asked.set("with_", exp.With(expressions=seen, recursive=recursive))

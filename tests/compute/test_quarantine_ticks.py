@@ -51,6 +51,18 @@ class Lives:
                     self.world.rows, self.items, self.at_work)  # fmt: skip
 
 
+def end_at(lives: Lives, view_id: str, monkeypatch) -> None:
+    """A life that ends at ``view_id``, which is taken first and by itself; only it is suspected from then on."""
+    monkeypatch.setattr("controllers.at_work.ALONE_MAX", 0)
+    with monkeypatch.context() as one_by_one:
+        one_by_one.setattr("controllers.compute.ticking.INSTALL_MAX", 1)
+        node = lives.begin()
+        node.awaited = (view_id,)
+        with pytest.raises(Killed):
+            node.tick()
+        node.close()
+
+
 def error_of(world, view_id):
     error = world.views.state.view(view_id).error
     return None if error is None else decode_error(error)
@@ -184,15 +196,8 @@ def test_a_suspect_has_its_turn_though_the_others_always_have_something_to_do(wo
         return evaluate(self, sources, t1)
 
     monkeypatch.setattr(View, "evaluate", killing)
-    monkeypatch.setattr("controllers.at_work.ALONE_MAX", 0)
-    with monkeypatch.context() as one_by_one:
-        one_by_one.setattr("controllers.compute.ticking.INSTALL_MAX", 1)
-        lives = Lives(spark, tmp_path, world, [*ITEMS, *calm])
-        node = lives.begin()
-        node.awaited = ("u3",)
-        with pytest.raises(Killed):
-            node.tick()
-        node.close()
+    lives = Lives(spark, tmp_path, world, [*ITEMS, *calm])
+    end_at(lives, "u3", monkeypatch)
     deadly = False
     node, parts = lives.begin(), []
 
@@ -223,15 +228,8 @@ def test_a_suspect_goes_where_what_it_reads_is(world, spark, tmp_path, monkeypat
         return evaluate(self, sources, t1)
 
     monkeypatch.setattr(View, "evaluate", killing)
-    monkeypatch.setattr("controllers.at_work.ALONE_MAX", 0)
-    with monkeypatch.context() as one_by_one:
-        one_by_one.setattr("controllers.compute.ticking.INSTALL_MAX", 1)
-        lives = Lives(spark, tmp_path, world)
-        node = lives.begin()
-        node.awaited = ("u5",)
-        with pytest.raises(Killed):
-            node.tick()
-        node.close()
+    lives = Lives(spark, tmp_path, world)
+    end_at(lives, "u5", monkeypatch)
     deadly = False
     node, uppers = lives.begin(), []
 
