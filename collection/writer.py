@@ -160,6 +160,7 @@ class CollectionWriter:
             self._pending[id(write)] = write
             self._pending_bytes += write.bytes
             failed = self._send(write)
+        self._watch.wake()
         if failed:
             self._finish(write, failed)
         return write.future
@@ -243,7 +244,7 @@ class CollectionWriter:
             # Now that the topic is there for certain, and before anybody may bind what lies on it.
             self._checks.check(write.topic).add_done_callback(lambda told: _checked(write, told.result()))
 
-    def _look(self) -> None:
+    def _look(self) -> bool:
         now = time.monotonic()
         with self._lock:
             late = [w for w in self._pending.values() if now >= w.deadline]
@@ -253,6 +254,7 @@ class CollectionWriter:
         self._suspect(now)
         if renew:
             self._renew(now)
+        return bool(self._pending or self._suspected)
 
     def _suspect(self, now: float) -> None:
         """Find out who leads the topics that kept somebody waiting, for as long as they do."""

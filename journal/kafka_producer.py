@@ -98,6 +98,7 @@ class ProducerSession:
         with self._lock:
             seq = self._seq = self._seq + 1
             self._pending[seq] = (time.monotonic() + self._ack_timeout_s, done)
+        self._watch.wake()
         try:
             self._producer.produce(self.topic, value, partition=0, on_delivery=self._answer(seq))
         except BufferError:
@@ -128,10 +129,11 @@ class ProducerSession:
             poll(POLL_S)
         poll(0)
 
-    def _look(self) -> None:
+    def _look(self) -> bool:
         if self.waits_s() > SUSPECT_S:
             self._suspect()
         self._give_up(time.monotonic(), f"no answer within {self._ack_timeout_s:g} s")
+        return bool(self._pending)
 
     def _answer(self, seq: int) -> Callable[[KafkaError | None, Message], None]:
         def on_delivery(error: KafkaError | None, message: Message) -> None:

@@ -16,18 +16,32 @@ EVERY_S = 0.1
 
 
 class Watch:
-    """Calls ``look()``, which must be quick and not raise, every ``EVERY_S`` on its own thread until :meth:`stop`."""
+    """Calls ``look()`` on a thread of its own ``EVERY_S`` after :meth:`wake`, and again for as long as it says that
+    something is still waited for.  ``look`` must be quick and not raise.
 
-    def __init__(self, look: Callable[[], None], name: str) -> None:
+    While nothing is waited for it sleeps: a process has a dozen of them, and threads that wake for nothing take the
+    interpreter from those that work.
+    """
+
+    def __init__(self, look: Callable[[], bool], name: str) -> None:
         self._look = look
+        self._awake = threading.Event()
         self._stopped = threading.Event()
         threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def wake(self) -> None:
+        """To be called *after* what is to be looked for can be seen by ``look``."""
+        if not self._awake.is_set():
+            self._awake.set()
 
     def stop(self) -> None:
         """Returns at once: it may still be looking, for the last time."""
         self._stopped.set()
+        self._awake.set()
 
     def _run(self) -> None:
         # By Python's monotonic clock, as all waits of threads are.
-        while not self._stopped.wait(EVERY_S):
-            self._look()
+        while self._awake.wait() and not self._stopped.wait(EVERY_S):
+            self._awake.clear()  # before it looks: who wakes it from here on is looked for once more
+            if self._look():
+                self._awake.set()
