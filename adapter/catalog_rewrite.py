@@ -17,7 +17,7 @@ from adapter import text_arrays
 from adapter.duck_macros import MACROS, SCALAR_MACROS, TABLE_MACROS
 from adapter.system_rows import DISPLAY, OWNER, OWNER_OID, TYPE_NAMES, item_oid
 from adapter.system_schemas import HIDDEN, RELATIONS, SCHEMA_OIDS, SYSTEM, SYSTEM_OIDS
-from catalog_log.model import Item
+from catalog_log.objects import Item
 from journal.errors import InvalidUsage
 from sql.errors import no_relation, no_schema, unsupported
 from sql.names import ImageLike, Names, SystemRelation, find

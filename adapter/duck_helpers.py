@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from adapter.system_rows import DISPLAY, ROWS, System, index_definition, item_oid, quoted, view_definition
 from adapter.system_schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM_OIDS
-from catalog_log import model
+from catalog_log.objects import Index, Table
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,17 @@ def _classes(s: System) -> Iterable[tuple]:
     for schema, item in s.named():
         name = quoted(item.name)
         full = f"{quoted(schema.name)}.{name}"
-        yield item_oid(item.id), item.name, schema.name, name, full, item.kind == model.TABLE
+        yield item_oid(item.id), item.name, schema.name, name, full, isinstance(item, Table)
 
 
 def _definitions(s: System) -> Iterable[tuple]:
     for schema, item in s.named():
-        if item.kind == model.INDEX:
-            text = index_definition(schema.name, item, s.image.item(item.depends_on[0]))
+        if isinstance(item, Index):
+            text = index_definition(schema.name, item, s.image.item(item.relation_id))
         else:
             text = view_definition(item)
         if text is not None:
-            yield item_oid(item.id), text, list(item.index_columns)
+            yield item_oid(item.id), text, list(item.key) if isinstance(item, Index) else []
 
 
 def _arrays(s: System) -> Iterable[tuple]:

@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from adapter.system_rows import quoted
-from catalog_log import model
-from catalog_log.model import Item
+from catalog_log.objects import Item, MaterializedView, View
 from controllers.compute.strategy import analyse
 from oracle.state import OracleState
 from sql import statements as st
 from sql.bind import inputs_of
 from sql.budget import bounded
+from sql.called import Objects
 from sql.ddl import plan_ddl
 from sql.errors import wrong_kind
 from sql.insert import plan_insert
+from sql.kept_views import spark_query
 from sql.names import ImageLike, Names, SystemRelation, full_name, relation
 from sql.nodes import parse_spark
 from sql.plans import SelectPlan
@@ -56,7 +57,7 @@ def _select(plan: SelectPlan, image: ImageLike) -> list[str]:
     lines = []
     if plan.lookup is not None:
         index = image.item(plan.lookup.index_id)
-        columns = ", ".join(index.index_columns[: len(plan.lookup.key)]) if index else ""
+        columns = ", ".join(index.key[: len(plan.lookup.key)]) if index else ""
         lines.append(
             f"Index lookup on {index.name if index else plan.lookup.index_id}"
             + (f" by {columns}" if columns else ", whole relation")
@@ -131,7 +132,7 @@ def _timestamp(plan: SelectPlan, image: ImageLike, state: OracleState | None) ->
     for each in plan.inputs:
         item = image.item(each)
         change = state.last_change(each) if state is not None else None
-        if item is not None and item.kind == model.MATERIALIZED_VIEW:
+        if item is not None and isinstance(item, MaterializedView):
             lines.append(f"input {_label(image, each)} ({each}): maintained by cluster {item.cluster_id}")
         else:
             lines.append(
@@ -144,9 +145,9 @@ def _timestamp(plan: SelectPlan, image: ImageLike, state: OracleState | None) ->
 def _strategy(statement: st.Explain, image: ImageLike, names: Names) -> list[str]:
     if statement.name is not None:
         item = relation(image, names, statement.name)
-        if isinstance(item, SystemRelation) or item.kind not in (model.VIEW, model.MATERIALIZED_VIEW):
+        if isinstance(item, SystemRelation) or not isinstance(item, (View, MaterializedView)):
             raise wrong_kind(str(statement.name), "view")
-        return _strategy_of(item.query_sql or "", item.inputs, item)
+        return _strategy_of(spark_query(item, Objects.of(image)), item.inputs, item)
     inner = statement.statement
     query = inner.query if isinstance(inner, st.CreateView) else inner.ast if isinstance(inner, st.Query) else None
     if query is None:
@@ -163,6 +164,6 @@ def _strategy_of(sql: str, inputs: tuple[str, ...], item: Item | None) -> list[s
     if terms := getattr(found, "terms", None):
         lines += [f"  change of {term.leaf}" for term in terms]
     if item is not None:
-        lines.append("inputs: " + ", ".join(inputs_of(item) if item.kind == model.VIEW else item.inputs))
+        lines.append("inputs: " + ", ".join(inputs_of(item) if isinstance(item, View) else item.inputs))
     text = parse_spark(sql).sql("spark", pretty=True, identify=True)
     return [*lines, "query:", *(f"  {line}" for line in text.splitlines())]

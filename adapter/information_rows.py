@@ -20,11 +20,11 @@ from adapter.system_rows import (
     view_definition,
 )
 from adapter.system_schemas import SCHEMA_OIDS
-from catalog_log import model
-from catalog_log.model import Item, Schema
+from catalog_log.model import Schema
+from catalog_log.objects import INDEX, MATERIALIZED_VIEW, Item, Table, View
 from collection.types import OID, SqlType, parse_type
 
-_HIDDEN = (model.INDEX, model.MATERIALIZED_VIEW)
+_HIDDEN = (INDEX, MATERIALIZED_VIEW)
 
 
 def _shown(s: System) -> Iterator[tuple[Schema, Item]]:
@@ -39,8 +39,8 @@ def _schemata(s: System) -> Rows:
 def _tables(s: System) -> Rows:
     for schema, item in _shown(s):
         yield {"table_catalog": s.database, "table_schema": schema.name, "table_name": item.name,
-               "table_type": "VIEW" if item.kind == model.VIEW else "BASE TABLE", "is_typed": "NO",
-               "is_insertable_into": "YES" if item.kind == model.TABLE else "NO"}  # fmt: skip
+               "table_type": "VIEW" if isinstance(item, View) else "BASE TABLE", "is_typed": "NO",
+               "is_insertable_into": "YES" if isinstance(item, Table) else "NO"}  # fmt: skip
     for _, schema, name, kind, _ in system_classes():
         yield {"table_catalog": s.database, "table_schema": schema, "table_name": name, "is_typed": "NO",
                "table_type": "VIEW" if kind == "v" else "BASE TABLE", "is_insertable_into": "NO"}  # fmt: skip
@@ -87,7 +87,7 @@ def _system_columns() -> tuple[dict[str, object], ...]:
 
 def _views(s: System) -> Rows:
     for schema, item in s.named():
-        if item.kind == model.VIEW:
+        if isinstance(item, View):
             yield {"table_catalog": s.database, "table_schema": schema.name, "table_name": item.name,
                    "view_definition": view_definition(item), "check_option": "NONE", "is_updatable": "NO",
                    "is_insertable_into": "NO", "is_trigger_updatable": "NO", "is_trigger_deletable": "NO",
@@ -97,7 +97,7 @@ def _views(s: System) -> Rows:
 def _view_table_usage(s: System) -> Rows:
     schemas = {schema.id: schema for schema in s.schemas()}
     for schema, item in s.named():
-        if item.kind != model.VIEW:
+        if not isinstance(item, View):
             continue
         for used in map(s.image.item, item.depends_on):
             if used is not None and used.schema_id in schemas:
@@ -108,7 +108,7 @@ def _view_table_usage(s: System) -> Rows:
 
 def _privileges_of(item: Item) -> tuple[str, ...]:
     """What can be done with it at all: there are no roles to be granted less."""
-    return ("SELECT", "INSERT") if item.kind == model.TABLE else ("SELECT",)
+    return ("SELECT", "INSERT") if isinstance(item, Table) else ("SELECT",)
 
 
 def _table_privileges(s: System) -> Rows:

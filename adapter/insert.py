@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from adapter.write_groups import WriteGroups
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
-from catalog_log.model import TABLE, Column, Item
+from catalog_log.objects import Column, Item, Table, view_inputs
 from collection.binding import Binding, Run
 from collection.types import SqlType, arrow_type, parse_type
 from journal.aio import Bridge
@@ -253,8 +253,8 @@ def tables_below(image: Image, inputs: Sequence[str]) -> tuple[str, ...]:
             continue
         seen.add(each)
         item = image.item(each)
-        if item is not None and item.kind == TABLE:
+        if item is not None and isinstance(item, Table):
             found.add(each)
         elif item is not None:
-            queue.extend(item.inputs)
+            queue.extend(view_inputs(item))
     return tuple(sorted(found))

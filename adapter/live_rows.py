@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from adapter.session_state import SessionState
 from catalog_log import model
-from catalog_log.model import Item
+from catalog_log.objects import Errors, Index, Item, MaterializedView, Source, Table
 from controllers.commands import STORAGE
 from oracle.state import OracleState
 from sql.names import ImageLike
@@ -79,29 +79,29 @@ def _frontiers(told: Told) -> Iterable[Row]:
     sources = {each["id"]: each for each in told.controllers.get(f"{STORAGE}/", {}).get("sources", ())}
     for item in told.image.objects():
         named = {"object_id": item.id, "object_name": item.name, "object_kind": item.kind}
-        if item.kind in (model.TABLE, model.SOURCE, model.ERRORS):
+        if isinstance(item, (Table, Source, Errors)):
             yield {**named, "upper": last_ts + 1, "complete_through": last_ts, "since": told.oracle.since,
                    "last_change": told.oracle.last_change(item.id), "told_by": ORACLE,
                    # What is not bound yet is in the user's topic: only who reads it knows how long it has waited.
-                   "lag_ms": sources.get(item.id, {}).get("lag_ms") if item.kind == model.SOURCE else 0}  # fmt: skip
-        elif item.kind == model.MATERIALIZED_VIEW:
+                   "lag_ms": sources.get(item.id, {}).get("lag_ms") if isinstance(item, Source) else 0}  # fmt: skip
+        elif isinstance(item, MaterializedView):
             key, said = _said(told, item)
             view = said.get("views", {}).get(item.id, {})
             complete = view.get("complete_through")
             hydrated = complete is not None and complete >= 0
             yield {**named, "upper": view.get("upper"), "complete_through": complete if hydrated else None,
                    "lag_ms": max(0, last_ts - complete) if hydrated else None, "told_by": key}  # fmt: skip
-        elif item.kind == model.INDEX:
+        elif isinstance(item, Index):
             key, said = _said(told, item)
             yield {**named, "upper": said.get("indexes", {}).get(item.id, {}).get("upper"), "told_by": key}
 
 
 def _hydration(told: Told) -> Iterable[Row]:
     for item in told.image.objects():
-        if item.kind not in (model.MATERIALIZED_VIEW, model.INDEX):
+        if not isinstance(item, (MaterializedView, Index)):
             continue
         key, said = _said(told, item)
-        view = item.kind == model.MATERIALIZED_VIEW
+        view = isinstance(item, MaterializedView)
         known = said.get("views" if view else "indexes", {})
         found = known.get(item.id, {})
         unknown = not said or "error" in said
@@ -112,7 +112,7 @@ def _hydration(told: Told) -> Iterable[Row]:
 
 def _view_status(told: Told) -> Iterable[Row]:
     for item in told.image.objects():
-        if item.kind != model.MATERIALIZED_VIEW:
+        if not isinstance(item, MaterializedView):
             continue
         key, said = _said(told, item)
         found = said.get("views", {}).get(item.id, {})
@@ -127,7 +127,7 @@ def _source_status(told: Told) -> Iterable[Row]:
     said = told.controllers.get(key, {})
     known = {source["id"]: source for source in said.get("sources", ())}
     for item in told.image.objects():
-        if item.kind != model.SOURCE:
+        if not isinstance(item, Source):
             continue
         found = known.get(item.id, {})
         status = "unknown" if not said or "error" in said else found.get("state", "created")
@@ -143,7 +143,7 @@ def _source_status(told: Told) -> Iterable[Row]:
 
 def source_rows(oracle: OracleState, source: Item) -> tuple[int | None, int | None]:
     """Rows that a source has bound, and records that were none and are in its errors: in all its time."""
-    counts = oracle.bindings(source.id).row_count, oracle.bindings(source.options.get("errors_id", "")).row_count
+    counts = oracle.bindings(source.id).row_count, oracle.bindings(source.errors_id).row_count
     return tuple(None if count < 0 else count for count in counts)  # type: ignore[return-value]
 
 

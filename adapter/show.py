@@ -10,7 +10,22 @@ from adapter.interfaces import OutputColumn
 from adapter.session_state import SessionState
 from adapter.system_rows import quoted, type_display
 from catalog_log import model
-from catalog_log.model import Item
+from catalog_log.model import Cluster
+from catalog_log.objects import (
+    INDEX,
+    KINDS,
+    MATERIALIZED_VIEW,
+    SOURCE,
+    TABLE,
+    VIEW,
+    Index,
+    Item,
+    Source,
+    Table,
+    View,
+    cluster_of,
+    own_columns,
+)
 from collection.types import SqlType, arrow_type, parse_type
 from sql import statements as st
 from sql.errors import no_relation, wrong_kind
@@ -31,12 +46,12 @@ INT4 = SqlType("int4")
 BOOL = SqlType("bool")
 
 _KINDS = {
-    "tables": (model.TABLE,),
-    "views": (model.VIEW,),
-    "materialized views": (model.MATERIALIZED_VIEW,),
-    "sources": (model.SOURCE,),
-    "objects": model.ITEM_KINDS,
-    "indexes": (model.INDEX,),
+    "tables": (TABLE,),
+    "views": (VIEW,),
+    "materialized views": (MATERIALIZED_VIEW,),
+    "sources": (SOURCE,),
+    "objects": tuple(each.kind for each in KINDS),
+    "indexes": (INDEX,),
 }
 
 _COLUMNS: dict[str, tuple[tuple[str, SqlType], ...]] = {
@@ -129,16 +144,21 @@ def _rows(statement: st.ShowObjects, image: ImageLike, names: Names) -> list[tup
     ]
 
 
+def _cluster(item: Item, image: ImageLike) -> Cluster | None:
+    cluster_id = cluster_of(item)
+    return None if cluster_id is None else image.get(model.CLUSTERS, cluster_id)
+
+
 def _row(item: Item, what: str, image: ImageLike) -> tuple:
-    cluster = image.get(model.CLUSTERS, item.cluster_id) if item.cluster_id else None
+    cluster = _cluster(item, image)
     name = cluster.name if cluster is not None else None
     if what == "indexes":
-        on = image.item(item.depends_on[0])
-        return (item.name, on.name if on else None, name, ", ".join(item.index_columns))
+        on = image.item(item.relation_id)
+        return (item.name, on.name if on else None, name, ", ".join(item.key))
     if what == "materialized views":
         return (item.name, name)
     if what == "sources":
-        return (item.name, item.topic, item.options.get("format"))
+        return (item.name, item.topic, item.format)
     if what == "objects":
         return (item.name, KIND_WORDS[item.kind])
     return (item.name,)
@@ -165,27 +185,27 @@ def show_create(statement: st.ShowCreate, image: ImageLike, names: Names) -> lis
 
 def create_statement(item: Item, name: str, image: ImageLike) -> str:
     """DDL that would make ``item`` again under its full name."""
-    cluster = image.get(model.CLUSTERS, item.cluster_id) if item.cluster_id else None
+    cluster = _cluster(item, image)
     columns = ",\n".join(
         f"    {quoted(c.name)} {type_display(parse_type(c.type))}"
         + ("" if c.nullable else " NOT NULL")
         + (f" DEFAULT {c.default}" if c.default is not None else "")
-        for c in item.columns
+        for c in own_columns(item)
     )
-    if item.kind == model.TABLE:
+    if isinstance(item, Table):
         return f"CREATE TABLE {name} (\n{columns}\n)"
-    if item.kind == model.SOURCE:
-        topic = (item.topic or "").replace("'", "''")
+    if isinstance(item, Source):
+        topic = item.topic.replace("'", "''")
         return f"CREATE SOURCE {name} (\n{columns}\n)\nFROM KAFKA TOPIC '{topic}' FORMAT JSON ENVELOPE NONE"
-    if item.kind == model.INDEX:
-        on = image.item(item.depends_on[0])
+    if isinstance(item, Index):
+        on = image.item(item.relation_id)
         schema = image.get(model.SCHEMAS, on.schema_id) if on else None
-        where = f"{quoted(schema.name)}.{quoted(on.name)}" if on and schema else item.depends_on[0]
-        keys = ", ".join(map(quoted, item.index_columns))
+        where = f"{quoted(schema.name)}.{quoted(on.name)}" if on and schema else item.relation_id
+        keys = ", ".join(map(quoted, item.key))
         return f"CREATE INDEX {quoted(item.name)} IN CLUSTER {quoted(cluster.name)} ON {where} ({keys})"
     from adapter.system_rows import view_definition
 
     listed = ", ".join(quoted(c.name) for c in item.columns)
-    word = "VIEW" if item.kind == model.VIEW else "MATERIALIZED VIEW"
+    word = "VIEW" if isinstance(item, View) else "MATERIALIZED VIEW"
     where = f" IN CLUSTER {quoted(cluster.name)}" if cluster is not None else ""
     return f"CREATE {word} {name} ({listed}){where} AS\n{(view_definition(item) or '').strip().rstrip(';')}"

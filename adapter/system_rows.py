@@ -14,7 +14,22 @@ from adapter import variables as vars_
 from adapter.system_routines import operators, routines
 from adapter.system_schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM, SYSTEM_OIDS, TABLES
 from catalog_log import model
-from catalog_log.model import Column, Item, Schema
+from catalog_log.model import Schema
+from catalog_log.objects import (
+    ERRORS,
+    INDEX,
+    MATERIALIZED_VIEW,
+    SOURCE,
+    TABLE,
+    VIEW,
+    Column,
+    Errors,
+    Index,
+    Item,
+    MaterializedView,
+    View,
+    own_columns,
+)
 from collection.types import OID, SqlType, modifier, parse_type
 from sql.names import ImageLike
 
@@ -23,8 +38,8 @@ OWNER_OID = 10
 HEAP_OID, INDEX_AM_OID = 2, 403
 INTERNAL_LANGUAGE_OID = 12
 
-RELKIND = {model.TABLE: "r", model.SOURCE: "r", model.ERRORS: "r", model.VIEW: "v", model.MATERIALIZED_VIEW: "m",
-           model.INDEX: "i"}  # fmt: skip
+RELKIND = {TABLE: "r", SOURCE: "r", ERRORS: "r", VIEW: "v", MATERIALIZED_VIEW: "m",
+           INDEX: "i"}  # fmt: skip
 """Sources and errors collections show as tables: that is what clients can do with them."""
 
 _TYPES = (
@@ -119,7 +134,7 @@ def type_display(sql_type: SqlType) -> str:
 
 def view_definition(item: Item) -> str | None:
     """The query of a view as its creator wrote it."""
-    if item.kind not in (model.VIEW, model.MATERIALIZED_VIEW):
+    if not isinstance(item, (View, MaterializedView)):
         return None
     from sql.parse import parse
 
@@ -130,7 +145,7 @@ def view_definition(item: Item) -> str | None:
 def index_definition(schema: str, index: Item, relation: Item | None) -> str:
     on = relation.name if relation is not None else "?"
     return f"CREATE INDEX {quoted(index.name)} ON {quoted(schema)}.{quoted(on)} USING arrangement " \
-           f"({', '.join(map(quoted, index.index_columns))})"  # fmt: skip
+           f"({', '.join(map(quoted, index.key))})"  # fmt: skip
 
 
 def quoted(name: str) -> str:
@@ -141,11 +156,11 @@ def quoted(name: str) -> str:
 
 def columns_of(system: System, item: Item) -> tuple[Column, ...]:
     """A relation's columns; for an index its key columns."""
-    if item.kind != model.INDEX:
+    if not isinstance(item, Index):
         return item.columns
-    relation = system.image.item(item.depends_on[0])
+    relation = system.image.item(item.relation_id)
     known = {c.name: c for c in relation.columns} if relation else {}
-    return tuple(known.get(name, Column(name, "text")) for name in item.index_columns)
+    return tuple(known.get(name, Column(name, "text")) for name in item.key)
 
 
 Rows = Iterator[dict[str, object]]
@@ -172,7 +187,7 @@ def _pg_namespace(s: System) -> Rows:
 
 
 def _indexed(s: System) -> set[str]:
-    return {item.depends_on[0] for _, item in s.named() if item.kind == model.INDEX}
+    return {item.relation_id for _, item in s.named() if isinstance(item, Index)}
 
 
 def _pg_class(s: System) -> Rows:
@@ -180,11 +195,11 @@ def _pg_class(s: System) -> Rows:
     for schema, item in s.named():
         yield {
             "oid": item_oid(item.id), "relname": item.name, "relnamespace": item_oid(schema.id), "reltype": 0,
-            "reloftype": 0, "relowner": OWNER_OID, "relam": INDEX_AM_OID if item.kind == model.INDEX else
-            (0 if item.kind == model.VIEW else HEAP_OID), "relfilenode": 0, "reltablespace": 0, "relpages": 0,
+            "reloftype": 0, "relowner": OWNER_OID, "relam": INDEX_AM_OID if isinstance(item, Index) else
+            (0 if isinstance(item, View) else HEAP_OID), "relfilenode": 0, "reltablespace": 0, "relpages": 0,
             "reltuples": -1.0, "relallvisible": 0, "reltoastrelid": 0, "relhasindex": item.id in indexed,
             "relisshared": False, "relpersistence": "p", "relkind": RELKIND[item.kind],
-            "relnatts": len(columns_of(s, item)), "relchecks": 0, "relhasrules": item.kind == model.VIEW,
+            "relnatts": len(columns_of(s, item)), "relchecks": 0, "relhasrules": isinstance(item, View),
             "relhastriggers": False, "relhassubclass": False, "relrowsecurity": False, "relforcerowsecurity": False,
             "relispopulated": True, "relreplident": "n", "relispartition": False, "relrewrite": 0, "relfrozenxid": 0,
             "relminmxid": 0,
@@ -240,7 +255,7 @@ def _system_attributes() -> tuple[dict[str, object], ...]:
 
 def _pg_attrdef(s: System) -> Rows:
     for _, item in s.named():
-        for number, column in enumerate(item.columns, 1):
+        for number, column in enumerate(own_columns(item), 1):
             if column.default is not None:
                 relation = item_oid(item.id)
                 yield {"oid": relation + number, "adrelid": relation, "adnum": number, "adbin": column.default}
@@ -248,15 +263,15 @@ def _pg_attrdef(s: System) -> Rows:
 
 def _pg_index(s: System) -> Rows:
     for _, item in s.named():
-        if item.kind == model.INDEX and (relation := s.image.item(item.depends_on[0])) is not None:
+        if isinstance(item, Index) and (relation := s.image.item(item.relation_id)) is not None:
             position = {c.name: i for i, c in enumerate(relation.columns, 1)}
-            width = len(item.index_columns)
+            width = len(item.key)
             yield {
                 "indexrelid": item_oid(item.id), "indrelid": item_oid(relation.id), "indnatts": width,
                 "indnkeyatts": width, "indisunique": False, "indnullsnotdistinct": False, "indisprimary": False,
                 "indisexclusion": False, "indimmediate": True, "indisclustered": False, "indisvalid": True,
                 "indcheckxmin": False, "indisready": True, "indislive": True, "indisreplident": False,
-                "indkey": [position[name] for name in item.index_columns], "indcollation": [0] * width,
+                "indkey": [position[name] for name in item.key], "indcollation": [0] * width,
                 "indclass": [0] * width, "indoption": [0] * width,
             }  # fmt: skip
 
@@ -338,7 +353,7 @@ def _pg_stat_tables(s: System) -> Rows:
 
 def _pg_stat_indexes(s: System) -> Rows:
     for schema, item in s.named():
-        if item.kind == model.INDEX and (relation := s.image.item(item.depends_on[0])) is not None:
+        if isinstance(item, Index) and (relation := s.image.item(item.relation_id)) is not None:
             yield {"relid": item_oid(relation.id), "indexrelid": item_oid(item.id), "schemaname": schema.name,
                    "relname": relation.name, "indexrelname": item.name}  # fmt: skip
 
@@ -376,7 +391,7 @@ def _pg_tables(s: System) -> Rows:
 
 def _pg_views(s: System) -> Rows:
     for schema, item in s.named():
-        if item.kind == model.VIEW:
+        if isinstance(item, View):
             yield {"schemaname": schema.name, "viewname": item.name, "viewowner": OWNER,
                    "definition": view_definition(item)}  # fmt: skip
 
@@ -384,15 +399,15 @@ def _pg_views(s: System) -> Rows:
 def _pg_matviews(s: System) -> Rows:
     indexed = _indexed(s)
     for schema, item in s.named():
-        if item.kind == model.MATERIALIZED_VIEW:
+        if isinstance(item, MaterializedView):
             yield {"schemaname": schema.name, "matviewname": item.name, "matviewowner": OWNER, "ispopulated": True,
                    "hasindexes": item.id in indexed, "definition": view_definition(item)}  # fmt: skip
 
 
 def _pg_indexes(s: System) -> Rows:
     for schema, item in s.named():
-        if item.kind == model.INDEX:
-            relation = s.image.item(item.depends_on[0])
+        if isinstance(item, Index):
+            relation = s.image.item(item.relation_id)
             yield {"schemaname": schema.name, "tablename": relation.name if relation else None, "indexname": item.name,
                    "indexdef": index_definition(schema.name, item, relation)}  # fmt: skip
 
@@ -432,7 +447,7 @@ def _pg_depend(s: System) -> Rows:
         for other in item.depends_on:
             yield {"classid": CLASS_OIDS["pg_class"], "objid": item_oid(item.id), "objsubid": 0,
                    "refclassid": CLASS_OIDS["pg_class"], "refobjid": item_oid(other), "refobjsubid": 0,
-                   "deptype": "a" if item.kind in (model.INDEX, model.ERRORS) else "n"}  # fmt: skip
+                   "deptype": "a" if isinstance(item, (Index, Errors)) else "n"}  # fmt: skip
 
 
 ROWS: dict[str, Callable[[System], Rows]] = {

@@ -7,18 +7,19 @@ from datetime import UTC, datetime
 
 from adapter.system_rows import Rows, System, comments_of
 from catalog_log import model
+from catalog_log.objects import Index, Source, cluster_of, own_columns
 
 
 def _objects(s: System) -> Rows:
     for schema, item in s.named():
         yield {"id": item.id, "database_name": s.database, "schema_name": schema.name, "name": item.name,
-               "kind": item.kind, "cluster_id": item.cluster_id, "topic": item.topic,
-               "definition": item.create_sql}  # fmt: skip
+               "kind": item.kind, "cluster_id": cluster_of(item),
+               "topic": item.topic if isinstance(item, Source) else None, "definition": item.create_sql}  # fmt: skip
 
 
 def _columns(s: System) -> Rows:
     for schema, item in s.named():
-        for number, column in enumerate(item.columns, 1):
+        for number, column in enumerate(own_columns(item), 1):
             yield {"object_id": item.id, "schema_name": schema.name, "object_name": item.name, "position": number,
                    "name": column.name, "type": column.type, "nullable": column.nullable,
                    "default_expression": column.default}  # fmt: skip
@@ -34,18 +35,18 @@ def _dependencies(s: System) -> Rows:
 
 def _indexes(s: System) -> Rows:
     for _, item in s.named():
-        if item.kind == model.INDEX:
-            found = s.image.item(item.depends_on[0])
-            yield {"id": item.id, "name": item.name, "relation_id": item.depends_on[0],
+        if isinstance(item, Index):
+            found = s.image.item(item.relation_id)
+            yield {"id": item.id, "name": item.name, "relation_id": item.relation_id,
                    "relation_name": found.name if found else None, "cluster_id": item.cluster_id,
-                   "key_columns": ", ".join(item.index_columns)}  # fmt: skip
+                   "key_columns": ", ".join(item.key)}  # fmt: skip
 
 
 def _sources(s: System) -> Rows:
     for _, item in s.named():
-        if item.kind == model.SOURCE:
-            yield {"id": item.id, "name": item.name, "topic": item.topic, "format": item.options.get("format"),
-                   "envelope": item.options.get("envelope"), "errors_id": item.options.get("errors_id")}  # fmt: skip
+        if isinstance(item, Source):
+            yield {"id": item.id, "name": item.name, "topic": item.topic, "format": item.format,
+                   "envelope": item.envelope, "errors_id": item.errors_id}  # fmt: skip
 
 
 def _nodes(s: System) -> Rows:
@@ -71,7 +72,7 @@ def _comments(s: System) -> Rows:
         if object_id in named:
             kind, name = named[object_id]
             item = s.image.item(object_id)
-            column = item.columns[number - 1].name if number and item is not None else None
+            column = own_columns(item)[number - 1].name if number and item is not None else None
             yield {"object_id": object_id, "object_kind": kind, "object_name": name, "column_name": column,
                    "comment": text}  # fmt: skip
 

@@ -19,7 +19,8 @@ from bench.figure import Figure, interleaved_ms, p50
 from catalog_log import model, records
 from catalog_log.bootstrap import NEXT_ITEM_ID, create_environment
 from catalog_log.log import CatalogLog
-from catalog_log.model import Column, Item, Setting
+from catalog_log.model import Setting
+from catalog_log.objects import Column, Item, Table
 from embedded.ports import HOST, free_ports
 from journal.names import TopicNames
 
@@ -75,8 +76,8 @@ def _fill(bootstrap: str, names: TopicNames, objects: int) -> None:
     columns = (Column("k", "int4"), Column("v", "text"))
     catalog = CatalogLog.open(bootstrap, names, "bench")
     try:
-        add_items(catalog, objects, lambda n: Item(
-            f"u{n}", "s1", f"table_{n}", model.TABLE, f"CREATE TABLE table_{n} (k int, v text)", columns
+        add_items(catalog, objects, lambda n: Table(
+            f"u{n}", "s1", f"table_{n}", f"CREATE TABLE table_{n} (k int, v text)", columns
         ))  # fmt: skip
     finally:
         catalog.close()

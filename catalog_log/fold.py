@@ -18,7 +18,7 @@ import immutables
 
 from catalog_log import model
 from catalog_log.image import Cell, Image, Key, Stats
-from catalog_log.records import KNOWN_FORMATS, SCHEMA_VERSION_MAX, Proposal, decode_proposal
+from catalog_log.records import KNOWN_FORMATS, SCHEMA_VERSION_MAX, Proposal, decode_proposal, version_max
 from journal.api import Entry
 from journal.errors import FatalLog
 from schemas import codec
@@ -162,7 +162,7 @@ def _flaw(
             return f"unknown collection {update.collection!r}"
         key = (update.collection, update.key)
         if update.diff == 1 and update.value is not None:
-            flaw = _frame_flaw(update.value, format_version)
+            flaw = _frame_flaw(update.value, version_max(format_version, update.collection))
             if flaw:
                 return f"{update.collection} {update.key!r}: {flaw}"
         elif update.diff == -1 and update.value is None:
@@ -175,13 +175,13 @@ def _flaw(
     return None
 
 
-def _frame_flaw(value: bytes, format_version: int) -> str | None:
+def _frame_flaw(value: bytes, newest: int) -> str | None:
     try:
         version = codec.frame_version(value)
     except codec.Undecodable as error:
         return str(error)
-    if not 1 <= version <= SCHEMA_VERSION_MAX.get(format_version, codec.VERSION_MAX):
-        return f"schema version {version} in a log of format {format_version}"
+    if not 1 <= version <= newest:
+        return f"schema version {version}, at most {newest} in this log"
     return None
 
 

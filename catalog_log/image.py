@@ -18,7 +18,8 @@ import immutables
 
 from catalog_log import model, records
 from catalog_log.index import EMPTY_INDEX, Index, LazyIndex, build, id_order
-from catalog_log.model import Cluster, Database, Genesis, Item, Schema
+from catalog_log.model import Cluster, Database, Genesis, Schema
+from catalog_log.objects import Item
 from catalog_log.records import CatalogValue
 from schemas.codec import Undecodable
 

@@ -1,12 +1,12 @@
 """The catalog's typed collections: what a key and a value mean in each (DESIGN §3).
 
 Values travel as Avro (``schemas/``) and are decoded only when somebody looks at them.  Everything here is a plain
-frozen value; nothing here reads a clock or a topic.
+frozen value; nothing here reads a clock or a topic.  What has a name in a schema is in :mod:`catalog_log.objects`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 DATABASES = "databases"
 SCHEMAS = "schemas"
@@ -21,19 +21,9 @@ AUDIT = "audit"
 COLLECTIONS = (DATABASES, SCHEMAS, ITEMS, CLUSTERS, NODES, SETTINGS, REQUESTS, COMMENTS, AUDIT)
 """Every collection there is, in the order in which changes are told; new ones come last."""
 
-COLLECTIONS_OF = {1: frozenset(COLLECTIONS[:7]), 2: frozenset(COLLECTIONS)}
+COLLECTIONS_OF = {1: frozenset(COLLECTIONS[:7]), 2: frozenset(COLLECTIONS), 3: frozenset(COLLECTIONS)}
 """Catalog format -> the collections that an update may name.  An update naming any other is malformed, also where this
 code knows it: code that knows format 1 alone says so too (I1)."""
-
-TABLE = "table"
-SOURCE = "source"
-ERRORS = "errors"
-VIEW = "view"
-MATERIALIZED_VIEW = "materialized_view"
-INDEX = "index"
-
-ITEM_KINDS = (TABLE, SOURCE, ERRORS, VIEW, MATERIALIZED_VIEW, INDEX)
-
 
 @dataclass(frozen=True)
 class Update:
@@ -43,17 +33,6 @@ class Update:
     key: str
     value: bytes | None
     diff: int
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column: ``type`` is the text form of a :class:`collection.types.SqlType`, e.g. ``int4``, ``numeric(10,2)``."""
-
-    name: str
-    type: str
-    nullable: bool = True
-    default: str | None = None
-    """The DEFAULT expression in SQL as the user wrote it, or ``None``."""
 
 
 @dataclass(frozen=True)
@@ -120,34 +99,6 @@ class Statement:
 def statement_key(catalog_ts: int, ordinal: int) -> str:
     """Sorts as the statements took effect: by catalog timestamp, then by place in the proposal."""
     return f"{catalog_ts:020d}.{ordinal:04d}"
-
-
-@dataclass(frozen=True)
-class Item:
-    """Anything with a name in a schema.
-
-    ``id`` (``u1``, ``u2``…) is never used twice.  ``depends_on`` are the ids that the definition names: for a plain or
-    materialized view the relations in its query, for an index the relation it is on, for ``errors`` its source.
-    """
-
-    id: str
-    schema_id: str
-    name: str
-    kind: str
-    create_sql: str
-    columns: tuple[Column, ...] = ()
-    depends_on: tuple[str, ...] = ()
-    cluster_id: str | None = None
-    query_sql: str | None = None
-    """For views: the bound query in Spark SQL.  Plain views are already inlined; relations are named by item id."""
-    inputs: tuple[str, ...] = ()
-    """For views: ids of the collections that ``query_sql`` reads (tables, sources, materialized views)."""
-    index_columns: tuple[str, ...] = ()
-    """For an index: names of its key columns, in order; ``depends_on[0]`` is the indexed relation."""
-    topic: str | None = None
-    """For a source: the user's topic."""
-    options: dict[str, str] = field(default_factory=dict)
-    """For a source: ``format``, ``envelope``, ``errors_id``… as declared."""
 
 
 @dataclass(frozen=True)

@@ -10,35 +10,34 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from catalog_log import model
-from catalog_log.model import (
-    Cluster,
-    Column,
-    Comment,
-    Database,
-    Genesis,
-    Item,
-    Node,
-    Request,
-    Schema,
-    Setting,
-    Statement,
-    Update,
-)
+from catalog_log.model import Cluster, Comment, Database, Genesis, Node, Request, Schema, Setting, Statement, Update
+from catalog_log.object_records import from_record, to_record, version_of
+from catalog_log.objects import Item
 from schemas import codec
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """The catalog format that this code begins new catalogs with.  It lives in the genesis of every catalog and is not the
 code's version: two code versions run side by side as long as both know the catalog's, and each writes what that allows.
 
 Format 2 added the collections ``comments`` and ``audit``.  Options of an item were turned down for comments (whatever
-changes an item is a command to its controllers), and settings for both (they are the environment's)."""
+changes an item is a command to its controllers), and settings for both (they are the environment's).
+Format 3 keeps of a view what its user meant, and no longer what Spark is told: ``DEFINITIONS_FROM``."""
 
-KNOWN_FORMATS = frozenset({1, 2})
+DEFINITIONS_FROM = 3
+"""The first format in which a view is a :class:`~catalog_log.objects.Definition`, not
+:class:`~catalog_log.objects.SparkText`: what Spark was told cannot be mended for views that exist, and nothing can be
+renamed beneath it."""
+
+KNOWN_FORMATS = frozenset({1, 2, 3})
 """Catalog formats that this code can fold.  Any other in a genesis stops the process."""
 
-SCHEMA_VERSION_MAX = {1: 1, 2: 1}
-"""Catalog format -> the newest schema version its values may have.  A reader that *could* decode a newer one must still
-refuse it, or old and new code would give different verdicts on the same bytes (I1)."""
+SCHEMA_VERSION_MAX = {1: 1, 2: 1, 3: 1}
+"""Catalog format -> the newest schema version that proposals and values may have in it, but for ``ITEM_VERSION_MAX``.
+A reader that *could* decode a newer one must still refuse it, or old and new code would give different verdicts on the
+same bytes (I1)."""
+
+ITEM_VERSION_MAX = {3: 2}
+"""Likewise of the values of ``items``, where it is another."""
 
 PROPOSAL_BYTES_MAX = 4 * 1024 * 1024
 """A proposal above this is refused before it is produced: half of what the topic takes, so that none is ever lost to
@@ -96,6 +95,8 @@ def decode_proposal(data: bytes) -> Proposal:
 def encode_value(collection: str, value: CatalogValue) -> bytes:
     """``value`` of ``collection`` as bytes.  Raises ``KeyError`` for an unknown collection."""
     name, _ = _VALUES[collection]
+    if isinstance(value, Item):
+        return codec.encode(name, to_record(value), version_of(value))
     return codec.encode(name, asdict(value))
 
 
@@ -103,6 +104,12 @@ def decode_value(collection: str, data: bytes) -> CatalogValue:
     """The value of ``collection`` in ``data``.  Raises ``Undecodable``, ``KeyError`` for an unknown collection."""
     name, build = _VALUES[collection]
     return build(codec.decode(name, data))
+
+
+def version_max(format_version: int, collection: str) -> int:
+    """The newest schema version that values of ``collection`` may have in a catalog of ``format_version``."""
+    newest = SCHEMA_VERSION_MAX.get(format_version, codec.VERSION_MAX)
+    return ITEM_VERSION_MAX.get(format_version, newest) if collection == model.ITEMS else newest
 
 
 def item_head(data: bytes) -> tuple[str, str, list[str]]:
@@ -121,22 +128,10 @@ def remove(collection: str, key: str) -> Update:
     return Update(collection, key, None, -1)
 
 
-def _item(found: dict[str, Any]) -> Item:
-    return Item(
-        **found
-        | {
-            "columns": tuple([Column(**c) for c in found["columns"]]),
-            "depends_on": tuple(found["depends_on"]),
-            "inputs": tuple(found["inputs"]),
-            "index_columns": tuple(found["index_columns"]),
-        }
-    )
-
-
 _VALUES: dict[str, tuple[str, Callable[[dict[str, Any]], CatalogValue]]] = {
     model.DATABASES: ("database", lambda found: Database(**found)),
     model.SCHEMAS: ("schema", lambda found: Schema(**found)),
-    model.ITEMS: ("item", _item),
+    model.ITEMS: ("item", from_record),
     model.CLUSTERS: ("cluster", lambda found: Cluster(**found)),
     model.NODES: ("node", lambda found: Node(**found)),
     model.SETTINGS: ("setting", lambda found: Setting(**found)),

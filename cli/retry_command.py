@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Iterable
 
 from catalog_log.image import Image
-from catalog_log.model import NODES, SCHEMAS, Item
+from catalog_log.model import NODES, SCHEMAS
+from catalog_log.objects import Item, cluster_of
 from cli.output import FAILED, OK, print_json
 from cli.stack_options import add_find_options, find_kafka
 from controllers.node_status import NodeStatus
@@ -58,4 +59,4 @@ def named(image: Image, text: str) -> Item:
 
 def asked(image: Image, item: Item) -> list[str]:
     """The nodes that may have put ``item`` into quarantine: its cluster's, or any that may read it."""
-    return [key for key, node in image.all(NODES) if item.cluster_id in (None, "", node.cluster)]
+    return [key for key, node in image.all(NODES) if cluster_of(item) in (None, "", node.cluster)]

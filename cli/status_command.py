@@ -11,7 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from adapter.live_rows import source_rows
-from catalog_log.model import INDEX, MATERIALIZED_VIEW, NODES, SCHEMAS, SOURCE, VIEW
+from catalog_log.model import NODES, SCHEMAS
+from catalog_log.objects import Index, MaterializedView, Source, View
 from cli.output import FAILED, OK, console, print_json
 from cli.stack_options import add_find_options, find_kafka
 from controllers.node_status import NodeStatus
@@ -69,17 +70,17 @@ def gather(frontiers: Frontiers, controllers: dict[str, dict], now_ms: int) -> d
             "id": item.id, "name": f"{schema.name if schema else item.schema_id}.{item.name}",
             "kind": item.kind.replace("_", " "),
         }  # fmt: skip
-        if item.kind == MATERIALIZED_VIEW:
+        if isinstance(item, MaterializedView):
             view = views.get(item.id, {})
             described |= {key: view[key] for key in ("strategy", "rows") if key in view}
             seen = progress[item.id]
             described |= {"upper": seen.upper, "complete": seen.complete, "error": seen.error}
             described["lag_ms"] = state.last_ts - seen.complete if seen.complete >= 0 else None
-        elif item.kind not in (VIEW, INDEX):
+        elif not isinstance(item, (View, Index)):
             bound = state.bindings(item.id)
             rows = bound.row_count
             described |= {"last_change": state.last_change(item.id)} | ({} if rows < 0 else {"rows": rows})
-        if item.kind == SOURCE:
+        if isinstance(item, Source):
             source = sources.get(item.id, {})
             said = ("state", "behind", "lag_ms", "positions", "ends")
             described |= {key: source[key] for key in said if key in source}

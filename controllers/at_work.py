@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 
@@ -138,9 +138,16 @@ class AtWork:
         """This life ends, and nothing that is at work is to blame."""
         self._append(Note(NoteKind.ENDED, self._life))
 
+    def planned(self, plans: Mapping[str, int], forgotten: Iterable[str] = ()) -> None:
+        """By which queries views' contents were worked out, by fingerprint; what is ``forgotten`` is so durably before
+        this returns.  Raises ``Unavailable``."""
+        names = tuple(forgotten)
+        self._append(Note(NoteKind.PLANNED, self._life, names, plans=tuple(sorted(plans.items()))), wait=bool(names))
+
     def release(self, names: Iterable[str]) -> list[str]:
         """These may be worked on again, or are gone for good; those of which there was anything to forget."""
-        known = tuple(n for n in names if n in self._notes.deaths)
+        names = tuple(names)
+        known = tuple(n for n in names if n in self._notes.deaths or n in self._notes.plans)
         self._proven.difference_update(known)
         if known:
             self._append(Note(NoteKind.RELEASED, self._life, known))

@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from catalog_log.index import id_order
-from catalog_log.model import Item
+from catalog_log.objects import Item, view_inputs
 from journal.timestamps import CatalogTs
 
 
@@ -64,7 +64,7 @@ def in_dependency_order(items: Mapping[str, Item]) -> list[Item]:
         while stack:
             begun.add(stack[-1])
             item = items[stack[-1]]
-            missing = [i for i in (*item.depends_on, *item.inputs) if i in items and i not in begun]
+            missing = [i for i in (*item.depends_on, *view_inputs(item)) if i in items and i not in begun]
             if missing:
                 stack.append(min(missing, key=id_order))
             else:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from immutables import Map
 
-from catalog_log.model import Item
+from catalog_log.objects import Item
 from controllers.commands import Command, Kind
 from journal.timestamps import CatalogTs
 

@@ -1,4 +1,5 @@
-"""Which objects must not be worked on any more: the fold of a controller's notes of what it was at.  Pure.
+"""Which objects must not be worked on any more, and by which query views were worked out: the fold of a controller's
+notes of what it was at.  Pure.
 
 Promises: an object that was alone at work when the controller ended, in two lives, is in quarantine until it is
 released; one that was at work among others is suspected, and so is to be taken alone next time.  Whatever came through
@@ -32,7 +33,7 @@ REFUSED = "58000"
 
 class NoteKind(StrEnum):
     BEGUN = "begun"
-    """A life begins; ``deaths`` and ``crashed`` are all that it knows of those before."""
+    """A life begins; ``deaths``, ``crashed`` and ``plans`` are all that it knows of those before."""
     TAKEN = "taken"
     """These are at work from now on."""
     DONE = "done"
@@ -43,6 +44,8 @@ class NoteKind(StrEnum):
     """This life ends, and nothing that is at work is to blame."""
     RELEASED = "released"
     """These are to be tried again, or are gone for good."""
+    PLANNED = "planned"
+    """``plans`` are the queries by which views' contents were worked out; of ``names`` that is not known any more."""
 
 
 class Note(NamedTuple):
@@ -51,6 +54,7 @@ class Note(NamedTuple):
     names: tuple[str, ...] = ()
     deaths: tuple[tuple[str, int], ...] = ()
     crashed: bool = False
+    plans: tuple[tuple[str, int], ...] = ()
 
 
 class Notes(NamedTuple):
@@ -64,6 +68,8 @@ class Notes(NamedTuple):
     """What is at work."""
     deaths: immutables.Map[str, int] = immutables.Map()
     """Suspects: lives that ended while they were alone at work."""
+    plans: immutables.Map[str, int] = immutables.Map()
+    """By view, the fingerprint of the query by which what it holds was worked out."""
 
     def quarantined(self) -> list[str]:
         """Objects that nobody is to work on."""
@@ -78,18 +84,22 @@ class Notes(NamedTuple):
         deaths = self.deaths
         for name in self.open if crashed else ():
             deaths = deaths.set(name, deaths.get(name, 0) + (len(self.open) == 1))
-        return Note(NoteKind.BEGUN, life, (), tuple(sorted(deaths.items())), crashed)
+        return Note(NoteKind.BEGUN, life, (), tuple(sorted(deaths.items())), crashed, tuple(sorted(self.plans.items())))
 
     def apply(self, note: Note) -> Notes:
         """The state after ``note``.  What a life says that is not the newest has no effect, but for a release."""
         if note.kind is NoteKind.BEGUN:
-            return Notes(note.life, False, note.crashed, frozenset(), immutables.Map(note.deaths))
+            plans = immutables.Map(note.plans)
+            return Notes(note.life, False, note.crashed, frozenset(), immutables.Map(note.deaths), plans)
         if note.kind is NoteKind.RELEASED:
-            return self._replace(open=self.open - set(note.names), deaths=_without(self.deaths, note.names))
+            deaths, plans = (_without(of, note.names) for of in (self.deaths, self.plans))
+            return self._replace(open=self.open - set(note.names), deaths=deaths, plans=plans)
         if note.life != self.life or self.ended:
             return self
         if note.kind is NoteKind.TAKEN:
             return self._replace(open=self.open | set(note.names))
+        if note.kind is NoteKind.PLANNED:
+            return self._replace(plans=_without(self.plans, note.names).update(dict(note.plans)))
         if note.kind is NoteKind.LEFT:
             return self._replace(open=self.open - set(note.names))
         if note.kind is NoteKind.DONE:
@@ -106,7 +116,9 @@ def fold_notes(notes: Notes, entry: Entry) -> Notes:
 
 
 def encode_note(note: Note) -> bytes:
-    return codec.encode(WORK_NOTE, note._asdict() | {"kind": note.kind.value, "deaths": dict(note.deaths)})
+    """As older code reads it, where it says nothing that is new."""
+    fields = {"kind": note.kind.value, "deaths": dict(note.deaths), "plans": dict(note.plans)}
+    return codec.encode(WORK_NOTE, note._asdict() | fields, 2 if note.plans else 1)
 
 
 def decode_note(value: bytes) -> Note:
@@ -116,7 +128,8 @@ def decode_note(value: bytes) -> Note:
         kind = NoteKind(raw["kind"])
     except ValueError as error:
         raise codec.Undecodable(f"unknown kind of note {raw['kind']!r}") from error
-    return Note(kind, raw["life"], tuple(raw["names"]), tuple(sorted(raw["deaths"].items())), raw["crashed"])
+    deaths, plans = (tuple(sorted(raw[name].items())) for name in ("deaths", "plans"))
+    return Note(kind, raw["life"], tuple(raw["names"]), deaths, raw["crashed"], plans)
 
 
 def refusal(name: str) -> TidemarkError:
@@ -134,7 +147,7 @@ def is_refusal(error: TidemarkError | None) -> bool:
     return error is not None and error.sqlstate == REFUSED
 
 
-def _without(deaths: immutables.Map[str, int], names: Iterable[str]) -> immutables.Map[str, int]:
+def _without(of: immutables.Map[str, int], names: Iterable[str]) -> immutables.Map[str, int]:
     for name in names:
-        deaths = deaths.delete(name) if name in deaths else deaths
-    return deaths
+        of = of.delete(name) if name in of else of
+    return of

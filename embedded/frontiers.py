@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
-from catalog_log.model import MATERIALIZED_VIEW
+from catalog_log.objects import MaterializedView
 from journal.names import TopicNames
 from oracle.client import Oracle
 from oracle.completeness import complete_through_all
@@ -42,7 +42,7 @@ class Frontiers(NamedTuple):
 
 def look(image: Image, oracle: OracleState, views: ViewsState) -> Frontiers:
     """Pure."""
-    items = {item.id: item for item in image.objects() if item.kind == MATERIALIZED_VIEW}
+    items = {item.id: item for item in image.objects() if isinstance(item, MaterializedView)}
 
     def inputs_of(item_id: str) -> Sequence[str] | None:
         return items[item_id].inputs if item_id in items else None

@@ -66,9 +66,12 @@ def version(name: str) -> int:
     return versions[-1]
 
 
-def encode(name: str, record: Mapping[str, Any]) -> bytes:
-    """``record`` as framed bytes of today's schema.  Raises ``ValueError`` or ``TypeError`` where it does not fit."""
-    frame, schema = _writer(name)
+def encode(name: str, record: Mapping[str, Any], written: int | None = None) -> bytes:
+    """``record`` as framed bytes of today's schema, or of the released version ``written``, which has fewer fields.
+
+    Raises ``ValueError`` or ``TypeError`` where it does not fit.
+    """
+    frame, schema = _writer(name, version(name) if written is None else written)
     out = BytesIO()
     out.write(frame)
     fastavro.schemaless_writer(out, schema, record)
@@ -160,8 +163,8 @@ def _read(name: str, data: bytes, writer: object, reader: object) -> dict[str, A
 
 
 @cache
-def _writer(name: str) -> tuple[bytes, object]:
-    return bytes((MARKER, version(name))), fastavro.parse_schema(current_schema(name))
+def _writer(name: str, written: int) -> tuple[bytes, object]:
+    return bytes((MARKER, written)), fastavro.parse_schema(released_schema(name, written))
 
 
 @cache

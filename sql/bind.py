@@ -2,7 +2,8 @@
 
 ``bind_query`` resolves every relation to an item id, lets sqlglot qualify the columns, types every expression
 (:mod:`sql.check`) and decides name and type of each output.  The result is a tree in which relations are named by item
-id, plain views are inlined and every output is cast to its type: what is left to do is to print it as Spark SQL.
+id and every output is cast to its type.  What is left to do is to put plain views in (:mod:`sql.kept_views`) and to
+print it as Spark SQL.
 """
 
 from __future__ import annotations
@@ -17,15 +18,14 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
-from catalog_log import model
-from catalog_log.model import Item
+from catalog_log.objects import Errors, Item, MaterializedView, Reference, Relation, Source, Table, View
 from collection.types import SqlType, spark_type
 from journal.errors import InvalidUsage
 from sql import types as t
 from sql.bind_errors import explain_unresolved
 from sql.bind_order import sorted_outside
 from sql.bind_select import Outputs, check_query
-from sql.budget import check_expanded, surveyed, too_complex
+from sql.called import Called, Meant, Objects
 from sql.check import Checker
 from sql.check_zoned import checker_for
 from sql.ctes import cte_of, rename_ctes
@@ -34,15 +34,12 @@ from sql.functions import VOLATILE, VOLATILE_NAMES, display_name
 from sql.grand_totals import with_grand_totals
 from sql.handed_in import handed_in
 from sql.known_args import check_known
-from sql.names import ImageLike, Names, SystemRelation, column_types, relation
-from sql.nodes import bare, branches, cast, copied, parse_spark, position, unnest
+from sql.names import ImageLike, Names, SystemRelation, column_types
+from sql.nodes import bare, branches, cast, copied, position, unnest
 from sql.prepare_tree import prepare_tree
 from sql.scope import Scope
 from sql.statements import Name
 from sql.zones import Zone
-
-INLINED_CHARS_MAX = 1 << 20
-"""Texts of plain views in one query, as often as they are read there: as long as a statement may be (sql.tokens)."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,9 @@ class Bound:
     params: dict[int, SqlType] = field(default_factory=dict)
     volatile: str | None = None
     system: bool = False
-    relations: dict[str, Item] = field(default_factory=dict)
+    relations: dict[str, Relation] = field(default_factory=dict)
+    references: tuple[Reference, ...] = ()
+    """What the names in it mean: what is kept of a view."""
     zone: Zone | None = None
     """The session's, where it is not UTC: it knows whether a literal was read by it."""
 
@@ -96,7 +95,26 @@ def bind_query(
     ``defines``: it is kept and read by others, so nothing in it may be by the session's zone.  ``assigned``: what the
     outputs are put into, which untyped ones then are.
     """
-    items, system = _relations(ast, image, names)
+    return _bound(ast, Called(image, names), names.zone, declared, defines, assigned)
+
+
+def bind_kept(ast: exp.Expression, references: Sequence[Reference], objects: Objects) -> Bound:
+    """Bind a view's query as it was bound when the view was made, whatever is called so now.
+
+    Raises as :func:`bind_query`: the binder may not take what one of an older release took.
+    """
+    return _bound(ast, Meant(references, objects), "UTC", None, True, ())
+
+
+def _bound(
+    ast: exp.Expression,
+    called: Called | Meant,
+    zone: str,
+    declared: dict[int, SqlType] | None,
+    defines: bool,
+    assigned: Sequence[SqlType],
+) -> Bound:
+    items, system = _relations(ast, called)
     if system:
         if items:
             raise unsupported("a query that reads both system and user relations")
@@ -106,14 +124,14 @@ def bind_query(
     tree = exp.Paren(this=tree)
     rename_ctes(tree, _folded, _cte_name)
     tree = tree.this
-    by_id = _name_by_id(tree, image, names)
+    by_id, references = _name_by_id(tree, called)
     schema = MappingSchema(
         {item.id: {c: spark_type(ty) for c, ty in column_types(item).items()} for item in by_id.values()},
         dialect="postgres",
         normalize=False,
     )
     tree = _qualified(tree, schema, {i.id: list(column_types(i)) for i in by_id.values()})
-    checker = checker_for(names.zone, lambda node, scope: check_query(checker, node, scope, by_id), declared, defines)
+    checker = checker_for(zone, lambda node, scope: check_query(checker, node, scope, by_id), declared, defines)
     holder = exp.Paren(this=tree)
     outputs = check_query(checker, tree, Scope(), by_id)
     outputs = _settled(checker, holder.this, outputs, assigned)
@@ -130,6 +148,7 @@ def bind_query(
     params = {n: checker.params.get(n, t.TEXT) for n in range(1, max(checker.seen, default=0) + 1)}
     used = sorted(by_id, key=id_order)
     bound = Bound(ast, holder.this, tuple(columns), tuple(used), (), params, volatile, relations=by_id)
+    bound.references = references
     bound.zone = checker.zone
     bound.inputs = tuple(sorted({i for item in by_id.values() for i in inputs_of(item)}, key=id_order))
     return bound
@@ -152,32 +171,9 @@ def _settled(
     return found
 
 
-def inline_views(tree: exp.Expression, relations: dict[str, Item]) -> exp.Expression:
-    """A copy of ``tree`` with every plain view's query in its place.  54001 where that is too much."""
-    tree = copied(tree)
-    holder = exp.Paren(this=tree)
-    inlined = 0
-    for table in list(holder.find_all(exp.Table)):
-        item = relations.get(table.name)
-        if item is not None and item.kind == model.VIEW and not table.db:
-            inlined += len(item.query_sql or "")
-            if inlined > INLINED_CHARS_MAX:
-                raise too_complex(f"the views that it reads are more than {INLINED_CHARS_MAX} characters")
-            inner = parse_spark(item.query_sql or "")
-            subquery = exp.Subquery(this=inner, alias=table.args["alias"].copy())
-            if table.args.get("joins"):
-                subquery.set("joins", [j.copy() for j in table.args["joins"]])
-            table.replace(subquery)
-    if inlined:
-        surveyed(holder.this, ())
-    if inlined or holder.find(exp.With) is not None:
-        check_expanded(holder.this)
-    return holder.this
-
-
 def inputs_of(item: Item) -> tuple[str, ...]:
     """The collections that reading ``item`` reads: a plain view's inputs, anything else itself."""
-    return item.inputs if item.kind == model.VIEW else (item.id,)
+    return item.inputs if isinstance(item, View) else (item.id,)
 
 
 def id_order(item_id: str) -> tuple[int, str]:
@@ -209,12 +205,12 @@ def _cte_name(number: int) -> str:
     return f"cte{number}"
 
 
-def _relations(ast: exp.Expression, image: ImageLike, names: Names) -> tuple[list[Item], bool]:
+def _relations(ast: exp.Expression, called: Called | Meant) -> tuple[list[Item], bool]:
     items, system = [], False
     for table in _real_tables(ast):
         if isinstance(table.parent, exp.Into):
             raise unsupported("SELECT INTO", "make the table, then INSERT … SELECT", position(table))
-        found = relation(image, names, _name_of(table))
+        found = called.relation(_name_of(table))
         if isinstance(found, SystemRelation):
             system = True
         else:
@@ -222,19 +218,23 @@ def _relations(ast: exp.Expression, image: ImageLike, names: Names) -> tuple[lis
     return items, system
 
 
-def _name_by_id(tree: exp.Expression, image: ImageLike, names: Names) -> dict[str, Item]:
-    """Rename every relation in ``tree`` to its item's id, keeping its name as the alias."""
-    by_id: dict[str, Item] = {}
+def _name_by_id(
+    tree: exp.Expression, called: Called | Meant
+) -> tuple[dict[str, Relation], tuple[Reference, ...]]:
+    """Rename every relation in ``tree`` to its item's id, keeping its name as the alias; what the names meant."""
+    by_id: dict[str, Relation] = {}
+    references: dict[tuple[str, ...], Reference] = {}
     whole_names = set()
     for table in _real_tables(tree):
         name = _name_of(table)
         if table.args.get("alias") is None:
-            whole_names.add((_schema_of(image, relation(image, names, name)), name.last))
-        item = relation(image, names, name)
-        assert isinstance(item, Item)
-        if item.kind not in (model.TABLE, model.SOURCE, model.ERRORS, model.VIEW, model.MATERIALIZED_VIEW):
+            whole_names.add((called.schema(name), name.last))
+        item = called.relation(name)
+        if not isinstance(item, (Table, Source, Errors, View, MaterializedView)):
             raise unsupported(f"reading a {item.kind}")
         by_id[item.id] = item
+        columns = tuple(column.name for column in item.columns)
+        references[name.parts] = Reference(name.parts, item.id, called.schema(name), columns)
         if table.args.get("alias") is None:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(name.last, quoted=True)))
         for key in ("db", "catalog"):
@@ -246,14 +246,7 @@ def _name_by_id(tree: exp.Expression, image: ImageLike, names: Names) -> dict[st
             raise no_from_entry(last, position(column))
         column.set("db", None)
         column.set("catalog", None)
-    return by_id
-
-
-def _schema_of(image: ImageLike, item: Item | SystemRelation) -> str:
-    if isinstance(item, SystemRelation):
-        return item.schema
-    schema = image.get(model.SCHEMAS, item.schema_id)
-    return schema.name if schema else ""
+    return by_id, tuple(sorted(references.values(), key=lambda each: (id_order(each.relation_id), each.name)))
 
 
 def _folded(identifier: exp.Expression) -> str:

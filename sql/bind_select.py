@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from catalog_log.model import Item
+from catalog_log.objects import Item
 from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql import types as t

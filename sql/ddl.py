@@ -6,21 +6,33 @@ refuses them on any other, and then the statement is planned again.  It never ca
 
 from __future__ import annotations
 
-from sqlglot import exp
-
 from catalog_log import model, records
-from catalog_log.model import Column, Item, Schema
+from catalog_log.model import Schema
+from catalog_log.objects import (
+    Column,
+    Definition,
+    Errors,
+    Index,
+    Item,
+    MaterializedView,
+    Source,
+    SparkText,
+    Table,
+    View,
+)
 from journal.errors import InvalidUsage
 from journal.names import TopicNames
 from sql import statements as st
-from sql.bind import Bound, bind_query, first_branch, inline_views
+from sql.bind import Bound, bind_query
 from sql.budget import bounded
+from sql.called import Objects
 from sql.ddl_comment import plan_comment
 from sql.ddl_drop import plan_drop
 from sql.ddl_reset import plan_reset
 from sql.defaults import check_default
 from sql.errors import already_exists, no_column, unsupported, wrong_kind
 from sql.item_ids import ItemIds
+from sql.kept_views import keep_lowered, named_query
 from sql.names import (
     SYSTEM_SCHEMAS,
     ImageLike,
@@ -31,9 +43,7 @@ from sql.names import (
     relation,
     target_schema,
 )
-from sql.nodes import parse_spark
 from sql.plans import DdlPlan, PlanNotice
-from sql.transpile import spark_sql
 
 IDENTIFIER_BYTES_MAX = 63
 """As in Postgres (NAMEDATALEN - 1), which cuts longer names silently; we refuse them."""
@@ -144,7 +154,7 @@ def _create_table(s: st.CreateTable, image: ImageLike, names: Names) -> DdlPlan:
     if _taken(image, schema, name):
         return _exists("relation", name, s.if_not_exists, "CREATE TABLE")
     ids = ItemIds(image)
-    item = Item(ids.item(), schema.id, name, model.TABLE, s.text, columns)
+    item = Table(ids.item(), schema.id, name, s.text, columns)
     return _created(ids, "CREATE TABLE", item)
 
 
@@ -174,17 +184,18 @@ def _create_source(s: st.CreateSource, image: ImageLike, names: Names) -> DdlPla
         raise already_exists("relation", errors_name)
     ids = ItemIds(image)
     source_id, errors_id = ids.item(), ids.item()
-    source = Item(
+    source = Source(
         source_id,
         schema.id,
         name,
-        model.SOURCE,
         s.text,
         columns,
         topic=s.topic,
-        options={"format": s.format, "envelope": s.envelope, "errors_id": errors_id},
+        format=s.format,
+        envelope=s.envelope,
+        errors_id=errors_id,
     )
-    errors = Item(errors_id, schema.id, errors_name, model.ERRORS, s.text, ERRORS_COLUMNS, depends_on=(source_id,))
+    errors = Errors(errors_id, schema.id, errors_name, s.text, ERRORS_COLUMNS, source_id=source_id)
     return _created(ids, "CREATE SOURCE", source, errors)
 
 
@@ -199,18 +210,14 @@ def _create_view(s: st.CreateView, image: ImageLike, names: Names) -> DdlPlan:
     _check_view(bound, s)
     columns = _view_columns(bound, s)
     ids = ItemIds(image)
-    item = Item(
-        ids.item(),
-        schema.id,
-        name,
-        model.MATERIALIZED_VIEW if s.materialized else model.VIEW,
-        s.text,
-        columns,
-        depends_on=bound.depends_on,
-        cluster_id=cluster.id if cluster else None,
-        query_sql=_named_query(bound, columns),
-        inputs=bound.inputs,
-    )
+    head = ids.item(), schema.id, name, s.text, columns
+    objects = Objects.of(image)
+    if image.genesis.format_version >= records.DEFINITIONS_FROM:
+        query = Definition(bound.references, bound.inputs)
+    else:
+        query = SparkText(named_query(bound, columns, objects), bound.depends_on, bound.inputs)
+    item = View(*head, query=query) if cluster is None else MaterializedView(*head, query=query, cluster_id=cluster.id)
+    keep_lowered(item, bound, objects)  # what could not be told to Spark is refused here
     return _created(ids, tag, item)
 
 
@@ -240,29 +247,11 @@ def _view_columns(bound: Bound, s: st.CreateView) -> tuple[Column, ...]:
     return tuple(Column(name, str(c.type)) for name, c in zip(found, bound.columns, strict=False))
 
 
-def _named_query(bound: Bound, columns: tuple[Column, ...]) -> str:
-    """The view's query in Spark SQL, plain views inlined, its outputs called as the view's columns are."""
-    tree = inline_views(bound.tree, bound.relations)
-    first = first_branch(tree)
-    if any(each.alias_or_name != column.name for each, column in zip(first.expressions, columns, strict=False)):
-        outputs = [
-            exp.Alias(
-                this=exp.column(exp.to_identifier(each.alias_or_name, quoted=True), table="_q"),
-                alias=exp.to_identifier(column.name, quoted=True),
-            )
-            for each, column in zip(first.expressions, columns, strict=False)
-        ]
-        tree = exp.select(*outputs).from_(exp.Subquery(this=tree, alias=exp.TableAlias(this=exp.to_identifier("_q"))))
-    text = spark_sql(tree)
-    parse_spark(text)  # controllers read it again at each start: what they could not is refused here
-    return text
-
-
 def _create_index(s: st.CreateIndex, image: ImageLike, names: Names) -> DdlPlan:
     found = relation(image, names, s.relation)
     if isinstance(found, SystemRelation):
         raise wrong_kind(s.relation.last, "relation that can be indexed")
-    if found.kind == model.VIEW:
+    if isinstance(found, View):
         raise wrong_kind(found.name, "relation that can be indexed", "create a materialized view and index that")
     cluster = cluster_named(image, s.cluster or names.cluster)
     known = [c.name for c in found.columns]
@@ -279,15 +268,8 @@ def _create_index(s: st.CreateIndex, image: ImageLike, names: Names) -> DdlPlan:
     if _taken(image, schema, name):
         return _exists("relation", name, s.if_not_exists, "CREATE INDEX")
     ids = ItemIds(image)
-    item = Item(
-        ids.item(),
-        schema.id,
-        name,
-        model.INDEX,
-        s.text,
-        depends_on=(found.id,),
-        cluster_id=cluster.id,
-        index_columns=s.columns,
+    item = Index(
+        ids.item(), schema.id, name, s.text, relation_id=found.id, key=s.columns, cluster_id=cluster.id
     )
     return _created(ids, "CREATE INDEX", item)
 

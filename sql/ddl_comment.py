@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from catalog_log import model, records
-from catalog_log.model import Comment, Item, Update
+from catalog_log.model import Comment, Update
+from catalog_log.objects import ERRORS, INDEX, SOURCE, TABLE, Item
 from journal.errors import InvalidUsage
 from sql import statements as st
 from sql.errors import no_column, unsupported, wrong_kind
@@ -22,7 +23,7 @@ from sql.names import (
 )
 from sql.plans import DdlPlan
 
-_TABLES = (model.TABLE, model.SOURCE, model.ERRORS)
+_TABLES = (TABLE, SOURCE, ERRORS)
 """What clients see as tables, and so describe as tables."""
 
 TAG = "COMMENT"
@@ -74,7 +75,7 @@ def _described(s: st.Comment, image: ImageLike, names: Names) -> tuple[str, int 
         return cluster_named(image, s.name.last).id, None
     if s.kind == "column":
         return _column(s.name, image, names)
-    if s.kind == model.INDEX:
+    if s.kind == INDEX:
         index = find(image, names, s.name)
         if not isinstance(index, Item):
             raise InvalidUsage(f'index "{s.name}" does not exist', sqlstate="42704")
@@ -90,7 +91,7 @@ def _item(name: st.Name, image: ImageLike, names: Names) -> Item:
 
 
 def _checked(item: Item, s: st.Comment) -> Item:
-    if item.kind != s.kind and not (s.kind == model.TABLE and item.kind in _TABLES):
+    if item.kind != s.kind and not (s.kind == TABLE and item.kind in _TABLES):
         raise wrong_kind(item.name, KIND_WORDS[s.kind], f"use COMMENT ON {KIND_WORDS[item.kind].upper()}")
     return item
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from catalog_log import model, records
-from catalog_log.model import Item, Schema
+from catalog_log.model import Schema
+from catalog_log.objects import INDEX, Errors, Index, Item, own_columns
 from journal.errors import InvalidUsage
 from sql import statements as st
 from sql.bind import id_order
@@ -47,7 +48,7 @@ def plan_drop(s: st.Drop, image: ImageLike, names: Names) -> DdlPlan:
     updates += [records.remove(model.SCHEMAS, schema_id) for schema_id in schemas]
     gone = tuple(sorted(going, key=id_order))
     for item in map(image.item, gone):
-        updates += without_comments(image, item.id, len(item.columns))
+        updates += without_comments(image, item.id, len(own_columns(item)))
     for schema_id in schemas:
         updates += without_comments(image, schema_id)
     return DdlPlan(tuple(updates), tag, tuple(notices), dropped=(*gone, *schemas))
@@ -69,7 +70,7 @@ def item_of_kind(image: ImageLike, names: Names, name: st.Name, kind: str) -> It
         error = no_relation(str(name), candidates(image, names, name), name.start + 1)
         error.message = f'{KIND_WORDS[kind]} "{name}" does not exist'
         error.args = (error.message,)
-        if kind == model.INDEX:
+        if kind == INDEX:
             error.sqlstate = "42704"
             error.hint = error.hint or "SHOW INDEXES lists those that there are"
         raise error
@@ -77,14 +78,14 @@ def item_of_kind(image: ImageLike, names: Names, name: st.Name, kind: str) -> It
         raise InvalidUsage(f'permission denied: "{name}" is a system catalog', sqlstate="42501")
     if found.kind != kind:
         actual = KIND_WORDS[found.kind]
-        hint = f"use DROP {actual.upper()} to remove it" if found.kind != model.ERRORS else "it goes with its source"
+        hint = f"use DROP {actual.upper()} to remove it" if not isinstance(found, Errors) else "it goes with its source"
         raise wrong_kind(name.last, KIND_WORDS[kind], hint)
     return found
 
 
 def _automatic(item: Item, on: Item) -> bool:
     """Whether ``item`` goes with ``on`` without being asked for: its indexes and its errors collection."""
-    return item.kind in (model.INDEX, model.ERRORS)
+    return isinstance(item, (Index, Errors))
 
 
 def closure(image: ImageLike, roots: list[Item]) -> tuple[set[str], list[tuple[Item, Item]]]:

@@ -13,7 +13,19 @@ from dataclasses import replace
 from sqlglot import exp
 
 from catalog_log import model, records
-from catalog_log.model import Item, Update
+from catalog_log.model import Update
+from catalog_log.objects import (
+    SOURCE,
+    Definition,
+    Errors,
+    Index,
+    Item,
+    MaterializedView,
+    Source,
+    SparkText,
+    View,
+    own_columns,
+)
 from journal.errors import InvalidUsage
 from sql import statements as st
 from sql.bind import id_order
@@ -31,7 +43,7 @@ TAG = "ALTER SOURCE"
 def plan_reset(s: st.ResetSource, image: ImageLike, names: Names) -> DdlPlan:
     """The updates.  Raises 42P01, 42809; 2BP01 where other objects depend on the source and CASCADE was not said."""
     try:
-        source = item_of_kind(image, names, s.name, model.SOURCE)
+        source = item_of_kind(image, names, s.name, SOURCE)
     except InvalidUsage as error:
         if s.if_exists and error.sqlstate in ("42P01", "3F000"):
             return DdlPlan((), TAG, (PlanNotice(f"{error.message}, skipping", "00000"),))
@@ -51,7 +63,7 @@ def plan_reset(s: st.ResetSource, image: ImageLike, names: Names) -> DdlPlan:
     updates: list[Update] = []
     for item in before:
         updates.append(records.remove(model.ITEMS, item.id))
-        updates += without_comments(image, item.id, len(item.columns))
+        updates += without_comments(image, item.id, len(own_columns(item)))
     for item in before:
         made = renamed(item, anew)
         updates.append(records.put(model.ITEMS, made.id, made))
@@ -61,22 +73,33 @@ def plan_reset(s: st.ResetSource, image: ImageLike, names: Names) -> DdlPlan:
 
 def renamed(item: Item, anew: Mapping[str, str]) -> Item:
     """``item`` under its new id, naming the new ids of all that has one."""
-    return replace(
-        item,
-        id=anew[item.id],
-        depends_on=tuple(anew.get(each, each) for each in item.depends_on),
-        inputs=tuple(anew.get(each, each) for each in item.inputs),
-        query_sql=None if item.query_sql is None else _renamed_query(item, anew),
-        options={key: anew.get(value, value) if key == "errors_id" else value for key, value in item.options.items()},
-    )
+
+    def now(object_id: str) -> str:
+        return anew.get(object_id, object_id)
+
+    match item:
+        case Source():
+            item = replace(item, errors_id=now(item.errors_id))
+        case Errors():
+            item = replace(item, source_id=now(item.source_id))
+        case Index():
+            item = replace(item, relation_id=now(item.relation_id))
+        case View() | MaterializedView():
+            depends_on, inputs = (tuple(map(now, ids)) for ids in (item.depends_on, item.inputs))
+            if isinstance(item.query, Definition):
+                references = tuple(replace(r, relation_id=now(r.relation_id)) for r in item.query.references)
+                item = replace(item, query=Definition(references, inputs))
+            else:
+                sql = _renamed_query(item.query.sql, item.name, anew)
+                item = replace(item, query=SparkText(sql, depends_on, inputs))
+    return replace(item, id=now(item.id))
 
 
-def _renamed_query(item: Item, anew: Mapping[str, str]) -> str:
+def _renamed_query(sql: str, view: str, anew: Mapping[str, str]) -> str:
     """The query with its relations' identifiers replaced where they stand; nothing else of the text is touched."""
-    sql = item.query_sql or ""
     tree = parse_spark(sql)
     if any(cte.alias in anew for cte in tree.find_all(exp.CTE)):  # of a release that let a CTE be called like an id
-        raise unsupported(f'resetting below "{item.name}", which has a CTE called like an object', hint="drop it first")
+        raise unsupported(f'resetting below "{view}", which has a CTE called like an object', hint="drop it first")
     found = []
     for table in tree.find_all(exp.Table):
         if isinstance(table.this, exp.Identifier) and not table.db and table.name in anew:
@@ -88,7 +111,7 @@ def _renamed_query(item: Item, anew: Mapping[str, str]) -> str:
 
 def _comments(image: ImageLike, item: Item, new_id: str) -> Iterator[Update]:
     """The comments on ``item`` and its columns, under its new id."""
-    numbers = range(1, len(item.columns) + 1)
+    numbers = range(1, len(own_columns(item)) + 1)
     keys = [(item.id, new_id), *((column_key(item.id, n), column_key(new_id, n)) for n in numbers)]
     for old, new in keys:
         if (comment := image.get(model.COMMENTS, old)) is not None:

@@ -8,8 +8,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from catalog_log import model
-from catalog_log.model import Item
+from catalog_log.objects import MATERIALIZED_VIEW, SOURCE, VIEW, Item, Table
 from collection.bad_text import BadText
 from collection.lengths import fitted
 from collection.types import SqlType, carried
@@ -65,11 +64,11 @@ def _target(s: st.Insert, image: ImageLike, names: Names) -> Item:
     found = relation(image, names, s.table)
     if isinstance(found, SystemRelation):
         raise InvalidUsage(f'permission denied for table "{s.table.last}"', sqlstate="42501")
-    if found.kind != model.TABLE:
+    if not isinstance(found, Table):
         hint = {
-            model.SOURCE: "produce to its topic instead",
-            model.VIEW: "insert into the tables that it reads",
-            model.MATERIALIZED_VIEW: "insert into the tables that it reads",
+            SOURCE: "produce to its topic instead",
+            VIEW: "insert into the tables that it reads",
+            MATERIALIZED_VIEW: "insert into the tables that it reads",
         }.get(found.kind)
         raise wrong_kind(found.name, "table", hint)
     return found

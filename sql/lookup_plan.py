@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from catalog_log import model
-from catalog_log.model import Item
+from catalog_log.objects import Index, Item, View
 from collection.types import SqlType, carried, parse_type
 from sql import types as t
 from sql.bind import Bound
@@ -60,7 +59,7 @@ def plan_lookup(bound: Bound, image: ImageLike, names: Names) -> LookupPlan | No
     if not isinstance(source, exp.Table) or source.name not in bound.relations:
         return None
     item = bound.relations[source.name]
-    if item.kind == model.VIEW:
+    if isinstance(item, View):
         return None
     indexes = _indexes(item, image, names)
     if not indexes or not says_only(select, _KNOWN):
@@ -82,7 +81,7 @@ def _indexes(item: Item, image: ImageLike, names: Names) -> list[Item]:
     return [
         each
         for each in image.dependents(item.id)
-        if each.kind == model.INDEX and cluster is not None and each.cluster_id == cluster.id
+        if isinstance(each, Index) and cluster is not None and each.cluster_id == cluster.id
     ]
 
 
@@ -98,7 +97,7 @@ def _fixed(index: Item, conjuncts: list, item: Item) -> list[tuple[tuple[object,
             if left[0] == "col" and right[0] in ("lit", "param", "cast") and right[1] is not None:
                 fixed.setdefault(left[1], (tuple(right), each))
     found = []
-    for name in index.index_columns:
+    for name in index.key:
         value = fixed.get(position[name])
         if value is None or not _same_family(parse_type(value[0][2]), carried(types[name])):
             break

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from catalog_log import model
-from catalog_log.model import Cluster, Database, Genesis, Item, Schema
+from catalog_log.model import Cluster, Database, Genesis, Schema
+from catalog_log.objects import ERRORS, INDEX, MATERIALIZED_VIEW, SOURCE, TABLE, VIEW, Index, Item
 from collection.types import SqlType, parse_type
 from journal.errors import InvalidUsage
 from sql.errors import no_relation, no_schema, wrong_kind
@@ -16,12 +17,12 @@ from sql.statements import Name
 SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "tm_catalog", "tm_internal")
 
 KIND_WORDS = {
-    model.TABLE: "table",
-    model.SOURCE: "source",
-    model.ERRORS: "errors collection",
-    model.VIEW: "view",
-    model.MATERIALIZED_VIEW: "materialized view",
-    model.INDEX: "index",
+    TABLE: "table",
+    SOURCE: "source",
+    ERRORS: "errors collection",
+    VIEW: "view",
+    MATERIALIZED_VIEW: "materialized view",
+    INDEX: "index",
 }
 
 
@@ -144,7 +145,7 @@ def candidates(image: ImageLike, names: Names, name: Name) -> list[str]:
             for item in image.items_in(schema.id):
                 if len(found) >= 10_000:
                     return found
-                if item.kind != model.INDEX:
+                if not isinstance(item, Index):
                     found.append(item.name)
     return found
 
@@ -154,7 +155,7 @@ def relation(image: ImageLike, names: Names, name: Name) -> Item | SystemRelatio
     found = find(image, names, name)
     if found is None:
         raise no_relation(str(name), candidates(image, names, name), name.start + 1)
-    if isinstance(found, Item) and found.kind == model.INDEX:
+    if isinstance(found, Index):
         raise wrong_kind(name.last, "relation that can be read", "an index is used by itself where it helps")
     return found
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.tokens import TokenType
 
-from catalog_log import model
+from catalog_log.objects import INDEX, MATERIALIZED_VIEW, SOURCE, TABLE, VIEW
 from collection.types import parse_type
 from journal.errors import InvalidUsage
 from sql import statements as st
@@ -298,13 +298,13 @@ def _create_index(c: Cursor, text: str) -> st.CreateIndex:
     return st.CreateIndex(name, relation, columns, cluster, exists, text)
 
 
-_DROPPED = {"table": model.TABLE, "source": model.SOURCE, "view": model.VIEW, "index": model.INDEX, "schema": "schema"}
+_DROPPED = {"table": TABLE, "source": SOURCE, "view": VIEW, "index": INDEX, "schema": "schema"}
 
 
 def _drop(c: Cursor, text: str) -> st.Drop:
     c.expect("drop")
     if c.take("materialized", "view"):
-        kind = model.MATERIALIZED_VIEW
+        kind = MATERIALIZED_VIEW
     elif (word := c.word()) in _DROPPED:
         c.at += 1
         kind = _DROPPED[word]
@@ -337,7 +337,7 @@ def _alter_source(c: Cursor) -> st.ResetSource:
 
 
 _DESCRIBED = {
-    **_DROPPED, "materialized view": model.MATERIALIZED_VIEW, "database": "database", "cluster": "cluster",
+    **_DROPPED, "materialized view": MATERIALIZED_VIEW, "database": "database", "cluster": "cluster",
     "column": "column",
 }  # fmt: skip
 

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from catalog_log.model import Item, Update
+from catalog_log.model import Update
+from catalog_log.objects import Item
 from collection.types import SqlType, parse_type, single
 from journal.timestamps import CatalogTs
 from sql.bind import OutputType

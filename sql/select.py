@@ -7,9 +7,11 @@ from sqlglot import exp
 from collection.types import SqlType
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
-from sql.bind import Bound, bind_query, inline_views
+from sql.bind import Bound, bind_query
 from sql.budget import bounded
+from sql.called import Objects
 from sql.functions import SYSTEM, SYSTEM_NAMES, SYSTEM_TYPES, display_name
+from sql.kept_views import inline_views
 from sql.lookup_plan import plan_lookup
 from sql.names import ImageLike, Names
 from sql.nodes import unnest
@@ -38,7 +40,7 @@ def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
     """The plan of a bound query over user relations."""
     return SelectPlan(
         kind="constant" if bound.constant else "peek",
-        tree=inline_views(bound.tree, bound.relations),
+        tree=inline_views(bound.tree, bound.relations, Objects.of(image)),
         columns=bound.columns,
         inputs=bound.inputs,
         depends_on=bound.depends_on,

@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from catalog_log.model import VIEW, Cluster, Database, Genesis, Item, Schema
+from catalog_log.model import Cluster, Database, Genesis, Schema
+from catalog_log.objects import Item
 from sql.names import ImageLike
 
 Question = tuple[str, tuple[str, ...]]
@@ -87,14 +88,17 @@ class Watched:
     def cluster_by_name(self, name: str) -> Cluster | None:
         return self._ask("cluster_by_name", name)
 
+    def spend(self, chars: int) -> None:
+        """So many characters of plain views are about to be read."""
+        if self._chars_left is not None:
+            self._chars_left -= chars
+            if self._chars_left < 0:
+                raise TooLongHere
+
     def _ask(self, method: str, *args: str) -> Any:
         question = (method, args)
         if question not in self.answers:
-            found = self.answers[question] = _answer(self._image, question)
-            if self._chars_left is not None and isinstance(found, Item) and found.kind == VIEW:
-                self._chars_left -= len(found.query_sql or "")
-                if self._chars_left < 0:
-                    raise TooLongHere
+            self.answers[question] = _answer(self._image, question)
         return self.answers[question]
 
 

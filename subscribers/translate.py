@@ -13,23 +13,25 @@ from __future__ import annotations
 
 from catalog_log import model
 from catalog_log.delta import Delta
-from catalog_log.model import Item
+from catalog_log.objects import ERRORS, MATERIALIZED_VIEW, SOURCE, TABLE, Definition, Index, Item, View
 from controllers.commands import STORAGE, Command, Kind, compute, in_dependency_order
 from journal.timestamps import CatalogTs
 
-_STORED = frozenset({model.TABLE, model.SOURCE, model.ERRORS, model.MATERIALIZED_VIEW})
+_STORED = frozenset({TABLE, SOURCE, ERRORS, MATERIALIZED_VIEW})
 """What has rows of its own: storage keeps its topics, and any cluster may read it."""
 
 
 def concerns(item: Item, controller: str) -> bool:
     """Whether ``controller`` must know of ``item``.
 
-    Storage and every cluster know all collections; a cluster also its own indexes.  Plain views are nobody's: they are
-    inlined where they are used.
+    Storage and every cluster know all collections; a cluster also its own indexes, and what plain views mean, since it
+    lowers the views that read them.  (Of those that the catalog keeps as Spark text nobody is told, as ever.)
     """
     if item.kind in _STORED:
         return True
-    return item.kind == model.INDEX and controller != STORAGE and controller == compute(item.cluster_id or "")
+    if isinstance(item, View):
+        return controller != STORAGE and isinstance(item.query, Definition)
+    return isinstance(item, Index) and controller != STORAGE and controller == compute(item.cluster_id)
 
 
 def translate(delta: Delta, controller: str) -> list[Command]:

@@ -15,7 +15,7 @@ from contextlib import closing
 
 import pyarrow as pa
 
-from catalog_log.model import MATERIALIZED_VIEW, SOURCE, Item
+from catalog_log.objects import Item, MaterializedView, Source
 from collection.binding import BoundRun
 from collection.reader import JSON, ROWS, RunReader
 from controllers.compute.relation import Relation
@@ -86,7 +86,7 @@ class Feed:
                 reader.close()
 
     def _bound(self, item: Item) -> tuple[BoundRuns, int]:
-        if item.kind == MATERIALIZED_VIEW:
+        if isinstance(item, MaterializedView):
             state = self._views.state
             return state.view(item.id).runs, state.since
         state = self._oracle.state
@@ -96,7 +96,7 @@ class Feed:
         if not runs:
             return
         stamped = [bound._replace(ts=max(merged_at, bound.ts)) for bound in runs]
-        format_ = JSON if item.kind == SOURCE else ROWS
+        format_ = JSON if isinstance(item, Source) else ROWS
         reader = self._readers.get()
         try:
             if reader is None:

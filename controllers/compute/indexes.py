@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from catalog_log.model import Item
+from catalog_log.objects import Item
 from collection.types import SqlType
 from controllers.arrangement import Arrangement, TooLarge
 from controllers.at_work import AtWork
@@ -37,7 +37,7 @@ class _Index:
         self.item = item
         self.relation_id = relation.id
         names = [c.name for c in relation.columns]
-        self.key_columns = [names.index(n) for n in item.index_columns]
+        self.key_columns = [names.index(n) for n in item.key]
         self.arrangement = Arrangement(self.key_columns)
         self.disabled: str | None = None
         self.lock = threading.Lock()
@@ -70,7 +70,7 @@ class Indexes:
                 self._residuals = {k: r for k, r in self._residuals.items() if k[0] != gone}
             for index_id in [i for i in wanted if i not in self._indexes]:
                 item = wanted[index_id]
-                relation = objects.get(item.depends_on[0])
+                relation = objects.get(item.relation_id)
                 if relation is None:
                     missing += 1
                     continue

@@ -10,7 +10,7 @@ from pathlib import Path
 from immutables import Map
 from pyspark.sql import SparkSession
 
-from catalog_log.model import INDEX, MATERIALIZED_VIEW, Item
+from catalog_log.objects import INDEX, MATERIALIZED_VIEW, Item, MaterializedView
 from controllers.at_work import AtWork
 from controllers.compute.feed import Feed
 from controllers.compute.relation import Relation
@@ -40,7 +40,7 @@ class Frontiers:
     def inputs_of(self, object_id: str) -> tuple[str, ...] | None:
         """The inputs of a materialized view, ``None`` for anything else."""
         item: Item | None = self._objects.get(object_id)
-        return item.inputs if item is not None and item.kind == MATERIALIZED_VIEW else None
+        return item.inputs if item is not None and isinstance(item, MaterializedView) else None
 
     def complete(self, object_id: str) -> DataTs:
         """The newest timestamp at which the collection is complete."""

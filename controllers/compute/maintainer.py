@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
-from catalog_log.model import Column
+from catalog_log.objects import Column
 from collection.rows import ROW_BYTES_MAX, encode
 from controllers.compute.failures import of_object
 from controllers.compute.ordering import levels

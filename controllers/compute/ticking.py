@@ -22,7 +22,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from catalog_log.model import MATERIALIZED_VIEW, Column, Item
+from catalog_log.objects import Column, Item, MaterializedView
 from collection.binding import Run
 from collection.writer import CollectionWriter
 from controllers.at_work import AtWork
@@ -32,6 +32,7 @@ from controllers.compute.maintainer import Maintainer
 from controllers.compute.ordering import first_of, some_first
 from controllers.compute.strategy import analyse
 from controllers.compute.view import Change, View
+from controllers.compute.view_plans import ViewPlans
 from controllers.peek_codec import decode_error, encode_error
 from controllers.quarantine import is_refusal
 from controllers.waiting import Exact
@@ -102,6 +103,7 @@ class Ticking:
         self._seen_views: object = None
         self._base_inputs: list[str] = []
         self._idle_at: object = None
+        self._plans = ViewPlans(lambda object_id: inventory.catalog.objects.get(object_id), at_work)
 
     # -- deciding -----------------------------------------------------------------------------------------------------
 
@@ -246,7 +248,7 @@ class Ticking:
 
     def drop(self, item: Item) -> None:
         """An object is gone; if it was a view of ours, its progress is forgotten by all, once no tick is at it."""
-        if item.kind == MATERIALIZED_VIEW and item.cluster_id == self._cluster:
+        if isinstance(item, MaterializedView) and item.cluster_id == self._cluster:
             self._gone.append(item)
             told, self._a_drop = self._a_drop, Future()
             told.set_result(None)
@@ -284,7 +286,7 @@ class Ticking:
                 "name": item.name,
                 "upper": progress.upper,
                 "complete_through": frontiers.complete(view_id),
-                "strategy": _strategy_name(item.query_sql, item.inputs) if view is None else view.strategy.name,
+                "strategy": self._strategy_name(item) if view is None else view.strategy.name,
                 "quarantined": self._at_work.refused(view_id) is not None,
                 "rows": None if view is None else view.relation.count,
                 "error": progress.error,
@@ -306,6 +308,13 @@ class Ticking:
     def close(self) -> None:
         self._maintainer.close()
 
+    def _strategy_name(self, item: MaterializedView) -> str:
+        """For a view that is not in memory: what its query says."""
+        try:
+            return _strategy_name(self._plans.query(item), item.inputs)
+        except Exception as error:  # its own tick says so too; a status is of all
+            return f"unknown: {type(error).__name__}"
+
     def _install(self, todo: Sequence[str], frontiers: Frontiers) -> None:
         """Have these views in memory: one that lay idle since the start is restored only now.
 
@@ -321,14 +330,20 @@ class Ticking:
                 self._maintainer.errors[view_id] = refused
                 continue
             try:
-                view = self._installed(view_id, progress.upper)
+                item = self._inventory.item(view_id)
+                query = self._plans.query(item)
+                view = self._installed(item, query, progress.upper)
             except Exception as error:
                 self._maintainer.errors[view_id] = of_object(self._maintainer.spark, error)
                 log.warning("view cannot be installed", extra={"view": view_id, "why": str(error)[:500]})
                 continue
+            as_before = self._plans.begins(item, query, anew=progress.upper == 0)
             if progress.error is not None:
                 view.state_ts = None
                 self._maintainer.errors[view_id] = decode_error(progress.error)
+            elif not as_before:
+                view.state_ts = None
+                log.info("view is planned otherwise than before: compared as a whole", extra={"view": view_id})
             elif progress.upper > 0:
                 resumed.append((view, progress.upper))
             log.info("view installed", extra={"view": view_id, "strategy": view.strategy.name})
@@ -346,16 +361,15 @@ class Ticking:
             else:
                 self._maintainer.unwritable[view_id] = wrong
 
-    def _installed(self, view_id: str, upper: DataTs) -> View:
-        item = self._inventory.item(view_id)
-        relation = self._inventory.relation(view_id)
+    def _installed(self, item: MaterializedView, query: str, upper: DataTs) -> View:
+        relation = self._inventory.relation(item.id)
         inputs = {i: self._inventory.relation(i) for i in item.inputs}
         if upper > 0:
             through = DataTs(upper - 1)
-            self._inventory.relation_through(view_id, through)
+            self._inventory.relation_through(item.id, through)
             for input_id in item.inputs:
                 self._load(input_id, through)
-        return self._maintainer.install(relation, item.query_sql, inputs)
+        return self._maintainer.install(relation, query, inputs)
 
     def _load(self, input_id: str, through: DataTs) -> None:
         """Bring an input that no view of ours computes to ``through``.
@@ -421,6 +435,7 @@ class Ticking:
             ]  # fmt: skip
             self._views.commit(self._cluster, self.epoch, ts, commits).result()
         self._maintainer.accept(changes)
+        self._plans.committed(c.view_id for c in changes if c.error is None)
         marks = (started, loaded, evaluated, written, time.perf_counter())
         self._phases.append(tuple(b - a for a, b in zip(marks, marks[1:], strict=False)))
         horizon = DataTs(ts - self._window_ms)
@@ -495,11 +510,7 @@ def _median_ms(seconds: Sequence[float]) -> float | None:
 
 @lru_cache(maxsize=10_000)
 def _strategy_name(sql: str, inputs: tuple[str, ...]) -> str:
-    """For a view that is not in memory: what its text says."""
-    try:
-        return analyse(sql, inputs).name
-    except Exception as error:  # its own tick says so too; a status is of all
-        return f"unknown: {type(error).__name__}"
+    return analyse(sql, inputs).name
 
 
 def _succeeded(done: Future) -> bool:

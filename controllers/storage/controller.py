@@ -16,10 +16,12 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
+from catalog_log import objects
 from catalog_log.log import CatalogLog
-from catalog_log.model import SOURCE, Item, Node
+from catalog_log.model import Node
 from collection.writer import CollectionWriter
 from controllers.at_work import open_at_work
 from controllers.command_topic import open_command_topic, replication_factor
@@ -156,7 +158,7 @@ class StorageController:
     def _catch_up(self, stopped: threading.Event) -> None:
         """Fold what is there, then make the world match it.  Nothing is done for objects that lived in between."""
         end = self._commands.bounds()[1]
-        dropped: dict[str, Item] = {}
+        dropped: dict[str, objects.Item] = {}
         while self._folded < end and not stopped.is_set():
             batch = self._next(0.2)
             if batch is None:
@@ -191,7 +193,7 @@ class StorageController:
                     if item.kind in WRITTEN:
                         delete.append(item.id)
                     self._drop(item)
-                case Altered(_, before, item) if item.kind == SOURCE and _reads_otherwise(before, item):
+                case Altered(_, before, item) if isinstance(item, objects.Source) and _reads_otherwise(before, item):
                     self._end_source(before, then=lambda: None)
                     self._begin_source(item)
         self._keeper.create(create)
@@ -206,23 +208,23 @@ class StorageController:
             raise found
         return found
 
-    def _drop(self, item: Item) -> None:
+    def _drop(self, item: objects.Item) -> None:
         self._at_work.release([item.id])
-        if item.kind == SOURCE:
+        if isinstance(item, objects.Source):
             self._end_source(item, then=lambda: self._forget(item.id))
         else:
             self._forget(item.id)
 
     # -- sources
 
-    def _begin_source(self, item: Item) -> None:
-        if item.kind == SOURCE and item.id not in self._sources:
-            refused = f"topic {item.topic} is Tidemark's own" if self._names.kept(item.topic or "") else None
+    def _begin_source(self, item: objects.Item) -> None:
+        if isinstance(item, objects.Source) and item.id not in self._sources:
+            refused = f"topic {item.topic} is Tidemark's own" if self._names.kept(item.topic) else None
             self._sources[item.id] = Source(
                 item, self._bootstrap, self._oracle, self._writer, self._incarnation, self._at_work, refused
             )
 
-    def _end_source(self, item: Item, then) -> None:
+    def _end_source(self, item: objects.Item, then) -> None:
         """Stop it, and when its last commit is settled, ``then``.  Nobody waits for that."""
         source = self._sources.pop(item.id, None)
         if source is None:
@@ -322,8 +324,9 @@ class StorageController:
         )
 
 
-def _reads_otherwise(before: Item, after: Item) -> bool:
-    return (before.topic, before.columns, before.options) != (after.topic, after.columns, after.options)
+def _reads_otherwise(before: objects.Source, after: objects.Source) -> bool:
+    """Whether more than its name is another."""
+    return replace(before, name=after.name, schema_id=after.schema_id, create_sql=after.create_sql) != after
 
 
 def _log_failure(what: str):

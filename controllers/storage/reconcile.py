@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from catalog_log import model
-from catalog_log.model import Item
+from catalog_log.objects import ERRORS, MATERIALIZED_VIEW, TABLE, Item
 from journal.names import TopicNames
 
-WRITTEN = frozenset({model.TABLE, model.ERRORS, model.MATERIALIZED_VIEW})
+WRITTEN = frozenset({TABLE, ERRORS, MATERIALIZED_VIEW})
 """Kinds whose rows Tidemark writes, so that it keeps a topic for them.  A source's topic is the user's."""
 
 

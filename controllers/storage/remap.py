@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from catalog_log.model import Item
+from catalog_log.objects import Item
 from collection.binding import Binding, Run
 from collection.json_rows import decode_batch
 
@@ -124,7 +124,7 @@ def prepare(
 
 def bindings(source: Item, prepared: Prepared, error_runs: Sequence[Run]) -> tuple[Binding, ...]:
     """What one commit part binds: the source's runs, contiguous, and the error rows that were written for them."""
-    errors_id = source.options.get("errors_id", "")
+    errors_id = source.errors_id
     assert not error_runs or errors_id, f"{source.id} has no errors collection"
     return (
         *(Binding(source.id, run, contiguous=True) for run in prepared.runs),

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from catalog_log.model import Column, Item
+from catalog_log.objects import Column, Item
 from collection.binding import pin
 from collection.writer import CollectionWriter
 from controllers.at_work import AtWork
@@ -124,7 +124,7 @@ class Source:
     ) -> None:  # fmt: skip
         """``refused`` says why nothing may be read for it, whatever its topic holds."""
         self.item = item
-        self.status = SourceStatus(item.id, item.name, item.topic or "")
+        self.status = SourceStatus(item.id, item.name, item.topic)
         self._bootstrap = bootstrap
         self._leaders = leaders_of(bootstrap)
         self._ids = ids_of(bootstrap)
@@ -356,7 +356,7 @@ class Source:
         attempt = f"{self._incarnation}/{self.item.id}/{self._attempts}"
         runs = []
         if prepared.bad:
-            errors_id = self.item.options["errors_id"]
+            errors_id = self.item.errors_id
             written = self._writer.write(errors_id, ERROR_COLUMNS, prepared.bad, attempt)
             runs = written.result(ANSWER_TIMEOUT_S)
         return CommitPart(attempt, bindings(self.item, prepared, runs))

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp
 
-from catalog_log.model import Column
+from catalog_log.objects import Column
 from collection import rows as row_batches
 from collection.columns import table_from_rows, with_diff
 from collection.json_rows import decode_batch

@@ -324,6 +324,35 @@ def test_a_lookup_answers_as_spark_would():
     run(story)
 
 
+def test_every_kind_of_object_says_how_it_would_be_made():
+    """What SHOW CREATE says is a statement that makes the object; of an object of each kind."""
+
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create table t (a int not null, b text default 'x')")
+            await a.sql("create source s (a int) from kafka topic 'user.s' format json")
+            await a.sql("create view v as select a, b from t where a > 1")
+            await a.sql("create materialized view m (k, n) as select b, count(*) from v group by b")
+            await a.sql("create index by_k on m (k)")
+            named = {"table": "t", "source": "s", "view": "v", "materialized view": "m", "index": "by_k"}
+            for kind, name in named.items():
+                ((_, said),) = await a.sql(f"show create {kind} {name}")
+                before = [await a.sql(each) for each in ("show objects", "show indexes")]
+                await a.sql(f"drop {kind} {name} cascade")
+                await a.sql(said)
+                if kind == "index":
+                    assert [await a.sql(each) for each in ("show objects", "show indexes")] == before
+                assert (await a.sql(f"show create {kind} {name}")) == [(_, said)]
+                if kind == "table":  # what stood on it went with it
+                    await a.sql("create view v as select a, b from t where a > 1")
+                if kind in ("table", "view"):
+                    await a.sql("create materialized view m (k, n) as select b, count(*) from v group by b")
+                if kind != "index":
+                    await a.sql("create index if not exists by_k on m (k)")
+
+    run(story)
+
+
 def test_system_relations_and_session_statements():
     async def story(world):
         async with world.adapter() as a:

@@ -9,7 +9,8 @@ import pytest
 
 from adapter.ddl_commit import Asked, image_in_force
 from adapter.session_state import SessionState
-from catalog_log.model import INDEX, MATERIALIZED_VIEW, REQUESTS, SOURCE, TABLE
+from catalog_log.model import REQUESTS
+from catalog_log.objects import INDEX, MATERIALIZED_VIEW, SOURCE, TABLE
 from journal.aio import Bridge
 from journal.errors import Indeterminate, Unavailable
 from sql.ddl import plan_ddl

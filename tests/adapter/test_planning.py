@@ -14,7 +14,7 @@ from adapter.planning import LONG_CHARS, ON_LOOP_CHARS_MAX, Planner
 from adapter.session_state import SessionState
 from embedded.layout import ROOT
 from journal.errors import InvalidUsage, Rejected
-from sql import bind, insert, parse, tokens
+from sql import bind, insert, kept_views, parse, tokens
 from tests.adapter.world import World
 
 
@@ -164,7 +164,7 @@ STATEMENTS = {
 
 
 WALKERS = (
-    (tokens, "tokenize"), (parse, "tokenize"), (bind, "prepare_tree"), (bind, "parse_spark"), (insert, "stored"),
+    (tokens, "tokenize"), (parse, "tokenize"), (bind, "prepare_tree"), (kept_views, "parse_spark"), (insert, "stored"),
 )  # fmt: skip
 
 

@@ -112,7 +112,7 @@ class StorePeeks:
         item = self.catalog.image.item(lookup.relation_id)
         types = [parse_type(c.type) for c in item.columns]
         names = [c.name for c in item.columns]
-        positions = [names.index(n) for n in self.catalog.image.item(lookup.index_id).index_columns[: len(lookup.key)]]
+        positions = [names.index(n) for n in self.catalog.image.item(lookup.index_id).key[: len(lookup.key)]]
         arrangement = Arrangement(positions)
         arrangement.apply(((0, row, 1) for row in to_rows(table)), 1)
         key = [canonical(value, types[at]) for value, at in zip(lookup.key, positions, strict=True)]

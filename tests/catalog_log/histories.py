@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from catalog_log import model, records
 from catalog_log.fold import admit
 from catalog_log.image import EMPTY, Image
-from catalog_log.model import Database, Genesis, Item, Schema, Setting, Update
+from catalog_log.model import Database, Genesis, Schema, Setting, Update
+from catalog_log.objects import Item
 from catalog_log.records import FORMAT_VERSION, Proposal, encode_proposal
 from journal.api import Entry
+from tests.objects import made
 
 GENESIS = Genesis(FORMAT_VERSION, "test", "topic-1")
 GENESIS_UPPER = 1000
@@ -31,8 +33,9 @@ def entries(*values: Proposal | bytes) -> list[Entry]:
     return [Entry(i, v if isinstance(v, bytes) else encode_proposal(v)) for i, v in enumerate(values)]
 
 
-def item(number: int, name: str, schema_id: str = "s1", depends_on: tuple[str, ...] = (), kind: str = "table") -> Item:
-    return Item(f"u{number}", schema_id, name, kind, f"create {kind} {name}", depends_on=depends_on)
+def item(number: int, name: str, schema_id: str = "s1", depends_on: tuple[str, ...] = ()) -> Item:
+    kind = "view" if depends_on else "table"
+    return made(kind, f"u{number}", name, schema_id=schema_id, on=depends_on, create_sql=f"create {kind} {name}")
 
 
 def put_item(number: int, name: str, **other: object) -> Update:
@@ -95,7 +98,7 @@ def _record(draw: st.DrawFn, image: Image, sent: list[bytes]) -> bytes:
     if fate in (4, 5):
         expected += draw(st.integers(-3, 3))
     step = draw(st.integers(-1 if fate == 6 else 1, 5))
-    format_version = 1 if fate == 7 else 2
+    format_version = 1 if fate == 7 else FORMAT_VERSION
     return encode_proposal(
         proposal(expected, image.upper + step, *updates, genesis=genesis, format_version=format_version)
     )

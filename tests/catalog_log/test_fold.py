@@ -13,7 +13,7 @@ from catalog_log import model, records
 from catalog_log.fold import STEP_MS_MAX, Verdict, VerdictKind, admit, admit_all, fold, refusal
 from catalog_log.image import EMPTY, Image, Stats
 from catalog_log.model import Genesis, Update
-from catalog_log.records import Proposal, encode_proposal
+from catalog_log.records import FORMAT_VERSION, Proposal, encode_proposal
 from journal.api import Entry
 from journal.errors import FatalLog
 from schemas import codec
@@ -81,7 +81,8 @@ MALFORMED_UPDATES = {
     "tombstone for a missing key": Update(model.ITEMS, "u7", None, -1),
     "value without a frame": Update(model.ITEMS, "u1", b"hello", 1),
     "empty value": Update(model.ITEMS, "u1", b"", 1),
-    "value of a later schema": Update(model.ITEMS, "u1", b"T\x02" + VALUE[2:], 1),
+    "value of a later schema": Update(model.ITEMS, "u1", b"T\x03" + VALUE[2:], 1),
+    "value of a later schema than its collection may have": Update(model.SETTINGS, "k", b"T\x02" + VALUE[2:], 1),
     "value of schema version 0": Update(model.ITEMS, "u1", b"T\x00" + VALUE[2:], 1),
 }
 
@@ -104,7 +105,7 @@ MALFORMED_PROPOSALS = {
     "cut short": encode_proposal(proposal(1000, 1001, put_item(1, "a")))[:-3],
     "longer than it is": encode_proposal(proposal(1000, 1001)) + b"!",
     "a later schema": b"T\x02" + encode_proposal(proposal(1000, 1001))[2:],
-    "unknown format": proposal(1000, 1001, format_version=3),
+    "unknown format": proposal(1000, 1001, format_version=FORMAT_VERSION + 1),
     "another format": proposal(1000, 1001, format_version=1),
     "new upper not above": proposal(1000, 1000),
     "new upper below": proposal(1000, 10),

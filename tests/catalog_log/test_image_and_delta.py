@@ -11,12 +11,14 @@ from catalog_log import delta, model, records, snapshot
 from catalog_log.fold import VerdictKind, admit, admit_all, fold
 from catalog_log.image import EMPTY, Image
 from catalog_log.index import PENDING_MAX
-from catalog_log.model import Cluster, Column, Database, Item, Node, Request, Schema, Setting, Update
+from catalog_log.model import Cluster, Database, Node, Request, Schema, Setting, Update
+from catalog_log.objects import Column, Table
 from catalog_log.records import Proposal, decode_proposal, decode_value, encode_proposal, encode_value
 from journal.api import Entry
 from journal.errors import InvalidUsage
 from schemas.codec import Undecodable
 from tests.catalog_log.histories import GENESIS, entries, genesis_proposal, logs, proposal, put_item
+from tests.objects import made
 
 VALUES = [
     (model.DATABASES, Database("d1", "tidemark")),
@@ -25,11 +27,10 @@ VALUES = [
     (model.NODES, Node("compute", "default", "127.0.0.1:1", "a1", 5)),
     (model.SETTINGS, Setting("7")),
     (model.REQUESTS, Request(5, "ok", "CREATE TABLE")),
-    (model.ITEMS, Item("u1", "s1", "t", "table", "create table t (a int)", (Column("a", "int4", False, "1"),))),
-    (model.ITEMS, Item("u2", "s1", "v", "materialized_view", "…", depends_on=("u1",), cluster_id="default",
-                       query_sql="select 1", inputs=("u1",))),
-    (model.ITEMS, Item("u3", "s1", "i", "index", "…", depends_on=("u2",), index_columns=("a",), topic="orders",
-                       options={"format": "json"})),
+    (model.ITEMS, Table("u1", "s1", "t", "create table t (a int)", (Column("a", "int4", False, "1"),))),
+    *((model.ITEMS, made(kind, f"u{n}", on=("u1",), columns=(Column("a", "int4"),), sql="select 1", key=("a",)))
+      for n, kind in enumerate(("materialized_view", "view", "index", "errors"), 2)),
+    (model.ITEMS, made("source", "u6", "s", columns=(Column("a", "int4", False),), topic="orders")),
 ]  # fmt: skip
 
 

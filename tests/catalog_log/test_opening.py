@@ -14,7 +14,7 @@ from catalog_log.bootstrap import await_environment, create_environment, ensure_
 from catalog_log.fold import VerdictKind
 from catalog_log.log import CatalogLog
 from catalog_log.model import Genesis
-from catalog_log.records import encode_proposal
+from catalog_log.records import FORMAT_VERSION, encode_proposal
 from embedded.ports import free_ports
 from journal import clients, topics
 from journal.checkpoint import MemoryCheckpointStore
@@ -52,9 +52,9 @@ def test_the_genesis_of_another_catalog_is_refused(wrong: dict, named: str) -> N
 
 
 def test_an_unknown_format_is_refused() -> None:
-    newer = genesis_proposal(genesis=dataclasses.replace(GENESIS, format_version=3))
-    with pytest.raises(FatalLog, match="format 3 is unknown"):
-        attach(topic_with(encode_proposal(dataclasses.replace(newer, format_version=3))))
+    newer = genesis_proposal(genesis=dataclasses.replace(GENESIS, format_version=FORMAT_VERSION + 1))
+    with pytest.raises(FatalLog, match=f"format {FORMAT_VERSION + 1} is unknown"):
+        attach(topic_with(encode_proposal(dataclasses.replace(newer, format_version=FORMAT_VERSION + 1))))
 
 
 @pytest.mark.parametrize("values", [(), (b"junk",), (WHOLE[1],)], ids=["empty", "junk", "no genesis"])

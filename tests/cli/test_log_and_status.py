@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from catalog_log import model, records
 from catalog_log.bootstrap import create_environment
 from catalog_log.log import CatalogLog
-from catalog_log.model import Column, Item
+from catalog_log.objects import Column, Table
 from catalog_log.records import Proposal, encode_proposal
 from cli.__main__ import main
 from embedded.layout import ROOT
@@ -28,7 +28,7 @@ def catalog(broker: str, env_name: str):
     create_environment(broker, names)
     log = CatalogLog.open(broker, names, "tester")
     stale = Proposal("p-stale", "slow", log.upper(), log.upper() + 1, ())
-    item = Item("u1", "s1", "t", model.TABLE, "CREATE TABLE t (a int4)", (Column("a", "int4"),))
+    item = Table("u1", "s1", "t", "CREATE TABLE t (a int4)", (Column("a", "int4"),))
     upper = log.upper()
     log.compare_and_append(upper, upper + 10, [records.put(model.ITEMS, "u1", item)]).result(timeout=30)
     producer = Producer({"bootstrap.servers": broker, "acks": "all"})

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from catalog_log.model import Column
+from catalog_log.objects import Column
 from collection.writer import CollectionWriter
 from journal.names import TopicNames
 from tests.judge.live.clock import HOUR_MS, replace_text

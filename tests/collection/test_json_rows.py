@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog_log.model import Column
+from catalog_log.objects import Column
 from collection import json_rows
 from collection.columns import arrow_schema, table_from_rows
 from collection.intervals import Interval

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog_log.model import Column
+from catalog_log.objects import Column
 from collection import rows
 from collection.columns import DIFF, diff_schema, sql_type, table_from_rows, with_diff
 from collection.intervals import Interval

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
-from catalog_log.model import Column
+from catalog_log.objects import Column
 from collection import reader as reader_module
 from collection import writer as writer_module
 from collection.binding import Run

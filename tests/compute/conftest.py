@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from catalog_log.model import Column
+from catalog_log.objects import Column
 from collection.columns import DIFF
 from controllers.values import schema_of, to_rows, to_table
 

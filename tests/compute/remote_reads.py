@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catalog_log.model import Column
+from catalog_log.objects import Column
 from collection.columns import DIFF
 from controllers.compute.relation import Relation
 from controllers.compute.rows import stamp

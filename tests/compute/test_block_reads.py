@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from immutables import Map
 
-from catalog_log.model import MATERIALIZED_VIEW, TABLE, Item
+from catalog_log.objects import MATERIALIZED_VIEW, TABLE, Item
 from controllers.compute.inventory import Frontiers
 from controllers.compute.peeks import PeekDesk
 from controllers.lookup_codec import Found
@@ -19,6 +19,7 @@ from controllers.waiting import Passed, PeekQueue, Ready
 from journal.errors import Conflict
 from journal.timestamps import CatalogTs, DataTs
 from oracle.model import Kind, Stamp
+from tests.objects import made
 from tests.oracle.oracle_logs import Log
 from tests.oracle.test_oracle_views import ViewsHistory, moved, rows
 
@@ -27,7 +28,7 @@ INPUTS = {"v": ("a",), "w": ("a", "b"), "x": ("v", "b")}
 
 def item(item_id: str) -> Item:
     inputs = INPUTS.get(item_id, ())
-    return Item(item_id, "s1", item_id, MATERIALIZED_VIEW if inputs else TABLE, "", (), inputs, "default", "", inputs)
+    return made(MATERIALIZED_VIEW if inputs else TABLE, item_id, on=inputs)
 
 
 OBJECTS = Map({each: item(each) for each in "abvwx"})

@@ -18,7 +18,7 @@ import pyarrow.flight as flight
 import pytest
 
 from catalog_log.bootstrap import create_environment
-from catalog_log.model import INDEX, MATERIALIZED_VIEW, TABLE, Column, Item
+from catalog_log.objects import INDEX, MATERIALIZED_VIEW, Column, Item, MaterializedView, Table
 from collection.binding import Binding
 from collection.writer import CollectionWriter
 from controllers.command_topic import open_command_topic
@@ -34,6 +34,7 @@ from journal.process import TRY_AGAIN
 from journal.topics import data_spec, ensure_topic
 from oracle.client import Oracle, wall_clock_ms
 from oracle.model import CommitPart
+from tests.objects import made
 
 # Three Sparks start one after the other, each in a minute where the machine is busy.
 pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -135,7 +136,7 @@ class World:
         for step in steps:
             if isinstance(step, Item):
                 self.items[step.id] = step
-                if step.kind in (TABLE, MATERIALIZED_VIEW):
+                if isinstance(step, (Table, MaterializedView)):
                     ensure_topic(self.bootstrap, data_spec(self.names.data(step.id), 1))
                 commands.append(Command(ts, len(commands), Kind.CREATE, step.id, step, None, self.frontier))
             else:
@@ -177,15 +178,15 @@ class World:
 
 
 def view(view_id: str, sql: str, columns, *inputs: str) -> Item:
-    return Item(view_id, "s1", view_id, MATERIALIZED_VIEW, "", tuple(columns), inputs, "default", sql, inputs)
+    return made(MATERIALIZED_VIEW, view_id, on=inputs, columns=tuple(columns), sql=sql)
 
 
-U1 = Item("u1", "s1", "t", TABLE, "", KV)
+U1 = Table("u1", "s1", "t", "", KV)
 U2 = view("u2", "SELECT k, COUNT(*) AS n, SUM(v) AS s FROM u1 GROUP BY k",
           [Column("k", "int4"), Column("n", "int8"), Column("s", "numeric(20,2)")], "u1")  # fmt: skip
 U3 = view("u3", "SELECT n, MAX(s) AS m FROM u2 GROUP BY n", [Column("n", "int8"), Column("m", "numeric(20,2)")], "u2")
-I4 = Item("u4", "s1", "i", INDEX, "", (), ("u2",), "default", index_columns=("k",))
-I5 = Item("u5", "s1", "j", INDEX, "", (), ("u1",), "default", index_columns=("k",))
+I4 = made(INDEX, "u4", "i", on=("u2",), key=("k",))
+I5 = made(INDEX, "u5", "j", on=("u1",), key=("k",))
 HOARD = "SELECT MAX(LENGTH(REPEAT('x', 1500000000 + k))) AS n FROM u1"
 """A value that no bound of ours foresees, since this is no text of the planner's: there is no memory for it."""
 ALL = json.dumps({"filter": None, "project": [["col", 0], ["col", 1]], "aggregate": None, "order_by": [],

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from immutables import Map
 
-from catalog_log.model import MATERIALIZED_VIEW, TABLE, Column, Item
+from catalog_log.objects import MATERIALIZED_VIEW, Column, Table
 from collection.binding import Binding, Run
 from collection.columns import DIFF
 from controllers.at_work import AtWork
@@ -27,6 +27,7 @@ from oracle.client import Oracle
 from oracle.errors import StaleEpoch
 from oracle.model import CommitPart
 from oracle.views_log import ViewsLog
+from tests.objects import made
 
 pytestmark = pytest.mark.spark
 
@@ -86,11 +87,11 @@ def reader_of(rows: Rows):
 
 
 def view(view_id, sql, columns, *inputs):
-    return Item(view_id, "s1", view_id, MATERIALIZED_VIEW, "", columns, inputs, "default", sql, inputs)
+    return made(MATERIALIZED_VIEW, view_id, on=inputs, columns=columns, sql=sql)
 
 
 ITEMS = [
-    Item("u1", "s1", "t", TABLE, "", KV),
+    Table("u1", "s1", "t", "", KV),
     view("u2", "SELECT k, COUNT(*) AS n, SUM(v) AS s FROM u1 GROUP BY k",
          (Column("k", "int4"), Column("n", "int8"), Column("s", "int8")), "u1"),
     view("u3", "SELECT v, k FROM u1 WHERE v > 2", (Column("v", "int8"), Column("k", "int4")), "u1"),

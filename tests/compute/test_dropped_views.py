@@ -8,7 +8,7 @@ from concurrent.futures import Future
 import pytest
 from immutables import Map
 
-from catalog_log.model import TABLE, Item
+from catalog_log.objects import Table
 from controllers.protocol import ControllerState, Dropped
 from tests.compute.test_crashes import KV, Node, view
 from tests.compute.test_idle_views import World, held
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 
 KEPT = view("u2", "SELECT k, v FROM u1 WHERE v > 2", KV, "u1")
 GONE = view("u3", "SELECT k, v FROM u1", KV, "u1")
-ITEMS = [Item("u1", "s1", "t", TABLE, "", KV), KEPT, GONE]
+ITEMS = [Table("u1", "s1", "t", "", KV), KEPT, GONE]
 TICK_S_MAX = 20.0
 """Of a tick of two views over one row; a write to a topic that is gone took 120 s."""
 

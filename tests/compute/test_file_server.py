@@ -86,7 +86,7 @@ def test_where_executors_are():
 @pytest.mark.spark
 def test_what_is_large_goes_to_spark_as_files_that_it_reads_there(spark, tmp_path, monkeypatch):
     """A tail, what is sealed of it and a delta: each is what was put in, and none is rows of the driver's."""
-    from catalog_log.model import Column
+    from catalog_log.objects import Column
     from controllers.compute.relation import Relation
     from tests.compute.conftest import Bench
 

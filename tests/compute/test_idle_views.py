@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from catalog_log.model import TABLE, Column, Item
+from catalog_log.objects import Column, Table
 from collection.binding import Binding
 from collection.columns import DIFF
 from controllers.compute import relation as module
@@ -123,7 +123,7 @@ def contents(relation: Relation, as_of: int) -> Counter:
     return found
 
 
-ITEM = Item("u1", "s1", "t", TABLE, "", (Column("k", "int4"), Column("v", "int8")))
+ITEM = Table("u1", "s1", "t", "", (Column("k", "int4"), Column("v", "int8")))
 
 
 def test_what_nobody_tells_apart_any_more_is_brought_to_what_is_told(world, tmp_path):

@@ -5,18 +5,18 @@ from __future__ import annotations
 import random
 from collections import deque
 
-from catalog_log.model import INDEX, MATERIALIZED_VIEW, TABLE, Item
+from catalog_log.objects import INDEX, MATERIALIZED_VIEW, TABLE, Item
 from controllers.at_work import AtWork
 from controllers.commands import Command, Kind
 from controllers.compute.indexes import Indexes
 from controllers.compute.inventory import Inventory
 from controllers.protocol import ControllerState
 from journal.memory import MemoryTransport
+from tests.objects import made
 
 
 def item(number: int, kind: str, cluster: str | None) -> Item:
-    on = ("u0",) if kind == INDEX else ()
-    return Item(f"u{number}", "s1", f"n{number}", kind, "", (), on, cluster, index_columns=())
+    return made(kind, f"u{number}", on=("u0",) if kind == INDEX else (), cluster=cluster or "default")
 
 
 class World:

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from catalog_log.model import TABLE, Item
+from catalog_log.objects import Table
 from controllers.at_work import AtWork
 from controllers.compute.heartbeat import SparkEnded
 from controllers.peek_codec import decode_error
@@ -21,7 +21,7 @@ FINE = view("u2", "SELECT k, v FROM u1 WHERE v > 2", KV, "u1")
 BAD = view("u3", "SELECT k, v FROM u1", KV, "u1")
 READS_BAD = view("u4", "SELECT k, v FROM u3", KV, "u3")
 READS_FINE = view("u5", "SELECT k, v FROM u2", KV, "u2")
-ITEMS = [Item("u1", "s1", "t", TABLE, "", KV), FINE, BAD, READS_BAD, READS_FINE]
+ITEMS = [Table("u1", "s1", "t", "", KV), FINE, BAD, READS_BAD, READS_FINE]
 VIEWS = ("u2", "u3", "u4", "u5")
 
 
@@ -185,7 +185,7 @@ def test_a_suspect_that_somebody_waits_for_has_its_turn_first(world, spark, tmp_
 def test_a_suspect_has_its_turn_though_the_others_always_have_something_to_do(world, spark, tmp_path, monkeypatch):
     from controllers.compute.view import View
 
-    calm = [Item("u6", "s1", "s", TABLE, "", KV), view("u7", "SELECT k, v FROM u6", KV, "u6")]
+    calm = [Table("u6", "s1", "s", "", KV), view("u7", "SELECT k, v FROM u6", KV, "u6")]
     world.insert("u1", (1, 5, 1))
     evaluate, evaluated, deadly = View.evaluate, [], True
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from catalog_log.model import INDEX, TABLE, Column, Item
+from catalog_log.objects import INDEX, Column, Table
 from controllers.at_work import AtWork
 from controllers.compute import relation as module
 from controllers.compute.indexes import Indexes
@@ -18,6 +18,7 @@ from controllers.compute.spark_text import text
 from controllers.values import schema_of, to_rows
 from journal.errors import InvalidUsage, Rejected, Unavailable
 from journal.memory import MemoryTransport
+from tests.objects import made
 
 pytestmark = pytest.mark.spark
 
@@ -158,8 +159,8 @@ def test_what_is_dropped_while_somebody_brings_it_up_is_gone_and_no_mistake(benc
     it for a mistake of its own and stopped (found by half an hour of faults)."""
     relation = bench.relation({"a": "int4"})
     relation.append([stamp(bench.table(relation, [((1,), 1)]), 1, relation.types)], 2)
-    table = Item(relation.id, "s1", TABLE, "t", "", columns=(Column("a", "int4"),))
-    index = Item("i1", "s1", INDEX, "t_a", "", depends_on=(relation.id,), index_columns=("a",), cluster_id="default")
+    table = Table(relation.id, "s1", "t", "", (Column("a", "int4"),))
+    index = made(INDEX, "i1", on=(relation.id,), key=("a",))
     frontiers = SimpleNamespace(complete=lambda _: 1, changed_since=lambda *_: True)
 
     class Dropping:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from immutables import Map
 
-from catalog_log.model import INDEX, TABLE, Column, Item
+from catalog_log.objects import INDEX, Column, Table
 from controllers.at_work import AtWork
 from controllers.compute.indexes import Indexes
 from controllers.compute.peeks import SPARK_PEEKS_MAX, PeekDesk
@@ -18,6 +18,7 @@ from controllers.compute.ticks import Target, Ticker
 from controllers.peek import Lookup, Peek
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
 from journal.memory import MemoryTransport
+from tests.objects import made
 
 pytestmark = pytest.mark.spark
 
@@ -137,8 +138,8 @@ def test_an_idle_view_costs_no_job(spark, bench):
     assert all(changes[v.id].rows.num_rows == 0 and changes[v.id].error is None for v in views)
 
 
-TABLE_ITEM = Item("u1", "s1", "t", TABLE, "", (Column("k", "int4"), Column("v", "text")))
-INDEX_ITEM = Item("u2", "s1", "i", INDEX, "", (), ("u1",), "default", index_columns=("k",))
+TABLE_ITEM = Table("u1", "s1", "t", "", (Column("k", "int4"), Column("v", "text")))
+INDEX_ITEM = made(INDEX, "u2", on=("u1",), key=("k",))
 PROJECT = '{"filter": null, "project": [["col", 1]], "order_by": [], "limit": null, "offset": 0}'
 
 

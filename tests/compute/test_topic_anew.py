@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import NewTopic
 
-from catalog_log.model import SOURCE, TABLE, Column, Item
+from catalog_log.objects import SOURCE, Column, Item, Table
 from collection.binding import Binding, Run, pin, pinned
 from collection.reader import RunReader
 from controllers.peek_codec import decode_error
@@ -18,6 +18,7 @@ from journal.errors import Rejected
 from oracle.model import CommitPart
 from tests.compute.test_crashes import KV, Node, reader_of, view
 from tests.compute.test_idle_views import World, held
+from tests.objects import made
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
@@ -71,7 +72,7 @@ class Sources(World):
 
 
 def source(source_id: str, topic: str) -> Item:
-    return Item(source_id, "s1", "src", SOURCE, "", KV, topic=topic, options={"format": "json", "errors_id": "u99"})
+    return made(SOURCE, source_id, "src", columns=KV, topic=topic)
 
 
 COUNTS = (Column("k", "int4"), Column("n", "int8"))
@@ -84,7 +85,7 @@ def test_after_a_restart_no_view_mixes_the_topic_that_is_gone_with_the_one_that_
 ):
     topic = f"{env_name}-user"
     world = Sources(monkeypatch, broker, topic)
-    items = [source("u1", topic), Item("u2", "s1", "t", TABLE, "", KV), view("u3", COUNTED.format("u1"), COUNTS, "u1"),
+    items = [source("u1", topic), Table("u2", "s1", "t", "", KV), view("u3", COUNTED.format("u1"), COUNTS, "u1"),
              view("u4", JOINED.format("u1"), KV, "u1", "u2"), view("u5", "SELECT k, v FROM u2", KV, "u2")]  # fmt: skip
     first = world.make(b'{"k":1,"v":5}', b'{"k":1,"v":6}')
     world.bind("u1", first, 0, 2)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from catalog_log.model import TABLE, Item
+from catalog_log.objects import Table
 from controllers import commands_log as module
 from controllers.commands import Command, Kind
 from controllers.commands_log import CommandFold, Compaction, compaction_due, encode, follow, restated
@@ -55,7 +55,7 @@ class Writer:
                     changes.append(Command(ts, 0, Kind.DROP, self.rng.choice(sorted(state.objects)), lower=lower))
                 else:
                     self.ids += 1
-                    item = Item(f"u{self.ids}", "s1", f"t{self.ids}", TABLE, "", options={})
+                    item = Table(f"u{self.ids}", "s1", f"t{self.ids}", "")
                     changes.append(Command(ts, 0, Kind.CREATE, item.id, item, lower=lower))
             advance = Command(ts, 0, Kind.ADVANCE_CATALOG_FRONTIER, frontier=ts + 1, lower=lower)
             self.unsent = [c._replace(ordinal=n) for n, c in enumerate([*changes, advance])]

@@ -7,13 +7,13 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog_log.model import TABLE, Item
+from catalog_log.objects import Item, Table
 from controllers.commands import Command, Kind
 from controllers.protocol import Altered, ControllerState, Created, Dropped, FrontierAdvanced
 
 
 def item(object_id: str, name: str = "t") -> Item:
-    return Item(object_id, "s1", name, TABLE, f"CREATE TABLE {name} ()")
+    return Table(object_id, "s1", name, f"CREATE TABLE {name} ()")
 
 
 def step(lower: int, ts: int, *changes: Item | str) -> list[Command]:

@@ -146,7 +146,7 @@ class Lookups:
     def _arrangement(self, index_id: str, relation_id: str) -> tuple[Arrangement, list[int]]:
         if index_id not in self._arranged:
             item, relation = self.image.item(index_id), self.image.item(relation_id)
-            positions = [[c.name for c in relation.columns].index(name) for name in item.index_columns]
+            positions = [[c.name for c in relation.columns].index(name) for name in item.key]
             arrangement = Arrangement(positions)
             arrangement.apply(((0, row, 1) for row in self._rows[relation_id]), 1)
             self._arranged[index_id] = arrangement, positions

@@ -21,7 +21,8 @@ from adapter.executor import TidemarkExecutor
 from catalog_log import model
 from catalog_log.fold import VerdictKind, admit, fold
 from catalog_log.image import EMPTY
-from catalog_log.model import Genesis, Item, Setting
+from catalog_log.model import Genesis, Setting
+from catalog_log.objects import Item, Table
 from catalog_log.records import FORMAT_VERSION, Proposal, decode_proposal, encode_proposal, put
 from collection.binding import BoundRun, Run, pin
 from controllers.commands import Kind
@@ -58,7 +59,7 @@ def open_oracle(topic: MemoryTopic, now_ms: Callable[[], int] = lambda: 1000, up
 
 
 def table(number: int) -> Item:
-    return Item(f"u{number}", "s1", f"t{number}", model.TABLE, "CREATE TABLE …")
+    return Table(f"u{number}", "s1", f"t{number}", "CREATE TABLE …")
 
 
 def acks_one() -> object:

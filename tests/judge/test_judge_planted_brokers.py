@@ -17,7 +17,7 @@ import pytest
 
 from catalog_log.bootstrap import create_environment
 from catalog_log.log import CatalogLog
-from catalog_log.model import Column
+from catalog_log.objects import Column
 from collection.binding import Binding
 from collection.reader import RunReader
 from collection.writer import CollectionWriter

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from catalog_log import model
-from catalog_log.records import KNOWN_FORMATS, SCHEMA_VERSION_MAX, decode_proposal, decode_value
+from catalog_log.records import KNOWN_FORMATS, SCHEMA_VERSION_MAX, decode_proposal, decode_value, version_max
 from journal.api import Entry
 from oracle.model import CommitPart, Token
 from oracle.records import Malformed, decode_record
@@ -171,7 +171,7 @@ def _flaw(proposal: Any) -> str:
                 version = codec.frame_version(update.value)
             except codec.Undecodable as error:
                 return f"{update.collection} {update.key!r}: {error}"
-            if not 1 <= version <= SCHEMA_VERSION_MAX[proposal.format_version]:
+            if not 1 <= version <= version_max(proposal.format_version, update.collection):
                 return f"{update.collection} {update.key!r}: schema version {version}"
     return ""
 

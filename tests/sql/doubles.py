@@ -7,12 +7,14 @@ import itertools
 from catalog_log import model, records
 from catalog_log.fold import VerdictKind, admit
 from catalog_log.image import EMPTY, Image
-from catalog_log.model import Cluster, Column, Database, Genesis, Item, Schema, Setting
+from catalog_log.model import Cluster, Database, Genesis, Schema, Setting
+from catalog_log.objects import TABLE, Column
 from catalog_log.records import Proposal
 from journal.api import Entry
 from sql.ddl import plan_ddl
 from sql.names import Names
 from sql.parse import parse
+from tests.objects import made
 
 SYSTEM = {
     "pg_catalog": {"pg_class": {"oid": "oid"}, "pg_type": {"oid": "oid"}},
@@ -55,9 +57,10 @@ def ddl(image: Image, *statements: str) -> Image:
     return image
 
 
-def table(image: Image, key: str, called: str, kind: str = model.TABLE, /, **columns: str) -> Image:
-    made = Item(key, "s1", called, kind, f"create {called}", tuple(Column(n, ty) for n, ty in columns.items()))
-    return apply(image, [records.put(model.ITEMS, key, made)])
+def table(image: Image, key: str, called: str, kind: str = TABLE, /, **columns: str) -> Image:
+    its_columns = tuple(Column(n, ty) for n, ty in columns.items())
+    item = made(kind, key, called, columns=its_columns, create_sql=f"create {called}")
+    return apply(image, [records.put(model.ITEMS, key, item)])
 
 
 def shop() -> Image:

@@ -6,6 +6,8 @@ import pytest
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
+from sql.called import Objects
+from sql.kept_views import spark_query
 from sql.parse import parse
 from sql.plans import SelectPlan
 from sql.select import plan_select
@@ -117,4 +119,4 @@ def test_a_view_of_constants_is_handed_in_as_well():
     text = "select x.i, (select (select (select x.i))) as j from (values (1)) x(i)"
     made = ddl(SHOP, f"create materialized view m as {text}")
     (view,) = [each for each in made.objects() if each.name == "m"]
-    assert "(SELECT `_in0`.`c0` AS `c0`) AS `_in1`" in view.query_sql
+    assert "(SELECT `_in0`.`c0` AS `c0`) AS `_in1`" in spark_query(view, Objects.of(made))

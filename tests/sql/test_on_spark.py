@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from adapter.catalog_relations import CatalogRelations
-from catalog_log import model
+from catalog_log.objects import Index, View
 from collection.types import arrow_type, parse_type
 from sql import statements as st
 from sql.parse import parse
@@ -40,7 +40,7 @@ def spark(spark_archive, tmp_path_factory):
 
     session = start_session("local[2]", scratch_directory(tmp_path_factory.mktemp("spark")))
     for item in rich_shop().objects():
-        if item.kind == model.INDEX or item.kind == model.VIEW:
+        if isinstance(item, Index) or isinstance(item, View):
             continue
         types = [parse_type(c.type) for c in item.columns]
         rows = [[SAMPLES[t.name], None] for t in types]

@@ -13,15 +13,20 @@ import pytest
 from catalog_log import records
 from journal.errors import TidemarkError
 from sql import statements as st
+from sql.called import Objects
 from sql.ddl import plan_ddl
 from sql.insert import plan_insert
+from sql.kept_views import spark_query
 from sql.parse import parse
 from sql.plans import InsertPlan, SelectPlan, Slot
 from sql.select import plan_select
 from sql.transpile import spark_sql
-from tests.sql.doubles import ddl, names, shop
+from tests.sql.doubles import apply, ddl, names, shop
 
 STORIES = Path(__file__).parent / "stories"
+
+TOLD = ("columns", "depends_on", "query", "inputs", "key", "topic", "format", "envelope", "errors_id", "cluster_id")
+"""Fields of an object that a story tells, where it has them."""
 
 
 def rich_shop():
@@ -85,11 +90,14 @@ def tell(text: str, image, lookups: bool) -> list[str]:
         lines += [f"  detail: {line}" for line in (error.detail or "").splitlines()]
         return lines + ([f"  hint: {error.hint}"] if error.hint else [])
     lines = [made.tag]
+    after = apply(image, made.updates) if made.updates else image
     for update in made.updates:
         value = records.decode_value(update.collection, update.value) if update.value is not None else None
         lines.append(f"{'-' if value is None else '+'} {update.collection} {update.key}")
-        for name in ("columns", "depends_on", "query_sql", "inputs", "index_columns", "topic", "options", "cluster_id"):
+        for name in TOLD:
             if found := getattr(value, name, None):
+                if name == "query":
+                    found = spark_query(value, Objects.of(after))
                 if name == "columns":
                     found = ", ".join(
                         f"{c.name} {c.type}"

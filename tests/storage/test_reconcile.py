@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from catalog_log import model
-from catalog_log.model import Item
+from catalog_log.objects import ERRORS, MATERIALIZED_VIEW, SOURCE, TABLE, Item
 from controllers.storage.reconcile import TopicPlan, reconcile
 from journal.names import TopicNames
+from tests.objects import made
 
 NAMES = TopicNames("env")
 
 
-def item(object_id: str, kind: str = model.TABLE) -> Item:
-    return Item(object_id, "s1", object_id, kind, "")
+def item(object_id: str, kind: str = TABLE) -> Item:
+    return made(kind, object_id, on=() if kind in (TABLE, SOURCE) else ("u0",))
 
 
 def plan(live: list[Item], dropped: list[Item], existing: list[str]) -> TopicPlan:
@@ -19,8 +19,8 @@ def plan(live: list[Item], dropped: list[Item], existing: list[str]) -> TopicPla
 
 
 def test_live_collections_that_we_write_get_topics_and_dropped_ones_lose_them() -> None:
-    live = [item("u1"), item("u2", model.SOURCE), item("u3", model.ERRORS), item("u4", model.MATERIALIZED_VIEW)]
-    dropped = [item("u5"), item("u6", model.SOURCE), item("u7", model.MATERIALIZED_VIEW), item("u8")]
+    live = [item("u1"), item("u2", SOURCE), item("u3", ERRORS), item("u4", MATERIALIZED_VIEW)]
+    dropped = [item("u5"), item("u6", SOURCE), item("u7", MATERIALIZED_VIEW), item("u8")]
     existing = ["env.data.u1", "env.data.u5", "env.data.u7"]
     assert plan(live, dropped, existing) == TopicPlan(("u3", "u4"), ("u5", "u7"))
 
@@ -31,7 +31,7 @@ def test_foreign_topics_are_never_touched() -> None:
 
 
 def test_a_dropped_source_leaves_the_users_topic_alone() -> None:
-    source = Item("u5", "s1", "s", model.SOURCE, "", topic="clicks")
+    source = made(SOURCE, "u5", topic="clicks")
     assert plan([], [source], ["clicks", "env.data.u5"]) == TopicPlan((), ())
 
 

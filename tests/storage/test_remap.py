@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog_log.model import SOURCE, Column, Item
+from catalog_log.objects import Column, Source
 from collection.binding import Binding, Run, pin
 from controllers.storage.remap import Problem, bindings, made_anew, prepare, start_positions
 from journal.api import Entry
@@ -18,8 +18,8 @@ from oracle.records import encode_record
 from oracle.state import EMPTY
 from tests.oracle.oracle_logs import Log
 
-SOURCE_ITEM = Item("u1", "s1", "clicks", SOURCE, "CREATE SOURCE …", columns=(Column("a", "int4", False),),
-                   topic="clicks", options={"errors_id": "u2"})  # fmt: skip
+SOURCE_ITEM = Source("u1", "s1", "clicks", "CREATE SOURCE …", (Column("a", "int4", False),), topic="clicks",
+                     format="json", envelope="none", errors_id="u2")  # fmt: skip
 
 
 def test_a_partition_goes_on_where_its_bindings_end_and_a_new_one_at_its_oldest_record() -> None:

@@ -16,7 +16,7 @@ from catalog_log import log as catalog_log_module
 from catalog_log import model
 from catalog_log.bootstrap import create_environment
 from catalog_log.log import CatalogLog
-from catalog_log.model import Column, Item
+from catalog_log.objects import MATERIALIZED_VIEW, Column, Errors, Item, Source, Table
 from collection.reader import JSON, read_runs
 from controllers import commands_log
 from controllers.at_work import open_at_work
@@ -32,6 +32,7 @@ from journal.errors import Rejected
 from journal.names import TopicNames
 from oracle.checkpoints import CheckpointPolicy
 from oracle.client import Oracle
+from tests.objects import made
 
 pytestmark = pytest.mark.integration
 
@@ -81,9 +82,9 @@ class World:
     def source(self, object_id: str, topic: str) -> tuple[Item, Item]:
         """A source and its errors collection ``<id>0``."""
         topic = self.topic(topic)
-        errors = Item(f"{object_id}0", "s1", f"{object_id}_errors", model.ERRORS, "", ERROR_COLUMNS, (object_id,))
-        return Item(object_id, "s1", object_id, model.SOURCE, "", COLUMNS, topic=topic,
-                    options={"format": "json", "errors_id": errors.id}), errors  # fmt: skip
+        errors = Errors(f"{object_id}0", "s1", f"{object_id}_errors", "", ERROR_COLUMNS, source_id=object_id)
+        return Source(object_id, "s1", object_id, "", COLUMNS, topic=topic, format="json", envelope="none",
+                      errors_id=errors.id), errors  # fmt: skip
 
     def topic(self, name: str) -> str:
         return f"{self.env}-user-{name}"
@@ -193,8 +194,8 @@ def test_rows_and_errors_are_bound_together(world: World) -> None:
 
 
 def test_topics_follow_the_objects_and_foreign_ones_stay(world: World) -> None:
-    table, view = Item("u1", "s1", "t", model.TABLE, ""), Item("u2", "s1", "v", model.MATERIALIZED_VIEW, "")
-    gone = Item("u3", "s1", "g", model.TABLE, "")
+    table, view = Table("u1", "s1", "t", ""), made(MATERIALIZED_VIEW, "u2", "v")
+    gone = Table("u3", "s1", "g", "")
     foreign = NewTopic(world.names.data("foreign"), 1, 1)
     for done in world.admin.create_topics([foreign, NewTopic(world.names.data("u3"), 1, 1)]).values():
         done.result()
@@ -207,7 +208,7 @@ def test_topics_follow_the_objects_and_foreign_ones_stay(world: World) -> None:
     world.tell("u1")
     eventually(lambda: world.topics() == {"u2", "foreign"})
     world.stop()
-    world.tell("u2", Item("u4", "s1", "t4", model.TABLE, ""))
+    world.tell("u2", Table("u4", "s1", "t4", ""))
     world.start()
     eventually(lambda: world.topics() == {"u4", "foreign"})
 
@@ -381,7 +382,7 @@ def test_commands_are_cut_and_the_catalog_is_checkpointed_while_it_runs(world, m
     monkeypatch.setattr(catalog_log_module, "CHECKPOINT_EVERY", 1)
     world.start()
     for number in range(10):
-        item = Item(f"u{number}", "s1", f"t{number}", model.TABLE, "", COLUMNS)
+        item = Table(f"u{number}", "s1", f"t{number}", "", COLUMNS)
         world.tell(item, *([f"u{number - 1}"] if number else []))
     eventually(lambda: world.commands.bounds()[0] > 0)
     eventually(lambda: world.topics() == {"u9"})
@@ -391,7 +392,7 @@ def test_commands_are_cut_and_the_catalog_is_checkpointed_while_it_runs(world, m
     # Who begins now is told of nothing that is gone, and goes on.
     again = world.start()
     assert again.status()["objects"] == 1 and again.status()["catalog_frontier"] == world.frontier
-    world.tell(Item("u20", "s1", "t20", model.TABLE, "", COLUMNS), "u9")
+    world.tell(Table("u20", "s1", "t20", "", COLUMNS), "u9")
     eventually(lambda: world.topics() == {"u20"})
 
 

@@ -14,9 +14,8 @@ import time
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from catalog_log import model
 from catalog_log.bootstrap import create_environment
-from catalog_log.model import Column, Item
+from catalog_log.objects import Column, Errors, Source
 from collection.reader import JSON, read_runs
 from controllers.command_topic import open_command_topic
 from controllers.commands import STORAGE, Command, Kind
@@ -51,8 +50,8 @@ def test_killed_again_and_again_it_loses_and_doubles_nothing(broker: str, env_na
     admin = AdminClient({"bootstrap.servers": broker})
     for done in admin.create_topics([NewTopic(topic, 2, 1)]).values():
         done.result(30)
-    errors = Item("u2", "s1", "s_errors", model.ERRORS, "", ERROR_COLUMNS, ("u1",))
-    source = Item("u1", "s1", "s", model.SOURCE, "", COLUMNS, topic=topic, options={"errors_id": "u2"})
+    errors = Errors("u2", "s1", "s_errors", "", ERROR_COLUMNS, source_id="u1")
+    source = Source("u1", "s1", "s", "", COLUMNS, topic=topic, format="json", envelope="none", errors_id="u2")
     commands = open_command_topic(broker, names, STORAGE)
     for command in (Command(9, 0, Kind.CREATE, "u1", source), Command(9, 1, Kind.CREATE, "u2", errors),
                     Command(9, 2, Kind.ADVANCE_CATALOG_FRONTIER, frontier=10)):  # fmt: skip

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog_log import model
+from catalog_log import model, objects
 from catalog_log.delta import between, from_empty
 from catalog_log.fold import admit_all, fold
 from catalog_log.image import EMPTY
-from catalog_log.model import Cluster, Genesis, Item
+from catalog_log.model import Cluster, Genesis
+from catalog_log.objects import Item
 from catalog_log.records import FORMAT_VERSION, Proposal, encode_proposal, put, remove
 from controllers.commands import STORAGE, Command, Kind, compute, in_dependency_order
 from controllers.commands_log import CommandFold, decode, encode, restate
@@ -19,25 +20,24 @@ from journal.errors import FatalLog
 from schemas.codec import Undecodable
 from subscribers.stepper import Stepper
 from subscribers.translate import translate
+from tests.objects import made
 
 DEFAULT = compute("default")
 
 
-def item(object_id: str, kind: str = model.TABLE, *, on: tuple[str, ...] = (), cluster: str | None = None,
+def item(object_id: str, kind: str = objects.TABLE, *, on: tuple[str, ...] = (), cluster: str | None = None,
          name: str | None = None) -> Item:  # fmt: skip
-    inputs = on if kind == model.MATERIALIZED_VIEW else ()
-    return Item(object_id, "s1", name or object_id, kind, f"-- {object_id}", depends_on=on, inputs=inputs,
-                cluster_id=cluster)  # fmt: skip
+    return made(kind, object_id, name, on=on, cluster=cluster or "default", create_sql=f"-- {object_id}")
 
 
 TABLE, OTHER = item("u1"), item("u2")
-VIEW = item("u3", model.VIEW, on=("u1",))
-MATERIALIZED = item("u10", model.MATERIALIZED_VIEW, on=("u2", "u1"), cluster="default")
-ELSEWHERE = item("u4", model.MATERIALIZED_VIEW, on=("u10",), cluster="c2")
-INDEX = item("u5", model.INDEX, on=("u10",), cluster="default")
-INDEX_2 = item("u6", model.INDEX, on=("u4",), cluster="c2")
-SOURCE = item("u7", model.SOURCE)
-ERRORS = item("u8", model.ERRORS, on=("u7",))
+VIEW = item("u3", objects.VIEW, on=("u1",))
+MATERIALIZED = item("u10", objects.MATERIALIZED_VIEW, on=("u2", "u1"), cluster="default")
+ELSEWHERE = item("u4", objects.MATERIALIZED_VIEW, on=("u10",), cluster="c2")
+INDEX = item("u5", objects.INDEX, on=("u10",), cluster="default")
+INDEX_2 = item("u6", objects.INDEX, on=("u4",), cluster="c2")
+SOURCE = item("u7", objects.SOURCE)
+ERRORS = item("u8", objects.ERRORS, on=("u7",))
 
 
 class Log:
@@ -196,7 +196,8 @@ def test_cut_anywhere_resume_anywhere(steps, data) -> None:
     """Random histories with losers between: a subscriber that dies after any record sends the same bytes in the end."""
     log, alive = Log(), set()
     for step in steps:
-        log.change(*(f"u{n}" if n in alive else item(f"u{n}", on=(f"u{n - 1}",)) for n in sorted(step)))
+        made_now = {n: made("materialized_view", f"u{n}", on=(f"u{n - 1}",)) for n in step - alive}
+        log.change(*(made_now.get(n, f"u{n}") for n in sorted(step)))
         alive ^= step
         if data.draw(st.booleans()):
             log.lose(item("u99"))
@@ -226,14 +227,25 @@ def test_an_item_under_a_key_that_is_not_its_id_is_as_good_as_absent() -> None:
 
 
 def test_an_object_that_moves_to_another_cluster_is_dropped_here_and_created_there() -> None:
-    moved = item("u5", model.INDEX, on=("u10",), cluster="c2")
+    moved = item("u5", objects.INDEX, on=("u10",), cluster="c2")
     log = Log().change(TABLE, OTHER, MATERIALIZED, INDEX).change(moved)
     assert told(commands(log, DEFAULT))[-2:] == ["29.0 drop u5", "29.1 frontier 30"]
     assert told(commands(log, compute("c2")))[-2:] == ["29.0 create u5", "29.1 frontier 30"]
 
 
+def test_clusters_are_told_what_plain_views_mean_and_storage_is_not() -> None:
+    plain, over = (made(kind, i, on=on, defined=True) for kind, i, on in (
+        ("view", "u3", ("u1",)), ("materialized_view", "u4", ("u3",)),
+    ))  # fmt: skip
+    log = Log().change(TABLE).change(plain, over).change("u3", "u4")
+    assert told(commands(log, DEFAULT))[3:] == [
+        "29.0 create u3", "29.1 create u4", "29.2 frontier 30", "39.0 drop u4", "39.1 drop u3", "39.2 frontier 40",
+    ]  # fmt: skip
+    assert " u3" not in " ".join(told(commands(log, STORAGE)))
+
+
 def test_dependencies_come_first_even_in_a_very_long_chain() -> None:
-    chain = {f"u{n}": item(f"u{n}", model.VIEW, on=(f"u{n + 1}",)) for n in range(1, 5000)}
+    chain = {f"u{n}": item(f"u{n}", objects.VIEW, on=(f"u{n + 1}",)) for n in range(1, 5000)}
     assert [i.id for i in in_dependency_order(chain)] == [f"u{n}" for n in range(4999, 0, -1)]
 
 

@@ -15,7 +15,7 @@ import pytest
 from catalog_log import model
 from catalog_log.bootstrap import create_environment
 from catalog_log.log import CatalogLog
-from catalog_log.model import Item
+from catalog_log.objects import Item, Table
 from catalog_log.records import put
 from controllers.commands import STORAGE, Kind
 from controllers.commands_log import CommandFold, decode
@@ -71,7 +71,7 @@ def environment(broker: str, env_name: str):
 
 
 def table(number: int) -> Item:
-    return Item(f"u{number}", "s1", f"t{number}", model.TABLE, "CREATE TABLE …")
+    return Table(f"u{number}", "s1", f"t{number}", "CREATE TABLE …")
 
 
 def add(catalog: CatalogLog, number: int) -> int:

@@ -25,7 +25,8 @@ from pathlib import Path
 from catalog_log import model, records
 from catalog_log.bootstrap import create_environment
 from catalog_log.log import CatalogLog
-from catalog_log.model import Column, Setting
+from catalog_log.model import Setting
+from catalog_log.objects import Column
 from collection.writer import CollectionWriter
 from embedded.jars import ensure_jars
 from embedded.layout import JARS

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from adapter.ddl_commit import image_in_force
 from catalog_log import model, records
 from catalog_log.model import Setting
+from catalog_log.objects import Table
 from journal.errors import Indeterminate, TidemarkError
 from tests.judge.simulation import queries
 from tests.judge.simulation.sources import TOPIC
@@ -314,7 +315,7 @@ async def _names(sql: Sql) -> Any:
 async def _image(client: LogClient) -> Any:
     state = await client.bridge.wait(client.oracle.barrier())
     image = await image_in_force(client.catalog, client.bridge, state.catalog_upper)
-    names = sorted(item.name for item in image.objects() if item.kind == model.TABLE and item.name.startswith("s"))
+    names = sorted(item.name for item in image.objects() if isinstance(item, Table) and item.name.startswith("s"))
     return {"upper": image.upper, "names": names}
 
 

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from catalog_log.model import MATERIALIZED_VIEW, SOURCE, Item
+from catalog_log.objects import Item, MaterializedView, Source
 from collection.binding import BoundRun, Run
 from controllers import commands
 from controllers.at_work import AtWork
@@ -133,7 +133,7 @@ class Storage(Process):
         objects = self.fold.state.objects
         for item_id in [each for each in self.sources if each not in objects]:
             self.sources.pop(item_id).stopped = True
-        for item in [each for each in objects.values() if each.kind == SOURCE]:
+        for item in [each for each in objects.values() if isinstance(each, Source)]:
             if item.id not in self.sources:
                 self.sources[item.id] = SimSource(self, item)
 
@@ -292,7 +292,7 @@ class Compute(Process):
                 elif isinstance(effect, FrontierAdvanced):
                     self.world.check_controller(commands.compute(CLUSTER), self.fold.state)
         objects = self.fold.state.objects
-        self.views_by_id = {i: objects[i] for i in sorted(objects) if objects[i].kind == MATERIALIZED_VIEW}
+        self.views_by_id = {i: objects[i] for i in sorted(objects) if isinstance(objects[i], MaterializedView)}
         self._next_offset = entries[-1].offset + 1
         self.look_soon()
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from catalog_log.model import Item
+from catalog_log.objects import Item
 from collection import binding
 from collection.binding import Run
 from controllers.storage import remap

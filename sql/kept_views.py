@@ -1,0 +1,203 @@
+"""What Spark is told of a view, worked out from what its user meant.
+
+The catalog keeps a view as its statement and what the names in it mean (:class:`catalog_log.objects.Definition`); every
+process lowers that by its own code when it needs it, so that what is mended in lowering is mended for views that exist.
+A view that cannot be lowered any more is an error for who reads it, and nobody else's.
+
+Lowered views are remembered: a lowering is a function of the view, of the relations that it names and of how the plain
+views among them are lowered, and holds for as long as those are what they were.  Any thread may call.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from catalog_log.objects import Column, Item, MaterializedView, Relation, SparkText, View
+from collection.types import parse_type
+from journal.errors import InvalidUsage
+from sql import statements as st
+from sql.bind import Bound, bind_kept, cast_outputs, first_branch
+from sql.budget import DEPTH_MAX, bounded, check_expanded, surveyed, too_complex
+from sql.called import Objects
+from sql.nodes import copied, parse_spark
+from sql.parse import parse
+from sql.transpile import spark_sql
+
+INLINED_CHARS_MAX = 1 << 20
+"""Texts of plain views in one query, as often as they are read there: as long as a statement may be (sql.tokens)."""
+
+KEPT_CHARS_MAX = 8 * INLINED_CHARS_MAX
+"""Lowered texts that are remembered, all together: those of some 20,000 everyday views, and of eight of the largest."""
+
+
+VIEWS_DEEP_MAX = DEPTH_MAX
+"""Plain views over each other: inlined, each is at least a level of the query's tree."""
+
+
+LOWERING_COSTS = 12
+"""A character of a view's statement takes as long to lower as so many of Spark's text take to read (measured: 9.5 to
+12.8, of statements of 130 to 4,600 characters)."""
+
+
+class _Lowered(NamedTuple):
+    """``text`` holds while the view, what it names and the texts of the plain views among that are these."""
+
+    view: Item
+    reads: tuple[Item | None, ...]
+    inlined: tuple[str, ...]
+    text: str
+
+    def holds(self, view: Item, reads: tuple[Item | None, ...], inlined: tuple[str, ...]) -> bool:
+        # Values that did not change are mostly the same objects, and then nothing is compared.
+        return self.view == view and self.reads == reads and self.inlined == inlined
+
+
+_kept: OrderedDict[str, _Lowered] = OrderedDict()
+_kept_chars = 0
+_lock = threading.Lock()
+
+
+@bounded
+def spark_query(view: View | MaterializedView, objects: Objects) -> str:
+    """The query of ``view`` in Spark SQL: plain views inlined, relations named by item id, outputs called as the view's
+    columns are and of their types.
+
+    Raises ``InvalidUsage`` where it cannot be lowered (any more), 54001 where that is too much.
+    """
+    if isinstance(view.query, SparkText):
+        return view.query.sql
+    texts: dict[str, str] = {}
+    for each in _with_views_below(view, objects):
+        texts[each.id] = _lowered(each, objects, texts)
+    return texts[view.id]
+
+
+def keep_lowered(view: View | MaterializedView, bound: Bound, objects: Objects) -> None:
+    """Lower ``view``, whose query was just bound, so that whoever reads it next does not have to.  Raises as
+    :func:`spark_query`."""
+    if not isinstance(view.query, SparkText):
+        _keep(view, objects, {}, named_query(bound, view.columns, objects))
+
+
+def named_query(bound: Bound, columns: tuple[Column, ...], objects: Objects) -> str:
+    """A view's query in Spark SQL, its outputs called as ``columns`` are."""
+    tree = inline_views(bound.tree, bound.relations, objects)
+    first = first_branch(tree)
+    if any(each.alias_or_name != column.name for each, column in zip(first.expressions, columns, strict=False)):
+        outputs = [
+            exp.Alias(
+                this=exp.column(exp.to_identifier(each.alias_or_name, quoted=True), table="_q"),
+                alias=exp.to_identifier(column.name, quoted=True),
+            )
+            for each, column in zip(first.expressions, columns, strict=False)
+        ]
+        tree = exp.select(*outputs).from_(exp.Subquery(this=tree, alias=exp.TableAlias(this=exp.to_identifier("_q"))))
+    text = spark_sql(tree)
+    parse_spark(text)  # it is read again by who inlines and who maintains it: what could not be is refused here
+    return text
+
+
+def inline_views(tree: exp.Expression, relations: Mapping[str, Relation], objects: Objects) -> exp.Expression:
+    """A copy of ``tree`` with every plain view's query in its place.  54001 where that is too much."""
+    tree = copied(tree)
+    holder = exp.Paren(this=tree)
+    inlined = 0
+    for table in list(holder.find_all(exp.Table)):
+        item = relations.get(table.name)
+        if isinstance(item, View) and not table.db:
+            text = spark_query(item, objects)
+            inlined += len(text)
+            if inlined > INLINED_CHARS_MAX:
+                raise too_complex(f"the views that it reads are more than {INLINED_CHARS_MAX} characters")
+            objects.spend(len(text))
+            subquery = exp.Subquery(this=parse_spark(text), alias=table.args["alias"].copy())
+            if table.args.get("joins"):
+                subquery.set("joins", [j.copy() for j in table.args["joins"]])
+            table.replace(subquery)
+    if inlined:
+        surveyed(holder.this, ())
+    if inlined or holder.find(exp.With) is not None:
+        check_expanded(holder.this)
+    return holder.this
+
+
+def _lowered(view: View | MaterializedView, objects: Objects, texts: Mapping[str, str]) -> str:
+    """``texts`` are those of the plain views below."""
+    reads, inlined = _reads(view, objects, texts)
+    with _lock:
+        found = _kept.get(view.id)
+        if found is not None and found.holds(view, reads, inlined):
+            _kept.move_to_end(view.id)
+            return found.text
+    objects.spend(LOWERING_COSTS * len(view.create_sql))
+    try:
+        return _keep(view, objects, texts, _made(view, objects))
+    except InvalidUsage as error:
+        raise InvalidUsage(
+            f'view "{view.name}" cannot be planned: {error.message}',
+            sqlstate=error.sqlstate,
+            detail=error.detail,
+            hint="create it anew, by a statement that is supported",
+        ) from error
+
+
+def _made(view: View | MaterializedView, objects: Objects) -> str:
+    statement = parse(view.create_sql)
+    if not isinstance(statement, st.CreateView):
+        raise InvalidUsage("its statement makes no view", sqlstate="42601")
+    bound = bind_kept(statement.query, view.query.references, objects)
+    if len(bound.columns) != len(view.columns):
+        raise InvalidUsage(f"its query gives {len(bound.columns)} columns, not {len(view.columns)}", sqlstate="42P16")
+    types = [parse_type(column.type) for column in view.columns]
+    if types != [column.type for column in bound.columns]:  # what is kept of it is of the types that it had
+        cast_outputs(bound.tree, types)
+    return named_query(bound, view.columns, objects)
+
+
+def _keep(view: View | MaterializedView, objects: Objects, texts: Mapping[str, str], text: str) -> str:
+    global _kept_chars
+    lowered = _Lowered(view, *_reads(view, objects, texts), text)
+    with _lock:
+        if (before := _kept.pop(view.id, None)) is not None:
+            _kept_chars -= len(before.text)
+        _kept[view.id] = lowered
+        _kept_chars += len(text)
+        while _kept and _kept_chars > KEPT_CHARS_MAX:
+            _, gone = _kept.popitem(last=False)
+            _kept_chars -= len(gone.text)
+    return text
+
+
+def _reads(
+    view: View | MaterializedView, objects: Objects, texts: Mapping[str, str]
+) -> tuple[tuple[Item | None, ...], tuple[str, ...]]:
+    """The relations that ``view`` names, and the texts of the plain views among them."""
+    reads = tuple(objects.item(each) for each in view.depends_on)
+    return reads, tuple(
+        texts[each.id] if each.id in texts else spark_query(each, objects) for each in reads if isinstance(each, View)
+    )
+
+
+def _with_views_below(view: View | MaterializedView, objects: Objects) -> list[View | MaterializedView]:
+    """``view`` last, before it the plain views that it reads, each after those that it reads itself.
+
+    Not recursive: views may be stacked deeper than Python's call stack.
+    """
+    done: dict[str, View | MaterializedView] = {}
+    stack: list[View | MaterializedView] = [view]
+    while stack:
+        each = stack[-1]
+        below = [objects.item(i) for i in each.depends_on if i not in done]
+        missing = [b for b in below if isinstance(b, View)]
+        if missing and len(stack) <= VIEWS_DEEP_MAX:
+            stack.append(missing[0])
+        elif missing:
+            raise too_complex(f"it reads views that are stacked deeper than {VIEWS_DEEP_MAX}")
+        else:
+            done[each.id] = stack.pop()
+    return list(done.values())

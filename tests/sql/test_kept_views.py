@@ -1,0 +1,159 @@
+"""Views as their users meant them: planned alike whoever plans them, and whatever is called so by then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from sqlglot import exp
+
+from catalog_log import model, records
+from catalog_log.model import Schema
+from catalog_log.objects import Column, Definition, MaterializedView, Reference, View
+from journal.errors import InvalidUsage
+from sql import kept_views
+from sql.called import Objects
+from sql.ddl import plan_ddl
+from sql.kept_views import spark_query
+from sql.parse import parse
+from sql.select import plan_select
+from sql.watched import TooLongHere, Watched
+from tests.sql.doubles import apply, ddl, names, shop
+
+VIEWS = (
+    "create view named as select * from items where ok",
+    "create view over_it (a, b) as select i.id, n.name from public.items i natural join named n",
+    "create view qualified as select public.items.id as x, items.* from public.items",
+    "create view with_ctes as with items as (select 1 as one), t as (select * from orders) select * from items, t",
+    "create view nested as select * from (select * from over_it union all select id, name from items) q order by 1",
+    "create view sub as select id from items where id in (select item_id from orders o where o.item_id = items.id)",
+    'create view "Quoted" as select "named"."id" from NAMED',
+    "create materialized view kept as select name, count(*) as n, max(id) from nested join items on a = id group by 1",
+)
+
+
+def made(*statements: str):
+    """``(image, by name)``."""
+    image = ddl(shop(), *statements)
+    return image, {item.name: item for item in image.objects()}
+
+
+def test_whoever_plans_it_later_plans_it_as_it_was_planned_when_it_was_made() -> None:
+    image, items = made(*VIEWS)
+    for item in items.values():
+        if isinstance(item, (View, MaterializedView)):
+            assert isinstance(item.query, Definition)
+            then = spark_query(item, Objects.of(image))
+            assert spark_query(replace(item, id="u900"), Objects.of(image)) == then  # nobody has lowered that before
+            assert [c.name for c in item.columns] == parsed_outputs(then)
+
+
+def parsed_outputs(text: str) -> list[str]:
+    return kept_views.parse_spark(text).named_selects
+
+
+def test_what_it_says_is_what_its_names_meant_then() -> None:
+    """A schema earlier in the search path, and one that is renamed: names are resolved once."""
+    image, items = made(VIEWS[0])
+    then = spark_query(items["named"], Objects.of(image))
+    schema = Schema("s77", "d1", "early")
+    image = apply(image, [records.put(model.SCHEMAS, "s77", schema)])
+    image = ddl(image, "create table early.items (other int)")
+    renamed = replace(items["items"], name="renamed")
+    image = apply(image, [records.put(model.ITEMS, renamed.id, renamed)])
+    assert spark_query(replace(items["named"], id="u901"), Objects.of(image)) == then
+    assert plan_select(parse("select * from named").ast, image, names()).inputs == (renamed.id,)
+
+
+def test_a_star_is_the_columns_that_there_were() -> None:
+    image, items = made("create view named as select * from items natural join orders")
+    then = spark_query(items["named"], Objects.of(image))
+    wider = replace(items["items"], columns=(Column("item_id", "int4"), *items["items"].columns, Column("n", "text")))
+    image = apply(image, [records.put(model.ITEMS, wider.id, wider)])
+    assert spark_query(items["named"], Objects.of(image)) == then
+
+
+def test_a_relation_that_is_another_is_planned_anew() -> None:
+    below = "create view inner_ as select id, name from items"
+    image, items = made(below, "create view outer_ as select * from inner_")
+    then = spark_query(items["outer_"], Objects.of(image))
+    other = replace(items["inner_"], create_sql="create view inner_ as select id, upper(name) as name from items")
+    image = apply(image, [records.put(model.ITEMS, other.id, other)])
+    now = spark_query(items["outer_"], Objects.of(image))
+    assert now != then and "UPPER" in now
+
+
+def test_what_is_kept_of_a_view_stays_of_its_types() -> None:
+    image, items = made("create view v as select id + 1 as a from items")
+    before = replace(items["v"], id="u902", columns=(Column("a", "int8"),))
+    assert parsed(spark_query(before, Objects.of(image))).find(exp.Cast).to.sql("spark") == "BIGINT"
+
+
+def parsed(text: str) -> exp.Expression:
+    return kept_views.parse_spark(text)
+
+
+@pytest.mark.parametrize(
+    ("change", "sqlstate"),
+    [
+        ({"create_sql": "create view v as select no_such_function(id) as a from items"}, "42883"),
+        ({"create_sql": "create view v as select from where"}, "42601"),
+        ({"create_sql": "create table v (a int)"}, "42601"),
+        ({"create_sql": "create view v as select id, name from items"}, "42P16"),
+        ({"create_sql": "create view v as select id from elsewhere"}, "42P01"),
+        ({"query": Definition((Reference(("items",), "u404", "public", ("id",)),), ())}, "42P01"),
+        ({"query": Definition((Reference(("items",), "u1", "public", ("gone",)),), ())}, "42703"),
+    ],
+    ids=str,
+)
+def test_one_that_cannot_be_planned_any_more_says_so_to_who_reads_it(change, sqlstate) -> None:
+    image, items = made("create view v as select id as a from items", "create view beside as select name from items")
+    broken = replace(items["v"], **change)
+    image = apply(image, [records.put(model.ITEMS, broken.id, broken)])
+    with pytest.raises(InvalidUsage) as caught:
+        plan_select(parse("select * from v").ast, image, names())
+    assert caught.value.sqlstate == sqlstate and caught.value.message.startswith('view "v" cannot be planned: ')
+    assert plan_select(parse("select * from beside").ast, image, names()).columns
+
+
+def test_views_that_read_each_other_in_a_circle_are_an_error_and_no_loop() -> None:
+    """Nobody can make them so; a hostile record can say it."""
+    image, items = made("create view v as select id as a from items", "create view w as select a from v")
+    around = replace(items["v"], query=Definition((Reference(("items",), items["w"].id, "public", ("id",)),), ()))
+    image = apply(image, [records.put(model.ITEMS, around.id, around)])
+    with pytest.raises(InvalidUsage) as caught:
+        spark_query(items["w"], Objects.of(image))
+    assert caught.value.sqlstate == "54001"
+
+
+def test_a_tower_of_views_is_planned_once_each() -> None:
+    image, _ = made("create view v0 as select id from items")
+    for n in range(1, 40):
+        image = apply(image, plan_ddl(parse(f"create view v{n} as select id from v{n - 1}"), image, names()).updates)
+    top = next(item for item in image.objects() if item.name == "v39")
+    calls = []
+    made_before, kept_views._made = kept_views._made, lambda *args: calls.append(1) or made_before(*args)
+    try:
+        assert "`u" in spark_query(replace(top, id="u903"), Objects.of(image))
+    finally:
+        kept_views._made = made_before
+    assert len(calls) == 1  # all below were lowered when they were made
+
+
+def test_what_is_remembered_has_a_bound(monkeypatch) -> None:
+    monkeypatch.setattr(kept_views, "KEPT_CHARS_MAX", 2_000)
+    image, _ = made(*(f"create view v{n} as select id, name from items where id > {n}" for n in range(40)))
+    assert kept_views._kept_chars <= 2_000
+    assert kept_views._kept_chars == sum(len(each.text) for each in kept_views._kept.values())
+    assert all(spark_query(item, Objects.of(image)) for item in image.objects() if isinstance(item, View))
+
+
+def test_who_may_read_little_text_is_told_of_views_whose_short_statements_mean_much() -> None:
+    """Each reads the one below twice: the statements stay short while what they mean doubles."""
+    image, _ = made("create view v0 as select id, name from items where ok")
+    for n in range(1, 8):
+        image = ddl(image, f"create view v{n} as select a.id, b.name from v{n - 1} a, v{n - 1} b")
+    query = parse("select * from v7").ast
+    assert plan_select(query, Watched(image, 1_000_000), names()).columns
+    with pytest.raises(TooLongHere):
+        plan_select(query, Watched(image, 5_000), names())
