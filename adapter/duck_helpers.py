@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from adapter.system_rows import DISPLAY, ROWS, System, index_definition, item_oid, quoted, view_definition
+from adapter.system_rows import DISPLAY, ROWS, System, index_definition, item_oid, view_definition
 from adapter.system_schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM_OIDS
 from catalog_log.objects import Index, Table
+from sql.identifiers import quoted
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def _definitions(s: System) -> Iterable[tuple]:
         if isinstance(item, Index):
             text = index_definition(schema.name, item, s.image.item(item.relation_id))
         else:
-            text = view_definition(item)
+            text = view_definition(item, s.image)
         if text is not None:
             yield item_oid(item.id), text, list(item.key) if isinstance(item, Index) else []
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from adapter.system_rows import quoted
 from catalog_log.objects import Item, MaterializedView, View
 from controllers.compute.strategy import analyse
 from oracle.state import OracleState
@@ -17,6 +16,7 @@ from sql.budget import bounded
 from sql.called import Objects
 from sql.ddl import plan_ddl
 from sql.errors import wrong_kind
+from sql.identifiers import quoted
 from sql.insert import plan_insert
 from sql.kept_views import spark_query
 from sql.names import ImageLike, Names, SystemRelation, full_name, relation

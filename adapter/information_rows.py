@@ -89,7 +89,7 @@ def _views(s: System) -> Rows:
     for schema, item in s.named():
         if isinstance(item, View):
             yield {"table_catalog": s.database, "table_schema": schema.name, "table_name": item.name,
-                   "view_definition": view_definition(item), "check_option": "NONE", "is_updatable": "NO",
+                   "view_definition": view_definition(item, s.image), "check_option": "NONE", "is_updatable": "NO",
                    "is_insertable_into": "NO", "is_trigger_updatable": "NO", "is_trigger_deletable": "NO",
                    "is_trigger_insertable_into": "NO"}  # fmt: skip
 

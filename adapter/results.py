@@ -15,6 +15,7 @@ from collection.types import OID, SqlType, arrow_type, parse_type
 from journal.errors import InvalidUsage, Rejected, TidemarkError
 from sql import statements as st
 from sql.bind import OutputType
+from sql.ddl_alter import alter_tag
 from sql.plans import InsertPlan, SelectPlan
 
 DECLARED = {oid: parse_type(name) for name, oid in OID.items()} | {
@@ -60,6 +61,8 @@ def ddl_tag(parsed: object) -> str:
         return "CREATE MATERIALIZED VIEW" if parsed.materialized else "CREATE VIEW"
     if isinstance(parsed, st.Drop):
         return f"DROP {parsed.kind.replace('_', ' ').upper()}"
+    if isinstance(parsed, (st.Rename, st.SetSchema)):
+        return alter_tag(parsed.kind)
     return _TAGS[type(parsed)]
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from adapter.interfaces import OutputColumn
 from adapter.session_state import SessionState
-from adapter.system_rows import quoted, type_display
+from adapter.system_rows import type_display, view_definition
 from catalog_log import model
 from catalog_log.model import Cluster
 from catalog_log.objects import (
@@ -29,6 +29,7 @@ from catalog_log.objects import (
 from collection.types import SqlType, arrow_type, parse_type
 from sql import statements as st
 from sql.errors import no_relation, wrong_kind
+from sql.identifiers import quoted
 from sql.names import (
     KIND_WORDS,
     ImageLike,
@@ -203,9 +204,7 @@ def create_statement(item: Item, name: str, image: ImageLike) -> str:
         where = f"{quoted(schema.name)}.{quoted(on.name)}" if on and schema else item.relation_id
         keys = ", ".join(map(quoted, item.key))
         return f"CREATE INDEX {quoted(item.name)} IN CLUSTER {quoted(cluster.name)} ON {where} ({keys})"
-    from adapter.system_rows import view_definition
-
     listed = ", ".join(quoted(c.name) for c in item.columns)
     word = "VIEW" if isinstance(item, View) else "MATERIALIZED VIEW"
     where = f" IN CLUSTER {quoted(cluster.name)}" if cluster is not None else ""
-    return f"CREATE {word} {name} ({listed}){where} AS\n{(view_definition(item) or '').strip().rstrip(';')}"
+    return f"CREATE {word} {name} ({listed}){where} AS\n{(view_definition(item, image) or '').strip().rstrip(';')}"

@@ -31,7 +31,9 @@ from catalog_log.objects import (
     own_columns,
 )
 from collection.types import OID, SqlType, modifier, parse_type
+from sql.identifiers import quoted
 from sql.names import ImageLike
+from sql.view_text import query_today
 
 OWNER = "tidemark"
 OWNER_OID = 10
@@ -132,26 +134,17 @@ def type_display(sql_type: SqlType) -> str:
     return f"{name}[]" if sql_type.is_array else name
 
 
-def view_definition(item: Item) -> str | None:
-    """The query of a view as its creator wrote it."""
+def view_definition(item: Item, image: ImageLike) -> str | None:
+    """The query of a view as its creator wrote it, what it reads called as it is called now."""
     if not isinstance(item, (View, MaterializedView)):
         return None
-    from sql.parse import parse
-
-    statement = parse(item.create_sql)
-    return " " + statement.query.sql("postgres", pretty=True) + ";"
+    return " " + query_today(item, image).sql("postgres", pretty=True) + ";"
 
 
 def index_definition(schema: str, index: Item, relation: Item | None) -> str:
     on = relation.name if relation is not None else "?"
     return f"CREATE INDEX {quoted(index.name)} ON {quoted(schema)}.{quoted(on)} USING arrangement " \
            f"({', '.join(map(quoted, index.key))})"  # fmt: skip
-
-
-def quoted(name: str) -> str:
-    import re
-
-    return name if re.fullmatch(r"[a-z_][a-z0-9_$]*", name) else '"' + name.replace('"', '""') + '"'
 
 
 def columns_of(system: System, item: Item) -> tuple[Column, ...]:
@@ -393,7 +386,7 @@ def _pg_views(s: System) -> Rows:
     for schema, item in s.named():
         if isinstance(item, View):
             yield {"schemaname": schema.name, "viewname": item.name, "viewowner": OWNER,
-                   "definition": view_definition(item)}  # fmt: skip
+                   "definition": view_definition(item, s.image)}  # fmt: skip
 
 
 def _pg_matviews(s: System) -> Rows:
@@ -401,7 +394,7 @@ def _pg_matviews(s: System) -> Rows:
     for schema, item in s.named():
         if isinstance(item, MaterializedView):
             yield {"schemaname": schema.name, "matviewname": item.name, "matviewowner": OWNER, "ispopulated": True,
-                   "hasindexes": item.id in indexed, "definition": view_definition(item)}  # fmt: skip
+                   "hasindexes": item.id in indexed, "definition": view_definition(item, s.image)}  # fmt: skip
 
 
 def _pg_indexes(s: System) -> Rows:

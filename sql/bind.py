@@ -122,7 +122,7 @@ def _bound(
     tree = prepare_tree(ast)
     check_known(tree)
     tree = exp.Paren(this=tree)
-    rename_ctes(tree, _folded, _cte_name)
+    rename_ctes(tree, folded, _cte_name)
     tree = tree.this
     by_id, references = _name_by_id(tree, called)
     schema = MappingSchema(
@@ -182,7 +182,8 @@ def id_order(item_id: str) -> tuple[int, str]:
     return (int(digits), item_id) if digits.isdigit() else (1 << 62, item_id)
 
 
-def _name_of(table: exp.Table) -> Name:
+def name_of(table: exp.Table) -> Name:
+    """What it says, as it stands.  42601 for more than three parts."""
     parts = [part for part in table.parts if isinstance(part, exp.Identifier)]
     if isinstance(table.this, exp.Dot) or len(parts) > 3:
         raise InvalidUsage(
@@ -194,10 +195,10 @@ def _name_of(table: exp.Table) -> Name:
     return Name(tuple(p.name if p.args.get("quoted") else p.name.lower() for p in parts), start)
 
 
-def _real_tables(tree: exp.Expression) -> list[exp.Table]:
+def real_tables(tree: exp.Expression) -> list[exp.Table]:
     """Those that name no WITH query."""
     tables = [x for x in tree.find_all(exp.Table) if isinstance(x.this, (exp.Identifier, exp.Dot))]
-    return [x for x in tables if cte_of(x, _folded) is None]
+    return [x for x in tables if cte_of(x, folded) is None]
 
 
 def _cte_name(number: int) -> str:
@@ -207,10 +208,10 @@ def _cte_name(number: int) -> str:
 
 def _relations(ast: exp.Expression, called: Called | Meant) -> tuple[list[Item], bool]:
     items, system = [], False
-    for table in _real_tables(ast):
+    for table in real_tables(ast):
         if isinstance(table.parent, exp.Into):
             raise unsupported("SELECT INTO", "make the table, then INSERT … SELECT", position(table))
-        found = called.relation(_name_of(table))
+        found = called.relation(name_of(table))
         if isinstance(found, SystemRelation):
             system = True
         else:
@@ -225,8 +226,8 @@ def _name_by_id(
     by_id: dict[str, Relation] = {}
     references: dict[tuple[str, ...], Reference] = {}
     whole_names = set()
-    for table in _real_tables(tree):
-        name = _name_of(table)
+    for table in real_tables(tree):
+        name = name_of(table)
         if table.args.get("alias") is None:
             whole_names.add((called.schema(name), name.last))
         item = called.relation(name)
@@ -241,7 +242,7 @@ def _name_by_id(
             table.set(key, None)
         table.set("this", exp.to_identifier(item.id, quoted=True))
     for column in [x for x in tree.find_all(exp.Column) if x.args.get("db") is not None]:
-        schema, last = (_folded(column.args[key]) for key in ("db", "table"))
+        schema, last = (folded(column.args[key]) for key in ("db", "table"))
         if (schema, last) not in whole_names:
             raise no_from_entry(last, position(column))
         column.set("db", None)
@@ -249,7 +250,8 @@ def _name_by_id(
     return by_id, tuple(sorted(references.values(), key=lambda each: (id_order(each.relation_id), each.name)))
 
 
-def _folded(identifier: exp.Expression) -> str:
+def folded(identifier: exp.Expression) -> str:
+    """Its name, in lower case where it was not quoted."""
     return identifier.name if identifier.args.get("quoted") else identifier.name.lower()
 
 

@@ -26,11 +26,13 @@ from sql import statements as st
 from sql.bind import Bound, bind_query
 from sql.budget import bounded
 from sql.called import Objects
+from sql.ddl_alter import plan_rename, plan_set_schema
 from sql.ddl_comment import plan_comment
 from sql.ddl_drop import plan_drop
 from sql.ddl_reset import plan_reset
 from sql.defaults import check_default
 from sql.errors import already_exists, no_column, unsupported, wrong_kind
+from sql.identifiers import IDENTIFIER_BYTES_MAX, check_columns, check_identifier, errors_name
 from sql.item_ids import ItemIds
 from sql.kept_views import keep_lowered, named_query
 from sql.names import (
@@ -44,9 +46,6 @@ from sql.names import (
     target_schema,
 )
 from sql.plans import DdlPlan, PlanNotice
-
-IDENTIFIER_BYTES_MAX = 63
-"""As in Postgres (NAMEDATALEN - 1), which cuts longer names silently; we refuse them."""
 
 ERRORS_COLUMNS = (
     Column("error", "text"),
@@ -75,19 +74,13 @@ def plan_ddl(statement: object, image: ImageLike, names: Names) -> DdlPlan:
         return plan_drop(statement, image, names)
     if isinstance(statement, st.ResetSource):
         return plan_reset(statement, image, names)
+    if isinstance(statement, st.Rename):
+        return plan_rename(statement, image, names)
+    if isinstance(statement, st.SetSchema):
+        return plan_set_schema(statement, image, names)
     if isinstance(statement, st.Comment):
         return plan_comment(statement, image, names)
     raise unsupported(f"{type(statement).__name__} as DDL")
-
-
-def _check_identifier(name: str) -> str:
-    if len(name.encode()) > IDENTIFIER_BYTES_MAX:
-        raise InvalidUsage(
-            f'identifier "{name[:20]}…" is too long',
-            sqlstate="42622",
-            detail=f"{len(name.encode())} bytes, at most {IDENTIFIER_BYTES_MAX} are allowed",
-        )
-    return name
 
 
 def _exists(kind: str, name: str, if_not_exists: bool, tag: str, sqlstate: str = "42P07") -> DdlPlan:
@@ -105,7 +98,7 @@ def _create_schema(s: st.CreateSchema, image: ImageLike, names: Names) -> DdlPla
     database = database_of(image, names)
     if len(s.name.parts) > 1 and s.name.parts[0] != names.database or len(s.name.parts) > 2:
         raise InvalidUsage(f'database "{s.name.parts[0]}" does not exist', sqlstate="3D000")
-    name = _check_identifier(s.name.last)
+    name = check_identifier(s.name.last)
     if name.startswith("pg_") or name in SYSTEM_SCHEMAS:
         raise InvalidUsage(
             f'unacceptable schema name "{name}"',
@@ -123,24 +116,10 @@ def _create_schema(s: st.CreateSchema, image: ImageLike, names: Names) -> DdlPla
     )
 
 
-def _check_columns(columns: list[str]) -> None:
-    """Names must differ, for Spark (and everybody's Avro tools) also without regard to case."""
-    seen: dict[str, str] = {}
-    for name in columns:
-        _check_identifier(name)
-        other = seen.setdefault(name.lower(), name)
-        if other is not name or columns.count(name) > 1:
-            raise InvalidUsage(
-                f'column "{name}" specified more than once',
-                sqlstate="42701",
-                detail=None if other == name else f'"{other}" differs only in case',
-            )
-
-
 def _columns(defs: tuple[st.ColumnDef, ...], what: str, names: Names) -> tuple[Column, ...]:
     if not defs:
         raise InvalidUsage(f"a {what} needs at least one column", sqlstate="42601")
-    _check_columns([d.name for d in defs])
+    check_columns([d.name for d in defs])
     for each in defs:
         if each.default is not None:
             check_default(each.default, each.name, each.type, names.zone)
@@ -150,7 +129,7 @@ def _columns(defs: tuple[st.ColumnDef, ...], what: str, names: Names) -> tuple[C
 def _create_table(s: st.CreateTable, image: ImageLike, names: Names) -> DdlPlan:
     schema = target_schema(image, names, s.name)
     columns = _columns(s.columns, "table", names)
-    name = _check_identifier(s.name.last)
+    name = check_identifier(s.name.last)
     if _taken(image, schema, name):
         return _exists("relation", name, s.if_not_exists, "CREATE TABLE")
     ids = ItemIds(image)
@@ -166,7 +145,7 @@ def _created(ids: ItemIds, tag: str, *items: Item, notices: tuple[PlanNotice, ..
 def _create_source(s: st.CreateSource, image: ImageLike, names: Names) -> DdlPlan:
     schema = target_schema(image, names, s.name)
     columns = _columns(s.columns, "source", names)
-    name = _check_identifier(s.name.last)
+    name = check_identifier(s.name.last)
     if not s.topic or len(s.topic) > 249:
         raise InvalidUsage(f'invalid topic name "{s.topic}"', sqlstate="22023", hint="1 to 249 characters")
     environment = TopicNames(image.genesis.environment_id)
@@ -179,9 +158,9 @@ def _create_source(s: st.CreateSource, image: ImageLike, names: Names) -> DdlPla
         )
     if _taken(image, schema, name):
         return _exists("relation", name, s.if_not_exists, "CREATE SOURCE")
-    errors_name = _check_identifier(f"{name}_errors")
-    if _taken(image, schema, errors_name):
-        raise already_exists("relation", errors_name)
+    of_errors = check_identifier(errors_name(name))
+    if _taken(image, schema, of_errors):
+        raise already_exists("relation", of_errors)
     ids = ItemIds(image)
     source_id, errors_id = ids.item(), ids.item()
     source = Source(
@@ -195,7 +174,7 @@ def _create_source(s: st.CreateSource, image: ImageLike, names: Names) -> DdlPla
         envelope=s.envelope,
         errors_id=errors_id,
     )
-    errors = Errors(errors_id, schema.id, errors_name, s.text, ERRORS_COLUMNS, source_id=source_id)
+    errors = Errors(errors_id, schema.id, of_errors, s.text, ERRORS_COLUMNS, source_id=source_id)
     return _created(ids, "CREATE SOURCE", source, errors)
 
 
@@ -203,7 +182,7 @@ def _create_view(s: st.CreateView, image: ImageLike, names: Names) -> DdlPlan:
     schema = target_schema(image, names, s.name)
     tag = "CREATE MATERIALIZED VIEW" if s.materialized else "CREATE VIEW"
     cluster = cluster_named(image, s.cluster or names.cluster) if s.materialized else None
-    name = _check_identifier(s.name.last)
+    name = check_identifier(s.name.last)
     if _taken(image, schema, name):
         return _exists("relation", name, s.if_not_exists, tag)
     bound = bind_query(s.query, image, names, defines=True)
@@ -241,7 +220,7 @@ def _view_columns(bound: Bound, s: st.CreateView) -> tuple[Column, ...]:
         if len(s.columns) > len(found):
             raise InvalidUsage("CREATE VIEW specifies more column names than columns", sqlstate="42601")
         found[: len(s.columns)] = s.columns
-    _check_columns(found)
+    check_columns(found)
     if not found:
         raise unsupported("a view without columns")
     return tuple(Column(name, str(c.type)) for name, c in zip(found, bound.columns, strict=False))
@@ -258,13 +237,13 @@ def _create_index(s: st.CreateIndex, image: ImageLike, names: Names) -> DdlPlan:
     for column in s.columns:
         if column not in known:
             raise no_column(column, known)
-    _check_columns(list(s.columns))
+    check_columns(list(s.columns))
     schema = image.get(model.SCHEMAS, found.schema_id)
     if s.name is not None and len(s.name.parts) > 1:
         if target_schema(image, names, s.name).id != schema.id:
             raise InvalidUsage("an index lives in the schema of its relation", sqlstate="42P17")
     name = s.name.last if s.name is not None else _index_name(image, schema, found, s.columns)
-    _check_identifier(name)
+    check_identifier(name)
     if _taken(image, schema, name):
         return _exists("relation", name, s.if_not_exists, "CREATE INDEX")
     ids = ItemIds(image)

@@ -14,6 +14,7 @@ from journal.errors import InvalidUsage
 from sql import statements as st
 from sql.budget import bounded
 from sql.errors import syntax, unsupported
+from sql.names import KIND_WORDS
 from sql.session_words import parse_session_statement
 from sql.tokens import STATEMENT_CHARS_MAX, Cursor, head_word, parse_tokens, tokenize
 from sql.values_list import Cells
@@ -85,8 +86,8 @@ def parse(text: str) -> st.Statement:
         return st.Query(cursor.parse_query(), text)
     if word is None and cursor.word() in ("create", "drop", "insert"):
         return {"create": _create, "drop": _drop, "insert": _insert}[cursor.word()](cursor, text)
-    if word is None and cursor.take("alter", "source"):
-        return _alter_source(cursor)
+    if word is None and cursor.take("alter"):
+        return _alter(cursor)
     return parse_session_statement(cursor, word)
 
 
@@ -323,17 +324,61 @@ def _drop(c: Cursor, text: str) -> st.Drop:
     return st.Drop(kind, tuple(names), exists, cascade)
 
 
-def _alter_source(c: Cursor) -> st.ResetSource:
+_ALTERED = {"table": TABLE, "source": SOURCE, "view": VIEW, "index": INDEX}
+
+
+def _alter(c: Cursor) -> st.ResetSource | st.Rename | st.SetSchema:
+    if c.take("materialized", "view"):
+        kind = MATERIALIZED_VIEW
+    elif (word := c.word()) in _ALTERED:
+        c.at += 1
+        kind = _ALTERED[word]
+    elif word not in _ALTERED_ELSEWHERE:
+        raise c.error()
+    else:
+        raise unsupported(f"ALTER {word.upper()}", hint=_INSTEAD["alter"], position=c.current.start + 1)
     exists = c.take("if", "exists")
+    if kind == TABLE:
+        c.take("only")
     name = c.name()
-    if c.word() in ("rename", "set", "owner", "add", "drop"):
-        raise unsupported(f"ALTER SOURCE … {c.word().upper()}", hint="only RESET: drop the source and make another")
-    c.expect("reset")
-    cascade = c.take("cascade")
-    if not cascade:
-        c.take("restrict")
-    c.end()
-    return st.ResetSource(name, exists, cascade)
+    if kind == TABLE:
+        c.take("*")
+    said = f"ALTER {KIND_WORDS[kind].upper()} …"
+    at = c.current.start + 1 if c.current is not None else None
+    if c.take("rename"):
+        if not c.take("to"):
+            raise unsupported(f"{said} RENAME COLUMN", hint=_INSTEAD["alter"], position=at)
+        new = c.identifier()
+        c.end()
+        return st.Rename(kind, name, new, exists)
+    if kind != INDEX and c.take("set", "schema"):
+        where = c.current.start if c.current is not None else 0
+        schema = c.identifier()
+        c.end()
+        return st.SetSchema(kind, name, schema, exists, where)
+    if kind == SOURCE and c.take("reset"):
+        cascade = c.take("cascade")
+        if not cascade:
+            c.take("restrict")
+        c.end()
+        return st.ResetSource(name, exists, cascade)
+    if c.word() in _ALTERATIONS:
+        raise unsupported(f"{said} {c.word().upper()}", hint=_INSTEAD["alter"], position=at)
+    raise c.error()
+
+
+_ALTERED_ELSEWHERE = frozenset(
+    "aggregate cluster collation connection conversion database default domain event extension foreign function group "
+    "language large operator policy procedure publication role routine rule schema secret sequence server sink "
+    "statistics subscription system tablespace text trigger type user".split()
+)
+"""What Postgres (or Materialize) alters and we do not."""
+
+_ALTERATIONS = frozenset(
+    "add alter attach cluster depends detach disable drop enable force inherit no not of owner replica reset set "
+    "validate".split()
+)
+"""First words of how Postgres alters things and we do not."""
 
 
 _DESCRIBED = {

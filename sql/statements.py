@@ -120,6 +120,27 @@ class ResetSource:
 
 
 @dataclass(frozen=True)
+class Rename:
+    """ALTER … RENAME TO.  ``kind`` is an item kind as the user said it: a table's word may be said of any relation."""
+
+    kind: str
+    name: Name
+    to: str
+    if_exists: bool
+
+
+@dataclass(frozen=True)
+class SetSchema:
+    """ALTER … SET SCHEMA.  ``kind`` as for :class:`Rename`; ``at`` is where ``schema`` stands."""
+
+    kind: str
+    name: Name
+    schema: str
+    if_exists: bool
+    at: int = 0
+
+
+@dataclass(frozen=True)
 class Comment:
     """``kind`` is an item kind of ``catalog_log.model``, ``schema``, ``database``, ``cluster`` or ``column`` (then
     ``name`` ends in the column's); ``text`` is ``None`` where the comment is taken away."""
@@ -205,6 +226,8 @@ Statement = (
     | CreateIndex
     | Drop
     | ResetSource
+    | Rename
+    | SetSchema
     | Comment
     | Explain
     | ShowObjects
@@ -217,4 +240,6 @@ Statement = (
     | Empty
 )
 
-DDL = (CreateSchema, CreateTable, CreateSource, CreateView, CreateIndex, Drop, ResetSource, Comment)
+DDL = (
+    CreateSchema, CreateTable, CreateSource, CreateView, CreateIndex, Drop, ResetSource, Rename, SetSchema, Comment,
+)  # fmt: skip

@@ -155,9 +155,11 @@ class Statements:
 
     def _change(self) -> str:
         name = self._any()
+        kind = self._draw.choice(("table", "table if exists", "view", "materialized view", "index", "source"))
         return self._draw.choice((
             f"update {name} set {self._column()} = {self._literal()}", f"delete from {name} where {self._column()} = 1",
-            f"alter table {name} add column x int", f"alter table {name} rename to y", f"truncate {name}",
+            f"alter table {name} add column x int", f"alter {kind} {name} rename to {self._name()}",
+            f"alter {kind} {name} set schema {self._draw.choice(('public', 'pg_catalog', 'nowhere'))}", f"truncate {name}",
             f"alter source {self._name()} reset", f"alter source {name} reset cascade", f"copy {name} from stdin",
             f"copy {name} to stdout", f"grant select on {name} to public", f"create role {self._name()}", f"vacuum {name}",
             f"lock table {name}", f"analyze {name}", f"merge into {name} using t on true when matched then delete",

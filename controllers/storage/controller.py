@@ -193,9 +193,12 @@ class StorageController:
                     if item.kind in WRITTEN:
                         delete.append(item.id)
                     self._drop(item)
-                case Altered(_, before, item) if isinstance(item, objects.Source) and _reads_otherwise(before, item):
-                    self._end_source(before, then=lambda: None)
-                    self._begin_source(item)
+                case Altered(_, before, item) if isinstance(item, objects.Source):
+                    if _reads_otherwise(before, item):
+                        self._end_source(before, then=lambda: None)
+                        self._begin_source(item)
+                    elif item.id in self._sources:
+                        self._sources[item.id].status.name = item.name
         self._keeper.create(create)
         self._keeper.delete(delete)
 

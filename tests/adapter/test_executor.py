@@ -353,6 +353,32 @@ def test_every_kind_of_object_says_how_it_would_be_made():
     run(story)
 
 
+def test_what_is_called_otherwise_is_called_so_everywhere():
+    """By sessions that wrote it before, and in the system's relations."""
+
+    async def story(world):
+        async with world.adapter() as a, world.adapter() as other:
+            await a.sql("create schema s")
+            await a.sql("create table t (a int not null)")
+            await a.sql("create view v as select public.t.a from public.t")
+            await other.sql("insert into t values (1)")
+            assert await a.sql("alter table t rename to u") == "ALTER TABLE"
+            assert (await refused(other.sql("insert into t values (2)"))).sqlstate == "42P01"
+            await other.sql("insert into u values (2)")
+            assert await a.sql("alter table u set schema s") == "ALTER TABLE"
+            for relation in ("s.u", "v"):
+                assert sorted(await other.sql(f"select a from {relation}")) == [(1,), (2,)]
+            own = "select relname, nspname, pg_get_viewdef(c.oid) from pg_class c join pg_namespace n"
+            assert await other.sql(f"{own} on n.oid = relnamespace where c.oid >= 16384 order by 1") == [
+                ("u", "s", None),
+                ("v", "public", " SELECT\n  t.a\nFROM s.u AS t;"),
+            ]
+            assert (await other.sql("show create table s.u"))[0][1].startswith("CREATE TABLE tidemark.s.u (")
+            assert await a.sql("alter table if exists t rename to x") == "ALTER TABLE"
+
+    run(story)
+
+
 def test_system_relations_and_session_statements():
     async def story(world):
         async with world.adapter() as a:

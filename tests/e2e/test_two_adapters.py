@@ -53,6 +53,36 @@ def test_a_view_read_through_the_other_adapter_has_every_acknowledged_row(both) 
         two.execute(f"SELECT c FROM {view}")
 
 
+def test_what_reads_a_table_reads_on_when_it_is_called_otherwise(both) -> None:
+    """Views, their views and indexes follow rows that come in under each of its names; the view's own name too."""
+    one, two = both
+    table, view = fresh("t"), fresh("v")
+    one.execute(f"CREATE TABLE {table}0 (k int, n int)")
+    one.execute(f"CREATE VIEW {view}_plain AS SELECT {table}0.* FROM {table}0 WHERE n > 0")
+    one.execute(f"CREATE MATERIALIZED VIEW {view}0 AS SELECT k, sum(n) AS s FROM {view}_plain GROUP BY k")
+    one.execute(f"CREATE MATERIALIZED VIEW {view}_over AS SELECT count(*) AS c FROM {view}0")
+    one.execute(f"CREATE INDEX {view}_k ON {view}0 (k)")
+    one.execute(f"CREATE SCHEMA {table}")
+    for number in range(1, 5):
+        one.execute(f"INSERT INTO {table}{number - 1} VALUES (%s, 1), (0, 1), (0, -1)", (number,))
+        two.execute(f"ALTER TABLE {table}{number - 1} RENAME TO {table}{number}")
+        one.execute(f"ALTER MATERIALIZED VIEW {view}{number - 1} RENAME TO {view}{number}")
+        assert two.execute(f"SELECT s FROM {view}{number} WHERE k = 0").fetchall() == [(number,)]
+        assert two.execute(f"SELECT c FROM {view}_over").fetchall() == [(number + 1,)]
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            one.execute(f"SELECT s FROM {view}{number - 1}")
+    with one.transaction():
+        one.execute(f"INSERT INTO {table}4 VALUES (9, 2)")
+        two.execute(f"ALTER TABLE {table}4 SET SCHEMA {table}")
+        one.execute(f"INSERT INTO {table}.{table}4 VALUES (9, 3)")
+    assert two.execute(f"SELECT s FROM {view}4 WHERE k = 9").fetchall() == [(5,)]
+    [(_, said)] = two.execute(f"SHOW CREATE VIEW {view}_plain").fetchall()
+    two.execute(f"DROP VIEW {view}_plain CASCADE")
+    two.execute(said)
+    assert one.execute(f"SELECT count(*), sum(n) FROM {view}_plain").fetchall() == [(10, 13)]
+    one.execute(f"DROP SCHEMA {table} CASCADE")
+
+
 def test_two_views_are_read_at_one_timestamp(both) -> None:
     """A join of two views of one table never shows one of them ahead of the other (I9), while rows stream in."""
     one, two = both

@@ -34,11 +34,6 @@ HINTED = ("0A000", "42883", "42704")
 """Refusals that leave their reader alone without a hint."""
 
 
-DDL = (
-    st.CreateSchema, st.CreateTable, st.CreateSource, st.CreateView, st.CreateIndex, st.Drop, st.ResetSource, st.Comment
-)  # fmt: skip
-
-
 def planned(text: str, image):
     """The catalog after one statement.  What a session does by itself (SET, FETCH…) is only parsed."""
     statement = parse(text)
@@ -50,7 +45,7 @@ def planned(text: str, image):
             plan.spark_sql([None] * len(plan.params))
     elif isinstance(statement, st.Insert):
         plan_insert(statement, image, names())
-    elif isinstance(statement, DDL):
+    elif isinstance(statement, st.DDL):
         updates = plan_ddl(statement, image, names()).updates
         return apply(image, updates) if updates else image
     return image

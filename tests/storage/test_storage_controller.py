@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pyarrow.flight as flight
 import pytest
@@ -354,6 +355,26 @@ def test_a_dropped_source_is_forgotten_and_the_users_topic_stays(world: World) -
     eventually(lambda: not {"u1", "u10"} & set(world.oracle.barrier().result().bound))
     eventually(lambda: world.topics() == set())
     assert source.topic in world.admin.list_topics(timeout=5).topics
+
+
+def test_a_source_that_is_called_otherwise_reads_on(world: World) -> None:
+    source, errors = world.source("u1", "renamed")
+    world.make_topic("renamed")
+    world.tell(source, errors)
+    controller = world.start()
+    world.produce("renamed", b'{"id":1}')
+    eventually(lambda: world.bound(source) == 1)
+    world.tell(replace(source, name="otherwise", schema_id="s2"), replace(errors, name="otherwise_errors"))
+    world.produce("renamed", b'{"id":2}')
+    eventually(lambda: world.bound(source) == 2)
+
+    def counted_on() -> bool:
+        """It is the reader that it was, and began nothing anew."""
+        (status,) = controller.status()["sources"]
+        return (status["name"], status["state"], status["good_rows"]) == ("otherwise", "running", 2)
+
+    eventually(counted_on)
+    assert world.topics() == {"u10"}
 
 
 def test_time_goes_on_and_the_oracle_is_checkpointed(world: World) -> None:

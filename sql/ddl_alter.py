@@ -1,0 +1,103 @@
+"""ALTER … RENAME TO and SET SCHEMA: an object is called otherwise, and is what it was.  Pure.
+
+Definitions name what they read by id, so nothing that depends on an object has to be made anew; whoever said its old
+name hears that there is none.  What belongs to a relation stays with it: indexes live in its schema, and the errors of
+a source are called after it for as long as nobody called them otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from catalog_log import model, records
+from catalog_log.model import Schema
+from catalog_log.objects import ERRORS, INDEX, TABLE, Errors, Index, Item, Source
+from journal.errors import InvalidUsage
+from sql import statements as st
+from sql.errors import already_exists, no_relation, unsupported, wrong_kind
+from sql.identifiers import check_identifier, errors_name
+from sql.names import KIND_WORDS, ImageLike, Names, SystemRelation, candidates, find, target_schema
+from sql.plans import DdlPlan, PlanNotice
+
+
+def plan_rename(s: st.Rename, image: ImageLike, names: Names) -> DdlPlan:
+    """The object under its new name.
+
+    Raises 42P01, 3F000, 42501 or 42809 for what is not there or not of the kind (ALTER TABLE may name any, as in
+    Postgres), 42P07 for a name that is taken, 42622 for one that is too long.
+    """
+    tag = alter_tag(s.kind)
+    item = _altered(s, image, names)
+    if isinstance(item, PlanNotice):
+        return DdlPlan((), tag, (item,))
+    now = [replace(item, name=check_identifier(s.to))]
+    if isinstance(item, Source):
+        errors = image.item(item.errors_id)
+        if errors is not None and errors.name == errors_name(item.name):
+            now.append(replace(errors, name=check_identifier(errors_name(s.to))))
+    return _moved(image, now, tag)
+
+
+def plan_set_schema(s: st.SetSchema, image: ImageLike, names: Names) -> DdlPlan:
+    """The object in another schema, with its indexes and errors; nothing where it is in that one.
+
+    Raises as :func:`plan_rename`, and 42809 or 0A000 for what goes where something else goes.
+    """
+    tag = alter_tag(s.kind)
+    item = _altered(s, image, names)
+    if isinstance(item, PlanNotice):
+        return DdlPlan((), tag, (item,))
+    if isinstance(item, Index):
+        on = image.item(item.relation_id)
+        whose = f'of "{on.name}"' if on is not None else "of its relation"
+        raise wrong_kind(item.name, "relation with a schema of its own", f"change the schema {whose} instead")
+    if isinstance(item, Errors):
+        source = image.item(item.source_id)
+        raise unsupported(
+            "moving the errors of a source into another schema",
+            hint=f'change the schema of "{source.name}" instead' if source is not None else None,
+        )
+    schema = target_schema(image, names, st.Name((s.schema, item.name), s.at))
+    if schema.id == item.schema_id:
+        return DdlPlan((), tag)
+    return _moved(image, [replace(each, schema_id=schema.id) for each in _with_its_own(image, item)], tag)
+
+
+def alter_tag(kind: str) -> str:
+    return f"ALTER {KIND_WORDS[kind].upper()}"
+
+
+def _altered(s: st.Rename | st.SetSchema, image: ImageLike, names: Names) -> Item | PlanNotice:
+    """The object that ``s`` names, or what is said where there is none and that is fine."""
+    try:
+        found = find(image, names, s.name)
+        if found is None:
+            raise no_relation(str(s.name), candidates(image, names, s.name), s.name.start + 1)
+    except InvalidUsage as error:
+        if s.if_exists and error.sqlstate in ("42P01", "3F000"):
+            return PlanNotice(f"{error.message}, skipping", "00000")
+        raise
+    if isinstance(found, SystemRelation):
+        raise InvalidUsage(f'permission denied: "{s.name}" is a system catalog', sqlstate="42501")
+    if s.kind not in (found.kind, TABLE):
+        word = KIND_WORDS[found.kind] if found.kind != ERRORS else KIND_WORDS[TABLE]
+        raise wrong_kind(found.name, KIND_WORDS[s.kind], f"use ALTER {word.upper()}")
+    return found
+
+
+def _with_its_own(image: ImageLike, item: Item) -> list[Item]:
+    """``item``, the indexes on it, and the errors of a source with the indexes on those."""
+    found = [item]
+    if isinstance(item, Source) and (errors := image.item(item.errors_id)) is not None:
+        found.append(errors)
+    return found + [each for on in tuple(found) for each in image.dependents(on.id) if each.kind == INDEX]
+
+
+def _moved(image: ImageLike, now: list[Item], tag: str) -> DdlPlan:
+    """Every item under the name and in the schema that it has in ``now``; 42P07 where another one is there."""
+    for item in now:
+        if image.item_by_name(item.schema_id, item.name) is not None:
+            schema: Schema | None = image.get(model.SCHEMAS, item.schema_id)
+            raise already_exists("relation", item.name if schema is None else f"{schema.name}.{item.name}")
+    updates = tuple(records.put(model.ITEMS, item.id, item) for item in now)
+    return DdlPlan(updates, tag, described=tuple(item.id for item in now))
