@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import duckdb
@@ -210,7 +210,11 @@ class _Database:
         self._db.execute("SET GLOBAL TimeZone = 'UTC'; SET GLOBAL default_null_order = 'nulls_last'")
         for name, own in OWN.items():
             types = [self._db.dtype(data_type(each).sql("duckdb")) for each in (*own.arguments, own.result)]
-            self._db.create_function(name, own.run, types[:-1], types[-1], null_handling="special")
+            if own.result.name in ("float4", "float8"):  # as plain values, what is no number would come out as NULL
+                run, kind = _by_columns(own.run, arrow_type(own.result)), "arrow"
+            else:
+                run, kind = own.run, "native"
+            self._db.create_function(name, run, types[:-1], types[-1], type=kind, null_handling="special")
         duck_text.create(self._db)
         if system is not None:
             self._db.execute("SET GLOBAL integer_division = true")  # as Postgres divides; constants are typed by us
@@ -323,6 +327,15 @@ class _Database:
 
 _READ_ONLY = "BEGIN TRANSACTION READ ONLY"
 """Before a client's question about relations that others ask about too: closing its cursor ends the transaction."""
+
+
+def _by_columns(run: Callable, result: pa.DataType) -> Callable:
+    """``run``, of one row's values, over columns of them."""
+
+    def over(*columns: pa.ChunkedArray) -> pa.Array:
+        return pa.array([run(*values) for values in zip(*(c.to_pylist() for c in columns), strict=True)], result)
+
+    return over
 
 
 def _admitted(rewritten: Rewritten) -> str:

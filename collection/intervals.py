@@ -52,11 +52,11 @@ UNITS = {name: unit for unit, names in _NAMES.items() for name in (unit, *names.
 
 _PART = re.compile(
     r"\s*(?:(?P<sign>[+-])?(?P<hour>\d+):(?P<minute>\d{1,2})(?::(?P<second>\d{1,2}(?:\.\d*)?))?"
-    r"|(?P<years>[+-]?\d+)-(?P<months>\d{1,2})(?![\d.])"
-    r"|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))\s*(?P<unit>[a-z]*))\s*",
-    re.IGNORECASE,
+    r"|(?P<years>[+-]?\d+)-(?P<months>\d{1,2})(?!\S)"
+    r"|(?P<number>[+-]?\d+\.?\d*|\.\d+)\s*(?P<unit>[a-z]*))\s*",
+    re.IGNORECASE | re.ASCII,
 )
-_ISO = re.compile(r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?P<unit>[YMWDHS])")
+_ISO = re.compile(r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?P<unit>[YMWDHS])", re.ASCII)
 _ISO_UNITS = (
     {"Y": "year", "M": "month", "W": "week", "D": "day"},
     {"H": "hour", "M": "minute", "S": "second"},
@@ -113,6 +113,8 @@ def _parts(text: str) -> list[tuple[Decimal, str]]:
             if unit not in UNITS:
                 raise _Malformed
             found.append((Decimal(match["number"]), UNITS[unit]))
+    if len({unit for _, unit in found}) < len(found):
+        raise _Malformed  # a unit twice, or once by its name and once in a time of day
     return found
 
 

@@ -101,7 +101,10 @@ _FRACTION = re.compile(r"(:\d\d)(\.\d{7,})", re.ASCII)
 _DATE_AND_OFFSET = re.compile(r"(?<!\S)(\d{4}-\d\d-\d\d)\s*([+-]\d\d(?::?\d\d)?)$", re.ASCII)
 """Which Python takes for a time of day behind a separator."""
 
-_LIKE_A_TIME = re.compile(r"\d{4,}-\d\d-\d\d[ T\d:.+-]*( BC)?", re.ASCII | re.IGNORECASE)
+_OURS = re.compile(r"(?:\d{4}-\d\d-\d\d|\d{8})(?:[ T]\d\d:?\d\d.*)?", re.ASCII)
+"""Of what Python reads, what Postgres does too: no weeks, no hour without its minutes."""
+
+_LIKE_A_TIME = re.compile(r"\d{4,}-\d\d-\d\d(?:[ T]+\d\d:[ \d:.+-]*)?( BC)?", re.ASCII | re.IGNORECASE)
 """What is of the form, and says what there is not: a 30th of February."""
 
 _NAMED_ZONE = re.compile(r"(.*\d)\s+([A-Za-z]+(?:/[A-Za-z0-9_+-]+)+)\s*", re.ASCII)
@@ -144,6 +147,8 @@ def _time(text: str, shown: str) -> datetime:
     value = re.sub(r"([+-]\d\d)$", r"\1:00", value) if re.search(r"\d:\d.*[+-]\d\d$", value) else value
     value, fraction = _FRACTION.sub(r"\1", value), _FRACTION.search(value)
     try:
+        if _OURS.fullmatch(value) is None:
+            raise ValueError
         found = datetime.fromisoformat(value)
         if fraction is not None and shown != "date":
             found += timedelta(microseconds=round(float(fraction[2]) * 1_000_000))  # as Postgres rounds it

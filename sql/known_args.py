@@ -119,4 +119,5 @@ def check_known(tree: exp.Expression) -> None:
         if not only(node, known):
             strange = next(key for key, value in node.args.items() if value and key not in known)
             shown = display_name(node) if isinstance(node, exp.Func) else node.key.upper()
-            raise unsupported(f"this form of {shown}", f"leave out its {strange.strip('_')}", position(node))
+            more = "argument" if strange == "this" else strange.strip("_")
+            raise unsupported(f"this form of {shown}", f"leave out its {more}", position(node))

@@ -21,10 +21,15 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
     root = copied(root)
     holder = exp.Paren(this=root)
     for values in list(root.find_all(exp.Values)):
-        if not isinstance(values.parent, (exp.From, exp.Join, exp.Lateral)) and not _is_source(values):
-            values.replace(_select_values(values))
-        else:
+        as_source = isinstance(values.parent, (exp.From, exp.Join, exp.Lateral)) or _is_source(values)
+        if as_source:
             _name_values(values)
+        ends = any(values.args.get(key) for key in ("order", "limit", "offset"))
+        if values.find(exp.Column) is not None and not ends:
+            alias = values.args.get("alias")
+            values.replace(exp.Subquery(this=_rows(values), alias=alias) if as_source else _rows(values))
+        elif not as_source:
+            values.replace(_select_values(values))
     for node in [x for x in holder.walk() if isinstance(x, exp.Anonymous)]:
         _known_otherwise(node)
     for node in holder.find_all(exp.Distinct):
@@ -175,6 +180,19 @@ def _select_values(values: exp.Values) -> exp.Select:
         if values.args.get(key):
             select.set(key, values.args[key].copy())
     return select
+
+
+def _rows(values: exp.Values) -> exp.Query:
+    """``VALUES`` that read columns of other relations, as a UNION ALL of their rows: Spark's are constants."""
+    names = _columns(values)
+    found: exp.Query | None = None
+    for row in values.expressions:
+        cells = row.expressions if isinstance(row, exp.Tuple) else [row.this if isinstance(row, exp.Paren) else row]
+        one = exp.Select(expressions=[
+            exp.Alias(this=cell.copy(), alias=name.copy()) for cell, name in zip(cells, names, strict=False)
+        ])  # fmt: skip
+        found = one if found is None else exp.Union(this=found, expression=one, distinct=False)
+    return found
 
 
 def _name_values(values: exp.Values) -> None:

@@ -66,7 +66,7 @@ def _malformed(text: str) -> tuple[str, str]:
     value, wanted = typed[1].strip(), typed[3].lower()
     state = "22007" if wanted.startswith(("date", "timestamp")) else "22P02"
     quoted = re.fullmatch(r"'(.*)'", value, re.DOTALL)
-    shown = quoted[1] if quoted else value
+    shown = re.sub(r"\\(.)", r"\1", quoted[1], flags=re.DOTALL) if quoted else value  # Spark shows it as a literal
     return state, f'invalid input syntax for type {_NAMES.get(wanted, "this")}: "{shown}"'
 
 

@@ -139,3 +139,12 @@ def test_a_name_is_quoted_where_it_would_be_another():
     names = ("plain", "a1$", "Upper", "with space", 'a"b', "select", "left", "between", "view", "", "1a")
     assert [quoted_identifier(name) == name for name in names] == [True, True, *[False] * 6, True, False, False]
     assert quoted_identifier('a"b') == '"a""b"'
+
+
+@pytest.mark.parametrize("text", [
+    "2020-01-01", "2020-01-01 10:00", "1 day 1 day", "1 hour 04:05", "1 sec 00:00:01", "-.5 s", "\uff10", "1-2-3",
+])  # fmt: skip
+def test_what_is_no_interval_is_refused_as_in_postgres(text):
+    with pytest.raises(BadText) as refused:
+        read_interval(text)
+    assert refused.value.sqlstate == "22007"

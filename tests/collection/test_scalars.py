@@ -50,6 +50,9 @@ def test_times():
     ("bytea", r"\x4", "22P02"), ("bytea", r"a\x41", "22P02"), ("bytea", r"\400", "22P02"),
     ("date_micros", "2024", "22007"), ("date_micros", "2024-02", "22007"), ("date_micros", "2024-02-30", "22008"),
     ("date_micros", "2024-02-01 foo", "22007"), ("timestamp_micros", "infinity", "22008"),
+    ("date_micros", "2020-W01", "22007"), ("timestamp_micros", "2020-W01-3", "22007"),
+    ("timestamp_micros", "2020-01-01 10", "22007"), ("timestamp_micros", "20200101T10", "22007"),
+    ("timestamp_micros", "2024-02-30 10:00", "22008"), ("timestamp_micros", "12024-01-01 10:00", "22008"),
     ("moment_micros", "2024-02-01 10:00 nowhere/land", "22023"), ("moment_micros", "0001-01-01 00:00+14", "22008"),
 ])  # fmt: skip
 def test_what_engines_may_take_and_postgres_does_not(name, text, sqlstate):
