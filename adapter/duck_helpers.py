@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from adapter.system_rows import DISPLAY, ROWS, System, index_definition, item_oid, view_definition
 from adapter.system_schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM_OIDS
-from catalog_log.objects import Index, Table
+from catalog_log.objects import Index, Table, key_names
 from sql.identifiers import quoted
 
 
@@ -40,11 +40,10 @@ def _classes(s: System) -> Iterable[tuple]:
 def _definitions(s: System) -> Iterable[tuple]:
     for schema, item in s.named():
         if isinstance(item, Index):
-            text = index_definition(schema.name, item, s.image.item(item.relation_id))
-        else:
-            text = view_definition(item, s.image)
-        if text is not None:
-            yield item_oid(item.id), text, list(item.key) if isinstance(item, Index) else []
+            on = s.image.item(item.relation_id)
+            yield item_oid(item.id), index_definition(schema.name, item, on), list(key_names(item, on))
+        elif (text := view_definition(item, s.image)) is not None:
+            yield item_oid(item.id), text, []
 
 
 def _arrays(s: System) -> Iterable[tuple]:

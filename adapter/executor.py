@@ -43,6 +43,7 @@ from adapter.insert import (
     check_unchanged,
     rows_of_query,
     rows_of_values,
+    shape,
     tables_below,
 )
 from adapter.interfaces import Kind, Notice, OutputColumn, Prepared, Result
@@ -538,7 +539,7 @@ class TidemarkExecutor:
         _, image = await self._barrier()
         self._saw(session, image)
         after = (await self._plan(statement, image, session)).plan
-        if after.table.columns != before.table.columns:
+        if shape(after.table) != shape(before.table):
             raise Conflict("the table changed while the statement ran", hint="try again") from error
 
     def _evaluator(self, plan: InsertPlan, params: Sequence[object | None]) -> Evaluate:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from catalog_log.objects import Item, MaterializedView, View
+from catalog_log.objects import Item, MaterializedView, Relation, View, ever, key_names
 from controllers.compute.strategy import analyse
 from oracle.state import OracleState
 from sql import statements as st
@@ -57,12 +57,13 @@ def _select(plan: SelectPlan, image: ImageLike) -> list[str]:
     lines = []
     if plan.lookup is not None:
         index = image.item(plan.lookup.index_id)
-        columns = ", ".join(index.key[: len(plan.lookup.key)]) if index else ""
+        on = image.item(plan.lookup.relation_id)
+        columns = ", ".join(key_names(index, on)[: len(plan.lookup.key)]) if index else ""
         lines.append(
             f"Index lookup on {index.name if index else plan.lookup.index_id}"
             + (f" by {columns}" if columns else ", whole relation")
         )
-        lines += [f"  {line}" for line in _residual(plan.lookup.residual, image.item(plan.lookup.relation_id))]
+        lines += [f"  {line}" for line in _residual(plan.lookup.residual, on)]
     else:
         lines.append("Spark query")
     lines.append("Inputs: " + ", ".join(f"{_label(image, each)} ({each})" for each in plan.inputs))
@@ -73,7 +74,8 @@ def _select(plan: SelectPlan, image: ImageLike) -> list[str]:
 
 def _residual(residual: Mapping[str, object], relation: Item | None) -> list[str]:
     """What is done with the rows that an index finds (:mod:`controllers.lookup` has the form), as SQL has it."""
-    names = [quoted(column.name) for column in relation.columns] if relation is not None else []
+    ever_had = sorted(ever(relation), key=lambda column: column.id) if isinstance(relation, Relation) else []
+    names = [quoted(column.name) for column in ever_had]
     lines = []
     if residual.get("filter") is not None:
         lines.append(f"filter: {_shown(residual['filter'], names)}")

@@ -21,7 +21,7 @@ from adapter.system_rows import (
 )
 from adapter.system_schemas import SCHEMA_OIDS
 from catalog_log.model import Schema
-from catalog_log.objects import INDEX, MATERIALIZED_VIEW, Item, Table, View
+from catalog_log.objects import INDEX, MATERIALIZED_VIEW, Item, Table, View, numbered_columns
 from collection.types import OID, SqlType, parse_type
 
 _HIDDEN = (INDEX, MATERIALIZED_VIEW)
@@ -65,7 +65,7 @@ def _column(number: int, name: str, oid: int, sql_type: SqlType | None) -> dict[
 
 def _columns(s: System) -> Rows:
     for schema, item in _shown(s):
-        for number, column in enumerate(item.columns, 1):
+        for number, column in numbered_columns(item):
             sql_type = parse_type(column.type)
             yield {
                 **_column(number, column.name, OID[sql_type.name], sql_type), "table_catalog": s.database,

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from adapter.write_groups import WriteGroups
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
-from catalog_log.objects import Column, Item, Table, view_inputs
+from catalog_log.objects import Column, Item, Table, own_columns, view_inputs
 from collection.binding import Binding, Run
 from collection.types import SqlType, arrow_type, parse_type
 from journal.aio import Bridge
@@ -225,8 +225,13 @@ def check_unchanged(table: Item, image: Image, names: Callable[[Item], str]) -> 
     now = image.item(table.id)
     if now is None:
         raise no_relation(names(table))
-    if now.columns != table.columns:
+    if shape(now) != shape(table):
         raise Conflict(f'table "{table.name}" was changed while rows were inserted', hint="try again")
+
+
+def shape(table: Item) -> list[tuple[object, ...]]:
+    """What of a table's columns rows are made for: neither what they are called, nor what they would be by default."""
+    return [(column.id or column.name, column.type, column.nullable) for column in own_columns(table)]
 
 
 def check_buffer(entries: Sequence[Rows]) -> None:

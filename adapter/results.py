@@ -61,7 +61,7 @@ def ddl_tag(parsed: object) -> str:
         return "CREATE MATERIALIZED VIEW" if parsed.materialized else "CREATE VIEW"
     if isinstance(parsed, st.Drop):
         return f"DROP {parsed.kind.replace('_', ' ').upper()}"
-    if isinstance(parsed, (st.Rename, st.SetSchema)):
+    if isinstance(parsed, (st.Rename, st.SetSchema, st.AlterColumns)):
         return alter_tag(parsed.kind)
     return _TAGS[type(parsed)]
 

@@ -24,6 +24,7 @@ from catalog_log.objects import (
     Table,
     View,
     cluster_of,
+    key_names,
     own_columns,
 )
 from collection.types import SqlType, arrow_type, parse_type
@@ -155,7 +156,7 @@ def _row(item: Item, what: str, image: ImageLike) -> tuple:
     name = cluster.name if cluster is not None else None
     if what == "indexes":
         on = image.item(item.relation_id)
-        return (item.name, on.name if on else None, name, ", ".join(item.key))
+        return (item.name, on.name if on else None, name, ", ".join(key_names(item, on)))
     if what == "materialized views":
         return (item.name, name)
     if what == "sources":
@@ -202,7 +203,7 @@ def create_statement(item: Item, name: str, image: ImageLike) -> str:
         on = image.item(item.relation_id)
         schema = image.get(model.SCHEMAS, on.schema_id) if on else None
         where = f"{quoted(schema.name)}.{quoted(on.name)}" if on and schema else item.relation_id
-        keys = ", ".join(map(quoted, item.key))
+        keys = ", ".join(map(quoted, key_names(item, on)))
         return f"CREATE INDEX {quoted(item.name)} IN CLUSTER {quoted(cluster.name)} ON {where} ({keys})"
     listed = ", ".join(quoted(c.name) for c in item.columns)
     word = "VIEW" if isinstance(item, View) else "MATERIALIZED VIEW"

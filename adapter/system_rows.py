@@ -28,7 +28,8 @@ from catalog_log.objects import (
     Item,
     MaterializedView,
     View,
-    own_columns,
+    key_names,
+    numbered_columns,
 )
 from collection.types import OID, SqlType, modifier, parse_type
 from sql.identifiers import quoted
@@ -144,16 +145,16 @@ def view_definition(item: Item, image: ImageLike) -> str | None:
 def index_definition(schema: str, index: Item, relation: Item | None) -> str:
     on = relation.name if relation is not None else "?"
     return f"CREATE INDEX {quoted(index.name)} ON {quoted(schema)}.{quoted(on)} USING arrangement " \
-           f"({', '.join(map(quoted, index.key))})"  # fmt: skip
+           f"({', '.join(map(quoted, key_names(index, relation)))})"  # fmt: skip
 
 
-def columns_of(system: System, item: Item) -> tuple[Column, ...]:
-    """A relation's columns; for an index its key columns."""
+def columns_of(system: System, item: Item) -> tuple[tuple[int, Column], ...]:
+    """A relation's columns with their numbers; for an index its key columns, numbered from 1."""
     if not isinstance(item, Index):
-        return item.columns
+        return tuple(numbered_columns(item))
     relation = system.image.item(item.relation_id)
     known = {c.name: c for c in relation.columns} if relation else {}
-    return tuple(known.get(name, Column(name, "text")) for name in item.key)
+    return tuple(enumerate((known.get(name, Column(name, "text")) for name in key_names(item, relation)), 1))
 
 
 Rows = Iterator[dict[str, object]]
@@ -192,7 +193,8 @@ def _pg_class(s: System) -> Rows:
             (0 if isinstance(item, View) else HEAP_OID), "relfilenode": 0, "reltablespace": 0, "relpages": 0,
             "reltuples": -1.0, "relallvisible": 0, "reltoastrelid": 0, "relhasindex": item.id in indexed,
             "relisshared": False, "relpersistence": "p", "relkind": RELKIND[item.kind],
-            "relnatts": len(columns_of(s, item)), "relchecks": 0, "relhasrules": isinstance(item, View),
+            "relnatts": max((number for number, _ in columns_of(s, item)), default=0), "relchecks": 0,
+            "relhasrules": isinstance(item, View),
             "relhastriggers": False, "relhassubclass": False, "relrowsecurity": False, "relforcerowsecurity": False,
             "relispopulated": True, "relreplident": "n", "relispartition": False, "relrewrite": 0, "relfrozenxid": 0,
             "relminmxid": 0,
@@ -228,7 +230,7 @@ def _attribute(relation: int, number: int, name: str, oid: int, modifier: int) -
 
 def _pg_attribute(s: System) -> Rows:
     for _, item in s.named():
-        for number, column in enumerate(columns_of(s, item), 1):
+        for number, column in columns_of(s, item):
             sql_type = parse_type(column.type)
             yield {
                 **_attribute(item_oid(item.id), number, column.name, OID[sql_type.name], typmod(sql_type)),
@@ -248,7 +250,7 @@ def _system_attributes() -> tuple[dict[str, object], ...]:
 
 def _pg_attrdef(s: System) -> Rows:
     for _, item in s.named():
-        for number, column in enumerate(own_columns(item), 1):
+        for number, column in numbered_columns(item):
             if column.default is not None:
                 relation = item_oid(item.id)
                 yield {"oid": relation + number, "adrelid": relation, "adnum": number, "adbin": column.default}
@@ -257,7 +259,7 @@ def _pg_attrdef(s: System) -> Rows:
 def _pg_index(s: System) -> Rows:
     for _, item in s.named():
         if isinstance(item, Index) and (relation := s.image.item(item.relation_id)) is not None:
-            position = {c.name: i for i, c in enumerate(relation.columns, 1)}
+            position = {column.stored_as: number for number, column in numbered_columns(relation)}
             width = len(item.key)
             yield {
                 "indexrelid": item_oid(item.id), "indrelid": item_oid(relation.id), "indnatts": width,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from adapter.system_rows import Rows, System, comments_of
 from catalog_log import model
-from catalog_log.objects import Index, Source, cluster_of, own_columns
+from catalog_log.objects import Index, Source, cluster_of, key_names, numbered_columns
 
 
 def _objects(s: System) -> Rows:
@@ -19,7 +19,7 @@ def _objects(s: System) -> Rows:
 
 def _columns(s: System) -> Rows:
     for schema, item in s.named():
-        for number, column in enumerate(own_columns(item), 1):
+        for number, column in numbered_columns(item):
             yield {"object_id": item.id, "schema_name": schema.name, "object_name": item.name, "position": number,
                    "name": column.name, "type": column.type, "nullable": column.nullable,
                    "default_expression": column.default}  # fmt: skip
@@ -39,7 +39,7 @@ def _indexes(s: System) -> Rows:
             found = s.image.item(item.relation_id)
             yield {"id": item.id, "name": item.name, "relation_id": item.relation_id,
                    "relation_name": found.name if found else None, "cluster_id": item.cluster_id,
-                   "key_columns": ", ".join(item.key)}  # fmt: skip
+                   "key_columns": ", ".join(key_names(item, found))}  # fmt: skip
 
 
 def _sources(s: System) -> Rows:
@@ -72,8 +72,8 @@ def _comments(s: System) -> Rows:
         if object_id in named:
             kind, name = named[object_id]
             item = s.image.item(object_id)
-            column = own_columns(item)[number - 1].name if number and item is not None else None
-            yield {"object_id": object_id, "object_kind": kind, "object_name": name, "column_name": column,
+            columns = {n: column.name for n, column in numbered_columns(item)} if item is not None else {}
+            yield {"object_id": object_id, "object_kind": kind, "object_name": name, "column_name": columns.get(number),
                    "comment": text}  # fmt: skip
 
 

@@ -51,6 +51,7 @@ def to_record(item: Item) -> dict[str, Any]:
         "index_columns": item.key if isinstance(item, Index) else (),
         "topic": item.topic if source else None,
         "columns": [vars(column) for column in columns],
+        "dropped": [vars(column) for column in item.dropped] if isinstance(item, Table) else [],
         "options": {"format": item.format, "envelope": item.envelope, "errors_id": item.errors_id} if source else {},
     }
 
@@ -60,8 +61,12 @@ def version_of(item: Item) -> int:
 
     So what a catalog of an older format may hold is written as older code reads it, also to controllers.
     """
-    defined = isinstance(item, (View, MaterializedView)) and isinstance(item.query, Definition)
-    return 2 if defined else 1
+    if isinstance(item, Relation) and any(column.id for column in item.columns):
+        return 3
+    query = item.query if isinstance(item, (View, MaterializedView)) else None
+    if isinstance(query, Definition):
+        return 3 if any(each.column_ids for each in query.references) else 2
+    return 1
 
 
 def from_record(found: dict[str, Any]) -> Item:
@@ -71,7 +76,7 @@ def from_record(found: dict[str, Any]) -> Item:
     columns = tuple([Column(**column) for column in found["columns"]])
     try:
         if kind == TABLE:
-            return Table(*head, columns)
+            return Table(*head, columns, tuple([Column(**column) for column in found["dropped"]]))
         if kind == SOURCE:
             return Source(*head, columns, topic=_there(found["topic"]), format=options.get("format", "json"),
                           envelope=options.get("envelope", "none"), errors_id=options["errors_id"])  # fmt: skip
@@ -92,7 +97,8 @@ def from_record(found: dict[str, Any]) -> Item:
 def _query(found: dict[str, Any]) -> Definition | SparkText:
     if found["query_sql"] is None:
         references = [
-            Reference(tuple(r["name"]), r["relation_id"], r["schema"], tuple(r["columns"])) for r in found["references"]
+            Reference(tuple(r["name"]), r["relation_id"], r["schema"], tuple(r["columns"]), tuple(r["column_ids"]))
+            for r in found["references"]
         ]
         return Definition(tuple(references), tuple(found["inputs"]))
     return SparkText(_there(found["query_sql"]), tuple(found["depends_on"]), tuple(found["inputs"]))

@@ -6,7 +6,8 @@ must not go before it.  How each is kept as bytes is :mod:`catalog_log.object_re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 TABLE = "table"
@@ -26,6 +27,23 @@ class Column:
     nullable: bool = True
     default: str | None = None
     """The DEFAULT expression in SQL as the user wrote it, or ``None``."""
+    id: int = 0
+    """1, 2… in the order in which its relation got them, never used twice there; 0 in catalogs of formats 1 to 3, whose
+    columns stay as they are.  Rows say of each value which column's it is (:mod:`collection.rows`)."""
+    field: str | None = None
+    """What engines and messages call it, for ever: its first name.  ``None``: the one that it has."""
+    missing: bytes | None = None
+    """What rows have in it that were written before it was there, as :func:`collection.rows.encode_value` gives it;
+    ``None``: null."""
+
+    @property
+    def stored_as(self) -> str:
+        return self.name if self.field is None else self.field
+
+
+def numbered(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """``columns`` of a new relation, with their ids."""
+    return tuple(replace(column, id=n) for n, column in enumerate(columns, 1))
 
 
 @dataclass(frozen=True)
@@ -51,10 +69,27 @@ class Relation(Item):
 
     columns: tuple[Column, ...] = ()
 
+    @property
+    def stored(self) -> tuple[Column, ...]:
+        """All columns that it ever had, in the order of their ids, each by the name that engines know it by.
+
+        So a column is in the same place for whoever reads rows, whatever became of the others.
+        """
+        return _as_stored(self.columns)
+
 
 @dataclass(frozen=True)
 class Table(Relation):
     kind = TABLE
+
+    dropped: tuple[Column, ...] = ()
+    """Columns that it had: rows that were written then have them still."""
+
+    @property
+    def stored(self) -> tuple[Column, ...]:
+        if not self.dropped:
+            return _as_stored(self.columns)
+        return _as_stored(sorted((*self.columns, *self.dropped), key=lambda column: column.id))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +129,8 @@ class Reference:
     """What the relation's schema was called: columns may be qualified by it."""
     columns: tuple[str, ...]
     """The columns that the relation had, in order: what ``*`` and NATURAL mean."""
+    column_ids: tuple[int, ...] = ()
+    """Which ones they are; empty in catalogs of format 3, in which a column is what it is called."""
 
 
 @dataclass(frozen=True)
@@ -168,12 +205,16 @@ class Index(Item):
 
     relation_id: str
     key: tuple[str, ...]
-    """Names of the columns, in order."""
+    """The columns in order, each by the name that engines know it by (:attr:`Column.stored_as`)."""
     cluster_id: str
 
     @property
     def depends_on(self) -> tuple[str, ...]:
         return (self.relation_id,)
+
+
+def _as_stored(columns: Sequence[Column]) -> tuple[Column, ...]:
+    return tuple([c if c.field is None else replace(c, name=c.field, field=None) for c in columns])
 
 
 KINDS: tuple[type[Item], ...] = (Table, Source, Errors, View, MaterializedView, Index)
@@ -187,6 +228,28 @@ def view_inputs(item: Item) -> tuple[str, ...]:
 def own_columns(item: Item) -> tuple[Column, ...]:
     """The columns of a relation; an index has none of its own."""
     return item.columns if isinstance(item, Relation) else ()
+
+
+def ever(item: Relation) -> tuple[Column, ...]:
+    """All columns that it ever had, called as they are called now or were at last."""
+    return (*item.columns, *item.dropped) if isinstance(item, Table) else item.columns
+
+
+def numbered_columns(item: Item) -> Iterator[tuple[int, Column]]:
+    """The columns of a relation with their numbers: their ids, without which it is their places from 1."""
+    return ((column.id or place, column) for place, column in enumerate(own_columns(item), 1))
+
+
+def places(relation: Relation) -> dict[str, int]:
+    """Where each of its columns is in rows as they are stored."""
+    stored = {column.name: place for place, column in enumerate(relation.stored)}
+    return {column.name: stored[column.stored_as] for column in relation.columns}
+
+
+def key_names(index: Index, relation: Item | None) -> tuple[str, ...]:
+    """What the columns of an index are called now."""
+    now = {} if relation is None else {column.stored_as: column.name for column in own_columns(relation)}
+    return tuple(now.get(column, column) for column in index.key)
 
 
 def cluster_of(item: Item) -> str | None:

@@ -1,7 +1,7 @@
 """What the codecs of this package need to know of a column, and Arrow tables made to fit.
 
-Pure.  Any object with ``name``, ``type`` (the text of a SQL type) and ``nullable`` is a column here; the catalog's own
-:class:`catalog_log.model.Column` is one.
+Pure.  Any object with ``name``, ``type`` (the text of a SQL type), ``nullable``, ``id`` and ``missing`` is a column
+here; the catalog's own :class:`catalog_log.objects.Column` is one.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ class ColumnLike(Protocol):
     def type(self) -> str: ...
     @property
     def nullable(self) -> bool: ...
+    @property
+    def id(self) -> int: ...
+    @property
+    def missing(self) -> bytes | None: ...
 
 
 Columns = Sequence[ColumnLike]

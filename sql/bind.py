@@ -122,9 +122,9 @@ def _bound(
     tree = prepare_tree(ast)
     check_known(tree)
     tree = exp.Paren(this=tree)
-    rename_ctes(tree, folded, _cte_name)
+    tables = rename_ctes(tree, folded, _cte_name)
     tree = tree.this
-    by_id, references = _name_by_id(tree, called)
+    by_id, references = _name_by_id(tree, tables, called)
     schema = MappingSchema(
         {item.id: {c: spark_type(ty) for c, ty in column_types(item).items()} for item in by_id.values()},
         dialect="postgres",
@@ -220,13 +220,14 @@ def _relations(ast: exp.Expression, called: Called | Meant) -> tuple[list[Item],
 
 
 def _name_by_id(
-    tree: exp.Expression, called: Called | Meant
+    tree: exp.Expression, tables: Sequence[exp.Table], called: Called | Meant
 ) -> tuple[dict[str, Relation], tuple[Reference, ...]]:
-    """Rename every relation in ``tree`` to its item's id, keeping its name as the alias; what the names meant."""
+    """Rename every relation in ``tree``, named by ``tables``, to its item's id, keeping its name as the alias; what the
+    names meant."""
     by_id: dict[str, Relation] = {}
     references: dict[tuple[str, ...], Reference] = {}
     whole_names = set()
-    for table in real_tables(tree):
+    for table in tables:  # found before WITH queries got names that a relation may have, too
         name = name_of(table)
         if table.args.get("alias") is None:
             whole_names.add((called.schema(name), name.last))
@@ -234,8 +235,10 @@ def _name_by_id(
         if not isinstance(item, (Table, Source, Errors, View, MaterializedView)):
             raise unsupported(f"reading a {item.kind}")
         by_id[item.id] = item
+        _name_columns(table, item)
         columns = tuple(column.name for column in item.columns)
-        references[name.parts] = Reference(name.parts, item.id, called.schema(name), columns)
+        column_ids = tuple(column.id for column in item.columns if column.id)
+        references[name.parts] = Reference(name.parts, item.id, called.schema(name), columns, column_ids)
         if table.args.get("alias") is None:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(name.last, quoted=True)))
         for key in ("db", "catalog"):
@@ -248,6 +251,21 @@ def _name_by_id(
         column.set("db", None)
         column.set("catalog", None)
     return by_id, tuple(sorted(references.values(), key=lambda each: (id_order(each.relation_id), each.name)))
+
+
+def _name_columns(table: exp.Table, item: Relation) -> None:
+    """Where fewer columns are renamed than there are, the others keep their names.  42P10 for too many."""
+    alias = table.args.get("alias")
+    given = alias.columns if alias is not None else []
+    if len(given) > len(item.columns):
+        raise InvalidUsage(
+            f'table "{alias.name}" has {len(item.columns)} columns available but {len(given)} columns specified',
+            sqlstate="42P10",
+            position=position(table),
+        )
+    if given and len(given) < len(item.columns):
+        others = [exp.to_identifier(column.name, quoted=True) for column in item.columns[len(given) :]]
+        alias.set("columns", [*given, *others])
 
 
 def folded(identifier: exp.Expression) -> str:

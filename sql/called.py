@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from catalog_log import model
-from catalog_log.objects import Item, Reference, Relation
+from catalog_log.objects import Item, Reference, Relation, ever
 from journal.errors import InvalidUsage
 from sql.errors import no_relation
 from sql.names import ImageLike, Names, SystemRelation, relation
@@ -63,12 +63,20 @@ class Meant:
         if not isinstance(item, Relation):
             raise InvalidUsage(f"relation {reference.relation_id} is gone", sqlstate="42P01")
         if tuple(c.name for c in item.columns) == reference.columns:
-            return item
-        known = {column.name: column for column in item.columns}
-        missing = [column for column in reference.columns if column not in known]
+            if not reference.column_ids or tuple(c.id for c in item.columns) == reference.column_ids:
+                return item
+        if reference.column_ids:
+            meant, known = reference.column_ids, {column.id: column for column in ever(item)}
+        else:
+            meant, known = reference.columns, {column.name: column for column in item.columns}
+        missing = [name for name, which in zip(reference.columns, meant, strict=True) if which not in known]
         if missing:
             raise InvalidUsage(f'column "{missing[0]}" of {item.name} is gone', sqlstate="42703")
-        return replace(item, columns=tuple(known[column] for column in reference.columns))
+        columns = [
+            replace(known[which], name=name, field=known[which].stored_as)
+            for name, which in zip(reference.columns, meant, strict=True)
+        ]
+        return replace(item, columns=tuple(columns))
 
     def schema(self, name: Name) -> str:
         return self._reference(name).schema

@@ -6,6 +6,8 @@ refuses them on any other, and then the statement is planned again.  It never ca
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from catalog_log import model, records
 from catalog_log.model import Schema
 from catalog_log.objects import (
@@ -19,6 +21,7 @@ from catalog_log.objects import (
     SparkText,
     Table,
     View,
+    numbered,
 )
 from journal.errors import InvalidUsage
 from journal.names import TopicNames
@@ -27,6 +30,7 @@ from sql.bind import Bound, bind_query
 from sql.budget import bounded
 from sql.called import Objects
 from sql.ddl_alter import plan_rename, plan_set_schema
+from sql.ddl_columns import plan_columns
 from sql.ddl_comment import plan_comment
 from sql.ddl_drop import plan_drop
 from sql.ddl_reset import plan_reset
@@ -78,6 +82,8 @@ def plan_ddl(statement: object, image: ImageLike, names: Names) -> DdlPlan:
         return plan_rename(statement, image, names)
     if isinstance(statement, st.SetSchema):
         return plan_set_schema(statement, image, names)
+    if isinstance(statement, st.AlterColumns):
+        return plan_columns(statement, image, names)
     if isinstance(statement, st.Comment):
         return plan_comment(statement, image, names)
     raise unsupported(f"{type(statement).__name__} as DDL")
@@ -116,19 +122,26 @@ def _create_schema(s: st.CreateSchema, image: ImageLike, names: Names) -> DdlPla
     )
 
 
-def _columns(defs: tuple[st.ColumnDef, ...], what: str, names: Names) -> tuple[Column, ...]:
+def _columns(
+    defs: tuple[st.ColumnDef, ...], what: str, image: ImageLike, names: Names
+) -> tuple[Column, ...]:
     if not defs:
         raise InvalidUsage(f"a {what} needs at least one column", sqlstate="42601")
     check_columns([d.name for d in defs])
     for each in defs:
         if each.default is not None:
             check_default(each.default, each.name, each.type, names.zone)
-    return tuple(Column(d.name, str(d.type), d.nullable, d.default_sql) for d in defs)
+    return _new_columns(image, (Column(d.name, str(d.type), d.nullable, d.default_sql) for d in defs))
+
+
+def _new_columns(image: ImageLike, columns: Iterable[Column]) -> tuple[Column, ...]:
+    """Of a new relation: with ids, where the catalog keeps them."""
+    return numbered(columns) if image.genesis.format_version >= records.COLUMN_IDS_FROM else tuple(columns)
 
 
 def _create_table(s: st.CreateTable, image: ImageLike, names: Names) -> DdlPlan:
     schema = target_schema(image, names, s.name)
-    columns = _columns(s.columns, "table", names)
+    columns = _columns(s.columns, "table", image, names)
     name = check_identifier(s.name.last)
     if _taken(image, schema, name):
         return _exists("relation", name, s.if_not_exists, "CREATE TABLE")
@@ -144,7 +157,7 @@ def _created(ids: ItemIds, tag: str, *items: Item, notices: tuple[PlanNotice, ..
 
 def _create_source(s: st.CreateSource, image: ImageLike, names: Names) -> DdlPlan:
     schema = target_schema(image, names, s.name)
-    columns = _columns(s.columns, "source", names)
+    columns = _columns(s.columns, "source", image, names)
     name = check_identifier(s.name.last)
     if not s.topic or len(s.topic) > 249:
         raise InvalidUsage(f'invalid topic name "{s.topic}"', sqlstate="22023", hint="1 to 249 characters")
@@ -174,7 +187,7 @@ def _create_source(s: st.CreateSource, image: ImageLike, names: Names) -> DdlPla
         envelope=s.envelope,
         errors_id=errors_id,
     )
-    errors = Errors(errors_id, schema.id, of_errors, s.text, ERRORS_COLUMNS, source_id=source_id)
+    errors = Errors(errors_id, schema.id, of_errors, s.text, _new_columns(image, ERRORS_COLUMNS), source_id=source_id)
     return _created(ids, "CREATE SOURCE", source, errors)
 
 
@@ -187,7 +200,7 @@ def _create_view(s: st.CreateView, image: ImageLike, names: Names) -> DdlPlan:
         return _exists("relation", name, s.if_not_exists, tag)
     bound = bind_query(s.query, image, names, defines=True)
     _check_view(bound, s)
-    columns = _view_columns(bound, s)
+    columns = _new_columns(image, _view_columns(bound, s))
     ids = ItemIds(image)
     head = ids.item(), schema.id, name, s.text, columns
     objects = Objects.of(image)
@@ -233,10 +246,11 @@ def _create_index(s: st.CreateIndex, image: ImageLike, names: Names) -> DdlPlan:
     if isinstance(found, View):
         raise wrong_kind(found.name, "relation that can be indexed", "create a materialized view and index that")
     cluster = cluster_named(image, s.cluster or names.cluster)
-    known = [c.name for c in found.columns]
+    known = {c.name: c.stored_as for c in found.columns}
     for column in s.columns:
         if column not in known:
             raise no_column(column, known)
+    key = tuple(known[column] for column in s.columns)
     check_columns(list(s.columns))
     schema = image.get(model.SCHEMAS, found.schema_id)
     if s.name is not None and len(s.name.parts) > 1:
@@ -248,7 +262,7 @@ def _create_index(s: st.CreateIndex, image: ImageLike, names: Names) -> DdlPlan:
         return _exists("relation", name, s.if_not_exists, "CREATE INDEX")
     ids = ItemIds(image)
     item = Index(
-        ids.item(), schema.id, name, s.text, relation_id=found.id, key=s.columns, cluster_id=cluster.id
+        ids.item(), schema.id, name, s.text, relation_id=found.id, key=key, cluster_id=cluster.id
     )
     return _created(ids, "CREATE INDEX", item)
 

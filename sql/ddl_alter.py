@@ -27,7 +27,7 @@ def plan_rename(s: st.Rename, image: ImageLike, names: Names) -> DdlPlan:
     Postgres), 42P07 for a name that is taken, 42622 for one that is too long.
     """
     tag = alter_tag(s.kind)
-    item = _altered(s, image, names)
+    item = altered(s, image, names)
     if isinstance(item, PlanNotice):
         return DdlPlan((), tag, (item,))
     now = [replace(item, name=check_identifier(s.to))]
@@ -44,7 +44,7 @@ def plan_set_schema(s: st.SetSchema, image: ImageLike, names: Names) -> DdlPlan:
     Raises as :func:`plan_rename`, and 42809 or 0A000 for what goes where something else goes.
     """
     tag = alter_tag(s.kind)
-    item = _altered(s, image, names)
+    item = altered(s, image, names)
     if isinstance(item, PlanNotice):
         return DdlPlan((), tag, (item,))
     if isinstance(item, Index):
@@ -67,8 +67,9 @@ def alter_tag(kind: str) -> str:
     return f"ALTER {KIND_WORDS[kind].upper()}"
 
 
-def _altered(s: st.Rename | st.SetSchema, image: ImageLike, names: Names) -> Item | PlanNotice:
-    """The object that ``s`` names, or what is said where there is none and that is fine."""
+def altered(s: st.Rename | st.SetSchema | st.AlterColumns, image: ImageLike, names: Names) -> Item | PlanNotice:
+    """The object that ``s`` names, or what is said where there is none and that is fine.  42P01, 3F000, 42501,
+    42809."""
     try:
         found = find(image, names, s.name)
         if found is None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from catalog_log import model, records
-from catalog_log.model import Comment, Update
-from catalog_log.objects import ERRORS, INDEX, SOURCE, TABLE, Item
+from catalog_log.model import Comment, Schema, Update
+from catalog_log.objects import ERRORS, INDEX, SOURCE, TABLE, Item, numbered_columns
 from journal.errors import InvalidUsage
 from sql import statements as st
-from sql.errors import no_column, unsupported, wrong_kind
+from sql.errors import no_column, no_relation, unsupported, wrong_kind
 from sql.names import (
     KIND_WORDS,
     SYSTEM_SCHEMAS,
     ImageLike,
     Names,
     SystemRelation,
+    candidates,
     cluster_named,
     find,
     relation,
@@ -53,9 +54,10 @@ def column_key(item_id: str, number: int) -> str:
     return f"{item_id}/{number}"
 
 
-def without_comments(image: ImageLike, object_id: str, columns: int = 0) -> Iterator[Update]:
+def without_comments(image: ImageLike, going: Item | Schema) -> Iterator[Update]:
     """Updates that remove every comment on an object that goes."""
-    for key in (object_id, *(column_key(object_id, number) for number in range(1, columns + 1))):
+    numbers = [number for number, _ in numbered_columns(going)] if isinstance(going, Item) else []
+    for key in (going.id, *(column_key(going.id, number) for number in numbers)):
         if image.get(model.COMMENTS, key) is not None:
             yield records.remove(model.COMMENTS, key)
 
@@ -78,7 +80,7 @@ def _described(s: st.Comment, image: ImageLike, names: Names) -> tuple[str, int 
     if s.kind == INDEX:
         index = find(image, names, s.name)
         if not isinstance(index, Item):
-            raise InvalidUsage(f'index "{s.name}" does not exist', sqlstate="42704")
+            raise no_relation(str(s.name), candidates(image, names, s.name), s.name.start + 1)
         return _checked(index, s).id, None
     return _checked(_item(s.name, image, names), s).id, None
 
@@ -102,7 +104,7 @@ def _column(name: st.Name, image: ImageLike, names: Names) -> tuple[str, int]:
             "column name must be qualified", sqlstate="42601", position=name.start + 1, hint="write table.column"
         )
     item = _item(st.Name(name.parts[:-1], name.start), image, names)
-    known = [column.name for column in item.columns]
+    known = {column.name: number for number, column in numbered_columns(item)}
     if name.last not in known:
         raise no_column(name.last, known)
-    return item.id, known.index(name.last) + 1
+    return item.id, known[name.last]

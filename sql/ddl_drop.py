@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from catalog_log import model, records
 from catalog_log.model import Schema
-from catalog_log.objects import INDEX, Errors, Index, Item, own_columns
+from catalog_log.objects import INDEX, Errors, Index, Item
 from journal.errors import InvalidUsage
 from sql import statements as st
 from sql.bind import id_order
@@ -48,9 +48,9 @@ def plan_drop(s: st.Drop, image: ImageLike, names: Names) -> DdlPlan:
     updates += [records.remove(model.SCHEMAS, schema_id) for schema_id in schemas]
     gone = tuple(sorted(going, key=id_order))
     for item in map(image.item, gone):
-        updates += without_comments(image, item.id, len(own_columns(item)))
+        updates += without_comments(image, item)
     for schema_id in schemas:
-        updates += without_comments(image, schema_id)
+        updates += without_comments(image, schemas[schema_id])
     return DdlPlan(tuple(updates), tag, tuple(notices), dropped=(*gone, *schemas))
 
 

@@ -24,7 +24,7 @@ from catalog_log.objects import (
     Source,
     SparkText,
     View,
-    own_columns,
+    numbered_columns,
 )
 from journal.errors import InvalidUsage
 from sql import statements as st
@@ -63,7 +63,7 @@ def plan_reset(s: st.ResetSource, image: ImageLike, names: Names) -> DdlPlan:
     updates: list[Update] = []
     for item in before:
         updates.append(records.remove(model.ITEMS, item.id))
-        updates += without_comments(image, item.id, len(own_columns(item)))
+        updates += without_comments(image, item)
     for item in before:
         made = renamed(item, anew)
         updates.append(records.put(model.ITEMS, made.id, made))
@@ -111,7 +111,7 @@ def _renamed_query(sql: str, view: str, anew: Mapping[str, str]) -> str:
 
 def _comments(image: ImageLike, item: Item, new_id: str) -> Iterator[Update]:
     """The comments on ``item`` and its columns, under its new id."""
-    numbers = range(1, len(own_columns(item)) + 1)
+    numbers = [number for number, _ in numbered_columns(item)]
     keys = [(item.id, new_id), *((column_key(item.id, n), column_key(new_id, n)) for n in numbers)]
     for old, new in keys:
         if (comment := image.get(model.COMMENTS, old)) is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from journal.errors import InvalidUsage
 from sql.tokens import RESERVED
@@ -31,18 +32,19 @@ def needs_quotes(name: str) -> bool:
     return re.fullmatch(r"[a-z_][a-z0-9_$]*", name) is None or name in RESERVED
 
 
-def check_columns(columns: list[str]) -> None:
+def check_columns(columns: Iterable[str]) -> None:
     """Names must differ, for Spark (and everybody's Avro tools) also without regard to case.  42701, 42622."""
     seen: dict[str, str] = {}
     for name in columns:
         check_identifier(name)
-        other = seen.setdefault(name.lower(), name)
-        if other is not name or columns.count(name) > 1:
+        other = seen.get(name.lower())
+        if other is not None:
             raise InvalidUsage(
                 f'column "{name}" specified more than once',
                 sqlstate="42701",
                 detail=None if other == name else f'"{other}" differs only in case',
             )
+        seen[name.lower()] = name
 
 
 def errors_name(source: str) -> str:

@@ -119,10 +119,11 @@ def _default(table: Item, index: int, wanted: SqlType) -> Slot:
     column = table.columns[index]
     if column.default is None:
         return Slot(None)
-    return _slot(parse_default(column.default, column.name, wanted), wanted)
+    return literal_slot(parse_default(column.default, column.name, wanted), wanted)
 
 
-def _slot(tree: exp.Expression, wanted: SqlType) -> Slot:
+def literal_slot(tree: exp.Expression, wanted: SqlType) -> Slot:
+    """The value of a literal that was assigned to ``wanted``, or the expression to evaluate."""
     found = constant(tree)
     if found is None:
         return Slot(tree=tree)
@@ -363,7 +364,7 @@ def _value_slot(node: exp.Expression, column: str, wanted: SqlType, checker: Che
         raise no_column(node.find(exp.Column).name)
     if node.find(exp.Query, exp.Subquery):
         raise unsupported("a subquery in VALUES", hint="use INSERT … SELECT")
-    return _slot(typed_expression(node, column, wanted, checker), wanted)
+    return literal_slot(typed_expression(node, column, wanted, checker), wanted)
 
 
 def _param_slot(number: int, column: str, wanted: SqlType, checker: Checker) -> Slot:
@@ -378,7 +379,7 @@ def _param_slot(number: int, column: str, wanted: SqlType, checker: Checker) -> 
         )
     if checker.zone is not None and known != wanted and has_moments(wanted if has_moments(wanted) else known):
         given = cast(exp.Parameter(this=exp.Literal.number(number)), known)  # what it is by the zone the engine says
-        return _slot(assign(given, known, wanted, column, checker.zone), wanted)
+        return literal_slot(assign(given, known, wanted, column, checker.zone), wanted)
     return Slot(param=number)
 
 

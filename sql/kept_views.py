@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from sqlglot import exp
 
-from catalog_log.objects import Column, Item, MaterializedView, Relation, SparkText, View
+from catalog_log.objects import Column, Item, MaterializedView, Reference, Relation, SparkText, View
 from collection.types import parse_type
 from journal.errors import InvalidUsage
 from sql import statements as st
@@ -84,46 +85,96 @@ def keep_lowered(view: View | MaterializedView, bound: Bound, objects: Objects) 
         _keep(view, objects, {}, named_query(bound, view.columns, objects))
 
 
+def reads_column(view: View | MaterializedView, relation_id: str, column_id: int, objects: Objects) -> bool:
+    """Whether ``view`` reads that column of a relation that it names: by its name, by ``*`` or by NATURAL.
+
+    It does not exactly if it is the same query where the relation never had the column.
+    """
+    if isinstance(view.query, SparkText):
+        return True  # nothing is known of it
+
+    def without(object_id: str) -> Item | None:
+        item = objects.item(object_id)
+        if object_id != relation_id or not isinstance(item, Relation):
+            return item
+        return replace(item, columns=tuple(column for column in item.columns if column.id != column_id))
+
+    references = tuple(
+        _without(each, column_id) if each.relation_id == relation_id else each for each in view.query.references
+    )
+    narrower = replace(view, query=replace(view.query, references=references))
+    try:
+        return _made(narrower, Objects(without, objects.spend)) != _made(view, objects)
+    except InvalidUsage:
+        return True
+
+
+def _without(reference: Reference, column_id: int) -> Reference:
+    left = [(name, i) for name, i in zip(reference.columns, reference.column_ids, strict=True) if i != column_id]
+    return replace(reference, columns=tuple(name for name, _ in left), column_ids=tuple(i for _, i in left))
+
+
 def named_query(bound: Bound, columns: tuple[Column, ...], objects: Objects) -> str:
-    """A view's query in Spark SQL, its outputs called as ``columns`` are."""
+    """A view's query in Spark SQL, its outputs called as engines know ``columns``."""
     tree = inline_views(bound.tree, bound.relations, objects)
     first = first_branch(tree)
-    if any(each.alias_or_name != column.name for each, column in zip(first.expressions, columns, strict=False)):
-        outputs = [
-            exp.Alias(
-                this=exp.column(exp.to_identifier(each.alias_or_name, quoted=True), table="_q"),
-                alias=exp.to_identifier(column.name, quoted=True),
-            )
-            for each, column in zip(first.expressions, columns, strict=False)
-        ]
-        tree = exp.select(*outputs).from_(exp.Subquery(this=tree, alias=exp.TableAlias(this=exp.to_identifier("_q"))))
+    outputs = [(each.alias_or_name, column.stored_as) for each, column in zip(first.expressions, columns, strict=False)]
+    if any(one != other for one, other in outputs):
+        tree = _called(exp.Subquery(this=tree), outputs)
     text = spark_sql(tree)
     parse_spark(text)  # it is read again by who inlines and who maintains it: what could not be is refused here
     return text
 
 
 def inline_views(tree: exp.Expression, relations: Mapping[str, Relation], objects: Objects) -> exp.Expression:
-    """A copy of ``tree`` with every plain view's query in its place.  54001 where that is too much."""
+    """A copy of ``tree`` with every plain view's query in its place, and over relations of which engines know columns
+    by other names one that calls them as they are called now.  54001 where that is too much."""
     tree = copied(tree)
     holder = exp.Paren(this=tree)
-    inlined = 0
+    inlined, replaced = 0, False
     for table in list(holder.find_all(exp.Table)):
-        item = relations.get(table.name)
-        if isinstance(item, View) and not table.db:
+        item = None if table.db else relations.get(table.name)
+        if item is None:
+            continue
+        outputs = [(column.stored_as, column.name) for column in item.columns]
+        called_otherwise = any(one != other for one, other in outputs)
+        if isinstance(item, View):
             text = spark_query(item, objects)
             inlined += len(text)
             if inlined > INLINED_CHARS_MAX:
                 raise too_complex(f"the views that it reads are more than {INLINED_CHARS_MAX} characters")
             objects.spend(len(text))
-            subquery = exp.Subquery(this=parse_spark(text), alias=table.args["alias"].copy())
-            if table.args.get("joins"):
-                subquery.set("joins", [j.copy() for j in table.args["joins"]])
-            table.replace(subquery)
-    if inlined:
+            source: exp.Expression = parse_spark(text)
+            if called_otherwise:
+                source = _called(exp.Subquery(this=source), outputs)
+        elif called_otherwise:
+            source = _called(exp.Table(this=table.this.copy()), outputs)
+        else:
+            continue
+        subquery = exp.Subquery(this=source, alias=table.args["alias"].copy())
+        for key in ("joins", "laterals"):
+            if table.args.get(key):
+                subquery.set(key, [each.copy() for each in table.args[key]])
+        table.replace(subquery)
+        replaced = True
+    if replaced:
         surveyed(holder.this, ())
-    if inlined or holder.find(exp.With) is not None:
+    if replaced or holder.find(exp.With) is not None:
         check_expanded(holder.this)
     return holder.this
+
+
+def _called(source: exp.Subquery | exp.Table, outputs: Iterable[tuple[str, str]]) -> exp.Select:
+    """``source`` with each column called as the second of its names."""
+    source.set("alias", exp.TableAlias(this=exp.to_identifier("_q")))
+    chosen = [
+        exp.Alias(
+            this=exp.column(exp.to_identifier(one, quoted=True), table="_q"),
+            alias=exp.to_identifier(other, quoted=True),
+        )
+        for one, other in outputs
+    ]
+    return exp.select(*chosen).from_(source)
 
 
 def _lowered(view: View | MaterializedView, objects: Objects, texts: Mapping[str, str]) -> str:

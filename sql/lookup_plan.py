@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from catalog_log.objects import Index, Item, View
+from catalog_log.objects import Index, Item, View, key_names, places
 from collection.types import SqlType, carried, parse_type
 from sql import types as t
 from sql.bind import Bound
@@ -87,7 +87,7 @@ def _indexes(item: Item, image: ImageLike, names: Names) -> list[Item]:
 
 def _fixed(index: Item, conjuncts: list, item: Item) -> list[tuple[tuple[object, ...], list]]:
     """Values for the leading columns of ``index`` that the query fixes by equality, each with what says so."""
-    position = {column.name: i for i, column in enumerate(item.columns)}
+    place = places(item)
     types = column_types(item)
     fixed: dict[int, tuple[tuple[object, ...], list]] = {}
     for each in conjuncts:
@@ -97,8 +97,8 @@ def _fixed(index: Item, conjuncts: list, item: Item) -> list[tuple[tuple[object,
             if left[0] == "col" and right[0] in ("lit", "param", "cast") and right[1] is not None:
                 fixed.setdefault(left[1], (tuple(right), each))
     found = []
-    for name in index.key:
-        value = fixed.get(position[name])
+    for name in key_names(index, item):
+        value = fixed.get(place[name]) if name in place else None
         if value is None or not _same_family(parse_type(value[0][2]), carried(types[name])):
             break
         found.append(value)
@@ -118,7 +118,8 @@ def _same_family(left: SqlType, right: SqlType) -> bool:
 
 class _Portable:
     def __init__(self, item: Item, params: dict[int, SqlType]) -> None:
-        self.columns = {name: (i, carried(ty)) for i, (name, ty) in enumerate(column_types(item).items())}
+        place = places(item)
+        self.columns = {name: (place[name], carried(ty)) for name, ty in column_types(item).items()}
         self.found: list[SqlType] = []
         """Types of the outputs that are no aggregates."""
         self.params = {number: carried(ty) for number, ty in params.items()}

@@ -9,27 +9,22 @@ from sqlglot import exp
 from sqlglot.tokens import TokenType
 
 from catalog_log.objects import INDEX, MATERIALIZED_VIEW, SOURCE, TABLE, VIEW
-from collection.types import parse_type
 from journal.errors import InvalidUsage
 from sql import statements as st
 from sql.budget import bounded
+from sql.column_defs import column_list
 from sql.errors import syntax, unsupported
-from sql.names import KIND_WORDS
+from sql.parse_alter import parse_alter
 from sql.session_words import parse_session_statement
-from sql.tokens import STATEMENT_CHARS_MAX, Cursor, head_word, parse_tokens, tokenize
+from sql.tokens import STATEMENT_CHARS_MAX, Cursor, head_word, tokenize
 from sql.values_list import Cells
 from sql.values_list import read as read_values
-
-COLUMNS_MAX = 1600
-"""As in Postgres (MaxHeapAttributeNumber)."""
-
 
 _INSTEAD = {
     "update": "tables are added to only: insert what changed, and let a view choose the latest",
     "delete": "tables are added to only: let a view leave out what is gone",
     "truncate": "tables are added to only: drop the table and create it anew",
     "copy": "use INSERT with many rows, or a source over a Kafka topic",
-    "alter": "drop the object and create it as it should be",
     "grant": "there are no roles: docs/security.md says who may reach what",
     "revoke": "there are no roles: docs/security.md says who may reach what",
 }
@@ -87,7 +82,7 @@ def parse(text: str) -> st.Statement:
     if word is None and cursor.word() in ("create", "drop", "insert"):
         return {"create": _create, "drop": _drop, "insert": _insert}[cursor.word()](cursor, text)
     if word is None and cursor.take("alter"):
-        return _alter(cursor)
+        return parse_alter(cursor)
     return parse_session_statement(cursor, word)
 
 
@@ -169,76 +164,11 @@ def _create_table(c: Cursor, text: str) -> st.CreateTable:
     name = c.name()
     if c.word() == "as":
         raise unsupported("CREATE TABLE AS", hint="create the table, then INSERT INTO … SELECT")
-    columns = _columns(c)
+    columns = column_list(c)
     if c.word() in ("with", "inherits", "partition", "using", "tablespace", "as"):
         raise unsupported(f"CREATE TABLE … {c.word().upper()}")
     c.end()
     return st.CreateTable(name, columns, exists, text)
-
-
-_AFTER_TYPE = (
-    "not",
-    "null",
-    "default",
-    "primary",
-    "unique",
-    "check",
-    "references",
-    "collate",
-    "generated",
-    "constraint",
-    ",",
-)
-
-
-def _columns(c: Cursor) -> tuple[st.ColumnDef, ...]:
-    c.expect("(")
-    if c.take(")"):
-        return ()
-    found = [_column(c)]
-    while c.take(","):
-        found.append(_column(c))
-    c.expect(")")
-    if len(found) > COLUMNS_MAX:
-        raise InvalidUsage(f"relations can have at most {COLUMNS_MAX} columns", sqlstate="54011")
-    return tuple(found)
-
-
-def _column(c: Cursor) -> st.ColumnDef:
-    if c.word() in ("primary", "unique", "check", "foreign", "constraint", "exclude", "like"):
-        raise unsupported(f"{c.word().upper()} in a table definition", position=c.current.start + 1)
-    name = c.identifier()
-    type_tokens = c.until(*_AFTER_TYPE)
-    if not type_tokens:
-        raise c.error()
-    type_text = c.text[type_tokens[0].start : type_tokens[-1].end + 1]
-    try:
-        sql_type = parse_type(type_text)
-    except InvalidUsage as error:
-        error.position = type_tokens[0].start + 1
-        raise
-    nullable, default, default_sql = True, None, None
-    while c.word() not in (",", ")", None):
-        if c.take("not", "null"):
-            nullable = False
-        elif c.take("null"):
-            nullable = True
-        elif c.take("default"):
-            tokens = (
-                c.until("not", "null", "primary", "unique", "check", "references", "generated", "constraint", ",")
-                if c.word() != "null"
-                else [c.tokens[c.at]]
-            )
-            if tokens and tokens[0] is c.current:
-                c.at += 1
-            if not tokens:
-                raise c.error()
-            default, default_sql = parse_tokens(tokens, c.text), c.text[tokens[0].start : tokens[-1].end + 1]
-        elif c.word() in ("primary", "unique", "check", "references", "collate", "generated", "constraint"):
-            raise unsupported(f"{c.word().upper()} on a column", position=c.current.start + 1)
-        else:
-            raise c.error()
-    return st.ColumnDef(name, sql_type, nullable, default, default_sql)
 
 
 def _create_source(c: Cursor, text: str) -> st.CreateSource:
@@ -246,7 +176,7 @@ def _create_source(c: Cursor, text: str) -> st.CreateSource:
     name = c.name()
     if c.word() != "(":
         raise c.error("CREATE SOURCE needs a column list")
-    columns = _columns(c)
+    columns = column_list(c)
     for column in columns:
         if column.default is not None:
             raise unsupported("DEFAULT in a source's column list")
@@ -322,63 +252,6 @@ def _drop(c: Cursor, text: str) -> st.Drop:
         c.take("restrict")
     c.end()
     return st.Drop(kind, tuple(names), exists, cascade)
-
-
-_ALTERED = {"table": TABLE, "source": SOURCE, "view": VIEW, "index": INDEX}
-
-
-def _alter(c: Cursor) -> st.ResetSource | st.Rename | st.SetSchema:
-    if c.take("materialized", "view"):
-        kind = MATERIALIZED_VIEW
-    elif (word := c.word()) in _ALTERED:
-        c.at += 1
-        kind = _ALTERED[word]
-    elif word not in _ALTERED_ELSEWHERE:
-        raise c.error()
-    else:
-        raise unsupported(f"ALTER {word.upper()}", hint=_INSTEAD["alter"], position=c.current.start + 1)
-    exists = c.take("if", "exists")
-    if kind == TABLE:
-        c.take("only")
-    name = c.name()
-    if kind == TABLE:
-        c.take("*")
-    said = f"ALTER {KIND_WORDS[kind].upper()} …"
-    at = c.current.start + 1 if c.current is not None else None
-    if c.take("rename"):
-        if not c.take("to"):
-            raise unsupported(f"{said} RENAME COLUMN", hint=_INSTEAD["alter"], position=at)
-        new = c.identifier()
-        c.end()
-        return st.Rename(kind, name, new, exists)
-    if kind != INDEX and c.take("set", "schema"):
-        where = c.current.start if c.current is not None else 0
-        schema = c.identifier()
-        c.end()
-        return st.SetSchema(kind, name, schema, exists, where)
-    if kind == SOURCE and c.take("reset"):
-        cascade = c.take("cascade")
-        if not cascade:
-            c.take("restrict")
-        c.end()
-        return st.ResetSource(name, exists, cascade)
-    if c.word() in _ALTERATIONS:
-        raise unsupported(f"{said} {c.word().upper()}", hint=_INSTEAD["alter"], position=at)
-    raise c.error()
-
-
-_ALTERED_ELSEWHERE = frozenset(
-    "aggregate cluster collation connection conversion database default domain event extension foreign function group "
-    "language large operator policy procedure publication role routine rule schema secret sequence server sink "
-    "statistics subscription system tablespace text trigger type user".split()
-)
-"""What Postgres (or Materialize) alters and we do not."""
-
-_ALTERATIONS = frozenset(
-    "add alter attach cluster depends detach disable drop enable force inherit no not of owner replica reset set "
-    "validate".split()
-)
-"""First words of how Postgres alters things and we do not."""
 
 
 _DESCRIBED = {

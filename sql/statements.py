@@ -141,6 +141,53 @@ class SetSchema:
 
 
 @dataclass(frozen=True)
+class AddColumn:
+    column: ColumnDef
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropColumn:
+    name: Name
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class RenameColumn:
+    name: Name
+    to: str
+
+
+@dataclass(frozen=True)
+class SetDefault:
+    """``default`` is ``None`` for DROP DEFAULT."""
+
+    name: Name
+    default: exp.Expression | None = None
+    default_sql: str | None = None
+
+
+@dataclass(frozen=True)
+class DropNotNull:
+    name: Name
+
+
+ColumnAction = AddColumn | DropColumn | RenameColumn | SetDefault | DropNotNull
+
+
+@dataclass(frozen=True)
+class AlterColumns:
+    """ALTER … with one or more actions on columns, each on what those before it left.  ``kind`` as for
+    :class:`Rename`."""
+
+    kind: str
+    name: Name
+    actions: tuple[ColumnAction, ...]
+    if_exists: bool
+
+
+@dataclass(frozen=True)
 class Comment:
     """``kind`` is an item kind of ``catalog_log.model``, ``schema``, ``database``, ``cluster`` or ``column`` (then
     ``name`` ends in the column's); ``text`` is ``None`` where the comment is taken away."""
@@ -228,6 +275,7 @@ Statement = (
     | ResetSource
     | Rename
     | SetSchema
+    | AlterColumns
     | Comment
     | Explain
     | ShowObjects
@@ -241,5 +289,6 @@ Statement = (
 )
 
 DDL = (
-    CreateSchema, CreateTable, CreateSource, CreateView, CreateIndex, Drop, ResetSource, Rename, SetSchema, Comment,
+    CreateSchema, CreateTable, CreateSource, CreateView, CreateIndex, Drop, ResetSource, Rename, SetSchema,
+    AlterColumns, Comment,
 )  # fmt: skip

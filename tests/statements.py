@@ -154,12 +154,14 @@ class Statements:
         return f"insert into {name} " + self._draw.choice((f"values {rows}", self._query(), "default values"))
 
     def _change(self) -> str:
-        name = self._any()
+        name, made = self._any(), self._name()
         kind = self._draw.choice(("table", "table if exists", "view", "materialized view", "index", "source"))
         return self._draw.choice((
             f"update {name} set {self._column()} = {self._literal()}", f"delete from {name} where {self._column()} = 1",
-            f"alter table {name} add column x int", f"alter {kind} {name} rename to {self._name()}",
-            f"alter {kind} {name} set schema {self._draw.choice(('public', 'pg_catalog', 'nowhere'))}", f"truncate {name}",
+            f"alter table {made} add column {self._name()} int default 5", f"alter table {made} drop c0 cascade",
+            f"alter {kind} {made} rename {self._draw.choice(('c0', 'c1', 'a', 'o0'))} to {self._name()}",
+            f"alter table {made} alter c0 set default {self._literal()}, add column z text", f"alter {kind} {made} rename to {self._name()}",
+            f"alter {kind} {made} set schema {self._draw.choice(('public', 'pg_catalog', 'nowhere'))}", f"truncate {name}",
             f"alter source {self._name()} reset", f"alter source {name} reset cascade", f"copy {name} from stdin",
             f"copy {name} to stdout", f"grant select on {name} to public", f"create role {self._name()}", f"vacuum {name}",
             f"lock table {name}", f"analyze {name}", f"merge into {name} using t on true when matched then delete",

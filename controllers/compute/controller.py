@@ -220,6 +220,7 @@ class ComputeController:
             self._ticking.drop(item)
             self._inventory.forget(item.id)
         self._at_work.release(item.id for item in dropped)
+        self._ticking.let_go()
         self._indexes.reconcile()
         frontiers = self._inventory.frontiers()
         self._desk.on_frontiers(frontiers, catalog.frontier, catalog.objects)

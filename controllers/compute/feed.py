@@ -101,7 +101,7 @@ class Feed:
         try:
             if reader is None:
                 reader = RunReader(self._bootstrap)
-            for table, stamps in reader.bound_chunks(stamped, item.columns, format_):
+            for table, stamps in reader.bound_chunks(stamped, relation.columns, format_):
                 yield stamp(table, stamps, relation.types)
         finally:
             self._readers.put(reader)

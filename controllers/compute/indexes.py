@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from catalog_log.objects import Item
-from collection.types import SqlType
+from collection.columns import sql_type
+from collection.types import SqlType, carried
 from controllers.arrangement import Arrangement, TooLarge
 from controllers.at_work import AtWork
-from controllers.compute.inventory import Frontiers, Inventory
+from controllers.compute.inventory import Frontiers, Inventory, layout
 from controllers.compute.rows import TS
 from controllers.lookup import Residual, compile_residual
 from controllers.lookup_codec import Found, Key
@@ -36,7 +37,9 @@ class _Index:
     def __init__(self, item: Item, relation: Item) -> None:
         self.item = item
         self.relation_id = relation.id
-        names = [c.name for c in relation.columns]
+        self.layout = layout(relation)
+        self.types = [carried(sql_type(c.type)) for c in relation.stored]
+        names = [c.name for c in relation.stored]
         self.key_columns = [names.index(n) for n in item.key]
         self.arrangement = Arrangement(self.key_columns)
         self.disabled: str | None = None
@@ -93,6 +96,7 @@ class Indexes:
         for index in indexes:
             if stopped():
                 return
+            index = self._present(index)
             through = frontiers.complete(index.relation_id)
             if through < 0 or index.disabled:
                 continue
@@ -125,7 +129,7 @@ class Indexes:
         index = self._at(question.index_id, question.relation_id, as_of, timeout_s)
         if index is None:
             return None
-        types = self._inventory.relation(index.relation_id).types
+        types = index.types
         residual = self._compiled(question.index_id, question.residual, types)
         rows: list[Row] = []
         counts: list[int | TidemarkError] = []
@@ -153,16 +157,33 @@ class Indexes:
         """The index, if it can be read at ``as_of``; see :meth:`answer`."""
         with self._lock:
             index = self._indexes.get(index_id)
-        if index is None or index.disabled or index.relation_id != relation_id:
+        if index is None or index.relation_id != relation_id:
+            return None
+        index = self._present(index)
+        if index.disabled:
             return None
         if index.arrangement.upper <= as_of:
             if timeout_s is not None:
                 self._bring(index, as_of, timeout_s)
             elif not self._idle_through(index, as_of):
                 return None
-            if index.disabled:
+            if index.disabled or index.arrangement.upper <= as_of:
                 return None
         return None if as_of < index.arrangement.since else index
+
+    def _present(self, index: _Index) -> _Index:
+        """``index``, or the one in its place where its relation has got columns since it was begun: rows of both are
+        told apart by nothing but their length."""
+        relation = self._inventory.catalog.objects.get(index.relation_id)
+        if relation is None or layout(relation) == index.layout:
+            return index
+        with self._lock:
+            found = self._indexes.get(index.item.id)
+            if found is index:
+                found = self._indexes[index.item.id] = _Index(index.item, relation)
+                found.disabled = index.disabled
+                self._residuals = {k: r for k, r in self._residuals.items() if k[0] != index.item.id}
+        return index if found is None else found
 
     def _idle_through(self, index: _Index, as_of: DataTs) -> bool:
         """Bring an index that is behind to ``as_of`` if time alone has passed: its relation did not change since."""
@@ -205,6 +226,8 @@ class Indexes:
         if arrangement.upper > through or index.disabled:
             return
         relation = self._inventory.relation_through(index.relation_id, through)
+        if [c.id for c in relation.columns] != [column_id for column_id, _ in index.layout]:
+            return  # it got columns just now: whoever asks next finds another index in this one's place
         after = DataTs(arrangement.upper - 1)
         if 0 <= after < relation.since:
             # It lay idle while the relation forgot: begin anew.

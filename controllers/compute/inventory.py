@@ -10,13 +10,14 @@ from pathlib import Path
 from immutables import Map
 from pyspark.sql import SparkSession
 
+from catalog_log import objects
 from catalog_log.objects import INDEX, MATERIALIZED_VIEW, Item, MaterializedView
 from controllers.at_work import AtWork
 from controllers.compute.feed import Feed
 from controllers.compute.relation import Relation
 from controllers.protocol import Altered, ControllerState, Created, Dropped, Effect
 from controllers.waiting import NOTHING
-from journal.errors import InvalidUsage
+from journal.errors import InvalidUsage, Unavailable
 from journal.timestamps import DataTs
 from oracle.client import Oracle
 from oracle.completeness import complete_through_all
@@ -25,6 +26,11 @@ from oracle.views import ViewsState
 from oracle.views_log import ViewsLog
 
 _NONE: Map = Map()
+
+
+def layout(item: Item) -> tuple[tuple[int, str], ...]:
+    """What a relation's rows are made of, whatever the columns are called."""
+    return tuple((column.id, column.type) for column in item.stored) if isinstance(item, objects.Relation) else ()
 
 
 class Frontiers:
@@ -113,6 +119,7 @@ class Inventory:
         self._views_by: dict[str, Map] = {}
         self._indexes_by: dict[str, Map] = {}
         self._gone: deque[Item] = deque()
+        self._outgrown: deque[Relation] = deque()
 
     @property
     def catalog(self) -> ControllerState:
@@ -121,21 +128,34 @@ class Inventory:
 
     def take(self, state: ControllerState, effects: Iterable[Effect]) -> None:
         """The catalog moved on to ``state``, by ``effects``.  What that costs is what changed.  One thread."""
-        dropped = []
+        dropped, altered = [], []
         for effect in effects:
             match effect:
-                case Created(_, item) | Altered(_, _, item):
+                case Created(_, item):
                     self._list(item, True)
+                case Altered(_, before, item):
+                    self._list(item, True)
+                    if layout(before) != layout(item):
+                        altered.append(item.id)
                 case Dropped(_, item):
                     self._list(item, False)
                     dropped.append(item)
         self._catalog = state
+        with self._lock:
+            for object_id in altered:
+                if (relation := self._relations.pop(object_id, None)) is not None:
+                    self._outgrown.append(relation)
         # After it: whoever is told that something is gone finds it gone.
         self._gone.extend(dropped)
 
     def dropped(self) -> list[Item]:
         """What was dropped since this was last asked."""
         return [self._gone.popleft() for _ in range(len(self._gone))]
+
+    def outgrown(self) -> list[Relation]:
+        """Relations that are not what is stored any more, since their collections got columns; those that are new since
+        this was last asked.  They go on as they are until whoever maintains views on them lets go of them."""
+        return [self._outgrown.popleft() for _ in range(len(self._outgrown))]
 
     def _list(self, item: Item, there: bool) -> None:
         by = {MATERIALIZED_VIEW: self._views_by, INDEX: self._indexes_by}.get(item.kind)
@@ -161,11 +181,11 @@ class Inventory:
 
     def relation(self, object_id: str) -> Relation:
         """The relation of a collection, whatever it holds so far."""
-        item = self.item(object_id)
-        with self._lock:
+        with self._lock:  # also while the item is looked up: it may be getting columns
+            item = self.item(object_id)
             found = self._relations.get(object_id)
             if found is None:
-                found = Relation(self._spark, object_id, item.columns, self._scratch, self._uri)
+                found = Relation(self._spark, object_id, item.stored, self._scratch, self._uri)
                 self._relations[object_id] = found
             return found
 
@@ -174,12 +194,22 @@ class Inventory:
 
         Raises as :meth:`controllers.compute.feed.Feed.catch_up`, and 58000 where it is in quarantine.
         """
-        refused = self._at_work.refused(object_id)
+        while True:
+            relation = self.relation(object_id)
+            try:
+                self.bring(relation, through)
+            except Unavailable:
+                if relation.superseded:
+                    continue
+                raise
+            return relation
+
+    def bring(self, relation: Relation, through: DataTs) -> None:
+        """Bring ``relation``, which may be one that was outgrown meanwhile, to ``through``.  Raises likewise."""
+        refused = self._at_work.refused(relation.id)
         if refused is not None:
             raise refused
-        relation = self.relation(object_id)
-        self._feed.catch_up(relation, self.item(object_id), through)
-        return relation
+        self._feed.catch_up(relation, self.item(relation.id), through)
 
     def relations(self) -> list[Relation]:
         with self._lock:

@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
-from catalog_log.objects import Column
 from collection.rows import ROW_BYTES_MAX, encode
 from controllers.compute.failures import of_object
 from controllers.compute.ordering import levels
@@ -149,9 +148,8 @@ def _writable(view: View, change: Change) -> Change:
     """``change``, or the view's error if one of its rows is larger than a record may be."""
     if change.rows.nbytes <= ROW_BYTES_MAX:
         return change
-    columns = [Column(c.name, c.type) for c in view.relation.columns]
     try:
-        for _ in encode(columns, change.rows, ""):
+        for _ in encode(view.relation.columns, change.rows, ""):
             pass
     except Rejected as error:
         return view.fail(error)

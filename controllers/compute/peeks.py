@@ -19,6 +19,7 @@ from contextlib import suppress
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
+from sqlglot import exp
 
 from controllers.compute.failures import Interrupted, of_spark, unexplained
 from controllers.compute.indexes import Indexes
@@ -272,9 +273,7 @@ class PeekDesk:
         try:
             context.setJobGroup(peek.peek_id, f"peek as of {as_of}", interruptOnCancel=True)
             with Sources(self._spark) as sources:
-                rows = {
-                    i: sources.rows(self._inventory.relation_through(i, as_of), as_of) for i in peek.inputs
-                }  # fmt: skip
+                rows = {i: self._rows(sources, i, as_of) for i in peek.inputs}
                 return answered(self._spark, name_relations(peek.sql, peek.inputs, rows))
         except Exception as error:
             found = of_spark(error)
@@ -290,11 +289,26 @@ class PeekDesk:
                 context.setLocalProperty("spark.jobGroup.id", None)
 
 
+    def _rows(self, sources: Sources, object_id: str, as_of: DataTs) -> exp.Expression:
+        while True:
+            relation = self._inventory.relation_through(object_id, as_of)
+            try:
+                return sources.rows(relation, as_of)
+            except Unavailable:
+                if not relation.superseded:  # or it got columns meanwhile, and another one is in its place
+                    raise
+
+
+def _of_rows(error: TidemarkError) -> bool:
+    """Whether other rows may mend it: data, cardinality, constraints, limits.  What is not supported stays so."""
+    return not is_refusal(error) and error.sqlstate[:2] in ("21", "22", "23", "53", "54")
+
+
 def _of_view(view_id: str, error: TidemarkError) -> TidemarkError:
     return InvalidUsage(
         error.message, sqlstate=error.sqlstate,
         detail=f"materialized view {view_id} is in error: {error.detail or error.message}",
-        hint=error.hint if is_refusal(error) else "it clears by itself when the rows that cause it are gone",
+        hint="it clears by itself when the rows that cause it are gone" if _of_rows(error) else error.hint,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ Python keeps the tail only: what bounds a collection is disk, not memory.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 import uuid
@@ -63,6 +64,9 @@ LOAD_BYTES_MAX = 64 << 20
 
 
 BIGINT = SqlType("int8")
+
+_serial = itertools.count(1)
+"""Of all relations: two of one collection may be there at a time, while views let go of the one without its columns."""
 
 _OWN = f"tm_{uuid.uuid4().hex[:12]}_"
 
@@ -154,8 +158,8 @@ class Snapshot(AbstractContextManager):
 
 
 class Relation:
-    """See the module.  ``columns`` are the collection's; ``scratch`` is a directory of the caller's for files, which
-    Spark reads by what ``uri`` calls them."""
+    """See the module.  ``columns`` are the collection's, as stored; ``scratch`` is a directory of the caller's for
+    files, which Spark reads by what ``uri`` calls them."""
 
     def __init__(
         self, spark: SparkSession, relation_id: str, columns: Columns, scratch: Path, uri: Callable[[Path], str] = str
@@ -172,11 +176,11 @@ class Relation:
         self._tail = _Tail([], 0, True)
         self._upper = DataTs(0)
         self._closed = False
+        self._superseded = False
         self._since = DataTs(0)
         self._horizon = DataTs(0)
         self._rows = 0
         self._net = 0
-        self._counter = 0
         self._asked_at = -ASKED_LATELY_S
         """When Spark was last to read it."""
         self._lock = threading.RLock()
@@ -257,10 +261,18 @@ class Relation:
         with self._lock:
             self._upper = max(self._upper, upper)
 
+    @property
+    def superseded(self) -> bool:
+        """Whether another one is in its place, since the collection got columns."""
+        return self._superseded
+
     def check_open(self) -> None:
-        """Raise ``InvalidUsage`` 42P01 once the collection was dropped: whoever still works with it is late."""
+        """Raise ``InvalidUsage`` 42P01 once the collection was dropped, ``Unavailable`` once another relation is in its
+        place: whoever still works with it is late."""
         if self._closed:
             raise InvalidUsage(f"relation {self.id} was dropped", sqlstate="42P01")
+        if self._superseded:
+            raise Unavailable(f"the columns of relation {self.id} were changed", hint="try again")
 
     def reset(self) -> None:
         """Forget all contents, to be loaded anew; what a query reads of them stays readable to its end."""
@@ -405,6 +417,11 @@ class Relation:
         self._closed = True
         self.reset()
 
+    def supersede(self) -> None:
+        """Forget everything: another relation is in this one's place."""
+        self._superseded = True
+        self.reset()
+
     # -- queries ------------------------------------------------------------------------------------------------------
     # Inside, columns go by their position: a column may be called as anything of ours is, and only the outermost
     # SELECT gives the columns their own names.
@@ -450,8 +467,7 @@ class Relation:
     # -- chunks -------------------------------------------------------------------------------------------------------
 
     def _name(self, kind: str) -> str:
-        self._counter += 1
-        return own_name(f"{self.id}_{kind}{self._counter}")
+        return own_name(f"{self.id}_{kind}{next(_serial)}")
 
     def _make_chunk(self, table: pa.Table) -> _Chunk:
         view = self._name("chunk")

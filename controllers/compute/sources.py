@@ -23,9 +23,9 @@ class Sources(AbstractContextManager):
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
         self._lock = threading.RLock()
-        self._snapshots: dict[tuple[str, int], Snapshot] = {}
-        self._tables: dict[tuple[str, int, int], pa.Table] = {}
-        self._deltas: dict[tuple[str, int, int], tuple[Relation, str]] = {}
+        self._snapshots: dict[tuple[Relation, int], Snapshot] = {}
+        self._tables: dict[tuple[Relation, int, int], pa.Table] = {}
+        self._deltas: dict[tuple[Relation, int, int], str] = {}
 
     def rows(self, relation: Relation, as_of: DataTs) -> exp.Expression:
         """The rows of ``relation`` at ``as_of``, each as often as it occurs."""
@@ -41,25 +41,25 @@ class Sources(AbstractContextManager):
 
     def delta(self, relation: Relation, after: DataTs, through: DataTs, diff: str = DIFF) -> exp.Expression:
         """The changes of ``(after, through]`` with ``diff``, consolidated."""
-        key = (relation.id, after, through)
+        key = (relation, after, through)
         with self._lock:
             if key in self._deltas:
-                return relation.of_local(self._deltas[key][1], diff)
+                return relation.of_local(self._deltas[key], diff)
             view = own_name(f"delta_{next(_serial)}")
             made = relation.local(self.table(relation, after, through), view, diff)
-            self._deltas[key] = relation, view
+            self._deltas[key] = view
             return made
 
     def table(self, relation: Relation, after: DataTs, through: DataTs) -> pa.Table:
         """The same as a table: columns by position, then ``__diff``."""
-        key = (relation.id, after, through)
+        key = (relation, after, through)
         with self._lock:
             if key not in self._tables:
                 self._tables[key] = relation.delta(after, through)
             return self._tables[key]
 
     def _snapshot(self, relation: Relation, as_of: DataTs) -> Snapshot:
-        key = (relation.id, as_of)
+        key = (relation, as_of)
         with self._lock:
             if key not in self._snapshots:
                 self._snapshots[key] = relation.snapshot(as_of)
@@ -69,7 +69,7 @@ class Sources(AbstractContextManager):
         with self._lock:
             for snapshot in self._snapshots.values():
                 snapshot.release()
-            for relation, view in self._deltas.values():
+            for (relation, _, _), view in self._deltas.items():
                 relation.handing.take_back(view)
             self._snapshots, self._deltas, self._tables = {}, {}, {}
 

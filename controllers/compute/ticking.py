@@ -22,7 +22,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from catalog_log.objects import Column, Item, MaterializedView
+from catalog_log.objects import Item, MaterializedView
 from collection.binding import Run
 from collection.writer import CollectionWriter
 from controllers.at_work import AtWork
@@ -30,6 +30,7 @@ from controllers.compute.failures import of_object
 from controllers.compute.inventory import Frontiers, Inventory
 from controllers.compute.maintainer import Maintainer
 from controllers.compute.ordering import first_of, some_first
+from controllers.compute.relation import Relation
 from controllers.compute.strategy import analyse
 from controllers.compute.view import Change, View
 from controllers.compute.view_plans import ViewPlans
@@ -197,6 +198,7 @@ class Ticking:
 
         Whether more may be left; ``None`` if there was nothing to do.
         """
+        self._outgrow()
         frontiers = self._inventory.frontiers()
         objects = self._inventory.catalog.objects
         needing = self._needing(frontiers, ts)
@@ -222,7 +224,7 @@ class Ticking:
                 if input_id in suspects and input_id not in self._maintainer.views:
                     with self._at_work.on([input_id]):
                         self.at = (input_id,)
-                        self._load(input_id, ts)
+                        self._load(self._inventory.relation(input_id), ts)
                         self.at = ()
         names = [*todo, *sorted({i for v in todo for i in inputs[v]})]
         with self._at_work.on([n for n in names if self._at_work.refused(n) is None]):
@@ -261,6 +263,23 @@ class Ticking:
     def look_again(self) -> None:
         """Something was released from quarantine."""
         self._idle_at = None
+
+    def let_go(self) -> None:
+        """Let go of relations that were outgrown, unless a tick is under way, which does so itself."""
+        if self._ticking.acquire(blocking=False):
+            try:
+                self._outgrow()
+            finally:
+                self._ticking.release()
+
+    def _outgrow(self) -> None:
+        """Views on a relation that has got columns are restored on the new one, when they are needed next."""
+        for relation in self._inventory.outgrown():
+            reading = [v for v, view in self._maintainer.views.items() if view.inputs.get(relation.id) is relation]
+            for view_id in reading:
+                del self._maintainer.views[view_id]
+            relation.supersede()
+            log.info("a relation has other columns", extra={"collection": relation.id, "views": reading})
 
     def _forget_dropped(self) -> None:
         # Whoever holds it comes here afterwards.
@@ -367,25 +386,25 @@ class Ticking:
         if upper > 0:
             through = DataTs(upper - 1)
             self._inventory.relation_through(item.id, through)
-            for input_id in item.inputs:
-                self._load(input_id, through)
+            for input_relation in inputs.values():
+                self._load(input_relation, through)
         return self._maintainer.install(relation, query, inputs)
 
-    def _load(self, input_id: str, through: DataTs) -> None:
+    def _load(self, relation: Relation, through: DataTs) -> None:
         """Bring an input that no view of ours computes to ``through``.
 
         Where that fails for good (its rows are lost, or too many), that is an error of the views that read it, not the
         cluster's end.
         """
         try:
-            self._inventory.relation_through(input_id, through)
+            self._inventory.bring(relation, through)
         except Exception as error:
             found = of_object(self._maintainer.spark, error)
-            log.warning("an input cannot be read", extra={"collection": input_id, "why": found.message})
-            self._maintainer.errors[input_id] = found
+            log.warning("an input cannot be read", extra={"collection": relation.id, "why": found.message})
+            self._maintainer.errors[relation.id] = found
         else:
-            if input_id not in self._maintainer.views:
-                self._maintainer.errors.pop(input_id, None)
+            if relation.id not in self._maintainer.views:
+                self._maintainer.errors.pop(relation.id, None)
 
     def _with_readers(self, view_ids: Sequence[str]) -> list[str]:
         """These views and, transitively, the views of ours that read them."""
@@ -406,9 +425,11 @@ class Ticking:
         started = time.perf_counter()
         views = self._maintainer.views
         out = [v for v in todo if v not in views]
-        outside = sorted({i for v in todo if v in views for i in views[v].inputs if i not in views and i not in out})
-        self._maintainer.run_pool(outside, lambda i: self._load(i, ts))
-        for input_id in outside:
+        # The relations that the views have, not those that there are by now: a table may have got columns meanwhile.
+        inputs = [pair for v in todo if v in views for pair in views[v].inputs.items()]
+        outside = {relation: i for i, relation in inputs if i not in views and i not in out}
+        self._maintainer.run_pool(sorted(outside, key=outside.get), lambda relation: self._load(relation, ts))
+        for input_id in set(outside.values()):
             error = frontiers.views.view(input_id).error
             if error is not None:
                 self._maintainer.errors[input_id] = decode_error(error)
@@ -468,7 +489,7 @@ class Ticking:
             futures = {}
             for view_id, rows in todo.items():
                 self._writes += 1
-                columns = [Column(c.name, c.type) for c in self._maintainer.views[view_id].relation.columns]
+                columns = self._maintainer.views[view_id].relation.columns
                 futures[view_id] = self._writer.write(view_id, columns, rows, f"{self._incarnation}-{self._writes}")
             ended = {view_id: f for view_id, f in futures.items() if self._await_write(view_id, f)}
             failed = {view_id: error for view_id, f in ended.items() if (error := f.exception()) is not None}

@@ -103,7 +103,7 @@ def prepare(
         for offset, value in records:
             places.append((partition, offset))
             values.append(value)
-    _, bad = decode_batch(values, source.columns)
+    _, bad = decode_batch(values, source.stored)
     bad_in: dict[int, int] = {}
     errors = []
     for row in bad:

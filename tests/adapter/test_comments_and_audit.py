@@ -89,7 +89,7 @@ def test_comments_are_kept_shown_changed_and_dropped():
         ("comment on view t is 'x'", "42809"),
         ("comment on column t.nope is 'x'", "42703"),
         ("comment on column nope is 'x'", "42601"),
-        ("comment on index nope is 'x'", "42704"),
+        ("comment on index nope is 'x'", "42P01"),
         ("comment on schema nope is 'x'", "3F000"),
         ("comment on database nope is 'x'", "3D000"),
         ("comment on cluster nope is 'x'", "42704"),

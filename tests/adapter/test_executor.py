@@ -7,8 +7,9 @@ from decimal import Decimal
 
 import pytest
 
+from adapter.insert import check_unchanged
 from adapter.session_state import SessionState
-from journal.errors import TidemarkError
+from journal.errors import Conflict, TidemarkError
 from journal.memory import MemoryTransport
 from sql import parse as parsing
 from tests.adapter.world import World, rows_of
@@ -375,6 +376,48 @@ def test_what_is_called_otherwise_is_called_so_everywhere():
             ]
             assert (await other.sql("show create table s.u"))[0][1].startswith("CREATE TABLE tidemark.s.u (")
             assert await a.sql("alter table if exists t rename to x") == "ALTER TABLE"
+
+    run(story)
+
+
+def test_rows_that_were_made_for_other_columns_are_refused_and_nothing_else_is():
+    """What an INSERT was planned on may have been altered by the time that it is committed."""
+
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create table t (a int not null, b text)")
+            (table,) = a.catalog.image.objects()
+            for alike in ("rename b to c", "alter a set default 5", "rename to u"):
+                await a.sql(f"alter table t {alike}")
+                check_unchanged(table, a.catalog.image, lambda item: item.name)
+            for other in ("alter a drop not null", "add column b text", "drop column b"):
+                (before,) = a.catalog.image.objects()
+                await a.sql(f"alter table u {other}")
+                with pytest.raises(Conflict):
+                    check_unchanged(before, a.catalog.image, lambda item: item.name)
+
+    run(story)
+
+
+def test_columns_that_come_and_go_have_numbers_as_in_postgres():
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create table t (a int, b text, c text)")
+            await a.sql("create index i on t (c, a)")
+            await a.sql("alter table t drop b, add column d int default 7 not null")
+            await a.sql("alter table t rename c to cc")
+            own = "select attname, attnum, attnotnull from pg_attribute where attrelid = 't'::regclass order by attnum"
+            assert await a.sql(own) == [("a", 1, False), ("cc", 3, False), ("d", 4, True)]
+            assert await a.sql("select indkey from pg_index") == [("3 1",)]
+            assert await a.sql("select adnum, adbin from pg_attrdef") == [(4, "7")]
+            assert await a.sql("select relnatts from pg_class where relname = 't'") == [(4,)]
+            columns = "select column_name, ordinal_position from information_schema.columns where table_name = 't'"
+            assert await a.sql(columns) == [("a", 1), ("cc", 3), ("d", 4)]
+            shown = [("a", True, "integer"), ("cc", True, "text"), ("d", False, "integer")]
+            assert await a.sql("show columns from t") == shown
+            assert (await a.sql("show create index i"))[0][1].endswith("(cc, a)")
+            await a.sql("insert into t values (1, 'x', 2), (3, 'y', default)")
+            assert sorted(await a.sql("select * from t")) == [(1, "x", 2), (3, "y", 7)]
 
     run(story)
 

@@ -23,7 +23,8 @@ from catalog_log.log import CatalogLog
 from catalog_log.model import Genesis
 from catalog_log.records import FORMAT_VERSION
 from collection.binding import Run
-from collection.columns import table_from_rows
+from collection.columns import DIFF, table_from_rows
+from collection.rows import decode, encode
 from collection.types import parse_type
 from controllers.arrangement import Arrangement
 from controllers.lookup import compile_residual
@@ -38,10 +39,10 @@ GENESIS = Genesis(FORMAT_VERSION, "env", "topic")
 
 
 class Store:
-    """Data topics: rows by collection, at offsets."""
+    """Data topics: records of rows by collection, one write at each offset."""
 
     def __init__(self) -> None:
-        self.written: dict[str, list[pa.Table]] = {}
+        self.written: dict[str, list[list[bytes]]] = {}
         self.writes = 0
         self.before_write = None
         """Called before rows are written, so that a test can slip something in between."""
@@ -52,7 +53,7 @@ class Store:
         self.writes += 1
         table = rows if isinstance(rows, pa.Table) else table_from_rows(columns, rows)
         log = self.written.setdefault(collection_id, [])
-        log.append(table)
+        log.append([each.value for each in encode(columns, table, attempt)])
         done: Future = Future()
         done.set_result(
             [Run(f"env.data.{collection_id}", 0, len(log) - 1, len(log), attempt, table.num_rows)]
@@ -61,9 +62,10 @@ class Store:
         )
         return done
 
-    def rows_at(self, collection_id, state, as_of):
-        runs = [run for _, run in state.bindings(collection_id).at(as_of)]
-        return [self.written[collection_id][o] for run in runs for o in range(run.lower, run.upper)]
+    def rows_at(self, item, state, as_of) -> pa.Table:
+        runs = [run for _, run in state.bindings(item.id).at(as_of)]
+        values = [value for run in runs for o in range(run.lower, run.upper) for value in self.written[item.id][o]]
+        return decode(item.stored, values).drop_columns([DIFF])
 
 
 class Answer:
@@ -104,14 +106,12 @@ class StorePeeks:
         return Answer(db.sql(text).to_arrow_table(), as_of)
 
     def _relation(self, item_id, state, as_of) -> pa.Table:
-        item = self.catalog.image.item(item_id)
-        schema = table_from_rows(item.columns, []).schema
-        return pa.concat_tables([schema.empty_table(), *self.store.rows_at(item_id, state, as_of)])
+        return self.store.rows_at(self.catalog.image.item(item_id), state, as_of)
 
     def _lookup(self, lookup, table) -> pa.Table:
         item = self.catalog.image.item(lookup.relation_id)
-        types = [parse_type(c.type) for c in item.columns]
-        names = [c.name for c in item.columns]
+        types = [parse_type(c.type) for c in item.stored]
+        names = [c.name for c in item.stored]
         positions = [names.index(n) for n in self.catalog.image.item(lookup.index_id).key[: len(lookup.key)]]
         arrangement = Arrangement(positions)
         arrangement.apply(((0, row, 1) for row in to_rows(table)), 1)

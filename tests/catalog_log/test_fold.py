@@ -81,7 +81,7 @@ MALFORMED_UPDATES = {
     "tombstone for a missing key": Update(model.ITEMS, "u7", None, -1),
     "value without a frame": Update(model.ITEMS, "u1", b"hello", 1),
     "empty value": Update(model.ITEMS, "u1", b"", 1),
-    "value of a later schema": Update(model.ITEMS, "u1", b"T\x03" + VALUE[2:], 1),
+    "value of a later schema": Update(model.ITEMS, "u1", b"T\x04" + VALUE[2:], 1),
     "value of a later schema than its collection may have": Update(model.SETTINGS, "k", b"T\x02" + VALUE[2:], 1),
     "value of schema version 0": Update(model.ITEMS, "u1", b"T\x00" + VALUE[2:], 1),
 }

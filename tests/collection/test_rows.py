@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import io
+from dataclasses import replace
 from decimal import Decimal
 
 import fastavro
@@ -92,6 +93,67 @@ def test_what_was_written_comes_back(values, diffs) -> None:
     assert back.equals(table.cast(back.schema))
 
 
+NUMBERED = tuple(replace(column, id=n) for n, column in enumerate(COLUMNS, 1))
+
+
+@given(st.lists(st.lists(row_values, max_size=4), min_size=1, max_size=4), st.data())
+@settings(max_examples=100, deadline=None)
+def test_rows_of_any_shape_are_read_in_any_other(parts, data) -> None:
+    """Each record with some of the columns in some order, read with some others: what a record does not have is what
+    the column says is missing, what it has and nobody asks for is passed over."""
+    some = st.lists(st.sampled_from(NUMBERED), min_size=1, unique=True)
+    filler = data.draw(row_values)
+    wanted = [
+        replace(c, name=f"now {c.name}", missing=rows.encode_value(sql_type(c.type), filler[c.id - 1]))
+        if data.draw(st.booleans()) else c
+        for c in data.draw(some)
+    ]  # fmt: skip
+    records, expected = [], []
+    for values in parts:
+        shape = data.draw(some)
+        given = table_from_rows(shape, [[row[c.id - 1] for c in shape] for row in values])
+        records += [each.value for each in rows.encode(shape, given, "w")]
+        has = {c.id for c in shape}
+        for row in values:
+            expected.append([row[c.id - 1] if c.id in has else filler[c.id - 1] if c.missing else None for c in wanted])
+    assert rows.decode(wanted, records) == with_diff(table_from_rows(wanted, expected))
+
+
+def test_a_record_without_a_shape_is_of_columns_that_never_changed() -> None:
+    (batch,) = rows.encode(COLUMNS[:2], table_from_rows(COLUMNS[:2], [(True, 5)]), "w")
+    assert batch.value[:2] == b"T\x01"
+    assert rows.decode(NUMBERED[:2], [batch.value]).to_pylist() == [{"b": True, "i2": 5, DIFF: 1}]
+    (shaped,) = rows.encode(NUMBERED[:2], table_from_rows(COLUMNS[:2], [(True, 6)]), "w")
+    assert shaped.value[:2] == b"T\x02"
+    assert rows.decode(NUMBERED[:2], [batch.value, shaped.value]).column("i2").to_pylist() == [5, 6]
+
+
+def test_a_column_of_another_type_is_an_error_never_a_value() -> None:
+    (batch,) = rows.encode([Column("a", "int4", id=1)], pa.table({"a": [1]}), "w")
+    with pytest.raises(rows.Undecodable, match="another type"):
+        rows.decode([Column("a", "int8", id=1)], [batch.value])
+
+
+@pytest.mark.parametrize(
+    "shape", ["", "1", "1:", "x:int4", "int5", "int4;", "int4;1:int4", "3:int4;2:int4;int8", "int4[]" * 20]
+)
+def test_a_shape_that_is_none_is_an_error(shape: str) -> None:
+    value = b"T\x02" + bytes([(2 * len(shape)) & 0x7F | (0x80 if len(shape) > 63 else 0)])
+    value += bytes([len(shape) >> 6]) if len(shape) > 63 else b""
+    with pytest.raises(rows.Undecodable):
+        rows.decode([Column("a", "int4", id=1)], [value + shape.encode() + b"\x02w\x00"])
+
+
+def test_a_shape_is_bounded() -> None:
+    columns = [Column(f"c{n}", "numeric(38,38)[]", id=n) for n in range(1, 5001)]
+    with pytest.raises(Rejected) as caught:
+        list(rows.encode(columns, pa.table({f"c{n}": pa.nulls(1) for n in range(5000)}), "w"))
+    assert caught.value.sqlstate == "54011"
+    fits = columns[:1600]
+    (batch,) = rows.encode(fits, pa.table({f"c{n}": pa.nulls(1) for n in range(1600)}), "w")
+    assert rows.decode(fits[-1:], [batch.value]).column(0).to_pylist() == [None]
+
+
 def test_slices_and_nulls_of_decimals_keep_their_places() -> None:
     columns = (Column("n", "numeric(10,2)"),)
     columns += (Column("ns", "numeric(10,2)[]"),)
@@ -169,12 +231,12 @@ def test_damaged_bytes_are_an_error_never_rows(damage) -> None:
         rows.decode(columns, [damage(batch.value)])
 
 
-@given(st.binary(max_size=40))
-@settings(max_examples=200, deadline=None)
-def test_hostile_bytes_are_an_error_or_rows_never_anything_else(noise) -> None:
+@given(st.sampled_from([b"T\x01", b"T\x02", b"T\x02\x08int4", b"T\x02\x0c7:int4"]), st.binary(max_size=40))
+@settings(max_examples=300, deadline=None)
+def test_hostile_bytes_are_an_error_or_rows_never_anything_else(frame, noise) -> None:
     columns = (Column("t", "text"), Column("i", "int2"), Column("n", "numeric(4,2)"), Column("d", "date"))
     try:
-        rows.decode(columns, [b"T\x01" + noise])
+        rows.decode(columns, [frame + noise])
     except rows.Undecodable:
         pass
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from dataclasses import replace
 
-from catalog_log.objects import INDEX, MATERIALIZED_VIEW, TABLE, Item
+import pytest
+
+from catalog_log.objects import INDEX, MATERIALIZED_VIEW, TABLE, Column, Index, Item, Table, numbered
 from controllers.at_work import AtWork
 from controllers.commands import Command, Kind
 from controllers.compute.indexes import Indexes
 from controllers.compute.inventory import Inventory
 from controllers.protocol import ControllerState
+from journal.errors import Unavailable
 from journal.memory import MemoryTransport
 from tests.objects import made
 
@@ -57,6 +61,40 @@ def test_the_views_and_indexes_of_a_cluster_are_those_that_there_are(tmp_path):
                 }
                 assert (found is was) == (found == was), "who saw it already need not look again"
     assert world.inventory.views_of("nobody") is world.inventory.views_of("nobody")
+
+
+def test_a_collection_that_gets_columns_is_another_relation_and_one_that_is_called_otherwise_is_not(tmp_path):
+    world = World(tmp_path)
+    table = Table("u1", "s1", "t", "", numbered((Column("a", "int4"), Column("b", "text"))))
+    world.change(table)
+    before = world.inventory.relation("u1")
+    renamed = replace(table, name="t2", columns=(replace(table.columns[0], name="c", field="a"), table.columns[1]))
+    narrower = replace(renamed, columns=renamed.columns[1:], dropped=renamed.columns[:1])
+    for alike in (renamed, narrower):
+        world.change(alike)
+        assert world.inventory.relation("u1") is before and not world.inventory.outgrown()
+    world.change(replace(narrower, columns=(*narrower.columns, Column("a", "int8", id=3, field="a#3"))))
+    after = world.inventory.relation("u1")
+    assert world.inventory.outgrown() == [before] and not world.inventory.outgrown()
+    assert (before.names, after.names) == (["a", "b"], ["a", "b", "a#3"])
+    before.check_open()  # who is at it goes on with it, until whoever maintains views lets go of it
+    before.supersede()
+    with pytest.raises(Unavailable):
+        before.check_open()
+
+
+def test_an_index_is_begun_anew_when_its_relation_gets_columns(tmp_path):
+    world = World(tmp_path)
+    table = Table("u1", "s1", "t", "", numbered((Column("a", "int4"), Column("b", "text"))))
+    world.change(table, Index("u2", "s1", "i", "", relation_id="u1", key=("b",), cluster_id="a"))
+    indexes = Indexes(world.inventory, "a", 1000, world.at_work)
+    indexes.reconcile()
+    first = indexes._indexes["u2"]
+    assert indexes._present(first) is first and len(first.types) == 2
+    world.change(replace(table, columns=(*table.columns, Column("c", "int8", id=3))))
+    second = indexes._present(first)
+    assert second is not first and second is indexes._indexes["u2"] and len(second.types) == 3
+    assert indexes._present(first) is second and second.key_columns == [1]
 
 
 def test_indexes_are_looked_through_only_when_one_came_or_went(tmp_path):

@@ -250,14 +250,14 @@ def test_a_collection_that_ends_spark_while_it_is_loaded_is_to_blame(world, spar
     from controllers.compute.inventory import Inventory
 
     world.insert("u1", (1, 5, 1))
-    through = Inventory.relation_through
+    bring = Inventory.bring
 
-    def ending(self, collection_id, ts):
-        if collection_id == "u1":
+    def ending(self, relation, ts):
+        if relation.id == "u1":
             raise SparkEnded("spark's JVM ended", detail="exit code 3, out of memory")
-        return through(self, collection_id, ts)
+        return bring(self, relation, ts)
 
-    monkeypatch.setattr(Inventory, "relation_through", ending)
+    monkeypatch.setattr(Inventory, "bring", ending)
     lives = Lives(spark, tmp_path, world)
     for _ in range(4):
         node = lives.begin()

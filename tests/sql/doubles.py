@@ -26,13 +26,16 @@ _ids = itertools.count()
 
 
 def apply(image: Image, updates, genesis: Genesis | None = None) -> Image:
-    proposal = Proposal(f"p{next(_ids)}", "test", image.upper, image.upper + 1, tuple(updates), genesis)
+    begun = genesis or image.genesis
+    proposal = Proposal(
+        f"p{next(_ids)}", "test", image.upper, image.upper + 1, tuple(updates), genesis, begun.format_version
+    )
     image, verdict = admit(image, Entry(0, records.encode_proposal(proposal)))
     assert verdict.kind is VerdictKind.ACCEPTED, verdict
     return image
 
 
-def empty_image() -> Image:
+def empty_image(format_version: int = records.FORMAT_VERSION) -> Image:
     """What a new environment holds."""
     return apply(
         EMPTY,
@@ -42,7 +45,7 @@ def empty_image() -> Image:
             records.put(model.CLUSTERS, "default", Cluster("default", "default")),
             records.put(model.SETTINGS, "next_item_id", Setting("1")),
         ),
-        Genesis(records.FORMAT_VERSION, "env", "topic"),
+        Genesis(format_version, "env", "topic"),
     )
 
 

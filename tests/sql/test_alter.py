@@ -92,15 +92,15 @@ def full_name_parts(image, item) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("statements", "said"),
     [
-        ((), "SELECT t.id, public.t.a, s.v FROM public.t, s WHERE t.id = s.id"),
-        (("alter table t rename to tee",), "SELECT t.id, t.a, s.v FROM public.tee AS t, s WHERE t.id = s.id"),
+        ((), "SELECT t.id, public.t.a, s.v FROM public.t, public.s WHERE t.id = s.id"),
+        (("alter table t rename to tee",), "SELECT t.id, t.a, s.v FROM public.tee AS t, public.s WHERE t.id = s.id"),
         (
             ("alter table t rename to tee", "create table t (id int)", "alter source s set schema other"),
             "SELECT t.id, t.a, s.v FROM public.tee AS t, other.s AS s WHERE t.id = s.id",
         ),
         (
             ("alter table t rename to tee", "alter table tee rename to t"),
-            "SELECT t.id, public.t.a, s.v FROM public.t, s WHERE t.id = s.id",
+            "SELECT t.id, public.t.a, s.v FROM public.t, public.s WHERE t.id = s.id",
         ),
     ],
 )
@@ -108,6 +108,14 @@ def test_a_view_says_what_its_names_are_now(statements: tuple[str, ...], said: s
     image = ddl(here(), *statements)
     view = next(i for i in image.objects() if i.name == "v")
     assert query_today(view, image).sql("postgres") == said
+
+
+def test_what_is_shown_of_a_view_is_the_same_for_every_search_path() -> None:
+    image = ddl(here(), "create table other.q (a int)", "create table q (b int)")
+    looking = names(search_path=("other", "public"))
+    image = apply(image, plan_ddl(parse("create view seen as select * from q"), image, looking).updates)
+    view = next(i for i in image.objects() if i.name == "seen")
+    assert query_today(view, image).sql("postgres") == "SELECT * FROM other.q"
 
 
 def test_the_old_name_is_nobody_s_and_may_be_another_s() -> None:
@@ -148,11 +156,12 @@ def test_the_errors_of_a_source_are_called_after_it_until_somebody_calls_them_ot
         ("alter table pg_catalog.pg_class rename to x", "42501", "permission denied"),
         ("alter table t set schema pg_catalog", "42501", "permission denied"),
         ("alter table t set schema nowhere", "3F000", 'schema "nowhere" does not exist'),
+        ("alter index by_a set schema other", "42809", '"by_a" is not a relation'),
         ("alter table by_a set schema other", "42809", '"by_a" is not a relation'),
         ("alter table s_errors set schema other", "0A000", "moving the errors of a source"),
         (f"alter table t rename to {'x' * 64}", "42622", "too long"),
         (f"alter source s rename to {'x' * 57}", "42622", "too long"),
-        ("alter table t rename column a to b", "0A000", "ALTER TABLE … RENAME COLUMN"),
+        ("alter table t rename constraint a to b", "0A000", "ALTER TABLE … RENAME CONSTRAINT"),
         ("alter schema other rename to x", "0A000", "ALTER SCHEMA"),
         ("alter nonsense x", "42601", 'syntax error at or near "nonsense"'),
     ],

@@ -52,6 +52,16 @@ def parsed_outputs(text: str) -> list[str]:
     return kept_views.parse_spark(text).named_selects
 
 
+@pytest.mark.parametrize("name", ["cte0", "cte1", "CTE0", "w0", '"_q"', '"_values"'])
+def test_a_relation_may_be_called_as_we_call_queries(name: str) -> None:
+    """WITH queries get names of ours; none is taken for a relation, and no relation for one of them."""
+    view = f"with x as (select 5 as a), y as (select 6 as a) select x.a, {name}.a as b from x, {name}, y"
+    image, items = made(f"create table {name} (a int)", f"create materialized view m as {view}")
+    kept = items["m"]
+    assert kept.inputs == kept.depends_on and len(kept.inputs) == 1 and image.item(kept.inputs[0]).kind == "table"
+    assert f"`{kept.inputs[0]}` AS" in spark_query(replace(kept, id="u900"), Objects.of(image))
+
+
 def test_what_it_says_is_what_its_names_meant_then() -> None:
     """A schema earlier in the search path, and one that is renamed: names are resolved once."""
     image, items = made(VIEWS[0])

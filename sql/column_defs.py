@@ -1,0 +1,82 @@
+"""Columns as statements define them.  Pure."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from collection.types import parse_type
+from journal.errors import InvalidUsage
+from sql import statements as st
+from sql.errors import unsupported
+from sql.tokens import Cursor, parse_tokens
+
+COLUMNS_MAX = 1600
+"""As in Postgres (MaxHeapAttributeNumber)."""
+
+_AFTER_TYPE = (
+    "not",
+    "null",
+    "default",
+    "primary",
+    "unique",
+    "check",
+    "references",
+    "collate",
+    "generated",
+    "constraint",
+    ",",
+)
+
+
+def column_list(c: Cursor) -> tuple[st.ColumnDef, ...]:
+    """``( column, … )``; 54011 for too many."""
+    c.expect("(")
+    if c.take(")"):
+        return ()
+    found = [column_def(c)]
+    while c.take(","):
+        found.append(column_def(c))
+    c.expect(")")
+    if len(found) > COLUMNS_MAX:
+        raise InvalidUsage(f"relations can have at most {COLUMNS_MAX} columns", sqlstate="54011")
+    return tuple(found)
+
+
+def column_def(c: Cursor) -> st.ColumnDef:
+    """One column: its name, its type, and what is said of it."""
+    if c.word() in ("primary", "unique", "check", "foreign", "constraint", "exclude", "like"):
+        raise unsupported(f"{c.word().upper()} in a table definition", position=c.current.start + 1)
+    name = c.identifier()
+    type_tokens = c.until(*_AFTER_TYPE)
+    if not type_tokens:
+        raise c.error()
+    type_text = c.text[type_tokens[0].start : type_tokens[-1].end + 1]
+    try:
+        sql_type = parse_type(type_text)
+    except InvalidUsage as error:
+        error.position = type_tokens[0].start + 1
+        raise
+    nullable, default, default_sql = True, None, None
+    while c.word() not in (",", ")", None):
+        if c.take("not", "null"):
+            nullable = False
+        elif c.take("null"):
+            nullable = True
+        elif c.take("default"):
+            default, default_sql = default_expression(c)
+        elif c.word() in ("primary", "unique", "check", "references", "collate", "generated", "constraint"):
+            raise unsupported(f"{c.word().upper()} on a column", position=c.current.start + 1)
+        else:
+            raise c.error()
+    return st.ColumnDef(name, sql_type, nullable, default, default_sql)
+
+
+def default_expression(c: Cursor) -> tuple[exp.Expression, str]:
+    """What stands after DEFAULT, and how it was written."""
+    stops = ("not", "null", "primary", "unique", "check", "references", "generated", "constraint", ",")
+    tokens = c.until(*stops) if c.word() != "null" else [c.tokens[c.at]]
+    if tokens and tokens[0] is c.current:
+        c.at += 1
+    if not tokens:
+        raise c.error()
+    return parse_tokens(tokens, c.text), c.text[tokens[0].start : tokens[-1].end + 1]
