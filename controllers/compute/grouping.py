@@ -20,6 +20,14 @@ def find_aggregation(tree: exp.Expression) -> tuple[exp.Expression, exp.Select |
     while True:
         while isinstance(node, exp.Subquery) and only(node, {"this", "alias"}):
             node = node.this
+        if isinstance(node, exp.Union) and node.args.get("distinct"):
+            made = _distinct_rows(node)
+            if made is None:
+                return tree, None
+            if node is tree:
+                return made, made
+            node.replace(made)
+            return tree, made
         if not isinstance(node, exp.Select):
             return tree, None
         if _groups(node):
@@ -30,6 +38,32 @@ def find_aggregation(tree: exp.Expression) -> tuple[exp.Expression, exp.Select |
         if not only(node, {"expressions", "from", "from_", "where", "kind"}):
             return tree, None
         node = sources[0]
+
+
+def _distinct_rows(union: exp.Union) -> exp.Select | None:
+    """``a UNION b`` as the DISTINCT rows of ``a UNION ALL b``; ``None`` for one with more to it or outputs of one name.
+
+    What removes duplicates below it need not: it does so itself.
+    """
+    names = union.named_selects
+    if not only(union, {"this", "expression", "distinct"}) or "" in names or len(set(names)) < len(names):
+        return None
+    rows = union.copy()
+    branches: list[exp.Expression] = [rows]
+    while branches:
+        branch = branches.pop()
+        if isinstance(branch, exp.Subquery) and only(branch, {"this"}):
+            branches.append(branch.this)
+        elif isinstance(branch, exp.Union) and only(branch, {"this", "expression", "distinct"}):
+            branch.set("distinct", False)
+            branches += [branch.this, branch.expression]
+    outputs = [exp.column(exp.to_identifier(name, quoted=True), table=_ROWS) for name in names]
+    source = exp.Subquery(this=rows, alias=exp.TableAlias(this=exp.to_identifier(_ROWS)))
+    return exp.select(*outputs).distinct().from_(source)
+
+
+_ROWS = "tm_rows"
+"""What the rows of a UNION are called inside of the query that keeps one of each; nothing else is in its scope."""
 
 
 def _groups(select: exp.Select) -> bool:
@@ -186,7 +220,8 @@ def _call(node: exp.Expression) -> tuple[str, exp.Expression | None]:
         return "sum", node.this
     if isinstance(node, exp.Avg):
         return "avg", node.this
-    raise NotIncremental(f"{node.sql_name().lower()}() cannot take back a row")
+    called = node.this if isinstance(node, exp.WithinGroup) else node
+    raise NotIncremental(f"{called.sql_name().lower()}() cannot take back a row")
 
 
 def _simple(post: exp.Select) -> tuple[Output, ...] | None:

@@ -9,8 +9,8 @@ every row carrying its ``__diff``, the change of ``R1 ⋈ … ⋈ Rn`` between t
 ``R1(old) … Ri-1(old) ⋈ ΔRi ⋈ Ri+1(new) … Rn(new)``, diffs multiplied: one *term* per place where a collection occurs.
 A self-join has two.  In a term placeholders (:func:`placeholder`) stand for what it reads; the engine replaces them.
 
-A query is an *aggregate* if it is projections and filters over one GROUP BY (or DISTINCT) of count, sum and avg over
-something linear.
+A query is an *aggregate* if it is projections and filters over one GROUP BY (or DISTINCT, or UNION) of count, sum and
+avg over something linear.
 """
 
 from __future__ import annotations

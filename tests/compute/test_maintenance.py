@@ -30,12 +30,14 @@ VIEWS = [
     ("SELECT DISTINCT d, k FROM {1}", {"d": "date", "k": "int4"}),
     ("SELECT q.k, CAST(q.n AS INT) AS n FROM (SELECT a.k, COUNT(*) * 2 AS n FROM {0} AS a JOIN {1} AS b ON a.k = b.k"
      " GROUP BY a.k HAVING SUM(b.y) > 1) AS q WHERE q.n < 50", {"k": "int4", "n": "int4"}),
+    ("SELECT k, s FROM {0} UNION ALL SELECT k, s FROM {0} UNION (SELECT k, 'a' FROM {1} UNION SELECT k, 'c' FROM {1})",
+     {"k": "int4", "s": "text"}),
     ("SELECT k, SUM(f) AS s FROM {0} WHERE f = f AND f < 1e9 GROUP BY k", {"k": "int4", "s": "float8"}),
     ("SELECT k, MAX(x) AS m FROM {0} GROUP BY k", {"k": "int4", "m": "numeric(10,2)"}),
     ("SELECT a.k, b.y FROM {0} AS a LEFT JOIN {1} AS b ON a.k = b.k", {"k": "int4", "y": "int8"}),
     ("SELECT k, x FROM {0} ORDER BY x DESC NULLS LAST, k, s, f LIMIT 3", {"k": "int4", "x": "numeric(10,2)"}),
 ]  # fmt: skip
-INCREMENTAL = 9
+INCREMENTAL = 10
 
 
 def random_row(rng, columns):

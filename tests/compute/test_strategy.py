@@ -25,8 +25,12 @@ INPUTS = ("u5", "u7")
     ("SELECT u5.a FROM u5 LEFT SEMI JOIN u7 ON u5.a = u7.a", "LEFT SEMI JOIN"),
     ("SELECT u5.a FROM u5 JOIN u7 USING (a)", "JOIN … USING"),
     ("SELECT MAX(a) FROM u5", "max() cannot take back a row"),
+    ("SELECT PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY a) FILTER(WHERE b > 1) FROM u5",
+     "percentile_disc() cannot take back a row"),
     ("SELECT COUNT(DISTINCT a) FROM u5", "an aggregate over DISTINCT values"),
-    ("SELECT a FROM u5 UNION SELECT a FROM u7", "UNION that removes duplicates, orders or limits"),
+    ("SELECT a FROM u5 UNION SELECT a FROM u7 LIMIT 3", "UNION that removes duplicates, orders or limits"),
+    ("SELECT a, a FROM u5 UNION SELECT a, a FROM u7", "UNION that removes duplicates, orders or limits"),
+    ("SELECT a FROM u5 UNION (SELECT a FROM u7 EXCEPT SELECT 1 AS a)", "it uses EXCEPT"),
     ("SELECT a FROM u5 INTERSECT SELECT a FROM u7", "it uses INTERSECT"),
     ("SELECT a, ROW_NUMBER() OVER (ORDER BY a) FROM u5", "a window function"),
     ("SELECT a FROM u5 WHERE EXISTS (SELECT 1 FROM u7)", "a subquery in an expression"),
@@ -81,6 +85,17 @@ def test_an_aggregate_is_split_into_its_input_and_what_is_done_with_groups():
     assert found.input.terms[0].sql == (
         f"SELECT `t`.`k` AS `k0`, `t`.`x` AS `x0`, `t`.`{DIFF}` AS `{DIFF}` FROM `delta`.`u5` AS `t` WHERE `t`.`x` > 0"
     )
+
+
+def test_a_union_is_the_distinct_rows_of_all():
+    found = analyse("SELECT q.a FROM (SELECT a FROM u5 UNION SELECT a FROM u7 UNION ALL SELECT a FROM u5) AS q", INPUTS)
+    assert found == st.Recompute("UNION that removes duplicates, orders or limits"), "the last keeps duplicates"
+    for sql in ("SELECT a FROM u5 UNION SELECT a FROM u7 UNION SELECT b AS a FROM u5",
+                "SELECT a FROM u5 UNION (SELECT a FROM u7 UNION ALL SELECT b AS a FROM u5)"):  # fmt: skip
+        found = analyse(sql, INPUTS)
+        assert isinstance(found, st.Aggregate) and (found.keys, found.calls) == (1, ())
+        assert [term.leaf for term in found.input.terms] == ["u5", "u7", "u5"]
+        assert found.outputs == (st.Output("k", 0, None),)
 
 
 def test_plain_outputs_need_no_second_query():
