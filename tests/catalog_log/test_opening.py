@@ -10,11 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from catalog_log import log as log_module
+from catalog_log import model
 from catalog_log.bootstrap import await_environment, create_environment, ensure_genesis, fixed_topics
 from catalog_log.fold import VerdictKind
 from catalog_log.log import CatalogLog
 from catalog_log.model import Genesis
-from catalog_log.records import FORMAT_VERSION, encode_proposal
+from catalog_log.records import FORMAT_VERSION, KNOWN_FORMATS, SCHEMA_VERSION_MAX, encode_proposal, version_max
 from embedded.ports import free_ports
 from journal import clients, topics
 from journal.checkpoint import MemoryCheckpointStore
@@ -22,6 +23,7 @@ from journal.errors import FatalLog, Unavailable
 from journal.kafka import KafkaTransport
 from journal.memory import MemoryTopic, MemoryTransport
 from journal.names import TopicNames
+from schemas import codec
 from tests.catalog_log.histories import GENESIS, genesis_proposal, proposal, put_item
 
 
@@ -210,3 +212,14 @@ def _records(bootstrap: str, topic: str) -> list[bytes]:
         return [entry.value for batch in read_range(transport, *transport.bounds()) for entry in batch]
     finally:
         transport.close()
+
+
+def test_every_format_that_is_known_says_all_that_it_may_hold() -> None:
+    """Who judges a log from outside asks these tables too, and a format that one of them lacks is found there."""
+    assert set(model.COLLECTIONS_OF) == KNOWN_FORMATS == set(SCHEMA_VERSION_MAX)
+    assert max(KNOWN_FORMATS) == FORMAT_VERSION
+    for format_version in sorted(KNOWN_FORMATS)[1:]:
+        assert model.COLLECTIONS_OF[format_version] >= model.COLLECTIONS_OF[format_version - 1]
+        newest, before = (version_max(f, model.ITEMS) for f in (format_version, format_version - 1))
+        assert newest >= before
+    assert version_max(FORMAT_VERSION, model.ITEMS) == codec.version("item"), "today's code writes today's format"
