@@ -12,6 +12,7 @@ from collections.abc import Callable
 import duckdb
 
 from collection.functions import refusal
+from collection.scalars import NUMBER
 from journal.errors import InvalidUsage, TidemarkError, reference
 
 log = logging.getLogger(__name__)
@@ -46,6 +47,9 @@ def _call(found: re.Match) -> str:
 _OVERFLOW = r"(?:cast because the value is out of range for the destination type|overflow in \w+ (?:of|with)) (\w+)"
 
 _TABLE: tuple[tuple[str, str, str | Callable[[re.Match], str]], ...] = (
+    (r"could not convert string ['\"]\s*([+-]?\d+)\s*['\"] to ((?:tiny|small|big)?int(?:eger|\d+)?)\W*$", "22003",
+     lambda m: f'value "{m[1]}" is out of range for type {_type(m[2])}'),
+    (rf"could not convert string ['\"]\s*{NUMBER.pattern}\s*['\"] to decimal", "22003", "numeric field overflow"),
     (r"could not convert string ['\"](.*)['\"] to (.*)$", "22P02",
      lambda m: f'invalid input syntax for type {_type(m[2])}: "{m[1]}"'),
     (r"^interrupted\W*$", "57014", "canceling statement due to user request"),

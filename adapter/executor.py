@@ -38,6 +38,7 @@ from adapter.insert import (
     Evaluate,
     Inserter,
     Rows,
+    TableChanged,
     Writer,
     check_buffer,
     check_unchanged,
@@ -76,6 +77,7 @@ from journal.timestamps import CatalogTs, DataTs
 from oracle.client import Oracle, wall_clock_ms
 from oracle.state import OracleState
 from sql import statements as st
+from sql.ddl_columns import to_evaluate, with_values
 from sql.errors import unsupported
 from sql.names import Names, cluster_named, database_of
 from sql.parse import parse, split
@@ -88,7 +90,7 @@ CATALOG_WAIT_S = 15.0
 """How long a catalog upper that the oracle knows may take to arrive here (settling an append is bounded alike)."""
 
 INSERT_TRIES_MAX = 5
-"""Times that an INSERT … SELECT is read and committed anew because what it read was written meanwhile."""
+"""Times that an INSERT is made and committed anew because what it read was written meanwhile, or its table altered."""
 
 FOLDED_BYTES_MAX = 4096
 """A constant's answer is kept with its plan up to this size: well below what the plan itself takes."""
@@ -224,6 +226,10 @@ class TidemarkExecutor:
         self, statement: object, names: Names, asked: Asked, request_id: str | None = None
     ) -> DdlOutcome:
         """One DDL statement, for a session or for the DDL topic."""
+        if isinstance(statement, st.AlterColumns) and (trees := to_evaluate(statement, names)):
+            columns = [exp.alias_(tree, f"v{n}") for n, tree in enumerate(trees.values())]
+            given = await asyncio.to_thread(self._relations.values, with_params(exp.select(*columns), [], {}))
+            statement = with_values(statement, dict(zip(trees, given, strict=True)))
         return await self._finish(self.ddl.submit(statement, names, asked, request_id))
 
     async def _ddl(self, session: SessionState, statement: object, text: str) -> DdlOutcome:
@@ -494,8 +500,9 @@ class TidemarkExecutor:
             try:
                 await self._finish(self._commit(session, [entry]))
                 return Result(tag)
-            except Conflict:
-                if entry.read_ts is None or not tries_left:
+            except Conflict as error:
+                again = entry.read_ts is not None or isinstance(error, TableChanged)
+                if not again or not tries_left:
                     raise
         raise AssertionError("unreachable: the last try raises or returns")
 

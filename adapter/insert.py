@@ -145,6 +145,10 @@ def merged(entries: Sequence[Rows]) -> Rows:
     return Rows(entries[0].table, rows, min(each.catalog_upper for each in entries))
 
 
+class TableChanged(Conflict):
+    """Rows were made for other columns than their table has: they are not in it, and may be made again."""
+
+
 class Inserter:
     """Writes rows and commits them.  Lives on one event loop."""
 
@@ -221,12 +225,12 @@ class Inserter:
 
 
 def check_unchanged(table: Item, image: Image, names: Callable[[Item], str]) -> None:
-    """42P01 where ``table`` is gone from ``image``; 40001 where it is not what the rows were made for."""
+    """42P01 where ``table`` is gone from ``image``, ``TableChanged`` where it is not what the rows were made for."""
     now = image.item(table.id)
     if now is None:
         raise no_relation(names(table))
     if shape(now) != shape(table):
-        raise Conflict(f'table "{table.name}" was changed while rows were inserted', hint="try again")
+        raise TableChanged(f'table "{table.name}" was changed while rows were inserted', hint="try again")
 
 
 def shape(table: Item) -> list[tuple[object, ...]]:

@@ -37,6 +37,7 @@ _TAGS = {
     st.CreateSource: "CREATE SOURCE",
     st.CreateIndex: "CREATE INDEX",
     st.ResetSource: "ALTER SOURCE",
+    st.RenameSchema: "ALTER SCHEMA",
     st.Comment: "COMMENT",
 }
 

@@ -29,18 +29,23 @@ from sql import statements as st
 from sql.bind import Bound, bind_query
 from sql.budget import bounded
 from sql.called import Objects
-from sql.ddl_alter import plan_rename, plan_set_schema
+from sql.ddl_alter import plan_rename, plan_rename_schema, plan_set_schema
 from sql.ddl_columns import plan_columns
 from sql.ddl_comment import plan_comment
 from sql.ddl_drop import plan_drop
 from sql.ddl_reset import plan_reset
 from sql.defaults import check_default
 from sql.errors import already_exists, no_column, unsupported, wrong_kind
-from sql.identifiers import IDENTIFIER_BYTES_MAX, check_columns, check_identifier, errors_name
+from sql.identifiers import (
+    IDENTIFIER_BYTES_MAX,
+    check_columns,
+    check_identifier,
+    check_schema_name,
+    errors_name,
+)
 from sql.item_ids import ItemIds
 from sql.kept_views import keep_lowered, named_query
 from sql.names import (
-    SYSTEM_SCHEMAS,
     ImageLike,
     Names,
     SystemRelation,
@@ -80,6 +85,8 @@ def plan_ddl(statement: object, image: ImageLike, names: Names) -> DdlPlan:
         return plan_reset(statement, image, names)
     if isinstance(statement, st.Rename):
         return plan_rename(statement, image, names)
+    if isinstance(statement, st.RenameSchema):
+        return plan_rename_schema(statement, image, names)
     if isinstance(statement, st.SetSchema):
         return plan_set_schema(statement, image, names)
     if isinstance(statement, st.AlterColumns):
@@ -104,13 +111,7 @@ def _create_schema(s: st.CreateSchema, image: ImageLike, names: Names) -> DdlPla
     database = database_of(image, names)
     if len(s.name.parts) > 1 and s.name.parts[0] != names.database or len(s.name.parts) > 2:
         raise InvalidUsage(f'database "{s.name.parts[0]}" does not exist', sqlstate="3D000")
-    name = check_identifier(s.name.last)
-    if name.startswith("pg_") or name in SYSTEM_SCHEMAS:
-        raise InvalidUsage(
-            f'unacceptable schema name "{name}"',
-            sqlstate="42939",
-            detail='the prefix "pg_" and the system schemas\' names are reserved',
-        )
+    name = check_schema_name(s.name.last)
     if image.schema_by_name(database.id, name) is not None:
         return _exists("schema", name, s.if_not_exists, "CREATE SCHEMA", "42P06")
     ids = ItemIds(image)

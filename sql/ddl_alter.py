@@ -15,8 +15,18 @@ from catalog_log.objects import ERRORS, INDEX, TABLE, Errors, Index, Item, Sourc
 from journal.errors import InvalidUsage
 from sql import statements as st
 from sql.errors import already_exists, no_relation, unsupported, wrong_kind
-from sql.identifiers import check_identifier, errors_name
-from sql.names import KIND_WORDS, ImageLike, Names, SystemRelation, candidates, find, target_schema
+from sql.identifiers import check_identifier, check_schema_name, errors_name
+from sql.names import (
+    KIND_WORDS,
+    SYSTEM_SCHEMAS,
+    ImageLike,
+    Names,
+    SystemRelation,
+    candidates,
+    find,
+    schema_named,
+    target_schema,
+)
 from sql.plans import DdlPlan, PlanNotice
 
 
@@ -36,6 +46,20 @@ def plan_rename(s: st.Rename, image: ImageLike, names: Names) -> DdlPlan:
         if errors is not None and errors.name == errors_name(item.name):
             now.append(replace(errors, name=check_identifier(errors_name(s.to))))
     return _moved(image, now, tag)
+
+
+def plan_rename_schema(s: st.RenameSchema, image: ImageLike, names: Names) -> DdlPlan:
+    """The schema under its new name: search paths that name the old one lead there no more.
+
+    Raises 3F000, 42501 for the system's, 42P06 for a name that is taken, 42939, 42622.
+    """
+    if s.name.last in SYSTEM_SCHEMAS:
+        raise InvalidUsage(f'permission denied: "{s.name}" is a system schema', sqlstate="42501")
+    schema = schema_named(image, names, s.name.last, s.name.start + 1)
+    if image.schema_by_name(schema.database_id, check_schema_name(s.to)) is not None:
+        raise already_exists("schema", s.to, "42P06")
+    update = records.put(model.SCHEMAS, schema.id, replace(schema, name=s.to))
+    return DdlPlan((update,), "ALTER SCHEMA", described=(schema.id,))
 
 
 def plan_set_schema(s: st.SetSchema, image: ImageLike, names: Names) -> DdlPlan:

@@ -7,8 +7,10 @@ reads a column that goes stands in its way, and who does not is not asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
 
 from catalog_log import model, records
 from catalog_log.model import Update
@@ -37,10 +39,10 @@ from sql.ddl_drop import everything, told_cascade, told_dependents
 from sql.defaults import check_default
 from sql.errors import closest, unsupported, wrong_kind
 from sql.identifiers import check_columns
-from sql.insert import literal_slot
+from sql.insert import literal_slot, stored
 from sql.kept_views import reads_column
 from sql.names import KIND_WORDS, ImageLike, Names
-from sql.plans import DdlPlan, PlanNotice
+from sql.plans import DdlPlan, PlanNotice, Slot
 
 
 @dataclass
@@ -111,7 +113,7 @@ def _add(draft: _Draft, action: st.AddColumn) -> None:
         raise InvalidUsage(
             f"tables can have at most {COLUMNS_MAX} columns", sqlstate="54011", detail="those that were dropped count"
         )
-    missing = _missing(draft, wanted)
+    missing = _missing(draft, action)
     if missing is None and not wanted.nullable:
         raise unsupported(
             "ADD COLUMN … NOT NULL without a DEFAULT",
@@ -126,17 +128,58 @@ def _add(draft: _Draft, action: st.AddColumn) -> None:
     draft.item = replace(table, columns=(*table.columns, column))
 
 
-def _missing(draft: _Draft, wanted: st.ColumnDef) -> bytes | None:
+def _missing(draft: _Draft, action: st.AddColumn) -> bytes | None:
     """What rows that are there get: the DEFAULT as it is now, as in Postgres."""
-    if wanted.default is None:
-        return None
-    slot = literal_slot(check_default(wanted.default, wanted.name, wanted.type, draft.names.zone), wanted.type)
+    wanted = action.column
+    slot = _default(wanted, draft.names)
+    value = slot.value
     if slot.tree is not None:
-        raise unsupported(
-            "ADD COLUMN with a DEFAULT that is no literal",
-            hint="rows that are there get it too: add the column without one, then ALTER COLUMN … SET DEFAULT",
-        )
-    return None if slot.value is None else encode_value(wanted.type, slot.value)
+        if action.evaluated is None:
+            raise unsupported(
+                "ADD COLUMN with a DEFAULT that is another one for every row",
+                hint="rows that are there get it too: add the column without one, then ALTER COLUMN … SET DEFAULT",
+            )
+        value = stored(action.evaluated[0], wanted.type)
+    return None if value is None else encode_value(wanted.type, value)
+
+
+def _default(wanted: st.ColumnDef, names: Names) -> Slot:
+    if wanted.default is None:
+        return Slot(None)
+    return literal_slot(check_default(wanted.default, wanted.name, wanted.type, names.zone), wanted.type)
+
+
+def to_evaluate(s: st.AlterColumns, names: Names) -> dict[int, exp.Expression]:
+    """Defaults of new columns that are no literals, by the places of their actions.
+
+    Whoever sends the statement evaluates them, once (now() is when it is sent), and gives them :func:`with_values`.
+    Those that would be another one for every row are not among them.
+    """
+    found = {}
+    for place, action in enumerate(s.actions):
+        if isinstance(action, st.AddColumn):
+            tree = _default(action.column, names).tree
+            if tree is not None and not any(map(_of_the_row, tree.walk())):
+                found[place] = tree
+    return found
+
+
+def with_values(s: st.AlterColumns, values: Mapping[int, object]) -> st.AlterColumns:
+    """``s`` with what :func:`to_evaluate` gave, evaluated."""
+    actions = [
+        replace(action, evaluated=(values[place],)) if place in values else action
+        for place, action in enumerate(s.actions)
+    ]
+    return replace(s, actions=tuple(actions))
+
+
+def _of_the_row(node: exp.Expression) -> bool:
+    names = {str(node.this).lower()} if isinstance(node, exp.Anonymous) else set()
+    return isinstance(node, (exp.Rand, exp.Uuid)) or bool(names & _OF_THE_ROW)
+
+
+_OF_THE_ROW = frozenset({"clock_timestamp", "gen_random_uuid", "random", "timeofday"})
+"""Functions that Postgres calls for every row, and not once in a statement."""
 
 
 def _stored_as(name: str, column_id: int, taken: set[str]) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from journal.errors import InvalidUsage
+from sql.names import SYSTEM_SCHEMAS
 from sql.tokens import RESERVED
 
 IDENTIFIER_BYTES_MAX = 63
@@ -21,6 +22,17 @@ def check_identifier(name: str) -> str:
             detail=f"{len(name.encode())} bytes, at most {IDENTIFIER_BYTES_MAX} are allowed",
         )
     return name
+
+
+def check_schema_name(name: str) -> str:
+    """``name``; 42939 where it is the system's, 42622 where it is too long."""
+    if name.startswith("pg_") or name in SYSTEM_SCHEMAS:
+        raise InvalidUsage(
+            f'unacceptable schema name "{name}"',
+            sqlstate="42939",
+            detail='the prefix "pg_" and the system schemas\' names are reserved',
+        )
+    return check_identifier(name)
 
 
 def quoted(name: str) -> str:

@@ -103,8 +103,9 @@ def reads_column(view: View | MaterializedView, relation_id: str, column_id: int
         _without(each, column_id) if each.relation_id == relation_id else each for each in view.query.references
     )
     narrower = replace(view, query=replace(view.query, references=references))
+    objects.spend(LOWERING_COSTS * len(view.create_sql))
     try:
-        return _made(narrower, Objects(without, objects.spend)) != _made(view, objects)
+        return _made(narrower, Objects(without, objects.spend)) != spark_query(view, objects)
     except InvalidUsage:
         return True
 

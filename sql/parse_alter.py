@@ -14,10 +14,12 @@ _INSTEAD = "drop the object and create it as it should be"
 _ALTERED = {"table": TABLE, "source": SOURCE, "view": VIEW, "index": INDEX}
 
 
-def parse_alter(c: Cursor) -> st.ResetSource | st.Rename | st.SetSchema | st.AlterColumns:
+def parse_alter(c: Cursor) -> st.ResetSource | st.Rename | st.RenameSchema | st.SetSchema | st.AlterColumns:
     """What stands after ALTER.  42601, 0A000 for what Postgres alters and we do not."""
     if c.take("materialized", "view"):
         kind = MATERIALIZED_VIEW
+    elif c.take("schema"):
+        return _schema(c)
     elif (word := c.word()) in _ALTERED:
         c.at += 1
         kind = _ALTERED[word]
@@ -59,7 +61,7 @@ def parse_alter(c: Cursor) -> st.ResetSource | st.Rename | st.SetSchema | st.Alt
 
 _ALTERED_ELSEWHERE = frozenset(
     "aggregate cluster collation connection conversion database default domain event extension foreign function group "
-    "language large operator policy procedure publication role routine rule schema secret sequence server sink "
+    "language large operator policy procedure publication role routine rule secret sequence server sink "
     "statistics subscription system tablespace text trigger type user".split()
 )
 """What Postgres (or Materialize) alters and we do not."""
@@ -69,6 +71,16 @@ _ALTERATIONS = frozenset(
     "validate".split()
 )
 """First words of how Postgres alters things and we do not."""
+
+
+def _schema(c: Cursor) -> st.RenameSchema:
+    name = c.name()
+    if c.word() == "owner":
+        raise unsupported("ALTER SCHEMA … OWNER", hint=_INSTEAD, position=c.current.start + 1)
+    c.expect("rename", "to")
+    new = c.identifier()
+    c.end()
+    return st.RenameSchema(name, new)
 
 
 def _rename(c: Cursor, kind: str, name: st.Name, exists: bool) -> st.Rename | st.AlterColumns:

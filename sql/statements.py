@@ -130,6 +130,14 @@ class Rename:
 
 
 @dataclass(frozen=True)
+class RenameSchema:
+    """ALTER SCHEMA … RENAME TO."""
+
+    name: Name
+    to: str
+
+
+@dataclass(frozen=True)
 class SetSchema:
     """ALTER … SET SCHEMA.  ``kind`` as for :class:`Rename`; ``at`` is where ``schema`` stands."""
 
@@ -142,8 +150,11 @@ class SetSchema:
 
 @dataclass(frozen=True)
 class AddColumn:
+    """``evaluated`` holds what a DEFAULT that is no literal was when the statement was sent."""
+
     column: ColumnDef
     if_not_exists: bool = False
+    evaluated: tuple[object] | None = None
 
 
 @dataclass(frozen=True)
@@ -274,6 +285,7 @@ Statement = (
     | Drop
     | ResetSource
     | Rename
+    | RenameSchema
     | SetSchema
     | AlterColumns
     | Comment
@@ -289,6 +301,6 @@ Statement = (
 )
 
 DDL = (
-    CreateSchema, CreateTable, CreateSource, CreateView, CreateIndex, Drop, ResetSource, Rename, SetSchema,
-    AlterColumns, Comment,
+    CreateSchema, CreateTable, CreateSource, CreateView, CreateIndex, Drop, ResetSource, Rename, RenameSchema,
+    SetSchema,    AlterColumns, Comment,
 )  # fmt: skip

@@ -36,6 +36,8 @@ RESIDUALS_MAX = 1000
 class _Index:
     def __init__(self, item: Item, relation: Item) -> None:
         self.item = item
+        self.relation: Item | None = relation
+        """As it was when somebody looked last."""
         self.relation_id = relation.id
         self.layout = layout(relation)
         self.types = [carried(sql_type(c.type)) for c in relation.stored]
@@ -175,7 +177,10 @@ class Indexes:
         """``index``, or the one in its place where its relation has got columns since it was begun: rows of both are
         told apart by nothing but their length."""
         relation = self._inventory.catalog.objects.get(index.relation_id)
+        if relation is index.relation:  # nearly always
+            return index
         if relation is None or layout(relation) == index.layout:
+            index.relation = relation
             return index
         with self._lock:
             found = self._indexes.get(index.item.id)

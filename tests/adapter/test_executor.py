@@ -399,6 +399,50 @@ def test_rows_that_were_made_for_other_columns_are_refused_and_nothing_else_is()
     run(story)
 
 
+def test_an_insert_that_meets_an_alter_table_is_made_again():
+    """In Postgres it would have waited for the other to be done."""
+
+    async def story(world):
+        async with world.adapter() as a, world.adapter() as other:
+            await a.sql("create table t (a int, b int)")
+            write, altering = a.executor._inserter._write, iter(["add column c text default 'x'", "drop column b"])
+
+            async def after_alter(entries):
+                if (action := next(altering, None)) is not None:
+                    await other.sql(f"alter table t {action}")
+                return await write(entries)
+
+            a.executor._inserter._write = after_alter
+            await a.sql("insert into t (a) values (1)")
+            assert await a.sql("select * from t") == [(1, "x")], "each statement met one, and each of its tries another"
+            altering = iter(["add column b int default 5"])
+            assert (await refused(a.sql("insert into t (a, d) values (1, 2)"))).sqlstate == "42703"
+            await a.sql("insert into t values (2, 'y')")
+            assert sorted(await other.sql("select a, b, c from t")) == [(1, 5, "x"), (2, 5, "y")]
+            altering = iter(["drop column a"])
+            assert (await refused(a.sql("insert into t (a) values (3)"))).sqlstate == "42703"
+            assert len(await other.sql("select * from t")) == 2
+
+    run(story)
+
+
+def test_a_default_of_a_new_column_is_what_it_is_when_the_column_is_added():
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create table t (a int)")
+            await a.sql("insert into t values (1), (2)")
+            await a.sql("alter table t add at timestamptz default now() not null, add n int default 3 * 4, add s text")
+            await a.sql("insert into t (a) values (3)")
+            rows = sorted(await a.sql("select a, at, n, s from t"))
+            assert [(row[0], *row[2:]) for row in rows] == [(1, 12, None), (2, 12, None), (3, 12, None)]
+            assert rows[0][1] == rows[1][1] < rows[2][1], "once for those that were there, anew for each statement"
+            assert (await refused(a.sql("alter table t add x int default 1 / 0"))).sqlstate == "22012"
+            assert (await refused(a.sql("alter table t add x float8 default random()"))).sqlstate == "0A000"
+            await a.sql("alter table t add x float8, alter x set default random()")
+
+    run(story)
+
+
 def test_columns_that_come_and_go_have_numbers_as_in_postgres():
     async def story(world):
         async with world.adapter() as a:

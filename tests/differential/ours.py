@@ -13,6 +13,7 @@ from collection.types import OID, SqlType, arrow_type, parse_type
 from controllers.compute.failures import of_spark
 from journal.errors import TidemarkError
 from sql import statements as st
+from sql.identifiers import quoted
 from sql.parse import parse
 from sql.plans import SelectPlan
 from sql.select import plan_select
@@ -85,13 +86,34 @@ def catalog():
     )
 
 
-def fill_spark(spark) -> None:
+def altered_catalog():
+    """The same, of tables that got their columns and these their names later; what was there before is gone.
+
+    No column is stored by its name: some by another column's, one by a name that only quotes can say.
+    """
+    made = [*(f"create table before_{table} (a int)" for table in TABLES)]  # so that no id is one of ``catalog()``
+    for table, columns in TABLES.items():
+        first = [quoted(name) for name in (*list(columns)[1:], 'of "all"')]
+        made.append(f"create table {table} (gone int)")
+        for n, (name, kind) in enumerate(zip(first, columns.values(), strict=True)):
+            made.append(f"alter table {table} add column {name} {kind}, add column gone{n} text")
+        made.append(f"alter table {table} drop column gone, " + ", ".join(f"drop gone{n}" for n in range(len(columns))))
+        made += [f"alter table {table} rename {was} to {now}" for was, now in zip(first, columns, strict=True)]
+    return ddl(empty_image(), *made)
+
+
+def fill_spark(spark, image=None) -> None:
     """The tables, as Spark sees them once the controller has named them."""
-    for item in catalog().objects():
-        types = [parse_type(c.type) for c in item.columns]
-        columns = zip(*ROWS[item.name], strict=True)
-        table = pa.table([pa.array(list(values), arrow_type(ty)) for values, ty in zip(columns, types, strict=True)],
-                         names=[c.name for c in item.columns])  # fmt: skip
+    for item in (catalog() if image is None else image).objects():
+        if item.name not in TABLES:
+            continue
+        by_column = zip(item.columns, zip(*ROWS[item.name], strict=True), strict=True)
+        given = {column.stored_as: values for column, values in by_column}
+        nothing = [None] * len(ROWS[item.name])
+        table = pa.table(
+            [pa.array(list(given.get(c.name, nothing)), arrow_type(parse_type(c.type))) for c in item.stored],
+            names=[c.name for c in item.stored],
+        )
         spark.createDataFrame(table).createOrReplaceTempView(item.id)
         spark.catalog.cacheTable(item.id)
 
@@ -99,8 +121,8 @@ def fill_spark(spark) -> None:
 class Ours:
     """Answers statements: constants by DuckDB as the adapter does, tables by Spark as a controller does."""
 
-    def __init__(self, spark=None) -> None:
-        self.image = catalog()
+    def __init__(self, spark=None, image=None) -> None:
+        self.image = catalog() if image is None else image
         self.spark = spark
         self.relations = CatalogRelations()
         self.facts = SessionFacts(names(), "peer", "16.0", 1, lambda name: "")

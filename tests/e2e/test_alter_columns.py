@@ -16,7 +16,7 @@ from tests.e2e.conftest import Steps
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
-STEPS = 36
+STEPS = 24
 BACK_S_MAX = 120.0
 
 
@@ -83,7 +83,7 @@ def test_columns_come_and_go_while_rows_come_in(stack: Stack, steps: Steps) -> N
                 name, new = rng.choice(list(kept.columns)), f"x{step}"
                 session.execute(f"ALTER TABLE {table} RENAME COLUMN {name} TO {new}")
                 kept.columns = {new if n == name else n: i for n, i in kept.columns.items()}
-            elif choice == 4 and step == 22:
+            elif choice == 4 and step == 16:
                 seen = steps.count("compute", "serves again")
                 os.kill(stack.supervisor.pids()["compute"], signal.SIGKILL)
                 assert steps.wait_for_another("compute", "serves again", seen, BACK_S_MAX)

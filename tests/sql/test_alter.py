@@ -52,7 +52,7 @@ def altered(image, statement: str):
     return apply(image, plan_ddl(parse(statement), image, names()).updates)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_what_reads_it_reads_on_and_is_shown_as_a_statement_that_would_do_so(seed: int) -> None:
     """Any order of renames and moves: no query changes, and what is shown of every object makes it again."""
     rng = random.Random(seed)
@@ -118,6 +118,16 @@ def test_what_is_shown_of_a_view_is_the_same_for_every_search_path() -> None:
     assert query_today(view, image).sql("postgres") == "SELECT * FROM other.q"
 
 
+def test_a_schema_is_called_otherwise_and_so_is_all_that_is_in_it() -> None:
+    image = ddl(here(), "alter table t set schema other", "create view other.last as select other.t.a from other.t")
+    then = lowered(image)
+    image = ddl(image, 'alter schema other rename to "New one"', "create schema other", "create table other.t (z int)")
+    assert lowered(image) == then
+    view = next(i for i in image.objects() if i.name == "last")
+    assert query_today(view, image).sql("postgres") == 'SELECT t.a FROM "New one".t AS t'
+    assert [c.name for c in plan_select(parse("select * from other.t").ast, image, names()).columns] == ["z"]
+
+
 def test_the_old_name_is_nobody_s_and_may_be_another_s() -> None:
     image = altered(here(), "alter table t rename to tee")
     with pytest.raises(InvalidUsage) as refused:
@@ -162,7 +172,12 @@ def test_the_errors_of_a_source_are_called_after_it_until_somebody_calls_them_ot
         (f"alter table t rename to {'x' * 64}", "42622", "too long"),
         (f"alter source s rename to {'x' * 57}", "42622", "too long"),
         ("alter table t rename constraint a to b", "0A000", "ALTER TABLE … RENAME CONSTRAINT"),
-        ("alter schema other rename to x", "0A000", "ALTER SCHEMA"),
+        ("alter schema nowhere rename to x", "3F000", 'schema "nowhere" does not exist'),
+        ("alter schema other rename to public", "42P06", 'schema "public" already exists'),
+        ("alter schema other rename to other", "42P06", 'schema "other" already exists'),
+        ("alter schema other rename to pg_x", "42939", 'unacceptable schema name "pg_x"'),
+        ("alter schema pg_catalog rename to x", "42501", "permission denied"),
+        ("alter schema other owner to me", "0A000", "ALTER SCHEMA … OWNER"),
         ("alter nonsense x", "42601", 'syntax error at or near "nonsense"'),
     ],
 )

@@ -89,7 +89,7 @@ def test_columns_come_and_go_and_are_called_otherwise() -> None:
     assert lowered(image) == lowered(here()), "who reads it reads what it read"
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(8))
 def test_in_any_order_nothing_changes_for_who_reads_and_what_is_shown_makes_it_again(seed: int) -> None:
     rng = random.Random(seed)
     image, then = here(), lowered(here())
@@ -203,7 +203,7 @@ def test_an_index_is_of_its_columns_whatever_they_are_called() -> None:
         ("alter table t alter c set default a", "0A000", "column reference in DEFAULT"),
         ("alter table t add column n int not null", "0A000", "NOT NULL without a DEFAULT"),
         ("alter table t add column n int default null not null", "0A000", "NOT NULL without a DEFAULT"),
-        ("alter table t add column n timestamptz default now()", "0A000", "DEFAULT that is no literal"),
+        ("alter table t add column n float8 default random()", "0A000", "another one for every row"),
         ("alter table t alter c set not null", "0A000", "SET NOT NULL"),
         ("alter table t alter c type bigint", "0A000", "ALTER COLUMN … TYPE"),
         ("alter table star add column n int", "42809", '"star" is not a table'),
