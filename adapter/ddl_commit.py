@@ -32,7 +32,7 @@ from oracle.client import Oracle
 from sql.ddl import plan_ddl
 from sql.names import Names
 from sql.plans import DdlPlan
-from sql.statements import CreateView
+from sql.statements import AlterColumns, CreateView
 from sql.watched import Answers, TooLongHere, Watched, same_answers
 
 log = logging.getLogger(__name__)
@@ -115,6 +115,11 @@ class _Pending:
     """A proposal with it is under way, or was admitted: it may have happened."""
 
 
+_READS_VIEWS = (CreateView, AlterColumns)
+"""Statements that take as long as the views that they have to read: those that one is made of, those that may read a
+column that goes."""
+
+
 class DdlQueue:
     """The DDL of one adapter.  Lives on one event loop; :meth:`start` once, :meth:`close` in the end."""
 
@@ -169,7 +174,7 @@ class DdlQueue:
 
     async def _long(self, statement: object, names: Names, asked: Asked) -> Ready | None:
         """A long statement planned before it stands in the queue; what is wrong with it is told by the queue."""
-        if len(asked.text) <= ON_LOOP_CHARS_MAX and not isinstance(statement, CreateView):
+        if len(asked.text) <= ON_LOOP_CHARS_MAX and not isinstance(statement, _READS_VIEWS):
             return None
         try:
             ready = await self._ready(statement, names, asked, self._catalog.image)
@@ -283,7 +288,7 @@ class DdlQueue:
         """
         chars = len(asked.text)
         if chars <= ON_LOOP_CHARS_MAX:
-            if not isinstance(statement, CreateView):
+            if not isinstance(statement, _READS_VIEWS):
                 return Ready(plan_ddl(statement, image, names))
             try:
                 return Ready(plan_ddl(statement, Watched(image, ON_LOOP_CHARS_MAX), names))

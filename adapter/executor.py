@@ -226,10 +226,13 @@ class TidemarkExecutor:
         self, statement: object, names: Names, asked: Asked, request_id: str | None = None
     ) -> DdlOutcome:
         """One DDL statement, for a session or for the DDL topic."""
-        if isinstance(statement, st.AlterColumns) and (trees := to_evaluate(statement, names)):
-            columns = [exp.alias_(tree, f"v{n}") for n, tree in enumerate(trees.values())]
-            given = await asyncio.to_thread(self._relations.values, with_params(exp.select(*columns), [], {}))
-            statement = with_values(statement, dict(zip(trees, given, strict=True)))
+        if isinstance(statement, st.AlterColumns):
+            large = len(asked.text) > ON_LOOP_CHARS_MAX
+            trees = await self._beside(large, len(asked.text), to_evaluate, statement, names)
+            if trees:
+                columns = [exp.alias_(tree, f"v{n}") for n, tree in enumerate(trees.values())]
+                given = await asyncio.to_thread(self._relations.values, with_params(exp.select(*columns), [], {}))
+                statement = with_values(statement, dict(zip(trees, given, strict=True)))
         return await self._finish(self.ddl.submit(statement, names, asked, request_id))
 
     async def _ddl(self, session: SessionState, statement: object, text: str) -> DdlOutcome:

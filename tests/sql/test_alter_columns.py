@@ -21,6 +21,7 @@ from sql.kept_views import spark_query
 from sql.nodes import parse_spark
 from sql.parse import parse
 from sql.select import plan_select
+from sql.watched import TooLongHere, Watched
 from tests.sql.doubles import apply, ddl, empty_image, names
 
 SCRIPT = (
@@ -149,6 +150,15 @@ def test_who_reads_a_column_stands_in_its_way_and_who_does_not_is_not_asked() ->
     image = altered(image, "drop view star cascade")
     image = altered(image, "alter table t drop column b")
     assert outputs(image, "select * from t") == ["id int4", "a text", "c int4"]
+
+
+def test_who_asks_all_readers_of_a_column_spends_what_that_takes() -> None:
+    """So that an adapter asks them beside its other sessions."""
+    image = ddl(empty_image(), SCRIPT[0], *(f"create view v{n} as select id, c + {n} as c from t" for n in range(30)))
+    with pytest.raises(TooLongHere):
+        plan_ddl(parse("alter table t drop column b"), Watched(image, 5_000), names())
+    assert plan_ddl(parse("alter table t drop column b"), Watched(image), names()).updates
+    assert plan_ddl(parse("alter table t rename column b to bb"), Watched(image, 5_000), names()).updates
 
 
 def test_a_star_and_a_natural_join_mean_what_they_meant() -> None:
