@@ -29,6 +29,7 @@ import pyarrow as pa
 from collection.columns import DIFF, ColumnLike, Columns, diff_schema, fit, sql_type
 from collection.types import SqlType, arrow_type, avro_type
 from journal.errors import FatalLog, InvalidUsage, Rejected
+from schemas.codec import leading_strings
 
 MARKER = 0x54
 """``T``: tells our records from anything else that might be found on a topic."""
@@ -224,24 +225,13 @@ def _shape_in(value: bytes) -> _Shape | None:
     """The shape that a record says it has; ``None`` for one that says none.  Raises :class:`Undecodable`."""
     if value[:2] != _SHAPED_FRAME:
         return None
-    length = shift = 0
-    for at in range(2, min(len(value), 6)):
-        length |= (value[at] & 0x7F) << shift
-        shift += 7
-        if value[at] < 0x80:
-            break
-    end = at + 1 + (length >> 1) if len(value) > 2 else 0
-    if length & 1 or not 0 < length >> 1 <= SHAPE_CHARS_MAX or end > len(value):
-        raise Undecodable("a row batch says no shape", detail=f"starts with {value[:16].hex()}")
-    return _shaped_bytes(value[at + 1 : end])
-
-
-@lru_cache(maxsize=1024)
-def _shaped_bytes(shape: bytes) -> _Shape:
     try:
-        return _shaped(shape.decode())
+        [shape], _ = leading_strings(value, 1)
+        if len(shape) > SHAPE_CHARS_MAX:
+            raise ValueError(f"{len(shape)} characters")
+        return _shaped(shape)
     except (ValueError, LookupError, InvalidUsage) as error:
-        raise Undecodable("a row batch says a shape that is none", detail=repr(shape[:200])) from error
+        raise Undecodable("a row batch says no shape", detail=f"starts with {value[:16].hex()}") from error
 
 
 @lru_cache(maxsize=1024)

@@ -11,9 +11,10 @@ from dataclasses import replace
 
 from catalog_log import model, records
 from catalog_log.model import Schema
-from catalog_log.objects import ERRORS, INDEX, TABLE, Errors, Index, Item, Source
+from catalog_log.objects import ERRORS, TABLE, Errors, Index, Item, Source
 from journal.errors import InvalidUsage
 from sql import statements as st
+from sql.ddl_drop import with_its_own
 from sql.errors import already_exists, no_relation, unsupported, wrong_kind
 from sql.identifiers import check_identifier, check_schema_name, errors_name
 from sql.names import (
@@ -84,7 +85,8 @@ def plan_set_schema(s: st.SetSchema, image: ImageLike, names: Names) -> DdlPlan:
     schema = target_schema(image, names, st.Name((s.schema, item.name), s.at))
     if schema.id == item.schema_id:
         return DdlPlan((), tag)
-    return _moved(image, [replace(each, schema_id=schema.id) for each in _with_its_own(image, item)], tag)
+    moving = with_its_own(image, [item]).values()
+    return _moved(image, [replace(each, schema_id=schema.id) for each in moving], tag)
 
 
 def alter_tag(kind: str) -> str:
@@ -108,14 +110,6 @@ def altered(s: st.Rename | st.SetSchema | st.AlterColumns, image: ImageLike, nam
         word = KIND_WORDS[found.kind] if found.kind != ERRORS else KIND_WORDS[TABLE]
         raise wrong_kind(found.name, KIND_WORDS[s.kind], f"use ALTER {word.upper()}")
     return found
-
-
-def _with_its_own(image: ImageLike, item: Item) -> list[Item]:
-    """``item``, the indexes on it, and the errors of a source with the indexes on those."""
-    found = [item]
-    if isinstance(item, Source) and (errors := image.item(item.errors_id)) is not None:
-        found.append(errors)
-    return found + [each for on in tuple(found) for each in image.dependents(on.id) if each.kind == INDEX]
 
 
 def _moved(image: ImageLike, now: list[Item], tag: str) -> DdlPlan:

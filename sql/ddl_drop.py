@@ -88,8 +88,8 @@ def _automatic(item: Item, on: Item) -> bool:
     return isinstance(item, (Index, Errors))
 
 
-def closure(image: ImageLike, roots: list[Item]) -> tuple[set[str], list[tuple[Item, Item]]]:
-    """What goes with ``roots`` without CASCADE, and ``(dependent, what it depends on)`` for what stands in the way."""
+def with_its_own(image: ImageLike, roots: list[Item]) -> dict[str, Item]:
+    """``roots`` and what is theirs, by id: their indexes, the errors of sources, and the indexes on those."""
     going = {item.id: item for item in roots}
     queue = list(roots)
     while queue:
@@ -98,6 +98,12 @@ def closure(image: ImageLike, roots: list[Item]) -> tuple[set[str], list[tuple[I
             if each.id not in going and _automatic(each, here):
                 going[each.id] = each
                 queue.append(each)
+    return going
+
+
+def closure(image: ImageLike, roots: list[Item]) -> tuple[set[str], list[tuple[Item, Item]]]:
+    """What goes with ``roots`` without CASCADE, and ``(dependent, what it depends on)`` for what stands in the way."""
+    going = with_its_own(image, roots)
     standing, seen = [], set()
     queue = list(going.values())
     while queue:

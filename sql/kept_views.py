@@ -25,7 +25,7 @@ from sql import statements as st
 from sql.bind import Bound, bind_kept, cast_outputs, first_branch
 from sql.budget import DEPTH_MAX, bounded, check_expanded, surveyed, too_complex
 from sql.called import Objects
-from sql.nodes import copied, parse_spark
+from sql.nodes import copied, parse_spark, stand_in
 from sql.parse import parse
 from sql.transpile import spark_sql
 
@@ -152,11 +152,7 @@ def inline_views(tree: exp.Expression, relations: Mapping[str, Relation], object
             source = _called(exp.Table(this=table.this.copy()), outputs)
         else:
             continue
-        subquery = exp.Subquery(this=source, alias=table.args["alias"].copy())
-        for key in ("joins", "laterals"):
-            if table.args.get(key):
-                subquery.set(key, [each.copy() for each in table.args[key]])
-        table.replace(subquery)
+        stand_in(table, source)
         replaced = True
     if replaced:
         surveyed(holder.this, ())

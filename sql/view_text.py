@@ -17,6 +17,7 @@ from sql.bind import folded, name_of, real_tables
 from sql.errors import syntax
 from sql.identifiers import needs_quotes
 from sql.names import ImageLike
+from sql.nodes import stand_in
 from sql.parse import parse
 
 
@@ -56,11 +57,7 @@ def _called_today(tree: exp.Expression, definition: Definition, image: ImageLike
             table.set("db", now.args["db"])
             table.set("catalog", None)
             continue
-        inner = exp.Subquery(this=exp.select(*columns).from_(now), alias=table.args["alias"].copy())
-        for key in ("joins", "laterals"):
-            if table.args.get(key):
-                inner.set(key, [each.copy() for each in table.args[key]])
-        table.replace(inner)
+        stand_in(table, exp.select(*columns).from_(now))
     for column in [x for x in tree.find_all(exp.Column) if x.args.get("db") is not None]:
         if tuple(folded(column.args[part]) for part in ("db", "table")) in moved:
             column.set("db", None)
