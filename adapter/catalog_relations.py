@@ -30,8 +30,8 @@ from adapter.live_rows import ACTIVITY
 from adapter.system_rows import System
 from adapter.system_schemas import HIDDEN, SYSTEM, SYSTEM_OIDS
 from collection.arrays import show_array
-from collection.functions import OWN
 from collection.types import SqlType, arrow_type
+from functions.registry import OWN
 from journal.errors import InvalidUsage, Rejected
 from sql.budget import bounded
 from sql.errors import untold

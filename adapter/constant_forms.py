@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from functions.registry import DUCKDB_FORMS
 from sql.common_forms import COMMON, NO_CHARACTER, in_duckdb
 from sql.errors import unsupported
-from sql.forms import Build, certain_regex, expand, null_text, regex_of, string, truncated
+from sql.forms import Build, all_groups, behind_all, certain_regex, expand, null_text, regex_of, string, truncated
 from sql.nodes import call
 from sql.regex import Regex, re2_replacement
 from sql.time_formats import written_format
@@ -31,9 +32,10 @@ def _number_text(form: str, carried: str = ":x") -> str:
 
 FORMS: Mapping[str, tuple[str, str]] = {
     **{name: (parameters, in_duckdb(text)) for name, (parameters, text) in COMMON.items()},
+    **DUCKDB_FORMS,
     "TM_FLOAT8_TEXT": ("x", _float_text("DOUBLE", "1e15", 16)),
     "TM_FLOAT4_TEXT": ("x", _float_text("FLOAT", "1e6", 8)),
-    "TM_FLOAT4": ("x", ":x::FLOAT"),
+    "TM_AS_FLOAT4": ("x", ":x::FLOAT"),
     "TM_BYTEA_TEXT": ("x", r"'\x' || lower(hex(:x))"),
     "TM_FRACTION_TEXT": ("x", r"regexp_replace(:x::VARCHAR, '^(-?)\.', '\10.')"),
     "TM_WHOLE_TEXT": ("x kind", _number_text("[0-9]+", ":x::HUGEINT")),
@@ -42,25 +44,11 @@ FORMS: Mapping[str, tuple[str, str]] = {
     "TM_TO_UTC": ("x zone", "timezone(:zone, :x::TIMESTAMP)"),
     "TM_MOMENT": ("x", "make_timestamp(:x)"),
     "TM_SECONDS": ("x", "to_timestamp(:x::DOUBLE)"),
-    "TM_INITCAP": (
-        "x",
-        r"array_to_string(list_transform(regexp_extract_all(lower(:x), '[\p{L}\p{N}]+|[^\p{L}\p{N}]+'), "
-        r"lambda w: upper(w[1]) || w[2:]), '')",
-    ),
     "TM_REPEAT": ("x n", "tm_repeat(:x, :n)"),
     "TM_LPAD": ("x n fill", "tm_lpad(:x, :n, :fill)"),
     "TM_RPAD": ("x n fill", "tm_rpad(:x, :n, :fill)"),
     "TM_REPLACE": ("x a b", "tm_replace(:x, :a, :b)"),
     "TM_CHR": ("n", in_duckdb(f"CASE {NO_CHARACTER} ELSE CHR(:n) END")),
-    "TM_OCTETS": ("x", "octet_length(:x)::INTEGER"),
-    "TM_TEXT_OCTETS": ("x", "strlen(:x)::INTEGER"),
-    "TM_TO_HEX": ("x", "lower(to_hex(:x::BIGINT))"),
-    "TM_TO_HEX4": ("x", "lower(to_hex(CASE WHEN :x < 0 THEN :x::BIGINT + 4294967296 ELSE :x::BIGINT END))"),
-    "TM_QUOTE_LITERAL": (
-        "x",
-        r"CASE WHEN contains(:x, '\') THEN 'E' ELSE '' END || '''' "
-        r"|| replace(replace(:x, '''', ''''''), '\', '\\') || ''''",
-    ),
     "TM_HEX": ("x", "lower(hex(:x))"),
     "TM_UNHEX": (
         "x",
@@ -151,6 +139,29 @@ def _taken(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) ->
     return exp.Case(ifs=[exp.If(this=call("regexp_matches", x, _pattern(found)), true=taken)])
 
 
+def _groups(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
+    found = all_groups(pattern, flags)
+    if found is None:
+        return exp.cast(exp.null(), "text[]", dialect="duckdb")
+    numbers = range(1, found.groups + 1) if found.groups else [0]
+    taken = [call("regexp_extract", x, _pattern(found), exp.Literal.number(n)) for n in numbers]
+    return exp.Case(ifs=[exp.If(this=call("regexp_matches", x, _pattern(found)), true=exp.Array(expressions=taken))])
+
+
+def _place(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
+    """One more than what is before the first match has characters."""
+    found = regex_of(pattern, flags)
+    if found is None:
+        return exp.cast(exp.null(), "int")
+    before = exp.Literal.string(behind_all(_pattern(found).this))
+    place = exp.Add(this=call("len", call("regexp_extract", x, before, exp.Literal.number(1))), expression=_ONE.copy())
+    zero = exp.If(this=exp.Not(this=call("regexp_matches", x, _pattern(found))), true=exp.Literal.number(0))
+    return exp.Case(ifs=[zero], default=place)
+
+
+_ONE = exp.Literal.number(1)
+
+
 def _counted(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
     found = certain_regex(pattern, flags)
     if found is None:
@@ -170,6 +181,8 @@ BUILT: Mapping[str, Build] = {
     "TM_REGEX_REPLACE": _replaced,
     "TM_REGEX_TAKE": _taken,
     "TM_REGEX_COUNT": _counted,
+    "TM_REGEX_GROUPS": _groups,
+    "TM_REGEX_PLACE": _place,
     "TM_TO_CHAR": _shown_time,
     "TM_DATE_TRUNC": truncated,
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from adapter.constant_forms import written_out
-from sql.nodes import call, data_type
+from sql.nodes import Ordinality, call, data_type
 from sql.types import DATE, INT8, TIMESTAMP
 
 
@@ -121,12 +121,21 @@ def _of_arrays(node: exp.Anonymous) -> bool:
     return isinstance(node.parent, exp.Cast) and node.parent.to.this == exp.DataType.Type.ARRAY
 
 
+def _ordinality(node: Ordinality) -> exp.Expression:
+    """Lists that are taken apart side by side go on together."""
+    rows = node.parent_select.expressions[0].this.expressions[0]
+    behind = exp.Add(this=call("len", rows), expression=exp.Literal.number(1))
+    return call("unnest", call("range", exp.Literal.number(1), behind))
+
+
 def for_duckdb(tree: exp.Expression) -> exp.Expression:
     """A copy of ``tree`` that DuckDB runs with the same result."""
     holder = exp.Paren(this=tree.copy())
     grows = _may_grow(tree)
     for node in reversed(list(holder.walk())):
-        if isinstance(node, exp.Anonymous) and (made := _SPARK.get(str(node.this).upper())):
+        if isinstance(node, Ordinality):
+            node.replace(_ordinality(node))
+        elif isinstance(node, exp.Anonymous) and (made := _SPARK.get(str(node.this).upper())):
             node.replace(made(*node.expressions))
         elif grows and isinstance(node, exp.DPipe):
             node.replace(_together([node.this, node.expression]))

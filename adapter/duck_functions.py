@@ -9,7 +9,7 @@ from __future__ import annotations
 from adapter.duck_macros import MACROS, TABLE_MACROS
 from adapter.duck_text import ESCAPING, GROWING, GUARDED
 from adapter.duck_text import FUNCTIONS as LONG_TEXTS
-from collection.functions import OWN
+from functions.registry import DUCKDB_CALLS, OWN
 
 OPERATORS = frozenset("+ - * / // % ^ ** & | ~ << >> || -> ->> ~~ !~~ ~~* !~~* ^@ @> <@ && xor".split())
 
@@ -63,7 +63,7 @@ WINDOWS = frozenset(
     "cume_dist dense_rank first_value lag last_value lead nth_value ntile percent_rank rank row_number".split()
 )
 
-SCALARS = frozenset(" ".join((_TEXT, _NUMBERS, _TIMES, _LISTS, _JSON, _OTHER)).split())
+SCALARS = frozenset(" ".join((_TEXT, _NUMBERS, _TIMES, _LISTS, _JSON, _OTHER)).split()) | DUCKDB_CALLS
 
 OURS = frozenset({*OWN, *LONG_TEXTS, *GUARDED, "tm_within", *(f"tm_{name}" for name in MACROS)})
 """Macros and functions that the adapter itself has put into the engine."""

@@ -44,7 +44,6 @@ from adapter.insert import (
     check_unchanged,
     rows_of_query,
     rows_of_values,
-    shape,
     tables_below,
 )
 from adapter.interfaces import Kind, Notice, OutputColumn, Prepared, Result
@@ -84,7 +83,7 @@ from sql.parse import parse, split
 from sql.plan_cache import PlanCache, Planned, Statement, plan_afresh
 from sql.plans import InsertPlan, SelectPlan, Slot
 from sql.transpile import with_params
-from sql.watched import TooLongHere
+from sql.watched import TooLongHere, same_answers
 
 CATALOG_WAIT_S = 15.0
 """How long a catalog upper that the oracle knows may take to arrive here (settling an append is bounded alike)."""
@@ -309,6 +308,19 @@ class TidemarkExecutor:
             made.large = True
         return self.plans.keep(statement, names, made)
 
+    async def _plan_as(
+        self, prepared: Prepared, statement: Statement, image: Image, session: SessionState
+    ) -> Planned:
+        """:meth:`_plan` for parameters of the types that they had when it was prepared, since that is what they are
+        read as: where others would be inferred by now, a column has moved, and what was prepared may not fit it."""
+        planned = await self._plan(statement, image, session)
+        inferred = oids_of(planned.plan.params, statement.param_oids, getattr(planned.plan, "array_params", None))
+        if inferred == prepared.param_oids:
+            return planned
+        types = declared_types(prepared.param_oids)
+        as_then = Statement(statement.text, prepared.param_oids, statement.parsed, types)
+        return await self._plan(as_then, image, session)
+
     async def _statement(self, sql: str, param_oids: Sequence[int]) -> Statement:
         """``sql`` parsed, beside the loop if that takes long."""
         if len(sql) <= ON_LOOP_CHARS_MAX:
@@ -356,7 +368,7 @@ class TidemarkExecutor:
         if kept is not None and kept.timeless and kept.plan.kind == "constant":  # it needs neither barrier nor image
             check_zone(prepared, names.zone, kept.plan)
             return Result("SELECT", prepared.columns, await self._constant_batches(kept, params))
-        state, planned = await self._planned(session, statement)
+        state, planned = await self._planned(session, prepared, statement)
         image, plan, columns = planned.image, planned.plan, prepared.columns
         check_zone(prepared, names.zone, plan)
         if plan.kind == "catalog":
@@ -376,15 +388,17 @@ class TidemarkExecutor:
         answer = await self._read(session, image, plan, params, state.last_ts if state is not None else None)
         return Result("SELECT", columns, promised_rows(answer, plan.columns))
 
-    async def _planned(self, session: SessionState, statement: Statement) -> tuple[OracleState | None, Planned]:
+    async def _planned(
+        self, session: SessionState, prepared: Prepared, statement: Statement
+    ) -> tuple[OracleState | None, Planned]:
         """The barrier that this session's isolation asks for, and the plan on the image that goes with it."""
         if session.strict and not self._reads_again(session, statement):
             state, image = await self._barrier()
             if image.upper <= session.catalog_ts_seen:  # it was serializable before, and had seen further
                 image = await image_in_force(self._catalog, self._bridge, session.catalog_ts_seen + 1)
             self._saw(session, image)
-            return state, await self._plan(statement, image, session)
-        planned = await self._certain(session, lambda image: self._plan(statement, image, session))
+            return state, await self._plan_as(prepared, statement, image, session)
+        planned = await self._certain(session, lambda image: self._plan_as(prepared, statement, image, session))
         self._saw(session, planned.image)
         return None, planned
 
@@ -494,17 +508,18 @@ class TidemarkExecutor:
         self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
     ) -> Result:
         for tries_left in reversed(range(INSERT_TRIES_MAX)):
-            entry = await self._rows(session, prepared, statement, params)
-            tag = f"INSERT 0 {entry.rows.num_rows}"
-            if session.defers_writes:
-                check_buffer([*session.buffer, entry])
-                session.buffer.append(entry)
-                return Result(tag)
+            entry = None
             try:
+                entry = await self._rows(session, prepared, statement, params)
+                tag = f"INSERT 0 {entry.rows.num_rows}"
+                if session.defers_writes:
+                    check_buffer([*session.buffer, entry])
+                    session.buffer.append(entry)
+                    return Result(tag)
                 await self._finish(self._commit(session, [entry]))
                 return Result(tag)
             except Conflict as error:
-                again = entry.read_ts is not None or isinstance(error, TableChanged)
+                again = isinstance(error, TableChanged) or (entry is not None and entry.read_ts is not None)
                 if not again or not tries_left:
                     raise
         raise AssertionError("unreachable: the last try raises or returns")
@@ -513,44 +528,41 @@ class TidemarkExecutor:
         self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
     ) -> Rows:
         """The rows that an INSERT would add, planned and (for a query) read."""
-        planned = await self._certain(session, lambda image: self._plan(statement, image, session))
+        planned = await self._certain(session, lambda image: self._plan_as(prepared, statement, image, session))
         check_zone(prepared, self._names(session).zone, planned.plan)
         state = None
         if planned.plan.query is not None and planned.plan.query.kind == "peek":
             state, image = await self._barrier()
             self._saw(session, image)
-            planned = await self._plan(statement, image, session)
-        image, plan = planned.image, planned.plan
+            planned = await self._plan_as(prepared, statement, image, session)
+        image, plan, on = planned.image, planned.plan, (planned.answers,)
         upper = plan.catalog_ts + 1
         evaluate = self._evaluator(plan, params)
         if plan.query is None:
             try:
                 rows = await self._beside(planned.large, len(statement.text), rows_of_values, plan, params, evaluate)
-                return Rows(plan.table, rows, upper)
+                return Rows(plan.table, rows, upper, on)
             except InvalidUsage as error:
-                await self._still_so(session, statement, plan, error)
+                await self._still_so(session, planned, error)
                 raise
         if plan.query.kind == "constant":
             async with self.planner.sharing(planned.large):
                 table = await _in_thread(self._constant, plan.query, params)
-            return Rows(plan.table, rows_of_query(plan, table.to_batches(), evaluate), upper)
+            return Rows(plan.table, rows_of_query(plan, table.to_batches(), evaluate), upper, on)
         if state is None:  # it became a query over relations only now, on a newer image
             state, _ = await self._barrier()
         answer = await self._read(session, image, plan.query, params, state.last_ts)
         read_ts = session.transaction.read_ts or state.last_ts
         batches = await collect(as_promised(answer, plan.query.columns))
         tables = tables_below(image, plan.query.inputs)
-        return Rows(plan.table, rows_of_query(plan, batches, evaluate), upper, read_ts, tables)
+        return Rows(plan.table, rows_of_query(plan, batches, evaluate), upper, on, read_ts, tables)
 
-    async def _still_so(
-        self, session: SessionState, statement: Statement, before: InsertPlan, error: InvalidUsage
-    ) -> None:
+    async def _still_so(self, session: SessionState, planned: Planned, error: InvalidUsage) -> None:
         """A value was refused for what the table is (NOT NULL, a range): that must hold on the catalog in force."""
         _, image = await self._barrier()
         self._saw(session, image)
-        after = (await self._plan(statement, image, session)).plan
-        if shape(after.table) != shape(before.table):
-            raise Conflict("the table changed while the statement ran", hint="try again") from error
+        if not same_answers(planned.answers, image):
+            raise TableChanged("the table changed while the statement ran", hint="try again") from error
 
     def _evaluator(self, plan: InsertPlan, params: Sequence[object | None]) -> Evaluate:
         def evaluate(slots: Sequence[Slot]) -> list[object]:
@@ -574,7 +586,7 @@ class TidemarkExecutor:
             _, image = await self._barrier()
             self._saw(session, image)
             for each in entries:
-                check_unchanged(each.table, image, self._inserter.label)
+                check_unchanged(each, image, self._inserter.label)
             raise error
 
     async def _finish(self, work) -> T:

@@ -22,7 +22,7 @@ from adapter.system_rows import (
 from adapter.system_schemas import SCHEMA_OIDS
 from catalog_log.model import Schema
 from catalog_log.objects import INDEX, MATERIALIZED_VIEW, Item, Table, View, numbered_columns
-from collection.types import OID, SqlType, parse_type
+from collection.types import OID, SECOND_DIGITS, TIMES, SqlType, parse_type
 
 _HIDDEN = (INDEX, MATERIALIZED_VIEW)
 
@@ -57,10 +57,20 @@ def _column(number: int, name: str, oid: int, sql_type: SqlType | None) -> dict[
         "character_octet_length": 4 * length if length else 1 << 30 if oid in (25, 1043) else None,
         "numeric_precision": bits or precision, "numeric_precision_radix": 2 if bits else 10 if precision else None,
         "numeric_scale": 0 if oid in (20, 21, 23) else sql_type.scale if precision else None,
-        "datetime_precision": {1114: 6, 1184: 6, 1083: 6, 1186: 6, 1082: 0}.get(oid), "udt_schema": "pg_catalog",
-        "udt_name": TYPE_NAMES[oid], "dtd_identifier": str(number), "is_self_referencing": "NO",
+        "datetime_precision": _second_digits(oid, sql_type),
+        "interval_type": sql_type.fields.upper() if sql_type is not None and sql_type.fields else None,
+        "udt_schema": "pg_catalog", "udt_name": TYPE_NAMES[oid],
+        "dtd_identifier": str(number), "is_self_referencing": "NO",
         "is_identity": "NO", "identity_cycle": "NO", "is_generated": "NEVER", "is_updatable": "NO",
     }  # fmt: skip
+
+
+def _second_digits(oid: int, sql_type: SqlType | None) -> int | None:
+    if oid == OID["date"]:
+        return 0
+    if TYPE_NAMES[oid] not in TIMES:
+        return None
+    return SECOND_DIGITS if sql_type is None or sql_type.precision is None else sql_type.precision
 
 
 def _columns(s: System) -> Rows:

@@ -1,8 +1,8 @@
 """INSERT: rows are written first, then one commit record makes them visible (DESIGN §1, §5).
 
 No barrier comes first: the commit carries the catalog upper that the statement was planned on, and the fold refuses it
-where the catalog has moved on.  Then the statement is planned again, and the *same* rows are committed again if the
-table is still what it was; they lie on the topic and nobody has seen them.
+where the catalog has moved on.  Then the *same* rows are committed again if planning would hear the same of it (they
+lie on the topic and nobody has seen them); else the statement is planned again, or its block refused.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ import pyarrow.compute as pc
 from adapter.write_groups import WriteGroups
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
-from catalog_log.objects import Column, Item, Table, own_columns, view_inputs
+from catalog_log.objects import Column, Item, Table, view_inputs
+from collection.bad_text import BadText
 from collection.binding import Binding, Run
+from collection.columns import sql_type
+from collection.digits import kept
 from collection.types import SqlType, arrow_type, parse_type
 from journal.aio import Bridge
-from journal.errors import Conflict, Rejected, TidemarkError
+from journal.errors import Conflict, InvalidUsage, Rejected, TidemarkError
 from journal.timestamps import DataTs
 from oracle.client import Oracle
 from oracle.errors import StaleCatalog
@@ -34,6 +37,7 @@ from sql.errors import no_relation, not_null
 from sql.insert import fit_length, stored
 from sql.names import full_name
 from sql.plans import InsertPlan, Slot
+from sql.watched import Answers, same_answers
 
 CATALOG_WAIT_S = 15.0
 """How long a catalog upper that the oracle knows may take to arrive here."""
@@ -57,11 +61,15 @@ class Writer(Protocol):
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows for one table, planned on a catalog upper.  ``read_ts`` and ``reads`` are of the query they came from."""
+    """Rows for one table, planned on a catalog upper.  ``read_ts`` and ``reads`` are of the query they came from.
+
+    ``planned_on`` is what the catalog said while they were planned, of each statement that they are of.
+    """
 
     table: Item
     rows: pa.Table
     catalog_upper: int
+    planned_on: tuple[Answers, ...] = ()
     read_ts: DataTs | None = None
     reads: tuple[str, ...] = ()
 
@@ -123,13 +131,25 @@ def _of_length(values: pa.ChunkedArray, wanted: SqlType) -> pa.ChunkedArray:
 
 def checked(table: Item, arrays: Sequence[pa.Array | pa.ChunkedArray | None]) -> pa.Table:
     """The rows as a table of the relation's columns.  23502 where NOT NULL is violated, with the row as detail."""
-    made = pa.table(list(arrays), names=[column.name for column in table.columns])
+    kept_as = [_limited(values, column) for column, values in zip(table.columns, arrays, strict=True)]
+    made = pa.table(kept_as, names=[column.name for column in table.columns])
     for column, values in zip(table.columns, made.columns, strict=True):
         if not column.nullable and values.null_count:
             at = values.is_null().to_pylist().index(True)
             row = ", ".join("null" if c[at].as_py() is None else str(c[at].as_py()) for c in made.columns)
             raise not_null(column.name, table.name, f"({row})")
     return made
+
+
+def _limited(values: pa.Array | pa.ChunkedArray | None, column: Column) -> pa.Array | pa.ChunkedArray | None:
+    """Types of time with the digits and fields that the column has.  Raises 22008."""
+    kind = sql_type(column.type)
+    if values is None or kind == kind.plain:
+        return values
+    try:
+        return kept(values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values]), kind)
+    except BadText as error:
+        raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
 
 
 def sql_columns(columns: Sequence[Column]) -> list:
@@ -142,11 +162,13 @@ def merged(entries: Sequence[Rows]) -> Rows:
     if len(entries) == 1:
         return entries[0]
     rows = pa.concat_tables([each.rows for each in entries]).combine_chunks()
-    return Rows(entries[0].table, rows, min(each.catalog_upper for each in entries))
+    planned_on = tuple(answers for each in entries for answers in each.planned_on)
+    return Rows(entries[0].table, rows, min(each.catalog_upper for each in entries), planned_on)
 
 
 class TableChanged(Conflict):
-    """Rows were made for other columns than their table has: they are not in it, and may be made again."""
+    """The catalog says something else than what rows were planned on (their table's name or columns, a default): they
+    are in no table, and may be made again."""
 
 
 class Inserter:
@@ -172,7 +194,8 @@ class Inserter:
         ``block_reads`` are the tables that their transaction block read at ``block_read_ts`` and hangs on.  A single
         entry that hangs on nothing is committed together with others of its kind.
 
-        Raises 42P01 where a table was dropped meanwhile, 40001 for a conflict of what was read, ``Rejected`` or
+        Raises 42P01 where a table was dropped meanwhile, ``TableChanged`` where other rows, or those of another table,
+        would come of the statements by now, 40001 for a conflict of what was read, ``Rejected`` or
         ``Unavailable`` (it did not happen), ``Indeterminate``.
         """
         reads = {*block_reads, *(name for each in entries for name in each.reads)}
@@ -199,7 +222,7 @@ class Inserter:
             except StaleCatalog as stale:
                 image = await self._bridge.wait(self._catalog.when_upper(stale.catalog_upper, CATALOG_WAIT_S))
                 for each in entries:
-                    check_unchanged(each.table, image, self.label)
+                    check_unchanged(each, image, self.label)
                 upper = image.upper
         raise Conflict("the catalog changes faster than rows can be committed", hint="try again")
 
@@ -224,18 +247,18 @@ class Inserter:
         return runs
 
 
-def check_unchanged(table: Item, image: Image, names: Callable[[Item], str]) -> None:
-    """42P01 where ``table`` is gone from ``image``, ``TableChanged`` where it is not what the rows were made for."""
-    now = image.item(table.id)
-    if now is None:
+def check_unchanged(entry: Rows, image: Image, names: Callable[[Item], str]) -> None:
+    """42P01 where the table of ``entry`` is gone from ``image``, ``TableChanged`` where its statements might mean
+    something else there.
+
+    By its statement's words: an adapter may have lagged behind, and whoever writes into a table by a name that it had
+    before somebody was told that it has another one, or with its default of then, would write into the past.
+    """
+    table = entry.table
+    if image.item(table.id) is None:
         raise no_relation(names(table))
-    if shape(now) != shape(table):
+    if not all(same_answers(answers, image) for answers in entry.planned_on):
         raise TableChanged(f'table "{table.name}" was changed while rows were inserted', hint="try again")
-
-
-def shape(table: Item) -> list[tuple[object, ...]]:
-    """What of a table's columns rows are made for: neither what they are called, nor what they would be by default."""
-    return [(column.id or column.name, column.type, column.nullable) for column in own_columns(table)]
 
 
 def check_buffer(entries: Sequence[Rows]) -> None:

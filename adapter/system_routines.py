@@ -54,14 +54,17 @@ _ROUTINES = """\
 1398 abs fi int2 int2
 1705 abs fi numeric numeric
 1601 acos fi float8 float8
+2466 acosh fi float8 float8
 1199 age fi interval timestamptz timestamptz
 1386 age fs interval timestamptz
 2058 age fi interval timestamp timestamp
 2059 age fs interval timestamp
 1620 ascii fi int4 text
 1600 asin fi float8 float8
+2465 asinh fi float8 float8
 1602 atan fi float8 float8
 1603 atan2 fi float8 float8 float8
+2467 atanh fi float8 float8
 2100 avg ai numeric int8
 2101 avg ai numeric int4
 2102 avg ai numeric int2
@@ -95,6 +98,8 @@ _ROUTINES = """\
 1621 chr fi text int4
 2829 corr ai float8 float8 float8
 1605 cos fi float8 float8
+2463 cosh fi float8 float8
+1607 cot fi float8 float8
 2803 count ai int8
 2827 covar_pop ai float8 float8 float8
 2828 covar_samp ai float8 float8 float8
@@ -208,9 +213,11 @@ _ROUTINES = """\
 880 rpad fi text text int4
 876 rtrim fi text text text
 882 rtrim fi text text
+3420 sha256 fi bytea bytea
 1706 sign fi numeric numeric
 2310 sign fi float8 float8
 1604 sin fi float8 float8
+2462 sinh fi float8 float8
 2088 split_part fi text text text int4
 1344 sqrt fi float8 float8
 3696 starts_with fi bool text text
@@ -234,6 +241,7 @@ _ROUTINES = """\
 2111 sum ai float8 float8
 2114 sum ai numeric numeric
 1606 tan fi float8 float8
+2464 tanh fi float8 float8
 1159 timezone fi timestamp text timestamptz
 2069 timezone fi timestamptz text timestamp
 1772 to_char fs text numeric text

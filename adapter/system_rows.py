@@ -31,7 +31,7 @@ from catalog_log.objects import (
     key_names,
     numbered_columns,
 )
-from collection.types import OID, SqlType, modifier, parse_type
+from collection.types import OID, TIMES, SqlType, modifier, parse_type
 from sql.identifiers import quoted
 from sql.names import ImageLike
 from sql.view_text import query_today
@@ -130,8 +130,11 @@ def type_display(sql_type: SqlType) -> str:
     name = DISPLAY[OID[base.name]]
     if base.name == "numeric":
         name = f"numeric({base.precision},{base.scale})"
+    elif base.name == "interval":
+        name = str(base)
     elif base.precision is not None:
-        name = f"{name}({base.precision})"
+        first, *rest = name.split(" ") if base.name in TIMES else [name]
+        name = " ".join([f"{first}({base.precision})", *rest])
     return f"{name}[]" if sql_type.is_array else name
 
 

@@ -63,17 +63,18 @@ _ISO_UNITS = (
 )
 
 
-def read_interval(text: str) -> Interval:
+def read_interval(text: str, fields: str | None = None) -> Interval:
     """An interval in Postgres's form, in SQL's (``1-2 3 4:05:06``) or in ISO 8601's (``P1Y2M3DT4H5M6S``).
 
-    Raises ``BadText`` 22007 or 22015.
+    ``fields`` are those that it was declared with: a number without a unit is of the last one.  What has no place in
+    them is not cut off here.  Raises ``BadText`` 22007 or 22015.
     """
     value = text.strip()
     try:
         if value[:1] in ("P", "p"):
             return _total(_iso(value[1:].upper()))
         ago = re.fullmatch(r"@?\s*(.*?)(\s+ago)?", value, re.IGNORECASE | re.DOTALL)
-        found = _total(_parts(ago[1]))
+        found = _total(_parts(ago[1], fields or "second"))
         return checked(-found.months, -found.days, -found.micros) if ago[2] else found
     except _Malformed:
         wrong = bad_text("interval", text)
@@ -85,7 +86,7 @@ class _Malformed(Exception):
     pass
 
 
-def _parts(text: str) -> list[tuple[Decimal, str]]:
+def _parts(text: str, fields: str) -> list[tuple[Decimal, str]]:
     """``(number, unit)`` of each part, in order."""
     found: list[tuple[Decimal, str]] = []
     at = 0
@@ -97,7 +98,7 @@ def _parts(text: str) -> list[tuple[Decimal, str]]:
             raise _Malformed
         at = match.end()
         if match["hour"] is not None:
-            found += _clock(match)
+            found += _clock(match, fields)
         elif match["years"] is not None:
             sign = -1 if match["years"].startswith("-") else 1
             if int(match["months"]) > 11:
@@ -105,10 +106,11 @@ def _parts(text: str) -> list[tuple[Decimal, str]]:
             found += [(Decimal(match["years"]), "year"), (Decimal(sign * int(match["months"])), "month")]
         else:
             unit = match["unit"].lower()
-            if not unit:  # a number alone is days before a time of day, seconds at the end
+            if not unit:  # a number alone is days before a time of day, seconds or the last field at the end
                 rest = _PART.match(text, at)
-                unit = "day" if rest is not None and rest["hour"] is not None else "second"
-                if unit == "second" and at < len(text):
+                before = rest is not None and rest["hour"] is not None
+                unit = "day" if before else fields.split()[-1]
+                if not before and at < len(text):
                     raise _Malformed
             if unit not in UNITS:
                 raise _Malformed
@@ -118,12 +120,14 @@ def _parts(text: str) -> list[tuple[Decimal, str]]:
     return found
 
 
-def _clock(match: re.Match) -> list[tuple[Decimal, str]]:
+def _clock(match: re.Match, fields: str) -> list[tuple[Decimal, str]]:
     sign = -1 if match["sign"] == "-" else 1
-    minute, second = int(match["minute"]), Decimal(match["second"] or 0)
+    hour, minute, second = Decimal(match["hour"]), int(match["minute"]), Decimal(match["second"] or 0)
+    if fields == "minute to second" and match["second"] is None:
+        hour, minute, second = Decimal(0), int(hour), Decimal(minute)
     if minute > 59 or second >= 61:
         raise BadText("interval field value out of range", "22015")
-    return [(sign * Decimal(match["hour"]), "hour"), (Decimal(sign * minute), "minute"), (sign * second, "second")]
+    return [(sign * hour, "hour"), (Decimal(sign * minute), "minute"), (sign * second, "second")]
 
 
 def _iso(text: str) -> list[tuple[Decimal, str]]:

@@ -28,7 +28,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from collection.bad_text import BadText
 from collection.columns import Columns, arrow_schema, sql_type, table_from_rows
+from collection.digits import kept
 from collection.json_values import BadValue, Converter, Number, converter
 from collection.jsonb import DEPTH_MAX, too_deep
 from collection.types import SqlType, arrow_type
@@ -222,8 +224,16 @@ def _finish(column: pa.ChunkedArray, field: _Field) -> pa.Array | None:
         except BadValue:
             return None
     if name in _ISO:
-        return _finish_iso(column, name, target)
-    return column
+        found = _finish_iso(column, name, target)
+        return None if found is None else _kept(found, field.sql)
+    return _kept(column, field.sql)
+
+
+def _kept(column: pa.ChunkedArray, sql: SqlType) -> pa.ChunkedArray | None:
+    try:
+        return kept(column, sql)
+    except BadText:
+        return None
 
 
 _CONVERTED = frozenset({"bytea", "varchar", "bpchar", "uuid", "time", "interval"})

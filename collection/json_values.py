@@ -23,9 +23,10 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 
 from collection.bad_text import BadText
 from collection.clock import read_time
+from collection.digits import fitted
 from collection.intervals import read_interval
 from collection.jsonb import of_json
-from collection.lengths import fitted
+from collection.lengths import fitted as fitted_text
 from collection.types import SqlType
 from collection.uuids import read_uuid
 
@@ -84,23 +85,26 @@ def converter(sql: SqlType) -> Converter:
     if sql.is_array:
         return _array(converter(sql.element))
     if sql.name in ("varchar", "bpchar"):
-        return lambda value: _read(lambda text: fitted(text, sql), _text(value))
-    return {
+        return lambda value: _read(lambda text: fitted_text(text, sql), _text(value))
+    read = {
         "bool": _boolean, "float4": _float4, "float8": _float8, "text": _text, "bytea": _bytea, "date": _date,
         "timestamp": _timestamp, "timestamptz": _timestamptz, "jsonb": lambda value: _read(of_json, value),
         "uuid": lambda value: _read(read_uuid, _text(value)),
         "time": lambda value: _read(read_time, _text(value)),
-        "interval": lambda value: _read(read_interval, _text(value)),
+        "interval": lambda value: _read(lambda text: read_interval(text, sql.fields), _text(value)),
     }[sql.name]  # fmt: skip
+    if sql == sql.plain:
+        return read
+    return lambda value: _read(lambda each: fitted(each, sql), read(value))
 
 
 def _expected(what: str, value: object) -> BadValue:
     return BadValue(f"expected {what}, got {kind_of(value)}")
 
 
-def _read(read: Callable[[str], object], text: str) -> object:
+def _read(read: Callable, given: object) -> object:
     try:
-        return read(text)
+        return read(given)
     except BadText as error:
         raise BadValue(error.message) from None
 

@@ -27,6 +27,7 @@ import fastavro
 import pyarrow as pa
 
 from collection.columns import DIFF, ColumnLike, Columns, diff_schema, fit, sql_type
+from collection.digits import kept
 from collection.types import SqlType, arrow_type, avro_type
 from journal.errors import FatalLog, InvalidUsage, Rejected
 from schemas.codec import leading_strings
@@ -106,9 +107,9 @@ def _shape_text(columns: tuple[tuple[int, str], ...]) -> str:
 
 
 def encode_value(sql: SqlType, value: object) -> bytes:
-    """One value that a column of type ``sql`` may hold, as rows have it."""
+    """One value as rows have it in a column of type ``sql``, with its digits and fields.  Raises ``BadText`` 22008."""
     out = io.BytesIO()
-    [physical] = _to_physical(pa.array([value], arrow_type(sql)), sql)
+    [physical] = _to_physical(kept(pa.chunked_array([pa.array([value], arrow_type(sql))]), sql), sql)
     fastavro.schemaless_writer(out, _value_schema(str(sql)), physical)
     return out.getvalue()
 

@@ -25,17 +25,26 @@ LENGTH_MAX = 10_485_760
 """Postgres's bound for ``varchar(n)`` and ``char(n)``, in characters."""
 
 
+TIMES = ("time", "timestamp", "timestamptz", "interval")
+"""Types whose seconds may be declared with fewer than ``SECOND_DIGITS`` digits."""
+
+SECOND_DIGITS = 6
+
+
 @dataclass(frozen=True)
 class SqlType:
     """A type by Postgres's short name; an array's is its element's with ``[]`` behind.
 
     ``precision`` and ``scale`` are those of ``numeric``; ``precision`` alone is the length of ``varchar`` and
-    ``bpchar`` (``char(n)``), ``None`` where they have none.  Those of an array are its elements'.
+    ``bpchar`` (``char(n)``), or how many digits the seconds of a type of time have where that is fewer than six;
+    ``fields`` are those of an ``interval`` that has not all (``year to month``).  ``None`` where they have none; those
+    of an array are its elements'.
     """
 
     name: str
     precision: int | None = None
     scale: int | None = None
+    fields: str | None = None
 
     def __deepcopy__(self, memo: dict) -> SqlType:
         return self  # copies of a syntax tree share what is noted on it
@@ -45,8 +54,10 @@ class SqlType:
         shown = base.name
         if base.name == "numeric":
             shown = f"numeric({base.precision},{base.scale})"
-        elif base.precision is not None:
-            shown = f"{'char' if base.name == 'bpchar' else base.name}({base.precision})"
+        else:
+            shown = "char" if base.name == "bpchar" and base.precision is not None else base.name
+            shown += f" {base.fields}" if base.fields is not None else ""
+            shown += f"({base.precision})" if base.precision is not None else ""
         return f"{shown}[]" if self.is_array else shown
 
     @property
@@ -57,13 +68,23 @@ class SqlType:
     def element(self) -> SqlType:
         """The type of an array's elements."""
         assert self.is_array, self
-        return SqlType(self.name[:-2], self.precision, self.scale)
+        return SqlType(self.name[:-2], self.precision, self.scale, self.fields)
 
     @property
     def array(self) -> SqlType:
         """The array of such elements."""
         assert not self.is_array, self
-        return SqlType(self.name + "[]", self.precision, self.scale)
+        return SqlType(self.name + "[]", self.precision, self.scale, self.fields)
+
+    @property
+    def plain(self) -> SqlType:
+        """A type of time with all digits and fields; any other type as it is.
+
+        What an expression is typed with: fewer digits are a matter of casts and of what is kept in a column
+        (:mod:`collection.digits`), and no operation on the values asks for them.
+        """
+        limited = self.name.removesuffix("[]") in TIMES and (self.precision, self.fields) != (None, None)
+        return SqlType(self.name) if limited else self
 
 
 INTERVAL_FIELDS = (("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64()))
@@ -183,9 +204,9 @@ def parse_type(text: str) -> SqlType:
         if element.is_array:
             raise InvalidUsage("arrays of more than one dimension are not supported", sqlstate="0A000")
         return element.array
-    arguments: list[int] = []
     if match := _OF_TIME.match(name):
-        name = _with_digits(text, match)
+        return _of_time(text, match)
+    arguments: list[int] = []
     if match := _WITH_ARGUMENTS.match(name):
         name, arguments = match[1], [int(each) for each in match.groups()[1:] if each is not None]
     name = _ALIASES.get(name, name)
@@ -204,23 +225,34 @@ def parse_type(text: str) -> SqlType:
     raise InvalidUsage(f'type "{text}" does not exist', sqlstate="42704")
 
 
+FIELDS = {
+    "year": (2,), "month": (1,), "day": (3,), "hour": (10,), "minute": (11,), "second": (12,),
+    "year to month": (2, 1), "day to hour": (3, 10), "day to minute": (3, 10, 11), "day to second": (3, 10, 11, 12),
+    "hour to minute": (10, 11), "hour to second": (10, 11, 12), "minute to second": (11, 12),
+}  # fmt: skip
+"""The fields that an interval may be declared with, and Postgres's numbers of them (``datetime.h``)."""
+
+_DIGITS = r"(?:\s*\(\s*(\d+)\s*\))?"
 _OF_TIME = re.compile(
-    r"^(time|timestamp|timestamptz|interval)(?:\s*\(\s*(\d+)\s*\)|\s+((?:year|month|day|hour|minute|second)\b[a-z ]*))"
+    rf"^(timetz|timestamptz|timestamp|time|interval){_DIGITS}(?:\s+((?!with)[a-z ]+?){_DIGITS})?"
     r"((?: with(?:out)? time zone)?)$"
 )
-"""Types of time with how many digits their seconds have, or an interval with its fields."""
-
-SECOND_DIGITS = 6
-"""Of every type of time's seconds: fewer would be a rounding that no type here does."""
+"""Types of time with how many digits their seconds have, or an interval with its fields and digits."""
 
 
-def _with_digits(text: str, match: re.Match[str]) -> str:
-    """The name of the type of time without what changes nothing; 0A000 where it changes a value."""
-    kind, digits, fields, zone = match.groups()
-    if int(digits) < SECOND_DIGITS if digits is not None else kind != "interval" or not fields.endswith("second"):
-        kept = "all fields are kept" if digits is None else f"seconds have {SECOND_DIGITS} digits"
-        raise InvalidUsage(f"type {text} is not supported", sqlstate="0A000", hint=f"{kept} here: use {kind}{zone}")
-    return kind + zone
+def _of_time(text: str, match: re.Match[str]) -> SqlType:
+    kind, first, fields, second, zone = match.groups()
+    known = fields is None or fields in FIELDS
+    if not known or (fields and (kind != "interval" or first or second and not fields.endswith("second"))):
+        raise InvalidUsage(f'"{text}" is not a type', sqlstate="42601")
+    if zone and kind not in ("time", "timestamp"):
+        raise InvalidUsage(f'type "{text}" does not exist', sqlstate="42704")
+    name = kind + "tz" if zone == " with time zone" else kind
+    if name in _ELSEWHERE:
+        raise InvalidUsage(f"type {text} is not supported", sqlstate="0A000", hint=_ELSEWHERE[name])
+    digits = int(first or second or SECOND_DIGITS)
+    # Postgres takes more digits for six, with a warning.
+    return SqlType(name, digits if digits < SECOND_DIGITS else None, fields=fields)
 
 
 def _float(digits: int) -> SqlType:
@@ -256,9 +288,20 @@ def _with_length(name: str, length: int | None = None) -> SqlType:
     return SqlType(name, length)
 
 
+def field_bits(fields: str) -> int:
+    """An interval's fields as Postgres has them in a type modifier."""
+    return sum(1 << number for number in FIELDS[fields])
+
+
 def modifier(sql_type: SqlType) -> int:
-    """Postgres's type modifier (``atttypmod``): of numeric(p,s), varchar(n) and char(n); -1 where there is none."""
+    """Postgres's type modifier (``atttypmod``): of numeric(p,s), varchar(n), char(n), and of types of time with fewer
+    digits or fields; -1 where there is none."""
     base = sql_type.element if sql_type.is_array else sql_type
+    if base.name == "interval" and base != base.plain:
+        fields = field_bits(base.fields) if base.fields else 0x7FFF
+        return fields << 16 | (0xFFFF if base.precision is None else base.precision)
+    if base.name in TIMES:
+        return -1 if base.precision is None else base.precision
     if base.name == "numeric" and (base.precision, base.scale) != NUMERIC_DEFAULT:
         return ((base.precision << 16) | base.scale) + 4
     return base.precision + 4 if base.name in ("varchar", "bpchar") and base.precision else -1
@@ -269,7 +312,7 @@ def carried(sql_type: SqlType) -> SqlType:
     if sql_type.is_array:
         return carried(sql_type.element).array
     found = _CARRIED.get(sql_type.name)
-    return SqlType(found) if found else sql_type
+    return SqlType(found) if found else sql_type.plain
 
 
 def arrow_type(sql_type: SqlType) -> pa.DataType:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from collection.clock import MICROS_PER_DAY
 from collection.lengths import cut
-from collection.types import NUMERIC_PRECISION_MAX, SqlType, carried
+from collection.types import NUMERIC_PRECISION_MAX, SECOND_DIGITS, SqlType, carried
 from journal.errors import InvalidUsage
 from sql import types as t
 from sql.errors import unsupported
@@ -94,6 +94,20 @@ def converted(node: exp.Expression, got: SqlType, target: SqlType, zone: Zone | 
     return _as_number(node, got, target)
 
 
+def limited(node: exp.Expression, declared: SqlType) -> exp.Expression:
+    """``node``, of type ``declared.plain``, with the digits and fields that ``declared`` has.  0A000 of an array."""
+    if declared == declared.plain:
+        return node
+    if declared.is_array:
+        raise unsupported(f"a cast to {declared}", f"cast to {declared.plain}", position(node))
+    digits = exp.Literal.number(SECOND_DIGITS if declared.precision is None else declared.precision)
+    if declared.name == "interval":
+        return own("tm_interval_limited", node, exp.Literal.string(declared.fields or ""), digits)
+    if declared.name == "time":
+        return own("tm_time_limited", node, digits)
+    return cast(call("TM_MOMENT", own("tm_moment_limited", micros_of(node), digits)), declared.plain)
+
+
 def _as_number(node: exp.Expression, got: SqlType, target: SqlType) -> exp.Expression:
     """A cast that Spark has as well; of fractions to integers it rounds as Postgres does."""
     if t.is_int(target) and (t.is_float(got) or got.name == "numeric"):
@@ -102,7 +116,7 @@ def _as_number(node: exp.Expression, got: SqlType, target: SqlType) -> exp.Expre
     if target.name == "numeric" and t.is_float(got):
         node = call("TM_NOT_NAN", node)
     if target == t.FLOAT4 and got == t.FLOAT8:
-        node = call("TM_FLOAT4", node)
+        node = call("TM_AS_FLOAT4", node)
     return cast(node.copy(), target)
 
 

@@ -14,7 +14,7 @@ from sql.casts import texts_of
 from sql.comparing import check_comparable
 from sql.errors import mismatch, no_function, no_operator, unsupported
 from sql.functions import display_name
-from sql.nodes import call, cast, position, unnest
+from sql.nodes import Ordinality, call, cast, position, unnest
 from sql.own import own
 from sql.scope import Scope
 
@@ -315,6 +315,7 @@ ARRAYS = {
     exp.ArraySize: _size,
     exp.ArrayToString: _to_text,
     exp.StringToArray: _of_text,
+    Ordinality: lambda c, node, scope: t.INT8,
 }
 
 NAMED = {"cardinality": _size}

@@ -15,7 +15,7 @@ from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql import types as t
 from sql.budget import joined
-from sql.casts import converted
+from sql.casts import converted, limited
 from sql.check_time import interval_literal, time_arithmetic
 from sql.comparing import check_comparable, check_extreme, check_grouped, keep_digits, order_key
 from sql.errors import (
@@ -31,7 +31,7 @@ from sql.errors import (
 from sql.frames import check_frame
 from sql.functions import WINDOW_ONLY, display_name, folding
 from sql.interval_parts import length, negative
-from sql.nodes import call, cast, declared_type, literal, position, swap, unnest
+from sql.nodes import call, cast, declared_type, literal, position, swap, text_literal, unnest
 from sql.rows_compared import in_rows, is_condition
 from sql.scope import Scope
 from sql.window_numbers import NUMBERED, check_number, numbered
@@ -83,15 +83,21 @@ def _parameter(c: Checker, node: exp.Parameter, scope: Scope) -> SqlType:
 
 
 def _cast(c: Checker, node: exp.Cast, scope: Scope) -> SqlType:
-    target = declared_type(node.to)
+    declared = declared_type(node.to)
+    target = declared.plain
     if isinstance(node.this, exp.Array) and not node.this.expressions and target.is_array:
         node.replace(cast(node.this.copy(), target))
         return target
     got = c.child(node, "this", scope)
-    if got == t.UNKNOWN:
-        c.settle(node.this, target)
-        got = target
-    made = converted(node.this, got, target, c.zone) if got != target or t.is_text(got) else cast(node.this.copy(), got)
+    if got == t.UNKNOWN and declared.fields is not None and isinstance(unnest(node.this), exp.Literal):
+        made = text_literal(unnest(node.this).this, declared, position(node.this))
+    else:
+        if got == t.UNKNOWN:
+            c.settle(node.this, target)
+            got = target
+        same = got == target and not t.is_text(got)
+        made = cast(node.this.copy(), got) if same else converted(node.this, got, target, c.zone)
+        made = limited(made, declared)
     swap(node, made)
     return target
 

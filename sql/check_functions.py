@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from collection.types import SqlType
+from journal.errors import InvalidUsage
 from sql import types as t
 from sql.casts import padded
 from sql.check_time import date_part
@@ -24,10 +25,6 @@ from sql.zones import at_zone, check_place
 
 if TYPE_CHECKING:
     from sql.check import Checker
-
-
-def _form(name: str) -> Build:
-    return lambda *args: call(name, *args)
 
 
 def _plain(name: str) -> Build:
@@ -75,6 +72,17 @@ def _replace(*args: exp.Expression) -> exp.Expression:
     return regex("TM_REGEX_REPLACE", [x, pattern, new, flags])
 
 
+def _one_match(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
+    if isinstance(flags, exp.Literal) and "g" in flags.this:
+        told = 'regexp_match() does not support the "global" option'
+        raise InvalidUsage(told, sqlstate="22023", hint="use the regexp_matches function instead")
+    return _regex("TM_REGEX_GROUPS")(x, pattern, flags)
+
+
+def _from_elsewhere(x: exp.Expression, *_more: exp.Expression) -> exp.Expression:
+    raise unsupported("regexp_instr from another place than the first", "search substr(…) instead", position(x))
+
+
 def regex(form: str, args: list[exp.Expression]) -> exp.Expression:
     """A form over constant patterns, tried at once unless a parameter is among them."""
     for each in args[1:]:
@@ -93,13 +101,8 @@ T, I4, I8, F8, N = t.TEXT, t.INT4, t.INT8, t.FLOAT8, t.NUMERIC
 
 NAMED: dict[str, tuple[Signature, ...]] = {
     **SIGNATURES,
-    "initcap": (Signature((T,), T, _form("TM_INITCAP")),),
-    "octet_length": (Signature((T,), I4, _form("TM_TEXT_OCTETS")), Signature((t.BYTEA,), I4, _form("TM_OCTETS"))),
-    "to_hex": (Signature((I4,), T, _form("TM_TO_HEX4")), Signature((I8,), T, _form("TM_TO_HEX"))),
-    "quote_literal": (Signature((T,), T, _form("TM_QUOTE_LITERAL")),),
     "encode": (Signature((t.BYTEA, T), T, _hex_or_text("TM_HEX")),),
     "decode": (Signature((T, T), t.BYTEA, _hex_or_text("TM_UNHEX")),),
-    "make_date": (Signature((I4, I4, I4), t.DATE, _form("TM_MAKE_DATE")),),
     "timezone": (
         Signature((T, t.TIMESTAMPTZ), t.TIMESTAMP, lambda zone, x: _plain("FROM_UTC_TIMESTAMP")(x, check_place(zone))),
         Signature(
@@ -122,6 +125,14 @@ NAMED: dict[str, tuple[Signature, ...]] = {
         Signature((T, T, T), t.BOOL, _regex("TM_MATCHES")),
     ),
     "regexp_substr": (Signature((T, T), T, _regex("TM_REGEX_TAKE", " whole")),),
+    "regexp_match": (
+        Signature((T, T), T.array, _regex("TM_REGEX_GROUPS")),
+        Signature((T, T, T), T.array, _one_match),
+    ),
+    "regexp_instr": (
+        Signature((T, T), I4, _regex("TM_REGEX_PLACE")),
+        *(Signature((T, T, *more), I4, _from_elsewhere) for more in ((I4,), (I4, I4), (I4, I4, I4), (I4, I4, I4, T))),
+    ),
 }
 
 KNOWN_ELSEWHERE = (

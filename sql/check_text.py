@@ -145,24 +145,9 @@ def _overlay(c: Checker, node: exp.Overlay, scope: Scope) -> SqlType:
 def _length(c: Checker, node: exp.Length, scope: Scope) -> SqlType:
     got = c.child(node, "this", scope)
     if got == t.BYTEA:
-        node.replace(call("TM_OCTETS", node.this))
+        node.replace(call("TM_OCTET_LENGTH_BYTEA", node.this))
     elif not c.coerce(node.this, got, t.TEXT):
         raise no_function(f"length({t.shown(got)})", position=position(node))
-    return t.INT4
-
-
-def _bit_length(c: Checker, node: exp.BitLength, scope: Scope) -> SqlType:
-    got = c.child(node, "this", scope)
-    if got != t.BYTEA and not c.coerce(node.this, got, t.TEXT):
-        raise no_function(f"bit_length({t.shown(got)})", position=position(node))
-    node.replace(
-        exp.Paren(
-            this=exp.Mul(
-                this=call("TM_OCTETS" if got == t.BYTEA else "TM_TEXT_OCTETS", node.this),
-                expression=exp.Literal.number(8),
-            )
-        )
-    )
     return t.INT4
 
 
@@ -273,7 +258,6 @@ TEXT = {
     exp.Right: _end("TM_RIGHT"),
     exp.Overlay: _overlay,
     exp.Length: _length,
-    exp.BitLength: _bit_length,
     exp.MD5: _md5,
     exp.DPipe: _joined,
     exp.Concat: _concat,

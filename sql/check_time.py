@@ -14,7 +14,7 @@ from sql import types as t
 from sql.casts import micros_of
 from sql.errors import no_function, no_operator, unsupported
 from sql.forms import is_constant
-from sql.nodes import call, cast, position, text_literal
+from sql.nodes import call, cast, interval_type, position, text_literal
 from sql.own import own
 from sql.scope import Scope
 from sql.time_units import FIELDS, LONG, no_unit, truncated_to, unit_word
@@ -28,11 +28,10 @@ MICROS = 1_000_000
 
 def interval_literal(c: Checker, node: exp.Interval, scope: Scope) -> SqlType:
     """``INTERVAL '1 day'``, which the parser may have cut into a number and a unit."""
-    unit, value = node.args.get("unit"), node.this
-    if not (isinstance(value, exp.Literal) and value.is_string) or not isinstance(unit, exp.Var | None):
+    value = node.this
+    if not (isinstance(value, exp.Literal) and value.is_string):
         raise unsupported("an interval of an expression", hint="write interval '…'", position=position(node))
-    text = value.this if unit is None else f"{value.this} {unit.name}"
-    node.replace(text_literal(text, t.INTERVAL, position(node)))
+    node.replace(text_literal(value.this, interval_type(node), position(node)))
     return t.INTERVAL
 
 

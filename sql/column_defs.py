@@ -13,6 +13,9 @@ from sql.tokens import Cursor, parse_tokens
 COLUMNS_MAX = 1600
 """As in Postgres (MaxHeapAttributeNumber)."""
 
+SYSTEM_COLUMNS = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
+"""Of every table of Postgres's; no column of a table may be called so."""
+
 _AFTER_TYPE = (
     "not",
     "null",
@@ -46,7 +49,11 @@ def column_def(c: Cursor) -> st.ColumnDef:
     """One column: its name, its type, and what is said of it."""
     if c.word() in ("primary", "unique", "check", "foreign", "constraint", "exclude", "like"):
         raise unsupported(f"{c.word().upper()} in a table definition", position=c.current.start + 1)
+    at = c.current.start + 1
     name = c.identifier()
+    if name in SYSTEM_COLUMNS:
+        told = f'column name "{name}" conflicts with a system column name'
+        raise InvalidUsage(told, sqlstate="42701", position=at)
     type_tokens = c.until(*_AFTER_TYPE)
     if not type_tokens:
         raise c.error()
@@ -68,6 +75,8 @@ def column_def(c: Cursor) -> st.ColumnDef:
             raise unsupported(f"{c.word().upper()} on a column", position=c.current.start + 1)
         else:
             raise c.error()
+    if isinstance(default, exp.Null):  # as if nothing were said
+        default = default_sql = None
     return st.ColumnDef(name, sql_type, nullable, default, default_sql)
 
 

@@ -64,7 +64,6 @@ COMMON: Mapping[str, tuple[str, str]] = {
     "TM_LN": ("x", f"CASE {_LOGARITHM} ELSE LN(:x) END"),
     "TM_LOG10": ("x", f"CASE {_LOGARITHM} ELSE LOG10(:x) END"),
     "TM_LOG": ("b x", f"CASE {_LOGARITHM} {_LOGARITHM.replace(':x', ':b')} ELSE LN(:x) / LN(:b) END"),
-    "TM_MAKE_DATE": ("y m d", "MAKE_DATE(:y, :m, :d)"),
 }
 """Parameters by name, and the text in which ``:name`` stands for one."""
 

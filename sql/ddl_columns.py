@@ -26,6 +26,7 @@ from catalog_log.objects import (
     View,
     ever,
 )
+from collection.bad_text import BadText
 from collection.rows import encode_value
 from collection.types import parse_type
 from journal.errors import InvalidUsage
@@ -139,14 +140,17 @@ def _missing(draft: _Draft, action: st.AddColumn) -> bytes | None:
                 "ADD COLUMN with a DEFAULT that is another one for every row",
                 hint="rows that are there get it too: add the column without one, then ALTER COLUMN … SET DEFAULT",
             )
-        value = stored(action.evaluated[0], wanted.type)
-    return None if value is None else encode_value(wanted.type, value)
+        value = stored(action.evaluated[0], wanted.type.plain)
+    try:
+        return None if value is None else encode_value(wanted.type, value)
+    except BadText as error:
+        raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
 
 
 def _default(wanted: st.ColumnDef, names: Names) -> Slot:
     if wanted.default is None:
         return Slot(None)
-    return literal_slot(check_default(wanted.default, wanted.name, wanted.type, names.zone), wanted.type)
+    return literal_slot(check_default(wanted.default, wanted.name, wanted.type, names.zone), wanted.type.plain)
 
 
 def to_evaluate(s: st.AlterColumns, names: Names) -> dict[int, exp.Expression]:

@@ -15,6 +15,7 @@ from sql.check import Checker
 from sql.check_zoned import checker_for
 from sql.errors import unsupported
 from sql.known_args import check_known
+from sql.nodes import position, text_literal, unnest
 from sql.scope import Scope
 from sql.tokens import parse_tokens, tokenize
 
@@ -35,15 +36,21 @@ def check_default(node: exp.Expression, column: str, wanted: SqlType, zone: str 
 def typed_expression(
     node: exp.Expression, column: str, wanted: SqlType, checker: Checker
 ) -> exp.Expression:
-    """A constant expression, typed and made assignable to ``column``.  42804 where it cannot be."""
+    """A constant expression, typed and made assignable to ``column``.  42804 where it cannot be.
+
+    Not yet with the digits and fields of ``wanted``, to which rows are held when they are made.
+    """
     holder = exp.Paren(this=normalize_identifiers(node.copy(), dialect="postgres"))
     check_known(holder)
     annotate_types(holder, dialect="postgres")
     got = checker.visit(holder.this, Scope())
+    given = unnest(holder.this)
+    if got == t.UNKNOWN and wanted.fields is not None and isinstance(given, exp.Literal):
+        return text_literal(given.this, wanted, position(given))
     if got == t.UNKNOWN:
-        checker.coerce(holder.this, got, wanted)
-        got = wanted
-    return assign(holder.this, got, wanted, column, checker.zone)
+        checker.coerce(holder.this, got, wanted.plain)
+        got = wanted.plain
+    return assign(holder.this, got, wanted.plain, column, checker.zone)
 
 
 def parse_default(text: str, column: str, wanted: SqlType) -> exp.Expression:

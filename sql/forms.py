@@ -17,12 +17,12 @@ from functools import lru_cache
 import sqlglot
 from sqlglot import exp
 
-from collection.functions import OWN
 from collection.limits import TOO_LARGE, VALUE_BYTES_MAX
 from collection.types import SqlType
+from functions.registry import OWN, SPARK_FORMS
 from sql.common_forms import COMMON, NO_CHARACTER
 from sql.errors import unsupported
-from sql.nodes import call, copied
+from sql.nodes import Ordinality, call, cast, copied
 from sql.regex import Regex, java_replacement, read_regex, read_similar
 from sql.time_formats import spark_format
 from sql.time_units import truncated_to
@@ -73,9 +73,10 @@ _OUTSIDE = "WHEN ABS(:x) > 1 AND NOT ISNAN(:x) THEN RAISE_ERROR('tm:22003:input 
 
 SPARK: Mapping[str, tuple[str, str]] = {
     **COMMON,
+    **SPARK_FORMS,
     "TM_FLOAT8_TEXT": ("x", _float_text("1E15", 21)),
     "TM_FLOAT4_TEXT": ("x", _float_text("1E6", 21)),
-    "TM_FLOAT4": (
+    "TM_AS_FLOAT4": (
         "x",
         "CASE WHEN ABS(CAST(:x AS FLOAT)) = FLOAT('Infinity') AND ABS(:x) <> DOUBLE('Infinity') "
         "THEN RAISE_ERROR('tm:22003:value out of range: overflow') ELSE CAST(:x AS FLOAT) END",
@@ -94,11 +95,6 @@ SPARK: Mapping[str, tuple[str, str]] = {
     ),
     "TM_MOMENT": ("x", "TIMESTAMP_MICROS(:x)"),
     "TM_SECONDS": ("x", "TIMESTAMP_MICROS(CAST(ROUND(CAST(:x AS DOUBLE) * 1000000) AS BIGINT))"),
-    "TM_INITCAP": (
-        "x",
-        r"ARRAY_JOIN(TRANSFORM(SPLIT(LOWER(:x), '(?<![\\p{L}\\p{N}])(?=[\\p{L}\\p{N}])'), "
-        "w -> CONCAT(UPPER(LEFT(w, 1)), SUBSTRING(w, 2))), '')",
-    ),
     "TM_REPEAT": (
         "x n",
         f"REPEAT(:x, {_within(f'CAST(OCTET_LENGTH(:x) AS BIGINT) * :n > {VALUE_BYTES_MAX}', ':n')})",
@@ -110,18 +106,6 @@ SPARK: Mapping[str, tuple[str, str]] = {
         f"CASE {NO_CHARACTER} "
         "WHEN :n < 65536 THEN DECODE(UNHEX(LPAD(HEX(:n), 4, '0')), 'UTF-16BE') "
         "ELSE DECODE(UNHEX(LPAD(HEX(:n), 8, '0')), 'UTF-32') END",
-    ),
-    "TM_OCTETS": ("x", "OCTET_LENGTH(:x)"),
-    "TM_TEXT_OCTETS": ("x", "OCTET_LENGTH(:x)"),
-    "TM_TO_HEX": ("x", "LOWER(HEX(:x))"),
-    "TM_TO_HEX4": (
-        "x",
-        "LOWER(HEX(CASE WHEN :x < 0 THEN CAST(:x AS BIGINT) + 4294967296 ELSE CAST(:x AS BIGINT) END))",
-    ),
-    "TM_QUOTE_LITERAL": (
-        "x",
-        r"CONCAT(CASE WHEN INSTR(:x, '\\') > 0 THEN 'E' ELSE '' END, '\'', "
-        r"REPLACE(REPLACE(:x, '\'', '\'\''), '\\', '\\\\'), '\'')",
     ),
     "TM_HEX": ("x", "LOWER(HEX(:x))"),
     "TM_UNHEX": (
@@ -268,6 +252,46 @@ def _taken(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) ->
     return exp.Case(ifs=[exp.If(this=exp.RegexpLike(this=x.copy(), expression=java.copy()), true=taken)])
 
 
+def all_groups(pattern: exp.Expression, flags: exp.Expression) -> Regex | None:
+    """As :func:`certain_regex`, where all of its groups are taken.  0A000 where one may be NULL."""
+    options = string(flags) or ""
+    found = certain_regex(pattern, exp.Literal.string("i" if "i" in options else ""))
+    if found is not None and not found.every:
+        raise unsupported(
+            "a regular expression with a group that does not take part in every match",
+            hint="take each group by substring(… from …)",
+        )
+    return found
+
+
+def _groups(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
+    found = all_groups(pattern, flags)
+    if found is None:
+        return exp.cast(exp.null(), "array<string>", dialect="spark")
+    java = exp.Literal.string(found.java)
+    numbers = range(1, found.groups + 1) if found.groups else [0]
+    taken = call("ARRAY", *(call("REGEXP_EXTRACT", x, java, exp.Literal.number(n)) for n in numbers))
+    return exp.Case(ifs=[exp.If(this=exp.RegexpLike(this=x.copy(), expression=java.copy()), true=taken)])
+
+
+def _place(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
+    """One more than what is before the first match has characters (REGEXP_INSTR counts some of them twice)."""
+    found = regex_of(pattern, flags, 1)
+    if found is None:
+        return exp.cast(exp.null(), "int")
+    java = exp.Literal.string(found.java)
+    before = call("REGEXP_EXTRACT", x, exp.Literal.string(behind_all(found.java)), exp.Literal.number(1))
+    place = exp.Add(this=call("LENGTH", before), expression=exp.Literal.number(1))
+    none = exp.If(this=exp.Not(this=exp.RegexpLike(this=x.copy(), expression=java)), true=exp.Literal.number(0))
+    return exp.Case(ifs=[none], default=place)
+
+
+def behind_all(pattern: str) -> str:
+    """``pattern``, an engine's, behind as little as can be before it, which is the first group."""
+    options_end = pattern.index(")") + 1
+    return f"{pattern[:options_end]}^(.*?)(?:{pattern[options_end:]})"
+
+
 def _counted(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
     found = certain_regex(pattern, flags)
     if found is None:
@@ -311,6 +335,8 @@ BUILT: Mapping[str, Build] = {
     "TM_REGEX_REPLACE": _replaced,
     "TM_REGEX_TAKE": _taken,
     "TM_REGEX_COUNT": _counted,
+    "TM_REGEX_GROUPS": _groups,
+    "TM_REGEX_PLACE": _place,
     "TM_TO_CHAR": _shown_time,
     "TM_DATE_TRUNC": truncated,
     "TM_PERCENTILE_DISC": _percentile,
@@ -348,9 +374,24 @@ def expand(
     return holder.this
 
 
+def _numbered(select: exp.Select) -> None:
+    """Rows with their numbers, for which Spark has a function that gives both at once."""
+    rows, number = select.expressions
+    at = exp.to_identifier("_at" if rows.alias.lower() != "_at" else "_n", quoted=True)
+    made = call("POSEXPLODE", *rows.this.expressions)
+    both = exp.Aliases(this=made, expressions=[at, exp.to_identifier(rows.alias, quoted=True)])
+    inner = exp.Subquery(this=exp.Select(expressions=[both]), alias=exp.TableAlias(this=exp.to_identifier("_rows")))
+    since_one = cast(exp.Add(this=exp.column(at.copy()), expression=exp.Literal.number(1)), SqlType("int8"))
+    outputs = [(rows, exp.column(exp.to_identifier(rows.alias, quoted=True))), (number, since_one)]
+    select.set("expressions", [exp.alias_(made, each.args["alias"].copy()) for each, made in outputs])
+    select.set("from_", exp.From(this=inner))
+
+
 def written_out(tree: exp.Expression) -> exp.Expression:
     """``tree`` in Spark's own terms.  2201B and 0A000 for patterns and formats that cannot be."""
     holder = exp.Paren(this=expand(tree, SPARK, BUILT, "spark"))
+    for node in list(holder.find_all(Ordinality)):
+        _numbered(node.parent_select)
     for node in reversed(list(holder.find_all(exp.DPipe, exp.Anonymous))):
         if isinstance(node, exp.DPipe) and (not isinstance(node.parent, exp.DPipe) or node.arg_key != "this"):
             _join_within(*_chain(node))

@@ -11,7 +11,7 @@ from sqlglot import exp
 from catalog_log.objects import MATERIALIZED_VIEW, SOURCE, VIEW, Item, Table
 from collection.bad_text import BadText
 from collection.lengths import fitted
-from collection.types import SqlType, carried
+from collection.types import SqlType, carried, parse_type
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from sql import statements as st
@@ -107,7 +107,8 @@ def _selected(values: exp.Values, table: Item, targets: list[int]) -> exp.Expres
             if isinstance(cell, exp.Var) and cell.name.upper() == "DEFAULT":
                 column = table.columns[index]
                 wanted = column_types(table)[column.name]
-                made = exp.null() if column.default is None else parse_default(column.default, column.name, wanted)
+                declared = parse_type(column.type)
+                made = exp.null() if column.default is None else parse_default(column.default, column.name, declared)
                 cells[at] = cast(made, wanted)
         one = exp.Select(expressions=cells)
         found = one if found is None else exp.Union(this=found, expression=one, distinct=False)
@@ -119,7 +120,7 @@ def _default(table: Item, index: int, wanted: SqlType) -> Slot:
     column = table.columns[index]
     if column.default is None:
         return Slot(None)
-    return literal_slot(parse_default(column.default, column.name, wanted), wanted)
+    return literal_slot(parse_default(column.default, column.name, parse_type(column.type)), wanted)
 
 
 def literal_slot(tree: exp.Expression, wanted: SqlType) -> Slot:
@@ -151,7 +152,7 @@ def stored(value: object | None, wanted: SqlType) -> object | None:
         return [stored(each, wanted.element) for each in elements]
     if wanted.name in ("varchar", "bpchar"):
         return fit_length(value if isinstance(value, str) else t.format_literal(value, wanted), wanted)
-    if wanted == t.INTERVAL and not isinstance(value, str):
+    if wanted.name == "interval" and not isinstance(value, str):
         return t.as_interval(value)
     if t.is_int(wanted) and not isinstance(value, bool):
         number = int(Decimal(str(value)).quantize(Decimal(1), rounding="ROUND_HALF_UP"))
@@ -226,6 +227,8 @@ def _insert_values(
         return defaults[index]
 
     plain = _PlainCells(values.text, checker) if isinstance(values, Cells) else None
+    # What a number without a unit means hangs on the fields that an interval is declared with.
+    read_as = [parse_type(c.type) if kind == t.INTERVAL else kind for c, kind in zip(table.columns, types, strict=True)]
     needed = [i for i, column in enumerate(table.columns) if not column.nullable]
     left_out = [i for i in range(len(types)) if i not in targets]
     rows = []
@@ -238,9 +241,11 @@ def _insert_values(
             if _is_default(node):
                 slots[index] = default(index)
             elif plain is not None:
-                slots[index] = plain.slot(node, table.columns[index].name, types[index])
+                wanted = read_as[index] if isinstance(node, Text) else types[index]
+                slots[index] = plain.slot(node, table.columns[index].name, wanted)
             else:
-                slots[index] = _value_slot(node, table.columns[index].name, types[index], checker)
+                wanted = read_as[index] if isinstance(node, exp.Literal) and node.is_string else types[index]
+                slots[index] = _value_slot(node, table.columns[index].name, wanted, checker)
         for index in left_out if len(nodes) == len(targets) else range(len(types)):
             if slots[index] is None:
                 slots[index] = default(index)

@@ -22,7 +22,7 @@ from catalog_log.objects import Column, Item, MaterializedView, Reference, Relat
 from collection.types import parse_type
 from journal.errors import InvalidUsage
 from sql import statements as st
-from sql.bind import Bound, bind_kept, cast_outputs, first_branch
+from sql.bind import Bound, bind_kept, cast_outputs, first_branch, name_of, real_tables
 from sql.budget import DEPTH_MAX, bounded, check_expanded, surveyed, too_complex
 from sql.called import Objects
 from sql.nodes import copied, parse_spark, stand_in
@@ -88,7 +88,7 @@ def keep_lowered(view: View | MaterializedView, bound: Bound, objects: Objects) 
 def reads_column(view: View | MaterializedView, relation_id: str, column_id: int, objects: Objects) -> bool:
     """Whether ``view`` reads that column of a relation that it names: by its name, by ``*`` or by NATURAL.
 
-    It does not exactly if it is the same query where the relation never had the column.
+    It does not exactly if it means the same query where the relation never had the column.
     """
     if isinstance(view.query, SparkText):
         return True  # nothing is known of it
@@ -103,11 +103,35 @@ def reads_column(view: View | MaterializedView, relation_id: str, column_id: int
         _without(each, column_id) if each.relation_id == relation_id else each for each in view.query.references
     )
     narrower = replace(view, query=replace(view.query, references=references))
-    objects.spend(LOWERING_COSTS * len(view.create_sql))
+    objects.spend(2 * LOWERING_COSTS * len(view.create_sql))
     try:
-        return _made(narrower, Objects(without, objects.spend)) != spark_query(view, objects)
+        here = view_query(view)
+        there = copied(here)
+        for each in view.query.references:
+            if each.relation_id == relation_id and column_id in each.column_ids:
+                _leave_alias_out(there, each, each.column_ids.index(column_id))
+        without_it = _bound(narrower, there, Objects(without, objects.spend))
+        return _by_name(without_it.tree) != _by_name(_bound(view, here, objects).tree)
     except InvalidUsage:
         return True
+
+
+def _by_name(tree: exp.Expression) -> str:
+    """The text of a bound query, relations as they are named in it: what stands in their places lists all columns of
+    one, and so does what calls them otherwise, whoever reads them."""
+    tree = copied(tree)
+    for table in tree.find_all(exp.Table):
+        if table.args.get("alias") is not None:
+            table.args["alias"].set("columns", None)
+    return spark_sql(tree)
+
+
+def _leave_alias_out(query: exp.Expression, reference: Reference, place: int) -> None:
+    """Of ``relation AS r (a, b, …)`` what calls the column at ``place``."""
+    for table in real_tables(query):
+        alias = table.args.get("alias")
+        if name_of(table).parts == reference.name and alias is not None and place < len(alias.columns):
+            alias.set("columns", [each for at, each in enumerate(alias.columns) if at != place])
 
 
 def _without(reference: Reference, column_id: int) -> Reference:
@@ -139,6 +163,8 @@ def inline_views(tree: exp.Expression, relations: Mapping[str, Relation], object
             continue
         outputs = [(column.stored_as, column.name) for column in item.columns]
         called_otherwise = any(one != other for one, other in outputs)
+        # A relation that its query calls the columns of has those columns, also once it has got more.
+        listed = table.args.get("alias") is not None and bool(table.args["alias"].columns)
         if isinstance(item, View):
             text = spark_query(item, objects)
             inlined += len(text)
@@ -148,7 +174,7 @@ def inline_views(tree: exp.Expression, relations: Mapping[str, Relation], object
             source: exp.Expression = parse_spark(text)
             if called_otherwise:
                 source = _called(exp.Subquery(this=source), outputs)
-        elif called_otherwise:
+        elif called_otherwise or listed:
             source = _called(exp.Table(this=table.this.copy()), outputs)
         else:
             continue
@@ -195,16 +221,26 @@ def _lowered(view: View | MaterializedView, objects: Objects, texts: Mapping[str
 
 
 def _made(view: View | MaterializedView, objects: Objects) -> str:
+    return named_query(_bound(view, view_query(view), objects), view.columns, objects)
+
+
+def view_query(view: View | MaterializedView) -> exp.Expression:
+    """The query of the statement that made ``view``, for whoever changes it."""
     statement = parse(view.create_sql)
     if not isinstance(statement, st.CreateView):
         raise InvalidUsage("its statement makes no view", sqlstate="42601")
-    bound = bind_kept(statement.query, view.query.references, objects)
+    return statement.query
+
+
+def _bound(view: View | MaterializedView, query: exp.Expression, objects: Objects) -> Bound:
+    """``query`` as that of ``view``."""
+    bound = bind_kept(query, view.query.references, objects)
     if len(bound.columns) != len(view.columns):
         raise InvalidUsage(f"its query gives {len(bound.columns)} columns, not {len(view.columns)}", sqlstate="42P16")
     types = [parse_type(column.type) for column in view.columns]
     if types != [column.type for column in bound.columns]:  # what is kept of it is of the types that it had
         cast_outputs(bound.tree, types)
-    return named_query(bound, view.columns, objects)
+    return bound
 
 
 def _keep(view: View | MaterializedView, objects: Objects, texts: Mapping[str, str], text: str) -> str:

@@ -161,8 +161,8 @@ def relation(image: ImageLike, names: Names, name: Name) -> Item | SystemRelatio
 
 
 def column_types(item: Item) -> dict[str, SqlType]:
-    """Columns of a relation, in order."""
-    return {column.name: parse_type(column.type) for column in item.columns}
+    """Columns of a relation, in order, and what their values are typed with."""
+    return {column.name: parse_type(column.type).plain for column in item.columns}
 
 
 def full_name(image: ImageLike, item: Item) -> str:

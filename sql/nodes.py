@@ -82,11 +82,27 @@ def declared_type(node: exp.DataType) -> SqlType:
     if name == "USERDEFINED" and (inner := node.args.get("kind")) is not None and inner.name.startswith("_"):
         return parse_type(f"{inner.name[1:]}[]")  # what Postgres calls the array type itself
     if isinstance(node.this, exp.Interval):
-        return parse_type(node.this.sql("postgres").lower())
+        return interval_type(node.this)
     if isinstance(node, exp.Interval) or name.startswith("INTERVAL"):
         return INTERVAL
     named = exp.DataType(this=node.this, kind=node.args.get("kind")).sql("postgres").lower().strip('"')
     raise InvalidUsage(f'type "{named}" does not exist', sqlstate="42704")
+
+
+def interval_type(node: exp.Interval) -> SqlType:
+    """The type that ``INTERVAL … fields`` names, as a type or behind a text."""
+    unit = node.args.get("unit")
+    if unit is None:
+        return INTERVAL
+    ends = [unit.this, unit.expression] if isinstance(unit, exp.IntervalSpan) else [unit]
+    words = [each.name if isinstance(each, exp.Var) else each.sql_name() for each in ends]
+    digits = ends[-1].this if isinstance(ends[-1], exp.Second) else None
+    if digits is not None and not _is_number(digits):
+        raise syntax(None, position(node), "type modifiers must be simple constants or identifiers")
+    try:
+        return parse_type(f"interval {' to '.join(words)}" + ("" if digits is None else f"({digits.name})"))
+    except InvalidUsage:
+        raise syntax(None, position(node), f'"{" ".join(words)}" are no fields of an interval') from None
 
 
 def _is_number(modifier: exp.Expression) -> bool:
@@ -108,10 +124,16 @@ def literal(value: object | None, sql_type: SqlType) -> exp.Expression:
         return cast(exp.Array(expressions=[literal(each, sql_type.element) for each in value]), sql_type)
     if sql_type.name == "time":
         return cast(exp.Literal.number(int(value)), sql_type)
-    if sql_type == INTERVAL:
+    if sql_type.name == "interval":
         return interval(*(number(each) for each in as_interval(value)))
     text = exp.Literal.string(format_literal(value, sql_type))
     return text if carried(sql_type) == TEXT else cast(text, sql_type)
+
+
+class Ordinality(exp.Expression, exp.Func):
+    """What number a row has among those that the EXPLODE beside it in its SELECT makes, from 1."""
+
+    arg_types: dict = {}
 
 
 def call(name: str, *arguments: exp.Expression) -> exp.Anonymous:

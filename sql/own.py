@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from collection.functions import OWN
+from functions.registry import OWN
 from sql.nodes import cast
 
 

@@ -1,4 +1,4 @@
-"""Functions that the engines run in Python (:mod:`collection.functions`), as Postgres declares them.
+"""Functions that are rows (:mod:`functions`), and those that the engines run in Python, as Postgres declares them.
 
 sqlglot has nodes of its own for some: :data:`CALLS` says how they were written.
 """
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from collection.types import SqlType
+from functions.registry import FUNCTIONS, MOMENTS
+from functions.row import Function
 from sql import types as t
 from sql.casts import micros_of, shown_text
 from sql.errors import no_function
@@ -33,49 +35,33 @@ def _own(name: str) -> Build:
     return lambda *args: own(name, *args)
 
 
-def _binned(kind: SqlType) -> Build:
-    return lambda stride, x, origin: moment(own("tm_date_bin", stride, micros_of(x), micros_of(origin)), kind)
+def _handed(node: exp.Expression, kind: SqlType) -> exp.Expression:
+    """An argument as Python is given it."""
+    if kind.name in MOMENTS:
+        return micros_of(node)
+    return cast(node.copy(), T) if kind.name == "numeric" else node
 
 
-def _age(later: exp.Expression, earlier: exp.Expression) -> exp.Expression:
-    return own("tm_age", micros_of(later), micros_of(earlier))
+def _run(row: Function) -> Build:
+    if row.python is None:
+        return lambda *args: call(row.form, *args)
+
+    def build(*args: exp.Expression) -> exp.Expression:
+        made = own(row.called, *map(_handed, args, row.arguments))
+        return moment(made, row.result) if row.result.name in MOMENTS else made
+
+    return build
 
 
-def _finite(x: exp.Expression) -> exp.Expression:
-    """There are no infinite dates, timestamps and intervals here."""
-    known = exp.Not(this=exp.Is(this=exp.Paren(this=x.copy()), expression=exp.null()))
-    return exp.Case(ifs=[exp.If(this=known, true=exp.Boolean(this=True))])
+def _signatures() -> dict[str, tuple[Signature, ...]]:
+    found: dict[str, tuple[Signature, ...]] = {}
+    for row in FUNCTIONS:
+        found[row.name] = (*found.get(row.name, ()), Signature(row.arguments, row.result, _run(row)))
+    return found
 
 
-def _exact_bucket(
-    operand: exp.Expression, low: exp.Expression, high: exp.Expression, count: exp.Expression
-) -> exp.Expression:
-    return own("tm_width_bucket_exact", *(cast(each.copy(), T) for each in (operand, low, high)), count)
-
-
-_MOMENTS = (t.TIMESTAMPTZ, t.TIMESTAMP)
-"""Of dates and of untyped literals Postgres makes the first."""
-
-SIGNATURES: dict[str, tuple[Signature, ...]] = {
-    "age": tuple(Signature((kind, kind), t.INTERVAL, _age) for kind in _MOMENTS),
-    "date_bin": tuple(Signature((t.INTERVAL, kind, kind), kind, _binned(kind)) for kind in _MOMENTS),
-    "make_timestamp": (
-        Signature((I4, I4, I4, I4, I4, F8), t.TIMESTAMP, lambda *args: moment(own("tm_timestamp", *args), t.TIMESTAMP)),
-    ),
-    "make_time": (Signature((I4, I4, F8), t.TIME, _own("tm_made_time")),),
-    "make_interval": (Signature((I4, I4, I4, I4, I4, I4, F8), t.INTERVAL, _own("tm_made_interval")),),
-    "justify_hours": (Signature((t.INTERVAL,), t.INTERVAL, _own("tm_justify_hours")),),
-    "justify_days": (Signature((t.INTERVAL,), t.INTERVAL, _own("tm_justify_days")),),
-    "justify_interval": (Signature((t.INTERVAL,), t.INTERVAL, _own("tm_justify_interval")),),
-    "isfinite": tuple(Signature((kind,), t.BOOL, _finite) for kind in (t.DATE, *_MOMENTS, t.INTERVAL)),
-    "gcd": (Signature((I4, I4), I4, _own("tm_gcd4")), Signature((I8, I8), I8, _own("tm_gcd8"))),
-    "lcm": (Signature((I4, I4), I4, _own("tm_lcm4")), Signature((I8, I8), I8, _own("tm_lcm8"))),
-    "quote_ident": (Signature((T,), T, _own("tm_quoted_identifier")),),
-    "width_bucket": (
-        Signature((F8, F8, F8, I4), I4, _own("tm_width_bucket")),
-        Signature((N, N, N, I4), I4, _exact_bucket),
-    ),
-}
+SIGNATURES = _signatures()
+"""Of the functions that are rows (:mod:`functions`), in the order of these: the first of equals is taken."""
 
 SHOWN_NUMBERS = (
     Signature((I4, T), T, _own("tm_int4_shown")),
@@ -86,15 +72,8 @@ SHOWN_NUMBERS = (
 )
 """``to_char`` of numbers."""
 
-_PARTS = ("year", "month", "day", "hour", "min", "sec")
 CALLS: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
-    exp.DateBin: ("date_bin", ("this", "expression", "unit")),
-    exp.TimestampFromParts: ("make_timestamp", _PARTS),
-    exp.TimeFromParts: ("make_time", _PARTS[3:]),
     exp.MakeInterval: ("make_interval", ("year", "month", "week", "day", "hour", "minute", "second")),
-    exp.JustifyHours: ("justify_hours", ("this",)),
-    exp.JustifyDays: ("justify_days", ("this",)),
-    exp.JustifyInterval: ("justify_interval", ("this",)),
 }
 """sqlglot's node, its name in Postgres and the keys of its arguments in order."""
 

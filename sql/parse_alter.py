@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sqlglot import exp
+
 from catalog_log.objects import INDEX, MATERIALIZED_VIEW, SOURCE, TABLE, VIEW
 from sql import statements as st
 from sql.column_defs import column_def, default_expression
@@ -116,7 +118,8 @@ def _action(c: Cursor) -> st.ColumnAction:
             c.take("restrict")
         return st.DropColumn(column, exists, cascade)
     if c.take("set", "default"):
-        return st.SetDefault(column, *default_expression(c))
+        default, text = default_expression(c)
+        return st.SetDefault(column) if isinstance(default, exp.Null) else st.SetDefault(column, default, text)
     if c.take("drop", "default"):
         return st.SetDefault(column)
     if c.take("drop", "not", "null"):

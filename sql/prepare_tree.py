@@ -11,7 +11,7 @@ from journal.errors import InvalidUsage
 from sql.bind_order import MERGED
 from sql.errors import syntax, unsupported
 from sql.functions import display_name
-from sql.nodes import copied, declared_type, only, position
+from sql.nodes import Ordinality, copied, declared_type, only, position
 from sql.nodes import unnest as bare
 from sql.tokens import WRITTEN
 
@@ -285,13 +285,12 @@ def _rows_from(table: exp.Table) -> None:
     if more:
         hint = "number the rows of each function by row_number() and join them by that"
         raise unsupported("ROWS FROM of more than one function", hint=hint, position=position(table))
-    if first.args.get("alias") or table.args.get("ordinality"):
-        told = "ROWS FROM with types or WITH ORDINALITY"
-        raise unsupported(told, hint="write the function alone", position=position(table))
+    if first.args.get("alias"):
+        raise unsupported("ROWS FROM with types", hint="write the function alone", position=position(table))
     made = first.copy()
     for key, value in table.args.items():
         if value and key != "rows_from":
-            made.set(key, value)
+            made.set("offset" if key == "ordinality" and isinstance(made, exp.Unnest) else key, value)
     table.replace(made)
 
 
@@ -304,33 +303,53 @@ def _series(table: exp.Table) -> None:
     if isinstance(call, exp.Func) and not isinstance(call, exp.GenerateSeries):
         raise unsupported(f"the table function {display_name(call)}", position=position(call))
     if not isinstance(call, exp.GenerateSeries):
+        if table.args.get("ordinality"):  # only rows of functions are in an order of their own
+            raise syntax("with", None)
         return
-    if table.args.get("ordinality"):
-        raise unsupported("WITH ORDINALITY", hint="use row_number()", position=position(call))
-    if not only(table, {"this", "alias"}):
+    if not only(table, {"this", "alias", "ordinality"}):
         raise unsupported("this form of generate_series", hint="put it into a subquery", position=position(call))
     alias = table.args.get("alias")
-    name = alias.name if alias is not None and alias.name else "generate_series"
-    column = alias.columns[0].name if alias is not None and alias.columns else name
-    select = exp.Select(expressions=[exp.alias_(call.copy(), exp.to_identifier(column, quoted=True))])
-    called = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
-    if call.find(exp.Column):  # a function in FROM sees the relations before it
-        table.replace(exp.Lateral(this=exp.Subquery(this=select), alias=called))
-    else:
-        table.replace(exp.Subquery(this=select, alias=called))
+    columns = [] if alias is None else [each.name for each in alias.columns]
+    made = _rows_of(call.copy(), "generate_series", alias, columns, bool(table.args.get("ordinality")))
+    _put(table, made, sees_others=call.find(exp.Column) is not None)
+
+
+def _put(node: exp.Expression, made: exp.Subquery, sees_others: bool) -> None:
+    """``made`` in the place of a function in FROM, which may look at the relations before it."""
+    node.replace(exp.Lateral(this=exp.Subquery(this=made.this), alias=made.args["alias"]) if sees_others else made)
+
+
+def _rows_of(
+    rows: exp.Expression, function: str, alias: exp.TableAlias | None, columns: list[str], numbered: bool
+) -> exp.Subquery:
+    """A function in FROM as a subquery, called as Postgres calls it where ``alias`` and ``columns`` do not say so.
+
+    42P10 where more columns are named than there are.
+    """
+    name = alias.name if alias is not None and alias.name else function
+    if len(columns) > 1 + numbered:
+        told = f'table "{name}" has {1 + numbered} columns available but {len(columns)} columns specified'
+        raise InvalidUsage(told, sqlstate="42P10", position=position(rows))
+    names = columns + [name, "ordinality"][len(columns) :]
+    outputs = [rows, Ordinality()] if numbered else [rows]
+    called = [exp.to_identifier(each, quoted=True) for each in names]
+    select = exp.Select(expressions=[exp.alias_(each, n) for each, n in zip(outputs, called, strict=False)])
+    return exp.Subquery(this=select, alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
 
 
 def _said_lateral(node: exp.Lateral) -> None:
     """``LATERAL f(…)`` of a function: LATERAL says nothing new there."""
     call, alias = node.this, node.args.get("alias")
-    if node.args.get("ordinality") or isinstance(call, exp.Unnest) and call.args.get("offset"):
-        raise unsupported("WITH ORDINALITY", hint="use row_number()", position=position(call))
     if isinstance(call, exp.Unnest):
         made = call.copy()
-        made.set("alias", alias.copy() if alias is not None else None)
+        if alias is not None:
+            made.set("alias", alias.copy())
+        if node.args.get("ordinality"):
+            made.set("offset", True)
         node.replace(made)
     elif isinstance(call, exp.Func):
-        node.replace(exp.Table(this=call.copy(), alias=alias.copy() if alias is not None else None))
+        alias = alias.copy() if alias is not None else None
+        node.replace(exp.Table(this=call.copy(), alias=alias, ordinality=node.args.get("ordinality")))
 
 
 def _unnest(node: exp.Unnest) -> None:
@@ -338,19 +357,16 @@ def _unnest(node: exp.Unnest) -> None:
     if (
         not isinstance(node.parent, (exp.From, exp.Join))
         or len(node.expressions) != 1
-        or not only(node, {"expressions", "alias"})
+        or not only(node, {"expressions", "alias", "offset"})
     ):
-        raise unsupported("this unnest", hint="use unnest of one array, without ORDINALITY", position=position(node))
-    alias = node.args.get("alias")
-    name = alias.name if alias is not None and alias.name else "unnest"
-    column = alias.columns[0].name if alias is not None and alias.columns else name
+        raise unsupported("this unnest", hint="use unnest of one array", position=position(node))
+    alias, offset = node.args.get("alias"), node.args.get("offset")
+    columns = [] if alias is None else [each.name for each in alias.columns]
+    if isinstance(offset, exp.Identifier):  # the last of the columns, where the parser has taken it for that
+        columns.append(offset.name)
     array = node.expressions[0].copy()
-    select = exp.Select(expressions=[exp.alias_(exp.Explode(this=array), exp.to_identifier(column, quoted=True))])
-    made: exp.Expression = exp.Subquery(this=select)
-    if isinstance(node.parent, exp.Join) and array.find(exp.Column):
-        made = exp.Lateral(this=made)
-    made.set("alias", exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
-    node.replace(made)
+    made = _rows_of(exp.Explode(this=array), "unnest", alias, columns, bool(offset))
+    _put(node, made, sees_others=isinstance(node.parent, exp.Join) and array.find(exp.Column) is not None)
 
 
 def _arrow(node: exp.Lambda) -> None:

@@ -31,13 +31,18 @@ _CONTROL = {"a": 7, "b": 8, "e": 27, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11,
 
 @dataclass(frozen=True)
 class Regex:
-    """``java`` and ``re2`` (``None`` where RE2 cannot say it); ``groups`` that capture; ``length_min`` of a match."""
+    """``java`` and ``re2`` (``None`` where RE2 cannot say it); ``groups`` that capture; ``length_min`` of a match.
+
+    ``every``: whether each group takes part in every match.  One that does not is NULL in Postgres, the empty text
+    elsewhere.
+    """
 
     java: str
     re2: str | None
     groups: int
     length_min: int
     certain: bool
+    every: bool
 
 
 def bad_regex(why: str) -> InvalidUsage:
@@ -96,7 +101,7 @@ class _Reader:
         self.before = groups_before
         self.groups = 0
         self.quantifiers = self.lazy = 0
-        self.portable = self.certain = True
+        self.portable = self.certain = self.every = True
 
     def read(self) -> Regex:
         if self.text.startswith("***"):
@@ -112,7 +117,7 @@ class _Reader:
             self.certain = False
         flags = "(?siu)" if self.ignore_case else "(?s)"
         re2 = ("(?si)" if self.ignore_case else "(?s)") + body if self.portable else None
-        return Regex(flags + body, re2, self.groups, least, self.certain)
+        return Regex(flags + body, re2, self.groups, least, self.certain, self.every)
 
     def _peek(self) -> str:
         return self.text[self.at : self.at + 1]
@@ -120,6 +125,7 @@ class _Reader:
     def _branches(self, depth: int) -> tuple[str, int, int | None]:
         """Alternatives up to a closing bracket: their text, least length, and length if it is always the same."""
         made, least, exact = [], [], []
+        before = self.groups
         while True:
             text, low, high = self._branch(depth)
             made.append(text)
@@ -133,6 +139,8 @@ class _Reader:
         same = exact[0] if len(set(exact)) == 1 else None
         if len(made) > 1 and same is None:
             self.certain = False
+        if len(made) > 1 and self.groups > before:
+            self.every = False
         return "|".join(made), min(least), same
 
     def _branch(self, depth: int) -> tuple[str, int, int | None]:
@@ -204,7 +212,10 @@ class _Reader:
             if self._peek() == "?":
                 raise bad_regex("quantifier operand invalid")
             self.groups += 1
+        before = self.groups
         body, low, high = self._branches(depth + 1)
+        if opening.endswith("!") and self.groups > before:  # what is not there is in no group
+            self.every = False
         if self._peek() != ")":
             raise bad_regex("parentheses () not balanced")
         self.at += 1

@@ -9,7 +9,7 @@ is taken out of Spark when it starts, so that a name that got through all else i
 
 from __future__ import annotations
 
-from collection.functions import OWN
+from functions.registry import OWN, SPARK_CALLS
 
 _PRINTED = """
 abs acos array array_compact array_contains array_join array_max array_min ascii asin atan atan2 avg bit_and bit_or
@@ -18,12 +18,12 @@ cos count covar_pop covar_samp cume_dist current_date current_timestamp date_add
 date_trunc datediff dayofweek dayofyear decode degrees dense_rank element_at exp explode extract filter first_value
 floor format_string from_utc_timestamp greatest grouping grouping_id hex isnan lag last_value lead least left length
 listagg ln localtimestamp locate log lower lpad ltrim make_date make_interval max md5 min mode named_struct nth_value
-ntile nullif octet_length percent_rank percentile percentile_cont percentile_disc pi pow power quarter radians
-raise_error rand rank regexp_count regexp_extract regexp_replace regr_avgx regr_avgy regr_count regr_intercept
-regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat replace reverse right rint round row_number rpad rtrim sequence
-shiftleft shiftright sign sin size sort_array split split_part sqrt startswith stddev stddev_pop stddev_samp struct
-substr substring substring_index sum tan timestamp_micros to_date to_timestamp to_utc_timestamp transform translate
-trim try_element_at unhex unix_micros upper uuid var_pop var_samp variance weekday weekofyear
+ntile nullif octet_length percent_rank percentile percentile_cont percentile_disc pi posexplode pow power quarter
+radians raise_error rand rank regexp_count regexp_extract regexp_replace regr_avgx regr_avgy regr_count
+regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat replace reverse right rint round row_number rpad
+rtrim sequence shiftleft shiftright sign sin size sort_array split split_part sqrt startswith stddev stddev_pop
+stddev_samp struct substr substring substring_index sum tan timestamp_micros to_date to_timestamp to_utc_timestamp
+transform translate trim try_element_at unhex unix_micros upper uuid var_pop var_samp variance weekday weekofyear
 """
 
 _PARSERS_OWN = """
@@ -33,9 +33,9 @@ approx_count_distinct any_value first last every some count_if day hour minute m
 """
 """What the grammar's own words become, casts by a type's name, and what the generator may choose instead."""
 
-SPARK_FUNCTIONS = frozenset((*_PRINTED.split(), *_PARSERS_OWN.split(), *OWN))
+SPARK_FUNCTIONS = frozenset((*_PRINTED.split(), *_PARSERS_OWN.split(), *SPARK_CALLS, *OWN))
 
-SPARK_TABLE_FUNCTIONS = frozenset({"explode", "range"})
+SPARK_TABLE_FUNCTIONS = frozenset({"explode", "posexplode", "range"})
 
 _NODES = "case try_cast group_concat quantile regexp_like"
 """What sqlglot calls some of what it has read: grammar, and LISTAGG, PERCENTILE and RLIKE."""
@@ -54,4 +54,4 @@ def forbidden(offered: frozenset[str]) -> frozenset[str]:
 
 def lacking(offered: frozenset[str]) -> list[str]:
     """What we print and this Spark does not have."""
-    return sorted(frozenset((*_PRINTED.split(), *OWN)) - offered)
+    return sorted(frozenset((*_PRINTED.split(), *SPARK_CALLS, *OWN)) - offered)

@@ -15,17 +15,20 @@ from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
+from functions.registry import FUNCTIONS
 from journal.errors import InvalidUsage
 from sql.budget import TOKENS_MAX, bounded
 from sql.constants import escaped, plain_constants, unicode_text
 from sql.errors import no_function, out_of_range, syntax, unsupported, untold
 from sql.statements import Name
 
-_BY_NAME = (
-    "TO_CHAR TO_NUMBER DECODE ENCODE FORMAT INITCAP TRUNC WIDTH_BUCKET TO_HEX REGEXP_REPLACE REGEXP_COUNT REGEXP_LIKE "
-    "REGEXP_SUBSTR REGEXP_INSTR DIV DATE_PART"
-).split()
-"""Functions that sqlglot would turn into another system's, arguments and all: :mod:`sql.check_functions` reads them."""
+_BY_NAME = {row.name.upper() for row in FUNCTIONS if row.name != "make_interval"}.union(
+    "TO_CHAR TO_NUMBER DECODE ENCODE FORMAT TRUNC REGEXP_REPLACE REGEXP_COUNT REGEXP_LIKE REGEXP_SUBSTR REGEXP_INSTR "
+    "DIV DATE_PART".split()
+)
+"""Functions that sqlglot would turn into another system's, arguments and all: :mod:`sql.check_functions` reads them.
+
+``make_interval`` has arguments by name, of which only its own node knows (:mod:`sql.own_signatures`)."""
 
 
 _PARAMETER, _REST = "\x01", "\x02"
@@ -135,6 +138,18 @@ class Dialect(Postgres):
                     found.set("unit", None)
             return found
 
+        def _parse_types(self, *args, **named):
+            """sqlglot does not know that an interval's seconds may have digits."""
+            found = super()._parse_types(*args, **named)
+            of = found.this if isinstance(found, exp.DataType) else None
+            unit = of.args.get("unit") if isinstance(of, exp.Interval) else None
+            last = unit.expression if isinstance(unit, exp.IntervalSpan) else unit
+            if isinstance(last, exp.Var) and last.name.upper() == "SECOND" and self._match(TokenType.L_PAREN):
+                digits = exp.Second(this=self._parse_number())
+                self._match_r_paren()
+                last.replace(digits)
+            return found
+
         def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False):
             """``date '…'::text`` is a date that becomes text: sqlglot would make a text of ``'…'`` first, and a date
             of that."""
@@ -142,7 +157,8 @@ class Dialect(Postgres):
                 at = self._index
                 named = self._parse_types(check_func=True, allow_identifiers=False)
                 is_text = self._curr is not None and self._curr.token_type == TokenType.STRING
-                if is_text and isinstance(named, exp.DataType) and not named.is_type("interval"):
+                has_digits = isinstance(named, exp.DataType) and bool(named.expressions)
+                if is_text and isinstance(named, exp.DataType) and (has_digits or not named.is_type("interval")):
                     value = self._parse_primary()
                     if isinstance(value, exp.Literal):
                         return self._parse_column_ops(self.expression(exp.Cast(this=value, to=named)))

@@ -15,6 +15,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from collection.arrays import read_array, show_array
 from collection.bad_text import BadText
 from collection.clock import read_time, show_time
+from collection.digits import fitted_interval
 from collection.intervals import Interval, read_interval, show_interval
 from collection.jsonb import read_jsonb
 from collection.scalars import (
@@ -245,6 +246,8 @@ def parse_literal(text: str, sql_type: SqlType, instant: Callable[[datetime], da
     if sql_type.is_array:
         element = sql_type.element
         return [None if each is None else parse_literal(each, element, instant) for each in _read(read_array, text)]
+    if name == "interval" and sql_type.fields is not None:
+        return _read(lambda given: fitted_interval(read_interval(given, sql_type.fields), sql_type), text)
     if name in _READERS:
         return _read(_READERS[name], text)
     if name in INT_RANGE:

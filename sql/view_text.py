@@ -12,13 +12,11 @@ from sqlglot import exp
 
 from catalog_log import model
 from catalog_log.objects import Definition, MaterializedView, Reference, Relation, View
-from sql import statements as st
 from sql.bind import folded, name_of, real_tables
-from sql.errors import syntax
 from sql.identifiers import needs_quotes
+from sql.kept_views import view_query
 from sql.names import ImageLike
 from sql.nodes import stand_in
-from sql.parse import parse
 
 
 def query_today(view: View | MaterializedView, image: ImageLike) -> exp.Expression:
@@ -26,12 +24,10 @@ def query_today(view: View | MaterializedView, image: ImageLike) -> exp.Expressi
 
     A view that its catalog keeps as Spark text says what it said when it was made: what its names meant is not known.
     """
-    statement = parse(view.create_sql)
-    if not isinstance(statement, st.CreateView):
-        raise syntax(None, None, "its statement makes no view")
+    query = view_query(view)
     if isinstance(view.query, Definition):
-        _called_today(statement.query, view.query, image)
-    return statement.query
+        _called_today(query, view.query, image)
+    return query
 
 
 def _called_today(tree: exp.Expression, definition: Definition, image: ImageLike) -> None:

@@ -23,13 +23,14 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 import collection
+import functions
 import journal
-from collection.functions import OWN
 from collection.types import spark_type
 from controllers.class_archive import of_environment
 from controllers.compute.file_server import FileServer
 from controllers.compute.handing import in_this_process
 from controllers.compute.heartbeat import Spark, last_word
+from functions.registry import OWN
 from journal.errors import InvalidUsage
 from sql.spark_functions import SPARK_TABLE_FUNCTIONS, forbidden, lacking
 
@@ -213,7 +214,7 @@ def send_modules(spark: SparkSession, scratch: Path) -> None:
     """Give executors elsewhere the modules that our functions are in; pyarrow their Python must have."""
     path = scratch / "tidemark.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-        for package in (collection, journal):
+        for package in (collection, functions, journal):
             root = Path(package.__file__).parent
             for source in sorted(root.rglob("*.py")):
                 file.write(source, source.relative_to(root.parent))

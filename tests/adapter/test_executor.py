@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 from decimal import Decimal
 
 import pytest
 
-from adapter.insert import check_unchanged
 from adapter.session_state import SessionState
-from journal.errors import Conflict, TidemarkError
+from journal.errors import TidemarkError
 from journal.memory import MemoryTransport
 from sql import parse as parsing
 from tests.adapter.world import World, rows_of
@@ -299,6 +299,24 @@ def test_a_prepared_statement_follows_the_catalog_but_never_changes_its_columns(
     run(story)
 
 
+def test_a_parameter_keeps_the_type_that_it_was_prepared_with():
+    """A value that was read as one type is not taken for one of another, since a column has moved into its place."""
+
+    async def story(world):
+        async with world.adapter() as a, world.adapter() as other:
+            await a.sql("create table t (a int, b text default 'q', c int)")
+            insert = await a.executor.prepare(a.session, "insert into t values (5, $1)")
+            select = await a.executor.prepare(a.session, "select a from t where b = $1")
+            await a.executor.run(a.session, insert, ("z",))
+            for action in ("drop column b", "add column b int", "drop column a", "add column a int"):
+                await other.sql(f"alter table t {action}")
+            assert (await refused(a.executor.run(a.session, insert, ("z",)))).sqlstate == "42804"
+            assert (await refused(a.executor.run(a.session, select, ("z",)))).sqlstate == "42883"
+            assert await other.sql("select * from t") == [(None, None, None)]
+
+    run(story)
+
+
 def test_a_lookup_answers_as_spark_would():
     async def story(world):
         async with world.adapter() as a:
@@ -380,21 +398,60 @@ def test_what_is_called_otherwise_is_called_so_everywhere():
     run(story)
 
 
-def test_rows_that_were_made_for_other_columns_are_refused_and_nothing_else_is():
-    """What an INSERT was planned on may have been altered by the time that it is committed."""
+def lag(adapter):
+    """Have the next statement of ``adapter`` prepared and planned on the catalog as it is now, whatever comes."""
+    image, present, calls = adapter.catalog.image, adapter.executor._image, iter(range(2))
+
+    async def as_it_was(upper):
+        return await present(upper) if next(calls, None) is None else image
+
+    adapter.executor._image = as_it_was
+
+
+STALE = {
+    "alter table t rename to u": "42P01",
+    "alter table t rename column b to c": "42703",
+    "alter table t add column c int": [(1, None), (2, 5, None)],
+    "alter table t alter b set default 6": [(1, None), (2, 6)],
+    "alter schema s rename to z": "3F000",
+    "alter table t set schema public": "42P01",
+    "create table s.other (a int)": [(1, None), (2, 5)],
+}
+
+
+@pytest.mark.parametrize("altered", STALE)
+@pytest.mark.parametrize("block", [False, True])
+def test_an_adapter_that_lags_behind_inserts_into_what_there_is_now(altered, block):
+    """Whoever was told that a table has another name, or a column another default, is not answered from before."""
 
     async def story(world):
-        async with world.adapter() as a:
-            await a.sql("create table t (a int not null, b text)")
-            (table,) = a.catalog.image.objects()
-            for alike in ("rename b to c", "alter a set default 5", "rename to u"):
-                await a.sql(f"alter table t {alike}")
-                check_unchanged(table, a.catalog.image, lambda item: item.name)
-            for other in ("alter a drop not null", "add column b text", "drop column b"):
-                (before,) = a.catalog.image.objects()
-                await a.sql(f"alter table u {other}")
-                with pytest.raises(Conflict):
-                    check_unchanged(before, a.catalog.image, lambda item: item.name)
+        async with world.adapter() as a, world.adapter() as other:
+            await a.sql("create schema s")
+            await a.sql("create table s.t (a int, b int default 5)")
+            await a.sql("insert into s.t values (1, null)")
+            assert await other.sql("select * from s.t") == [(1, None)]
+            if block:
+                other.session.defers_writes = True
+            lag(other)
+            await a.sql(altered.replace("table t", "table s.t"))
+            insert = other.sql("insert into s.t (a, b) values (2, default)")
+            expected = STALE[altered]
+            if block:
+                await insert
+                if isinstance(expected, str) or altered.startswith("alter"):
+                    assert (await refused(other.executor.commit(other.session))).sqlstate == "40001"
+                    expected = [(1, None)]
+                else:
+                    await other.executor.commit(other.session)
+            elif isinstance(expected, str):
+                assert (await refused(insert)).sqlstate == expected
+                expected = [(1, None)]
+            else:
+                await insert
+            ((name,),) = await a.sql("select oid::regclass::text from pg_class where relname in ('t', 'u')")
+            assert [row[: len(expected[0])] for row in sorted(await a.sql(f"select * from {name}"))] == [
+                row[: len(expected[0])] for row in expected
+            ]
 
     run(story)
 
@@ -439,6 +496,57 @@ def test_a_default_of_a_new_column_is_what_it_is_when_the_column_is_added():
             assert (await refused(a.sql("alter table t add x int default 1 / 0"))).sqlstate == "22012"
             assert (await refused(a.sql("alter table t add x float8 default random()"))).sqlstate == "0A000"
             await a.sql("alter table t add x float8, alter x set default random()")
+
+    run(story)
+
+
+def test_a_column_has_the_digits_and_fields_that_it_was_declared_with():
+    """By whatever way a value comes into it."""
+    at, rounded = dt.datetime(2024, 1, 1, 0, 0, 0, 999_600), dt.datetime(2024, 1, 1, 0, 0, 1)
+
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create table t (a timestamp(3), b time(0), c interval minute, d timestamptz(0)[])")
+            await a.sql("insert into t (a) values ('2024-01-01 00:00:00.9996')")
+            await a.sql("insert into t (a) values ($1)", at)
+            await a.sql("insert into t (a) select timestamp '2024-01-01 00:00:00.9996'")
+            await a.sql("insert into t (a) values (timestamp '2024-01-01' + interval '0.9996 s')")
+            assert await a.sql("select a from t") == [(rounded,)] * 4
+            await a.sql("insert into t (b, c) values ('23:59:59.5', '10'), ('0:0:0.4', '1:2:3')")
+            await a.sql("insert into t (b, c) values ('1:00', interval '90 s')")
+            found = await a.sql("select b, c from t where b is not null")
+            minute, hour = 60 * 10**6, 3600 * 10**6
+            assert [(b, c["micros"]) for b, c in found] == [(24 * hour, 10 * minute), (0, 62 * minute), (hour, minute)]
+            await a.sql("insert into t (d) values (array['2024-01-01 00:00:00.5+00'::timestamptz, null])")
+            ((moments,),) = await a.sql("select d from t where d is not null")
+            assert moments == [rounded.replace(tzinfo=dt.UTC), None]
+            await a.sql("alter table t add e timestamp(0) default '2024-01-01 00:00:00.9996'")
+            await a.sql("alter table t add f interval day default '10'")
+            ((e, f),) = {(e, tuple(f.values())) for e, f in await a.sql("select e, f from t")}
+            assert (e, f) == (rounded, (0, 10, 0)), "of rows that were there"
+            await a.sql("create table u (k int, i interval minute default '10', y interval year default '3')")
+            await a.sql("insert into u (k) values (1)")
+            await a.sql("insert into u select 2")
+            await a.sql("insert into u values (3, default, default)")
+            for i, y in await a.sql("select i, y from u"):
+                assert (i["micros"], y["months"]) == (10 * minute, 36), "a number is of the last field in a default too"
+            await a.sql("insert into t (c) values (null)")
+            assert {e for (e,) in await a.sql("select e from t")} == {rounded}, "and of those that come"
+            for late in (
+                "insert into t (a) values ('9999-12-31 23:59:59.9999')",
+                "alter table t add g timestamp(0) default '9999-12-31 23:59:59.5'",
+                "select '9999-12-31 23:59:59.5'::timestamp(0)",
+            ):
+                assert (await refused(a.sql(late))).sqlstate == "22008", late
+            shown = "select format_type(atttypid, atttypmod) from pg_attribute where attrelid = 't'::regclass"
+            names = [name for (name,) in await a.sql(f"{shown} and attndims = 0 order by attnum")]
+            assert names[:3] == ["timestamp(3) without time zone", "time(0) without time zone", "interval minute"]
+            assert names[-2:] == ["timestamp(0) without time zone", "interval day"]
+            assert (await a.sql("show columns from t"))[0][2] == "timestamp(3) without time zone"
+            digits = "select datetime_precision, interval_type from information_schema.columns where table_name = 't'"
+            assert (await a.sql(digits))[:3] == [(3, None), (0, None), (6, "MINUTE")]
+            await a.sql("create view v as select a, a::timestamp(1) as b from t")
+            assert (await a.sql("show columns from v"))[0][2] == "timestamp without time zone", "as expressions are"
 
     run(story)
 

@@ -15,6 +15,8 @@ import pytest
 
 from tests.judge.live import network
 from tests.judge.live.network import Network
+from tests.judge.live.proxy import Shape
+from tests.judge.live.slowness import slow_down
 
 REFUSAL = network.permitted()
 pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
@@ -109,6 +111,32 @@ def test_loss_takes_some_and_two_faults_do_not_undo_each_other(net: Network) -> 
     net.heal()
     cut.heal()
     assert answered(net, "b2", "b3") == 1
+
+
+def test_who_was_slowed_down_is_told_when_that_is_over(net: Network) -> None:
+    """A connection that died without a word would be another fault, and a longer one than the slow network was."""
+    with net.inside("b1"):
+        listening = socket.create_server((net.address("b1"), 9092))
+    with listening:
+        heal = slow_down(net, "b1", 9092, Shape(0.01), seed=1)
+        with net.inside("b2"):
+            talking = [socket.create_connection((net.address("b1"), 9092), 5) for _ in range(3)]
+        accepted = [listening.accept()[0] for _ in talking]
+        talking[0].sendall(b"under way")
+        accepted[1].sendall(b"an answer")
+        assert talking[1].recv(99) == b"an answer"
+        heal()
+        heal()
+        for each in (*talking, *accepted):
+            with each:
+                each.settimeout(5)
+                try:
+                    while each.recv(99):
+                        pass
+                except ConnectionResetError:
+                    pass
+        with net.inside("b2"), socket.create_connection((net.address("b1"), 9092), 5), listening.accept()[0]:
+            pass
 
 
 def test_a_killed_maker_leaves_nothing(tmp_path: Path) -> None:

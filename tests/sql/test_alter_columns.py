@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from sqlglot import exp
 
 from adapter.show import create_statement
 from catalog_log import model, records
@@ -274,3 +275,45 @@ def test_columns_of_older_catalogs_stay_as_they_are(format_version: int) -> None
     for statement in ("add column x int", "drop column a", "rename a to x", "alter a set default 'x'"):
         error = refused(image, f"alter table t {statement}")
         assert error.sqlstate == "0A000" and str(records.COLUMN_IDS_FROM) in error.hint
+
+
+READING = {
+    "select k from x": "k",
+    "select distinct k from x where c > 0": "kc",
+    "select q.m from x as q(m, n, o)": "k",
+    "select q.b from x as q(m)": "b",
+    "select l.m, r.b from x l(m) join x r on l.m = r.k": "kb",
+    "select * from x": "kbc",
+    "select count(*) as n from x": "",
+    "select x.b from x natural join (select 1 as k) y": "kb",
+}
+
+
+@pytest.mark.parametrize("query", READING)
+@pytest.mark.parametrize("before", ["", "rename a to k", "rename a to k, add column d int"])
+def test_a_column_goes_unless_a_view_reads_it_whatever_was_called_otherwise_before(query: str, before: str) -> None:
+    first = "a" if before else "k"
+    image = ddl(empty_image(), f"create table x ({first} int, b int, c int)")
+    for action in before.split(", ") if before else ():
+        image = altered(image, f"alter table x {action}")
+    if "*" in query and "count" not in query and "add" in before:
+        query = query.replace("*", "k, b, c")
+    image = ddl(image, f"create view v as {query}", f"create materialized view w as {query}")
+    for column in "kbc":
+        try:
+            left = altered(image, f"alter table x drop column {column}")
+        except InvalidUsage as error:
+            assert error.sqlstate == "2BP01" and column in READING.get(query, "kbc"), (column, error)
+        else:
+            assert column not in READING.get(query, "kbc")
+            assert lowered(left) == lowered(image)
+
+
+@pytest.mark.parametrize("query", READING)
+def test_a_list_of_columns_calls_those_that_there_were(query: str) -> None:
+    image = ddl(empty_image(), "create table x (k int, b int, c int)", f"create view v as {query}")
+    before = lowered(image)
+    image = altered(image, "alter table x add column d int")
+    assert lowered(image) == before
+    for table in parse_spark(before["v"]).find_all(exp.Table):
+        assert table.args.get("alias") is None or not table.args["alias"].columns, "Spark would count them"

@@ -38,6 +38,10 @@ NOT_SAID = {"comments", "hint", "hints", "kind", "settings"}
 """Arguments that are words of other systems' settings and change no answer; ``kind`` is a join's, and read."""
 
 
+FUNCTIONS_ROWS = {(exp.Table, "ordinality"), (exp.Unnest, "offset")}
+"""WITH ORDINALITY, which is read of functions in FROM; of a table it is refused (``tests/sql/stories/refused.txt``)."""
+
+
 def statements() -> list[str]:
     return [*MORE, *(line for line in QUERIES.read_text().splitlines() if line and not line.startswith("#"))]
 
@@ -49,6 +53,8 @@ def strange(known, trees: Iterator[exp.Expression]) -> Iterator[tuple[exp.Expres
         for at, node in enumerate(tree.walk()):
             for key in sorted(node.arg_types.keys() - known(type(node)) - NOT_SAID):
                 if (type(node), key) in done or node.args.get(key):
+                    continue
+                if (type(node), key) in FUNCTIONS_ROWS and not isinstance(node.this, exp.Identifier):
                     continue
                 done.add((type(node), key))
                 changed = tree.copy()

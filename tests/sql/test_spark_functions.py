@@ -12,9 +12,11 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.tokens import TokenType
 
 import sql
+from adapter.constant_forms import FORMS
 from controllers.compute.naming import refused
 from controllers.compute.spark_text import parse
-from sql.forms import SPARK
+from functions.registry import OWN
+from sql.forms import BUILT, SPARK
 from sql.functions import FUNCTIONS
 from sql.spark_functions import SPARK_FUNCTIONS
 from tests.differential.ours import Ours
@@ -89,3 +91,8 @@ def test_nothing_that_runs_code_or_looks_around_is_on_the_list() -> None:
     looks = {"input_file_name", "version", "current_user", "current_catalog", "spark_partition_id", "typeof"}
     runs = {"java_method", "reflect", "try_reflect", "from_csv", "schema_of_json", "xpath", "parse_url", "aes_decrypt"}
     assert not (looks | runs) & SPARK_FUNCTIONS
+
+
+def test_no_form_has_the_name_of_a_function_in_python():
+    """A call of either is told from the other by its name: of two of one name the function would be called."""
+    assert not {name.lower() for name in (*SPARK, *BUILT, *FORMS)} & set(OWN)

@@ -33,9 +33,11 @@ def slow_down(network: Network, host: str, port: int, shape: Shape, seed: int) -
 
     def heal() -> None:
         nonlocal closed
-        rules.heal()
         if not closed:
             closed = True
             proxy.close()
+        # Afterwards: what a connection is told of its end comes from the proxy's port, and without the rule nobody
+        # takes that for the other side's word.  Each connection was then dead without knowing it.
+        rules.heal()
 
     return heal

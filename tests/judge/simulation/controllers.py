@@ -507,24 +507,26 @@ class Contents:
         self._compute = compute
         self._feed = SimFeed(compute)
         self._outputs: dict[str, Output] = {}
-        self._kept: dict[str, tuple[int, list[int], list[tuple]]] = {}
-        """Collection -> (through, timestamps, rows): tables only grow."""
+        self._kept: dict[str, tuple[int, int, list[int], list[tuple]]] = {}
+        """Collection -> (since, through, timestamps, rows): tables only grow."""
 
     def at(self, object_id: str, frontiers: Frontiers, ts: int) -> list[tuple]:
         if frontiers.inputs_of(object_id) is not None:
             return self.of_view(object_id, frontiers.views.view(object_id), ts)
         bindings = frontiers.oracle.bindings(object_id)
-        through, times, rows = self._kept.get(object_id, (0, [], []))
+        since, through, times, rows = self._kept.get(object_id, (bindings.since, 0, [], []))
+        if ts < since:  # what was merged by the time that it was read is not told apart below that
+            raise SnapshotTooOld("snapshot too old", detail=f"asked for {ts}, read when {since} was the oldest")
         if ts > through:
             try:
                 found = bindings.between(through + 1, ts + 1) if through else bindings.at(ts)
             except SnapshotTooOld:
-                times, rows, found = [], [], bindings.at(ts)
+                since, times, rows, found = bindings.since, [], [], bindings.at(ts)
             for bound in sorted(found, key=lambda bound: bound.ts):
                 for row in self.rows(bound.run):
                     times.append(bound.ts)
                     rows.append(row)
-            self._kept[object_id] = ts, times, rows
+            self._kept[object_id] = since, ts, times, rows
             return rows
         return rows[: bisect_right(times, ts)]
 

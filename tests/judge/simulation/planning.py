@@ -69,8 +69,11 @@ _PLANS: dict[tuple, list[tuple[Answers, Any]]] = {}
 
 def _remembered(plan: Callable, key: tuple, image: Image, finish: Callable[[Any, Image], Any]) -> Any:
     kept = _PLANS.setdefault(key, [])
+    # Of what other worlds left here nothing may show: whoever watches the image hears the questions of the plan alone.
+    unwatched = image._image if isinstance(image, Watched) else image
     for at, (answers, found) in enumerate(kept):
-        if same_answers(answers, image):
+        if same_answers(answers, unwatched):
+            same_answers(answers, image)
             if at:
                 kept.insert(0, kept.pop(at))
             return found

@@ -1,0 +1,23 @@
+"""Functions of numbers."""
+
+from __future__ import annotations
+
+from collection import numbers
+from functions.row import in_python, native
+
+_OUTSIDE = "THEN RAISE_ERROR('tm:22003:input is out of range')"
+
+FUNCTIONS = (
+    *(native(f"{name}(float8) -> float8", f"{name.upper()}(:a)") for name in ("sinh", "cosh", "tanh", "asinh")),
+    native("cot(float8) -> float8", f"CASE WHEN ABS(:a) = CAST('Infinity' AS DOUBLE) {_OUTSIDE} ELSE COT(:a) END"),
+    native("acosh(float8) -> float8", f"CASE WHEN :a < 1 {_OUTSIDE} ELSE ACOSH(:a) END"),
+    native("atanh(float8) -> float8", f"CASE WHEN ABS(:a) > 1 AND NOT ISNAN(:a) {_OUTSIDE} ELSE ATANH(:a) END"),
+    in_python("gcd(int4, int4) -> int4", lambda a, b: numbers.gcd(a, b, 4), "tm_gcd4"),
+    in_python("gcd(int8, int8) -> int8", lambda a, b: numbers.gcd(a, b, 8), "tm_gcd8"),
+    in_python("lcm(int4, int4) -> int4", lambda a, b: numbers.lcm(a, b, 4), "tm_lcm4"),
+    in_python("lcm(int8, int8) -> int8", lambda a, b: numbers.lcm(a, b, 8), "tm_lcm8"),
+    in_python("width_bucket(float8, float8, float8, int4) -> int4", numbers.width_bucket),
+    in_python(
+        "width_bucket(numeric, numeric, numeric, int4) -> int4", numbers.width_bucket_exact, "tm_width_bucket_exact"
+    ),
+)

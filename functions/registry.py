@@ -1,0 +1,43 @@
+"""All rows, and what is made of them."""
+
+from __future__ import annotations
+
+import re
+
+from collection.functions import OWN as NEEDED
+from collection.functions import Own, own
+from collection.types import SqlType, carried
+from functions import math, text, time
+from functions.row import Function
+
+FUNCTIONS: tuple[Function, ...] = (*text.FUNCTIONS, *math.FUNCTIONS, *time.FUNCTIONS)
+
+MOMENTS = frozenset({"date", "timestamp", "timestamptz"})
+"""Types that Python is given as microseconds since 1970."""
+
+SPARK_FORMS = {each.form: (each.parameters, each.spark) for each in FUNCTIONS if each.spark}
+DUCKDB_FORMS = {each.form: (each.parameters, each.duckdb) for each in FUNCTIONS if each.duckdb}
+"""What a call in a bound tree is written out as, with the names of its parameters."""
+
+
+_CALL = re.compile(r"([A-Za-z_]\w*)\(")
+_GRAMMAR = {"cast"}
+SPARK_CALLS = frozenset(name.lower() for each in FUNCTIONS for name in _CALL.findall(each.spark)) - _GRAMMAR
+DUCKDB_CALLS = frozenset(name.lower() for each in FUNCTIONS for name in _CALL.findall(each.duckdb)) - _GRAMMAR
+"""What the texts of rows call, for the lists of what either engine may be asked for."""
+
+
+def given(kind: SqlType) -> SqlType:
+    """As what Python is given a value of ``kind``."""
+    if kind.name in MOMENTS:
+        return SqlType("int8")
+    return SqlType("text") if kind.name == "numeric" else carried(kind)
+
+
+OWN: dict[str, Own] = NEEDED | {
+    each.called: own(given(each.result), each.python, *(given(kind) for kind in each.arguments))
+    for each in FUNCTIONS
+    if each.python is not None
+}
+"""Every function that the engines run in Python, by its name in them: those of rows, and those that casts and the like
+are made of."""

@@ -1,0 +1,32 @@
+"""Functions of dates, times, timestamps and intervals.
+
+Of two signatures that fit equally the first is taken: of dates and of untyped literals Postgres makes a timestamptz.
+"""
+
+from __future__ import annotations
+
+from collection import intervals, moments
+from functions.row import in_python, native
+
+_ANY = ("timestamptz", "timestamp")
+_FINITE = "CASE WHEN NOT (:a) IS NULL THEN TRUE END"
+"""There are no infinite dates, timestamps and intervals here."""
+
+FUNCTIONS = (
+    *(in_python(f"age({kind}, {kind}) -> interval", moments.age) for kind in _ANY),
+    *(in_python(f"date_bin(interval, {kind}, {kind}) -> {kind}", moments.binned) for kind in _ANY),
+    in_python(
+        "make_timestamp(int4, int4, int4, int4, int4, float8) -> timestamp", moments.made_timestamp, "tm_timestamp"
+    ),
+    in_python("make_time(int4, int4, float8) -> time", moments.made_time, "tm_made_time"),
+    in_python(
+        "make_interval(int4, int4, int4, int4, int4, int4, float8) -> interval",
+        moments.made_interval,
+        "tm_made_interval",
+    ),
+    native("make_date(int4, int4, int4) -> date", "MAKE_DATE(:a, :b, :c)"),
+    in_python("justify_hours(interval) -> interval", intervals.justified_hours),
+    in_python("justify_days(interval) -> interval", intervals.justified_days),
+    in_python("justify_interval(interval) -> interval", intervals.justified),
+    *(native(f"isfinite({kind}) -> bool", _FINITE) for kind in ("date", *_ANY, "interval")),
+)
