@@ -24,6 +24,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import TypeVar
 
 import pyarrow as pa
@@ -46,7 +47,7 @@ from adapter.insert import (
     rows_of_values,
     tables_below,
 )
-from adapter.interfaces import Kind, Notice, OutputColumn, Prepared, Result
+from adapter.interfaces import Kind, Notice, Outdated, OutputColumn, Prepared, Result
 from adapter.live_rows import ACTIVITY, Told, rows_of
 from adapter.peeks import PeekAnswer, Peeks, give_up
 from adapter.planning import LONG_CHARS, ON_LOOP_CHARS_MAX, Planner
@@ -164,16 +165,9 @@ class TidemarkExecutor:
     async def prepare(self, session: SessionState, sql: str, param_oids: Sequence[int] = ()) -> Prepared:
         statement = await self._statement(sql, param_oids)
         parsed = statement.parsed
-        if isinstance(parsed, st.Query):
+        if isinstance(parsed, (st.Query, st.Insert)):
             planned = await self._certain(session, lambda image: self._plan(statement, image, session))
-            columns = await self._columns(planned, session)
-            oids = oids_of(planned.plan.params, param_oids, planned.plan.array_params)
-            zone, literals = self._names(session).zone, planned.plan.literals
-            return Prepared(sql, Kind.SELECT, oids, columns, "SELECT", statement, zone, literals)
-        if isinstance(parsed, st.Insert):
-            planned = await self._certain(session, lambda image: self._plan(statement, image, session))
-            oids, zone = oids_of(planned.plan.params, param_oids), self._names(session).zone
-            return Prepared(sql, Kind.INSERT, oids, None, "INSERT", statement, zone, planned.plan.literals)
+            return await self._prepared(session, statement, planned)
         if isinstance(parsed, st.DDL):
             return Prepared(sql, Kind.DDL, (), None, ddl_tag(parsed), statement)
         if isinstance(parsed, st.Explain):
@@ -188,6 +182,29 @@ class TidemarkExecutor:
         if isinstance(parsed, st.Harmless):
             return Prepared(sql, Kind.SESSION, (), None, parsed.tag, statement)
         raise unsupported(f"{type(parsed).__name__} here")
+
+    async def _prepared(self, session: SessionState, statement: Statement, planned: Planned) -> Prepared:
+        """What a query or an INSERT is by its plan."""
+        plan, zone = planned.plan, self._names(session).zone
+        oids, kind, columns = _param_oids(statement, planned), Kind.INSERT, None
+        if isinstance(statement.parsed, st.Query):
+            kind, columns = Kind.SELECT, await self._columns(planned, session)
+        return Prepared(statement.text, kind, oids, columns, kind.name, statement, zone, plan.literals)
+
+    async def again(self, session: SessionState, prepared: Prepared) -> Prepared:
+        statement = prepared.plan
+        if prepared.kind not in (Kind.SELECT, Kind.INSERT):
+            return prepared
+        assert isinstance(statement, Statement), type(statement)
+        kept = self.plans.kept(statement, self._names(session))
+        if kept is not None and kept.timeless and kept.plan.kind == "constant":
+            return prepared
+        if session.strict:
+            _, image = await self._barrier()
+            self._saw(session, image)
+        planned = await self._certain(session, lambda image: self._plan(statement, image, session))
+        fresh = await self._prepared(session, statement, planned)
+        return replace(fresh, zone=prepared.zone)  # what a literal meant when the statement was written, it means
 
     async def run(self, session: SessionState, prepared: Prepared, params: Sequence[object | None] = ()) -> Result:
         statement = prepared.plan
@@ -312,11 +329,13 @@ class TidemarkExecutor:
         self, prepared: Prepared, statement: Statement, image: Image, session: SessionState
     ) -> Planned:
         """:meth:`_plan` for parameters of the types that they had when it was prepared, since that is what they are
-        read as: where others would be inferred by now, a column has moved, and what was prepared may not fit it."""
+        read as: where others would be inferred by now, a column has moved, and what was prepared may not fit it.
+        Raises :class:`Outdated` where the client was told of no types: then it may be asked as what they are now."""
         planned = await self._plan(statement, image, session)
-        inferred = oids_of(planned.plan.params, statement.param_oids, getattr(planned.plan, "array_params", None))
-        if inferred == prepared.param_oids:
+        if _param_oids(statement, planned) == prepared.param_oids:
             return planned
+        if not prepared.told:
+            raise Outdated("the types of the statement's parameters have changed")
         types = declared_types(prepared.param_oids)
         as_then = Statement(statement.text, prepared.param_oids, statement.parsed, types)
         return await self._plan(as_then, image, session)
@@ -634,6 +653,11 @@ class TidemarkExecutor:
 def _misses(answer: PeekAnswer, written_ts: DataTs) -> bool:
     """Whether ``answer`` is of a time before ``written_ts``."""
     return answer.as_of is not None and answer.as_of < written_ts
+
+
+def _param_oids(statement: Statement, planned: Planned) -> tuple[int, ...]:
+    plan = planned.plan
+    return oids_of(plan.params, statement.param_oids, getattr(plan, "array_params", None))
 
 
 def _assigned(plan: SelectPlan, params: Sequence[object | None]) -> list[tuple[str, str | None, bool]]:

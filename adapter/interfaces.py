@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from collection.types import OID, SqlType
+from journal.errors import InvalidUsage
 
 if TYPE_CHECKING:
     from adapter.session_state import SessionState
@@ -78,6 +79,7 @@ class Prepared:
     can be).  ``columns`` is ``None`` for a statement that returns no rows.  ``tag_hint`` is the command tag that a
     successful run will have, without counts (``SELECT``, ``INSERT``, ``CREATE TABLE``).  ``plan`` is its own.
     ``zone`` is the session's when it was prepared, and ``literals`` whether a literal in it was read by that.
+    ``told`` is whether its client has been told its columns or its parameters: from then on they stay what they are.
     """
 
     sql: str
@@ -88,6 +90,17 @@ class Prepared:
     plan: object = None
     zone: str = "UTC"
     literals: bool = False
+    told: bool = False
+
+
+class Outdated(InvalidUsage):
+    """0A000: by the catalog in force the statement has other columns or parameters than when it was prepared.
+
+    Nothing was done.  Where its client was not told of them yet it is prepared again, and nobody hears of this.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, sqlstate="0A000", hint="prepare it again: what it reads or writes was replaced")
 
 
 class Part:
@@ -156,6 +169,10 @@ class Executor(Protocol):
         """
         ...
 
+    async def again(self, session: SessionState, prepared: Prepared) -> Prepared:
+        """``prepared``, prepared by the catalog in force: everything acknowledged before this call is in it."""
+        ...
+
     async def run(self, session: SessionState, prepared: Prepared, params: Sequence[object | None] = ()) -> Result:
         """Run a prepared statement.  ``params`` are Python values of the types ``prepared.param_oids`` names:
 
@@ -163,6 +180,7 @@ class Executor(Protocol):
 
         INSERT: when ``session.defers_writes`` its rows are appended to ``session.buffer`` (in the executor's own form)
         and become visible at :meth:`commit`; otherwise they are committed before this returns.
+        Raises :class:`Outdated` where the statement is not what ``prepared`` says any more.
         DDL runs at once, always; the session itself puts off the one DDL statement that a block may hold.
         Reads of a block are at one timestamp where ``session.reads_at_one_timestamp``; the executor keeps it in
         ``session.transaction``.

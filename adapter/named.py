@@ -37,6 +37,11 @@ class Statements:
     def put(self, name: str, prepared: Prepared) -> None:
         self._found[name] = prepared
 
+    def now(self, name: str, before: Prepared, prepared: Prepared) -> None:
+        """What ``name`` stands for, where that is still ``before``, is ``prepared`` from now on."""
+        if self._found.get(name) is before:
+            self._found[name] = prepared
+
     def get(self, name: str) -> Prepared:
         """Raises 26000."""
         prepared = self._found.get(name)

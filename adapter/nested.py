@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -76,6 +77,15 @@ class NestedStatements:
                 return Prepared(sql, Kind.SESSION, (), columns, "MOVE" if statement.move else "FETCH", statement)
         raise AssertionError(statement)
 
+    async def again(self, prepared: Prepared) -> Prepared:
+        """What :meth:`adapter.interfaces.Executor.again` is for other statements."""
+        if not isinstance(prepared.plan, Declaring):
+            return prepared
+        statement, inner = prepared.plan
+        with _placed(statement.at):
+            inner = await self._executor.again(self._state, inner)
+        return replace(prepared, param_oids=inner.param_oids, plan=Declaring(statement, inner))
+
     async def run(self, plan: Plan, params: Sequence[object | None], *, defer: bool) -> Result:
         """What :meth:`adapter.blocks.Blocks.run` is for other statements."""
         match plan:
@@ -84,6 +94,7 @@ class NestedStatements:
                 declared = [OID[parse_type(each).name] for each in types]
                 with _placed(at):
                     inner = await self._executor.prepare(self._state, sql, declared)
+                    inner = replace(await self._executor.again(self._state, inner), told=True)
                 if inner.kind not in (Kind.SELECT, Kind.INSERT):
                     raise InvalidUsage(f"{inner.tag_hint} cannot be prepared", sqlstate="42601", position=at + 1)
                 self._statements.put(name, inner)
@@ -120,7 +131,8 @@ class NestedStatements:
                 error.position = None  # it counts in a text that the client never wrote
                 raise
             param_oids = values.param_oids
-        return Prepared(sql, inner.kind, param_oids, inner.columns, inner.tag_hint, Executing(inner, values))
+        executing = Executing(inner, values)
+        return Prepared(sql, inner.kind, param_oids, inner.columns, inner.tag_hint, executing, told=inner.told)
 
     async def _values(self, values: Prepared, params: Sequence[object | None]) -> tuple[object | None, ...]:
         result = await self._executor.run(self._state, values, params)
@@ -140,8 +152,8 @@ class NestedStatements:
                 hint="BEGIN first, or declare it WITH HOLD",
             )  # fmt: skip
         self._portals.check_cursor_free(statement.name)
-        formats = (int(statement.binary),) * len(inner.columns)
-        cursor = Portal(statement.name, inner, tuple(params), formats, self._state.variables.get("TimeZone"))
+        zone = self._state.variables.get("TimeZone")
+        cursor = Portal(statement.name, inner, tuple(params), (int(statement.binary),), zone)
         result = await self._blocks.run(inner, params, defer=False)
         try:
             cursor.start(result)

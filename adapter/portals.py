@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
 
 import pyarrow as pa
 
 from adapter.control import CONTROLS, Control
 from adapter.interfaces import Part, Prepared, Result
-from adapter.values import FEW_ROWS, PIECE_BYTES, RowEncoder, encoder_for
+from adapter.values import FEW_ROWS, PIECE_BYTES, RowEncoder, encoder_for, formats_for
+from adapter.wire.messages import Bind
 from journal.errors import InvalidUsage
 
 
@@ -27,18 +28,21 @@ def _bytes(batch: pa.RecordBatch) -> int:
 class Portal:
     """Holds at most one batch of its result."""
 
-    __slots__ = ("_encoder", "_failed", "_left", "_source", "control", "finished", "formats", "holds", "kept", "name",
-                 "number", "params", "position", "prepared", "result", "zone")  # fmt: skip
+    __slots__ = ("_encoder", "_failed", "_left", "_source", "asked", "bind", "control", "finished", "formats", "holds",
+                 "kept", "name", "number", "params", "position", "prepared", "result", "zone")  # fmt: skip
 
     def __init__(
-        self, name: str, prepared: Prepared, params: tuple[object | None, ...], formats: tuple[int, ...], zone: str
+        self, name: str, prepared: Prepared, params: tuple[object | None, ...], asked: Sequence[int], zone: str
     ) -> None:
+        """``asked``: the format codes of Bind (none: all text; one: it is for all).  Raises 08P01 for another number
+        of them than there are columns."""
         self.name = name
-        self.prepared = prepared
-        self.params = params
         self.control: Control | None = prepared.plan if isinstance(prepared.plan, CONTROLS) else None
-        self.formats = formats
+        self.asked = asked
         self.zone = zone
+        self.bind: Bind | None = None
+        """The message that made it: its parameters are read again where the statement is prepared again."""
+        self.hold(prepared, params)
         self.result: Result | None = None
         self.finished = False
         self.holds = False
@@ -54,6 +58,15 @@ class Portal:
         self._left: pa.RecordBatch | None = None
         self._encoder: RowEncoder | None = None
 
+    def hold(self, prepared: Prepared, params: tuple[object | None, ...]) -> None:
+        """It is for ``prepared`` from now on.  Raises 08P01 as above, and then it is what it was."""
+        count = len(prepared.columns or ())
+        if len(self.asked) > 1 and len(self.asked) != count:
+            raise InvalidUsage(
+                f"bind message has {len(self.asked)} result formats but query has {count} columns", sqlstate="08P01"
+            )
+        self.prepared, self.params, self.formats = prepared, params, formats_for(self.asked, count)
+
     def start(self, result: Result) -> None:
         """The statement has run.  Raises 0A000 where its columns are no longer those that were described."""
         self.result = result
@@ -66,7 +79,7 @@ class Portal:
             raise InvalidUsage("cached plan must not change result type", sqlstate="0A000",
                                hint="prepare the statement again")  # fmt: skip
         if actual is not None:
-            self._encoder = encoder_for(tuple(actual), tuple(self.formats), self.zone)
+            self._encoder = encoder_for(tuple(actual), self.formats, self.zone)
             batches = result.batches
             self._source = aiter(batches) if hasattr(batches, "__aiter__") else _aiter(batches)
 

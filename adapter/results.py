@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from adapter.ddl_commit import DdlOutcome
 from adapter.insert import BUFFER_BYTES_MAX
-from adapter.interfaces import Notice, OutputColumn, Part, Prepared, Result
+from adapter.interfaces import Notice, Outdated, OutputColumn, Part, Prepared, Result
 from adapter.lookups import TableAnswer
 from adapter.peeks import PeekAnswer
 from collection.types import OID, SqlType, arrow_type, parse_type
@@ -89,17 +89,9 @@ def check_zone(prepared: Prepared, zone: str, plan: SelectPlan | InsertPlan) -> 
 
 
 def check_result(before: Sequence[OutputColumn] | None, now: Sequence[OutputColumn]) -> None:
-    """A prepared statement whose relations were replaced may not change what Describe said."""
-    if before is now:
-        return
-    if [c.type_oid for c in before or ()] != [c.type_oid for c in now] or [c.type for c in before] != [
-        c.type for c in now
-    ]:
-        raise InvalidUsage(
-            "cached plan must not change result type",
-            sqlstate="0A000",
-            hint="prepare the statement again: a relation that it reads was replaced",
-        )
+    """Raises :class:`~adapter.interfaces.Outdated` where a query has other columns than when it was prepared."""
+    if before is not now and tuple(before or ()) != tuple(now):
+        raise Outdated("cached plan must not change result type")
 
 
 def promised_rows(answer: PeekAnswer, columns: Sequence[OutputType]) -> Part | AsyncIterator[pa.RecordBatch]:

@@ -10,13 +10,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import replace
 
 from adapter import variables
 from adapter.blocks import Blocks
 from adapter.connection import Connection, Outbox
 from adapter.control import Empty, is_empty
 from adapter.control import parse as parse_control
-from adapter.interfaces import Executor, Kind, Notice, Prepared, Result
+from adapter.interfaces import Executor, Kind, Notice, Outdated, Prepared, Result
 from adapter.interruption import Interrupt, Interrupted, Interruption
 from adapter.named import Portals, Statements
 from adapter.nested import NestedStatements
@@ -26,7 +27,6 @@ from adapter.parameters import decode_params
 from adapter.portals import Portal
 from adapter.replies import error_message, row_description
 from adapter.session_state import SessionState
-from adapter.values import formats_for
 from adapter.wire import messages as m
 from adapter.wire.machine import Broken, Event, Input, State
 from journal.errors import InvalidUsage, Rejected, TidemarkError, Unavailable, logged
@@ -35,6 +35,10 @@ log = logging.getLogger(__name__)
 
 EVENTS_IN_A_ROW = 64
 """Messages of one client that are handled before the others have their turn: a pipeline never makes us wait either."""
+
+
+TRIES_MAX = 5
+"""Times that a statement is run whose relations are replaced again and again between being prepared and being run."""
 
 
 class Ended(Exception):
@@ -56,6 +60,8 @@ class Session:
         self._nested = NestedStatements(executor, state, self._blocks, self._statements, self._portals)
         self._out = Outbox(connection)
         state.notify = self._notice_at_once
+        self._undescribed: Portal | None = None
+        """A portal whose description was asked for and depends on what comes next."""
         self._stopping = False
         self._timeout_version, self._timeout_s = -1, 0.0
         # What need not wait is done when the handler returns, with ``None``.
@@ -126,7 +132,10 @@ class Session:
                 self._timeout_version = self.state.variables.version
                 self._timeout_s = self.state.statement_timeout_ms / 1000
             try:
-                waiting = self._handlers[type(event)](event)
+                if self._undescribed is None:
+                    waiting = self._handlers[type(event)](event)
+                else:
+                    waiting = self._describe_first(event)
                 if waiting is not None:
                     with self._interruption.within(self._timeout_s):
                         await waiting
@@ -191,6 +200,7 @@ class Session:
             self._out.flush()
             raise Ended
         self._machine.happened(Input.FAILED)
+        self._undescribed = None
         await self._blocks.failed()
         if not self.state.transaction.in_block:
             await self._portals.end_transaction(committed=False)
@@ -238,9 +248,11 @@ class Session:
         prepared = await self._prepare(sql, ())
         if prepared.param_oids:
             raise InvalidUsage("there is no parameter $1", sqlstate="42P02")
-        portal = Portal("", prepared, (), (0,) * len(prepared.columns or ()), self.state.variables.get("TimeZone"))
+        portal = Portal("", prepared, (), (), self.state.variables.get("TimeZone"))
         try:
-            tag = await self._start(portal, defer=not alone, describe=True)
+            tag = await self._start(portal, defer=not alone)
+            if portal.prepared.columns is not None:
+                self._send_row_description(portal)
             tag = await self._stream(portal, 0, tag)
             if last:
                 await self._blocks.settle()
@@ -281,36 +293,95 @@ class Session:
     async def _bind(self, bind: m.Bind) -> None:
         prepared = self._statements.get(bind.statement)
         self._portals.check_free(bind.portal)
-        count = len(prepared.columns or ())
-        if len(bind.result_formats) > 1 and len(bind.result_formats) != count:
-            raise InvalidUsage(
-                f"bind message has {len(bind.result_formats)} result formats but query has {count} columns",
-                sqlstate="08P01",
-            )
         zone = self.state.variables.get("TimeZone")
-        params = decode_params(prepared.param_oids, bind.param_formats, bind.params, zone)
+
+        def portal_of(prepared: Prepared) -> Portal:
+            return Portal(bind.portal, prepared, _params(bind, prepared, zone), bind.result_formats, zone)
+
+        try:
+            portal = portal_of(prepared)
+        except InvalidUsage:
+            if prepared.told or not _plans(prepared):
+                raise
+            portal = portal_of(await self._prepared_again(bind.statement, prepared))
+        portal.bind = bind
         self._blocks.check_alive(prepared.plan)
-        formats = formats_for(bind.result_formats, count)
-        await self._portals.put(Portal(bind.portal, prepared, params, formats, zone))
+        await self._portals.put(portal)
         self._out.send(m.BIND_COMPLETE)
 
-    def _describe(self, describe: m.Describe) -> None:
-        if describe.kind == "S":
-            prepared = self._statements.get(describe.name)
-            self._out.send(m.parameter_description(prepared.param_oids))
-            self._send_row_description(prepared, (0,) * len(prepared.columns or ()))
-        else:
-            portal = self._portals.get(describe.name)
-            self._send_row_description(portal.prepared, portal.formats)
+    def _describe(self, describe: m.Describe) -> Awaitable[None] | None:
+        """What is told of a statement is what it is by the catalog in force.
 
-    def _send_row_description(self, prepared: Prepared, formats: tuple[int, ...]) -> None:
+        A portal's description waits for the next message: where that is Execute (nearly always), it is of what was run
+        then, which a client that has not been told anything cannot tell from what it was before.
+        """
+        if describe.kind == "S":
+            return self._describe_statement(describe.name)
+        portal = self._portals.get(describe.name)
+        if portal.result is None and portal.prepared.kind is Kind.SELECT and not portal.prepared.told:
+            self._undescribed = portal
+        else:
+            self._send_row_description(portal)
+        return None
+
+    async def _describe_statement(self, name: str) -> None:
+        prepared = self._statements.get(name)
+        if not prepared.told:
+            prepared = self._told(name, await self._prepared_again(name, prepared))
+        self._out.send(m.parameter_description(prepared.param_oids))
+        self._send_columns(prepared, (0,) * len(prepared.columns or ()))
+
+    async def _describe_first(self, event: Event) -> None:
+        """Describe the portal that waits for it, and handle ``event``."""
+        portal, self._undescribed = self._undescribed, None
+        if type(event) is m.Execute and event.portal == portal.name:
+            await self._execute(event, describe=True)
+            return
+        await self._anew(portal)
+        self._send_row_description(portal)
+        waiting = self._handlers[type(event)](event)
+        if waiting is not None:
+            await waiting
+
+    def _send_row_description(self, portal: Portal) -> None:
+        if portal.bind is not None and portal.prepared.columns is not None and not portal.prepared.told:
+            portal.prepared = self._told(portal.bind.statement, portal.prepared)
+        self._send_columns(portal.prepared, portal.formats)
+
+    def _send_columns(self, prepared: Prepared, formats: tuple[int, ...]) -> None:
         if prepared.columns is None:
             self._out.send(m.NO_DATA)
         else:
             self._out.send(row_description(tuple(prepared.columns), formats))
 
-    async def _execute(self, execute: m.Execute) -> None:
-        """Run a portal, or go on with it.
+    # --- what was prepared, and what it is by now
+
+    def _told(self, name: str, prepared: Prepared) -> Prepared:
+        """``prepared``, which its client is being told of."""
+        told = replace(prepared, told=True)
+        self._statements.now(name, prepared, told)
+        return told
+
+    async def _prepared_again(self, name: str | None, prepared: Prepared) -> Prepared:
+        """``prepared`` by the catalog in force; so is what ``name`` stands for, where that was ``prepared``."""
+        if isinstance(prepared.plan, NestedPlan):
+            fresh = await self._nested.again(prepared)
+        elif _plans(prepared):
+            fresh = await self._executor.again(self.state, prepared)
+        else:
+            fresh = prepared
+        if name is not None:
+            self._statements.now(name, prepared, fresh)
+        return fresh
+
+    async def _anew(self, portal: Portal) -> None:
+        """What the portal would run is prepared again, and its parameters read as what they are now."""
+        bind = portal.bind
+        fresh = await self._prepared_again(None if bind is None else bind.statement, portal.prepared)
+        portal.hold(fresh, () if bind is None else _params(bind, fresh, portal.zone))
+
+    async def _execute(self, execute: m.Execute, describe: bool = False) -> None:
+        """Run a portal, or go on with it; ``describe``: tell of its columns once it has run.
 
         An INSERT outside of a block is committed at Sync, as in Postgres, so a pipeline of them is one commit.  Its
         CommandComplete waits for the next message: where that is Sync (nearly always), the commit comes first, and a
@@ -320,7 +391,9 @@ class Session:
         tag = ""
         self._blocks.check_alive(portal.control)
         if portal.result is None:
-            tag = await self._start(portal, defer=not self._machine.next_is(Input.SYNC), describe=False)
+            tag = await self._start(portal, defer=not self._machine.next_is(Input.SYNC))
+            if describe:
+                self._send_row_description(portal)
         elif portal.finished:
             if portal.prepared.columns is None:
                 raise InvalidUsage(f'portal "{portal.name}" cannot be run', sqlstate="55000")
@@ -356,9 +429,9 @@ class Session:
 
     # --- running -----------------------------------------------------------------------------------------------------
 
-    async def _start(self, portal: Portal, *, defer: bool, describe: bool) -> str:
+    async def _start(self, portal: Portal, *, defer: bool) -> str:
         """Run the portal's statement; its rows are still to be read.  Gives the command tag."""
-        prepared, control = portal.prepared, portal.control
+        control = portal.control
         if control is not None:
             tag = (
                 await self._blocks.control(control, self._statements, self._portals)
@@ -367,10 +440,7 @@ class Session:
             )
             portal.start(Result(tag))
             return tag
-        if isinstance(prepared.plan, NestedPlan):
-            result = await self._nested.run(prepared.plan, portal.params, defer=defer)
-        else:
-            result = await self._blocks.run(prepared, portal.params, defer=defer)
+        result = await self._run(portal, defer=defer)
         try:
             portal.start(result)
         except TidemarkError:
@@ -378,9 +448,21 @@ class Session:
             raise
         for notice in result.notices:
             self._notice(notice)
-        if describe and prepared.columns is not None:
-            self._out.send(row_description(tuple(result.columns), portal.formats))
         return result.tag
+
+    async def _run(self, portal: Portal, *, defer: bool) -> Result:
+        """Run it; where the catalog says otherwise by now than when it was prepared, prepared again."""
+        for tries_left in reversed(range(TRIES_MAX)):
+            prepared = portal.prepared
+            try:
+                if isinstance(prepared.plan, NestedPlan):
+                    return await self._nested.run(prepared.plan, portal.params, defer=defer)
+                return await self._blocks.run(prepared, portal.params, defer=defer)
+            except Outdated:
+                if prepared.told or not tries_left:
+                    raise
+                await self._anew(portal)
+        raise AssertionError("unreachable: the last try raises or returns")
 
     async def _stream(self, portal: Portal, rows_max: int, tag: str) -> str:
         """Send rows, as fast as the client takes them; gives the command tag."""
@@ -409,3 +491,12 @@ class Session:
 
     def _complete(self, portal: Portal, tag: str) -> None:
         self._out.send(m.EMPTY_QUERY_RESPONSE if type(portal.control) is Empty else m.command_complete(tag))
+
+
+def _plans(prepared: Prepared) -> bool:
+    """Whether the catalog decides what it is: a query or an INSERT."""
+    return prepared.kind in (Kind.SELECT, Kind.INSERT)
+
+
+def _params(bind: m.Bind, prepared: Prepared, zone: str) -> tuple[object | None, ...]:
+    return decode_params(prepared.param_oids, bind.param_formats, bind.params, zone)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -310,6 +311,9 @@ def test_a_parameter_keeps_the_type_that_it_was_prepared_with():
             await a.executor.run(a.session, insert, ("z",))
             for action in ("drop column b", "add column b int", "drop column a", "add column a int"):
                 await other.sql(f"alter table t {action}")
+            for untold in (insert, select):
+                assert (await refused(a.executor.run(a.session, untold, ("z",)))).sqlstate == "0A000"
+            insert, select = [replace(each, told=True) for each in (insert, select)]
             assert (await refused(a.executor.run(a.session, insert, ("z",)))).sqlstate == "42804"
             assert (await refused(a.executor.run(a.session, select, ("z",)))).sqlstate == "42883"
             assert await other.sql("select * from t") == [(None, None, None)]

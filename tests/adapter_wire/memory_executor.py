@@ -138,6 +138,9 @@ class MemoryExecutor:
             columns.append(OutputColumn(f"c{index}", sql_type))
         return Prepared(sql, Kind.SELECT, tuple(o or 25 for o in oids), tuple(columns), "SELECT", ("select", items))
 
+    async def again(self, session, prepared: Prepared) -> Prepared:
+        return prepared
+
     async def run(self, session, prepared: Prepared, params=()) -> Result:
         self.runs += 1
         what, *rest = prepared.plan
