@@ -71,7 +71,7 @@ def parse_nested(word: str, at: int, sql: str) -> Nested:
 def _inner(c: Cursor) -> tuple[str, int]:
     if c.current is None:
         raise c.error()
-    at = c.current.start
+    at = c.position - 1
     return c.text[at : c.tokens[-1].end + 1], at
 
 
@@ -110,7 +110,7 @@ def _declare(c: Cursor) -> Declare:
     while c.take("insensitive") or c.take("asensitive") or c.take("no", "scroll"):
         pass
     if c.word() == "scroll":
-        raise unsupported("a cursor that scrolls backward", "declare it without SCROLL", c.current.start + 1)
+        raise unsupported("a cursor that scrolls backward", "declare it without SCROLL", c.position)
     c.expect("cursor")
     hold = c.take("with", "hold")
     if not hold:

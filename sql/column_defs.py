@@ -48,8 +48,8 @@ def column_list(c: Cursor) -> tuple[st.ColumnDef, ...]:
 def column_def(c: Cursor) -> st.ColumnDef:
     """One column: its name, its type, and what is said of it."""
     if c.word() in ("primary", "unique", "check", "foreign", "constraint", "exclude", "like"):
-        raise unsupported(f"{c.word().upper()} in a table definition", position=c.current.start + 1)
-    at = c.current.start + 1
+        raise unsupported(f"{c.word().upper()} in a table definition", position=c.position)
+    at = c.position
     name = c.identifier()
     if name in SYSTEM_COLUMNS:
         told = f'column name "{name}" conflicts with a system column name'
@@ -72,7 +72,7 @@ def column_def(c: Cursor) -> st.ColumnDef:
         elif c.take("default"):
             default, default_sql = default_expression(c)
         elif c.word() in ("primary", "unique", "check", "references", "collate", "generated", "constraint"):
-            raise unsupported(f"{c.word().upper()} on a column", position=c.current.start + 1)
+            raise unsupported(f"{c.word().upper()} on a column", position=c.position)
         else:
             raise c.error()
     if isinstance(default, exp.Null):  # as if nothing were said

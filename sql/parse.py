@@ -106,7 +106,7 @@ def _explain(c: Cursor) -> st.Explain:
         return st.Explain(mode, None, name)
     if c.current is None:
         raise c.error()
-    start = c.current.start
+    start = c.position - 1
     return st.Explain(mode, parse(" " * start + c.text[start:]))
 
 
@@ -192,11 +192,11 @@ def _create_source(c: Cursor, text: str) -> st.CreateSource:
     c.expect("format")
     if not c.take("json"):
         if c.word() in ("avro", "csv", "protobuf", "text", "bytes", "regex"):
-            raise unsupported(f"FORMAT {c.word().upper()}", hint="use FORMAT JSON", position=c.current.start + 1)
+            raise unsupported(f"FORMAT {c.word().upper()}", hint="use FORMAT JSON", position=c.position)
         raise c.error()
     if c.take("envelope") and not c.take("none"):
         if c.word() in ("upsert", "debezium"):
-            raise unsupported(f"ENVELOPE {c.word().upper()}", hint="use ENVELOPE NONE", position=c.current.start + 1)
+            raise unsupported(f"ENVELOPE {c.word().upper()}", hint="use ENVELOPE NONE", position=c.position)
         raise c.error()
     c.end()
     return st.CreateSource(name, columns, topic, "json", "none", exists, text)

@@ -28,7 +28,7 @@ def parse_alter(c: Cursor) -> st.ResetSource | st.Rename | st.RenameSchema | st.
     elif word not in _ALTERED_ELSEWHERE:
         raise c.error()
     else:
-        raise unsupported(f"ALTER {word.upper()}", hint=_INSTEAD, position=c.current.start + 1)
+        raise unsupported(f"ALTER {word.upper()}", hint=_INSTEAD, position=c.position)
     exists = c.take("if", "exists")
     if kind == TABLE:
         c.take("only")
@@ -36,11 +36,11 @@ def parse_alter(c: Cursor) -> st.ResetSource | st.Rename | st.RenameSchema | st.
     if kind == TABLE:
         c.take("*")
     said = f"ALTER {KIND_WORDS[kind].upper()} …"
-    at = c.current.start + 1 if c.current is not None else None
+    at = c.position
     if c.take("rename"):
         return _rename(c, kind, name, exists)
     if c.take("set", "schema"):
-        where = c.current.start if c.current is not None else 0
+        where = c.position - 1
         schema = c.identifier()
         c.end()
         return st.SetSchema(kind, name, schema, exists, where)
@@ -78,7 +78,7 @@ _ALTERATIONS = frozenset(
 def _schema(c: Cursor) -> st.RenameSchema:
     name = c.name()
     if c.word() == "owner":
-        raise unsupported("ALTER SCHEMA … OWNER", hint=_INSTEAD, position=c.current.start + 1)
+        raise unsupported("ALTER SCHEMA … OWNER", hint=_INSTEAD, position=c.position)
     c.expect("rename", "to")
     new = c.identifier()
     c.end()
@@ -139,5 +139,5 @@ _CONSTRAINTS = frozenset("check constraint exclude foreign primary unique".split
 
 
 def _column(c: Cursor) -> st.Name:
-    start = c.current.start if c.current is not None else len(c.text)
+    start = c.position - 1
     return st.Name((c.identifier(),), start)

@@ -359,6 +359,11 @@ class Cursor:
     def current(self) -> Token | None:
         return self.tokens[self.at] if self.at < len(self.tokens) else None
 
+    @property
+    def position(self) -> int:
+        """Where the current token begins, counted from 1; behind the text where there is none left."""
+        return (self.current.start if self.current is not None else len(self.text)) + 1
+
     def source(self, token: Token) -> str:
         return self.text[token.start : token.end + 1]
 
@@ -417,7 +422,7 @@ class Cursor:
 
     def name(self) -> Name:
         """A name of one to three parts."""
-        start = self.current.start if self.current else len(self.text)
+        start = self.position - 1
         parts = [self.identifier()]
         while self.take("."):
             parts.append(self.identifier())

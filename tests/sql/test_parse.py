@@ -15,6 +15,7 @@ from sql.ddl import plan_ddl
 from sql.insert import plan_insert
 from sql.parse import parse, split
 from sql.select import plan_select
+from sql.tokens import tokenize
 from tests.sql.doubles import names, shop
 from tests.sql.test_stories import tell
 
@@ -121,6 +122,19 @@ def test_no_mutilated_statement_raises_but_for_its_user(text, changes):
         tell(" ".join(pieces), shop(), False)
     except AssertionError as error:
         raise AssertionError(" ".join(pieces)) from error
+
+
+CUT = sorted({said for said in SAID if not re.match(r"(?i)\(*(select|values|with|table)\b", said)})
+
+
+def test_a_statement_that_breaks_off_anywhere_is_refused_or_whole():
+    """Whoever reads the next token may find that there is none."""
+    for text in CUT:
+        for token in tokenize(text):
+            try:
+                parse(text[: token.start])
+            except TidemarkError:
+                pass
 
 
 def test_reset():
