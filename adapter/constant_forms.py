@@ -82,7 +82,7 @@ FORMS: Mapping[str, tuple[str, str]] = {
     "TM_POWER": (
         "x y",
         "CASE WHEN :x = 0 AND :y < 0 THEN error('tm:2201F:zero raised to a negative power is undefined') "
-        "WHEN :x < 0 AND NOT isinf(:x::DOUBLE) AND :y <> round(:y, 0) AND NOT isnan(:y::DOUBLE) "
+        "WHEN :x < 0 AND :y <> round(:y, 0) AND NOT isnan(:y::DOUBLE) "
         "THEN error('tm:2201F:a negative number raised to a non-integer power yields a complex result') "
         "WHEN isinf(power(:x::DOUBLE, :y::DOUBLE)) AND NOT isinf(:x::DOUBLE) AND NOT isinf(:y::DOUBLE) "
         "THEN error('tm:22003:value out of range: overflow') ELSE power(:x::DOUBLE, :y::DOUBLE) END",

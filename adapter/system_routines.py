@@ -228,6 +228,7 @@ _ROUTINES = """\
 2715 stddev_samp ai float8 float4
 2716 stddev_samp ai float8 float8
 3538 string_agg ai text text text
+376 string_to_array fi text[] text text text
 394 string_to_array fi text[] text text
 868 strpos fi int4 text text
 877 substr fi text text int4 int4

@@ -98,6 +98,14 @@ def _split(text: str, separator: str) -> list[str]:
     return text.split(separator) if separator else [text]
 
 
+def _letters(text: str) -> list[str]:
+    return list(text)
+
+
+def _with_nulls(texts: list[str | None], null: str) -> list[str | None]:
+    return [None if text == null else text for text in texts]
+
+
 OWN: dict[str, Own] = {
     "tm_bool": own(_BOOL, read_bool, _TEXT),
     "tm_float4": own(_FLOAT4, read_float4, _TEXT),
@@ -131,6 +139,8 @@ OWN: dict[str, Own] = {
     "tm_join": own(_TEXT, lambda texts, by: _join(texts, by, None), _TEXTS, _TEXT),
     "tm_join_all": own(_TEXT, _join, _TEXTS, _TEXT, _TEXT),
     "tm_split": own(_TEXTS, _split, _TEXT, _TEXT),
+    "tm_letters": own(_TEXTS, _letters, _TEXT),
+    "tm_with_nulls": own(_TEXTS, _with_nulls, _TEXTS, _TEXT),
     "tm_jsonb": own(_TEXT, jsonb.read_jsonb, _TEXT),
     "tm_jsonb_field": own(_TEXT, jsonb.field, _TEXT, _TEXT),
     "tm_jsonb_field_text": own(_TEXT, jsonb.field_text, _TEXT, _TEXT),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from graphlib import CycleError, TopologicalSorter
+
 from sqlglot import exp
 
 from catalog_log.objects import Item
@@ -41,6 +43,8 @@ def check_query(c: Checker, query: exp.Expression, outer: Scope, items: dict[str
 
 
 def _with(c: Checker, with_: exp.With, scope: Scope, items: dict[str, Item]) -> None:
+    if with_.args.get("recursive"):
+        with_.set("expressions", _read_first(with_.expressions))
     for cte in with_.expressions:
         name, query = cte.alias, cte.this
         aliases = [column.name for column in cte.args["alias"].columns]
@@ -56,6 +60,18 @@ def _with(c: Checker, with_: exp.With, scope: Scope, items: dict[str, Item]) -> 
             _push(query.expression, [ty for _, ty in found])
             continue
         scope.ctes[name] = _named(_settled(query, check_query(c, query, scope, items)), aliases)
+
+
+def _read_first(ctes: list[exp.CTE]) -> list[exp.CTE]:
+    """What others read before these: WITH RECURSIVE may name what stands behind.  0A000 where two read each other."""
+    by_name = {cte.alias: cte for cte in ctes}
+    reads = {
+        name: [each for each in by_name if each != name and _mentions(cte.this, each)] for name, cte in by_name.items()
+    }
+    try:
+        return [by_name[name] for name in TopologicalSorter(reads).static_order()]
+    except CycleError:
+        raise unsupported("mutual recursion between WITH items", position=position(ctes[0])) from None
 
 
 def _mentions(query: exp.Expression, name: str) -> bool:

@@ -224,6 +224,8 @@ def _grouping(c: Checker, node: exp.Grouping, scope: Scope) -> SqlType:
     grouped by."""
     for each in list(node.expressions):
         c.visit(each, scope)
+        if any(column.table not in scope.sources for column in each.find_all(exp.Column)):
+            raise unsupported("grouping() of an outer query's groups", position=position(node))
     select = node.find_ancestor(exp.Select)
     group = select.args.get("group") if select is not None else None
     if group is None or not any(group.find(kind) for kind in (exp.Rollup, exp.Cube, exp.GroupingSets)):

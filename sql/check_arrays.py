@@ -293,17 +293,34 @@ def _to_text(c: Checker, node: exp.ArrayToString, scope: Scope) -> SqlType:
         if node.args.get(key) is not None:
             c.want(node, key, t.TEXT, scope, lambda bad: no_function(f"array_to_string(…, {t.shown(bad)})"))
             arguments.append(node.args[key])
-    node.replace(own("tm_join" if len(arguments) == 2 else "tm_join_all", *arguments))
+    *plain, null = arguments if len(arguments) == 3 else (*arguments, None)
+    joined = own("tm_join", *plain)
+    node.replace(joined if null is None else _where_null(null, joined, own("tm_join_all", *_copies(plain), null)))
     return t.TEXT
 
 
+def _where_null(known: exp.Expression, then: exp.Expression, otherwise: exp.Expression) -> exp.Expression:
+    """``then`` where ``known`` is NULL: an argument of a function that is not NULL for it."""
+    if isinstance(known.this if isinstance(known, exp.Cast) else known, exp.Literal):
+        return otherwise
+    null = exp.Is(this=known.copy(), expression=exp.Null())
+    return exp.Case(ifs=[exp.If(this=null, true=then)], default=otherwise)
+
+
+def _copies(nodes: list[exp.Expression]) -> list[exp.Expression]:
+    return [each.copy() for each in nodes]
+
+
 def _of_text(c: Checker, node: exp.StringToArray, scope: Scope) -> SqlType:
-    """``string_to_array(text, separator)``."""
-    for key in ("this", "expression"):
-        c.want(node, key, t.TEXT, scope, lambda bad: no_function(f"string_to_array({t.shown(bad)})"))
-    if node.args.get("null") is not None:
-        raise unsupported("string_to_array with a text for NULL", position=position(node))
-    node.replace(own("tm_split", node.this, node.expression))
+    """``string_to_array(text, separator[, what is NULL])``: of its letters where the separator is NULL."""
+    for key in ("this", "expression", "null"):
+        if key != "null" or node.args.get(key) is not None:
+            c.want(node, key, t.TEXT, scope, lambda bad: no_function(f"string_to_array({t.shown(bad)})"))
+    text, separator, null = node.this, node.expression, node.args.get("null")
+    parts = _where_null(separator, own("tm_letters", text.copy()), own("tm_split", text, separator))
+    if null is not None:
+        parts = _where_null(null, parts, own("tm_with_nulls", parts.copy(), null))
+    node.replace(exp.Paren(this=parts) if isinstance(parts, exp.Case) else parts)
     return t.TEXT.array
 
 

@@ -141,7 +141,7 @@ SPARK: Mapping[str, tuple[str, str]] = {
     "TM_POWER": (
         "x y",
         "CASE WHEN :x = 0 AND :y < 0 THEN RAISE_ERROR('tm:2201F:zero raised to a negative power is undefined') "
-        "WHEN :x < 0 AND ABS(:x) <> DOUBLE('Infinity') AND :y <> RINT(:y) AND NOT ISNAN(:y) "
+        "WHEN :x < 0 AND :y <> RINT(:y) AND NOT ISNAN(:y) "
         "THEN RAISE_ERROR('tm:2201F:a negative number raised to a non-integer power yields a complex result') "
         "WHEN ABS(POWER(:x, :y)) = DOUBLE('Infinity') AND ABS(:x) <> DOUBLE('Infinity') "
         "AND ABS(:y) <> DOUBLE('Infinity') "

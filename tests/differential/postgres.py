@@ -121,4 +121,6 @@ def ask(connection: psycopg.Connection, sql: str, params: tuple | None = None) -
         return Answer(types, tuple(cursor.fetchall()))
     except psycopg.Error as error:
         position = error.diag.statement_position
-        return Refusal(error.sqlstate or "", int(position) if position else None, str(error).split("\n")[0])
+        # A date that Python has not is none of ours either: the client says so, not the server.
+        sqlstate = error.sqlstate or ("22008" if "(after year 10K)" in str(error) else "")
+        return Refusal(sqlstate, int(position) if position else None, str(error).split("\n")[0])
