@@ -3,15 +3,16 @@
 Pure.  A uuid, a jsonb and a time come as :mod:`collection.types` carries them (text, text, microseconds since
 midnight), an interval as :class:`collection.intervals.Interval`, an array as a list.
 
-Errors carry Postgres's SQLSTATEs: 22P02 (text that is not of the type), 22P03 (binary that is not), 22003 and 22008
-(out of range), 22021 (text that is not UTF-8, or has a NUL), 08P01 (wrong number of parameters).
+Errors carry Postgres's SQLSTATEs: 22P02 (text that is not of the type), 22P03 (binary that is not), 22007 (dates and
+times that are none), 22003 and 22008 (out of range), 22021 (text that is not UTF-8, or has a NUL), 08P01 (wrong number
+of parameters).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from struct import Struct
 from zoneinfo import ZoneInfo
@@ -27,7 +28,7 @@ from collection.bad_text import BadText
 from collection.clock import MICROS_PER_DAY, read_time
 from collection.intervals import Interval, read_interval
 from collection.jsonb import read_jsonb
-from collection.scalars import UNBOUNDED
+from collection.scalars import read_date, read_moment, read_timestamp
 from collection.types import ARRAY_OID, OID, single
 from collection.uuids import hyphened, read_uuid
 from collection.zones import instant_of
@@ -55,12 +56,6 @@ _RANGES = {20: 63, 21: 15, 23: 31}
 _INTEGER = re.compile(rb"^\s*([+-]?\d+)\s*$")
 _FLOAT = re.compile(r"^[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf(inity)?|nan)$", re.IGNORECASE)
 _NUMERIC = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
-_DATE = re.compile(r"^(\d{4,6})-(\d{1,2})-(\d{1,2})$")
-_TIMESTAMP = re.compile(
-    r"^(\d{4,6})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(\.\d*)?)?)?\s*"
-    r"(?:(Z|UTC|GMT)|([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?|([A-Za-z_]+/[A-Za-z_/+-]+))?$",
-    re.IGNORECASE,
-)
 
 
 def _invalid(oid: int, shown: str) -> InvalidUsage:
@@ -186,70 +181,9 @@ def _bytea_text(raw: bytes) -> bytes:
     return bytes(out)
 
 
-def _unbounded(oid: int, text: str) -> InvalidUsage | None:
-    """The error for a time that is one in Postgres and none here: infinite, before Christ, or relative to now."""
-    if text.lower() in UNBOUNDED or text.upper().endswith(" BC"):
-        return _out_of_range(oid, text, "22008")
-    if text.lower() in ("epoch", "now", "today", "tomorrow", "yesterday"):
-        return InvalidUsage(f'"{text}" is not supported for type {NAMES[oid]}', sqlstate="0A000")
-    return None
-
-
-def _date_text(raw: bytes) -> date:
-    text = decode_text(raw).strip()
-    match = _DATE.match(text)
-    if not match:
-        if _TIMESTAMP.match(text):
-            return _timestamp_text(1114, "UTC")(raw).date()
-        raise _unbounded(1082, text) or _invalid(1082, text)
-    try:
-        return date(*map(int, match.groups()))
-    except ValueError:
-        raise _out_of_range(1082, text, "22008") from None
-
-
-def _timestamp_text(oid: int, zone: str) -> Callable[[bytes], datetime]:
-    """A zone in the text of a plain timestamp is ignored, as in Postgres; a timestamptz without one is in ``zone``."""
-
-    def decode(raw: bytes) -> datetime:
-        text = decode_text(raw).strip()
-        match = _TIMESTAMP.match(text)
-        if not match:
-            raise _unbounded(oid, text) or _invalid(oid, text)
-        year, month, day, hour, minute, second = (int(g or 0) for g in match.groups()[:6])
-        micros = round(float("0" + match[7]) * 1_000_000) if match[7] else 0
-        try:
-            plain = datetime(year, month, day) + timedelta(
-                hours=_up_to(hour, 24), minutes=_up_to(minute, 59), seconds=_up_to(second, 60), microseconds=micros
-            )
-            if oid == 1114:
-                return plain
-            given = _zone_of(match, zone)
-            if isinstance(given, ZoneInfo):
-                return instant_of(plain, given).replace(tzinfo=UTC)
-            return plain.replace(tzinfo=given).astimezone(UTC)
-        except (ValueError, OverflowError):
-            raise _out_of_range(oid, text, "22008") from None
-        except (KeyError, OSError):
-            raise InvalidUsage(f'time zone "{match[13]}" not recognized', sqlstate="22023") from None
-
-    return decode
-
-
-def _up_to(number: int, most: int) -> int:
-    if number > most:
-        raise ValueError
-    return number
-
-
-def _zone_of(match: re.Match, session_zone: str):
-    if match[8]:
-        return UTC
-    if match[9]:
-        hours, minutes, seconds = _up_to(int(match[10]), 15), int(match[11] or 0), int(match[12] or 0)
-        offset = timedelta(hours=hours, minutes=_up_to(minutes, 59), seconds=_up_to(seconds, 59))
-        return timezone(-offset if match[9] == "-" else offset)
-    return ZoneInfo(match[13] or session_zone)
+def _moment_text(zone: str) -> Callable[[bytes], datetime]:
+    """A text without an offset or a zone is a local time in ``zone``."""
+    return _read(lambda text: read_moment(text, lambda local: instant_of(local, ZoneInfo(zone))))
 
 
 def _read(read: Callable[[str], object]) -> Callable[[bytes], object]:
@@ -393,7 +327,7 @@ _BINARY: dict[int, tuple[int | None, Callable[[bytes], object]]] = {
 
 _TEXT: dict[int, Callable[[bytes], object]] = {
     16: _bool_text, 17: _bytea_text, 20: _integer_text(20), 21: _integer_text(21), 23: _integer_text(23),
-    26: _oid_text, 700: _float_text(700), 701: _float_text(701), 1082: _date_text, 1114: _timestamp_text(1114, "UTC"),
+    26: _oid_text, 700: _float_text(700), 701: _float_text(701), 1082: _read(read_date), 1114: _read(read_timestamp),
     1700: _numeric_text, 2950: _read(read_uuid), 3802: _read(read_jsonb), 1042: _char, 1083: _read(read_time),
     1186: _read(read_interval),
     **{oid: decode_text for oid in TEXT_LIKE},
@@ -407,7 +341,7 @@ def _known(oid: int) -> bool:
 def _text_decoder(oid: int, zone: str) -> Callable[[bytes], object]:
     if oid in ELEMENT_OID:
         return _array_text(oid, zone)
-    return _timestamp_text(1184, zone) if oid == 1184 else _TEXT[oid]
+    return _moment_text(zone) if oid == 1184 else _TEXT[oid]
 
 
 def _decode_binary(oid: int, raw: bytes, number: int) -> object:

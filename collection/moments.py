@@ -11,8 +11,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from collection.bad_text import BadText
-from collection.clock import MICROS_PER_DAY
-from collection.intervals import Interval, checked
+from collection.intervals import MICROS_PER_DAY, Interval, checked
 
 _EPOCH = datetime(1970, 1, 1)
 _MICRO = timedelta(microseconds=1)

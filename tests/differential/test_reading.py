@@ -1,0 +1,110 @@
+"""Dates and times in all spellings, put to PostgreSQL's readers and to ours: words that they know, in any order.
+
+Promises that a run is decided by ``SEED`` alone.
+"""
+
+from __future__ import annotations
+
+import random
+from datetime import date, datetime, timedelta
+
+import pytest
+
+from collection import scalars
+from collection.bad_text import BadText
+from collection.clock import read_time
+from tests.differential.postgres import missing, postgres
+
+SEED, TEXTS = 20_000_101, 40_000
+
+WORDS = (
+    "1999 99 08 8 jan January Jan-08-1999 1999-01-08 08-Jan-99 19990108 990108 1999.008 J2451187 j 2451187 2451187.5 "
+    "10:20 10:20:30 10:20:30.5 102030 1020 102030.25 am pm AM ad bc t T z Z utc PST PDT MSK EST5EDT Europe/Berlin "
+    "europe/berlin GMT+8 +02 -08:30 +0530 -5 mon Monday y m d h mm s 5 31 366 1/8/1999 8.1.1999 , / - on at dst met "
+    "allballs epoch infinity -infinity 12 24:00 24:00:00 23:59:60 2020 T102030 T10:20 102030-08 0 00 -1 . .5 foo Japan "
+    "20200101T101112 y2001m02d04"
+).split()
+BETWEEN = ([" "] * 20, ["", " ", "-", "/", ".", ":", ","])
+
+_EPOCH, _DAY, _MICRO = datetime(1970, 1, 1), timedelta(days=1), timedelta(microseconds=1)
+
+READERS = {
+    "date": lambda text: (scalars.read_date(text) - _EPOCH.date()) // _DAY,
+    "time": read_time,
+    "timestamp": lambda text: (scalars.read_timestamp(text) - _EPOCH) // _MICRO,
+    "timestamptz": lambda text: (scalars.read_moment(text).replace(tzinfo=None) - _EPOCH) // _MICRO,
+}
+"""The number that a type's text is, or ``BadText``."""
+
+_YEARS = (date(1, 1, 1), date(9999, 12, 31))
+_DAYS = tuple((each - _EPOCH.date()) // _DAY for each in _YEARS)
+CARRIED = {"date": range(_DAYS[0], _DAYS[1] + 1), "time": range(86_400_000_001)} | dict.fromkeys(
+    ("timestamp", "timestamptz"), range(_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000)
+)
+
+THEIRS = """
+create function read_as(given text, kind text) returns text language plpgsql as $$
+declare found text;
+begin
+    execute case kind
+        when 'time' then 'select (extract(epoch from $1::time) * 1000000)::int8::text'
+        else format('select case when not isfinite($1::%s) then ''22008'' else %s end', kind, case kind
+            when 'date' then '($1::date - date ''1970-01-01'')::text'
+            else format('(extract(epoch from $1::%s) * 1000000)::int8::text', kind) end)
+        end into found using given;
+    return found;
+exception when others then
+    return sqlstate;
+end $$
+"""
+
+
+def _texts() -> list[tuple[str, str]]:
+    random_ = random.Random(SEED)
+    found = []
+    for _ in range(TEXTS):
+        between = random_.choice(BETWEEN)
+        words = [random_.choice(WORDS) for _ in range(random_.choice((1, 1, 2, 2, 2, 3, 3, 4)))]
+        text = "".join(word + random_.choice(between) for word in words)
+        found.append((text, random_.choice(list(READERS))))
+    return found
+
+
+def _ours(text: str, kind: str) -> str:
+    try:
+        return str(READERS[kind](text))
+    except BadText as error:
+        return error.sqlstate
+
+
+def _as_carried(theirs: str, kind: str) -> str:
+    """What of PostgreSQL's answer can be one here."""
+    refused = len(theirs) == 5 and theirs.startswith(("22", "0A"))
+    return theirs if refused or int(theirs) in CARRIED[kind] else "22008"
+
+
+@pytest.mark.skipif(missing() is not None, reason=str(missing()))
+def test_the_same_texts_are_read_as_the_same():
+    """Which of two errors a text of nonsense gets hangs on what is looked at first, so these are compared only roughly.
+
+    Zones with a summer time by POSIX's rules (``EST5EDTMonday``) are refused here.
+    """
+    texts = _texts()
+    with postgres() as peer:
+        peer.execute("set timezone = 'UTC'")
+        peer.execute(THEIRS)
+        asked = (
+            "select read_as(given, kind) from unnest(%s::text[], %s::text[]) with ordinality as t(given, kind, n)"
+            " order by n"
+        )
+        answers = [row[0] for row in peer.execute(asked, [list(each) for each in zip(*texts, strict=True)]).fetchall()]
+    values, errors, unlike = 0, 0, []
+    for (text, kind), answer in zip(texts, answers, strict=True):
+        theirs, ours = _as_carried(answer, kind), _ours(text, kind)
+        values += theirs == ours and not theirs.startswith("22")
+        errors += theirs != ours and theirs.startswith("22") and ours.startswith("22")
+        if theirs != ours and ours != "0A000" and not (theirs.startswith("22") and ours.startswith("22")):
+            unlike.append((text, kind, theirs, ours))
+    assert unlike == []
+    assert values > TEXTS // 20
+    assert errors < TEXTS // 1000
