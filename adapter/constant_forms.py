@@ -43,7 +43,6 @@ FORMS: Mapping[str, tuple[str, str]] = {
     "TM_TIMESTAMPTZ_TEXT": ("x", ":x::VARCHAR"),
     "TM_TO_UTC": ("x zone", "timezone(:zone, :x::TIMESTAMP)"),
     "TM_MOMENT": ("x", "make_timestamp(:x)"),
-    "TM_SECONDS": ("x", "to_timestamp(:x::DOUBLE)"),
     "TM_REPEAT": ("x n", "tm_repeat(:x, :n)"),
     "TM_LPAD": ("x n fill", "tm_lpad(:x, :n, :fill)"),
     "TM_RPAD": ("x n fill", "tm_rpad(:x, :n, :fill)"),

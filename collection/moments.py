@@ -80,13 +80,22 @@ def made_time(hour: int, minute: int, second: float) -> int:
     return found
 
 
+def made_date(year: int, month: int, day: int) -> int:
+    """``make_date``: its beginning.  Raises ``BadText`` 22008, also for a year that is there and not carried here."""
+    try:
+        return _micros(datetime(year, month, day))
+    except (ValueError, OverflowError):
+        raise _no_date(year, month, day) from None
+
+
+def _no_date(year: int, month: int, day: int) -> BadText:
+    why = "" if 1 <= year <= 9999 or year == 0 else " (here are the years 1 to 9999)"
+    return BadText(f"date field value out of range: {year}-{month:02d}-{day:02d}{why}", "22008")
+
+
 def made_timestamp(year: int, month: int, day: int, hour: int, minute: int, second: float) -> int:
     """``make_timestamp``.  Raises ``BadText`` 22008."""
-    try:
-        midnight = datetime(year, month, day)
-    except (ValueError, OverflowError):
-        raise BadText(f"date field value out of range: {year}-{month:02d}-{day:02d}", "22008") from None
-    return _micros(midnight) + made_time(hour, minute, second)
+    return made_date(year, month, day) + made_time(hour, minute, second)
 
 
 def made_interval(years: int, months: int, weeks: int, days: int, hours: int, minutes: int, seconds: float) -> Interval:

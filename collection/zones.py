@@ -70,6 +70,11 @@ def offset_of(micros: int, zone: str) -> int:
         return 0
 
 
+def zone_abbreviation(micros: int, zone: str) -> str:
+    """What the zone's offset is called at a moment: ``EST``."""
+    return _calendar(micros).replace(tzinfo=UTC).astimezone(_zone(zone)).tzname()
+
+
 def local(micros: int, zone: str) -> int:
     """What time it is in the zone: ``timestamptz AT TIME ZONE zone``."""
     return micros + offset_of(micros, zone)

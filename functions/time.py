@@ -5,7 +5,7 @@ Of two signatures that fit equally the first is taken: of dates and of untyped l
 
 from __future__ import annotations
 
-from collection import intervals, moments
+from collection import intervals, moments, time_templates
 from functions.row import in_python, native
 
 _ANY = ("timestamptz", "timestamp")
@@ -24,7 +24,15 @@ FUNCTIONS = (
         moments.made_interval,
         "tm_made_interval",
     ),
-    native("make_date(int4, int4, int4) -> date", "MAKE_DATE(:a, :b, :c)"),
+    in_python("make_date(int4, int4, int4) -> date", moments.made_date, "tm_made_date"),
+    native(
+        "to_timestamp(float8) -> timestamptz",
+        "TIMESTAMP_MICROS(CAST(ROUND(:a * 1000000) AS BIGINT))",
+        "to_timestamp(:a::DOUBLE)",
+    ),
+    in_python("to_timestamp(text, text) -> timestamptz", time_templates.read_moment, "tm_read_moment"),
+    in_python("to_date(text, text) -> date", time_templates.read_day, "tm_read_day"),
+    in_python("to_char(interval, text) -> text", time_templates.shown_interval, "tm_interval_shown"),
     in_python("justify_hours(interval) -> interval", intervals.justified_hours),
     in_python("justify_days(interval) -> interval", intervals.justified_days),
     in_python("justify_interval(interval) -> interval", intervals.justified),

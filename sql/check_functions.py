@@ -13,14 +13,16 @@ from sqlglot import exp
 from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql import types as t
-from sql.casts import padded
+from sql.casts import micros_of, padded
 from sql.check_time import date_part
 from sql.errors import closest, no_function, unsupported
 from sql.forms import BUILT, is_constant
 from sql.nodes import call, cast, position, swap
+from sql.own import own
 from sql.own_signatures import SHOWN_NUMBERS, SIGNATURES
 from sql.scope import Scope
 from sql.signatures import Build, Signature, choose
+from sql.time_formats import is_native
 from sql.zones import at_zone, check_place
 
 if TYPE_CHECKING:
@@ -40,13 +42,11 @@ def _hex_or_text(make: str) -> Build:
     return build
 
 
-def _template(form: str) -> Build:
-    """A form whose last argument is a constant."""
+def _shown_time(name: str, *zone: exp.Expression) -> Build:
+    """``to_char`` of a timestamp, by the engine where it can."""
 
-    def build(*args: exp.Expression) -> exp.Expression:
-        if not is_constant(args[1]):
-            raise unsupported("a pattern or format that is not a constant")
-        return call(form, *args)
+    def build(x: exp.Expression, template: exp.Expression) -> exp.Expression:
+        return call("TM_TO_CHAR", x, template) if is_native(template) else own(name, micros_of(x), template, *zone)
 
     return build
 
@@ -112,7 +112,9 @@ NAMED: dict[str, tuple[Signature, ...]] = {
         ),
     ),
     "to_char": (
-        *(Signature((kind, T), T, _template("TM_TO_CHAR")) for kind in (t.TIMESTAMP, t.TIMESTAMPTZ)),
+        Signature((t.TIMESTAMP, T), T, _shown_time("tm_time_shown")),
+        Signature((t.TIMESTAMPTZ, T), T, _shown_time("tm_zone_shown", exp.Literal.string("UTC"))),
+        *SIGNATURES["to_char"],
         *SHOWN_NUMBERS,
     ),
     "regexp_replace": (

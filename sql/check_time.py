@@ -252,26 +252,10 @@ def _formatted(c: Checker, node: exp.TimeToStr, scope: Scope) -> SqlType:
     return t.TEXT
 
 
-def _read_date(result: SqlType):
-    def read(c: Checker, node: exp.Expression, scope: Scope) -> SqlType:
-        c.want(
-            node, "this", t.TEXT, scope, lambda got: no_function(f"{node.key}({t.shown(got)})", position=position(node))
-        )
-        if c.zone is not None and result == t.TIMESTAMPTZ:
-            node.replace(c.zone.moment(cast(node.copy(), t.TIMESTAMP)))
-        else:
-            node.replace(cast(node.copy(), result))
-        return result
-
-    return read
-
-
 TIME = {
     exp.Extract: _extract,
     exp.TimestampTrunc: _truncated,
     exp.DateTrunc: _truncated,
     exp.AtTimeZone: _at_zone,
     exp.TimeToStr: _formatted,
-    exp.StrToDate: _read_date(t.DATE),
-    exp.StrToTime: _read_date(t.TIMESTAMPTZ),
 }

@@ -94,7 +94,6 @@ SPARK: Mapping[str, tuple[str, str]] = {
         "THEN TO_UTC_TIMESTAMP(:x + INTERVAL '1' DAY, :zone) - INTERVAL '1' DAY ELSE TO_UTC_TIMESTAMP(:x, :zone) END",
     ),
     "TM_MOMENT": ("x", "TIMESTAMP_MICROS(:x)"),
-    "TM_SECONDS": ("x", "TIMESTAMP_MICROS(CAST(ROUND(CAST(:x AS DOUBLE) * 1000000) AS BIGINT))"),
     "TM_REPEAT": (
         "x n",
         f"REPEAT(:x, {_within(f'CAST(OCTET_LENGTH(:x) AS BIGINT) * :n > {VALUE_BYTES_MAX}', ':n')})",

@@ -80,7 +80,6 @@ Round: decimals
 Select: distinct expressions from_ group having joins laterals limit offset order qualify where windows with_
 Slice: this expression step
 SplitPart: delimiter part_index
-StrToDate: format
 StringToArray: expression null
 Subquery: alias joins order limit offset with_
 Substring: length start

@@ -34,6 +34,7 @@ from sql.nodes import call, cast, interval, interval_parts, position, unnest
 from sql.own import own
 from sql.own_signatures import moment
 from sql.signatures import Build, Signature
+from sql.time_formats import is_native
 
 IN_UTC = "SET TIME ZONE 'UTC' before it, or write AT TIME ZONE '…'"
 NOT_KEPT = "write AT TIME ZONE '…' or an offset, or SET TIME ZONE 'UTC' before it"
@@ -45,14 +46,14 @@ INDEPENDENT: frozenset[type[exp.Expression] | str] = frozenset({
     exp.Array, exp.Bracket, exp.ArrayAgg, exp.ArraySize, exp.Explode, "cardinality",
     exp.Count, exp.Distinct, exp.Order, exp.Filter, exp.Min, exp.Max, exp.ApproxDistinct, exp.Grouping,
     exp.Window, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue, exp.IgnoreNulls, exp.RespectNulls,
-    exp.CurrentTimestamp, exp.UnixToTime, "isfinite", "date_bin", "num_nulls", "num_nonnulls",
+    exp.CurrentTimestamp, "isfinite", "date_bin", "num_nulls", "num_nonnulls",
 })  # fmt: skip
 """Kinds of nodes, and functions by name, that are about moments alone: no zone can change what they give."""
 
 BY_ZONE: frozenset[type[exp.Expression] | str] = frozenset({
-    exp.Cast, exp.Add, exp.Sub, exp.Extract, exp.TimestampTrunc, exp.DateTrunc, exp.TimeToStr, exp.StrToTime,
+    exp.Cast, exp.Add, exp.Sub, exp.Extract, exp.TimestampTrunc, exp.DateTrunc, exp.TimeToStr,
     exp.AtTimeZone, exp.DPipe, exp.Concat, exp.ConcatWs, exp.CurrentDate, exp.Localtimestamp,
-    "age", "to_char", "timezone", "format",
+    "age", "to_char", "to_timestamp", "timezone", "format",
 })  # fmt: skip
 """Those that whoever types them says by the zone: by the methods of :class:`Zone`, or of the checker that has one."""
 
@@ -199,8 +200,20 @@ class Zone:
         if name == "age" and wanted[0] == t.TIMESTAMPTZ:
             return self._age
         if name == "to_char" and wanted[0] == t.TIMESTAMPTZ:
-            return lambda x, template: build(self.local(x), template)
+            return lambda x, template: (
+                build(self.local(x), template) if is_native(template) else self._shown(x, template)
+            )
+        if name == "to_timestamp" and wanted[0] == t.TEXT:
+            return self._read
         return build
+
+    def _shown(self, x: exp.Expression, template: exp.Expression) -> exp.Expression:
+        self._used("what time it is")
+        return own("tm_zone_shown", micros_of(x), template, self._said())
+
+    def _read(self, text: exp.Expression, template: exp.Expression) -> exp.Expression:
+        self._used("to_timestamp of a text")
+        return moment(own("tm_zone_read", text, template, self._said()), t.TIMESTAMPTZ)
 
     def _age(self, later: exp.Expression, earlier: exp.Expression) -> exp.Expression:
         self._used("age of timestamptz")
