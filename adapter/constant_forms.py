@@ -9,7 +9,7 @@ from sqlglot import exp
 from functions.registry import DUCKDB_FORMS
 from sql.common_forms import COMMON, NO_CHARACTER, in_duckdb
 from sql.errors import unsupported
-from sql.forms import Build, all_groups, behind_all, certain_regex, expand, null_text, regex_of, string, truncated
+from sql.forms import Build, all_groups, behind_all, certain_regex, expand, null_text, regex_of, string
 from sql.nodes import call
 from sql.regex import Regex, re2_replacement
 from sql.time_formats import written_format
@@ -43,6 +43,8 @@ FORMS: Mapping[str, tuple[str, str]] = {
     "TM_TIMESTAMPTZ_TEXT": ("x", ":x::VARCHAR"),
     "TM_TO_UTC": ("x zone", "timezone(:zone, :x::TIMESTAMP)"),
     "TM_MOMENT": ("x", "make_timestamp(:x)"),
+    "TM_ISOYEAR": ("x", "isoyear(:x)"),
+    "TM_DAY_NUMBER": ("x", "(date_diff('day', DATE '1970-01-01', :x) + 2440588)"),
     "TM_REPEAT": ("x n", "tm_repeat(:x, :n)"),
     "TM_LPAD": ("x n fill", "tm_lpad(:x, :n, :fill)"),
     "TM_RPAD": ("x n fill", "tm_rpad(:x, :n, :fill)"),
@@ -183,7 +185,6 @@ BUILT: Mapping[str, Build] = {
     "TM_REGEX_GROUPS": _groups,
     "TM_REGEX_PLACE": _place,
     "TM_TO_CHAR": _shown_time,
-    "TM_DATE_TRUNC": truncated,
 }
 
 

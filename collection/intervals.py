@@ -13,7 +13,7 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import NamedTuple
 
-from collection.bad_text import BadText, bad_text
+from collection.bad_text import BadText, bad_text, cut_short
 
 MICROS_PER_DAY = 86_400_000_000
 DAYS_PER_MONTH = 30
@@ -265,6 +265,26 @@ def justified(value: Interval) -> Interval:
         days, months = days - DAYS_PER_MONTH, months + 1
     micros, days = _same_sign(micros, days, MICROS_PER_DAY)
     return _in_range(months, days, micros)
+
+
+_WHOLE_MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200, "millennium": 12_000}
+_NAMES_CUT = {**UNITS, "quarter": "quarter", "qtr": "quarter"}
+
+
+def truncated(name: str, value: Interval) -> Interval:
+    """``date_trunc`` of an interval, towards nothing.  Raises ``BadText`` 22023, and 0A000 for weeks, of which months
+    have no whole number."""
+    unit = _NAMES_CUT.get(name.lower())
+    if unit is None:
+        raise BadText(f'unit "{cut_short(name.lower())}" not recognized for type interval', "22023")
+    if unit == "week":
+        raise BadText('unit "week" not supported for type interval', "0A000")
+    if unit in _WHOLE_MONTHS:
+        size = _WHOLE_MONTHS[unit]
+        return Interval(value.months - int(math.fmod(value.months, size)))
+    if unit == "day":
+        return Interval(value.months, value.days)
+    return value._replace(micros=value.micros - int(math.fmod(value.micros, _MICROS[unit])))
 
 
 def _in_range(months: int, days: int, micros: int) -> Interval:

@@ -10,8 +10,8 @@ from calendar import monthrange
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from collection.bad_text import BadText
-from collection.intervals import MICROS_PER_DAY, Interval, checked
+from collection.bad_text import BadText, cut_short
+from collection.intervals import MICROS_PER_DAY, UNITS, Interval, checked
 
 _EPOCH = datetime(1970, 1, 1)
 _MICRO = timedelta(microseconds=1)
@@ -66,6 +66,44 @@ def binned(stride: Interval, moment: int, origin: int) -> int:
     if length <= 0:
         raise BadText("stride must be greater than zero", "22008")
     return origin + (moment - origin) // length * length
+
+
+_SIZES = {"microsecond": 1, "millisecond": 1000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000,
+          "day": MICROS_PER_DAY}  # fmt: skip
+_MONTHS_OF = {"month": 1, "quarter": 3}
+_YEARS_OF = {"year": 1, "decade": 10, "century": 100, "millennium": 1000}
+TRUNCATED_TO = {**UNITS, "quarter": "quarter", "qtr": "quarter"}
+"""Every name of what ``date_trunc`` cuts to, and the unit."""
+
+
+def truncated_to(name: str, shown: str) -> str:
+    """The unit of that name.  Raises ``BadText`` 22023; ``shown`` is the type that is cut."""
+    found = TRUNCATED_TO.get(name.lower())
+    if found is None:
+        raise BadText(f'unit "{cut_short(name.lower())}" not recognized for type {shown}', "22023")
+    return found
+
+
+def truncated(name: str, micros: int) -> int:
+    """``date_trunc`` of a timestamp.  Raises ``BadText`` 22023, and 22008 for the decade of the years before 10."""
+    return cut_to(truncated_to(name, "timestamp without time zone"), micros)
+
+
+def cut_to(unit: str, micros: int) -> int:
+    """A timestamp cut to a unit."""
+    if unit in _SIZES:
+        return micros - micros % _SIZES[unit]
+    at = _calendar(micros)
+    midnight = datetime(at.year, at.month, at.day)
+    if unit == "week":
+        return _micros(midnight) - at.weekday() * MICROS_PER_DAY
+    if unit in _MONTHS_OF:
+        return _micros(datetime(at.year, at.month - (at.month - 1) % _MONTHS_OF[unit], 1))
+    years = _YEARS_OF[unit]
+    first = at.year - at.year % years if years <= 10 else at.year - (at.year - 1) % years
+    if first < 1:
+        raise BadText("timestamp out of range", "22008")
+    return _micros(datetime(first, 1, 1))
 
 
 def made_time(hour: int, minute: int, second: float) -> int:

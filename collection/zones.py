@@ -98,6 +98,22 @@ def shifted(micros: int, by: Interval, zone: str) -> int:
     return found
 
 
+_OF_CLOCKS = frozenset({"microsecond", "millisecond", "second", "minute", "hour"})
+
+
+def truncated(name: str, micros: int, zone: str) -> int:
+    """``date_trunc`` of a moment: days and what is longer by the calendar of the zone.  What is shorter is how much has
+    passed since it began on the zone's clocks, so that of two hours of one name each stays itself."""
+    unit, here = moments.truncated_to(name, "timestamp with time zone"), local(micros, zone)
+    cut = moments.cut_to(unit, here)
+    return micros - (here - cut) if unit in _OF_CLOCKS else instant(cut, zone)
+
+
+def made(year: int, month: int, day: int, hour: int, minute: int, second: float, zone: str) -> int:
+    """``make_timestamptz``.  Raises ``BadText`` 22008 and 22023."""
+    return instant(moments.made_timestamp(year, month, day, hour, minute, second), zone)
+
+
 def stepped(start: int, end: int, step: Interval, zone: str) -> list[int]:
     """``generate_series(start, end, step)`` of timestamptz, as :func:`collection.moments.stepped` makes one."""
     return moments.stepped(start, end, step, lambda at, by: shifted(at, by, zone))

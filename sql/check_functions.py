@@ -14,7 +14,7 @@ from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql import types as t
 from sql.casts import micros_of, padded
-from sql.check_time import date_part
+from sql.check_time import date_part, truncated
 from sql.errors import closest, no_function, unsupported
 from sql.forms import BUILT, is_constant
 from sql.nodes import call, cast, position, swap
@@ -151,7 +151,7 @@ KNOWN_ELSEWHERE = (
 
 def is_named(node: exp.Anonymous) -> bool:
     """Whether there is a function of that name here."""
-    return str(node.this).lower() in (*NAMED, "age", "date_part", "div", "trunc")
+    return str(node.this).lower() in (*NAMED, "age", "date_part", "date_trunc", "div", "trunc")
 
 
 def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
@@ -159,6 +159,8 @@ def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
     name = str(node.this).lower()
     if name == "date_part":
         return date_part(c, node, scope)
+    if name == "date_trunc":
+        return truncated(c, node, scope)
     if name == "age" and len(node.expressions) == 1:
         node.set("expressions", [exp.CurrentDate(), node.expressions[0]])
     got = [c.visit(each, scope) for each in list(node.expressions)]

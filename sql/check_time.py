@@ -13,12 +13,12 @@ from sql import interval_parts as parts
 from sql import types as t
 from sql.casts import micros_of
 from sql.errors import no_function, no_operator, unsupported
-from sql.forms import is_constant
 from sql.nodes import call, cast, interval_type, position, text_literal
 from sql.own import own
+from sql.own_signatures import moment
 from sql.scope import Scope
-from sql.time_units import FIELDS, LONG, no_unit, truncated_to, unit_word
-from sql.zones import at_zone, check_place
+from sql.time_units import FIELDS, LONG, cut, no_unit, truncated_to, unit_word
+from sql.zones import Zone, at_zone, check_place
 
 if TYPE_CHECKING:
     from sql.check import Checker
@@ -140,7 +140,7 @@ def _extract(c: Checker, node: exp.Extract, scope: Scope) -> SqlType:
     if got in (t.INTERVAL, t.TIME):
         found = parts.field(node.name.upper(), node.expression, got)
         if found is None:
-            raise unsupported(f"extract of {node.name.lower()} from {t.shown(got)}", position=position(node))
+            raise no_unit(node.name.lower(), got, position(node), known=unit_word(node.name) in FIELDS)
         result = SqlType("numeric", 38, found[1])
         node.replace(cast(found[0], result))
         return result
@@ -152,6 +152,8 @@ def _extract(c: Checker, node: exp.Extract, scope: Scope) -> SqlType:
         raise no_unit(field.lower(), got, position(node))
     if got == t.DATE and word in ("hour", "minute", "second", "microsecond", "millisecond"):
         raise no_unit(field.lower(), got, position(node), known=True)
+    if word.startswith("timezone"):
+        return _ahead(c, node, word, value, got)
     if field != "EPOCH":
         got = c.local(value, got)
         value = node.expression
@@ -167,6 +169,10 @@ def _extract(c: Checker, node: exp.Extract, scope: Scope) -> SqlType:
         made, scale = exp.Sub(this=call("DAYOFWEEK", value), expression=exp.Literal.number(1)), 0
     elif field == "ISODOW":
         made, scale = exp.Add(this=call("WEEKDAY", value), expression=exp.Literal.number(1)), 0
+    elif field == "ISOYEAR":
+        made, scale = call("TM_ISOYEAR", value), 0
+    elif field == "JULIAN" and got == t.DATE:
+        made, scale = call("TM_DAY_NUMBER", value), 0
     elif field == "SECOND":
         made, scale = node.copy(), 6
     elif field in ("MICROSECOND", "MICROSECONDS", "MILLISECOND", "MILLISECONDS"):
@@ -182,41 +188,69 @@ def _extract(c: Checker, node: exp.Extract, scope: Scope) -> SqlType:
     return result
 
 
+def _ahead(c: Checker, node: exp.Extract, word: str, value: exp.Expression, got: SqlType) -> SqlType:
+    """By how much the session's clocks are ahead of UTC at a moment: in seconds, or in the hours or minutes of that."""
+    if got != t.TIMESTAMPTZ:
+        raise no_unit(node.name.lower(), got, position(node), known=True)
+    here = value if c.zone is None else c.zone.local(value)
+    micros: exp.Expression = exp.Sub(this=micros_of(here), expression=micros_of(value))
+    if word == "timezone_minute":
+        micros = exp.Mod(this=exp.Paren(this=micros), expression=exp.Literal.number(3600 * MICROS))
+    size = {"timezone": 1, "timezone_hour": 3600, "timezone_minute": 60}[word] * MICROS
+    result = SqlType("numeric", 10, 0)
+    node.replace(cast(exp.IntDiv(this=exp.Paren(this=micros), expression=exp.Literal.number(size)), result))
+    return result
+
+
 def _epoch(node: exp.Expression, value: exp.Expression, got: SqlType) -> SqlType:
-    result = SqlType("numeric", 26, 6)
+    result = SqlType("numeric", 26, 0 if got == t.DATE else 6)
     counted = cast(micros_of(value), SqlType("numeric", 20, 0))
     node.replace(cast(exp.Div(this=counted, expression=exp.Literal.number(MICROS), typed=False, safe=False), result))
     return result
 
 
-def _truncated(c: Checker, node: exp.TimestampTrunc, scope: Scope) -> SqlType:
-    got = c.child(node, "this", scope)
-    if got == t.UNKNOWN:
-        c.coerce(node.this, got, t.TIMESTAMPTZ)
-        got = t.TIMESTAMPTZ
-    if not t.is_time(got):
-        raise no_function(f"date_trunc(unknown, {t.shown(got)})", position=position(node))
-    result = t.TIMESTAMPTZ if got == t.DATE else got
-    unit = node.args.get("unit")
-    if got == t.DATE and c.zone is not None:
-        node.this.replace(c.recast(node.this, got, result))
-    if node.args.get("zone") is not None:
-        raise unsupported("date_trunc in another time zone", "use AT TIME ZONE before and after", position(node))
-    if isinstance(unit, exp.Var) or (isinstance(unit, exp.Literal) and unit.is_string):
-        cut = truncated_to(unit.name, got, position(node))
-        if c.zone is not None and result == t.TIMESTAMPTZ:
-            node.replace(c.zone.truncated(cut, node.this))
-            return result
-        made = call("DATE_TRUNC", exp.Literal.string(cut), node.this)
-    elif c.zone is not None and result == t.TIMESTAMPTZ:
-        raise c.zone.refused("date_trunc of timestamptz to a unit that is not a literal", position(node))
-    elif unit is not None and is_constant(unit):
-        c.want(node, "unit", t.TEXT, scope, lambda bad: no_function(f"date_trunc({t.shown(bad)}, {t.shown(got)})"))
-        made = call("TM_DATE_TRUNC", node.args["unit"], node.this, exp.Literal.string(got.name))
+def truncated(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+    """``date_trunc(unit, x[, zone])``.  A unit that is no literal is read for each row, in Python."""
+    got = [c.visit(each, scope) for each in list(node.expressions)]
+    wrong = no_function(f"date_trunc({', '.join(map(t.shown, got))})", position=position(node))
+    if not 2 <= len(got) <= 3:
+        raise wrong
+    kind = t.TIMESTAMPTZ if got[1] == t.UNKNOWN or len(got) == 3 else got[1]
+    if got[1] == t.INTERVAL and len(got) == 2 and c.coerce(node.expressions[0], got[0], t.TEXT):
+        node.replace(own("tm_interval_truncated", *node.expressions))
+        return t.INTERVAL
+    if not t.is_time(got[1]) and got[1] != t.UNKNOWN:
+        raise wrong
+    wanted = [t.TEXT, kind, t.TEXT][: len(got)]
+    if got[1] in (t.DATE, t.TIMESTAMP) and kind == t.TIMESTAMPTZ:
+        node.expressions[1].replace(c.recast(node.expressions[1], got[1], kind))
+        got[1] = kind
+    for each, actual, each_wanted in zip(list(node.expressions), got, wanted, strict=True):
+        if not c.coerce(each, actual, each_wanted):
+            raise wrong
+    result = t.TIMESTAMPTZ if kind == t.DATE else kind
+    if kind == t.DATE and c.zone is not None:
+        node.expressions[1].replace(c.recast(node.expressions[1], kind, result))
+    unit, value, *rest = node.expressions
+    zone = Zone(_zone_of(rest[0])) if rest else c.zone
+    if isinstance(unit, exp.Literal):
+        word = truncated_to(unit.this, kind, position(node))
+        made = zone.truncated(word, value) if zone is not None and result == t.TIMESTAMPTZ else cut(word, value)
+    elif zone is not None and result == t.TIMESTAMPTZ:
+        made = zone.truncated_by(unit, value)
     else:
-        raise unsupported("a unit of date_trunc that is not a constant", position=position(node))
+        made = moment(own("tm_truncated", unit, micros_of(value)), result)
     node.replace(cast(made, result))
     return result
+
+
+def _zone_of(node: exp.Expression) -> str:
+    """The name of a zone that a literal is."""
+    if not isinstance(node, exp.Literal):
+        raise unsupported("date_trunc in a time zone that is not a literal", position=position(node))
+    if zone_named(check_place(node).this) is None:
+        raise InvalidUsage(f'time zone "{node.this}" not recognized', sqlstate="22023", position=position(node))
+    return node.this
 
 
 def _at_zone(c: Checker, node: exp.AtTimeZone, scope: Scope) -> SqlType:
@@ -254,8 +288,6 @@ def _formatted(c: Checker, node: exp.TimeToStr, scope: Scope) -> SqlType:
 
 TIME = {
     exp.Extract: _extract,
-    exp.TimestampTrunc: _truncated,
-    exp.DateTrunc: _truncated,
     exp.AtTimeZone: _at_zone,
     exp.TimeToStr: _formatted,
 }

@@ -56,6 +56,13 @@ COMMON: Mapping[str, tuple[str, str]] = {
         f">= {SERIES_MAX} THEN RAISE_ERROR('tm:54000:{TOO_MANY}') ELSE :b END",
     ),
     "TM_MD5": ("x", "MD5(:x)"),
+    "TM_DECADE": (
+        "x",
+        "CASE WHEN YEAR(:x) < 10 THEN RAISE_ERROR('tm:22008:timestamp out of range') "
+        "ELSE MAKE_DATE(YEAR(:x) - YEAR(:x) % 10, 1, 1) END",
+    ),
+    "TM_CENTURY": ("x", "MAKE_DATE(YEAR(:x) - (YEAR(:x) - 1) % 100, 1, 1)"),
+    "TM_MILLENNIUM": ("x", "MAKE_DATE(YEAR(:x) - (YEAR(:x) - 1) % 1000, 1, 1)"),
     "TM_NO_STEP": ("", "RAISE_ERROR('tm:22023:step size cannot equal zero')"),
     "TM_SQRT": (
         "x",

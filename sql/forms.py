@@ -25,7 +25,6 @@ from sql.errors import unsupported
 from sql.nodes import Ordinality, call, cast, copied
 from sql.regex import Regex, java_replacement, read_regex, read_similar
 from sql.time_formats import spark_format
-from sql.time_units import truncated_to
 
 Build = Callable[..., exp.Expression]
 
@@ -94,6 +93,8 @@ SPARK: Mapping[str, tuple[str, str]] = {
         "THEN TO_UTC_TIMESTAMP(:x + INTERVAL '1' DAY, :zone) - INTERVAL '1' DAY ELSE TO_UTC_TIMESTAMP(:x, :zone) END",
     ),
     "TM_MOMENT": ("x", "TIMESTAMP_MICROS(:x)"),
+    "TM_DAY_NUMBER": ("x", "(DATEDIFF(:x, DATE '1970-01-01') + 2440588)"),
+    "TM_ISOYEAR": ("x", "EXTRACT(YEAROFWEEK FROM :x)"),
     "TM_REPEAT": (
         "x n",
         f"REPEAT(:x, {_within(f'CAST(OCTET_LENGTH(:x) AS BIGINT) * :n > {VALUE_BYTES_MAX}', ':n')})",
@@ -305,14 +306,6 @@ def _shown_time(x: exp.Expression, template: exp.Expression) -> exp.Expression:
     return null_text() if text is None else spark_format(x, text)
 
 
-def truncated(unit: exp.Expression, x: exp.Expression, kind: exp.Expression) -> exp.Expression:
-    """``date_trunc`` by a parameter."""
-    text = string(unit)
-    if text is None:
-        return exp.null()
-    return call("DATE_TRUNC", exp.Literal.string(truncated_to(text, SqlType(kind.name))), x)
-
-
 def _percentile(fraction: exp.Expression, x: exp.Expression) -> exp.Expression:
     """Built by hand: sqlglot would print it as an approximation."""
     order = exp.Order(expressions=[exp.Ordered(this=x.copy(), nulls_first=True)])
@@ -337,7 +330,6 @@ BUILT: Mapping[str, Build] = {
     "TM_REGEX_GROUPS": _groups,
     "TM_REGEX_PLACE": _place,
     "TM_TO_CHAR": _shown_time,
-    "TM_DATE_TRUNC": truncated,
     "TM_PERCENTILE_DISC": _percentile,
 }
 """Forms that depend on the text of a constant argument."""

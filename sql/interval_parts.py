@@ -109,6 +109,7 @@ def field(name: str, node: exp.Expression, got: SqlType) -> tuple[exp.Expression
             "YEAR": (whole(months, 12), 0),
             "DECADE": (whole(months, 120), 0),
             "CENTURY": (whole(months, 1200), 0),
+            "MILLENNIUM": (whole(months, 12_000), 0),
         }
     return found.get({"MILLISECOND": "MILLISECONDS", "MICROSECOND": "MICROSECONDS"}.get(name, name))
 

@@ -86,7 +86,6 @@ Substring: length start
 Table: alias db this catalog joins
 TableAlias: columns this
 TimestampFromParts: day hour min month sec year
-TimestampTrunc: zone
 Trim: expression position
 Tuple: expressions
 Union: distinct order limit offset with_

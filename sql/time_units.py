@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from sqlglot import exp
+
 from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql import types as t
-from sql.errors import unsupported
+from sql.nodes import call
 
 UNITS = {
     "microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade",
@@ -39,6 +41,8 @@ _OTHER_WORDS = {
         "decade": "dec decs decades",
         "century": "c cent centuries",
         "millennium": "mil mils millennia",
+        "timezone_hour": "timezone_h",
+        "timezone_minute": "timezone_m",
         "dow": "dayofweek",
         "doy": "dayofyear",
     }.items()
@@ -53,13 +57,16 @@ def unit_word(text: str) -> str:
 
 
 def truncated_to(text: str, got: SqlType, at: int | None = None) -> str:
-    """What ``date_trunc(text, …)`` of ``got`` is cut to, in the engines' words.  22023; 0A000 for what they lack."""
+    """What ``date_trunc(text, …)`` of ``got`` is cut to, in the engines' words.  22023; 0A000 for what is no length."""
     word = unit_word(text)
     if word not in UNITS:
-        raise no_unit(text.lower(), got, at)
-    if word.upper() in LONG:
-        raise unsupported(f"date_trunc to a {word}", position=at)
+        raise no_unit(text.lower(), got, at, known=word.startswith("timezone"))
     return word.upper()
+
+
+def cut(unit: str, x: exp.Expression) -> exp.Expression:
+    """``x`` cut to a unit in the engines' words."""
+    return call(f"TM_{unit}", x) if unit in LONG else call("DATE_TRUNC", exp.Literal.string(unit), x)
 
 
 def no_unit(unit: str, got: SqlType, at: int | None, known: bool = False) -> InvalidUsage:

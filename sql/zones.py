@@ -35,6 +35,7 @@ from sql.own import own
 from sql.own_signatures import moment
 from sql.signatures import Build, Signature
 from sql.time_formats import is_native
+from sql.time_units import cut
 
 IN_UTC = "SET TIME ZONE 'UTC' before it, or write AT TIME ZONE '…'"
 NOT_KEPT = "write AT TIME ZONE '…' or an offset, or SET TIME ZONE 'UTC' before it"
@@ -51,9 +52,9 @@ INDEPENDENT: frozenset[type[exp.Expression] | str] = frozenset({
 """Kinds of nodes, and functions by name, that are about moments alone: no zone can change what they give."""
 
 BY_ZONE: frozenset[type[exp.Expression] | str] = frozenset({
-    exp.Cast, exp.Add, exp.Sub, exp.Extract, exp.TimestampTrunc, exp.DateTrunc, exp.TimeToStr,
+    exp.Cast, exp.Add, exp.Sub, exp.Extract, exp.TimeToStr,
     exp.AtTimeZone, exp.DPipe, exp.Concat, exp.ConcatWs, exp.CurrentDate, exp.Localtimestamp,
-    "age", "to_char", "to_timestamp", "timezone", "format",
+    "age", "date_trunc", "make_timestamptz", "to_char", "to_timestamp", "timezone", "format",
 })  # fmt: skip
 """Those that whoever types them says by the zone: by the methods of :class:`Zone`, or of the checker that has one."""
 
@@ -64,7 +65,7 @@ TAKE_OTHERS_TOO: frozenset[type[exp.Expression] | str] = frozenset({
     exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In,
     exp.Case, exp.Coalesce, exp.Greatest, exp.Least, exp.Array, exp.Sub, exp.Lag, exp.Lead, "age", "date_bin",
     exp.Count, exp.Distinct, exp.Order, exp.Filter, exp.Window, exp.Grouping, exp.Concat, exp.ConcatWs, "format",
-    "num_nulls", "num_nonnulls", exp.Cast, exp.AtTimeZone, exp.TimestampTrunc, exp.DateTrunc, "timezone",
+    "num_nulls", "num_nonnulls", exp.Cast, exp.AtTimeZone, "date_trunc", "timezone",
     exp.TimeToStr, "to_char", "isfinite", *CLOCK,
 })  # fmt: skip
 """Where a date or a timestamp may stand beside a timestamptz: it is made one by the zone, or is of no concern to it."""
@@ -158,11 +159,16 @@ class Zone:
         Down to a day by the calendar of the zone; below, the time that has passed since the hour, the minute… began on
         its clocks is taken off, so that of two hours of one name each stays itself.
         """
-        cut = cast(call("DATE_TRUNC", exp.Literal.string(unit), self.local(node)), t.TIMESTAMP)
+        begun = cast(cut(unit, self.local(node)), t.TIMESTAMP)
         if unit not in _FINE:
-            return self.moment(cut)
-        passed = exp.Paren(this=exp.Sub(this=micros_of(self.local(node)), expression=micros_of(cut)))
+            return self.moment(begun)
+        passed = exp.Paren(this=exp.Sub(this=micros_of(self.local(node)), expression=micros_of(begun)))
         return moment(exp.Sub(this=micros_of(node), expression=passed), t.TIMESTAMPTZ)
+
+    def truncated_by(self, unit: exp.Expression, node: exp.Expression) -> exp.Expression:
+        """The same to a unit that is no literal."""
+        self._used("date_trunc of a timestamptz")
+        return moment(own("tm_zone_truncated", unit, micros_of(node), self._said()), t.TIMESTAMPTZ)
 
     def shifted(self, kind: type[exp.Binary], node: exp.Expression, by: exp.Expression) -> exp.Expression | None:
         """``node + by`` or ``node - by`` of a timestamptz and an interval; ``None`` where no clock is asked."""
@@ -203,6 +209,8 @@ class Zone:
             return lambda x, template: (
                 build(self.local(x), template) if is_native(template) else self._shown(x, template)
             )
+        if name == "make_timestamptz" and t.TEXT not in wanted:
+            return self._made
         if name == "to_timestamp" and wanted[0] == t.TEXT:
             return self._read
         return build
@@ -210,6 +218,10 @@ class Zone:
     def _shown(self, x: exp.Expression, template: exp.Expression) -> exp.Expression:
         self._used("what time it is")
         return own("tm_zone_shown", micros_of(x), template, self._said())
+
+    def _made(self, *parts: exp.Expression) -> exp.Expression:
+        self._used("make_timestamptz")
+        return moment(own("tm_zone_made", *parts, self._said()), t.TIMESTAMPTZ)
 
     def _read(self, text: exp.Expression, template: exp.Expression) -> exp.Expression:
         self._used("to_timestamp of a text")
