@@ -26,7 +26,8 @@ from adapter.scalars import DAYS_TO_2000, MICROS_TO_2000
 from collection.arrays import read_array
 from collection.bad_text import BadText
 from collection.clock import MICROS_PER_DAY, read_time
-from collection.intervals import Interval, read_interval
+from collection.interval_words import read_interval
+from collection.intervals import Interval
 from collection.jsonb import read_jsonb
 from collection.scalars import read_date, read_moment, read_timestamp
 from collection.types import ARRAY_OID, OID, single

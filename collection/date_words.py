@@ -1,8 +1,8 @@
 """Dates, times and timestamps in any of the spellings that Postgres reads, with ``DateStyle`` MDY.  Pure.
 
-A text is cut into words by its letters, digits and punctuation alone (:func:`split`); then each word, in order, says
-fields of a date or a time by its form and by what was said before it (:class:`_Reading`): ``08`` is a month, or a day
-behind a month's name.  No field may be said twice.  Both steps follow Postgres's, which have grown for decades; texts
+A text is cut into words (:mod:`collection.words`); then each word, in order, says fields of a date or a
+time by its form and by what was said before it (:class:`_Reading`): ``08`` is a month, or a day behind a month's name.
+No field may be said twice.  Both steps follow Postgres's, which have grown for decades; texts
 of all kinds are put to both in ``tests/differential/test_reading.py``.
 """
 
@@ -16,58 +16,15 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from collection.bad_text import BadText, bad_text, cut_short
+from collection.words import WORDS, Malformed, Word, split
 from collection.zone_words import ABBREVIATIONS, SUMMER_TIMES, offset_by_abbreviation, offset_by_zone, zone_meant
-
-CHARS_MAX, WORDS_MAX = 153, 25
-"""Postgres's, of all words with an end to each."""
 
 OFFSET_HOURS_MAX = 15
 
 _DATE, _TIME = frozenset({"year", "month", "day"}), frozenset({"hour", "minute", "second", "fraction"})
 
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
-_MONTH_NAMES = ("january february march april may june july august september october november december").split()
-_DAYS = (
-    "sun sunday mon monday tue tues tuesday wed weds wednesday thu thur thurs thursday fri friday sat saturday"
-).split()
-_LABELS = {
-    "y": "year", "m": "month", "d": "day", "h": "hour", "mm": "minute", "s": "second", "j": "julian", "jd": "julian",
-    "julian": "julian", "dow": "none", "doy": "none", "isodow": "none", "isoyear": "none",
-}  # fmt: skip
-"""Words that say which field the next number is; there are some of which no number can be."""
-
-_WORDS: dict[str, tuple[str, object]] = {
-    **{name: ("month", number) for number, name in enumerate(_MONTHS, 1)},
-    **{name: ("month", number) for number, name in enumerate(_MONTH_NAMES, 1)},
-    "sept": ("month", 9),
-    **{name: ("weekday", None) for name in _DAYS},
-    **{name: ("label", of) for name, of in _LABELS.items()},
-    **{name: ("whole", name) for name in ("epoch", "infinity", "-infinity")},
-    **{name: ("clock", name) for name in ("now", "today", "tomorrow", "yesterday")},
-    **{name: ("half", name) for name in ("am", "pm")},
-    **{name: ("era", name) for name in ("ad", "bc")},
-    **{name: ("nothing", None) for name in ("at", "on")},
-    "allballs": ("midnight", None), "dst": ("summer", None), "t": ("separator", None),
-}  # fmt: skip
-"""By word: its kind, and what it says."""
-
-_FIRST = re.compile(
-    r"(?P<time>\d+:[\d:.]*)"
-    r"|(?P<dotted>\d+\.\d+(?!\d|\.))|(?P<date>\d+([-/.])(?:\d+(?:\4(?:\d|\4)*)?|(?!\d)(?:[a-z0-9]|\4)*))"
-    r"|(?P<number>\d+|\.\d*)|(?P<word>[a-z]+)(?P<more>[-/.+\d][-+/_.:a-z0-9]*)?"
-    r"|(?P<offset>[+-]\s*\d[\d:.-]*)|(?P<special>[+-]\s*[a-z]+)"
-    r"|(?P<between>[\s!-/:-@\[-`{-~])",
-    re.ASCII,
-)
-"""The next word of a text in lower case, whatever stood before it."""
-
-
 _PART = re.compile(r"[^a-z0-9]*(\d+|[a-z]+).?", re.ASCII | re.DOTALL)
 """Of a date: whatever stands behind a part is taken for what separates it, and so is a letter behind digits."""
-
-
-class _Malformed(Exception):
-    """22007"""
 
 
 class _OutOfRange(Exception):
@@ -76,43 +33,6 @@ class _OutOfRange(Exception):
 
 class _OffsetOutOfRange(Exception):
     """22009"""
-
-
-class Word(NamedTuple):
-    """``kind`` is ``time`` (digits and colons), ``date`` (digits or letters with what separates them; names of zones
-    too), ``number``, ``word``, ``offset`` (digits behind a sign) or ``special`` (letters behind one)."""
-
-    kind: str
-    text: str
-
-
-def split(text: str) -> list[Word]:
-    """The words of a text.  Raises ``_Malformed``."""
-    found: list[Word] = []
-    at, lowered = 0, text.lower() if text.isascii() else text
-    while at < len(lowered):
-        match = _FIRST.match(lowered, at)
-        if match is None or (match["offset"] is None and match["special"] is None and match["between"] in ("+", "-")):
-            raise _Malformed
-        at = match.end()
-        if match["between"] is not None:
-            continue
-        kind, told = match.lastgroup, match[0]
-        if match["word"] is not None:
-            kind = "word"
-            if match["more"] is not None:
-                if match["more"][0] in "-/." or match["word"] not in _WORDS:
-                    kind = "date"
-                else:
-                    at, told = match.end("word"), match["word"]
-        elif kind == "dotted":
-            kind = "number"
-        elif kind in ("offset", "special"):
-            told = told[0] + told[1:].lstrip()
-        found.append(Word(kind, told))
-    if len(found) > WORDS_MAX or sum(len(word.text) + 1 for word in found) > CHARS_MAX:
-        raise _Malformed
-    return found
 
 
 @dataclass
@@ -148,7 +68,7 @@ class _Reading:
         for place, word in enumerate(self.words):
             now_said = getattr(self, f"_{word.kind}")(word.text, place)
             if now_said & self.said:
-                raise _Malformed
+                raise Malformed
             self.said |= now_said
         self._check_date()
         if self.half:
@@ -161,14 +81,14 @@ class _Reading:
     def check_zone(self) -> None:
         """``DST`` goes with an abbreviation alone."""
         if "summer" in self.said and (self.by_zone is not None or "zone" not in self.said):
-            raise _Malformed
+            raise Malformed
 
     # -- words by their kind; each gives what it said -----------------------------------------------------------------
 
     def _time(self, text: str, place: int) -> set[str]:
         if not self.only_time:
             if self.label not in ("", "time"):
-                raise _Malformed
+                raise Malformed
             self.label = ""
         hour, minute, *rest = text.split(":")
         self.hour, self.second, self.micros = _int(hour), 0, 0
@@ -176,11 +96,11 @@ class _Reading:
         self.minute = _int(minute or "0")
         if point:  # minutes and seconds
             if rest:
-                raise _Malformed
+                raise Malformed
             self.hour, self.minute, self.second, self.micros = 0, self.hour, self.minute, _micros(fraction)
         elif rest:
             if len(rest) > 1:
-                raise _Malformed
+                raise Malformed
             second, _, fraction = rest[0].partition(".")
             self.second, self.micros = _int(second or "0"), _micros(fraction)
         if self._no_such_time() or (not self.only_time and self._after_midnight()):
@@ -206,14 +126,14 @@ class _Reading:
             self.label = ""
             number = re.match(r"\d+", text)
             if number is None:
-                raise _Malformed
+                raise Malformed
             self._from_julian(_int(number[0]))
             self.offset = _offset(text[number.end() :])
             return {*_DATE, *_TIME, "zone"}
         if self.label or {"month", "day"} <= self.said:
             if text[0].isdigit() or self.label:
                 if self.label not in ("", "time"):
-                    raise _Malformed
+                    raise Malformed
                 self.label = ""
                 return self._time_and_offset(text)
             return self._zone(text)
@@ -223,7 +143,7 @@ class _Reading:
         """``040506-08``."""
         time, sign, offset = text.partition("-")
         if _TIME <= self.said or not sign:
-            raise _Malformed
+            raise Malformed
         self.offset = _offset(sign + offset)
         return self._run_together(time, self.said | _DATE if self.only_time else self.said) | {"zone"}
 
@@ -254,7 +174,7 @@ class _Reading:
                 if place == 0 and len(self.words) > 1 and self.words[-1].kind == "date":
                     return self._date_fields(text)
                 if len(before) < 3:
-                    raise _Malformed
+                    raise Malformed
             if point or len(text) > 4:
                 return self._run_together(text, self.said | _DATE)
             return self._date_number(text, self.said | _DATE, by_name=False)
@@ -272,7 +192,7 @@ class _Reading:
             whole = "0"
         number = _int(whole)
         if point and label not in ("julian", "time", "second"):
-            raise _Malformed
+            raise Malformed
         if label == "month" and {"month", "hour"} <= self.said:
             label = "minute"
         if label in ("year", "month", "day", "hour", "minute"):
@@ -295,9 +215,9 @@ class _Reading:
         if label == "time":
             said = self._run_together(text, self.said | _DATE)
             if said != _TIME:
-                raise _Malformed
+                raise Malformed
             return said
-        raise _Malformed
+        raise Malformed
 
     def _word(self, text: str, place: int) -> set[str]:
         meaning = ABBREVIATIONS.get(text)
@@ -307,9 +227,9 @@ class _Reading:
         if meaning is not None:
             self.by_zone = lambda local: offset_by_abbreviation(local, meaning)
             return {"zone", "zone of its own"}
-        kind, value = _WORDS.get(text, ("", None))
+        kind, value = WORDS.get(text, ("", None))
         if kind in ("whole", "clock", "month", "weekday") and self.only_time and text != "now":
-            raise _Malformed
+            raise Malformed
         return getattr(self, f"_{kind}_word")(text, value, place) if kind else self._unknown(text)
 
     _special = _word
@@ -317,7 +237,7 @@ class _Reading:
     def _unknown(self, text: str) -> set[str]:
         meant = None if text[0] in "+-" else zone_meant(text)
         if meant is None:
-            raise _Malformed
+            raise Malformed
         self._goes_by(meant)
         return {"zone"}
 
@@ -370,7 +290,7 @@ class _Reading:
     def _separator_word(self, text: str, value: None, place: int) -> set[str]:
         following = self.words[place + 1].kind if place + 1 < len(self.words) else ""
         if following not in ("number", "time", "date") or not (self.only_time or _DATE <= self.said):
-            raise _Malformed
+            raise Malformed
         self.label = "time"
         return set()
 
@@ -382,25 +302,25 @@ class _Reading:
         while at < len(text):
             match = _PART.match(text, at)
             if match is None:
-                raise _Malformed
+                raise Malformed
             parts.append(match[1])
             at = match.end()
         said, now_said, by_name = set(self.said), set(), False
         for name in [part for part in parts if part.isalpha()]:
-            kind, value = _WORDS.get(name, ("", None))
+            kind, value = WORDS.get(name, ("", None))
             if kind != "month" or "month" in said:
-                raise _Malformed
+                raise Malformed
             self.month, by_name = value, True
             said.add("month")
             now_said.add("month")
         for number in [part for part in parts if part.isdigit()]:
             found = self._date_number(number, said, by_name)
             if found & said:
-                raise _Malformed
+                raise Malformed
             said |= found
             now_said |= found
         if said - {"day of year", "zone"} != _DATE:
-            raise _Malformed
+            raise Malformed
         return now_said
 
     def _date_number(self, text: str, said: set[str], by_name: bool) -> set[str]:
@@ -408,7 +328,7 @@ class _Reading:
         whole, point, fraction = text.partition(".")
         number = _int(whole or "0")
         if not whole:
-            raise _Malformed
+            raise Malformed
         if point:
             if len(whole) > 2:
                 return self._run_together(text, said | _DATE)
@@ -433,7 +353,7 @@ class _Reading:
         elif there == {"month", "day"}:
             what = "year"
         else:
-            raise _Malformed
+            raise Malformed
         setattr(self, what, number)
         if what == "year":
             self.short_year = len(text) <= 2
@@ -452,7 +372,7 @@ class _Reading:
         if not _TIME <= said and len(digits) in (4, 6):
             self.hour, self.minute, self.second = int(digits[:2]), int(digits[2:4]), int(digits[4:] or 0)
             return set(_TIME)
-        raise _Malformed
+        raise Malformed
 
     def _from_julian(self, number: int) -> None:
         """A day's number as astronomers count."""
@@ -502,7 +422,7 @@ def _int(digits: str) -> int:
 def _micros(fraction: str) -> int:
     """Of the digits behind a point; there may be none.  Rounded as Postgres does, by way of a float."""
     if "." in fraction:
-        raise _Malformed
+        raise Malformed
     return round(float(f"0.{fraction}") * 1_000_000) if fraction else 0
 
 
@@ -518,7 +438,7 @@ def _offset(text: str) -> timedelta:
     """``-08``, ``+0530``, ``-05:30:15``."""
     match = _OFFSET.fullmatch(text)
     if match is None:
-        raise _Malformed
+        raise Malformed
     sign, hours, minutes, seconds, rest = match.groups()
     if any(len(each) > 9 for each in (hours, minutes or "", seconds or "")):
         raise _OffsetOutOfRange
@@ -528,7 +448,7 @@ def _offset(text: str) -> timedelta:
     if hour > OFFSET_HOURS_MAX or minute > 59 or second > 59:
         raise _OffsetOutOfRange
     if rest:
-        raise _Malformed
+        raise Malformed
     ahead = timedelta(hours=hour, minutes=minute, seconds=second)
     return -ahead if sign == "-" else ahead
 
@@ -581,7 +501,7 @@ def read_time_words(text: str) -> int:
     undated = (dated or reading.by_date) and dated != _DATE and ("zone" not in reading.said or reading.by_date)
     try:
         reading.check_zone()
-    except _Malformed:
+    except Malformed:
         undated = True
     if not _TIME <= reading.said or undated:
         raise _malformed(text, "time")
@@ -607,7 +527,7 @@ def _read(text: str, shown: str, only_time: bool = False) -> _Reading:
     try:
         reading = _Reading(split(text), only_time)
         reading.read()
-    except _Malformed:
+    except Malformed:
         raise _malformed(text, shown) from None
     except _OutOfRange:
         raise _out_of_range(text) from None

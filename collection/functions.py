@@ -17,10 +17,10 @@ from collection.arrays import read_array, show_array
 from collection.bad_text import BadText
 from collection.clock import read_time, show_time
 from collection.digits import fitted_interval, rounded, rounded_moment
+from collection.interval_words import read_interval
 from collection.intervals import (
     Interval,
     divided,
-    read_interval,
     show_interval,
     times,
 )

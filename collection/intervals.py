@@ -1,19 +1,17 @@
 """Intervals: months, days and microseconds, none of which is a fixed number of another.  Pure.
 
-Promises: what :func:`read_interval` takes and :func:`show_interval` gives is what Postgres does with
-``intervalstyle = postgres``; :func:`times` multiplies as Postgres does, handing what is left of a month down to days
-(30 of them) and what is left of a day down to the time.
+Promises: what :func:`show_interval` gives is what Postgres does with ``intervalstyle = postgres``; :func:`times`
+multiplies as Postgres does, handing what is left of a month down to days (30 of them) and what is left of a day down to
+the time.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
-from decimal import ROUND_HALF_EVEN, Decimal
 from typing import NamedTuple
 
-from collection.bad_text import BadText, bad_text, cut_short
+from collection.bad_text import BadText, cut_short
 
 MICROS_PER_DAY = 86_400_000_000
 DAYS_PER_MONTH = 30
@@ -37,8 +35,6 @@ def checked(months: int, days: int, micros: int) -> Interval:
     return Interval(months, days, micros)
 
 
-_MONTHS = {"month": 1, "year": 12, "decade": 120, "century": 1200, "millennium": 12_000}
-_DAYS = {"day": 1, "week": 7}
 _MICROS = {"microsecond": 1, "millisecond": 1000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000}
 _NAMES = {
     "microsecond": "microseconds us usec usecs useconds usecond microsecon",
@@ -49,130 +45,6 @@ _NAMES = {
 }  # fmt: skip
 UNITS = {name: unit for unit, names in _NAMES.items() for name in (unit, *names.split())}
 """Every name of a unit that Postgres takes, and the unit."""
-
-_PART = re.compile(
-    r"\s*(?:(?P<sign>[+-])?(?P<hour>\d+):(?P<minute>\d{1,2})(?::(?P<second>\d{1,2}(?:\.\d*)?))?"
-    r"|(?P<years>[+-]?\d+)-(?P<months>\d{1,2})(?!\S)"
-    r"|(?P<number>[+-]?\d+\.?\d*|\.\d+)\s*(?P<unit>[a-z]*))\s*",
-    re.IGNORECASE | re.ASCII,
-)
-_ISO = re.compile(r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?P<unit>[YMWDHS])", re.ASCII)
-_ISO_UNITS = (
-    {"Y": "year", "M": "month", "W": "week", "D": "day"},
-    {"H": "hour", "M": "minute", "S": "second"},
-)
-
-
-def read_interval(text: str, fields: str | None = None) -> Interval:
-    """An interval in Postgres's form, in SQL's (``1-2 3 4:05:06``) or in ISO 8601's (``P1Y2M3DT4H5M6S``).
-
-    ``fields`` are those that it was declared with: a number without a unit is of the last one.  What has no place in
-    them is not cut off here.  Raises ``BadText`` 22007 or 22015.
-    """
-    value = text.strip()
-    try:
-        if value[:1] in ("P", "p"):
-            return _total(_iso(value[1:].upper()))
-        ago = re.fullmatch(r"@?\s*(.*?)(\s+ago)?", value, re.IGNORECASE | re.DOTALL)
-        found = _total(_parts(ago[1], fields or "second"))
-        return checked(-found.months, -found.days, -found.micros) if ago[2] else found
-    except _Malformed:
-        wrong = bad_text("interval", text)
-        wrong.sqlstate = "22007"
-        raise wrong from None
-
-
-class _Malformed(Exception):
-    pass
-
-
-def _parts(text: str, fields: str) -> list[tuple[Decimal, str]]:
-    """``(number, unit)`` of each part, in order."""
-    found: list[tuple[Decimal, str]] = []
-    at = 0
-    if not text:
-        raise _Malformed
-    while at < len(text):
-        match = _PART.match(text, at)
-        if match is None:
-            raise _Malformed
-        at = match.end()
-        if match["hour"] is not None:
-            found += _clock(match, fields)
-        elif match["years"] is not None:
-            sign = -1 if match["years"].startswith("-") else 1
-            if int(match["months"]) > 11:
-                raise BadText(f'interval field value out of range: "{text}"', "22015")
-            found += [(Decimal(match["years"]), "year"), (Decimal(sign * int(match["months"])), "month")]
-        else:
-            unit = match["unit"].lower()
-            if not unit:  # a number alone is days before a time of day, seconds or the last field at the end
-                rest = _PART.match(text, at)
-                before = rest is not None and rest["hour"] is not None
-                unit = "day" if before else fields.split()[-1]
-                if not before and at < len(text):
-                    raise _Malformed
-            if unit not in UNITS:
-                raise _Malformed
-            found.append((Decimal(match["number"]), UNITS[unit]))
-    if len({unit for _, unit in found}) < len(found):
-        raise _Malformed  # a unit twice, or once by its name and once in a time of day
-    return found
-
-
-def _clock(match: re.Match, fields: str) -> list[tuple[Decimal, str]]:
-    sign = -1 if match["sign"] == "-" else 1
-    hour, minute, second = Decimal(match["hour"]), int(match["minute"]), Decimal(match["second"] or 0)
-    if fields == "minute to second" and match["second"] is None:
-        hour, minute, second = Decimal(0), int(hour), Decimal(minute)
-    if minute > 59 or second >= 61:
-        raise BadText("interval field value out of range", "22015")
-    return [(sign * hour, "hour"), (Decimal(sign * minute), "minute"), (sign * second, "second")]
-
-
-def _iso(text: str) -> list[tuple[Decimal, str]]:
-    days, has_time, time = text.partition("T")
-    found = []
-    for part, units in ((days, _ISO_UNITS[0]), (time, _ISO_UNITS[1])):
-        at = 0
-        while at < len(part):
-            match = _ISO.match(part, at)
-            if match is None or match["unit"] not in units:
-                raise _Malformed
-            found.append((Decimal(match["number"]), units[match["unit"]]))
-            at = match.end()
-    if not found or (has_time and not time):
-        raise _Malformed
-    return found
-
-
-def _total(parts: list[tuple[Decimal, str]]) -> Interval:
-    months = days = micros = 0
-    for number, unit in parts:
-        if number.adjusted() > 20:
-            raise BadText("interval field value out of range", "22015")
-        if unit in _MICROS:
-            micros += _rounded(number * _MICROS[unit])
-            continue
-        whole = int(number)
-        rest = number - whole
-        if unit in _DAYS:
-            days += whole * _DAYS[unit]
-            rest *= _DAYS[unit]
-        elif unit == "month":
-            months += whole
-            rest *= DAYS_PER_MONTH
-        else:
-            months += whole * _MONTHS[unit] + _rounded(rest * _MONTHS[unit])
-            continue
-        days += int(rest)
-        micros += _rounded((rest - int(rest)) * MICROS_PER_DAY)
-    return checked(months, days, micros)
-
-
-def _rounded(number: Decimal) -> int:
-    return int(number.to_integral_value(ROUND_HALF_EVEN))
-
 
 def show_interval(value: Interval) -> str:
     """``1 year 2 mons -3 days +04:05:06.7``."""
@@ -246,13 +118,13 @@ def _same_sign(low: int, high: int, size: int) -> tuple[int, int]:
 def justified_hours(value: Interval) -> Interval:
     """``justify_hours``: whole days of the time become days.  Raises ``BadText`` 22008 (so do the others)."""
     micros, days = _same_sign(*_carried(value.micros, value.days, MICROS_PER_DAY), MICROS_PER_DAY)
-    return _in_range(value.months, days, micros)
+    return in_range(value.months, days, micros)
 
 
 def justified_days(value: Interval) -> Interval:
     """``justify_days``: thirty days become a month."""
     days, months = _same_sign(*_carried(value.days, value.months, DAYS_PER_MONTH), DAYS_PER_MONTH)
-    return _in_range(months, days, value.micros)
+    return in_range(months, days, value.micros)
 
 
 def justified(value: Interval) -> Interval:
@@ -264,7 +136,7 @@ def justified(value: Interval) -> Interval:
     elif months < 0 and (days > 0 or (days == 0 and micros > 0)):
         days, months = days - DAYS_PER_MONTH, months + 1
     micros, days = _same_sign(micros, days, MICROS_PER_DAY)
-    return _in_range(months, days, micros)
+    return in_range(months, days, micros)
 
 
 _WHOLE_MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200, "millennium": 12_000}
@@ -287,7 +159,8 @@ def truncated(name: str, value: Interval) -> Interval:
     return value._replace(micros=value.micros - int(math.fmod(value.micros, _MICROS[unit])))
 
 
-def _in_range(months: int, days: int, micros: int) -> Interval:
+def in_range(months: int, days: int, micros: int) -> Interval:
+    """The interval.  Raises ``BadText`` 22008 where a part does not fit."""
     try:
         return checked(months, days, micros)
     except BadText as error:

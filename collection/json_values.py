@@ -24,7 +24,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from collection.bad_text import BadText
 from collection.clock import read_time
 from collection.digits import fitted
-from collection.intervals import read_interval
+from collection.interval_words import read_interval
 from collection.jsonb import of_json
 from collection.lengths import fitted as fitted_text
 from collection.types import SqlType

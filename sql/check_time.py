@@ -46,6 +46,9 @@ def time_arithmetic(c: Checker, node: exp.Binary, op: str, left: SqlType, right:
     elif t.UNKNOWN in (left, right) and t.INTERVAL in (left, right) and op in "+-":
         c.coerce(node.this if left == t.UNKNOWN else node.expression, t.UNKNOWN, t.INTERVAL)
         left = right = t.INTERVAL
+    elif left == t.INTERVAL and right == t.UNKNOWN and op in "*/":
+        right = t.FLOAT8
+        c.coerce(node.expression, t.UNKNOWN, right)
     if not any(t.is_time(x) or x in (t.INTERVAL, t.TIME) for x in (left, right)):
         return None
     if op == "-" and t.is_time(left) and t.is_time(right) and t.TIMESTAMPTZ in (left, right):
@@ -58,6 +61,9 @@ def time_arithmetic(c: Checker, node: exp.Binary, op: str, left: SqlType, right:
         node.set("this", b)
         node.set("expression", a)
         left, right = right, left
+    if t.is_time(left) and right == t.TIME and op in "+-":
+        node.expression.replace(parts.of_time(node.expression))
+        right = t.INTERVAL
     if left == t.TIMESTAMPTZ and right == t.INTERVAL and op in "+-" and c.zone is not None:
         made = c.zone.shifted(type(node), node.this, node.expression)
         if made is not None:
@@ -69,10 +75,6 @@ def time_arithmetic(c: Checker, node: exp.Binary, op: str, left: SqlType, right:
             node.this.replace(cast(node.this.copy(), t.TIMESTAMP))
             return t.TIMESTAMP
         return left
-    if left == t.DATE and right == t.TIME and op == "+":
-        node.this.replace(cast(node.this.copy(), t.TIMESTAMP))
-        node.expression.replace(parts.native(parts.of_time(node.expression)))
-        return t.TIMESTAMP
     if left == t.DATE and t.is_int(right) and op in "+-":
         node.replace(call("DATE_ADD" if op == "+" else "DATE_SUB", node.this, cast(node.expression.copy(), t.INT4)))
         return t.DATE

@@ -94,7 +94,7 @@ def _of_interval(given: list[exp.Expression], node: exp.Expression) -> list[exp.
     """All seven parts; what is not given, by its place or by its name, is 0."""
     parts: dict[str, exp.Expression] = {}
     for name, each in zip(_INTERVAL_NAMES, given, strict=False):
-        if isinstance(each, exp.Kwarg):
+        if isinstance(each, (exp.Kwarg, exp.PropertyEQ)):  # both `=>` and `:=`
             name, each = each.this.name.lower(), each.expression
         if name not in _INTERVAL_NAMES or name in parts:
             raise no_function(f"make_interval({name})", position=position(node))

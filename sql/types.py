@@ -16,7 +16,8 @@ from collection.arrays import read_array, show_array
 from collection.bad_text import BadText
 from collection.clock import read_time, show_time
 from collection.digits import fitted_interval
-from collection.intervals import Interval, read_interval, show_interval
+from collection.interval_words import read_interval
+from collection.intervals import Interval, show_interval
 from collection.jsonb import read_jsonb
 from collection.scalars import (
     NOT_FINITE,

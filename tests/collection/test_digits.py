@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from collection.bad_text import BadText
 from collection.digits import END, ORIGIN, fitted, fitted_interval, kept, rounded, rounded_moment
-from collection.intervals import read_interval, show_interval
+from collection.interval_words import read_interval
+from collection.intervals import show_interval
 from collection.types import arrow_type, modifier, parse_type
 from journal.errors import InvalidUsage
 

@@ -83,7 +83,7 @@ def one(type_text: str, literal: str, nullable: bool = True) -> object:
         ("time", '"24:00"', 86_400_000_000),
         ("time", '"25:00"', 'column "a": date/time field value out of range: "25:00"'),
         ("interval", '"1 mon -2 days 00:00:00.5"', Interval(1, -2, 500_000)),
-        ("interval", '"P1"', 'column "a": invalid input syntax for type interval: "P1"'),
+        ("interval", '"P1X"', 'column "a": invalid input syntax for type interval: "P1X"'),
         ("int4[]", "[1, null]", [1, None]),
         ("int4[]", "[1.5]", 'column "a": expected an integer, got a number with a fraction or an exponent'),
         ("text[]", '"{}"', 'column "a": expected an array, got a string'),

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as s
 
 from collection.bad_text import BadText
-from collection.intervals import Interval, justified, justified_days, justified_hours, read_interval
+from collection.interval_words import read_interval
+from collection.intervals import Interval, justified, justified_days, justified_hours
 from collection.keywords import quoted_identifier
 from collection.moments import age, binned, made_interval, made_time, made_timestamp, shifted, stepped
 from collection.numbers import gcd, lcm, width_bucket, width_bucket_exact

@@ -13,6 +13,9 @@ import pytest
 from collection import scalars
 from collection.bad_text import BadText
 from collection.clock import read_time
+from collection.digits import fitted_interval
+from collection.interval_words import read_interval
+from collection.types import parse_type
 from tests.differential.postgres import missing, postgres
 
 SEED, TEXTS = 20_000_101, 40_000
@@ -57,6 +60,26 @@ exception when others then
     return sqlstate;
 end $$
 """
+
+
+INTERVAL_WORDS = (
+    "1 2 -3 +4 0 1.5 -2.25 .5 1-2 -1-11 1-12 1:2 1:2:3 -1:2:3.5 +4:5 1:2.5 61:59:60 2147483647 2147483648 -0.7 9999999 "
+    "9223372036854775807 year years y mon month m mm week w day days d hour h hr minute min second s sec ms us decade "
+    "c millenniums microsecondish ago @ , - + quarter P1Y P1Y2M3DT4H5M6S PT36H P0001-02-03T04:05:06 P00010203T040506 "
+    "P1W P-1.5Y PT.5S P1.5D P10.5e2M PT10:20 P0001 P1-2 P T P1 PT1 1year 5days10hours 3d at on foo infinity"
+).split()
+FIELDS = ("second", "day to hour", "minute to second", "year", "hour", "day to second", "year to month", "minute")
+
+
+def _interval_texts() -> list[tuple[str, str]]:
+    random_ = random.Random(SEED)
+    found = []
+    for _ in range(TEXTS):
+        words = [random_.choice(INTERVAL_WORDS) for _ in range(random_.choice((1, 1, 2, 2, 3, 4)))]
+        between = [random_.choice((" ", " ", " ", "", "-", ".")) for _ in words]
+        text = "".join(word + each for word, each in zip(words, between, strict=True)).rstrip("-. ")
+        found.append((text, random_.choice(FIELDS) if random_.random() < 0.3 else ""))
+    return found
 
 
 def _texts() -> list[tuple[str, str]]:
@@ -108,3 +131,43 @@ def test_the_same_texts_are_read_as_the_same():
     assert unlike == []
     assert values > TEXTS // 20
     assert errors < TEXTS // 1000
+
+
+INTERVAL_READ = """
+create function interval_as(given text, fields text) returns text language plpgsql as $$
+declare found interval;
+begin
+    execute format('select interval %L %s', given, fields) into found;
+    return (extract(year from found) * 12 + extract(month from found)) || ' ' || extract(day from found) || ' '
+        || (extract(hour from found) * 3600000000 + extract(minute from found) * 60000000
+            + extract(microseconds from found))::int8;
+exception when others then
+    return sqlstate;
+end $$
+"""
+
+
+def _interval(text: str, fields: str) -> str:
+    try:
+        kind = parse_type(f"interval {fields}") if fields else None
+        found = read_interval(text, fields or None)
+        return " ".join(map(str, found if kind is None else fitted_interval(found, kind)))
+    except BadText as error:
+        return error.sqlstate
+
+
+@pytest.mark.skipif(missing() is not None, reason=str(missing()))
+def test_the_same_intervals_are_read_as_the_same():
+    texts = _interval_texts()
+    with postgres() as peer:
+        peer.execute(INTERVAL_READ)
+        asked = (
+            "select interval_as(given, f) from unnest(%s::text[], %s::text[]) with ordinality as t(given, f, n)"
+            " order by n"
+        )
+        answers = [row[0] for row in peer.execute(asked, [list(each) for each in zip(*texts, strict=True)]).fetchall()]
+    unlike = [(*text, theirs, _interval(*text)) for text, theirs in zip(texts, answers, strict=True)]
+    unlike = [each for each in unlike if each[2] != each[3]]
+    assert [each for each in unlike if not (each[2].startswith("22") and each[3].startswith("22"))] == []
+    assert len(unlike) < TEXTS // 400
+    assert sum(" " in each for each in answers) > TEXTS // 5

@@ -12,7 +12,7 @@ import pytest
 
 from collection import time_templates
 from collection.bad_text import BadText
-from collection.intervals import read_interval
+from collection.interval_words import read_interval
 from tests.differential.postgres import missing, postgres
 
 SEED, TEMPLATES = 20_000_202, 20_000

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from adapter.catalog_relations import CatalogRelations
-from collection.intervals import read_interval
+from collection.interval_words import read_interval
 from collection.types import arrow_type, parse_type
 from collection.zones import zone_named
 from journal.errors import TidemarkError
