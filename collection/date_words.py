@@ -17,9 +17,15 @@ from zoneinfo import ZoneInfo
 
 from collection.bad_text import BadText, bad_text, cut_short
 from collection.words import WORDS, Malformed, Word, split
-from collection.zone_words import ABBREVIATIONS, SUMMER_TIMES, offset_by_abbreviation, offset_by_zone, zone_meant
-
-OFFSET_HOURS_MAX = 15
+from collection.zone_words import (
+    ABBREVIATIONS,
+    SUMMER_TIMES,
+    OffsetOutOfRange,
+    offset_by_abbreviation,
+    offset_by_zone,
+    read_offset,
+    zone_meant,
+)
 
 _DATE, _TIME = frozenset({"year", "month", "day"}), frozenset({"hour", "minute", "second", "fraction"})
 
@@ -29,10 +35,6 @@ _PART = re.compile(r"[^a-z0-9]*(\d+|[a-z]+).?", re.ASCII | re.DOTALL)
 
 class _OutOfRange(Exception):
     """22008"""
-
-
-class _OffsetOutOfRange(Exception):
-    """22009"""
 
 
 @dataclass
@@ -128,7 +130,7 @@ class _Reading:
             if number is None:
                 raise Malformed
             self._from_julian(_int(number[0]))
-            self.offset = _offset(text[number.end() :])
+            self.offset = read_offset(text[number.end() :])
             return {*_DATE, *_TIME, "zone"}
         if self.label or {"month", "day"} <= self.said:
             if text[0].isdigit() or self.label:
@@ -144,7 +146,7 @@ class _Reading:
         time, sign, offset = text.partition("-")
         if _TIME <= self.said or not sign:
             raise Malformed
-        self.offset = _offset(sign + offset)
+        self.offset = read_offset(sign + offset)
         return self._run_together(time, self.said | _DATE if self.only_time else self.said) | {"zone"}
 
     def _zone(self, text: str) -> set[str]:
@@ -162,7 +164,7 @@ class _Reading:
             self.by_zone = lambda local: meant
 
     def _offset(self, text: str, place: int) -> set[str]:
-        self.offset = _offset(text)
+        self.offset = read_offset(text)
         return {"zone"}
 
     def _number(self, text: str, place: int) -> set[str]:
@@ -431,28 +433,6 @@ def _days_of(year: int, month: int) -> int:
     return (31, 29 if leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)[month - 1]
 
 
-_OFFSET = re.compile(r"([+-])(\d*)(?::(\d*)(?::(\d*))?)?(.*)", re.ASCII)
-
-
-def _offset(text: str) -> timedelta:
-    """``-08``, ``+0530``, ``-05:30:15``."""
-    match = _OFFSET.fullmatch(text)
-    if match is None:
-        raise Malformed
-    sign, hours, minutes, seconds, rest = match.groups()
-    if any(len(each) > 9 for each in (hours, minutes or "", seconds or "")):
-        raise _OffsetOutOfRange
-    hour, minute, second = int(hours or 0), int(minutes or 0), int(seconds or 0)
-    if minutes is None and not rest and len(text) > 3:
-        hour, minute = divmod(hour, 100)
-    if hour > OFFSET_HOURS_MAX or minute > 59 or second > 59:
-        raise _OffsetOutOfRange
-    if rest:
-        raise Malformed
-    ahead = timedelta(hours=hour, minutes=minute, seconds=second)
-    return -ahead if sign == "-" else ahead
-
-
 # -- what is read -----------------------------------------------------------------------------------------------------
 
 
@@ -531,7 +511,7 @@ def _read(text: str, shown: str, only_time: bool = False) -> _Reading:
         raise _malformed(text, shown) from None
     except _OutOfRange:
         raise _out_of_range(text) from None
-    except _OffsetOutOfRange:
+    except OffsetOutOfRange:
         raise BadText(f'time zone displacement out of range: "{cut_short(text)}"', "22009") from None
     return reading
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, Signature
 
-from collection import intervals, jsonb, moments, time_templates, zones
+from collection import intervals, jsonb, moments, time_templates, zone_words, zones
 from collection.arrays import read_array, show_array
 from collection.bad_text import BadText
 from collection.clock import read_time, show_time
@@ -132,7 +132,9 @@ OWN: dict[str, Own] = {
     "tm_truncated": own(_INT8, moments.truncated, _TEXT, _INT8),
     "tm_interval_truncated": own(_INTERVAL, intervals.truncated, _TEXT, _INTERVAL),
     "tm_zone_truncated": own(_INT8, zones.truncated, _TEXT, _INT8, _TEXT),
-    "tm_zone_made": own(_INT8, zones.made, _INT4, _INT4, _INT4, _INT4, _INT4, _FLOAT8, _TEXT),
+    "tm_zone_made": own(_INT8, zone_words.made_moment, _INT4, _INT4, _INT4, _INT4, _INT4, _FLOAT8, _TEXT),
+    "tm_instant_at": own(_INT8, zone_words.instant_at, _INT8, _TEXT),
+    "tm_local_at": own(_INT8, zone_words.local_at, _INT8, _TEXT),
     "tm_time_shown": own(_TEXT, time_templates.shown_local, _INT8, _TEXT),
     "tm_zone_shown": own(_TEXT, time_templates.shown_moment, _INT8, _TEXT, _TEXT),
     "tm_zone_read": own(_INT8, time_templates.read_moment, _TEXT, _TEXT, _TEXT),

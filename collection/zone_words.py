@@ -10,7 +10,9 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
 
+from collection import moments
 from collection.bad_text import BadText
+from collection.words import Malformed
 from collection.zones import instant_of, zone_named
 
 _BY_MINUTES = {
@@ -107,3 +109,98 @@ def zone_meant(word: str) -> ZoneInfo | timedelta | None:
         raise BadText(f'time zone "{word}" with summer time by a rule is not supported', "0A000")
     behind = timedelta(hours=int(hours), minutes=int(minutes or 0), seconds=int(seconds or 0))
     return behind if sign == "-" else -behind
+
+
+OFFSET_HOURS_MAX = 15
+
+
+class OffsetOutOfRange(Exception):
+    """22009, or what else it is where the offset stands."""
+
+
+_OFFSET = re.compile(r"([+-])(\d*)(?::(\d*)(?::(\d*))?)?(.*)", re.ASCII)
+
+
+def read_offset(text: str) -> timedelta:
+    """``-08``, ``+0530``, ``-05:30:15``.  Raises ``Malformed`` or ``OffsetOutOfRange``."""
+    match = _OFFSET.fullmatch(text)
+    if match is None:
+        raise Malformed
+    sign, hours, minutes, seconds, rest = match.groups()
+    if any(len(each) > 9 for each in (hours, minutes or "", seconds or "")):
+        raise OffsetOutOfRange
+    hour, minute, second = int(hours or 0), int(minutes or 0), int(seconds or 0)
+    if minutes is None and not rest and len(text) > 3:
+        hour, minute = divmod(hour, 100)
+    if hour > OFFSET_HOURS_MAX or minute > 59 or second > 59:
+        raise OffsetOutOfRange
+    if rest:
+        raise Malformed
+    ahead = timedelta(hours=hour, minutes=minute, seconds=second)
+    return -ahead if sign == "-" else ahead
+
+
+def meaning(name: str) -> timedelta | str:
+    """What stands behind AT TIME ZONE: an offset, or the name of a zone, of which ``MSK`` is one too.
+
+    An abbreviation goes before a zone of that name (``CET``), and neither's case counts.  Raises ``BadText`` 22023.
+    """
+    word = name.lower()
+    found = ABBREVIATIONS.get(word)
+    if found == _MOSCOW:
+        return "MSK"
+    if found is not None:
+        return found
+    if word in _names() and zone_named(_names()[word]) is not None:
+        return _names()[word]
+    meant = None if word in _names() else zone_meant(word)
+    if not isinstance(meant, timedelta):
+        raise BadText(f'time zone "{name}" not recognized', "22023")
+    return meant
+
+
+_EPOCH, _MICRO = datetime(1970, 1, 1), timedelta(microseconds=1)
+
+
+def _calendar(micros: int) -> datetime:
+    try:
+        return _EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        raise BadText("timestamp out of range", "22008") from None
+
+
+def instant_at(micros: int, name: str) -> int:
+    """``timestamp AT TIME ZONE name``.  Raises ``BadText`` 22023 and 22008."""
+    meant = meaning(name)
+    here = _calendar(micros)
+    try:
+        if meant == "MSK":
+            offset = offset_by_abbreviation(here, _MOSCOW)
+        else:
+            offset = offset_by_zone(here, zone_named(meant)) if isinstance(meant, str) else meant
+        return (here - offset - _EPOCH) // _MICRO
+    except OverflowError:
+        raise BadText("timestamp out of range", "22008") from None
+
+
+def local_at(micros: int, name: str) -> int:
+    """``timestamptz AT TIME ZONE name``.  Raises ``BadText`` 22023 and 22008."""
+    meant = meaning(name)
+    if isinstance(meant, str):
+        there = _calendar(micros).replace(tzinfo=UTC).astimezone(zone_named(_MOSCOW if meant == "MSK" else meant))
+        known = meant != "MSK" or there.tzname() == "MSK"
+        meant = there.utcoffset() if known else _MOSCOW_OFFSET
+    return (_calendar(micros) + meant - _EPOCH) // _MICRO
+
+
+def made_moment(year: int, month: int, day: int, hour: int, minute: int, second: float, zone: str) -> int:
+    """``make_timestamptz`` by a zone, of which an offset is one too.  Raises ``BadText`` 22008 and 22023."""
+    local = moments.made_timestamp(year, month, day, hour, minute, second)
+    if zone[:1].isdigit():
+        raise BadText(f'invalid input syntax for type numeric time zone: "{zone}"', "22023")
+    try:
+        return local - read_offset(zone) // _MICRO
+    except OffsetOutOfRange:
+        raise BadText(f'numeric time zone "{zone}" out of range', "22023") from None
+    except Malformed:
+        return instant_at(local, zone)

@@ -109,11 +109,6 @@ def truncated(name: str, micros: int, zone: str) -> int:
     return micros - (here - cut) if unit in _OF_CLOCKS else instant(cut, zone)
 
 
-def made(year: int, month: int, day: int, hour: int, minute: int, second: float, zone: str) -> int:
-    """``make_timestamptz``.  Raises ``BadText`` 22008 and 22023."""
-    return instant(moments.made_timestamp(year, month, day, hour, minute, second), zone)
-
-
 def stepped(start: int, end: int, step: Interval, zone: str) -> list[int]:
     """``generate_series(start, end, step)`` of timestamptz, as :func:`collection.moments.stepped` makes one."""
     return moments.stepped(start, end, step, lambda at, by: shifted(at, by, zone))

@@ -5,7 +5,7 @@ Of two signatures that fit equally the first is taken: of dates and of untyped l
 
 from __future__ import annotations
 
-from collection import intervals, moments, time_templates, zones
+from collection import intervals, moments, time_templates, zone_words
 from functions.row import in_python, native
 
 _ANY = ("timestamptz", "timestamp")
@@ -22,7 +22,9 @@ FUNCTIONS = (
         "make_timestamptz(int4, int4, int4, int4, int4, float8) -> timestamptz", moments.made_timestamp, "tm_timestamp"
     ),
     in_python(
-        "make_timestamptz(int4, int4, int4, int4, int4, float8, text) -> timestamptz", zones.made, "tm_zone_made"
+        "make_timestamptz(int4, int4, int4, int4, int4, float8, text) -> timestamptz",
+        zone_words.made_moment,
+        "tm_zone_made",
     ),
     in_python("make_time(int4, int4, float8) -> time", moments.made_time, "tm_made_time"),
     in_python(

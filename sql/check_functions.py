@@ -23,7 +23,7 @@ from sql.own_signatures import SHOWN_NUMBERS, SIGNATURES
 from sql.scope import Scope
 from sql.signatures import Build, Signature, choose
 from sql.time_formats import is_native
-from sql.zones import at_zone, check_place
+from sql.zones import instant_at, local_at
 
 if TYPE_CHECKING:
     from sql.check import Checker
@@ -104,11 +104,11 @@ NAMED: dict[str, tuple[Signature, ...]] = {
     "encode": (Signature((t.BYTEA, T), T, _hex_or_text("TM_HEX")),),
     "decode": (Signature((T, T), t.BYTEA, _hex_or_text("TM_UNHEX")),),
     "timezone": (
-        Signature((T, t.TIMESTAMPTZ), t.TIMESTAMP, lambda zone, x: _plain("FROM_UTC_TIMESTAMP")(x, check_place(zone))),
+        Signature((T, t.TIMESTAMPTZ), t.TIMESTAMP, lambda zone, x: local_at(x, zone)),
         Signature(
             (T, t.TIMESTAMP),
             t.TIMESTAMPTZ,
-            lambda zone, x: at_zone(x, check_place(zone)),
+            lambda zone, x: instant_at(x, zone),
         ),
     ),
     "to_char": (

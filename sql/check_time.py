@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from collection.types import SqlType
-from collection.zones import zone_named
-from journal.errors import InvalidUsage
 from sql import interval_parts as parts
 from sql import types as t
 from sql.casts import micros_of
@@ -18,7 +16,7 @@ from sql.own import own
 from sql.own_signatures import moment
 from sql.scope import Scope
 from sql.time_units import FIELDS, LONG, cut, no_unit, truncated_to, unit_word
-from sql.zones import Zone, at_zone, check_place
+from sql.zones import Zone, instant_at, local_at, place_meant
 
 if TYPE_CHECKING:
     from sql.check import Checker
@@ -250,9 +248,10 @@ def _zone_of(node: exp.Expression) -> str:
     """The name of a zone that a literal is."""
     if not isinstance(node, exp.Literal):
         raise unsupported("date_trunc in a time zone that is not a literal", position=position(node))
-    if zone_named(check_place(node).this) is None:
-        raise InvalidUsage(f'time zone "{node.this}" not recognized', sqlstate="22023", position=position(node))
-    return node.this
+    meant = place_meant(node)
+    if not isinstance(meant, str) or meant == "MSK":
+        raise unsupported("date_trunc in a time zone without a name of its own", position=position(node))
+    return meant
 
 
 def _at_zone(c: Checker, node: exp.AtTimeZone, scope: Scope) -> SqlType:
@@ -267,13 +266,10 @@ def _at_zone(c: Checker, node: exp.AtTimeZone, scope: Scope) -> SqlType:
     if not t.is_time(got):
         raise no_function(f"timezone(unknown, {t.shown(got)})", position=position(node))
     zone = node.args["zone"]
-    if isinstance(zone, exp.Literal) and zone.is_string and zone_named(zone.this) is None:
-        raise InvalidUsage(f'time zone "{zone.this}" not recognized', sqlstate="22023", position=position(zone))
-    check_place(zone)
     if got == t.TIMESTAMPTZ:
-        node.replace(cast(call("FROM_UTC_TIMESTAMP", node.this, zone), t.TIMESTAMP))
+        node.replace(cast(local_at(node.this, zone), t.TIMESTAMP))
         return t.TIMESTAMP
-    node.replace(at_zone(node.this, zone))
+    node.replace(instant_at(node.this, zone))
     return t.TIMESTAMPTZ
 
 

@@ -18,17 +18,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlglot import exp
 
+from collection.bad_text import BadText
 from collection.types import SqlType
+from collection.zone_words import meaning
 from collection.zones import instant_of, zone_named
 from journal.errors import InvalidUsage
 from sql import types as t
 from sql.budget import too_complex
 from sql.casts import micros_of
-from sql.errors import unsupported
 from sql.interval_parts import native, negative
 from sql.nodes import call, cast, interval, interval_parts, position, unnest
 from sql.own import own
@@ -253,15 +254,38 @@ class Zone:
 CHAIN_MAX = 4
 """Times that a zone's clocks are gone by one after the other: with four, Spark's text is some 100 KB."""
 
-_ALSO_ABBREVIATIONS = ("CET", "EET", "MET", "WET")
-"""Zones with a summer time in the tz database, and offsets without one to Postgres behind AT TIME ZONE."""
+
+def place_meant(zone: exp.Literal) -> timedelta | str:
+    """What a literal behind AT TIME ZONE means.  22023 for what is no zone."""
+    try:
+        meant = meaning(zone.this)
+    except BadText as error:
+        raise InvalidUsage(error.message, sqlstate=error.sqlstate, position=position(zone)) from None
+    return meant or "UTC"
 
 
-def check_place(zone: exp.Expression) -> exp.Expression:
-    """``zone``, what stands behind AT TIME ZONE.  0A000 for a literal that Postgres takes for an abbreviation."""
-    if isinstance(zone, exp.Literal) and zone.this in _ALSO_ABBREVIATIONS:
-        raise unsupported(f'AT TIME ZONE \'{zone.this}\'', "name a place, such as 'Europe/Berlin'", position(zone))
-    return zone
+def local_at(node: exp.Expression, zone: exp.Expression) -> exp.Expression:
+    """``node AT TIME ZONE zone`` of a timestamptz: what time it is there."""
+    meant = place_meant(zone) if isinstance(zone, exp.Literal) and zone.is_string else None
+    if isinstance(meant, timedelta):
+        return moment(exp.Add(this=micros_of(node), expression=exp.Literal.number(_micros(meant))), t.TIMESTAMP)
+    if meant == "MSK":
+        return moment(own("tm_local_at", micros_of(node), zone), t.TIMESTAMP)
+    return call("FROM_UTC_TIMESTAMP", node, zone if meant is None else exp.Literal.string(meant))
+
+
+def instant_at(node: exp.Expression, zone: exp.Expression) -> exp.Expression:
+    """The same of a timestamp: the moment at which it is that time there."""
+    meant = place_meant(zone) if isinstance(zone, exp.Literal) and zone.is_string else None
+    if isinstance(meant, timedelta):
+        return moment(exp.Sub(this=micros_of(node), expression=exp.Literal.number(_micros(meant))), t.TIMESTAMPTZ)
+    if meant == "MSK":
+        return moment(own("tm_instant_at", micros_of(node), zone), t.TIMESTAMPTZ)
+    return at_zone(node, zone if meant is None else exp.Literal.string(meant))
+
+
+def _micros(offset: timedelta) -> int:
+    return offset // timedelta(microseconds=1)
 
 
 def at_zone(node: exp.Expression, zone: exp.Expression) -> exp.Expression:
