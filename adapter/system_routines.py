@@ -106,6 +106,9 @@ _ROUTINES = """\
 3104 cume_dist wi float8
 6177 date_bin fi timestamp interval timestamp timestamp
 6178 date_bin fi timestamptz interval timestamptz timestamptz
+1217 date_trunc fs timestamptz text timestamptz
+1218 date_trunc fi interval text interval
+2020 date_trunc fi timestamp text timestamp
 1608 degrees fi float8 float8
 3102 dense_rank wi int8
 1973 div fi numeric numeric numeric
@@ -145,6 +148,8 @@ _ROUTINES = """\
 3464 make_interval fi interval int4 int4 int4 int4 int4 int4 float8
 3847 make_time fi time int4 int4 float8
 3461 make_timestamp fi timestamp int4 int4 int4 int4 int4 float8
+3462 make_timestamptz fs timestamptz int4 int4 int4 int4 int4 float8
+3463 make_timestamptz fs timestamptz int4 int4 int4 int4 int4 float8 text
 2115 max ai int8 int8
 2116 max ai int4 int4
 2117 max ai int2 int2
@@ -245,11 +250,14 @@ _ROUTINES = """\
 2464 tanh fi float8 float8
 1159 timezone fi timestamp text timestamptz
 2069 timezone fi timestamptz text timestamp
+1768 to_char fs text interval text
+1770 to_char fs text timestamptz text
 1772 to_char fs text numeric text
 1773 to_char fs text int4 text
 1774 to_char fs text int8 text
 1775 to_char fs text float4 text
 1776 to_char fs text float8 text
+2049 to_char fs text timestamp text
 1780 to_date fs date text text
 2089 to_hex fi text int4
 2090 to_hex fi text int8
