@@ -84,6 +84,7 @@ _SPARK: dict[str, Callable[..., exp.Expression]] = {
     "EXPLODE": lambda x: call("unnest", x),
     "PERCENTILE": lambda x, p: call("quantile_cont", x, p),
     "MAKE_INTERVAL": _interval,
+    "ELEMENT_AT": lambda a, n: call("list_extract", a, n),
     "TRY_ELEMENT_AT": lambda a, n: call("list_extract", a, n),
     "ARRAY_CONTAINS": lambda a, x: call("list_contains", a, x),
     "ARRAY_MIN": lambda a: call("list_min", a),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from struct import Struct
 from zoneinfo import ZoneInfo
 
@@ -23,6 +23,7 @@ from psycopg.pq import Format
 
 from adapter import text_arrays
 from adapter.scalars import DAYS_TO_2000, MICROS_TO_2000
+from collection import numerics
 from collection.arrays import read_array
 from collection.bad_text import BadText
 from collection.clock import MICROS_PER_DAY, read_time
@@ -34,9 +35,6 @@ from collection.types import ARRAY_OID, OID, single
 from collection.uuids import hyphened, read_uuid
 from collection.zones import instant_of
 from journal.errors import InvalidUsage
-
-NUMERIC_DIGITS_MAX = 38
-"""decimal128: what a numeric parameter may have before and behind the point together."""
 
 TEXT_LIKE = {25, 705, 1043, 19, 18, 2275, 114}
 """text, unknown, varchar, name, "char", cstring, json: UTF-8 text in both formats."""
@@ -56,7 +54,6 @@ _RANGES = {20: 63, 21: 15, 23: 31}
 
 _INTEGER = re.compile(rb"^\s*([+-]?\d+)\s*$")
 _FLOAT = re.compile(r"^[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf(inity)?|nan)$", re.IGNORECASE)
-_NUMERIC = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
 
 
 def _invalid(oid: int, shown: str) -> InvalidUsage:
@@ -132,32 +129,8 @@ def _float_text(oid: int) -> Callable[[bytes], float]:
     return decode
 
 
-def _check_numeric(value: Decimal, shown: str) -> Decimal:
-    if not value.is_finite():
-        raise InvalidUsage("numeric values must be finite", sqlstate="22003", hint="use double precision for NaN")
-    _, digits, exponent = value.as_tuple()
-    whole, behind = max(0, len(digits) + exponent), max(0, -exponent)
-    if value and whole + behind > NUMERIC_DIGITS_MAX:
-        stripped = value.normalize() if behind and len(digits) <= 1000 else value
-        _, digits, exponent = stripped.as_tuple()
-        if max(0, len(digits) + exponent) + max(0, -exponent) > NUMERIC_DIGITS_MAX:
-            raise _out_of_range(1700, shown)
-        return stripped
-    return value
-
-
-def _numeric_text(raw: bytes) -> Decimal:
-    text = decode_text(raw).strip()
-    if text.lower().lstrip("+-") in ("nan", "inf", "infinity"):
-        return _check_numeric(Decimal(text), text)
-    if not _NUMERIC.match(text):
-        raise _invalid(1700, text)
-    if len(text) > 1000:
-        raise _out_of_range(1700, text)
-    try:
-        return _check_numeric(Decimal(text), text)
-    except InvalidOperation:  # an exponent beyond what Decimal holds
-        raise _out_of_range(1700, text) from None
+def _numeric_text(text: str) -> Decimal:
+    return Decimal(numerics.read(text))
 
 
 def _bytea_text(raw: bytes) -> bytes:
@@ -287,8 +260,7 @@ def _numeric_binary(raw: bytes) -> Decimal:
         raise ValueError
     if len(raw) > 8 + 2 * 300:  # 1,200 digits; far beyond range, and not worth computing
         raise _out_of_range(1700, f"{len(raw)} bytes")
-    value = _numeric_loader.load(raw)
-    return _check_numeric(value, str(value))
+    return _numeric_loader.load(raw)
 
 
 def _date_binary(raw: bytes) -> date:
@@ -329,7 +301,7 @@ _BINARY: dict[int, tuple[int | None, Callable[[bytes], object]]] = {
 _TEXT: dict[int, Callable[[bytes], object]] = {
     16: _bool_text, 17: _bytea_text, 20: _integer_text(20), 21: _integer_text(21), 23: _integer_text(23),
     26: _oid_text, 700: _float_text(700), 701: _float_text(701), 1082: _read(read_date), 1114: _read(read_timestamp),
-    1700: _numeric_text, 2950: _read(read_uuid), 3802: _read(read_jsonb), 1042: _char, 1083: _read(read_time),
+    1700: _read(_numeric_text), 2950: _read(read_uuid), 3802: _read(read_jsonb), 1042: _char, 1083: _read(read_time),
     1186: _read(read_interval),
     **{oid: decode_text for oid in TEXT_LIKE},
 }  # fmt: skip

@@ -248,6 +248,8 @@ def encoder(sql_type: SqlType, oid: int, binary: bool, zone: str) -> Encode:
         return _oid_binary
     if sql_type.name == "bpchar":
         return _padded(sql_type.precision)
+    if sql_type.is_free:
+        return (lambda v: BINARY["numeric"](Decimal(v))) if binary else _text
     if binary:
         if oid in text_arrays.ELEMENTS and sql_type.name == "text":
             return text_arrays.binary(oid)

@@ -117,19 +117,12 @@ def item_oid(item_id: str) -> int:
     return (16384 + 2 * number + (item_id[0] == "s")) % (1 << 32)
 
 
-def typmod(sql_type: SqlType) -> int:
-    """Postgres's type modifier: of numeric(p,s) whatever these are, since ours always has them."""
-    if sql_type.name == "numeric":
-        return ((sql_type.precision << 16) | sql_type.scale) + 4
-    return modifier(sql_type)
-
-
 def type_display(sql_type: SqlType) -> str:
     """As format_type says it."""
     base = sql_type.element if sql_type.is_array else sql_type
     name = DISPLAY[OID[base.name]]
     if base.name == "numeric":
-        name = f"numeric({base.precision},{base.scale})"
+        name = str(base)
     elif base.name == "interval":
         name = str(base)
     elif base.precision is not None:
@@ -236,7 +229,7 @@ def _pg_attribute(s: System) -> Rows:
         for number, column in columns_of(s, item):
             sql_type = parse_type(column.type)
             yield {
-                **_attribute(item_oid(item.id), number, column.name, OID[sql_type.name], typmod(sql_type)),
+                **_attribute(item_oid(item.id), number, column.name, OID[sql_type.name], modifier(sql_type)),
                 "attnotnull": not column.nullable, "atthasdef": column.default is not None,
             }  # fmt: skip
     yield from _system_attributes()

@@ -255,7 +255,7 @@ def _column_encoder(column: OutputColumn, binary: bool, zone: str) -> Callable[[
         "bool": _bool_text,
         "float4": _float_text("float4"),
         "float8": _float_text("float8"),
-        "numeric": _numeric_text,
+        "numeric": _as_bytes if column.type.is_free else _numeric_text,
         "text": _as_bytes,
         "time": _scalar_column(one),
         "bytea": _bytea_text,

@@ -12,7 +12,18 @@ from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, Signature
 
-from collection import intervals, jsonb, moments, time_templates, zone_words, zones
+from collection import (
+    intervals,
+    jsonb,
+    moments,
+    numeric_keys,
+    numeric_roots,
+    numeric_sums,
+    numerics,
+    time_templates,
+    zone_words,
+    zones,
+)
 from collection.arrays import read_array, show_array
 from collection.bad_text import BadText
 from collection.clock import read_time, show_time
@@ -39,9 +50,19 @@ from collection.text_format import formatted
 from collection.types import SqlType
 from collection.uuids import read_uuid
 
+
+def _numerics(texts: list[str | None]) -> list[str | None]:
+    return [None if text is None else numerics.read(text) for text in texts]
+
+
+def _numeric_total(sums: list[int | None]) -> str | None:
+    return None if sums[0] is None else numeric_sums.total(sums)
+
+
 _TEXT, _INT4, _INT8, _FLOAT8, _BOOL = (SqlType(name) for name in ("text", "int4", "int8", "float8", "bool"))
 _FLOAT4, _BYTEA = SqlType("float4"), SqlType("bytea")
 _INTERVAL, _TEXTS, _MOMENTS = SqlType("interval"), SqlType("text[]"), SqlType("int8[]")
+_PARTS = SqlType("int8[]")
 
 
 @dataclass(frozen=True)
@@ -150,6 +171,38 @@ OWN: dict[str, Own] = {
     "tm_split": own(_TEXTS, _split, _TEXT, _TEXT),
     "tm_letters": own(_TEXTS, _letters, _TEXT),
     "tm_with_nulls": own(_TEXTS, _with_nulls, _TEXTS, _TEXT),
+    "tm_numeric": own(_TEXT, numerics.read, _TEXT),
+    "tm_numeric_limited": own(_TEXT, numerics.limited, _TEXT, _INT4, _INT4),
+    "tm_numeric_array": own(_TEXTS, _numerics, _TEXTS),
+    "tm_numeric_key": own(_TEXT, numerics.key, _TEXT),
+    "tm_numeric_keys": own(_TEXTS, numeric_keys.keys, _TEXTS),
+    "tm_numeric_keyed": own(_TEXT, numeric_keys.keyed, _TEXT),
+    "tm_numeric_of_keyed": own(_TEXT, numeric_keys.of_keyed, _TEXT),
+    "tm_numeric_add": own(_TEXT, numerics.add, _TEXT, _TEXT),
+    "tm_numeric_sub": own(_TEXT, numerics.sub, _TEXT, _TEXT),
+    "tm_numeric_mul": own(_TEXT, numerics.mul, _TEXT, _TEXT),
+    "tm_numeric_div": own(_TEXT, numerics.div, _TEXT, _TEXT),
+    "tm_numeric_mod": own(_TEXT, numerics.mod, _TEXT, _TEXT),
+    "tm_numeric_int_div": own(_TEXT, numerics.int_div, _TEXT, _TEXT),
+    "tm_numeric_neg": own(_TEXT, numerics.neg, _TEXT),
+    "tm_numeric_abs": own(_TEXT, numerics.absolute, _TEXT),
+    "tm_numeric_sign": own(_TEXT, numerics.sign, _TEXT),
+    "tm_numeric_round": own(_TEXT, numerics.rounded, _TEXT, _INT4),
+    "tm_numeric_trunc": own(_TEXT, numerics.truncated, _TEXT, _INT4),
+    "tm_numeric_ceil": own(_TEXT, numerics.ceiling, _TEXT),
+    "tm_numeric_floor": own(_TEXT, numerics.floor, _TEXT),
+    "tm_numeric_sqrt": own(_TEXT, numeric_roots.sqrt, _TEXT),
+    "tm_numeric_exp": own(_TEXT, numeric_roots.exp, _TEXT),
+    "tm_numeric_ln": own(_TEXT, numeric_roots.ln, _TEXT),
+    "tm_numeric_log10": own(_TEXT, numeric_roots.log10, _TEXT),
+    "tm_numeric_log": own(_TEXT, numeric_roots.log, _TEXT, _TEXT),
+    "tm_numeric_power": own(_TEXT, numeric_roots.power, _TEXT, _TEXT),
+    "tm_numeric_int": own(_INT8, numerics.to_int, _TEXT, _TEXT),
+    "tm_numeric_of_float8": own(_TEXT, numerics.from_float8, _FLOAT8),
+    "tm_numeric_of_float4": own(_TEXT, numerics.from_float4, _FLOAT8),
+    "tm_numeric_parts": own(_PARTS, numeric_sums.parts, _TEXT),
+    "tm_numeric_total": own(_TEXT, _numeric_total, _PARTS),
+    "tm_numeric_deviation": own(_TEXT, numeric_sums.deviation, _TEXT, _INT8, _TEXT, _TEXT),
     "tm_jsonb": own(_TEXT, jsonb.read_jsonb, _TEXT),
     "tm_jsonb_field": own(_TEXT, jsonb.field, _TEXT, _TEXT),
     "tm_jsonb_field_text": own(_TEXT, jsonb.field_text, _TEXT, _TEXT),

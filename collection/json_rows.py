@@ -196,7 +196,7 @@ def _wire_type(sql: SqlType) -> pa.DataType:
     Decimals: Arrow checks a literal's digits against the precision, then rescales without looking for overflow. With
     38 digits into 256 bits (76 digits) and a scale of at most 38 the rescaling cannot overflow.
     """
-    if sql.name == "numeric":
+    if sql.name == "numeric" and not sql.is_free:
         return pa.decimal256(38, sql.scale)
     if sql.name == "float4":
         return pa.float64()  # rounded in two steps, exactly as the slow path does
@@ -211,6 +211,8 @@ def _finish(column: pa.ChunkedArray, field: _Field) -> pa.Array | None:
         return None
     name = field.sql.name
     target = arrow_type(field.sql)
+    if field.sql.is_free:
+        return None  # Arrow would read a number as one: its digits are in the text alone
     if name == "numeric":
         return _finish_numeric(column, field.sql, target)
     if name == "float4":

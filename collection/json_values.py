@@ -21,6 +21,7 @@ import struct
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
 
+from collection import numerics
 from collection.bad_text import BadText
 from collection.clock import read_time
 from collection.digits import fitted
@@ -80,6 +81,8 @@ def converter(sql: SqlType) -> Converter:
     """The function from a parsed JSON value (never None) to the Python value of ``sql``; it raises ``BadValue``."""
     if sql.name in _INT_LIMITS:
         return _integer(sql.name)
+    if sql.is_free and not sql.is_array:
+        return _free
     if sql.name == "numeric":
         return _numeric(sql.precision, sql.scale)
     if sql.is_array:
@@ -182,6 +185,16 @@ def _numeric(precision: int, scale: int) -> Converter:
         return number if number else abs(number)
 
     return convert
+
+
+def _free(value: object) -> str:
+    if not isinstance(value, str):
+        raise _expected("a number", value)
+    if len(value) > _LITERAL_LEN_MAX:
+        raise BadValue("numeric out of range")
+    if not _DECIMAL.match(value):
+        raise BadValue("expected a number, got a string that is not one")
+    return _read(numerics.read, value)
 
 
 def _text(value: object) -> str:

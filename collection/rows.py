@@ -349,7 +349,7 @@ def _to_physical(column: pa.ChunkedArray | pa.Array, sql: SqlType) -> list[objec
         elements, offsets = _to_physical(column.values, sql.element), column.offsets.to_pylist()
         spans = zip(offsets, offsets[1:], column.is_valid().to_pylist(), strict=False)
         return [elements[start:end] if present else None for start, end, present in spans]
-    if sql.name == "numeric":
+    if sql.name == "numeric" and not sql.is_free:
         return _decimal_bytes(column)
     if sql.name in _PHYSICAL:
         column = column.cast(_PHYSICAL[sql.name])
@@ -362,7 +362,7 @@ def _from_physical(values: list[object], sql: SqlType) -> pa.Array:
         offsets = [0, *accumulate(len(value or ()) for value in values)]
         absent = pa.array([value is None for value in values], pa.bool_())
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), elements, arrow_type(sql), mask=absent)
-    if sql.name == "numeric":
+    if sql.name == "numeric" and not sql.is_free:
         return _decimal_array(values, arrow_type(sql))
     if sql.name in _PHYSICAL:
         return pa.array(values, type=_PHYSICAL[sql.name]).cast(arrow_type(sql))

@@ -17,10 +17,6 @@ from journal.errors import InvalidUsage
 NUMERIC_PRECISION_MAX = 38
 """Spark's and Arrow's decimal128 limit; a declared precision above it is refused, never rounded silently."""
 
-NUMERIC_DEFAULT = (38, 9)
-"""Postgres's unconstrained ``numeric`` has no fixed scale; ours is (38,9): 29 digits before the point, 9 behind."""
-
-
 LENGTH_MAX = 10_485_760
 """Postgres's bound for ``varchar(n)`` and ``char(n)``, in characters."""
 
@@ -35,7 +31,7 @@ SECOND_DIGITS = 6
 class SqlType:
     """A type by Postgres's short name; an array's is its element's with ``[]`` behind.
 
-    ``precision`` and ``scale`` are those of ``numeric``; ``precision`` alone is the length of ``varchar`` and
+    ``precision`` and ``scale`` are those of ``numeric(p,s)``; ``precision`` alone is the length of ``varchar`` and
     ``bpchar`` (``char(n)``), or how many digits the seconds of a type of time have where that is fewer than six;
     ``fields`` are those of an ``interval`` that has not all (``year to month``).  ``None`` where they have none; those
     of an array are its elements'.
@@ -46,6 +42,11 @@ class SqlType:
     scale: int | None = None
     fields: str | None = None
 
+    @property
+    def is_free(self) -> bool:
+        """Whether it is a ``numeric`` without a precision, each of whose values has digits of its own; or an array."""
+        return self.precision is None and self.name in ("numeric", "numeric[]")
+
     def __deepcopy__(self, memo: dict) -> SqlType:
         return self  # copies of a syntax tree share what is noted on it
 
@@ -53,7 +54,7 @@ class SqlType:
         base = self.element if self.is_array else self
         shown = base.name
         if base.name == "numeric":
-            shown = f"numeric({base.precision},{base.scale})"
+            shown = "numeric" if base.is_free else f"numeric({base.precision},{base.scale})"
         else:
             shown = "char" if base.name == "bpchar" and base.precision is not None else base.name
             shown += f" {base.fields}" if base.fields is not None else ""
@@ -103,7 +104,8 @@ _CARRIED = {"varchar": "text", "bpchar": "text", "uuid": "text", "jsonb": "text"
 
 A ``bpchar`` is carried without the blanks at its end, which mean nothing in it: so equality, order and grouping are
 those of the text.  A ``uuid`` is its text in lower case, a ``jsonb`` its text in Postgres's own form
-(:mod:`collection.jsonb`), a ``time`` its microseconds since midnight.
+(:mod:`collection.jsonb`), a ``time`` its microseconds since midnight.  A ``numeric`` without a precision is its text:
+no engine has decimals of which each has a scale of its own (:mod:`collection.numerics`).
 """
 
 _ARROW = {
@@ -210,8 +212,8 @@ def parse_type(text: str) -> SqlType:
     if match := _WITH_ARGUMENTS.match(name):
         name, arguments = match[1], [int(each) for each in match.groups()[1:] if each is not None]
     name = _ALIASES.get(name, name)
-    if name == "numeric":
-        return _numeric(*(arguments or NUMERIC_DEFAULT))
+    if name == "numeric" and arguments:
+        return _numeric(*arguments)
     if name in ("varchar", "bpchar", "char", "character") and len(arguments) < 2:
         return _with_length(name, *arguments)
     if match and match[1] == "float" and len(arguments) == 1:
@@ -302,7 +304,7 @@ def modifier(sql_type: SqlType) -> int:
         return fields << 16 | (0xFFFF if base.precision is None else base.precision)
     if base.name in TIMES:
         return -1 if base.precision is None else base.precision
-    if base.name == "numeric" and (base.precision, base.scale) != NUMERIC_DEFAULT:
+    if base.name == "numeric" and not base.is_free:
         return ((base.precision << 16) | base.scale) + 4
     return base.precision + 4 if base.name in ("varchar", "bpchar") and base.precision else -1
 
@@ -311,7 +313,7 @@ def carried(sql_type: SqlType) -> SqlType:
     """The type whose Arrow, Spark and Avro form carries values of ``sql_type``: itself, unless it has no form there."""
     if sql_type.is_array:
         return carried(sql_type.element).array
-    found = _CARRIED.get(sql_type.name)
+    found = "text" if sql_type.is_free else _CARRIED.get(sql_type.name)
     return SqlType(found) if found else sql_type.plain
 
 
@@ -319,7 +321,7 @@ def arrow_type(sql_type: SqlType) -> pa.DataType:
     """The Arrow type that carries values of ``sql_type``."""
     if sql_type.is_array:
         return pa.list_(arrow_type(sql_type.element))
-    if sql_type.name == "numeric":
+    if sql_type.name == "numeric" and not sql_type.is_free:
         return pa.decimal128(sql_type.precision, sql_type.scale)
     return _ARROW[carried(sql_type).name]
 
@@ -328,7 +330,7 @@ def spark_type(sql_type: SqlType) -> str:
     """The Spark SQL name of ``sql_type``."""
     if sql_type.is_array:
         return f"ARRAY<{spark_type(sql_type.element)}>"
-    if sql_type.name == "numeric":
+    if sql_type.name == "numeric" and not sql_type.is_free:
         return f"DECIMAL({sql_type.precision},{sql_type.scale})"
     return _SPARK[carried(sql_type).name]
 
@@ -337,7 +339,7 @@ def avro_type(sql_type: SqlType) -> object:
     """The Avro schema of ``sql_type`` (without the null branch)."""
     if sql_type.is_array:
         return {"type": "array", "items": ["null", avro_type(sql_type.element)]}
-    if sql_type.name == "numeric":
+    if sql_type.name == "numeric" and not sql_type.is_free:
         return {"type": "bytes", "logicalType": "decimal",
                 "precision": sql_type.precision, "scale": sql_type.scale}  # fmt: skip
     return _AVRO[carried(sql_type).name]

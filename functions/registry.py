@@ -31,7 +31,7 @@ def given(kind: SqlType) -> SqlType:
     """As what Python is given a value of ``kind``."""
     if kind.name in MOMENTS:
         return SqlType("int8")
-    return SqlType("text") if kind.name == "numeric" else carried(kind)
+    return carried(kind)
 
 
 OWN: dict[str, Own] = NEEDED | {

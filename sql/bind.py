@@ -165,7 +165,7 @@ def _settled(
     for index, (wanted, (name, got)) in enumerate(zip(assigned, outputs, strict=False)):
         if got == t.UNKNOWN and not t.is_text(wanted):
             value = unnest(query.expressions[index].unalias())
-            written = isinstance(value, exp.Literal) and wanted.name == "numeric"
+            written = isinstance(value, exp.Literal) and wanted.name == "numeric" and not wanted.is_free
             found[index] = (name, t.numeric_text(value.this, position(value)) if written else wanted)
             checker.settle(value, wanted)
     return found

@@ -15,7 +15,7 @@ from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql import types as t
 from sql.check import Checker
-from sql.comparing import order_key
+from sql.comparing import SORTS, order_key
 from sql.errors import ambiguous, mismatch, no_column, unsupported
 from sql.nodes import position, unnest
 from sql.scope import Scope
@@ -50,7 +50,8 @@ def check_order(c: Checker, select: exp.Select, scope: Scope, found: Outputs) ->
         if isinstance(inner, (exp.Literal, exp.Null)):
             raise InvalidUsage("non-integer constant in ORDER BY", sqlstate="42601", position=position(inner))
         from_columns(inner, scope, select)
-        order_key(each.this, c.child(each, "this", scope))
+        got = c.child(each, "this", scope)
+        order_key(each.this, got)
     if select.args.get("distinct") is not None:
         _check_distinct(select, outputs)
 
@@ -65,7 +66,7 @@ def sorted_by(node: exp.Expression, outputs: Outputs) -> SqlType:
 def _by_number(ordered: exp.Ordered, select: exp.Select, found: Outputs) -> None:
     """ORDER BY 2, where what it means sorts otherwise than what carries it."""
     got = sorted_by(ordered.this, found)
-    if got == t.INTERVAL or got == t.JSONB or got.is_array:
+    if got in (t.INTERVAL, t.JSONB) or got.is_array or got.is_free:
         output = select.expressions[int(ordered.this.this) - 1]
         ordered.set("this", (output.this if isinstance(output, exp.Alias) else output).copy())
         order_key(ordered.this, got)
@@ -118,7 +119,7 @@ def _own_columns(node: exp.Expression) -> Iterable[exp.Column]:
 
 def _check_distinct(select: exp.Select, outputs: list[tuple[str, exp.Expression]]) -> None:
     on = select.args["distinct"].args.get("on")
-    keys = [_meant(each.this, outputs) for each in select.args["order"].expressions]
+    keys = [_meant(each.this.meta.get(SORTS, each.this), outputs) for each in select.args["order"].expressions]
     if on is None:
         for key in keys:
             if all(key != value for _, value in outputs):
@@ -128,7 +129,7 @@ def _check_distinct(select: exp.Select, outputs: list[tuple[str, exp.Expression]
                     position=position(key),
                 )
         return
-    wanted = [unnest(each) for each in on.expressions]
+    wanted = [unnest(each.meta.get(SORTS, each)) for each in on.expressions]
     for number, key in enumerate(keys[: len(wanted)]):
         if all(key != each for each in wanted):
             raise InvalidUsage(

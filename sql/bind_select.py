@@ -13,13 +13,16 @@ from sql import types as t
 from sql.bind_distinct import distinct_rows
 from sql.bind_order import check_limits, check_order, from_columns, sorted_by
 from sql.check import Checker
+from sql.check_expressions import partition
 from sql.comparing import check_grouped, order_key
 from sql.errors import ambiguous, grouping, mismatch, unsupported
 from sql.frames import check_frame
+from sql.free_numerics import check_no_free
 from sql.functions import is_aggregate
 from sql.grand_totals import NOTED, without_empty_sets
 from sql.names import column_types
 from sql.nodes import bare, cast, position, swap, unnest
+from sql.same_numbers import distinct_by_keys, group_by_keys, union_by_keys
 from sql.scope import Scope
 from sql.series import series
 
@@ -58,6 +61,8 @@ def _with(c: Checker, with_: exp.With, scope: Scope, items: dict[str, Item]) -> 
             _match_columns(query, found, right, "WITH RECURSIVE")
             c.align(query.expression, [ty for _, ty in right], [ty for _, ty in found])
             _push(query.expression, [ty for _, ty in found])
+            for _, ty in found if query.args.get("distinct") else ():
+                check_no_free(ty, "a recursive UNION", query)
             continue
         scope.ctes[name] = _named(_settled(query, check_query(c, query, scope, items)), aliases)
 
@@ -126,6 +131,10 @@ def _set_operation(c: Checker, query: exp.SetOperation, scope: Scope, items: dic
             c.align(side, [ty for _, ty in given], types)
             _push(side, types)  # what a set operation below has cast already is left as it is: chains stay linear
     _tail(c, query, scope, found)
+    if any(ty.is_free for ty in types) and (word != "UNION" or query.args.get("distinct")):
+        if word != "UNION":
+            check_no_free(t.NUMERIC, word, query)
+        union_by_keys(query, [name for name, _ in found], types)
     return found
 
 
@@ -137,7 +146,13 @@ def _tail(c: Checker, query: exp.Expression, scope: Scope, outputs: Outputs) -> 
             inner = each.this
             if not (isinstance(inner, exp.Column) and inner.name in names) and not isinstance(inner, exp.Literal):
                 raise unsupported("ORDER BY an expression over a set operation", position=position(each))
-            order_key(inner, sorted_by(inner, outputs))
+            got = sorted_by(inner, outputs)
+            if isinstance(inner, exp.Literal) and (got == t.INTERVAL or got.is_free):
+                name = outputs[int(inner.this) - 1][0]
+                if [each for each, _ in outputs].count(name) > 1:
+                    raise unsupported("ORDER BY one of two columns of one name", position=position(each))
+                swap(inner, exp.column(exp.to_identifier(name, quoted=True)))
+            order_key(each.this, got)
     check_limits(c, query, scope)
 
 
@@ -233,12 +248,14 @@ def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]
     if select.args.get("where") is not None:
         c.boolean(select.args["where"], "this", scope, "WHERE")
     without_empty_sets(select)
+    grouped: list[tuple[exp.Expression, SqlType]] = []
     group = select.args.get("group")
     if group is not None:
         types = [c.visit(each, scope) for each in _group_expressions(group)]
         for each, got in zip(_group_expressions(group), types, strict=True):
             check_grouped(got, "GROUP BY", position(each))
             each.meta[NOTED] = t.TEXT if got == t.UNKNOWN else got
+        grouped = list(zip(_group_expressions(group), types, strict=True))
     if select.args.get("having") is not None:
         c.boolean(select.args["having"], "this", scope, "HAVING")
     if select.args.get("qualify") is not None:
@@ -256,10 +273,14 @@ def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]
             check_grouped(got, "DISTINCT", position(select))
     if distinct is not None and distinct.args.get("on") is not None:
         for each in list(distinct.args["on"].expressions):
-            check_grouped(c.visit(_meant(each, select, scope), scope), "DISTINCT ON", position(each))
+            meant = _meant(each, select, scope)
+            place = meant.index
+            got = c.visit(meant, scope)
+            check_grouped(got, "DISTINCT ON", position(meant))
+            if got.is_free:
+                order_key(distinct.args["on"].expressions[place], got)
     for window in select.args.get("windows") or ():
-        for each in list(window.args.get("partition_by") or ()):
-            check_grouped(c.visit(each, scope), "PARTITION BY", position(each))
+        partition(c, window, scope)
         sorted_by = []
         for each in window.args["order"].expressions if window.args.get("order") else ():
             sorted_by.append(c.child(each, "this", scope))
@@ -267,6 +288,9 @@ def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]
         check_frame(window, sorted_by, c.zone)
     check_order(c, select, scope, found)
     check_limits(c, select, scope)
+    group_by_keys(select, grouped)
+    if distinct is not None and distinct.args.get("on") is None:
+        distinct_by_keys(select, [got for _, got in found])
     distinct_rows(select)
     return found
 

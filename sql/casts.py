@@ -69,6 +69,10 @@ def converted(node: exp.Expression, got: SqlType, target: SqlType, zone: Zone | 
         return _cut(node if t.is_text(got) and got.name != "bpchar" else text_of(node, got, zone), target)
     if t.is_text(got) and target.is_array:
         return _array_of_text(node, target)
+    if target.is_free and not target.is_array:
+        return _free(node, got)
+    if got.is_free and not got.is_array:
+        return _of_free(node, target)
     if t.is_text(got) and target.name in _READ:
         return own(_READ[target.name], node)
     if t.is_text(got) and target.name in _READ_BY_US:
@@ -80,18 +84,48 @@ def converted(node: exp.Expression, got: SqlType, target: SqlType, zone: Zone | 
         return cast(call(checked, node.copy(), exp.Literal.string(t.shown(target))), target)
     if got == t.JSONB and t.is_number(target):
         number = own("tm_jsonb_number", node)
-        return cast(number, target) if t.is_float(target) else _as_number(cast(number, t.NUMERIC), t.NUMERIC, target)
+        return cast(number, target) if t.is_float(target) else _of_free(number, target)
     if got == t.JSONB and target == t.BOOL:
         return own("tm_jsonb_bool", node)
     if target == t.TIME and got != t.TIME:
         return _time_of(node, got)
     if target == t.INTERVAL and got == t.TIME:
         return interval(exp.Literal.number(0), exp.Literal.number(0), node)
+    if got.is_array and target.is_free and not t.is_float(got.element):
+        return cast(texts_of(node, got), target)
+    if got.is_free and t.is_number(target.element) and not t.is_int(target.element):
+        return cast(node.copy(), target)
     if got.is_array and t.is_int(target.element) and not t.is_int(got.element) and t.is_number(got.element):
         raise unsupported(f"a cast of {t.shown(got)} to {t.shown(target)}", position=position(node))
     if got.is_array and carried(got) != carried(target) and (got.element.name in _READ or target.element.name in _READ):
         raise unsupported(f"a cast of {t.shown(got)} to {t.shown(target)}", position=position(node))
     return _as_number(node, got, target)
+
+
+_FROM_FLOAT = {t.FLOAT8: "tm_numeric_of_float8", t.FLOAT4: "tm_numeric_of_float4"}
+
+
+def _free(node: exp.Expression, got: SqlType) -> exp.Expression:
+    """A text, jsonb or number as a free numeric."""
+    if got.is_free:
+        return cast(node.copy(), t.NUMERIC)
+    if t.is_float(got):
+        return own(_FROM_FLOAT[got], node)
+    if t.is_text(got):
+        return own("tm_numeric", node)
+    return own("tm_numeric", own("tm_jsonb_number", node)) if got == t.JSONB else cast(text_of(node, got), t.NUMERIC)
+
+
+def _of_free(node: exp.Expression, target: SqlType) -> exp.Expression:
+    """A free numeric as another number."""
+    if t.is_float(target):
+        return own(_READ_BY_US[target.name], node)
+    if t.is_int(target):
+        return cast(own("tm_numeric_int", node, exp.Literal.string(target.name)), target)
+    digits = (exp.Literal.number(each) for each in (target.precision, target.scale))
+    if isinstance(unnest(node), exp.Parameter):  # its value is known before anything runs: it is read as it is
+        return cast(node.copy(), target)
+    return cast(own("tm_numeric_limited", node, *digits), target)
 
 
 def limited(node: exp.Expression, declared: SqlType) -> exp.Expression:
@@ -193,6 +227,8 @@ def _with_whole_digits(node: exp.Expression, got: SqlType) -> exp.Expression:
 
 
 def _array_of_text(node: exp.Expression, target: SqlType) -> exp.Expression:
+    if target.is_free:
+        return own("tm_numeric_array", own("tm_text_array", node))
     if target.element.name not in _PLAIN_TEXT - {"varchar", "bpchar", "uuid", "jsonb", "date"}:
         raise unsupported(f"a cast of text to {t.shown(target)}", position=position(node))
     return cast(own("tm_text_array", node), target)

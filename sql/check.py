@@ -18,6 +18,7 @@ from sql import check_jsonb as jsonb
 from sql import own_signatures
 from sql import types as t
 from sql.budget import joined
+from sql.casts import converted
 from sql.check_aggregates import AGGREGATES
 from sql.check_arrays import ARRAYS, any_of_array
 from sql.check_expressions import EXPRESSIONS
@@ -27,8 +28,9 @@ from sql.check_text import TEXT
 from sql.check_time import TIME
 from sql.comparing import check_extreme, compared_as_postgres
 from sql.errors import mismatch, no_aggregate, no_function, no_operator, syntax, unsupported, untold
+from sql.free_numerics import called_exactly, freed
 from sql.functions import FUNCTIONS, display_name
-from sql.nodes import call, cast, position, swap, text_literal, unnest
+from sql.nodes import branches, call, cast, position, swap, text_literal, unnest
 from sql.rows_compared import compared_rows
 from sql.scope import Scope
 from sql.zones import Zone
@@ -142,6 +144,12 @@ class Checker:
         if got == t.UNKNOWN:
             self.settle(node, wanted)
             return True
+        if got.is_free and t.is_float(wanted) and not got.is_array:
+            swap(node, converted(node, got, wanted))
+            return True
+        if got.name == wanted.name == "numeric" and wanted.is_free and not got.is_free:
+            swap(node, freed(node, got))
+            return True
         if got == wanted or (got.name == wanted.name == "numeric") or t.is_text(got) and t.is_text(wanted):
             return True
         if t.is_number(got) and t.is_number(wanted):
@@ -165,7 +173,7 @@ class Checker:
             if wanted.name != "numeric":  # a numeric value keeps its own digits, as a literal does
                 swap(inner, cast(inner.copy(), wanted))
         elif isinstance(inner, exp.Literal) and inner.is_string:
-            if wanted.name == "numeric":
+            if wanted.name == "numeric" and not wanted.is_free:
                 swap(inner, cast(inner.copy(), t.numeric_text(inner.this, position(inner))))
             elif wanted != t.TEXT:
                 swap(inner, text_literal(inner.this, wanted, position(inner), self.read))
@@ -193,6 +201,11 @@ class Checker:
 
     def align(self, query: exp.Expression, given: list[SqlType], wanted: list[SqlType]) -> None:
         """The outputs of ``query`` (each branch of a set operation), of types ``given``, become ``wanted``."""
+        for number, (got, found) in enumerate(zip(given, wanted, strict=False)):
+            if found.is_free and got.name == "numeric" and got != found and not got.is_array:
+                for branch in branches(query):
+                    output = branch.expressions[number]
+                    swap(output.unalias(), freed(output.unalias(), got))
 
     def settle_all(self, nodes: list[exp.Expression], types: list[SqlType], where: str) -> SqlType:
         """Bring alternatives (CASE, COALESCE, IN…) to their common type.  42804 where there is none."""
@@ -202,16 +215,27 @@ class Checker:
             if both is None:
                 raise mismatch(f"{where} types {t.shown(found)} and {t.shown(got)} cannot be matched", position(node))
             found = both
+        if found.name == "numeric" and any(
+            got == t.UNKNOWN and not isinstance(unnest(node), exp.Null)
+            for node, got in zip(nodes, types, strict=False)
+        ):
+            found = t.NUMERIC  # what is untyped has digits of its own
         if found != t.UNKNOWN:
             for node, got in zip(nodes, types, strict=False):
                 if got == t.UNKNOWN:
                     self.settle(node, found)
+                elif got != found and t.is_number(got) and (found.is_free or got.is_free) and not got.is_array:
+                    swap(node, freed(node, got) if found.is_free else converted(node, got, found))
                 elif got != found and t.is_time(got):
                     swap(node, self.recast(node, got, found))
                 elif got != found and got.name in ("numeric", "numeric[]"):
                     swap(node, cast(node.copy(), found))
             self.alike([got for got in types if got.is_array], found)
         return found
+
+    def known(self, node: exp.Expression, otherwise: SqlType) -> SqlType:
+        """The type that ``node`` was found to have."""
+        return node.meta.get(CHECKED, otherwise)
 
     def boolean(self, node: exp.Expression, key: str, scope: Scope, where: str) -> None:
         self.want(
@@ -241,12 +265,25 @@ class Checker:
         both = t.common(*types)
         if both is None:
             raise no_operator(t.shown(types[0]), op, t.shown(types[1]), position(node))
-        for key, got in zip(("this", "expression"), types, strict=False):
-            if got == t.UNKNOWN:
-                self.settle(node.args[key], t.TEXT if both == t.UNKNOWN else both)
+        types = self.settle_compared([node.args["this"], node.args["expression"]], types, both)
         self.meet([node.args["this"], node.args["expression"]], types, both)
         compared_as_postgres(node, op, types, both)
         return t.BOOL
+
+    def settle_compared(self, nodes: list[exp.Expression], types: list[SqlType], both: SqlType) -> list[SqlType]:
+        """Give those of ``nodes`` that have no type the one of what they are compared with; the types then."""
+        found = list(types)
+        for index, (node, got) in enumerate(zip(nodes, types, strict=True)):
+            if got != t.UNKNOWN:
+                continue
+            inner = unnest(node)
+            found[index] = t.TEXT if both == t.UNKNOWN else both
+            if both.name == "numeric" and isinstance(inner, exp.Literal):
+                found[index] = t.NUMERIC if both.is_free else t.numeric_text(inner.this, position(inner))
+            elif both.name == "numeric" and isinstance(inner, exp.Parameter):
+                found[index] = t.NUMERIC
+            self.settle(node, found[index])
+        return found
 
     def each_of(self, node: exp.Binary, right: exp.Expression, scope: Scope) -> SqlType:
         """``x op ANY (…)`` and ``x op ALL (…)``, over a list or a subquery, as comparisons that Spark has."""
@@ -291,6 +328,8 @@ class Checker:
         return self.visit(made.this, scope)
 
     def _function(self, node: exp.Expression, scope: Scope) -> SqlType:
+        if called_exactly(self, node, scope):
+            return t.NUMERIC
         fn = FUNCTIONS[type(node)]
         first = t.UNKNOWN
         for key, kind in fn.args:
@@ -329,6 +368,9 @@ class Checker:
         }[kind]
         if not fits:
             raise no_function(f"{display_name(call)}({t.shown(got)})", position=position(call))
+        if kind == "float" and got.is_free:
+            swap(node, converted(node, got, t.FLOAT8))
+            return t.FLOAT8
         return got
 
     def _unknown_function(self, node: exp.Func, scope: Scope) -> SqlType:

@@ -9,11 +9,13 @@ from sqlglot import exp
 
 from collection.types import SqlType
 from sql import types as t
+from sql.casts import converted
 from sql.check_arrays import gathered
 from sql.comparing import check_extreme, check_grouped, order_key
 from sql.errors import no_aggregate, no_function, no_window, unsupported
+from sql.free_numerics import check_no_free, deviation, extreme, key_of, reckoned, summed
 from sql.functions import WINDOW_ONLY, display_name, folding
-from sql.nodes import call, cast, position
+from sql.nodes import call, cast, position, swap
 from sql.own import own
 from sql.scope import Scope
 
@@ -53,13 +55,20 @@ def _distinct(c: Checker, node: exp.Distinct, scope: Scope) -> SqlType:
     _of_an_aggregate(node, "DISTINCT")
     first = node.expressions[0]
     if len(node.expressions) == 1 and isinstance(first, exp.Tuple):  # a row counts though fields of it are null
-        for each in list(first.expressions):
-            c.visit(each, scope)
+        for index, each in enumerate(list(first.expressions)):
+            got = c.visit(each, scope)
+            if got.is_free:
+                swap(first.expressions[index], key_of(first.expressions[index], got))
         first.replace(exp.Anonymous(this="STRUCT", expressions=[each.copy() for each in first.expressions]))
         return t.UNKNOWN
     types = [c.visit(each, scope) for each in list(node.expressions)]
     for got in types:
+        if not isinstance(node.parent, (exp.Count, exp.Min, exp.Max, exp.Sum, exp.Avg, *_DEVIATIONS)):
+            check_no_free(got, "DISTINCT", node)
+    for index, got in enumerate(types):
         check_grouped(got, "DISTINCT", position(node))
+        if got.is_free and isinstance(node.parent, exp.Count):
+            swap(node.expressions[index], key_of(node.expressions[index], got))
     if len(types) > 1:
         raise no_function(f"{node.parent.key}({', '.join(map(t.shown, types))})", position=position(node.parent))
     return types[0] if types else t.UNKNOWN
@@ -68,34 +77,57 @@ def _distinct(c: Checker, node: exp.Distinct, scope: Scope) -> SqlType:
 def _ordered(c: Checker, node: exp.Order, scope: Scope) -> SqlType:
     _of_an_aggregate(node, "ORDER BY")
     for each in list(node.expressions):
-        order_key(each.this, c.child(each, "this", scope))
+        got = c.child(each, "this", scope)
+        order_key(each.this, got)
     return c.child(node, "this", scope) if node.args.get("this") is not None else t.UNKNOWN
 
 
 def _summed(c: Checker, node: exp.Sum, scope: Scope) -> SqlType:
     got = _number(c, node, scope)
-    if got in (t.INT2, t.INT4):
-        return t.INT8
-    if got == t.INT8:
-        inner = _argument(node)
-        inner.replace(cast(inner.copy(), SqlType("numeric", 28, 0)))
-        return SqlType("numeric", 38, 0)
-    if got.name == "numeric":
-        return SqlType("numeric", min(38, got.precision + 10), got.scale)
-    return got
+    if t.is_float(got):
+        return got
+    if got.is_free:
+        _no_distinct(node, got)
+    made, found = summed(node.this, got)
+    if made != node:
+        node.replace(made)
+    return found
+
+
+def _no_distinct(node: exp.AggFunc, got: SqlType) -> None:
+    """0A000: what is added up of free numerics are parts of them."""
+    if node.find(exp.Distinct):
+        check_no_free(t.NUMERIC if got.name == "numeric" else got, f"{node.key}(DISTINCT …)", node)
 
 
 def _averaged(c: Checker, node: exp.Avg, scope: Scope) -> SqlType:
-    """Integers average as numeric with 16 digits behind the point (as Postgres shows them): never as floats."""
+    """Of exact numbers their sum by how many there are, with as many digits as Postgres divides to."""
     got = _number(c, node, scope)
     if t.is_float(got):
         return t.FLOAT8
-    if t.is_int(got):
-        inner = _argument(node)
-        whole = 19 if got == t.INT8 else 10
-        inner.replace(cast(inner.copy(), SqlType("numeric", whole + 12, 12)))
-        return SqlType("numeric", 38, 16)
-    return SqlType("numeric", min(38, got.precision + 4), min(38, got.scale + 4))
+    if got.is_free:
+        _no_distinct(node, got)
+    total, found = summed(node.this, got)
+    counted = exp.Count(this=node.this.copy())
+    node.replace(reckoned("/", total, counted, (found, t.INT8)))
+    return t.NUMERIC
+
+
+def _deviation(c: Checker, node: exp.AggFunc, scope: Scope) -> SqlType:
+    """``variance``, ``stddev`` and their kin: exact of exact numbers."""
+    got = _number(c, node, scope)
+    if t.is_float(got):
+        return t.FLOAT8
+    if node.find(exp.Distinct):
+        check_no_free(t.NUMERIC, f"{display_name(node)}(DISTINCT …)", node)
+    node.replace(deviation(_DEVIATIONS[type(node)], node.this, got))
+    return t.NUMERIC
+
+
+_DEVIATIONS: dict[type[exp.Expression], str] = {
+    exp.Variance: "var_samp", exp.VariancePop: "var_pop", exp.Stddev: "stddev_samp", exp.StddevSamp: "stddev_samp",
+    exp.StddevPop: "stddev_pop",
+}  # fmt: skip
 
 
 def _number(c: Checker, node: exp.AggFunc, scope: Scope) -> SqlType:
@@ -177,12 +209,15 @@ def _within_group(c: Checker, node: exp.WithinGroup, scope: Scope) -> SqlType:
     types = [c.child(each, "this", scope) for each in list(order.expressions)]
     if isinstance(node.this, exp.PercentileCont) and len(types) == 1 and t.is_number(types[0]):
         c.child(node.this, "this", scope)
+        if types[0].is_free:
+            swap(order.expressions[0].this, converted(order.expressions[0].this, types[0], t.FLOAT8))
         made = call("PERCENTILE", order.expressions[0].this, node.this.this)
         made.meta["aggregate"] = True
         node.replace(made)
         return t.FLOAT8
     if isinstance(node.this, exp.PercentileDisc) and len(types) == 1 and t.is_number(types[0]):
         c.child(node.this, "this", scope)
+        check_no_free(types[0], "percentile_disc", node)
         if types[0] == t.INT8 or (types[0].name == "numeric" and types[0].precision > 15):
             raise unsupported("percentile_disc of more than 15 digits", "Spark computes it as a float", position(node))
         made = call("TM_PERCENTILE_DISC", node.this.this, order.expressions[0].this)
@@ -200,6 +235,9 @@ def _extreme(c: Checker, node: exp.Min, scope: Scope) -> SqlType:
     if got == t.UNKNOWN:
         c.settle(_argument(node), t.TEXT)
         return t.TEXT
+    if got.is_free:
+        node.replace(extreme(node, _argument(node)))
+        return got
     return t.TEXT if got.name == "varchar" else got
 
 
@@ -254,6 +292,7 @@ AGGREGATES = {
     exp.Order: _ordered,
     exp.Sum: _summed,
     exp.Avg: _averaged,
+    **dict.fromkeys(_DEVIATIONS, _deviation),
     exp.GroupConcat: _joined,
     exp.Filter: _filtered,
     exp.WithinGroup: _within_group,

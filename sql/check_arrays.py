@@ -13,6 +13,7 @@ from sql import types as t
 from sql.casts import texts_of
 from sql.comparing import check_comparable
 from sql.errors import mismatch, no_function, no_operator, unsupported
+from sql.free_numerics import key_of
 from sql.functions import display_name
 from sql.nodes import Ordinality, call, cast, position, unnest
 from sql.own import own
@@ -133,7 +134,10 @@ def any_of_array(c: Checker, node: exp.Expression, right: exp.Expression, scope:
         c.settle(node.this, both)
     if both == t.INTERVAL:
         raise unsupported("ANY over an array of intervals", position=position(node))
-    array, value = cast(right.this.copy(), both.array), cast(node.this.copy(), both)
+    if both.is_free:
+        array, value = _keys_of(right.this, got), key_of(node.this, left if left != t.UNKNOWN else both)
+    else:
+        array, value = cast(right.this.copy(), both.array), cast(node.this.copy(), both)
     # Spark's own says of a NULL in the array what SQL does; DuckDB's does not, so the NULLs are counted.
     absent = exp.Paren(this=exp.Or(this=exp.Is(this=value, expression=exp.Null()), expression=_has_null(array)))
     unknown = exp.If(this=absent, true=cast(exp.null(), t.BOOL))
@@ -145,6 +149,11 @@ def any_of_array(c: Checker, node: exp.Expression, right: exp.Expression, scope:
     ends = exp.Boolean(this=every)
     node.replace(exp.Case(ifs=[none, exp.If(this=empty, true=ends.copy()), decides, unknown], default=ends))
     return t.BOOL
+
+
+def _keys_of(array: exp.Expression, got: SqlType) -> exp.Expression:
+    """What the elements of an array of exact numbers are compared by."""
+    return own("tm_numeric_keys", array if got.is_free else texts_of(array, got))
 
 
 SIGNS: dict[type[exp.Expression], str] = {
@@ -203,7 +212,7 @@ def _aggregated(c: Checker, node: exp.ArrayAgg, scope: Scope) -> SqlType:
     with whether it is not, where NULLS FIRST or LAST says otherwise.
     """
     inner = node.this
-    order = inner.expressions if isinstance(inner, exp.Order) else []
+    order = list(inner.expressions) if isinstance(inner, exp.Order) else []
     distinct = isinstance(inner.this if isinstance(inner, exp.Order) else inner, exp.Distinct)
     got = c.child(node, "this", scope)
     if got == t.UNKNOWN:
@@ -212,6 +221,8 @@ def _aggregated(c: Checker, node: exp.ArrayAgg, scope: Scope) -> SqlType:
         raise unsupported("an array of more than one dimension", position=position(node))
     value = node.this.this if isinstance(node.this, exp.Order) else node.this
     value = value.expressions[0] if isinstance(value, exp.Distinct) else value
+    if got.is_free and not order:
+        order = [exp.Ordered(this=key_of(value, got))]
     in_order = isinstance(node.parent, exp.Window) and _is_ordered(node.parent)  # rows come in the window's order
     made = cast(gathered(node, value, order, distinct, in_order), got.array)
     # Of no rows it is NULL.

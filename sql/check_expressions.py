@@ -17,7 +17,7 @@ from sql import types as t
 from sql.budget import joined
 from sql.casts import converted, limited
 from sql.check_time import interval_literal, time_arithmetic
-from sql.comparing import check_comparable, check_extreme, check_grouped, keep_digits, order_key
+from sql.comparing import check_comparable, check_extreme, check_grouped, order_key
 from sql.errors import (
     ambiguous,
     no_aggregate,
@@ -29,9 +29,11 @@ from sql.errors import (
     unsupported,
 )  # fmt: skip
 from sql.frames import check_frame
+from sql.free_numerics import compared, compared_with_rows, freed, key_of, outermost, reckoned
 from sql.functions import WINDOW_ONLY, display_name, folding
 from sql.interval_parts import length, negative
-from sql.nodes import call, cast, declared_type, literal, position, swap, text_literal, unnest
+from sql.nodes import call, cast, declared_type, position, swap, text_literal, unnest
+from sql.own import own
 from sql.rows_compared import in_rows, is_condition
 from sql.scope import Scope
 from sql.window_numbers import NUMBERED, check_number, numbered
@@ -59,11 +61,10 @@ def _column(c: Checker, node: exp.Column, scope: Scope) -> SqlType:
 def _literal(c: Checker, node: exp.Literal, scope: Scope) -> SqlType:
     if node.is_string:
         return t.UNKNOWN
-    if (value := t.beyond_numeric(node.this)) is not None:
-        swap(node, literal(value, t.FLOAT8))
-        return t.FLOAT8
     found = t.number_literal(node.this)
-    if "e" in node.this.lower():
+    if found.is_free:
+        swap(node, text_literal(node.this, found, position(node)))
+    elif "e" in node.this.lower():
         swap(node, cast(exp.Literal.string(format(Decimal(node.this), "f")), found))
     else:
         node.meta["sql_type"] = found
@@ -151,11 +152,10 @@ def _between(c: Checker, node: exp.Between, scope: Scope) -> SqlType:
             raise no_operator(t.shown(types[0]), ">=", t.shown(got), position(node))
         both = nearest
     check_comparable(both, ">=", position(node))
-    keep_digits([node.args[key] for key in keys], types)
+    types = c.settle_compared([node.args[key] for key in keys], types, both)
+    compared([node.args[key] for key in keys], types)
     c.meet([node.args[key] for key in keys], types, both)
-    for key, got in zip(keys, types, strict=False):
-        if got == t.UNKNOWN:
-            c.settle(node.args[key], t.TEXT if both == t.UNKNOWN else both)
+    for key in keys:
         if both == t.INTERVAL:
             node.args[key].replace(length(node.args[key]))
     return t.BOOL
@@ -188,6 +188,9 @@ def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
             c.alike([got, right], t.common(got, right), node)
             if got == t.UNKNOWN:
                 c.settle(side, right if right != t.UNKNOWN else t.TEXT)
+        sides = list(left.expressions) if isinstance(left, exp.Tuple) else [node.this]
+        found = [right if got == t.UNKNOWN else got for got, (_, right) in zip(lefts, columns, strict=True)]
+        compared_with_rows(sides, found, query, [right for _, right in columns])
         return t.BOOL
     if isinstance(left, exp.Tuple):
         parts = [exp.EQ(this=exp.Paren(this=left.copy()), expression=e.copy()) for e in node.expressions]
@@ -202,11 +205,9 @@ def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
             raise no_operator(t.shown(types[0]), "=", t.shown(got), position(node))
         both = nearest
     check_comparable(both, "=", position(node))
-    keep_digits([node.this, *node.expressions], types)
+    types = c.settle_compared([node.this, *node.expressions], types, both)
+    compared([node.this, *node.expressions], types)
     c.meet([node.this, *node.expressions], types, both)
-    for each, got in zip([node.this, *node.expressions], types, strict=False):
-        if got == t.UNKNOWN:
-            c.settle(each, t.TEXT if both == t.UNKNOWN else both)
     if both == t.INTERVAL:
         for each in [node.this, *node.expressions]:
             each.replace(length(each))
@@ -234,21 +235,27 @@ def _arithmetic(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
         return found
     for key, got, other in (("this", left, right), ("expression", right, left)):
         if got == t.UNKNOWN:
-            c.settle(node.args[key], other)
-    left, right = (right if left == t.UNKNOWN else left), (left if right == t.UNKNOWN else right)
+            c.settle(node.args[key], _beside(other))
+    left, right = (_beside(right) if left == t.UNKNOWN else left), (_beside(left) if right == t.UNKNOWN else right)
     found = t.arithmetic(op, left, right)
     if found is None:
         raise no_operator(t.shown(left), op, t.shown(right), position(node))
+    if found.is_free:
+        node.replace(reckoned(op, node.this, node.expression, (left, right)))
+        return found
+    if t.is_float(found):
+        compared([node.this, node.expression], [left, right])
     if op == "/" and t.is_int(found):
         node.replace(cast(exp.IntDiv(this=node.this.copy(), expression=node.expression.copy()), found))
     elif op == "/":
-        if found.name == "numeric":  # Spark takes a literal for as short as it is, and divides to fewer digits
-            for key, got in (("this", left), ("expression", right)):
-                if t.is_int(got) and isinstance(node.args[key], exp.Literal):
-                    node.args[key].replace(cast(node.args[key].copy(), t.as_numeric(got)))
         node.set("typed", False)
         node.set("safe", False)
     return found
+
+
+def _beside(other: SqlType) -> SqlType:
+    """What an untyped number becomes that is reckoned with ``other``: of a numeric's digits it has its own."""
+    return t.NUMERIC if other.name == "numeric" else other
 
 
 def _negative(c: Checker, node: exp.Neg, scope: Scope) -> SqlType:
@@ -267,6 +274,8 @@ def _negative(c: Checker, node: exp.Neg, scope: Scope) -> SqlType:
         return got
     if not t.is_number(got):
         raise no_operator("", "-", t.shown(got), position(node))
+    if got.is_free:
+        node.replace(own("tm_numeric_neg", node.this))
     return got
 
 
@@ -299,6 +308,9 @@ def _case(c: Checker, node: exp.Case, scope: Scope) -> SqlType:
         c.alike([subject, got], t.common(subject, got), branch.this)
         if got == t.UNKNOWN:
             c.settle(branch.this, subject)
+    if subject is not None and t.is_number(subject):
+        operands = [node.this, *(branch.this for branch in node.args["ifs"])]
+        compared(operands, [c.known(each, subject) for each in operands])
     types = [c.child(branch, "true", scope) for branch in node.args["ifs"]]
     nodes = [branch.args["true"] for branch in node.args["ifs"]]
     if node.args.get("default") is not None:  # it is the first that is asked for its type
@@ -312,6 +324,10 @@ def _alternatives(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
     found = c.settle_all([node.this, *node.expressions], types, node.key.upper())
     if not isinstance(node, exp.Coalesce):
         check_extreme(found, node.key, position(node))
+        if found.is_free:
+            arguments = [node.this, *node.expressions]
+            node.replace(outermost(node, arguments, [found] * len(arguments)))
+            return found
         if not node.expressions:  # Spark takes no fewer than two
             node.replace(node.this.copy())
     return found
@@ -322,6 +338,12 @@ def _nullif(c: Checker, node: exp.Nullif, scope: Scope) -> SqlType:
     found = t.nullif(*types)
     if found is None:
         raise no_operator(t.shown(types[0]), "=", t.shown(types[1]), position(node))
+    exact = [got for got in types if t.is_number(got) and not t.is_float(got)]
+    if len(exact) == 2 and t.common(*exact).is_free:
+        keys = [key_of(each, got) for each, got in zip((node.this, node.expression), types, strict=True)]
+        same = exp.If(this=exp.EQ(this=keys[0], expression=keys[1]), true=cast(exp.null(), found))
+        node.replace(exp.Case(ifs=[same], default=cast(node.this.copy(), found)))
+        return found
     check_grouped(c.settle_all([node.this, node.expression], types, "NULLIF"), "NULLIF", position(node))
     if found != types[0] or t.is_time(found):  # what is compared may be another type
         node.replace(cast(node.copy(), found))
@@ -335,6 +357,9 @@ def _sign(c: Checker, node: exp.Sign, scope: Scope) -> SqlType:
         c.settle(node.this, t.FLOAT8)
     elif not t.is_number(got):
         raise no_function(f"sign({t.shown(got)})", position=position(node))
+    if got.is_free:
+        node.replace(own("tm_numeric_sign", node.this))
+        return got
     if got.name == "numeric":
         result = t.numeric(1, 0)
         node.replace(cast(exp.Anonymous(this="SIGN", expressions=[node.this.copy()]), result))
@@ -359,6 +384,9 @@ def _shifted_bits(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
     wide = node.this.copy() if left == t.INT8 else cast(node.this.copy(), t.INT4)
     node.replace(exp.Paren(this=cast(call(form, wide, node.expression), left)))
     return left
+
+
+_ROUNDED = {exp.Round: "tm_numeric_round", exp.Ceil: "tm_numeric_ceil", exp.Floor: "tm_numeric_floor"}
 
 
 def _rounded(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
@@ -386,14 +414,19 @@ def _rounded(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
                 hint="cast the first argument to numeric",
             )
         digits = node.args["decimals"]
-        source = t.as_numeric(got)
-        if t.is_int(got):  # round(15, -1) is numeric, and 2147483647 rounds up to more than an integer
+        result = t.NUMERIC
+        if isinstance(digits, exp.Literal) and not digits.is_string and not got.is_free:
+            source = t.as_numeric(got)
+            result = t.numeric(source.precision - source.scale + int(digits.this) + 1, int(digits.this))
+        if result.is_free:
+            node.replace(own(_ROUNDED[type(node)], freed(node.this, got), digits))
+            return result
+        if t.is_int(got):  # round(15, 1) is numeric
             node.this.replace(cast(node.this.copy(), source))
-        if isinstance(digits, exp.Literal) and not digits.is_string:
-            scale = min(int(digits.this), source.scale) if isinstance(node, exp.Round) else source.scale
-            result = t.numeric(source.precision - source.scale + scale + 1, scale)
-        else:
-            result = t.numeric(source.precision + 1, source.scale)
+    elif got.is_free:
+        zero = (exp.Literal.number(0),) if isinstance(node, exp.Round) else ()
+        node.replace(own(_ROUNDED[type(node)], node.this, *zero))
+        return got
     elif t.is_float(got) or t.is_int(got):
         result = t.FLOAT8 if t.is_int(got) or got == t.FLOAT8 else got
     else:
@@ -449,8 +482,7 @@ def _window(c: Checker, node: exp.Window, scope: Scope) -> SqlType:
     if isinstance(called, NUMBERED):
         check_number(called)
         numbered(called)
-    for each in list(node.args.get("partition_by") or ()):
-        check_grouped(c.visit(each, scope), "PARTITION BY", position(each))
+    partition(c, node, scope)
     if not node.args.get("order") and not node.args.get("alias") and node.this.find(*WINDOW_ONLY):
         node.set("order", peers())
     sorted_by = []
@@ -467,6 +499,16 @@ def _window(c: Checker, node: exp.Window, scope: Scope) -> SqlType:
             each.replace(exp.Window(**{**node.args, "this": each.copy()}).copy())
         node.replace(node.this.copy())
     return result
+
+
+def partition(c: Checker, window: exp.Window, scope: Scope) -> None:
+    """Type the PARTITION BY of ``window``."""
+    for index, each in enumerate(list(window.args.get("partition_by") or ())):
+        got = c.visit(each, scope)
+        check_grouped(got, "PARTITION BY", position(each))
+        if got.is_free:
+            made = window.args["partition_by"][index]
+            swap(made, key_of(made, got))
 
 
 def peers() -> exp.Order:

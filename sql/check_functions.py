@@ -17,6 +17,7 @@ from sql.casts import micros_of, padded
 from sql.check_time import date_part, truncated
 from sql.errors import closest, no_function, unsupported
 from sql.forms import BUILT, is_constant
+from sql.free_numerics import freed
 from sql.nodes import call, cast, position, swap
 from sql.own import own
 from sql.own_signatures import SHOWN_NUMBERS, SIGNATURES
@@ -172,7 +173,7 @@ def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
         return _trunc(c, node, got)
     if name == "div":
         return _div(c, node, got)
-    if name == "trim_scale" or name not in NAMED:
+    if name not in NAMED:
         meant = closest(name, [*NAMED, *KNOWN_ELSEWHERE])
         raise no_function(
             f"{name}({', '.join(map(t.shown, got))})",
@@ -186,7 +187,7 @@ def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
         if not c.coerce(each, actual, wanted):
             raise no_function(f"{name}({', '.join(map(t.shown, got))})", position=position(node))
     args = [
-        each if actual in (wanted, t.UNKNOWN) or actual.name == wanted.name == "numeric" else cast(each.copy(), wanted)
+        each if actual in (wanted, t.UNKNOWN) or c.known(each, actual) == wanted else cast(each.copy(), wanted)
         for each, actual, wanted in zip(node.expressions, got, chosen.args, strict=True)
     ]
     build = chosen.build if c.zone is None else c.zone.build(name, chosen.args, chosen.build)
@@ -207,14 +208,21 @@ def _trunc(c: Checker, node: exp.Anonymous, got: list[SqlType]) -> SqlType:
     if t.is_float(got[0]) or got[0] == t.UNKNOWN:
         raise wrong
     source = t.as_numeric(got[0])
+    if source.is_free and len(got) == 1:
+        node.replace(own("tm_numeric_trunc", x, exp.Literal.number(0)))
+        return source
     if len(got) == 1:
         result = t.numeric(source.precision - source.scale + 1, 0)
         node.replace(cast(call("TM_TRUNC", x), result))
         return result
     places = signed(node.expressions[1])
-    if places is None:
-        raise unsupported("trunc to a number of places that is not a constant", position=position(node))
-    places = min(places, source.scale)
+    if source.is_free or places is None or not 0 <= places <= source.scale:
+        if got[1] == t.UNKNOWN:
+            c.settle(node.expressions[1], t.INT4)
+        elif not t.is_int(got[1]):
+            raise wrong
+        node.replace(own("tm_numeric_trunc", freed(x, got[0]), node.expressions[1]))
+        return t.NUMERIC
     result = t.numeric(source.precision - source.scale + max(places, 0) + 1, max(places, 0))
     factor = exp.Literal.number("1" + "0" * abs(places))
     scaled: exp.Expression = exp.Paren(
@@ -239,7 +247,11 @@ def _div(c: Checker, node: exp.Anonymous, got: list[SqlType]) -> SqlType:
         if kind == t.UNKNOWN:
             c.settle(each, t.NUMERIC)
     a, b = (t.NUMERIC if g == t.UNKNOWN else t.as_numeric(g) for g in got)
-    result = t.numeric(a.precision - a.scale + b.scale, 0)
+    if a.is_free or b.is_free or (result := t.numeric(a.precision - a.scale + b.scale, 0)).is_free:
+        kinds = [t.NUMERIC if g == t.UNKNOWN else g for g in got]
+        made = (freed(each, kind) for each, kind in zip(node.expressions, kinds, strict=True))
+        node.replace(own("tm_numeric_int_div", *made))
+        return t.NUMERIC
     left, right = (e.copy() for e in node.expressions)
     rest = exp.Paren(this=exp.Mod(this=left.copy(), expression=right.copy()))
     whole = exp.Paren(this=exp.Sub(this=left, expression=rest))

@@ -13,8 +13,10 @@ from sql.check_arrays import joined_arrays
 from sql.check_functions import regex, signed
 from sql.errors import mismatch, no_function, no_operator, unsupported
 from sql.forms import is_constant
+from sql.free_numerics import freed
 from sql.functions import display_name
 from sql.nodes import call, cast, position, swap, unnest
+from sql.own import own
 from sql.scope import Scope
 
 if TYPE_CHECKING:
@@ -212,16 +214,19 @@ def _collated(c: Checker, node: exp.Collate, scope: Scope) -> SqlType:
 
 def _logarithm(c: Checker, node: exp.Log, scope: Scope) -> SqlType:
     """``log(x)`` is to base 10, ``log(base, x)`` to the base that is said."""
-    for key in ("this", "expression"):
-        if node.args.get(key) is not None:
-            got = c.child(node, key, scope)
-            if not c.coerce(node.args[key], got, t.FLOAT8):
-                raise no_function(f"log({t.shown(got)})", position=position(node))
-    if node.args.get("expression") is None:
+    keys = [key for key in ("this", "expression") if node.args.get(key) is not None]
+    types = [c.child(node, key, scope) for key in keys]
+    if len(keys) == 1 and types[0].name != "numeric":
+        if not c.coerce(node.this, types[0], t.FLOAT8):
+            raise no_function(f"log({t.shown(types[0])})", position=position(node))
         node.replace(call("TM_LOG10", node.this))
-    else:
-        node.replace(call("TM_LOG", node.this, node.expression))
-    return t.FLOAT8
+        return t.FLOAT8
+    for key, got in zip(keys, types, strict=True):
+        if t.is_float(got) or not c.coerce(node.args[key], got, t.NUMERIC):
+            raise no_function(f"log({', '.join(map(t.shown, types))})", position=position(node))
+    given = [freed(node.args[key], c.known(node.args[key], t.NUMERIC)) for key in keys]
+    node.replace(own("tm_numeric_log10" if len(keys) == 1 else "tm_numeric_log", *given))
+    return t.NUMERIC
 
 
 def _matched(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:

@@ -141,7 +141,7 @@ def _extract(c: Checker, node: exp.Extract, scope: Scope) -> SqlType:
         found = parts.field(node.name.upper(), node.expression, got)
         if found is None:
             raise no_unit(node.name.lower(), got, position(node), known=unit_word(node.name) in FIELDS)
-        result = SqlType("numeric", 38, found[1])
+        result = SqlType("numeric", 20 + found[1], found[1])
         node.replace(cast(found[0], result))
         return result
     if got == t.UNKNOWN or not t.is_time(got):
@@ -183,7 +183,7 @@ def _extract(c: Checker, node: exp.Extract, scope: Scope) -> SqlType:
         made, scale = node.copy(), 0
     else:
         raise unsupported(f"extract of {field.lower()}", position=position(node))
-    result = SqlType("numeric", 38, scale)
+    result = SqlType("numeric", 12 + scale, scale)
     node.replace(cast(made, result))
     return result
 

@@ -109,6 +109,7 @@ class ZonedChecker(Checker):
             raise self.zone.refused("timestamptz beside timestamp or date here", where, "cast to timestamptz first")
 
     def align(self, query: exp.Expression, given: list[SqlType], wanted: list[SqlType]) -> None:
+        super().align(query, given, wanted)
         changes = [(n, a, b) for n, (a, b) in enumerate(zip(given, wanted, strict=False)) if a != b and has_moments(b)]
         for branch in branches(query) if changes else ():
             for number, got, found in changes:

@@ -10,8 +10,9 @@ from collection.types import SqlType
 from sql import types as t
 from sql.casts import trimmed
 from sql.errors import no_function, no_operator, unsupported
+from sql.free_numerics import compared, key_of
 from sql.interval_parts import length
-from sql.nodes import cast, position, swap
+from sql.nodes import position
 
 _EQUALITIES = frozenset({"=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"})
 
@@ -23,28 +24,12 @@ def compared_as_postgres(node: exp.Expression, op: str, types: Sequence[SqlType]
     42883 where only equality is defined here.
     """
     check_comparable(both, op, position(node))
-    keep_digits([node.args["this"], node.args["expression"]], types)
+    compared([node.args["this"], node.args["expression"]], types)
     for key, got in zip(("this", "expression"), types, strict=True):
         if both == t.INTERVAL:
             node.args[key].replace(length(node.args[key]))
         elif got.name == "varchar" and any(each.name == "bpchar" for each in types):
             node.args[key].replace(trimmed(node.args[key]))
-
-
-def keep_digits(sides: Sequence[exp.Expression], types: Sequence[SqlType]) -> None:
-    """Cast numerics that are compared to one scale, where Spark would not keep their digits behind the point.
-
-    Digits before and behind the point may be more than 38 together: Spark then rounds those behind it, so that
-    ``0.5 > sum(x)`` would hold for a sum of 0 and for none of 1 alike.  A number that needs those before it is a 22003.
-    """
-    known = [t.as_numeric(got) for got in types if got != t.UNKNOWN and not t.is_float(got) and t.is_number(got)]
-    scale = max((got.scale for got in known), default=0)
-    if len(known) < 2 or max(got.precision - got.scale for got in known) + scale <= t.NUMERIC_PRECISION_MAX:
-        return
-    wanted = SqlType("numeric", t.NUMERIC_PRECISION_MAX, scale)
-    for side, got in zip(sides, types, strict=True):
-        if t.is_number(got) and not t.is_float(got) and got != wanted:
-            swap(side, cast(side.copy(), wanted))
 
 
 def check_comparable(sql_type: SqlType, op: str, at: int | None) -> None:
@@ -54,18 +39,29 @@ def check_comparable(sql_type: SqlType, op: str, at: int | None) -> None:
         raise no_operator(name, op, name, at)
     if sql_type == t.INTERVAL.array:
         raise no_operator(name, op, name, at)
+    if sql_type.is_array and sql_type.is_free:
+        raise unsupported(f"a comparison of {name} without a precision", "cast to numeric(p,s)[]", at)
+
+
+SORTS = "sorts"
+"""Where what stands for something in an ORDER BY notes what that is."""
 
 
 def order_key(node: exp.Expression, sql_type: SqlType) -> None:
     """Make ``node``, something to be sorted by, sort as Postgres sorts it.  0A000 where that cannot be."""
     if sql_type == t.JSONB or sql_type.is_array:
         raise unsupported(f"an order by {t.shown(sql_type)}", hint="order by parts of it", position=position(node))
-    if sql_type == t.INTERVAL:
-        node.replace(length(node))
+    if sql_type == t.INTERVAL or sql_type.is_free:
+        made = length(node) if sql_type == t.INTERVAL else key_of(node, sql_type)
+        made.meta[SORTS] = node.copy()
+        node.replace(made)
 
 
 def check_grouped(sql_type: SqlType, what: str, at: int | None) -> None:
-    """0A000 for grouping intervals, of which different ones may be equal (``1 mon`` and ``30 days``)."""
+    """0A000 for grouping intervals, of which different ones may be equal (``1 mon`` and ``30 days``), and arrays of
+    free numerics (``{1.0}`` and ``{1.00}``)."""
+    if sql_type.is_array and sql_type.is_free:
+        raise unsupported(f"{what} of {t.shown(sql_type)} without a precision", "cast to numeric(p,s)[]", at)
     if sql_type in (t.INTERVAL, t.INTERVAL.array):
         raise unsupported(f"{what} of {t.shown(sql_type)}", hint="use extract(epoch from …)", position=at)
 

@@ -47,7 +47,7 @@ def check_frame(window: exp.Window, sorted_by: list[SqlType], zone: Zone | None 
             reach[side] = _reach(bound, sorted_by[0])
             if zone is not None and sorted_by[0] == t.TIMESTAMPTZ:
                 zone.frame(any(reach[side][:2]), position(window))
-        elif not t.is_number(sorted_by[0]):
+        elif not t.is_number(sorted_by[0]) or sorted_by[0].is_free:
             raise unsupported(f"RANGE over {t.shown(sorted_by[0])}", position=position(window))
     unit = _unit(list(reach.values()), sorted_by[0] if sorted_by else t.DATE, position(window))
     for side, (months, days, micros) in reach.items():

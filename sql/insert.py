@@ -9,6 +9,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from catalog_log.objects import MATERIALIZED_VIEW, SOURCE, VIEW, Item, Table
+from collection import numerics
 from collection.bad_text import BadText
 from collection.lengths import fitted
 from collection.types import SqlType, carried, parse_type
@@ -160,6 +161,8 @@ def stored(value: object | None, wanted: SqlType) -> object | None:
         if not -bound <= number < bound:
             raise out_of_range(t.shown(wanted))
         return number
+    if wanted.is_free:
+        return _free(value)
     if wanted.name == "numeric":
         number = Decimal(str(value)) if not isinstance(value, Decimal) else value
         if not number.is_finite():
@@ -181,6 +184,16 @@ def stored(value: object | None, wanted: SqlType) -> object | None:
     if isinstance(value, str) and wanted != t.TEXT:
         return t.parse_literal(value, wanted)
     return value
+
+
+def _free(value: object) -> str:
+    """A number, or the text of one, as a ``numeric`` without a precision keeps it."""
+    if isinstance(value, float):
+        return numerics.from_float8(value)
+    try:
+        return numerics.shown(value) if isinstance(value, Decimal) else numerics.read(str(value))
+    except BadText as error:
+        raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
 
 
 def fit_length(text: str, wanted: SqlType) -> str:

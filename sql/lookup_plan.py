@@ -46,6 +46,10 @@ DEPTH_MAX = 60
 """Under the evaluator's own limit of 64 (controllers/lookup.py)."""
 
 
+_GIVEN = SqlType("numeric", 38, 9)
+"""A number that a client gives, beside decimals: its digits are its own, which nothing here rounds."""
+
+
 class _NotPortable(Exception):
     pass
 
@@ -122,7 +126,7 @@ class _Portable:
         self.columns = {name: (place[name], carried(ty)) for name, ty in column_types(item).items()}
         self.found: list[SqlType] = []
         """Types of the outputs that are no aggregates."""
-        self.params = {number: carried(ty) for number, ty in params.items()}
+        self.params = {number: _GIVEN if ty.is_free else carried(ty) for number, ty in params.items()}
 
     def residual(self, select: exp.Select) -> tuple[dict[str, object], list]:
         where = select.args.get("where")

@@ -37,9 +37,7 @@ def _own(name: str) -> Build:
 
 def _handed(node: exp.Expression, kind: SqlType) -> exp.Expression:
     """An argument as Python is given it."""
-    if kind.name in MOMENTS:
-        return micros_of(node)
-    return cast(node.copy(), T) if kind.name == "numeric" else node
+    return micros_of(node) if kind.name in MOMENTS else node
 
 
 def _run(row: Function) -> Build:
@@ -66,7 +64,7 @@ SIGNATURES = _signatures()
 SHOWN_NUMBERS = (
     Signature((I4, T), T, _own("tm_int4_shown")),
     Signature((I8, T), T, lambda x, template: own("tm_number_shown", cast(x.copy(), T), template)),
-    Signature((N, T), T, lambda x, template: own("tm_number_shown", cast(x.copy(), T), template)),
+    Signature((N, T), T, _own("tm_number_shown")),
     Signature((F8, T), T, _own("tm_float8_shown")),
     Signature((F4, T), T, _own("tm_float4_shown")),
 )

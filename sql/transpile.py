@@ -9,12 +9,14 @@ from decimal import Decimal
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
+from collection.numerics import shown
 from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql.budget import bounded
+from sql.errors import out_of_range, unsupported
 from sql.forms import written_out
-from sql.nodes import cast, copied, literal, swap
-from sql.types import INTERVAL, numeric_text, parse_literal
+from sql.nodes import cast, copied, data_type, literal, swap
+from sql.types import INTERVAL, NUMERIC, numeric_text, parse_literal
 from sql.window_numbers import NUMBERED, numbered
 
 
@@ -43,9 +45,7 @@ def with_params(tree: exp.Expression, params: Sequence[object | None], types: Ma
         sql_type = types[number]
         value = params[number - 1]
         if sql_type.name == "numeric" and value is not None:
-            value = Decimal(value)
-            own = numeric_text(format(value, "f")) if value.is_finite() else sql_type
-            made = literal(value, own)
+            made = _number(Decimal(value), sql_type, node)
         else:
             made = literal(value, sql_type)
         parent = node.parent
@@ -59,6 +59,20 @@ def with_params(tree: exp.Expression, params: Sequence[object | None], types: Ma
         for query in copy.find_all(exp.Query):
             _plain_number(query, key)
     return copy.this
+
+
+_TEXT = data_type(NUMERIC)
+
+
+def _number(value: Decimal, sql_type: SqlType, node: exp.Parameter) -> exp.Expression:
+    """A numeric with the digits that it came with: a decimal, or a text where that is wanted."""
+    text = shown(value)
+    if isinstance(node.parent, exp.Cast) and node.parent.to == _TEXT:
+        return literal(text, NUMERIC)
+    found = numeric_text(text)
+    if found.is_free:
+        raise out_of_range("numeric", text) if value.is_finite() else unsupported(f"{text} as a decimal")
+    return literal(value, found)
 
 
 def _plain_number(query: exp.Expression, key: str) -> None:

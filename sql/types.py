@@ -1,17 +1,18 @@
 """What types do to one another: categories, common types, arithmetic, literals.  Pure tables, no syntax trees.
 
-Postgres decides which operands go together and what a result is called; Spark's decimal rules decide precision and
-scale of ``numeric`` results, since Spark computes them.
+Postgres decides which operands go together, what a result is called and how many digits it has.  A ``numeric`` of which
+that is known before its values are, and fits 38 digits, is a decimal of the engines; any other is free: each value has
+digits of its own (:mod:`collection.numerics`).
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
+from collection import numerics
 from collection.arrays import read_array, show_array
 from collection.bad_text import BadText
 from collection.clock import read_time, show_time
@@ -30,7 +31,7 @@ from collection.scalars import (
     read_moment,
     read_timestamp,
 )
-from collection.types import NUMERIC_DEFAULT, NUMERIC_PRECISION_MAX, SqlType
+from collection.types import NUMERIC_PRECISION_MAX, SqlType
 from collection.uuids import read_uuid
 from journal.errors import InvalidUsage
 from sql.errors import bad_text, out_of_range
@@ -46,7 +47,8 @@ BYTEA = SqlType("bytea")
 DATE = SqlType("date")
 TIMESTAMP = SqlType("timestamp")
 TIMESTAMPTZ = SqlType("timestamptz")
-NUMERIC = SqlType("numeric", *NUMERIC_DEFAULT)
+NUMERIC = SqlType("numeric")
+"""Free: what ``numeric`` without a precision is, and what has digits that only its values tell."""
 UNKNOWN = SqlType("unknown")
 """A bare string literal, NULL or an untyped parameter: takes the type that its context wants."""
 AMBIGUOUS = SqlType("ambiguous")
@@ -111,11 +113,10 @@ def is_time(sql_type: SqlType) -> bool:
 
 
 def numeric(precision: int, scale: int) -> SqlType:
-    """``numeric`` as Spark adjusts it (DecimalType.adjustPrecisionScale): integral digits before fractional ones."""
+    """A decimal of so many digits, ``scale`` of them behind the point; a free numeric where the engines have none."""
     if precision <= NUMERIC_PRECISION_MAX:
-        return SqlType("numeric", max(precision, 1), scale)
-    integral = precision - scale
-    return SqlType("numeric", NUMERIC_PRECISION_MAX, max(NUMERIC_PRECISION_MAX - integral, min(scale, 6)))
+        return SqlType("numeric", max(precision, scale, 1), scale)
+    return NUMERIC
 
 
 def as_numeric(sql_type: SqlType) -> SqlType:
@@ -126,7 +127,7 @@ def as_numeric(sql_type: SqlType) -> SqlType:
 
 
 def common(left: SqlType, right: SqlType) -> SqlType | None:
-    """The type both sides become in CASE, COALESCE, UNION and comparisons; ``None`` where there is none."""
+    """The type both sides become in comparisons; ``None`` where there is none."""
     if left == right or right == UNKNOWN:
         return left
     if left == UNKNOWN:
@@ -136,6 +137,8 @@ def common(left: SqlType, right: SqlType) -> SqlType | None:
             return FLOAT8 if FLOAT8 in (left, right) else FLOAT4
         if left.name == "numeric" or right.name == "numeric":
             a, b = as_numeric(left), as_numeric(right)
+            if a.is_free or b.is_free:
+                return NUMERIC
             scale = max(a.scale, b.scale)
             return numeric(max(a.precision - a.scale, b.precision - b.scale) + scale, scale)
         return max(left, right, key=lambda t: _RANK[t.name])
@@ -153,10 +156,17 @@ def common(left: SqlType, right: SqlType) -> SqlType | None:
 def alternative(left: SqlType, right: SqlType) -> SqlType | None:
     """The type of what is the one or the other (CASE, COALESCE, UNION, ARRAY…), ``None`` where there is none.
 
-    As :func:`common`; but of text and ``varchar`` it is the first, since each can become the other.
+    As :func:`common`; but of text and ``varchar`` it is the first, since each can become the other, and numbers of
+    which some have more digits behind the point than others keep each its own.
     """
+    if left.is_array and right.is_array and left.name == right.name:
+        both = alternative(left.element, right.element)
+        return both if both is None else both.array
     if {left.name, right.name} == {"text", "varchar"}:
         return SqlType(left.name)
+    exact = [as_numeric(each) for each in (left, right) if is_number(each) and not is_float(each)]
+    if len(exact) == 2 and "numeric" in (left.name, right.name) and len({each.scale for each in exact}) > 1:
+        return NUMERIC
     return common(left, right)
 
 
@@ -173,7 +183,10 @@ def nullif(left: SqlType, right: SqlType) -> SqlType | None:
 
 
 def arithmetic(op: str, left: SqlType, right: SqlType) -> SqlType | None:
-    """Type of ``left op right`` for numbers (``op`` one of ``+ - * / %``), or ``None`` if these are not numbers."""
+    """Type of ``left op right`` for numbers (``op`` one of ``+ - * / %``), or ``None`` if these are not numbers.
+
+    How many digits a quotient has depends on the values (``select_div_scale`` of Postgres's ``numeric.c``).
+    """
     if not (is_number(left) and is_number(right)):
         return None
     if is_float(left) or is_float(right):
@@ -181,20 +194,19 @@ def arithmetic(op: str, left: SqlType, right: SqlType) -> SqlType | None:
     if is_int(left) and is_int(right):
         return max(left, right, key=lambda t: _RANK[t.name])
     a, b = as_numeric(left), as_numeric(right)
+    if a.is_free or b.is_free or op == "/":
+        return NUMERIC
     if op in "+-":
         scale = max(a.scale, b.scale)
         return numeric(max(a.precision - a.scale, b.precision - b.scale) + scale + 1, scale)
     if op == "*":
         return numeric(a.precision + b.precision + 1, a.scale + b.scale)
-    if op == "/":
-        scale = max(6, a.scale + b.precision + 1)
-        return numeric(a.precision - a.scale + b.scale + scale, scale)
     scale = max(a.scale, b.scale)
     return numeric(min(a.precision - a.scale, b.precision - b.scale) + scale, scale)
 
 
 def number_literal(text: str) -> SqlType:
-    """The type of a numeric literal: the smallest of int4, int8, numeric that holds it.  22003 beyond 38 digits."""
+    """The type of a numeric literal: the smallest of int4, int8, a decimal that holds it; else it is a free numeric."""
     try:
         value = Decimal(text)
     except InvalidOperation:  # an exponent that even Python does not count to
@@ -205,32 +217,17 @@ def number_literal(text: str) -> SqlType:
                 return candidate
     _, digits, exponent = value.as_tuple()
     scale = max(-exponent, 0)
-    precision = max(len(digits) + max(exponent, 0), scale, 1)
-    if precision > NUMERIC_PRECISION_MAX:
-        raise out_of_range("numeric", text)
-    return SqlType("numeric", precision, scale)
-
-
-def beyond_numeric(text: str) -> float | None:
-    """The value of ``1e300``: a number in powers of ten that has no room in 38 digits, and that a double tells as it is
-    written.  ``None`` for what is a numeric, or for what a double would tell otherwise."""
-    digits, _, exponent = text.lower().partition("e")
-    if not exponent or len(digits.replace(".", "").strip("0")) > 15 or len(exponent) > 4:
-        return None
-    try:
-        number_literal(text)
-    except InvalidUsage:
-        value = float(text)
-        return value if math.isfinite(value) and (value or not digits.strip("0.")) else None
-    return None
+    return numeric(max(len(digits) + max(exponent, 0), scale, 1), scale)
 
 
 def numeric_text(text: str, position: int | None = None) -> SqlType:
-    """The numeric type of a quoted number: its own digits.  22P02 where it is none."""
+    """The numeric type of a quoted number: its own digits, or free (``NaN``).  22P02 where it is none."""
     value = text.strip()
-    if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", value):
-        raise bad_text("numeric", text, position)
-    return as_numeric(number_literal(value.lstrip("+-")))
+    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", value):
+        return as_numeric(number_literal(value.lstrip("+-")))
+    if NOT_FINITE.fullmatch(value):
+        return NUMERIC
+    raise bad_text("numeric", text, position)
 
 
 def parse_literal(text: str, sql_type: SqlType, instant: Callable[[datetime], datetime] | None = None) -> object:
@@ -279,7 +276,9 @@ def _read(read: Callable[[str], object], text: str) -> object:
         raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
 
 
-def _parse_numeric(text: str, sql_type: SqlType) -> Decimal:
+def _parse_numeric(text: str, sql_type: SqlType) -> Decimal | str:
+    if sql_type.is_free:
+        return _read(numerics.read, text)
     if not NUMBER.fullmatch(text.strip()) and not NOT_FINITE.fullmatch(text.strip()):
         raise bad_text("numeric", text)
     try:
@@ -308,7 +307,7 @@ def format_literal(value: object, sql_type: SqlType) -> str:
     if isinstance(value, datetime):
         return value.isoformat(sep=" ")
     if isinstance(value, Decimal):
-        return format(value, "f")
+        return numerics.shown(value)
     return str(value)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
+from collection.numerics import shown
 from tests.differential.postgres import Answer, Refusal
 
 FLOAT4_OID = 700
@@ -56,16 +57,15 @@ def _sort_key(row: tuple) -> str:
 
 
 def same(theirs: object, ours: object, single: bool = False) -> bool:
-    """Equal values.  A numeric may have fewer digits behind the point than Postgres's (its last digit within one), a
+    """Equal values.  A numeric must have the same digits, zeros at its end and all.  A
     float may differ in its last bits, as transcendental functions do from one C library to another; Postgres's client
     reads a ``single`` from its shortest text."""
     if theirs is None or ours is None:
         return theirs is ours
     if isinstance(theirs, Decimal) and isinstance(ours, Decimal):
-        if not (theirs.is_finite() and ours.is_finite()):
-            return str(theirs) == str(ours)
-        places = min(-theirs.as_tuple().exponent, -ours.as_tuple().exponent, 30)
-        return abs(theirs - ours) <= Decimal(1).scaleb(-places) if theirs != ours else True
+        return shown(theirs) == shown(ours)
+    if isinstance(theirs, list) and isinstance(ours, list):
+        return len(theirs) == len(ours) and all(same(a, b, single) for a, b in zip(theirs, ours, strict=True))
     if isinstance(theirs, float) and isinstance(ours, float):
         if math.isnan(theirs) or math.isnan(ours):
             return math.isnan(theirs) and math.isnan(ours)

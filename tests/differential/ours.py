@@ -173,8 +173,17 @@ def _answer(table: pa.Table, types: list[SqlType]) -> Answer:
     for at, ty in enumerate(types):
         if ty.name == "interval":
             lists[at] = [_as_read(each) for each in lists[at]]
+        if ty.is_free:
+            lists[at] = [_number(each) for each in lists[at]]
     rows = zip(*lists, strict=True)
     return Answer(tuple(OID[ty.name] for ty in types), tuple(rows))
+
+
+def _number(free: object) -> object:
+    """A free numeric, or an array of them, as Postgres's client reads it."""
+    if isinstance(free, list):
+        return [_number(each) for each in free]
+    return None if free is None else Decimal(free)
 
 
 def _as_read(interval: object) -> object:
