@@ -51,6 +51,13 @@ from collection.types import SqlType
 from collection.uuids import read_uuid
 
 
+def _decimal(text: str, precision: int, scale: int) -> str:
+    found = numerics.limited(text, precision, scale)
+    if found == numerics.NAN:  # Postgres's may be one, the engines' decimals may not
+        raise BadText("numeric field overflow", "22003")
+    return found
+
+
 def _numerics(texts: list[str | None]) -> list[str | None]:
     return [None if text is None else numerics.read(text) for text in texts]
 
@@ -172,7 +179,7 @@ OWN: dict[str, Own] = {
     "tm_letters": own(_TEXTS, _letters, _TEXT),
     "tm_with_nulls": own(_TEXTS, _with_nulls, _TEXTS, _TEXT),
     "tm_numeric": own(_TEXT, numerics.read, _TEXT),
-    "tm_numeric_limited": own(_TEXT, numerics.limited, _TEXT, _INT4, _INT4),
+    "tm_numeric_limited": own(_TEXT, _decimal, _TEXT, _INT4, _INT4),
     "tm_numeric_array": own(_TEXTS, _numerics, _TEXTS),
     "tm_numeric_key": own(_TEXT, numerics.key, _TEXT),
     "tm_numeric_keys": own(_TEXTS, numeric_keys.keys, _TEXTS),

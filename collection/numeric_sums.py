@@ -8,9 +8,21 @@ wrongly.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from collection.bad_text import BadText
-from collection.numerics import INFINITY, NAN, NEGATIVE_INFINITY, div
+from collection.numeric_roots import root
+from collection.numerics import (
+    EXACT,
+    INFINITY,
+    NAN,
+    NEGATIVE_INFINITY,
+    div,
+    is_special,
+    quotient,
+    quotient_scale,
+    shown,
+)
 
 SUMMED_WHOLE_MAX = 40
 SUMMED_SCALE_MAX = 40
@@ -100,3 +112,27 @@ def total(sums: Sequence[int]) -> str:
 def average(sum_text: str, count: int) -> str:
     """``avg`` of ``count`` values, which are more than none, whose sum is ``sum_text``."""
     return div(sum_text, str(count))
+
+
+DEVIATIONS = frozenset(("var_pop", "var_samp", "stddev_pop", "stddev_samp"))
+
+
+def deviation(kind: str, count: int, added: str, squares: str) -> str | None:
+    """One of ``DEVIATIONS`` from how many values there are, their sum and the sum of their squares.
+
+    ``numeric_stddev_internal``: ``None`` of no value, and of one where it is of a sample; NaN where one is not finite.
+    """
+    assert kind in DEVIATIONS, kind
+    of_sample = kind.endswith("samp")
+    if count < 1 or (of_sample and count == 1):
+        return None
+    if is_special(added) or is_special(squares):
+        return NAN
+    x, xx, n = Decimal(added), Decimal(squares), Decimal(count)
+    above = EXACT.subtract(EXACT.multiply(n, xx), EXACT.multiply(x, x))
+    if above <= 0:
+        return "0"
+    below = Decimal(count * (count - 1 if of_sample else count))
+    scale = quotient_scale(above, below)
+    variance = quotient(above, below, scale)
+    return shown(root(variance, scale) if kind.startswith("stddev") else variance)

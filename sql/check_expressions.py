@@ -339,7 +339,7 @@ def _nullif(c: Checker, node: exp.Nullif, scope: Scope) -> SqlType:
     if found is None:
         raise no_operator(t.shown(types[0]), "=", t.shown(types[1]), position(node))
     exact = [got for got in types if t.is_number(got) and not t.is_float(got)]
-    if len(exact) == 2 and t.common(*exact).is_free:
+    if len(exact) == 2 and t.alternative(*exact).is_free:
         keys = [key_of(each, got) for each, got in zip((node.this, node.expression), types, strict=True)]
         same = exp.If(this=exp.EQ(this=keys[0], expression=keys[1]), true=cast(exp.null(), found))
         node.replace(exp.Case(ifs=[same], default=cast(node.this.copy(), found)))

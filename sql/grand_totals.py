@@ -11,6 +11,7 @@ import math
 from sqlglot import exp
 
 from collection.types import SqlType
+from sql.comparing import SORTS
 from sql.errors import unsupported
 from sql.nodes import cast, unnest
 
@@ -79,11 +80,16 @@ def _completed(select: exp.Select) -> exp.Select:
     values = [each.unalias().copy() for each in grouped.expressions]
     order = clauses["order"].copy() if clauses["order"] is not None else None
     for each in order.expressions if order is not None else ():
-        place = _output(each.this, names, values)
+        meant = each.this.meta.get(SORTS, each.this)
+        place = _output(meant, names, values)
         if place is None:
             place = len(values)
-            values.append(each.this.copy())
-        each.set("this", _column(place))
+            values.append(meant.copy())
+        if meant is each.this:
+            each.set("this", _column(place))
+            continue
+        for node in [node for node in each.this.walk() if node == meant]:  # what it is sorted by is made of it
+            node.replace(_column(place))
     wanted = _condition_as_value(grouped)
     if wanted is not None:
         values.append(wanted)

@@ -18,7 +18,6 @@ from sql.functions import is_aggregate
 from sql.nodes import position, swap
 
 _STAYS = ("limit", "offset", "with_")
-_SETS = ("rollup", "cube", "grouping_sets")
 
 
 def group_by_keys(select: exp.Select, grouped: Sequence[tuple[exp.Expression, SqlType]]) -> None:
@@ -27,7 +26,7 @@ def group_by_keys(select: exp.Select, grouped: Sequence[tuple[exp.Expression, Sq
     if not free:
         return
     group = select.args["group"]
-    if any(group.args.get(each) for each in _SETS):
+    if group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
         check_no_free(free[0][1], "grouping sets", free[0][0])
     values = [node.copy() for node, _ in free]
     for node, got in free:
