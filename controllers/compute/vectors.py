@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Context, Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -48,6 +49,8 @@ _KNOWN = KNOWN | {
     **dict.fromkeys((exp.From, exp.Where, exp.TableAlias), frozenset({"this"})),
 }
 """What is read of each kind of node here.  A term in which anything else is said is Spark's."""
+
+_WIDE = Context(prec=120)
 
 Rows = Callable[[Mapping[Key, pa.Table]], pa.Table]
 
@@ -238,6 +241,11 @@ def _summable(column: pa.ChunkedArray, sql_type: SqlType) -> pa.ChunkedArray:
         if largest * len(column) >= 1 << 63:
             raise NotHere("a sum that may not fit into a bigint")
         return column.cast(pa.int64())
-    if sql_type.name != "numeric" or sql_type.precision + len(str(len(column))) > 38:
-        raise NotHere(f"a sum of {len(column)} {sql_type}")
+    if sql_type.name != "numeric":
+        raise NotHere(f"a sum of {sql_type}")
+    if sql_type.precision + len(str(len(column))) > 38:
+        extremes = pc.min_max(column).as_py()
+        largest = max(abs(int((each or Decimal(0)).scaleb(sql_type.scale, _WIDE))) for each in extremes.values())
+        if largest * len(column) >= 10**38:
+            raise NotHere(f"a sum of {sql_type} that may not fit")
     return column.cast(pa.decimal128(38, sql_type.scale))
