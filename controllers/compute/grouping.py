@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 
 from sqlglot import exp
 
 from controllers.compute.linear import analyse_linear, check_function, check_scalar, sources_of
-from controllers.compute.plans import GROUPS, Aggregate, AggregateCall, NotIncremental, Output, placeholder
+from controllers.compute.plans import GROUPS, Aggregate, AggregateCall, NotIncremental, placeholder
 from controllers.compute.spark_text import text
 from sql.nodes import only
 
@@ -109,11 +108,10 @@ def analyse_aggregate(tree: exp.Expression, core: exp.Select, inputs: Collection
     post = exp.Select(expressions=posts).from_(placeholder(*GROUPS))
     if condition is not None:
         post = post.where(condition)
-    outputs = _simple(post) if outer is None else None
     if outer is not None:
         core.replace(post)
     whole = outer if outer is not None else post
-    return Aggregate(linear, len(keys), len(arguments), tuple(calls), whole, outputs)
+    return Aggregate(linear, len(keys), len(arguments), tuple(calls), whole)
 
 
 def _keys(core: exp.Select) -> list[exp.Expression]:
@@ -222,18 +220,3 @@ def _call(node: exp.Expression) -> tuple[str, exp.Expression | None]:
         return "avg", node.this
     called = node.this if isinstance(node, exp.WithinGroup) else node
     raise NotIncremental(f"{called.sql_name().lower()}() cannot take back a row")
-
-
-def _simple(post: exp.Select) -> tuple[Output, ...] | None:
-    if post.args.get("where"):
-        return None
-    outputs = []
-    for expression in post.expressions:
-        node, cast = expression.unalias(), None
-        # sqlglot reads Spark's CAST as one that may fail softly; how it writes it tells which it was.
-        if isinstance(node, exp.Cast) and text(node).startswith("CAST(") and not node.args.get("format"):
-            node, cast = node.this, text(node.to).upper().replace(" ", "")
-        if not isinstance(node, exp.Column) or not re.fullmatch(r"[ka]\d+", node.name):
-            return None
-        outputs.append(Output(node.name[0], int(node.name[1:]), cast))
-    return tuple(outputs)

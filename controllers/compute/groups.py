@@ -20,8 +20,13 @@ from controllers.lookup import fit_decimal, out_of_range, sum_type
 from controllers.values import INT_BITS, Row
 from journal.errors import Rejected
 
-GROUPS_MAX = 1_000_000
-"""Groups of one view.  With two keys and three aggregates a group takes about 500 bytes of Python: 500 MB."""
+CELLS_MAX = 13_000_000
+"""Values held for the groups of one view: :meth:`Groups.width` of each group.  A value takes some 40 bytes of Python
+(its place in a tuple, and an integer), and a group's own overhead as much as four: 500 MB, which are 1,000,000 groups
+with two keys and three sums, or 232,000 with one key and 25."""
+
+GROUP_CELLS = 4
+"""What a group takes besides its values, in values: two tuples, a place in a dictionary."""
 
 Group = tuple
 """``(rows, count of x0, sum of x0, count of x1, …)``."""
@@ -36,6 +41,10 @@ class TooManyGroups(Rejected):
     """The view has more groups than may be held: it is recomputed by Spark instead."""
 
     sqlstate = "53200"
+
+
+def _is_whole(kind: SqlType) -> bool:
+    return kind.name == "numeric" and kind.scale == 0
 
 
 def call_type(call: AggregateCall, arguments: Sequence[SqlType]) -> SqlType:
@@ -63,7 +72,7 @@ def value_of(call: AggregateCall, group: Group, arguments: Sequence[SqlType]) ->
     argument = arguments[call.argument]
     sum_as = sum_type(argument)
     if argument.name == "numeric":
-        total = fit_decimal(total, sum_as)
+        total = fit_decimal(Decimal(total), sum_as)
         if call.function == "sum":
             return total
         # Spark divides at scale 38, half up, and then rounds again to the result's scale.
@@ -85,12 +94,20 @@ class Groups:
         self._has_keys = has_keys
         self._zero: Group = (0, *(0 if i % 2 == 0 else self._nothing(i // 2) for i in range(2 * len(arguments))))
         self._groups: dict[Row, Group] = {}
+        self._whole = tuple(2 + 2 * i for i, t in enumerate(arguments) if _is_whole(t))
+        """Places of sums of DECIMAL(p,0): kept as integers, which are added faster."""
+
+    @staticmethod
+    def width(keys: int, arguments: int) -> int:
+        """How many values one group counts as."""
+        return GROUP_CELLS + keys + 1 + 2 * arguments
 
     def __len__(self) -> int:
         return len(self._groups)
 
     def _nothing(self, argument: int) -> object:
-        return Decimal(0) if self._arguments[argument].name == "numeric" else 0
+        kind = self._arguments[argument]
+        return Decimal(0) if kind.name == "numeric" and not _is_whole(kind) else 0
 
     def merge(self, partials: Iterable[tuple[Row, int, Group]], base: bool = True) -> dict[Row, Group | None]:
         """The groups that ``(key, diff, partial)`` touch, as they will be (``None``: gone); nothing changes yet.
@@ -103,16 +120,23 @@ class Groups:
             before = touched.get(key)
             if before is None:
                 before = groups.get(key, self._zero)
+            if self._whole:
+                given = list(partial)
+                for place in self._whole:
+                    given[place] = int(given[place] or 0)
+                partial = given
             # Decimal's own "+" would round to the context's 28 digits.
             touched[key] = tuple(
                 _WIDE.add(b, _WIDE.multiply(p or Decimal(0), Decimal(diff))) if isinstance(b, Decimal)
                 else b + diff * (p or 0)
                 for b, p in zip(before, partial, strict=True)
             )  # fmt: skip
-        if len(groups) + len(touched) > GROUPS_MAX:
-            more = sum(1 for key in touched if key not in groups)
-            if len(groups) + more > GROUPS_MAX:
-                raise TooManyGroups(f"the view has more than {GROUPS_MAX} groups")
+        if touched:
+            most = CELLS_MAX // self.width(len(next(iter(touched))), len(self._arguments))
+            if len(groups) + len(touched) > most:
+                more = sum(1 for key in touched if key not in groups)
+                if len(groups) + more > most:
+                    raise TooManyGroups(f"the view has more than {most} groups")
         if not self._has_keys:
             touched.setdefault((), groups.get((), self._zero))
             return dict(touched)

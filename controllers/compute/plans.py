@@ -57,16 +57,6 @@ class AggregateCall:
 
 
 @dataclass(frozen=True)
-class Output:
-    """An output column that needs no Spark: key or aggregate number ``index``, cast to ``cast`` (Spark type text)."""
-
-    kind: str
-    """``k`` or ``a``."""
-    index: int
-    cast: str | None
-
-
-@dataclass(frozen=True)
 class Aggregate:
     """``input`` gives ``k0``…, ``x0``…, its diff; ``post`` makes the view's columns from the groups."""
 
@@ -75,8 +65,6 @@ class Aggregate:
     arguments: int
     calls: tuple[AggregateCall, ...]
     post: exp.Expression
-    outputs: tuple[Output, ...] | None
-    """Set where ``post`` only picks and casts columns."""
 
     name = "incremental: aggregate"
 

@@ -11,28 +11,27 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from sqlglot import exp
 
 from collection.columns import DIFF
-from collection.types import SqlType, from_arrow, spark_type
+from collection.types import SqlType, from_arrow
 from controllers.compute import plans as st
 from controllers.compute import spark_text as sp
 from controllers.compute.failures import Interrupted, of_spark, unexplained
 from controllers.compute.groups import EXACT, Group, Groups, TooManyGroups, call_type
 from controllers.compute.handing import schema_sql
 from controllers.compute.naming import name_relations
+from controllers.compute.outputs import Outputs, compile_outputs
 from controllers.compute.relation import Relation, own_name
 from controllers.compute.rows import consolidate
 from controllers.compute.running import answered
 from controllers.compute.sources import Sources
 from controllers.compute.strategy import analyse
 from controllers.compute.vectors import Compiled, NotHere, compile_term, partial_groups
-from controllers.lookup import fit_decimal, out_of_range
-from controllers.values import INT_BITS, Row, schema_of, to_rows, to_table
+from controllers.values import Row, schema_of, to_rows, to_table
 from journal.errors import TidemarkError
 from journal.timestamps import DataTs
 
@@ -71,8 +70,11 @@ class View:
         """How often the whole query was compared with the output."""
         self.in_process = 0
         """How many changes were found without Spark."""
+        self.columns_in_spark = 0
+        """How many times Spark was asked for the columns of groups that changed."""
         self._compiled: dict[st.Term, Compiled] = {}
         self._groups: Groups | None = None
+        self._outputs: Outputs | None = None
         self._key_types: list[SqlType] = []
         self._argument_types: list[SqlType] = []
         self._call_types: list[SqlType] = []
@@ -105,7 +107,7 @@ class View:
                     return st.Recompute(f"{call.function} over {kind}, whose addition cannot be taken back exactly")
             self._call_types = [call_type(c, arguments) for c in strategy.calls]
             self._groups = Groups(strategy.calls, arguments, has_keys=strategy.keys > 0)
-            self._outputs = self._direct_outputs(strategy)
+            self._outputs = self._compile_outputs(strategy)
             return strategy
         except Exception as error:
             # The whole query may be fine where a rewritten one is not; it alone decides about errors.
@@ -133,24 +135,18 @@ class View:
         schema = self._spark.sql(sp.text(st.fill(tree, empty))).schema
         return [from_arrow(f.type) for f in to_arrow_schema(schema)][:-1]
 
-    def _direct_outputs(self, strategy: st.Aggregate) -> list[Callable[[Row], object]] | None:
-        """A function per output column where nothing but picking and exact casts is needed; else ``None``."""
-        if strategy.outputs is None or len(strategy.outputs) != len(self._types):
+    def _compile_outputs(self, plan: st.Aggregate) -> Outputs | None:
+        """The view's columns over its groups; ``None`` where Spark must be asked."""
+        try:
+            return compile_outputs(plan.post, self._group_columns, self._types)
+        except NotHere as why:
+            log.info("a view's columns are left to spark", extra={"view": self.id, "why": str(why)})
             return None
-        found = []
-        for output, wanted in zip(strategy.outputs, self._types, strict=True):
-            position = output.index + (strategy.keys if output.kind == "a" else 0)
-            have = (self._key_types + self._call_types)[position]
-            steps = [t for t in (output.cast, spark_type(wanted)) if t is not None]
-            by_text = {spark_type(t): t for t in (wanted, have, *(SqlType(n) for n in INT_BITS))}
-            path = [have]
-            for text in steps:
-                target = by_text.get(text)
-                if target is None or not _exact_cast(path[-1], target):
-                    return None
-                path.append(target)
-            found.append(_picker(position, path))
-        return found
+
+    @property
+    def _group_columns(self) -> list[tuple[str, SqlType]]:
+        keys = [(f"k{i}", t) for i, t in enumerate(self._key_types)]
+        return [*keys, *((f"a{i}", t) for i, t in enumerate(self._call_types))]
 
     # -- evaluating ---------------------------------------------------------------------------------------------------
 
@@ -377,16 +373,16 @@ class View:
         if not before and not after:
             return self._schema.empty_table()
         if self._outputs is not None:
-            rows = [(*(o(r) for o in self._outputs), -1) for r in before]
-            rows += [(*(o(r) for o in self._outputs), 1) for r in after]
-            return consolidate(to_table(rows, self._schema))
-        plan = self.strategy
-        names = [f"k{i}" for i in range(plan.keys)] + [f"a{i}" for i in range(len(plan.calls))]
-        types = self._key_types + self._call_types
-        schema = schema_of(types, names).append(pa.field(DIFF, pa.int64()))
+            try:
+                return self._outputs.run(before, after)
+            except NotHere as why:
+                log.debug("a change of columns is left to spark", extra={"view": self.id, "why": str(why)})
+        self.columns_in_spark += 1
+        plan, columns = self.strategy, [*self._group_columns, (DIFF, SqlType("int8"))]
+        names = [name for name, _ in columns[:-1]]
+        schema = schema_of([kind for _, kind in columns], [name for name, _ in columns])
         table = to_table([(*r, -1) for r in before] + [(*r, 1) for r in after], schema)
         view = own_name(f"groups_{self.id}")
-        columns = zip([*names, DIFF], [*types, SqlType("int8")], strict=True)
         self.relation.handing.show(table, view, schema_sql(columns))
         parts = []
         for diff, present in ((-1, before), (1, after)):
@@ -406,35 +402,3 @@ class View:
 def _cast_to(table: pa.Table, schema: pa.Schema) -> pa.Table:
     arrays = [c.cast(f.type) for c, f in zip(table.columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _exact_cast(source: SqlType, target: SqlType) -> bool:
-    if source == target:
-        return True
-    return source.name in EXACT and (
-        (target.name in INT_BITS and source.name in INT_BITS)
-        or (target.name == "numeric" and (source.name in INT_BITS or target.scale >= source.scale))
-    )
-
-
-def _picker(position: int, path: Sequence[SqlType]) -> Callable[[Row], object]:
-    casts = [t for s, t in zip(path, path[1:], strict=False) if s != t]
-
-    def pick(row: Row) -> object:
-        value = row[position]
-        for target in casts:
-            value = _cast(value, target)
-        return value
-
-    return pick
-
-
-def _cast(value: object, target: SqlType) -> object:
-    if value is None:
-        return None
-    if target.name == "numeric":
-        return fit_decimal(Decimal(value), target)
-    limit = 1 << (INT_BITS[target.name] - 1)
-    if not -limit <= value < limit:
-        raise out_of_range(target)
-    return value

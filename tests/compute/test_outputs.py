@@ -1,0 +1,255 @@
+"""A grouped view's columns from its groups, in the process: the same as Spark's, or a refusal."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from decimal import Decimal
+
+import pytest
+
+from collection.functions import own
+from collection.types import SqlType, parse_type
+from controllers.compute import expressions, groups, view
+from controllers.compute.expressions import NotHere
+from controllers.compute.outputs import Outputs, compile_outputs, left_to_spark
+from controllers.compute.plans import GROUPS, Aggregate, AggregateCall, fill
+from controllers.compute.spark_text import parse, text
+from controllers.compute.strategy import analyse
+from controllers.values import Row, schema_of, to_rows, to_table
+from functions.registry import OWN
+
+KEYS = {"k": "int4", "s": "text", "n": "numeric(10,2)"}
+ARGUMENTS = {"x": "int4", "y": "int8", "n": "numeric(10,2)", "CAST(y AS DECIMAL(28, 0))": "numeric(28,0)"}
+
+COLUMNS = [
+    ("k", "int4"),
+    ("CAST(k AS STRING)", "text"),
+    ("CAST(SUM(x) AS STRING)", "text"),
+    ("CAST(SUM(CAST(y AS DECIMAL(28, 0))) AS DECIMAL(38, 0))", "numeric(38,0)"),
+    ("CAST(SUM(CAST(y AS DECIMAL(28, 0))) AS STRING)", "text"),
+    ("CAST(AVG(n) AS STRING)", "text"),
+    ("CAST(AVG(n) AS DECIMAL(11, 1))", "numeric(11,1)"),
+    ("CAST(SUM(n) AS DECIMAL(20, 4))", "numeric(20,4)"),
+    ("CAST(COUNT(*) AS INT)", "int4"),
+    ("CAST(TM_NUMBER_SHOWN(CAST(CAST(SUM(x) AS STRING) AS STRING), CAST('999' AS STRING)) AS STRING)", "text"),
+    ("TM_FORMAT('%s-%s', CAST(ARRAY(CAST(k AS STRING), CAST(COUNT(*) AS STRING)) AS ARRAY<STRING>))", "text"),
+    ("UPPER(s)", "text"),
+    ("TM_QUOTED_IDENTIFIER(s) || 'x'", "text"),
+    ("COALESCE(SUM(x), 0)", "int8"),
+    ("CASE WHEN COUNT(x) = 0 THEN CAST(NULL AS BIGINT) ELSE CAST(SUM(y) DIV COUNT(*) AS BIGINT) END", "int8"),
+    ("SUM(x) + COUNT(*) * 2", "int8"),
+    ("SUM(n) > 1.5", "bool"),
+    ("TM_SPLIT(s, 'a')", "text[]"),
+    ("AVG(x)", "float8"),
+]
+HAVINGS = ["", "", " HAVING COUNT(*) > 1", " HAVING SUM(n) > 0 OR SUM(x) IS NULL", " HAVING AVG(n) <= 1"]
+
+
+def plan_of(sql: str) -> Aggregate:
+    found = analyse(sql, ["u1"])
+    assert isinstance(found, Aggregate), found
+    return found
+
+
+def made(plan: Aggregate, columns: list[tuple[str, SqlType]], *wanted: str) -> Outputs:
+    return compile_outputs(plan.post, columns, [parse_type(each) for each in wanted])
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", range(3))
+def test_columns_are_what_spark_makes_of_the_same_groups(spark, seed: int) -> None:
+    rng = random.Random(seed)
+    here = 0
+    for _ in range(12):
+        chosen = rng.sample(COLUMNS, 5)
+        outputs = ", ".join(f"{sql} AS c{i}" for i, (sql, _) in enumerate(chosen))
+        sql = f"SELECT {outputs} FROM u1 GROUP BY k, s, n{rng.choice(HAVINGS)}"
+        if rng.random() < 0.3:
+            sql = f"SELECT q.c0, q.c1, q.c2, q.c3, q.c4 FROM ({sql}) AS q WHERE NOT q.c0 IS NULL"
+        plan = plan_of(sql)
+        arguments = [parse_type(ARGUMENTS[text(e.this).replace("`", "")]) for e in _arguments(plan)]
+        columns = [(f"k{i}", parse_type(t)) for i, t in enumerate(KEYS.values())]
+        columns += [(f"a{i}", groups.call_type(call, arguments)) for i, call in enumerate(plan.calls)]
+        rows = [tuple(_value(rng, kind) for _, kind in columns) for _ in range(8)]
+        try:
+            mine = made(plan, columns, *(kind for _, kind in chosen)).run(rows[:3], rows[3:])
+        except NotHere:
+            continue
+        here += 1
+        schema = schema_of([kind for _, kind in columns], [name for name, _ in columns])
+        theirs: Counter = Counter()
+        for diff, some in ((-1, rows[:3]), (1, rows[3:])):
+            spark.createDataFrame(to_table(some, schema)).createOrReplaceTempView("held_groups")
+            found = spark.sql(text(fill(plan.post, {GROUPS: parse("SELECT * FROM held_groups")}))).toArrow()
+            assert [str(t) for t in found.schema.types] == [
+                str(t).replace("item", "element") for t in mine.schema.types[:-1]
+            ], sql
+            for row in to_rows(found):
+                theirs[row] += diff
+        assert {row[:-1]: row[-1] for row in to_rows(mine)} == {r: n for r, n in theirs.items() if n}, (seed, sql)
+    assert here > 8
+
+
+def _arguments(plan: Aggregate) -> list:
+    [term] = plan.input.terms
+    return [e for e in term.tree.expressions if e.alias.startswith("x")]
+
+
+def _value(rng: random.Random, kind: SqlType) -> object:
+    if rng.random() < 0.15:
+        return None
+    if kind.name == "numeric":
+        return Decimal(rng.choice([0, 1, -1, 15, 255, 10 ** (min(kind.precision, 12) - 1)])).scaleb(-kind.scale)
+    return rng.choice({"text": ["", "a", "bac", "A b"], "float8": [0.5, 1e300, 2.0]}.get(kind.name, [0, 1, 2, -7, 99]))
+
+
+# -- pure -------------------------------------------------------------------------------------------------------------
+
+GROUP = [("k0", SqlType("text")), ("a0", SqlType("int8"))]
+
+
+def run(sql: str, rows: list[Row], *wanted: str) -> Counter:
+    found = made(plan_of(sql), GROUP, *wanted).run([], rows)
+    return Counter({row[:-1]: row[-1] for row in to_rows(found)})
+
+
+def test_having_and_what_is_above_the_groups_are_filters() -> None:
+    sql = "SELECT q.n + 1 AS m FROM (SELECT s, SUM(x) AS n FROM u1 GROUP BY s HAVING SUM(x) > 1) AS q WHERE q.n < 4"
+    assert run(sql, [("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", None)], "int8") == {(3,): 1, (4,): 1}
+
+
+def test_rows_that_become_equal_are_one() -> None:
+    assert run("SELECT UPPER(s) AS u FROM u1 GROUP BY s HAVING SUM(x) > 0", [("a", 1), ("A", 1)], "text") == {("A",): 2}
+
+
+@pytest.mark.parametrize("sql, why", [
+    ("SELECT ROUND(SUM(x), 2) AS r FROM u1 GROUP BY s", "round()"),
+    ("SELECT s LIKE 'a%' AS r FROM u1 GROUP BY s HAVING SUM(x) > 0", None),
+    ("SELECT SUM(x) / 2 AS r FROM u1 GROUP BY s", None),
+    ("SELECT TM_SPLIT(s, 1) AS r FROM u1 GROUP BY s HAVING SUM(x) > 0", None),
+    ("SELECT TRY_CAST(s AS INT) AS r FROM u1 GROUP BY s HAVING SUM(x) > 0", None),
+])  # fmt: skip
+def test_what_is_not_known_is_left_to_spark(sql: str, why: str | None) -> None:
+    plan = plan_of(sql)
+    with pytest.raises(NotHere):
+        made(plan, GROUP, "int8")
+    assert left_to_spark(plan.post) == why
+
+
+@pytest.mark.parametrize("sql, group", [
+    ("SELECT TM_UUID(s) AS r FROM u1 GROUP BY s HAVING SUM(x) > 0", ("no uuid", 1)),
+    ("SELECT CAST(CAST(SUM(x) AS INT) AS STRING) AS r FROM u1 GROUP BY s", ("a", 2**40)),
+    ("SELECT CAST(SUM(x) DIV 0 AS STRING) AS r FROM u1 GROUP BY s", ("a", 1)),
+    ("SELECT ELEMENT_AT(TM_SPLIT(s, ','), 2) AS r FROM u1 GROUP BY s HAVING SUM(x) > 0", ("a", 1)),
+    ("SELECT UPPER(s) AS r FROM u1 GROUP BY s HAVING SUM(x) > 0", ("straße", 1)),
+])  # fmt: skip
+def test_a_row_that_fails_is_sparks_to_tell(sql: str, group: Row) -> None:
+    outputs = made(plan_of(sql), GROUP, "text")
+    with pytest.raises(NotHere):
+        outputs.run([], [group])
+
+
+def test_a_call_that_stands_in_several_columns_is_made_once(monkeypatch) -> None:
+    asked = []
+    counting = own(SqlType("text[]"), lambda t: asked.append(t) or t.split(","), SqlType("text"))
+    monkeypatch.setitem(OWN, "tm_counted", counting)
+    columns = ", ".join(f"ELEMENT_AT(TM_COUNTED(s), {i}) AS c{i}" for i in (1, 2, 3))
+    sql = f"SELECT {columns}, ELEMENT_AT(TM_COUNTED(s || ''), 1) AS d FROM u1 GROUP BY s HAVING SUM(x) > 0"
+    assert run(sql, [("a,b,c", 1), (None, 1)], *["text"] * 4) == {("a", "b", "c", "a"): 1, (None,) * 4: 1}
+    assert asked == ["a,b,c", "a,b,c"], "the call of something else is another"
+
+
+@pytest.mark.parametrize("given", [7, True, "x", [1], 1.0])
+def test_what_is_not_of_the_promised_type_is_not_taken(monkeypatch, given: object) -> None:
+    monkeypatch.setitem(OWN, "tm_wrong", own(SqlType("bytea"), lambda t: given, SqlType("text")))
+    outputs = made(plan_of("SELECT TM_WRONG(s) AS r FROM u1 GROUP BY s HAVING SUM(x) > 0"), GROUP, "bytea")
+    with pytest.raises(NotHere):
+        outputs.run([], [("a", 1)])
+
+
+def test_calls_are_bounded_by_rows_and_by_bytes(monkeypatch) -> None:
+    outputs = made(plan_of("SELECT TM_QUOTED_IDENTIFIER(s) AS r FROM u1 GROUP BY s HAVING SUM(x) > 0"), GROUP, "text")
+    monkeypatch.setattr(expressions, "OWN_ROWS_MAX", 3)
+    assert outputs.run([], [("a", 1)] * 3).num_rows == 1
+    with pytest.raises(NotHere):
+        outputs.run([], [("a", 1)] * 4)
+    monkeypatch.setattr(expressions, "OWN_BYTES_MAX", 3)
+    with pytest.raises(NotHere):
+        outputs.run([], [("abcd", 1)])
+
+
+def test_whole_decimals_are_summed_as_integers_and_bounded_by_what_they_take(monkeypatch) -> None:
+    kinds = [parse_type("numeric(28,0)"), parse_type("numeric(10,2)")]
+    held = groups.Groups([AggregateCall("sum", 0), AggregateCall("avg", 0), AggregateCall("sum", 1)], kinds, True)
+    partials = [(("a",), 1, (2, 2, Decimal(10**20), 1, Decimal("1.50"))), (("a",), -1, (1, 1, Decimal(7), 0, None))]
+    touched = held.merge(partials)
+    assert touched == {("a",): (1, 1, 10**20 - 7, 1, Decimal("1.50"))}
+    assert type(touched[("a",)][2]) is int
+    held.accept(touched)
+    assert held.row(("a",)) == ("a", Decimal(10**20 - 7), Decimal(10**20 - 7), Decimal("1.50"))
+    assert groups.Groups.width(1, 2) == 4 + 1 + 5
+    monkeypatch.setattr(groups, "CELLS_MAX", 20)
+    held.merge([(("b",), 1, (1, 0, None, 0, None))])
+    with pytest.raises(groups.TooManyGroups):
+        held.merge([((key,), 1, (1, 0, None, 0, None)) for key in "bc"])
+
+
+# -- a view -----------------------------------------------------------------------------------------------------------
+
+R = {"k": "int4", "s": "text", "x": "int4", "y": "int8", "i": "interval"}
+
+PART = "CAST(SUM(CAST(ELEMENT_AT(TM_SERIES(y, y + 30, i), {n}) AS DECIMAL(28, 0))) AS STRING)"
+PARTS = ", ".join(PART.replace("{n}", str(n)) for n in range(1, 26))
+
+
+@pytest.mark.spark
+def test_views_of_calculated_columns_are_kept_without_spark(bench, monkeypatch) -> None:
+    r = bench.relation(R)
+    step = (0, 0, 1)
+    bench.change({r: [((1, "a", 5, 1, step), 1), ((2, "b", None, None, step), 2), ((1, "c", 6, -4, step), 1)]})
+    views = [
+        bench.view("SELECT k, UPPER(s) AS u, COUNT(*) AS n FROM {0} GROUP BY k, s",
+                   {"k": "int4", "u": "text", "n": "int8"}, r),
+        bench.view("SELECT k, TM_NUMBER_SHOWN(CAST(SUM(x) AS STRING), '999') AS t FROM {0} GROUP BY k",
+                   {"k": "int4", "t": "text"}, r),
+        bench.view("SELECT k, CAST(TM_NUMBER_SHOWN(CAST(SUM(CAST(y AS DECIMAL(28, 0))) AS STRING), CAST(COUNT(y) AS"
+                   " STRING)) AS STRING) AS t FROM {0} GROUP BY k HAVING COUNT(*) < 5", {"k": "int4", "t": "text"}, r),
+        bench.view(f"SELECT k, TM_JOIN(CAST(ARRAY({PARTS}) AS ARRAY<STRING>), '+') AS t FROM {{0}} GROUP BY k",
+                   {"k": "int4", "t": "text"}, r),
+    ]  # fmt: skip
+    bench.tick()
+    for each in views:
+        assert bench.held(each) == bench.truth(each)
+    asked = [each.columns_in_spark for each in views]
+    monkeypatch.setattr(view, "answered", None)  # whoever asks Spark fails, and would compare the whole with the output
+    for changes in ([((1, "a", 5, 1, step), -1), ((3, "z", 1, 2**40, step), 1)], [((2, "b", None, None, step), -1)]):
+        bench.change({r: changes})
+        bench.tick()
+        assert not bench.maintainer.errors
+        for each in views:
+            assert bench.held(each) == bench.truth(each) and bench.held(each)
+    assert [each.columns_in_spark for each in views] == asked
+    assert not any(each.compared for each in views)
+
+
+@pytest.mark.spark
+def test_where_the_process_cannot_spark_does_and_tells_the_error(bench) -> None:
+    r = bench.relation(R)
+    bench.change({r: [((1, "00000000-0000-0000-0000-000000000000", 5, 1, None), 1)]})
+    uuids = bench.view("SELECT TM_UUID(s) AS u, COUNT(*) AS n FROM {0} GROUP BY s", {"u": "text", "n": "int8"}, r)
+    rounded = bench.view("SELECT k, ROUND(SUM(x), -1) AS n FROM {0} GROUP BY k", {"k": "int4", "n": "int8"}, r)
+    upper = bench.view("SELECT UPPER(s) AS u, COUNT(*) AS n FROM {0} GROUP BY s", {"u": "text", "n": "int8"}, r)
+    bench.tick()
+    assert [each.columns_in_spark for each in (uuids, rounded, upper)] == [0, 1, 0]
+    bench.change({r: [((2, "straße", 6, 1, None), 1)]})
+    bench.tick()
+    assert bench.maintainer.errors.keys() == {uuids.id}
+    assert bench.maintainer.errors[uuids.id].sqlstate == "22P02"
+    assert [each.columns_in_spark for each in (rounded, upper)] == [2, 1]
+    assert ("STRASSE", 1) in bench.held(upper)
+    bench.change({r: [((2, "straße", 6, 1, None), -1)]})
+    bench.tick()
+    assert not bench.maintainer.errors
+    for each in (uuids, rounded, upper):
+        assert bench.held(each) == bench.truth(each)
