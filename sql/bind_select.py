@@ -22,6 +22,7 @@ from sql.names import column_types
 from sql.nodes import bare, cast, position, swap, unnest
 from sql.scope import Scope
 from sql.series import series
+from sql.using import MERGED, merged
 
 Outputs = list[tuple[str, SqlType]]
 
@@ -171,15 +172,15 @@ def _source(c: Checker, source: exp.Expression, scope: Scope, items: dict[str, I
         cte = scope.cte(source.name)
         columns = cte if cte is not None and source.name not in items else column_types(items[source.name])
         names = aliases + list(columns)[len(aliases) :]
-        _add(scope, alias, dict(zip(names, columns.values(), strict=False)), source)
+        _add(scope, alias, dict(zip(names, columns.values(), strict=False)))
     elif isinstance(source, exp.Lateral):
         inner = source.this
-        _add(scope, alias, _named(_settled(inner, check_query(c, inner, scope, items)), aliases), source)
+        _add(scope, alias, _named(_settled(inner, check_query(c, inner, scope, items)), aliases))
     elif isinstance(source, exp.Subquery) and isinstance(source.this, (exp.Query, exp.Subquery)):
         around = Scope(parent=scope.parent, ctes=scope.ctes)
-        _add(scope, alias, _named(_settled(source, check_query(c, source.this, around, items)), aliases), source)
+        _add(scope, alias, _named(_settled(source, check_query(c, source.this, around, items)), aliases))
     elif isinstance(source, exp.Values):
-        _add(scope, alias, _values(c, source, scope, aliases), source)
+        _add(scope, alias, _values(c, source, scope, aliases))
     elif isinstance(source, (exp.Subquery, exp.Paren)):
         _source(c, source.this, scope, items)
     else:
@@ -188,11 +189,9 @@ def _source(c: Checker, source: exp.Expression, scope: Scope, items: dict[str, I
         _join(c, join, scope, items)
 
 
-def _add(scope: Scope, alias: str, columns: dict[str, SqlType], source: exp.Expression) -> None:
+def _add(scope: Scope, alias: str, columns: dict[str, SqlType]) -> None:
     if alias in scope.sources:
-        raise InvalidUsage(
-            f'table name "{alias}" specified more than once', sqlstate="42712", position=position(source)
-        )
+        raise InvalidUsage(f'table name "{alias}" specified more than once', sqlstate="42712")
     scope.sources[alias] = columns
 
 
@@ -278,12 +277,17 @@ def _meant(node: exp.Expression, select: exp.Select, scope: Scope) -> exp.Expres
     if not isinstance(node, exp.Column) or node.table:
         return node
     name = node.name if node.this.args.get("quoted") else node.name.lower()
+    joined = select.meta.get(MERGED, {}).get(name, ())
     for each in select.expressions:
         if each.alias_or_name == name:
             made = (each.this if isinstance(each, exp.Alias) else each).copy()
             node.replace(made)
             return made
     owners = [alias for alias, columns in scope.sources.items() if name in columns]
+    if joined and set(joined) == set(owners):
+        made = merged(name, joined)
+        node.replace(made)
+        return made
     if len(owners) > 1:
         raise ambiguous(name, position(node))
     if owners:
