@@ -10,6 +10,7 @@ from catalog_log.objects import Item
 from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql import types as t
+from sql.apart import group_keys, keep_apart
 from sql.bind_distinct import distinct_rows
 from sql.bind_order import check_limits, check_order, from_columns, sorted_by
 from sql.check import Checker
@@ -19,7 +20,7 @@ from sql.frames import check_frame
 from sql.functions import is_aggregate
 from sql.grand_totals import NOTED, without_empty_sets
 from sql.names import column_types
-from sql.nodes import bare, cast, position, swap, unnest
+from sql.nodes import bare, cast, position, swap
 from sql.scope import Scope
 from sql.series import series
 from sql.using import MERGED, merged
@@ -228,14 +229,15 @@ def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]
     _sources(c, select, scope, items)
     if select.args.get("having") is not None:
         from_columns(select.args["having"].this, scope, select)
+    keep_apart(select)
     _check_grouping(select, scope)
     if select.args.get("where") is not None:
         c.boolean(select.args["where"], "this", scope, "WHERE")
     without_empty_sets(select)
     group = select.args.get("group")
     if group is not None:
-        types = [c.visit(each, scope) for each in _group_expressions(group)]
-        for each, got in zip(_group_expressions(group), types, strict=True):
+        types = [c.visit(each, scope) for each in list(group_keys(group))]
+        for each, got in zip(list(group_keys(group)), types, strict=True):
             check_grouped(got, "GROUP BY", position(each))
             each.meta[NOTED] = t.TEXT if got == t.UNKNOWN else got
     if select.args.get("having") is not None:
@@ -295,23 +297,6 @@ def _meant(node: exp.Expression, select: exp.Select, scope: Scope) -> exp.Expres
     return node
 
 
-def _group_expressions(group: exp.Group) -> list[exp.Expression]:
-    """Everything that is grouped by, also inside ROLLUP, CUBE and GROUPING SETS."""
-    found: list[exp.Expression] = []
-    stack = list(
-        reversed(
-            [*group.expressions, *(e for k in ("cube", "rollup", "grouping_sets") for e in group.args.get(k) or ())]
-        )
-    )
-    while stack:
-        each = unnest(stack.pop())
-        if isinstance(each, (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)):
-            stack.extend(reversed(each.expressions))
-        else:
-            found.append(each)
-    return found
-
-
 def _aggregates_in(node: exp.Expression):
     """Aggregates of this query's own level (not those of subqueries, not windowed ones)."""
     stack = [node]
@@ -364,7 +349,7 @@ def _check_grouping(select: exp.Select, scope: Scope) -> None:
         _no_aggregates(select.args["where"], "WHERE")
         _no_windows(select.args["where"], "WHERE")
     group = select.args.get("group")
-    grouped = _group_expressions(group) if group is not None else []
+    grouped = list(group_keys(group)) if group is not None else []
     for each in grouped:
         _no_aggregates(each, "GROUP BY")
         _no_windows(each, "GROUP BY")

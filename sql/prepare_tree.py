@@ -8,6 +8,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
+from sql.apart import number_outputs
 from sql.errors import syntax, unsupported
 from sql.functions import display_name
 from sql.nodes import Ordinality, copied, declared_type, only, position
@@ -49,6 +50,7 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
         if not node.expressions:
             raise syntax(None, None, "a SELECT needs at least one column")
         _name_outputs(node)
+        number_outputs(node)
     for lateral in list(holder.find_all(exp.Lateral)):
         _said_lateral(lateral)
     for source in list(holder.find_all(exp.Table, exp.Subquery, exp.Join, exp.Limit)):
