@@ -19,11 +19,9 @@ from sql.comparing import SORTS, order_key
 from sql.errors import ambiguous, mismatch, no_column, unsupported
 from sql.nodes import position, unnest
 from sql.scope import Scope
+from sql.using import MERGED, merged
 
 Outputs = list[tuple[str, SqlType]]
-
-MERGED = "merged"
-"""Where a SELECT notes the columns that its joins merge; sqlglot turns USING into ON."""
 
 _STATES = {"limit": "2201W", "offset": "2201X"}
 
@@ -95,9 +93,8 @@ def from_columns(node: exp.Expression, scope: Scope, select: exp.Select) -> None
         if column.table or isinstance(column.this, exp.Star):
             continue
         owners = [alias for alias, columns in scope.sources.items() if column.name in columns]
-        if len(owners) > 1 and column.name in select.meta.get(MERGED, ()):
-            sides = [exp.column(column.this.copy(), table=exp.to_identifier(each, quoted=True)) for each in owners]
-            column.replace(exp.Coalesce(this=sides[0], expressions=sides[1:]))
+        if (sides := select.meta.get(MERGED, {}).get(column.name)) and set(sides) == set(owners):
+            column.replace(merged(column.name, sides))
             continue
         if len(owners) > 1:
             raise ambiguous(column.name, position(column))

@@ -10,6 +10,7 @@ from catalog_log.objects import Item
 from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql import types as t
+from sql.apart import group_keys, keep_apart
 from sql.bind_distinct import distinct_rows
 from sql.bind_order import check_limits, check_order, from_columns, sorted_by
 from sql.check import Checker
@@ -21,10 +22,11 @@ from sql.free_numerics import check_no_free
 from sql.functions import is_aggregate
 from sql.grand_totals import NOTED, without_empty_sets
 from sql.names import column_types
-from sql.nodes import bare, cast, position, swap, unnest
+from sql.nodes import bare, cast, position, swap
 from sql.same_numbers import distinct_by_keys, group_by_keys, union_by_keys
 from sql.scope import Scope
 from sql.series import series
+from sql.using import MERGED, merged
 
 Outputs = list[tuple[str, SqlType]]
 
@@ -186,15 +188,15 @@ def _source(c: Checker, source: exp.Expression, scope: Scope, items: dict[str, I
         cte = scope.cte(source.name)
         columns = cte if cte is not None and source.name not in items else column_types(items[source.name])
         names = aliases + list(columns)[len(aliases) :]
-        _add(scope, alias, dict(zip(names, columns.values(), strict=False)), source)
+        _add(scope, alias, dict(zip(names, columns.values(), strict=False)))
     elif isinstance(source, exp.Lateral):
         inner = source.this
-        _add(scope, alias, _named(_settled(inner, check_query(c, inner, scope, items)), aliases), source)
+        _add(scope, alias, _named(_settled(inner, check_query(c, inner, scope, items)), aliases))
     elif isinstance(source, exp.Subquery) and isinstance(source.this, (exp.Query, exp.Subquery)):
         around = Scope(parent=scope.parent, ctes=scope.ctes)
-        _add(scope, alias, _named(_settled(source, check_query(c, source.this, around, items)), aliases), source)
+        _add(scope, alias, _named(_settled(source, check_query(c, source.this, around, items)), aliases))
     elif isinstance(source, exp.Values):
-        _add(scope, alias, _values(c, source, scope, aliases), source)
+        _add(scope, alias, _values(c, source, scope, aliases))
     elif isinstance(source, (exp.Subquery, exp.Paren)):
         _source(c, source.this, scope, items)
     else:
@@ -203,11 +205,9 @@ def _source(c: Checker, source: exp.Expression, scope: Scope, items: dict[str, I
         _join(c, join, scope, items)
 
 
-def _add(scope: Scope, alias: str, columns: dict[str, SqlType], source: exp.Expression) -> None:
+def _add(scope: Scope, alias: str, columns: dict[str, SqlType]) -> None:
     if alias in scope.sources:
-        raise InvalidUsage(
-            f'table name "{alias}" specified more than once', sqlstate="42712", position=position(source)
-        )
+        raise InvalidUsage(f'table name "{alias}" specified more than once', sqlstate="42712")
     scope.sources[alias] = columns
 
 
@@ -244,6 +244,7 @@ def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]
     _sources(c, select, scope, items)
     if select.args.get("having") is not None:
         from_columns(select.args["having"].this, scope, select)
+    keep_apart(select)
     _check_grouping(select, scope)
     if select.args.get("where") is not None:
         c.boolean(select.args["where"], "this", scope, "WHERE")
@@ -251,11 +252,11 @@ def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]
     grouped: list[tuple[exp.Expression, SqlType]] = []
     group = select.args.get("group")
     if group is not None:
-        types = [c.visit(each, scope) for each in _group_expressions(group)]
-        for each, got in zip(_group_expressions(group), types, strict=True):
+        types = [c.visit(each, scope) for each in list(group_keys(group))]
+        for each, got in zip(list(group_keys(group)), types, strict=True):
             check_grouped(got, "GROUP BY", position(each))
             each.meta[NOTED] = t.TEXT if got == t.UNKNOWN else got
-        grouped = list(zip(_group_expressions(group), types, strict=True))
+        grouped = list(zip(list(group_keys(group)), types, strict=True))
     if select.args.get("having") is not None:
         c.boolean(select.args["having"], "this", scope, "HAVING")
     if select.args.get("qualify") is not None:
@@ -302,34 +303,22 @@ def _meant(node: exp.Expression, select: exp.Select, scope: Scope) -> exp.Expres
     if not isinstance(node, exp.Column) or node.table:
         return node
     name = node.name if node.this.args.get("quoted") else node.name.lower()
+    joined = select.meta.get(MERGED, {}).get(name, ())
     for each in select.expressions:
         if each.alias_or_name == name:
             made = (each.this if isinstance(each, exp.Alias) else each).copy()
             node.replace(made)
             return made
     owners = [alias for alias, columns in scope.sources.items() if name in columns]
+    if joined and set(joined) == set(owners):
+        made = merged(name, joined)
+        node.replace(made)
+        return made
     if len(owners) > 1:
         raise ambiguous(name, position(node))
     if owners:
         node.set("table", exp.to_identifier(owners[0], quoted=True))
     return node
-
-
-def _group_expressions(group: exp.Group) -> list[exp.Expression]:
-    """Everything that is grouped by, also inside ROLLUP, CUBE and GROUPING SETS."""
-    found: list[exp.Expression] = []
-    stack = list(
-        reversed(
-            [*group.expressions, *(e for k in ("cube", "rollup", "grouping_sets") for e in group.args.get(k) or ())]
-        )
-    )
-    while stack:
-        each = unnest(stack.pop())
-        if isinstance(each, (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)):
-            stack.extend(reversed(each.expressions))
-        else:
-            found.append(each)
-    return found
 
 
 def _aggregates_in(node: exp.Expression):
@@ -384,7 +373,7 @@ def _check_grouping(select: exp.Select, scope: Scope) -> None:
         _no_aggregates(select.args["where"], "WHERE")
         _no_windows(select.args["where"], "WHERE")
     group = select.args.get("group")
-    grouped = _group_expressions(group) if group is not None else []
+    grouped = list(group_keys(group)) if group is not None else []
     for each in grouped:
         _no_aggregates(each, "GROUP BY")
         _no_windows(each, "GROUP BY")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.bind_order import MERGED
+from sql.apart import number_outputs
 from sql.errors import syntax, unsupported
 from sql.functions import display_name
 from sql.nodes import Ordinality, copied, declared_type, only, position
@@ -44,21 +44,22 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
             if options is not None and (options.args.get("with_ties") or options.args.get("percent")):
                 raise unsupported("FETCH … WITH TIES", hint="use rank() in a subquery", position=position(node))
             node.set("limit", exp.Limit(expression=fetch.args.get("count") or exp.Literal.number(1)))
-        node.meta[MERGED] = frozenset(
-            (each.name if each.args.get("quoted") else each.name.lower())
-            for join in node.args.get("joins") or ()
-            for each in join.args.get("using") or ()
-        )
         _group_all(node)
         if not node.expressions and isinstance(node.parent, exp.Exists):
             node.set("expressions", [exp.Literal.number(1)])
         if not node.expressions:
             raise syntax(None, None, "a SELECT needs at least one column")
         _name_outputs(node)
+        number_outputs(node)
     for lateral in list(holder.find_all(exp.Lateral)):
         _said_lateral(lateral)
     for source in list(holder.find_all(exp.Table, exp.Subquery, exp.Join, exp.Limit)):
         _only(source, _OF_SOURCE[type(source)])
+    for source in list(holder.find_all(exp.Subquery)):
+        if source.alias and isinstance(source.this, (exp.Table, exp.Subquery)) and source.this.args.get("joins"):
+            joined = exp.Select(expressions=[exp.Star()])  # ``(a JOIN b USING (i)) AS j``
+            joined.set("from_", exp.From(this=source.this.copy()))
+            source.set("this", joined)
     for table in list(holder.find_all(exp.Table)):
         if table.args.get("rows_from"):
             _rows_from(table)
@@ -134,9 +135,9 @@ def group_commas(select: exp.Select) -> None:
     for first, *rest in groups[1:]:
         if any(join.side in ("RIGHT", "FULL") for join in rest):
             source = first.this
-            if not isinstance(source, exp.Table) or any(join.args.get("using") for join in rest):
+            if not isinstance(source, exp.Table):
                 raise unsupported(
-                    "a RIGHT or FULL JOIN behind a comma, of a subquery or with USING",
+                    "a RIGHT or FULL JOIN of a subquery behind a comma",
                     hint="write what is joined first: FROM b RIGHT JOIN c …, a", position=position(source),
                 )  # fmt: skip
             source.set("joins", [*(source.args.get("joins") or ()), *rest])
