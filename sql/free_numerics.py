@@ -34,7 +34,9 @@ def freed(node: exp.Expression, got: SqlType) -> exp.Expression:
     known = None if got.is_free else constant(node)
     if known is not None and known[0] is not None:
         return exp.Literal.string(numerics.read(known[0]))
-    return cast(node.copy(), t.NUMERIC) if got.is_free else cast(text_of(node, got), t.NUMERIC)
+    if not got.is_free:
+        return cast(text_of(node, got), t.NUMERIC)
+    return node.copy() if isinstance(node, exp.Literal) else cast(node.copy(), t.NUMERIC)
 
 
 def key_of(node: exp.Expression, got: SqlType) -> exp.Expression:

@@ -248,6 +248,9 @@ class _Portable:
             node = node.this  # a parameter takes the type that it is cast to, and is cast
         if isinstance(node, exp.Cast) and isinstance(unnest(node.this), exp.Parameter):
             found, actual = self.expression(node.this, depth + 1)
+            if actual == _GIVEN and declared_type(node.to).name == "numeric":
+                actual = declared_type(node.to)
+                found = [found[0], found[1], str(actual)]
             if actual == declared_type(node.to):
                 return ["cast" if actual.name == "numeric" else "param", *found[1:]], actual
             raise _NotPortable

@@ -13,6 +13,7 @@ from sql.casts import micros_of
 from sql.check import Checker
 from sql.check_functions import signed
 from sql.errors import no_function, unsupported
+from sql.free_numerics import check_no_free
 from sql.interval_parts import native
 from sql.nodes import call, cast, interval, interval_parts, position, unnest
 from sql.own import own
@@ -35,6 +36,7 @@ def series(c: Checker, node: exp.GenerateSeries, scope: Scope) -> SqlType:
             raise unsupported("generate_series of anything but exact numbers and timestamps", position=position(node))
         found = both
     found = t.INT4 if found == t.UNKNOWN else found
+    check_no_free(found, "generate_series", node)
     if found.name == "numeric":
         return _numerics(node, found)
     start, end = (cast(node.args[key].copy(), found) for key in ("start", "end"))

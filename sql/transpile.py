@@ -45,7 +45,7 @@ def with_params(tree: exp.Expression, params: Sequence[object | None], types: Ma
         sql_type = types[number]
         value = params[number - 1]
         if sql_type.name == "numeric" and value is not None:
-            made = _number(Decimal(value), sql_type, node)
+            made = _given_number(Decimal(value), node)
         else:
             made = literal(value, sql_type)
         parent = node.parent
@@ -64,7 +64,7 @@ def with_params(tree: exp.Expression, params: Sequence[object | None], types: Ma
 _TEXT = data_type(NUMERIC)
 
 
-def _number(value: Decimal, sql_type: SqlType, node: exp.Parameter) -> exp.Expression:
+def _given_number(value: Decimal, node: exp.Parameter) -> exp.Expression:
     """A numeric with the digits that it came with: a decimal, or a text where that is wanted."""
     text = shown(value)
     if isinstance(node.parent, exp.Cast) and node.parent.to == _TEXT:

@@ -281,10 +281,7 @@ def _parse_numeric(text: str, sql_type: SqlType) -> Decimal | str:
         return _read(numerics.read, text)
     if not NUMBER.fullmatch(text.strip()) and not NOT_FINITE.fullmatch(text.strip()):
         raise bad_text("numeric", text)
-    try:
-        number = Decimal(text.strip())
-    except InvalidOperation as error:
-        raise bad_text("numeric", text) from error
+    number = Decimal(_read(numerics.read, text))
     if not number.is_finite():
         raise out_of_range("numeric", text)
     if number and number.adjusted() >= sql_type.precision - sql_type.scale:

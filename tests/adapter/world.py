@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import re
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 
@@ -29,11 +30,13 @@ from collection.types import parse_type
 from controllers.arrangement import Arrangement
 from controllers.lookup import compile_residual
 from controllers.values import canonical, to_rows
+from functions.registry import OWN
 from journal.aio import Bridge
 from journal.checkpoint import MemoryCheckpointStore
 from journal.memory import MemoryTopic, MemoryTransport
 from oracle.checkpoints import Checkpoints
 from oracle.client import Oracle
+from sql.nodes import data_type
 
 GENESIS = Genesis(FORMAT_VERSION, "env", "topic")
 
@@ -103,6 +106,9 @@ class StorePeeks:
         for name, table in tables.items():
             db.register(name, table)
         text = sqlglot.transpile(peek.sql, read="spark", write="duckdb")[0]
+        for name in {each.lower() for each in re.findall(r"TM_\w+", text)} & set(OWN):
+            types = [db.dtype(data_type(each).sql("duckdb")) for each in (*OWN[name].arguments, OWN[name].result)]
+            db.create_function(name, OWN[name].run, types[:-1], types[-1], null_handling="special")
         return Answer(db.sql(text).to_arrow_table(), as_of)
 
     def _relation(self, item_id, state, as_of) -> pa.Table:
