@@ -1,4 +1,4 @@
-"""Free numerics by themselves: what is so of all of them.  That they are Postgres's is said by ``tests/differential``."""
+"""Free numerics by themselves: what is so of all of them.  That they are Postgres's, ``tests/differential`` says."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from collection.bad_text import BadText
 DIGITS = st.text("0123456789", min_size=1, max_size=40)
 TEXTS = st.one_of(
     st.sampled_from(["NaN", "Infinity", "-Infinity", "0", "0.00", "1", "1.0", "-1.50"]),
-    st.builds(lambda sign, whole, behind: numerics.read(f"{sign}{whole}.{behind}"), st.sampled_from(["", "-"]), DIGITS, DIGITS),
+    st.builds(lambda sign, whole, behind: numerics.read(f"{sign}{whole}.{behind}"), st.sampled_from(["",
+    "-"]), DIGITS, DIGITS),
     st.builds(lambda sign, whole: numerics.read(f"{sign}{whole}"), st.sampled_from(["", "-"]), DIGITS),
 )
 
@@ -50,7 +51,8 @@ def test_what_was_added_up_can_be_taken_back(kept, gone):
 
 
 def test_sums_hold_as_many_rows_as_is_said():
-    largest = [numeric_sums.parts(text) for text in ("9" * 40 + "." + "9" * 40, "-" + "9" * 40, "NaN", "Infinity", "-Infinity")]
+    largest = [numeric_sums.parts(text) for text in ("9" * 40 + "." + "9" * 40, "-" + "9" * 40, "NaN", "Infinity",
+    "-Infinity")]
     assert all(abs(part) * numeric_sums.SUMMED_ROWS_MAX < 1 << 63 for parts in largest for part in parts)
     with pytest.raises(BadText) as caught:
         numeric_sums.parts("1" * 41)
@@ -65,7 +67,8 @@ def test_sums_hold_as_many_rows_as_is_said():
     (lambda: numerics.sub("Infinity", "Infinity"), "NaN"), (lambda: numerics.div("1", "-Infinity"), "0"),
     (lambda: numerics.from_float8(0.1 + 0.2), "0.3"), (lambda: numerics.factorial(20), "2432902008176640000"),
     (lambda: numeric_roots.sqrt("2"), "1.414213562373095"), (lambda: numeric_roots.exp("1"), "2.7182818284590452"),
-    (lambda: numeric_roots.power("2.0", "3"), "8.0000000000000000"), (lambda: numeric_roots.log("2.0", "64.0"), "6.0000000000000000"),
+    (lambda: numeric_roots.power("2.0", "3"), "8.0000000000000000"),
+    (lambda: numeric_roots.log("2.0", "64.0"), "6.0000000000000000"),
     (lambda: numeric_sums.deviation("var_samp", 3, "6", "14"), "1.00000000000000000000"),
     (lambda: numeric_sums.deviation("stddev_pop", 1, "6", "36"), "0"),
     (lambda: numeric_sums.deviation("stddev_samp", 1, "6", "36"), None),
@@ -75,10 +78,12 @@ def test_digits_that_postgres_gave(found, wanted):
 
 
 @pytest.mark.parametrize(("run", "sqlstate"), [
-    (lambda: numerics.read("abc"), "22P02"), (lambda: numerics.read("1e131072"), "22003"), (lambda: numerics.div("1", "0.0"), "22012"),
+    (lambda: numerics.read("abc"), "22P02"), (lambda: numerics.read("1e131072"), "22003"),
+    (lambda: numerics.div("1", "0.0"), "22012"),
     (lambda: numerics.mod("1", "0"), "22012"), (lambda: numerics.to_int("NaN", "int4"), "0A000"),
     (lambda: numerics.to_int("2147483647.5", "int4"), "22003"), (lambda: numerics.limited("99.995", 4, 2), "22003"),
-    (lambda: numeric_roots.sqrt("-1"), "2201F"), (lambda: numeric_roots.ln("0"), "2201E"), (lambda: numeric_roots.exp("9999"), "22003"),
+    (lambda: numeric_roots.sqrt("-1"), "2201F"), (lambda: numeric_roots.ln("0"), "2201E"),
+    (lambda: numeric_roots.exp("9999"), "22003"),
     (lambda: numeric_roots.power("0", "-1"), "2201F"), (lambda: numeric_roots.power("-8", "0.5"), "2201F"),
     (lambda: numerics.factorial(-1), "22003"), (lambda: numerics.factorial(10**9), "22003"),
 ])  # fmt: skip

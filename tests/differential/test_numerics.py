@@ -24,7 +24,8 @@ NUMBERS = 400
 OPERATORS = {"+": numerics.add, "-": numerics.sub, "*": numerics.mul, "/": numerics.div, "%": numerics.mod}
 OF_TWO = {"div": numerics.int_div, "gcd": numerics.gcd, "lcm": numerics.lcm}
 OF_ONE = {
-    "-": numerics.neg, "abs": numerics.absolute, "sign": numerics.sign, "ceil": numerics.ceiling, "floor": numerics.floor,
+    "-": numerics.neg, "abs": numerics.absolute, "sign": numerics.sign, "ceil": numerics.ceiling,
+    "floor": numerics.floor,
     "scale": numerics.scale, "min_scale": numerics.min_scale, "trim_scale": numerics.trim_scale, "sqrt": roots.sqrt,
     "exp": roots.exp, "ln": roots.ln, "log": roots.log10,
 }  # fmt: skip
@@ -75,7 +76,8 @@ def questions(rng: random.Random) -> list[tuple[str, str | None]]:
     asked += [(f"round('{a}'::numeric, {places})", ours(numerics.rounded, a, places))]
     asked += [(f"trunc('{a}'::numeric, {places})", ours(numerics.truncated, a, places))]
     asked += [(f"'{a}'::numeric(20,4)", ours(numerics.limited, a, 20, 4))]
-    asked += [(f"'{x}'::numeric::{kind}", ours(numerics.to_int, x, kind)) for x in (a, c) for kind in ("int2", "int4", "int8")]
+    asked += [(f"'{x}'::numeric::{kind}", ours(numerics.to_int, x, kind)) for x in (a, c) for kind in ("int2",
+    "int4", "int8")]
     double = rng.uniform(-1, 1) * 10 ** rng.randint(-30, 30)
     asked += [(f"'{double!r}'::float8::numeric", ours(numerics.from_float8, double))]
     values = [rng.choice([any_size, small])(rng) for _ in range(rng.randint(1, 5))]
@@ -107,8 +109,10 @@ def test_every_operation_gives_its_digits(peer):
 def test_texts_are_read_alike(peer):
     """Blanks, signs, exponents, words: what is a number, which, and what is none."""
     rng = random.Random(1)
-    texts = ["", " ", "1", " 1.50 ", "+.5", "5.", ".", "-", "1e3", "1.50e1", "1e-3", "1e", "e1", "1_0", "0x10", "nan", " NaN ",
-             "inf", "-Infinity", "+inf", "infin", "1 2", "--1", "1e999999999999", "0e99999", "1e-16383", "1e-16384", "1e131071",
+    texts = ["", " ", "1", " 1.50 ", "+.5", "5.", ".", "-", "1e3", "1.50e1", "1e-3", "1e", "e1", "1_0", "0x10",
+    "nan", " NaN ",
+             "inf", "-Infinity", "+inf", "infin", "1 2", "--1", "1e999999999999", "0e99999", "1e-16383", "1e-16384",
+             "1e131071",
              "1e131072", "00012.50", "-0.00", "１"]  # fmt: skip
     texts += ["".join(rng.choices("0123456789.eE+- naif", k=rng.randint(1, 8))) for _ in range(2000)]
     wrong = []

@@ -26,7 +26,8 @@ def section(title: str) -> list[list[str]]:
 
 LENGTHS = {"numeric": "numeric(10,2)", "varchar": "varchar(5)", "bpchar": "char(3)"}
 _AS_DECLARED = {"numeric": ("numeric", "numeric(10,2)")}
-SHOWN = [*(text for name in SCALARS for text in _AS_DECLARED.get(name, (LENGTHS.get(name, name),))), "int4[]", "numeric(10,2)[]", "uuid[]"]
+SHOWN = [text for name in SCALARS for text in _AS_DECLARED.get(name, (LENGTHS.get(name, name),))]
+SHOWN += ["int4[]", "numeric(10,2)[]", "uuid[]"]
 
 
 def becomes(text: str) -> list[str]:

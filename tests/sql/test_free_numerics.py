@@ -33,18 +33,23 @@ def plan(text: str, image=None):
     ("expression", "found"),
     [
         ("free", "numeric"), ("price", "numeric(10,2)"), ("price + exact", "numeric(13,3)"),
-        ("price * exact", "numeric(23,5)"), ("price / 2", "numeric"), ("price + free", "numeric"), ("n * 1.5", "numeric(23,1)"),
+        ("price * exact", "numeric(23,5)"), ("price / 2", "numeric"), ("price + free", "numeric"),
+        ("n * 1.5", "numeric(23,1)"),
         ("avg(n)", "numeric"), ("avg(price)", "numeric"), ("sum(price)", "numeric(20,2)"), ("sum(free)", "numeric"),
         ("avg(x)", "float8"), ("free + x", "float8"), ("stddev(n)", "numeric"), ("stddev(x)", "float8"),
-        ("coalesce(price, 0)", "numeric"), ("coalesce(price, 0.25)", "numeric(10,2)"), ("coalesce(price, '0')", "numeric"),
-        ("case when id > 1 then price end", "numeric(10,2)"), ("case when id > 1 then price else null end", "numeric(10,2)"),
+        ("coalesce(price, 0)", "numeric"), ("coalesce(price, 0.25)", "numeric(10,2)"),
+        ("coalesce(price, '0')", "numeric"),
+        ("case when id > 1 then price end", "numeric(10,2)"),
+        ("case when id > 1 then price else null end", "numeric(10,2)"),
         ("greatest(price, exact)", "numeric"), ("nullif(price, exact)", "numeric(10,2)"), ("price || 'x'", "text"),
         ("round(price, 1)", "numeric(10,1)"), ("round(price, 3)", "numeric(12,3)"), ("round(price, -1)", "numeric"),
-        ("round(free, 1)", "numeric"), ("free::numeric(6,2)", "numeric(6,2)"), ("free::int", "int4"), ("price::numeric", "numeric"),
+        ("round(free, 1)", "numeric"), ("free::numeric(6,2)", "numeric(6,2)"), ("free::int", "int4"),
+        ("price::numeric", "numeric"),
         ("sqrt(price)", "numeric"), ("sqrt(n)", "float8"), ("power(price, 2)", "numeric"), ("power(n, 2)", "float8"),
         ("1e300", "numeric"), ("123456789012345678901234567890123456789", "numeric"), ("1.50", "numeric(3,2)"),
         ("array[1.5, 2.25]", "numeric[]"), ("array[1.5, 2.5]", "numeric(2,1)[]"), ("'NaN'::numeric", "numeric"),
-        ("extract(second from now()) / 2", "numeric"), ("extract(year from now()) * 100 + extract(month from now())", "numeric(24,0)"),
+        ("extract(second from now()) / 2", "numeric"),
+        ("extract(year from now()) * 100 + extract(month from now())", "numeric(24,0)"),
     ],
 )  # fmt: skip
 def test_what_type_it_is(expression, found):
@@ -62,7 +67,8 @@ def test_types_of_two():
 
 @pytest.mark.parametrize("condition", [
     "free = 1.5", "1.5 = free", "free = price", "free in (1, 2.50)", "free between 1 and 2", "free = any (array[1.5])",
-    "free is distinct from 1.5", "(free, id) = (1, 2)", "free in (select price from f)", "case free when 1.5 then true end",
+    "free is distinct from 1.5", "(free, id) = (1, 2)", "free in (select price from f)",
+    "case free when 1.5 then true end",
 ])  # fmt: skip
 def test_free_numerics_are_compared_by_keys(condition):
     written = plan(f"select id from f where {condition}").spark_sql([])
@@ -112,7 +118,8 @@ def test_rows_are_grouped_by_keys_and_show_a_number():
 
 
 def test_what_a_column_keeps():
-    for value, kept in ((Decimal("1.50"), "1.50"), ("1.50", "1.50"), (7, "7"), (0.1, "0.1"), ("nan", "NaN"), ("1e3", "1000")):
+    for value, kept in ((Decimal("1.50"), "1.50"), ("1.50", "1.50"), (7, "7"), (0.1, "0.1"), ("nan", "NaN"),
+    ("1e3", "1000")):
         assert stored(value, NUMERIC) == kept
     with pytest.raises(InvalidUsage) as caught:
         stored("1e200000", NUMERIC)
