@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from functions.registry import DUCKDB_FORMS
+from sql.array_forms import DUCKDB_ARRAYS
 from sql.common_forms import COMMON, NO_CHARACTER, in_duckdb
 from sql.errors import unsupported
 from sql.forms import Build, all_groups, behind_all, certain_regex, expand, null_text, regex_of, string
@@ -32,6 +33,7 @@ def _number_text(form: str, carried: str = ":x") -> str:
 
 FORMS: Mapping[str, tuple[str, str]] = {
     **{name: (parameters, in_duckdb(text)) for name, (parameters, text) in COMMON.items()},
+    **DUCKDB_ARRAYS,
     **DUCKDB_FORMS,
     "TM_FLOAT8_TEXT": ("x", _float_text("DOUBLE", "1e15", 16)),
     "TM_FLOAT4_TEXT": ("x", _float_text("FLOAT", "1e6", 8)),

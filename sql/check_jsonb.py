@@ -8,8 +8,9 @@ from sqlglot import exp
 
 from collection.types import SqlType
 from sql import types as t
-from sql.errors import no_function, no_operator, unsupported
-from sql.nodes import position
+from sql.check_array_functions import sides_alike
+from sql.errors import mismatch, no_function, no_operator, unsupported
+from sql.nodes import call, cast, position
 from sql.own import own
 from sql.scope import Scope
 
@@ -76,7 +77,10 @@ def _contains(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
     inward = isinstance(node, exp.ArrayContainedBy)
     if t.JSONB not in (left, right):
         if left.is_array or right.is_array:
-            raise unsupported("@> of arrays", hint="use = ANY (array)", position=position(node))
+            sides_alike(c, node, [left, right], "<@" if inward else "@>")
+            sides = (node.expression, node.this) if inward else (node.this, node.expression)
+            node.replace(cast(call("TM_ARRAY_HAS_ALL", *sides), t.BOOL))
+            return t.BOOL
         raise no_operator(t.shown(left), "<@" if inward else "@>", t.shown(right), position(node))
     for key, got in (("this", left), ("expression", right)):
         if not c.coerce(node.args[key], got, t.JSONB):
@@ -84,6 +88,25 @@ def _contains(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
     sides = (node.expression, node.this) if inward else (node.this, node.expression)
     node.replace(own("tm_jsonb_contains", *sides))
     return t.BOOL
+
+
+def subscripted(
+    c: Checker, node: exp.Bracket, value: exp.Expression, steps: list[exp.Expression], scope: Scope
+) -> SqlType:
+    """``value['key'][0]``: as ``#>``."""
+    holder = exp.Array(expressions=[each.copy() for each in steps])
+    for step in list(holder.expressions):
+        if isinstance(step, exp.Slice):
+            raise mismatch("jsonb subscript does not support slices", position(node))
+    for place, step in enumerate(list(holder.expressions)):
+        got = c.visit(step, scope)
+        if got == t.UNKNOWN:
+            c.settle(step, t.TEXT)
+        elif not (t.is_int(got) or t.is_text(got)):
+            raise mismatch(f"subscript type {t.shown(got)} is not supported", position(node))
+        holder.expressions[place].replace(cast(holder.expressions[place].copy(), t.TEXT))
+    node.replace(own("tm_jsonb_path", value, cast(holder, t.TEXT.array)))
+    return t.JSONB
 
 
 def _named(name: str, result: SqlType):

@@ -11,7 +11,7 @@ from sql import types as t
 from sql.casts import trimmed
 from sql.errors import no_function, no_operator, unsupported
 from sql.interval_parts import length
-from sql.nodes import cast, position, swap
+from sql.nodes import call, cast, position, swap
 
 _EQUALITIES = frozenset({"=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"})
 
@@ -27,6 +27,8 @@ def compared_as_postgres(node: exp.Expression, op: str, types: Sequence[SqlType]
     for key, got in zip(("this", "expression"), types, strict=True):
         if both == t.INTERVAL:
             node.args[key].replace(length(node.args[key]))
+        elif both.is_array and op not in _EQUALITIES:
+            node.args[key].replace(call("TM_ARRAY_KEY", cast(node.args[key].copy(), both)))
         elif got.name == "varchar" and any(each.name == "bpchar" for each in types):
             node.args[key].replace(trimmed(node.args[key]))
 
@@ -50,7 +52,7 @@ def keep_digits(sides: Sequence[exp.Expression], types: Sequence[SqlType]) -> No
 def check_comparable(sql_type: SqlType, op: str, at: int | None) -> None:
     """42883 where the type has no such order here: that of jsonb and arrays is not the one of what carries them."""
     name = t.shown(sql_type)
-    if op not in _EQUALITIES and (sql_type == t.JSONB or sql_type.is_array):
+    if op not in _EQUALITIES and sql_type in (t.JSONB, t.JSONB.array):
         raise no_operator(name, op, name, at)
     if sql_type == t.INTERVAL.array:
         raise no_operator(name, op, name, at)
@@ -58,10 +60,12 @@ def check_comparable(sql_type: SqlType, op: str, at: int | None) -> None:
 
 def order_key(node: exp.Expression, sql_type: SqlType) -> None:
     """Make ``node``, something to be sorted by, sort as Postgres sorts it.  0A000 where that cannot be."""
-    if sql_type == t.JSONB or sql_type.is_array:
+    if sql_type in (t.JSONB, t.JSONB.array, t.INTERVAL.array):
         raise unsupported(f"an order by {t.shown(sql_type)}", hint="order by parts of it", position=position(node))
     if sql_type == t.INTERVAL:
         node.replace(length(node))
+    elif sql_type.is_array:
+        node.replace(call("TM_ARRAY_KEY", node))
 
 
 def check_grouped(sql_type: SqlType, what: str, at: int | None) -> None:
