@@ -53,12 +53,6 @@ FORMS: Mapping[str, tuple[str, str]] = {
     "TM_REPLACE": ("x a b", "tm_replace(:x, :a, :b)"),
     "TM_CHR": ("n", in_duckdb(f"CASE {NO_CHARACTER} ELSE CHR(:n) END")),
     "TM_HEX": ("x", "lower(hex(:x))"),
-    "TM_UNHEX": (
-        "x",
-        r"CASE WHEN regexp_full_match(regexp_replace(:x, '[ \n\t]', '', 'g'), '([0-9a-fA-F]{2})*') "
-        r"THEN unhex(regexp_replace(:x, '[ \n\t]', '', 'g')) "
-        "WHEN :x IS NOT NULL THEN error('tm:22023:invalid hexadecimal data') END",
-    ),
     "TM_BYTES_JOIN": ("a b", "(:a || :b)"),
     "TM_TRUNC": ("x", "trunc(:x)"),
     "TM_TRUNC_FLOAT": ("x", "trunc(:x)"),

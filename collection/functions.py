@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, Signature
 
-from collection import intervals, jsonb, moments, time_templates, zone_words, zones
+from collection import intervals, jsonb, moments, octets, texts, time_templates, zone_words, zones
 from collection.arrays import read_array, show_array
 from collection.bad_text import BadText
 from collection.clock import read_time, show_time
@@ -150,6 +150,17 @@ OWN: dict[str, Own] = {
     "tm_split": own(_TEXTS, _split, _TEXT, _TEXT),
     "tm_letters": own(_TEXTS, _letters, _TEXT),
     "tm_with_nulls": own(_TEXTS, _with_nulls, _TEXTS, _TEXT),
+    "tm_encode": own(_TEXT, octets.encoded, _BYTEA, _TEXT),
+    "tm_decode": own(_BYTEA, octets.decoded, _TEXT, _TEXT),
+    "tm_bytes_from": own(_BYTEA, octets.part_from, _BYTEA, _INT4),
+    "tm_bytes_part": own(_BYTEA, octets.part, _BYTEA, _INT4, _INT4),
+    "tm_bytes_overlay": own(_BYTEA, octets.overlaid, _BYTEA, _BYTEA, _INT4, _INT4),
+    "tm_bytes_place": own(_INT4, octets.place_of, _BYTEA, _BYTEA),
+    "tm_bytes_trim": own(_BYTEA, octets.trimmed, _BYTEA, _BYTEA),
+    "tm_bytes_ltrim": own(_BYTEA, octets.trimmed_left, _BYTEA, _BYTEA),
+    "tm_bytes_rtrim": own(_BYTEA, octets.trimmed_right, _BYTEA, _BYTEA),
+    "tm_normalize": own(_TEXT, texts.normalized, _TEXT, _TEXT),
+    "tm_is_normalized": own(_BOOL, texts.is_normalized, _TEXT, _TEXT),
     "tm_jsonb": own(_TEXT, jsonb.read_jsonb, _TEXT),
     "tm_jsonb_field": own(_TEXT, jsonb.field, _TEXT, _TEXT),
     "tm_jsonb_field_text": own(_TEXT, jsonb.field_text, _TEXT, _TEXT),

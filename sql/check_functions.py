@@ -33,13 +33,11 @@ def _plain(name: str) -> Build:
     return lambda *args: call(name, *args)
 
 
-def _hex_or_text(make: str) -> Build:
-    def build(value: exp.Expression, kind: exp.Expression) -> exp.Expression:
-        if not (isinstance(kind, exp.Literal) and kind.this.lower() == "hex"):
-            raise unsupported("encode and decode in another form than 'hex'")
-        return call(make, value)
-
-    return build
+def _encoded(value: exp.Expression, kind: exp.Expression) -> exp.Expression:
+    """By the engine where the form is hexadecimal."""
+    if isinstance(kind, exp.Literal) and kind.this.lower() == "hex":
+        return call("TM_HEX", value)
+    return own("tm_encode", value, kind)
 
 
 def _shown_time(name: str, *zone: exp.Expression) -> Build:
@@ -101,8 +99,8 @@ T, I4, I8, F8, N = t.TEXT, t.INT4, t.INT8, t.FLOAT8, t.NUMERIC
 
 NAMED: dict[str, tuple[Signature, ...]] = {
     **SIGNATURES,
-    "encode": (Signature((t.BYTEA, T), T, _hex_or_text("TM_HEX")),),
-    "decode": (Signature((T, T), t.BYTEA, _hex_or_text("TM_UNHEX")),),
+    "encode": (Signature((t.BYTEA, T), T, _encoded),),
+    "decode": (Signature((T, T), t.BYTEA, lambda text, kind: own("tm_decode", text, kind)),),
     "timezone": (
         Signature((T, t.TIMESTAMPTZ), t.TIMESTAMP, lambda zone, x: local_at(x, zone)),
         Signature(

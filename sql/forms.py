@@ -110,12 +110,6 @@ SPARK: Mapping[str, tuple[str, str]] = {
         "ELSE DECODE(UNHEX(LPAD(HEX(:n), 8, '0')), 'UTF-32') END",
     ),
     "TM_HEX": ("x", "LOWER(HEX(:x))"),
-    "TM_UNHEX": (
-        "x",
-        r"CASE WHEN REPLACE(REPLACE(REPLACE(:x, ' ', ''), '\n', ''), '\t', '') RLIKE '^([0-9a-fA-F]{2})*$' "
-        r"THEN UNHEX(REPLACE(REPLACE(REPLACE(:x, ' ', ''), '\n', ''), '\t', '')) "
-        "WHEN :x IS NOT NULL THEN RAISE_ERROR('tm:22023:invalid hexadecimal data') END",
-    ),
     "TM_BYTES_JOIN": ("a b", "CONCAT(:a, :b)"),
     "TM_TRUNC": ("x", "CASE WHEN :x < 0 THEN CEIL(:x) ELSE FLOOR(:x) END"),
     "TM_TRUNC_FLOAT": (

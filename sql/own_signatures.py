@@ -13,7 +13,7 @@ from collection.types import SqlType
 from functions.registry import FUNCTIONS, MOMENTS
 from functions.row import Function
 from sql import types as t
-from sql.casts import micros_of, shown_text
+from sql.casts import micros_of, shown_text, text_of
 from sql.errors import no_function
 from sql.nodes import call, cast, position
 from sql.own import own
@@ -138,5 +138,30 @@ def _counted(nulls: bool):
     return check
 
 
-NAMED = {"format": _formatted, "num_nulls": _counted(True), "num_nonnulls": _counted(False)}
+def _quoted(nullable: bool):
+    def check(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+        """``quote_literal(anything)`` and ``quote_nullable``."""
+        got = [c.visit(each, scope) for each in list(node.expressions)]
+        if len(got) != 1:
+            raise no_function(f"{node.this.lower()}({', '.join(map(t.shown, got))})", position=position(node))
+        if got[0] == t.UNKNOWN:
+            c.settle(node.expressions[0], T)
+        each = node.expressions[0]
+        text = cast(each.copy() if got[0] == t.UNKNOWN else text_of(each, got[0], c.zone), T)
+        made: exp.Expression = call("TM_QUOTE_LITERAL_TEXT", text)
+        if nullable:
+            made = call("COALESCE", made, exp.Literal.string("NULL"))
+        node.replace(cast(made, T))
+        return T
+
+    return check
+
+
+NAMED = {
+    "format": _formatted,
+    "quote_literal": _quoted(False),
+    "quote_nullable": _quoted(True),
+    "num_nulls": _counted(True),
+    "num_nonnulls": _counted(False),
+}
 """Functions of any number of arguments."""
