@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, Signature
 
-from collection import intervals, jsonb, moments, octets, texts, time_templates, zone_words, zones
+from collection import intervals, jsonb, jsonb_changes, moments, octets, texts, time_templates, zone_words, zones
 from collection.arrays import read_array, show_array
 from collection.bad_text import BadText
 from collection.clock import read_time, show_time
@@ -174,6 +174,13 @@ OWN: dict[str, Own] = {
     "tm_jsonb_has_all_keys": own(_BOOL, jsonb.has_all_keys, _TEXT, _TEXTS),
     "tm_jsonb_typeof": own(_TEXT, jsonb.kind, _TEXT),
     "tm_jsonb_length": own(_INT4, jsonb.length, _TEXT),
+    "tm_json_list": own(_TEXT, jsonb_changes.built_list, _TEXTS),
+    "tm_json_object": own(_TEXT, jsonb_changes.built_object, _TEXTS),
+    "tm_json_number": own(_TEXT, jsonb_changes.of_number, _TEXT),
+    "tm_json_string": own(_TEXT, jsonb.as_string, _TEXT),
+    "tm_json_items": own(_TEXTS, jsonb_changes.items, _TEXT),
+    "tm_json_items_text": own(_TEXTS, jsonb_changes.items_text, _TEXT),
+    "tm_json_keys": own(_TEXTS, jsonb_changes.keys, _TEXT),
     "tm_jsonb_number": own(_TEXT, jsonb.number, _TEXT),
     "tm_jsonb_bool": own(_BOOL, jsonb.boolean, _TEXT),
 }

@@ -11,6 +11,7 @@ from sql import types as t
 from sql.casts import padded, shown_text, text_of
 from sql.check_arrays import joined_arrays
 from sql.check_functions import regex, signed
+from sql.check_jsonb import joined_values
 from sql.errors import mismatch, no_function, no_operator, unsupported
 from sql.forms import is_constant
 from sql.functions import display_name
@@ -120,7 +121,7 @@ def _place(c: Checker, node: exp.StrPosition, scope: Scope) -> SqlType:
 def _normalized(c: Checker, node: exp.Normalize, scope: Scope) -> SqlType:
     form = node.args.get("form")
     x = _text(c, node, "this", scope)
-    node.replace(own("tm_normalize", x, exp.Literal.string("NFC" if form is None else form.name)))
+    node.replace(own("tm_normalize", x, exp.Literal.string(form.name if isinstance(form, exp.Var) else "NFC")))
     return t.TEXT
 
 
@@ -226,6 +227,8 @@ def _joined(c: Checker, node: exp.DPipe, scope: Scope) -> SqlType:
                 c.settle(node.args[key], t.BYTEA)
         node.replace(call("TM_BYTES_JOIN", node.this, node.expression))
         return t.BYTEA
+    if t.JSONB in types and not any(t.is_text(got) for got in types):
+        return joined_values(c, node, types)
     if not any(t.is_text(got) or got == t.UNKNOWN for got in types) or t.JSONB in types:
         raise no_operator(t.shown(types[0]), "||", t.shown(types[1]), position(node))
     for key, got in zip(("this", "expression"), types, strict=True):
