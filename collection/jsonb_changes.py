@@ -1,4 +1,4 @@
-"""What is made of ``jsonb`` values: each takes and gives text of Postgres's own form (:mod:`collection.jsonb`).  Pure."""
+"""What is made of ``jsonb`` values, given and taken as text of Postgres's form (:mod:`collection.jsonb`).  Pure."""
 
 from __future__ import annotations
 

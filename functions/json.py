@@ -7,7 +7,6 @@ from collection import jsonb_changes as changes
 from functions.row import in_python
 
 
-
 def _set(value: str, path: list[str | None], new: str) -> str:
     return changes.with_set(value, path, new, True)
 
