@@ -176,6 +176,8 @@ OWN: dict[str, Own] = {
     "tm_jsonb_length": own(_INT4, jsonb.length, _TEXT),
     "tm_json_list": own(_TEXT, jsonb_changes.built_list, _TEXTS),
     "tm_json_object": own(_TEXT, jsonb_changes.built_object, _TEXTS),
+    "tm_json_list_texts": own(_TEXT, jsonb_changes.built_list_of_texts, _TEXTS),
+    "tm_json_object_texts": own(_TEXT, jsonb_changes.built_object_of_texts, _TEXTS),
     "tm_json_number": own(_TEXT, jsonb_changes.of_number, _TEXT),
     "tm_json_string": own(_TEXT, jsonb.as_string, _TEXT),
     "tm_json_items": own(_TEXTS, jsonb_changes.items, _TEXT),

@@ -184,6 +184,17 @@ def built_object(items: Sequence[str | None]) -> str:
     return _show({key: None if each is None else _load(each) for key, each in zip(*[iter(items)] * 2, strict=True)})
 
 
+def built_list_of_texts(items: Sequence[str | None]) -> str:
+    """Of texts, which become strings."""
+    return built_list([None if each is None else as_string(each) for each in items])
+
+
+def built_object_of_texts(items: Sequence[str | None]) -> str:
+    """Of keys and texts in turn."""
+    quoted = [each if n % 2 == 0 or each is None else as_string(each) for n, each in enumerate(items)]
+    return built_object(quoted)
+
+
 def of_number(text: str) -> str:
     """A number's JSON: a string where JSON has no such number."""
     return text if text[-1:].isdigit() and "e" not in text else as_string(text) if text[-1:].isalpha() else _plain(text)

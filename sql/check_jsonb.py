@@ -15,6 +15,7 @@ from sql.errors import mismatch, no_function, no_operator, unsupported
 from sql.nodes import call, cast, position
 from sql.own import own
 from sql.scope import Scope
+from sql.variadic import listed
 
 if TYPE_CHECKING:
     from sql.check import Checker
@@ -191,6 +192,12 @@ def _built(name: str):
     """``jsonb_build_array`` and ``jsonb_build_object`` of anything."""
 
     def check(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+        if (items := listed(c, node, 0, scope)) is not None:
+            kind = items[1].element
+            if not (t.is_number(kind) or kind.name in ("text", "varchar")) or t.is_float(kind):
+                raise unsupported(f"VARIADIC {t.shown(items[1])} as jsonb", position=position(node))
+            node.replace(own(name if t.is_number(kind) else f"{name}_texts", items[0]))
+            return t.JSONB
         got = [c.visit(each, scope) for each in list(node.expressions)]
         keyed = name == "tm_json_object"
         made = []

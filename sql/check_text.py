@@ -18,6 +18,7 @@ from sql.functions import display_name
 from sql.nodes import call, cast, position, swap, unnest
 from sql.own import own
 from sql.scope import Scope
+from sql.variadic import listed
 
 if TYPE_CHECKING:
     from sql.check import Checker
@@ -240,12 +241,21 @@ def _joined(c: Checker, node: exp.DPipe, scope: Scope) -> SqlType:
 
 
 def _concat(c: Checker, node: exp.Concat, scope: Scope) -> SqlType:
+    if (items := listed(c, node, 0, scope)) is not None:
+        node.replace(own("tm_join", items[0], exp.Literal.string("")))
+        return t.TEXT
     texts = [exp.Coalesce(this=each, expressions=[exp.Literal.string("")]) for each in _outputs(c, node, scope)]
     node.replace(exp.Anonymous(this="CONCAT", expressions=texts))
     return t.TEXT
 
 
 def _concat_ws(c: Checker, node: exp.ConcatWs, scope: Scope) -> SqlType:
+    if (items := listed(c, node, 1, scope)) is not None:
+        got = c.visit(node.expressions[0], scope)
+        if not c.coerce(node.expressions[0], got, t.TEXT):
+            raise no_function(f"concat_ws({t.shown(got)}, …)", position=position(node))
+        node.replace(own("tm_join", items[0], node.expressions[0]))
+        return t.TEXT
     node.replace(exp.Anonymous(this="CONCAT_WS", expressions=_outputs(c, node, scope)))
     return t.TEXT
 

@@ -19,6 +19,7 @@ from sql.nodes import call, cast, position
 from sql.own import own
 from sql.scope import Scope
 from sql.signatures import Build, Signature
+from sql.variadic import listed
 
 if TYPE_CHECKING:
     from sql.check import Checker
@@ -104,6 +105,13 @@ def _of_interval(given: list[exp.Expression], node: exp.Expression) -> list[exp.
 
 def _formatted(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
     """``format(template, anything…)``."""
+    if (items := listed(c, node, 1, scope)) is not None:
+        kind = c.visit(node.expressions[0], scope)
+        if not c.coerce(node.expressions[0], kind, T):
+            raise no_function(f"format({t.shown(kind)}, …)", position=position(node))
+        given = call("COALESCE", items[0], cast(exp.Array(expressions=[]), T.array))
+        node.replace(own("tm_format", node.expressions[0], given))
+        return T
     got = [c.visit(each, scope) for each in list(node.expressions)]
     if not got or not c.coerce(node.expressions[0], got[0], T):
         raise no_function(f"format({', '.join(map(t.shown, got))})", position=position(node))
@@ -113,8 +121,8 @@ def _formatted(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
             c.settle(each, T)
     for each, kind in list(zip(node.expressions, got, strict=True))[1:]:
         texts.append(cast(each.copy(), T) if kind == t.UNKNOWN else shown_text(each, kind, c.zone))
-    listed = cast(exp.Array(expressions=texts), T.array)
-    node.replace(own("tm_format", node.expressions[0], listed))
+    made = cast(exp.Array(expressions=texts), T.array)
+    node.replace(own("tm_format", node.expressions[0], made))
     return T
 
 
