@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from functions.registry import DUCKDB_FORMS
+from sql.array_forms import DUCKDB_ARRAYS
 from sql.common_forms import COMMON, NO_CHARACTER, in_duckdb
 from sql.errors import unsupported
 from sql.forms import Build, all_groups, behind_all, certain_regex, expand, null_text, regex_of, string
@@ -32,6 +33,7 @@ def _number_text(form: str, carried: str = ":x") -> str:
 
 FORMS: Mapping[str, tuple[str, str]] = {
     **{name: (parameters, in_duckdb(text)) for name, (parameters, text) in COMMON.items()},
+    **DUCKDB_ARRAYS,
     **DUCKDB_FORMS,
     "TM_FLOAT8_TEXT": ("x", _float_text("DOUBLE", "1e15", 16)),
     "TM_FLOAT4_TEXT": ("x", _float_text("FLOAT", "1e6", 8)),
@@ -51,12 +53,6 @@ FORMS: Mapping[str, tuple[str, str]] = {
     "TM_REPLACE": ("x a b", "tm_replace(:x, :a, :b)"),
     "TM_CHR": ("n", in_duckdb(f"CASE {NO_CHARACTER} ELSE CHR(:n) END")),
     "TM_HEX": ("x", "lower(hex(:x))"),
-    "TM_UNHEX": (
-        "x",
-        r"CASE WHEN regexp_full_match(regexp_replace(:x, '[ \n\t]', '', 'g'), '([0-9a-fA-F]{2})*') "
-        r"THEN unhex(regexp_replace(:x, '[ \n\t]', '', 'g')) "
-        "WHEN :x IS NOT NULL THEN error('tm:22023:invalid hexadecimal data') END",
-    ),
     "TM_BYTES_JOIN": ("a b", "(:a || :b)"),
     "TM_TRUNC": ("x", "trunc(:x)"),
     "TM_TRUNC_FLOAT": ("x", "trunc(:x)"),

@@ -74,6 +74,7 @@ _ROUTINES = """\
 2236 bit_and ai int2 int2
 2238 bit_and ai int4 int4
 2240 bit_and ai int8 int8
+6163 bit_count fi int8 bytea
 1810 bit_length fi int4 bytea
 1811 bit_length fi int4 text
 2237 bit_or ai int2 int2
@@ -84,8 +85,11 @@ _ROUTINES = """\
 6166 bit_xor ai int8 int8
 2517 bool_and ai bool bool
 2518 bool_or ai bool bool
+60 booleq fi bool bool bool
+84 boolne fi bool bool bool
 884 btrim fi text text text
 885 btrim fi text text
+2015 btrim fi bytea bytea bytea
 1345 cbrt fi float8 float8
 1711 ceil fi numeric numeric
 2308 ceil fi float8 float8
@@ -109,9 +113,11 @@ _ROUTINES = """\
 1217 date_trunc fs timestamptz text timestamptz
 1218 date_trunc fi interval text interval
 2020 date_trunc fi timestamp text timestamp
+1947 decode fi bytea text text
 1608 degrees fi float8 float8
 3102 dense_rank wi int8
 1973 div fi numeric numeric numeric
+1946 encode fi text bytea text
 2519 every ai bool bool
 1347 exp fi float8 float8
 1712 floor fi numeric numeric
@@ -119,12 +125,32 @@ _ROUTINES = """\
 3540 format fs text text
 5044 gcd fi int4 int4 int4
 5045 gcd fi int8 int8 int8
+723 get_bit fi int4 bytea int8
+721 get_byte fi int4 bytea int4
 872 initcap fi text text
 1373 isfinite fi bool date
 1389 isfinite fi bool timestamptz
 1390 isfinite fi bool interval
 2048 isfinite fi bool timestamp
 3207 jsonb_array_length fi int4 jsonb
+3272 jsonb_build_array fs jsonb
+3274 jsonb_build_object fs jsonb
+3301 jsonb_concat fi jsonb jsonb jsonb
+4050 jsonb_contained fi bool jsonb jsonb
+4046 jsonb_contains fi bool jsonb jsonb
+3302 jsonb_delete fi jsonb jsonb text
+3303 jsonb_delete fi jsonb jsonb int4
+3343 jsonb_delete fi jsonb jsonb text[]
+3304 jsonb_delete_path fi jsonb jsonb text[]
+4047 jsonb_exists fi bool jsonb text
+4049 jsonb_exists_all fi bool jsonb text[]
+4048 jsonb_exists_any fi bool jsonb text[]
+3579 jsonb_insert fi jsonb jsonb text[] jsonb bool
+3263 jsonb_object fi jsonb text[]
+3264 jsonb_object fi jsonb text[] text[]
+3306 jsonb_pretty fi text jsonb
+3305 jsonb_set fi jsonb jsonb text[] jsonb bool
+3262 jsonb_strip_nulls fi jsonb jsonb
 3210 jsonb_typeof fi text jsonb
 1295 justify_days fi interval interval
 1175 justify_hours fi interval interval
@@ -144,6 +170,7 @@ _ROUTINES = """\
 879 lpad fi text text int4
 875 ltrim fi text text text
 881 ltrim fi text text
+6195 ltrim fi bytea bytea bytea
 3846 make_date fi date int4 int4 int4
 3464 make_interval fi interval int4 int4 int4 int4 int4 int4 float8
 3847 make_time fi time int4 int4 float8
@@ -185,15 +212,19 @@ _ROUTINES = """\
 720 octet_length fi int4 bytea
 1374 octet_length fi int4 text
 1375 octet_length fi int4 bpchar
+749 overlay fi bytea bytea bytea int4 int4
+752 overlay fi bytea bytea bytea int4
 1404 overlay fi text text text int4 int4
 1405 overlay fi text text text int4
 3103 percent_rank wi float8
 1610 pi fi float8
 849 position fi int4 text text
+2014 position fi int4 bytea bytea
 1346 pow fi float8 float8 float8
 1368 power fi float8 float8 float8
 1282 quote_ident fi text text
 1283 quote_literal fi text text
+1289 quote_nullable fi text text
 1609 radians fi float8 float8
 1598 random fv float8
 3101 rank wi int8
@@ -218,7 +249,13 @@ _ROUTINES = """\
 880 rpad fi text text int4
 876 rtrim fi text text text
 882 rtrim fi text text
+6196 rtrim fi bytea bytea bytea
+724 set_bit fi bytea bytea int8 int4
+722 set_byte fi bytea bytea int4 int4
+3419 sha224 fi bytea bytea
 3420 sha256 fi bytea bytea
+3421 sha384 fi bytea bytea
+3422 sha512 fi bytea bytea
 1706 sign fi numeric numeric
 2310 sign fi float8 float8
 1604 sin fi float8 float8
@@ -238,8 +275,12 @@ _ROUTINES = """\
 868 strpos fi int4 text text
 877 substr fi text text int4 int4
 883 substr fi text text int4
+2085 substr fi bytea bytea int4 int4
+2086 substr fi bytea bytea int4
 936 substring fi text text int4 int4
 937 substring fi text text int4
+2012 substring fi bytea bytea int4 int4
+2013 substring fi bytea bytea int4
 2107 sum ai numeric int8
 2108 sum ai int8 int4
 2109 sum ai int8 int2
@@ -266,6 +307,7 @@ _ROUTINES = """\
 878 translate fi text text text text
 1343 trunc fi float8 float8
 1710 trunc fi numeric numeric
+6198 unistr fi text text
 871 upper fi text text
 2721 var_pop ai float8 float4
 2722 var_pop ai float8 float8
@@ -284,6 +326,7 @@ _OPERATORS = """\
 1876 # int2 int2 int2
 1882 # int4 int4 int4
 1888 # int8 int8 int8
+3287 #- jsonb text[] jsonb
 3213 #> jsonb text[] jsonb
 3206 #>> jsonb text[] text
 439 % int8 int8 int8
@@ -360,6 +403,9 @@ _OPERATORS = """\
 1801 - time interval time
 2067 - timestamp timestamp interval
 2068 - timestamp interval timestamp
+3285 - jsonb text jsonb
+3286 - jsonb int4 jsonb
+3398 - jsonb text[] jsonb
 3211 -> jsonb text jsonb
 3212 -> jsonb int4 jsonb
 3477 ->> jsonb text text
@@ -579,6 +625,7 @@ _OPERATORS = """\
 1887 | int8 int8 int8
 654 || text text text
 2018 || bytea bytea bytea
+3284 || jsonb jsonb jsonb
 1209 ~~ text text bool
 1211 ~~ bpchar text bool
 1627 ~~* text text bool

@@ -166,6 +166,10 @@ def _walk(value: object, path: Sequence[str | None]) -> object:
     return value
 
 
+load, show, as_string = _load, _show, _text
+"""For what makes other values of these (:mod:`collection.jsonb_changes`)."""
+
+
 def field(text: str, key: str) -> str | None:
     """``text -> key``."""
     return _shown(_field(_load(text), key))

@@ -7,10 +7,10 @@ import re
 from collection.functions import OWN as NEEDED
 from collection.functions import Own, own
 from collection.types import SqlType, carried
-from functions import math, text, time
+from functions import json, math, text, time
 from functions.row import Function
 
-FUNCTIONS: tuple[Function, ...] = (*text.FUNCTIONS, *math.FUNCTIONS, *time.FUNCTIONS)
+FUNCTIONS: tuple[Function, ...] = (*text.FUNCTIONS, *json.FUNCTIONS, *math.FUNCTIONS, *time.FUNCTIONS)
 
 MOMENTS = frozenset({"date", "timestamp", "timestamptz"})
 """Types that Python is given as microseconds since 1970."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collection import octets, texts
 from collection.keywords import quoted_identifier
 from functions.row import in_python, native
 
@@ -31,5 +32,16 @@ FUNCTIONS = (
     native("bit_length(text) -> int4", "OCTET_LENGTH(:a) * 8", "strlen(:a)::INTEGER * 8"),
     native("bit_length(bytea) -> int4", "OCTET_LENGTH(:a) * 8", "octet_length(:a)::INTEGER * 8"),
     native("sha256(bytea) -> bytea", "UNHEX(SHA2(:a, 256))", "unhex(sha256(:a))"),
+    *(in_python(f"{name}(bytea) -> bytea", getattr(octets, name)) for name in ("sha224", "sha384", "sha512")),
+    in_python("get_byte(bytea, int4) -> int4", octets.get_byte),
+    in_python("set_byte(bytea, int4, int4) -> bytea", octets.set_byte),
+    in_python("get_bit(bytea, int8) -> int4", octets.get_bit),
+    in_python("set_bit(bytea, int8, int4) -> bytea", octets.set_bit),
+    in_python("bit_count(bytea) -> int8", octets.bit_count),
+    in_python("convert_from(bytea, text) -> text", octets.converted_from),
+    in_python("convert_to(text, text) -> bytea", octets.converted_to),
+    in_python("unistr(text) -> text", texts.unistr),
+    native("booleq(bool, bool) -> bool", "(:a = :b)"),
+    native("boolne(bool, bool) -> bool", "(:a <> :b)"),
     in_python("quote_ident(text) -> text", quoted_identifier, "tm_quoted_identifier"),
 )

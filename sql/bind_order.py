@@ -48,7 +48,7 @@ def check_order(c: Checker, select: exp.Select, scope: Scope, found: Outputs) ->
         if isinstance(inner, (exp.Literal, exp.Null)):
             raise InvalidUsage("non-integer constant in ORDER BY", sqlstate="42601", position=position(inner))
         from_columns(inner, scope, select)
-        got = c.child(each, "this", scope)
+        got = c.child(each, "this", scope)  # which may put another in its place
         order_key(each.this, got)
     if select.args.get("distinct") is not None:
         _check_distinct(select, outputs)

@@ -198,7 +198,7 @@ def text_of(node: exp.Expression, got: SqlType, zone: Zone | None = None) -> exp
     if got in _WRITTEN:
         return call(_WRITTEN[got], node)
     if got.is_array:
-        return own("tm_array_text", texts_of(node, got))
+        return own("tm_array_text", texts_of(node, got, zone))
     if _is_fraction(got):
         return call("TM_FRACTION_TEXT", node)
     return node.copy() if t.is_text(got) else cast(node.copy(), t.TEXT)
@@ -209,9 +209,16 @@ def _is_fraction(kind: SqlType) -> bool:
     return kind.name == "numeric" and kind.precision is not None and kind.precision == kind.scale
 
 
-def texts_of(node: exp.Expression, got: SqlType) -> exp.Expression:
+def texts_of(node: exp.Expression, got: SqlType, zone: Zone | None = None) -> exp.Expression:
     """An array as the array of its elements' texts.  0A000 where the engines would show these otherwise."""
-    if got.element.name not in _PLAIN_TEXT - {"bpchar"}:
+    each = exp.column("e")
+    written = call("TM_BOOL_OUT", each) if got.element == t.BOOL else None
+    if got.element in _WRITTEN and (got.element != t.TIMESTAMPTZ or zone is None):
+        written = call(_WRITTEN[got.element], each)
+    if written is not None:
+        picked = exp.Lambda(this=written, expressions=[exp.to_identifier("e")])
+        return cast(exp.Anonymous(this="TRANSFORM", expressions=[node.copy(), picked]), t.TEXT.array)
+    if got.element.name not in (_PLAIN_TEXT | {"timestamp"}) - {"bpchar"}:
         raise unsupported(f"{t.shown(got)} as text", position=position(node))
     return cast(_with_whole_digits(node, got), t.TEXT.array)
 

@@ -113,7 +113,7 @@ class Checker:
             if kind in table:
                 return table[kind](self, node, scope)
         if kind in FUNCTIONS:
-            return self._function(node, scope)
+            return self.plain_function(node, scope)
         if kind in own_signatures.CALLS:
             node = own_signatures.as_call(node)
         if isinstance(node, exp.Anonymous):
@@ -327,7 +327,8 @@ class Checker:
         node.replace(made)
         return self.visit(made.this, scope)
 
-    def _function(self, node: exp.Expression, scope: Scope) -> SqlType:
+    def plain_function(self, node: exp.Expression, scope: Scope) -> SqlType:
+        """A call of what is a line of :data:`sql.functions.FUNCTIONS`."""
         if called_exactly(self, node, scope):
             return t.NUMERIC
         fn = FUNCTIONS[type(node)]

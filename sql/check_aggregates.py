@@ -77,7 +77,7 @@ def _distinct(c: Checker, node: exp.Distinct, scope: Scope) -> SqlType:
 def _ordered(c: Checker, node: exp.Order, scope: Scope) -> SqlType:
     _of_an_aggregate(node, "ORDER BY")
     for each in list(node.expressions):
-        got = c.child(each, "this", scope)
+        got = c.child(each, "this", scope)  # which may put another in its place
         order_key(each.this, got)
     return c.child(node, "this", scope) if node.args.get("this") is not None else t.UNKNOWN
 

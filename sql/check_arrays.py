@@ -9,8 +9,11 @@ from sqlglot import exp
 
 from collection.types import SqlType
 from journal.errors import InvalidUsage
+from sql import check_array_functions
 from sql import types as t
 from sql.casts import texts_of
+from sql.check_array_functions import overlaps, sliced, typed_index
+from sql.check_jsonb import subscripted
 from sql.comparing import check_comparable
 from sql.errors import mismatch, no_function, no_operator, unsupported
 from sql.free_numerics import key_of
@@ -88,11 +91,25 @@ def _other_rows(what: str, node: exp.Expression) -> InvalidUsage:
 
 def _item(c: Checker, node: exp.Bracket, scope: Scope) -> SqlType:
     """``a[i]``: NULL outside of the array."""
-    got = c.child(node, "this", scope)
+    steps: list[exp.Expression] = []
+    base: exp.Expression = node
+    while isinstance(base, exp.Bracket):
+        if len(base.expressions) != 1:
+            raise unsupported("this subscript", position=position(node))
+        steps.insert(0, base.expressions[0])
+        bottom, base = base, base.this
+    got = c.child(bottom, "this", scope)
+    if got == t.JSONB:
+        return subscripted(c, node, bottom.this, steps, scope)
     if not got.is_array:
         raise mismatch(f"cannot subscript type {t.shown(got)} because it does not support subscripting", position(node))
-    if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
-        raise unsupported("a slice of an array", position=position(node))
+    if any(isinstance(step, exp.Slice) for step in steps):
+        return sliced(c, node, bottom.this, got, steps, scope)
+    if len(steps) > 1:  # there is nothing in another dimension
+        for step in steps:
+            typed_index(c, step, scope)
+        node.replace(cast(exp.null(), got.element))
+        return got.element
     index = c.visit(node.expressions[0], scope)
     if index == t.UNKNOWN:
         c.settle(node.expressions[0], t.INT4)
@@ -287,7 +304,11 @@ def _size(c: Checker, node: exp.Expression, scope: Scope) -> SqlType:
                      default=size)  # fmt: skip
     if dimension is not None:
         if not (isinstance(dimension, exp.Literal) and dimension.this == "1"):
-            raise unsupported(f"{name} of another dimension than 1", position=position(node))
+            got_dimension = c.child(node, "expression", scope)
+            if not c.coerce(node.expression, got_dimension, t.INT4):
+                raise no_function(f"{name}({t.shown(got)}, {t.shown(got_dimension)})", position=position(node))
+            first = exp.EQ(this=node.expression.copy(), expression=exp.Literal.number(1))
+            known = exp.Case(ifs=[exp.If(this=first, true=known)])
         node.replace(cast(exp.Nullif(this=known, expression=exp.Literal.number(0)), t.INT4))
     else:
         node.replace(cast(known, t.INT4))
@@ -299,7 +320,7 @@ def _to_text(c: Checker, node: exp.ArrayToString, scope: Scope) -> SqlType:
     got = c.child(node, "this", scope)
     if not got.is_array:
         raise no_function(f"array_to_string({t.shown(got)}, unknown)", position=position(node))
-    arguments = [texts_of(node.this, got)]
+    arguments = [texts_of(node.this, got, c.zone)]
     for key in ("expression", "null"):
         if node.args.get(key) is not None:
             c.want(node, key, t.TEXT, scope, lambda bad: no_function(f"array_to_string(…, {t.shown(bad)})"))
@@ -343,7 +364,39 @@ ARRAYS = {
     exp.ArraySize: _size,
     exp.ArrayToString: _to_text,
     exp.StringToArray: _of_text,
+    exp.ArrayOverlaps: overlaps,
     Ordinality: lambda c, node, scope: t.INT8,
 }
 
-NAMED = {"cardinality": _size}
+def _parts(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+    """``string_to_table``: a row for each of what ``string_to_array`` gives."""
+    if not 2 <= len(node.expressions) <= 3:
+        raise no_function("string_to_table", position=position(node))
+    keys = ("this", "expression", "null")
+    listed = exp.StringToArray(**dict(zip(keys, [each.copy() for each in node.expressions], strict=False)))
+    holder = exp.Explode(this=listed)
+    node.replace(holder)
+    return _unnested(c, holder, scope)
+
+
+def _subscripts(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+    """``generate_subscripts(a, 1[, reverse])``."""
+    got = [c.visit(each, scope) for each in list(node.expressions)]
+    wanted = [None, t.INT4, t.BOOL]
+    if not 2 <= len(got) <= 3 or not got[0].is_array:
+        raise no_function(f"generate_subscripts({', '.join(map(t.shown, got))})", position=position(node))
+    for place in range(1, len(got)):
+        if not c.coerce(node.expressions[place], got[place], wanted[place]):
+            raise no_function(f"generate_subscripts({', '.join(map(t.shown, got))})", position=position(node))
+    array, dimension, *reverse = node.expressions
+    listed = call("TM_ARRAY_SUBSCRIPTS", array, dimension, *(reverse or [exp.false()]))
+    node.replace(call("EXPLODE", cast(listed, t.INT4.array)))
+    return t.INT4
+
+
+NAMED = {
+    "cardinality": _size,
+    "string_to_table": _parts,
+    "generate_subscripts": _subscripts,
+    **check_array_functions.NAMED,
+}

@@ -16,6 +16,7 @@ from journal.errors import InvalidUsage
 from sql import types as t
 from sql.budget import joined
 from sql.casts import converted, limited
+from sql.check_jsonb import lessened
 from sql.check_time import interval_literal, time_arithmetic
 from sql.comparing import check_comparable, check_extreme, check_grouped, order_key
 from sql.errors import (
@@ -231,6 +232,8 @@ def _arithmetic(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
             position=position(node),
             hint="could not choose a best candidate operator; you might need to add explicit type casts",
         )
+    if left == t.JSONB and isinstance(node, exp.Sub):
+        return lessened(c, node, right)
     if found := time_arithmetic(c, node, op, left, right):
         return found
     for key, got, other in (("this", left, right), ("expression", right, left)):

@@ -34,13 +34,11 @@ def _plain(name: str) -> Build:
     return lambda *args: call(name, *args)
 
 
-def _hex_or_text(make: str) -> Build:
-    def build(value: exp.Expression, kind: exp.Expression) -> exp.Expression:
-        if not (isinstance(kind, exp.Literal) and kind.this.lower() == "hex"):
-            raise unsupported("encode and decode in another form than 'hex'")
-        return call(make, value)
-
-    return build
+def _encoded(value: exp.Expression, kind: exp.Expression) -> exp.Expression:
+    """By the engine where the form is hexadecimal."""
+    if isinstance(kind, exp.Literal) and kind.this.lower() == "hex":
+        return call("TM_HEX", value)
+    return own("tm_encode", value, kind)
 
 
 def _shown_time(name: str, *zone: exp.Expression) -> Build:
@@ -57,19 +55,28 @@ def _regex(form: str, flags: str = "") -> Build:
 
     def build(x: exp.Expression, pattern: exp.Expression, *more: exp.Expression) -> exp.Expression:
         options = more[-1].this if more and isinstance(more[-1], exp.Literal) else ""
-        if more and (not isinstance(more[-1], exp.Literal) or set(options) - set("gic")):
-            raise unsupported("these flags of a regular expression", hint="i, c and g are known")
+        if more:
+            _check_flags(more[-1])
+        if more and "g" in options and form == "TM_MATCHES":
+            raise InvalidUsage('regexp_like() does not support the "global" option', sqlstate="22023")
         args = [x, pattern, *more[:-1], exp.Literal.string(options + flags)]
         return regex(form, args)
 
     return build
 
 
+def _check_flags(flags: exp.Expression) -> None:
+    """22023 for a letter that is no flag, 0A000 for flags that are not here or not known yet."""
+    if isinstance(flags, exp.Literal) and (wrong := [each for each in flags.this if each not in "bceigmnpqstwx"]):
+        raise InvalidUsage(f'invalid regular expression option: "{wrong[0]}"', sqlstate="22023")
+    if not isinstance(flags, exp.Literal) or set(flags.this) - set("gic"):
+        raise unsupported("these flags of a regular expression", hint="i, c and g are known")
+
+
 def _replace(*args: exp.Expression) -> exp.Expression:
     x, pattern, new, *more = args
     flags = more[0] if more else exp.Literal.string("")
-    if not isinstance(flags, exp.Literal) or set(flags.this) - set("gic"):
-        raise unsupported("these flags of a regular expression", hint="i, c and g are known")
+    _check_flags(flags)
     return regex("TM_REGEX_REPLACE", [x, pattern, new, flags])
 
 
@@ -102,8 +109,8 @@ T, I4, I8, F8, N = t.TEXT, t.INT4, t.INT8, t.FLOAT8, t.NUMERIC
 
 NAMED: dict[str, tuple[Signature, ...]] = {
     **SIGNATURES,
-    "encode": (Signature((t.BYTEA, T), T, _hex_or_text("TM_HEX")),),
-    "decode": (Signature((T, T), t.BYTEA, _hex_or_text("TM_UNHEX")),),
+    "encode": (Signature((t.BYTEA, T), T, _encoded),),
+    "decode": (Signature((T, T), t.BYTEA, lambda text, kind: own("tm_decode", text, kind)),),
     "timezone": (
         Signature((T, t.TIMESTAMPTZ), t.TIMESTAMP, lambda zone, x: local_at(x, zone)),
         Signature(
@@ -173,6 +180,9 @@ def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
         return _trunc(c, node, got)
     if name == "div":
         return _div(c, node, got)
+    if name in _LACKING or (name.startswith("regexp_") and name in NAMED and _more_than_here(name, got)):
+        hint = "a regular expression is looked for from the first place on, with the flags i, c and g"
+        raise unsupported(f"this form of {name}", hint=hint, position=position(node))
     if name not in NAMED:
         meant = closest(name, [*NAMED, *KNOWN_ELSEWHERE])
         raise no_function(
@@ -193,6 +203,16 @@ def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
     build = chosen.build if c.zone is None else c.zone.build(name, chosen.args, chosen.build)
     node.replace(cast(build(*args), chosen.result))
     return chosen.result
+
+
+_LACKING = frozenset({"regexp_matches", "regexp_split_to_array", "regexp_split_to_table"})
+_MOST = {"regexp_count": 4, "regexp_like": 3, "regexp_substr": 6, "regexp_match": 3, "regexp_instr": 7,
+         "regexp_replace": 6}  # fmt: skip
+"""Functions of Postgres's that are not here, and how many arguments the others have there."""
+
+
+def _more_than_here(name: str, got: list[SqlType]) -> bool:
+    return max(len(each.args) for each in NAMED[name]) < len(got) <= _MOST[name]
 
 
 def _trunc(c: Checker, node: exp.Anonymous, got: list[SqlType]) -> SqlType:

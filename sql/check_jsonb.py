@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from collection.types import SqlType
+from journal.errors import InvalidUsage
 from sql import types as t
-from sql.errors import no_function, no_operator, unsupported
-from sql.nodes import position
+from sql.casts import padded, text_of
+from sql.check_array_functions import sides_alike
+from sql.errors import mismatch, no_function, no_operator, unsupported
+from sql.nodes import call, cast, position
 from sql.own import own
 from sql.scope import Scope
+from sql.variadic import listed
 
 if TYPE_CHECKING:
     from sql.check import Checker
@@ -76,7 +80,10 @@ def _contains(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
     inward = isinstance(node, exp.ArrayContainedBy)
     if t.JSONB not in (left, right):
         if left.is_array or right.is_array:
-            raise unsupported("@> of arrays", hint="use = ANY (array)", position=position(node))
+            sides_alike(c, node, [left, right], "<@" if inward else "@>")
+            sides = (node.expression, node.this) if inward else (node.this, node.expression)
+            node.replace(cast(call("TM_ARRAY_HAS_ALL", *sides), t.BOOL))
+            return t.BOOL
         raise no_operator(t.shown(left), "<@" if inward else "@>", t.shown(right), position(node))
     for key, got in (("this", left), ("expression", right)):
         if not c.coerce(node.args[key], got, t.JSONB):
@@ -84,6 +91,25 @@ def _contains(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
     sides = (node.expression, node.this) if inward else (node.this, node.expression)
     node.replace(own("tm_jsonb_contains", *sides))
     return t.BOOL
+
+
+def subscripted(
+    c: Checker, node: exp.Bracket, value: exp.Expression, steps: list[exp.Expression], scope: Scope
+) -> SqlType:
+    """``value['key'][0]``: as ``#>``."""
+    holder = exp.Array(expressions=[each.copy() for each in steps])
+    for step in list(holder.expressions):
+        if isinstance(step, exp.Slice):
+            raise mismatch("jsonb subscript does not support slices", position(node))
+    for place, step in enumerate(list(holder.expressions)):
+        got = c.visit(step, scope)
+        if got == t.UNKNOWN:
+            c.settle(step, t.TEXT)
+        elif not (t.is_int(got) or t.is_text(got)):
+            raise mismatch(f"subscript type {t.shown(got)} is not supported", position(node))
+        holder.expressions[place].replace(cast(holder.expressions[place].copy(), t.TEXT))
+    node.replace(own("tm_jsonb_path", value, cast(holder, t.TEXT.array)))
+    return t.JSONB
 
 
 def _named(name: str, result: SqlType):
@@ -109,12 +135,133 @@ JSONB = {
     exp.ArrayContainedBy: _contains,
     exp.JSONBExtract: _operator("#>", "tm_jsonb_path", _TEXTS, t.JSONB),
     exp.JSONBExtractScalar: _operator("#>>", "tm_jsonb_path_text", _TEXTS, t.TEXT),
+    exp.JSONBDeleteAtPath: _operator("#-", "tm_json_without_path", _TEXTS, t.JSONB),
     exp.JSONBContainsTopKey: _operator("?", "tm_jsonb_has_key", t.TEXT, t.BOOL),
     exp.JSONBContainsAnyTopKeys: _operator("?|", "tm_jsonb_has_any_key", _TEXTS, t.BOOL),
     exp.JSONBContainsAllTopKeys: _operator("?&", "tm_jsonb_has_all_keys", _TEXTS, t.BOOL),
 }
 
+def _path_of(name: str, result: SqlType):
+    """``jsonb_extract_path(value, step, …)``."""
+
+    def check(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+        got = [c.visit(each, scope) for each in list(node.expressions)]
+        wanted = [t.JSONB, *[t.TEXT] * (len(got) - 1)]
+        if len(got) < 2 or not all(map(c.coerce, list(node.expressions), got, wanted)):
+            raise no_function(f"{str(node.this).lower()}({', '.join(map(t.shown, got))})", position=position(node))
+        value, *steps = node.expressions
+        listed = exp.Array(expressions=[cast(each.copy(), t.TEXT) for each in steps])
+        node.replace(own(name, value, cast(listed, t.TEXT.array)))
+        return result
+
+    return check
+
+
+def _rows(name: str, result: SqlType):
+    """One row for each item of a value."""
+
+    def check(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+        got = [c.visit(each, scope) for each in list(node.expressions)]
+        if len(got) != 1 or not c.coerce(node.expressions[0], got[0], t.JSONB):
+            raise no_function(f"{str(node.this).lower()}({', '.join(map(t.shown, got))})", position=position(node))
+        node.replace(call("EXPLODE", own(name, node.expressions[0])))
+        return result
+
+    return check
+
+
+def as_json(c: Checker, node: exp.Expression, got: SqlType) -> exp.Expression:
+    """The JSON text of a value, NULL of NULL.  0A000 of types that JSON has a form of its own for."""
+    if got == t.UNKNOWN:
+        return own("tm_json_string", node)
+    if got == t.JSONB:
+        return cast(node.copy(), t.TEXT)
+    if t.is_number(got):
+        return own("tm_json_number", cast(text_of(node, got, c.zone), t.TEXT))
+    if got == t.BOOL:
+        words = [exp.If(this=node.copy(), true=exp.Literal.string("true"))]
+        words.append(exp.If(this=exp.Not(this=node.copy()), true=exp.Literal.string("false")))
+        return cast(exp.Case(ifs=words), t.TEXT)
+    if got == t.DATE or got == t.UUID or got == t.TIME or got == t.INTERVAL or t.is_text(got):
+        text = padded(node, got) if got.name == "bpchar" else text_of(node, got, c.zone)
+        return own("tm_json_string", cast(text, t.TEXT))
+    raise unsupported(f"{t.shown(got)} as jsonb", position=position(node))
+
+
+def _built(name: str):
+    """``jsonb_build_array`` and ``jsonb_build_object`` of anything."""
+
+    def check(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+        if (items := listed(c, node, 0, scope)) is not None:
+            kind = items[1].element
+            if not (t.is_number(kind) or kind.name in ("text", "varchar")) or t.is_float(kind):
+                raise unsupported(f"VARIADIC {t.shown(items[1])} as jsonb", position=position(node))
+            node.replace(own(name if t.is_number(kind) else f"{name}_texts", items[0]))
+            return t.JSONB
+        got = [c.visit(each, scope) for each in list(node.expressions)]
+        keyed = name == "tm_json_object"
+        made = []
+        for place, kind in enumerate(got):
+            if kind == t.UNKNOWN:
+                c.settle(node.expressions[place], t.TEXT)
+            each = node.expressions[place]
+            if keyed and place % 2 == 0:
+                if kind.is_array or kind == t.JSONB:
+                    told = "key value must be scalar, not array, composite, or json"
+                    raise InvalidUsage(told, sqlstate="22023", position=position(node))
+                made.append(cast(each.copy() if kind == t.UNKNOWN else text_of(each, kind, c.zone), t.TEXT))
+            else:
+                made.append(as_json(c, each, kind))
+        node.replace(own(name, cast(exp.Array(expressions=made), t.TEXT.array)))
+        return t.JSONB
+
+    return check
+
+
+def _to_jsonb(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+    got = [c.visit(each, scope) for each in list(node.expressions)]
+    if len(got) != 1:
+        raise no_function(f"to_jsonb({', '.join(map(t.shown, got))})", position=position(node))
+    if got[0] == t.UNKNOWN:
+        told = "could not determine polymorphic type because input has type unknown"
+        raise InvalidUsage(told, sqlstate="42804", position=position(node))
+    node.replace(cast(as_json(c, node.expressions[0], got[0]), t.JSONB))
+    return t.JSONB
+
+
+def joined_values(c: Checker, node: exp.DPipe, types: list[SqlType]) -> SqlType:
+    """``jsonb || jsonb``."""
+    for key, got in zip(("this", "expression"), types, strict=True):
+        if not c.coerce(node.args[key], got, t.JSONB):
+            raise no_operator(t.shown(types[0]), "||", t.shown(types[1]), position(node))
+    node.replace(own("tm_json_joined", node.this, node.expression))
+    return t.JSONB
+
+
+def lessened(c: Checker, node: exp.Sub, right: SqlType) -> SqlType:
+    """``jsonb - key``, ``jsonb - keys`` and ``jsonb - index``."""
+    if right == t.UNKNOWN:
+        c.settle(node.expression, t.TEXT)
+    name = "tm_json_without"
+    if t.is_int(right) and right != t.INT8:
+        name = "tm_json_without_item"
+    elif right == t.TEXT.array:
+        name = "tm_json_without_all"
+    elif right != t.UNKNOWN and not t.is_text(right):
+        raise no_operator("jsonb", "-", t.shown(right), position(node))
+    node.replace(own(name, node.this, node.expression))
+    return t.JSONB
+
+
 NAMED = {
+    "jsonb_extract_path": _path_of("tm_jsonb_path", t.JSONB),
+    "jsonb_extract_path_text": _path_of("tm_jsonb_path_text", t.TEXT),
+    "jsonb_array_elements": _rows("tm_json_items", t.JSONB),
+    "jsonb_array_elements_text": _rows("tm_json_items_text", t.TEXT),
+    "jsonb_object_keys": _rows("tm_json_keys", t.TEXT),
+    "jsonb_build_array": _built("tm_json_list"),
+    "jsonb_build_object": _built("tm_json_object"),
+    "to_jsonb": _to_jsonb,
     "jsonb_typeof": _named("tm_jsonb_typeof", t.TEXT),
     "jsonb_array_length": _named("tm_jsonb_length", t.INT4),
 }

@@ -11,6 +11,7 @@ from sql import types as t
 from sql.casts import padded, shown_text, text_of
 from sql.check_arrays import joined_arrays
 from sql.check_functions import regex, signed
+from sql.check_jsonb import joined_values
 from sql.errors import mismatch, no_function, no_operator, unsupported
 from sql.forms import is_constant
 from sql.free_numerics import freed
@@ -18,6 +19,7 @@ from sql.functions import display_name
 from sql.nodes import call, cast, position, swap, unnest
 from sql.own import own
 from sql.scope import Scope
+from sql.variadic import listed
 
 if TYPE_CHECKING:
     from sql.check import Checker
@@ -46,7 +48,7 @@ def _substring(c: Checker, node: exp.Substring, scope: Scope) -> SqlType:
     regular expression."""
     got = c.child(node, "this", scope)
     if got == t.BYTEA:
-        raise unsupported("substring of bytea", position=position(node))
+        return _part_of_bytes(c, node, scope)
     if not c.coerce(node.this, got, t.TEXT):
         raise no_function(f"substring({t.shown(got)}, …)", position=position(node))
     start, length = node.args.get("start"), node.args.get("length")
@@ -74,6 +76,54 @@ def _substring(c: Checker, node: exp.Substring, scope: Scope) -> SqlType:
         else:
             made = call("TM_SUBSTR", node.this, first, count)
     node.replace(made)
+    return t.TEXT
+
+
+def _part_of_bytes(c: Checker, node: exp.Substring, scope: Scope) -> SqlType:
+    parts = [_whole(c, node, key, scope) for key in ("start", "length") if node.args.get(key) is not None]
+    if node.args.get("start") is None:
+        parts.insert(0, exp.Literal.number(1))
+    node.replace(own("tm_bytes_from" if len(parts) == 1 else "tm_bytes_part", node.this, *parts))
+    return t.BYTEA
+
+
+def _of_bytes(c: Checker, node: exp.Func, keys: tuple[str, str], scope: Scope) -> bool:
+    """Whether the first argument is of bytes, as the other one has to be then."""
+    if c.child(node, keys[0], scope) != t.BYTEA:
+        return False
+    if node.args.get(keys[1]) is not None:
+        c.want(node, keys[1], t.BYTEA, scope, lambda got: _no_bytes(node, got))
+    return True
+
+
+def _no_bytes(node: exp.Func, got: SqlType) -> Exception:
+    return no_function(f"{display_name(node)}(bytea, {t.shown(got)})", position=position(node))
+
+
+_SIDES = {"LEADING": "tm_bytes_ltrim", "TRAILING": "tm_bytes_rtrim"}
+
+
+def _trim(c: Checker, node: exp.Trim, scope: Scope) -> SqlType:
+    if not _of_bytes(c, node, ("this", "expression"), scope):
+        return c.plain_function(node, scope)
+    if node.args.get("expression") is None:
+        raise no_function(f"{display_name(node)}(bytea)", position=position(node))
+    side = str(node.args.get("position") or "").upper()
+    node.replace(own(_SIDES.get(side, "tm_bytes_trim"), node.this, node.expression))
+    return t.BYTEA
+
+
+def _place(c: Checker, node: exp.StrPosition, scope: Scope) -> SqlType:
+    if not _of_bytes(c, node, ("this", "substr"), scope):
+        return c.plain_function(node, scope)
+    node.replace(own("tm_bytes_place", node.this, node.args["substr"]))
+    return t.INT4
+
+
+def _normalized(c: Checker, node: exp.Normalize, scope: Scope) -> SqlType:
+    form = node.args.get("form")
+    x = _text(c, node, "this", scope)
+    node.replace(own("tm_normalize", x, exp.Literal.string(form.name if isinstance(form, exp.Var) else "NFC")))
     return t.TEXT
 
 
@@ -134,6 +184,13 @@ def _chr(c: Checker, node: exp.Chr, scope: Scope) -> SqlType:
 
 
 def _overlay(c: Checker, node: exp.Overlay, scope: Scope) -> SqlType:
+    if _of_bytes(c, node, ("this", "expression"), scope):
+        new, start = node.expression, _whole(c, node, "from_", scope)
+        count = call("TM_OCTET_LENGTH_BYTEA", new)
+        if node.args.get("for_") is not None:
+            count = _whole(c, node, "for_", scope)
+        node.replace(own("tm_bytes_overlay", node.this, new, start, count))
+        return t.BYTEA
     x, new = _text(c, node, "this", scope), _text(c, node, "expression", scope)
     start = _whole(c, node, "from_", scope)
     count = _whole(c, node, "for_", scope) if node.args.get("for_") is not None else exp.func("LENGTH", new.copy())
@@ -172,6 +229,8 @@ def _joined(c: Checker, node: exp.DPipe, scope: Scope) -> SqlType:
                 c.settle(node.args[key], t.BYTEA)
         node.replace(call("TM_BYTES_JOIN", node.this, node.expression))
         return t.BYTEA
+    if t.JSONB in types and not any(t.is_text(got) for got in types):
+        return joined_values(c, node, types)
     if not any(t.is_text(got) or got == t.UNKNOWN for got in types) or t.JSONB in types:
         raise no_operator(t.shown(types[0]), "||", t.shown(types[1]), position(node))
     for key, got in zip(("this", "expression"), types, strict=True):
@@ -183,12 +242,21 @@ def _joined(c: Checker, node: exp.DPipe, scope: Scope) -> SqlType:
 
 
 def _concat(c: Checker, node: exp.Concat, scope: Scope) -> SqlType:
+    if (items := listed(c, node, 0, scope)) is not None:
+        node.replace(own("tm_join", items[0], exp.Literal.string("")))
+        return t.TEXT
     texts = [exp.Coalesce(this=each, expressions=[exp.Literal.string("")]) for each in _outputs(c, node, scope)]
     node.replace(exp.Anonymous(this="CONCAT", expressions=texts))
     return t.TEXT
 
 
 def _concat_ws(c: Checker, node: exp.ConcatWs, scope: Scope) -> SqlType:
+    if (items := listed(c, node, 1, scope)) is not None:
+        got = c.visit(node.expressions[0], scope)
+        if not c.coerce(node.expressions[0], got, t.TEXT):
+            raise no_function(f"concat_ws({t.shown(got)}, …)", position=position(node))
+        node.replace(own("tm_join", items[0], node.expressions[0]))
+        return t.TEXT
     node.replace(exp.Anonymous(this="CONCAT_WS", expressions=_outputs(c, node, scope)))
     return t.TEXT
 
@@ -255,6 +323,9 @@ def _matched(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
 
 TEXT = {
     exp.Substring: _substring,
+    exp.Trim: _trim,
+    exp.StrPosition: _place,
+    exp.Normalize: _normalized,
     exp.SplitPart: _split_part,
     exp.Replace: _replace,
     exp.Pad: _pad,

@@ -12,7 +12,7 @@ from sql.casts import trimmed
 from sql.errors import no_function, no_operator, unsupported
 from sql.free_numerics import compared, key_of
 from sql.interval_parts import length
-from sql.nodes import position
+from sql.nodes import call, cast, position
 
 _EQUALITIES = frozenset({"=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"})
 
@@ -28,6 +28,8 @@ def compared_as_postgres(node: exp.Expression, op: str, types: Sequence[SqlType]
     for key, got in zip(("this", "expression"), types, strict=True):
         if both == t.INTERVAL:
             node.args[key].replace(length(node.args[key]))
+        elif both.is_array and op not in _EQUALITIES:
+            node.args[key].replace(call("TM_ARRAY_KEY", cast(node.args[key].copy(), both)))
         elif got.name == "varchar" and any(each.name == "bpchar" for each in types):
             node.args[key].replace(trimmed(node.args[key]))
 
@@ -35,7 +37,7 @@ def compared_as_postgres(node: exp.Expression, op: str, types: Sequence[SqlType]
 def check_comparable(sql_type: SqlType, op: str, at: int | None) -> None:
     """42883 where the type has no such order here: that of jsonb and arrays is not the one of what carries them."""
     name = t.shown(sql_type)
-    if op not in _EQUALITIES and (sql_type == t.JSONB or sql_type.is_array):
+    if op not in _EQUALITIES and sql_type in (t.JSONB, t.JSONB.array):
         raise no_operator(name, op, name, at)
     if sql_type == t.INTERVAL.array:
         raise no_operator(name, op, name, at)
@@ -49,12 +51,17 @@ SORTS = "sorts"
 
 def order_key(node: exp.Expression, sql_type: SqlType) -> None:
     """Make ``node``, something to be sorted by, sort as Postgres sorts it.  0A000 where that cannot be."""
-    if sql_type == t.JSONB or sql_type.is_array:
+    if sql_type in (t.JSONB, t.JSONB.array, t.INTERVAL.array):
         raise unsupported(f"an order by {t.shown(sql_type)}", hint="order by parts of it", position=position(node))
+    if sql_type.is_array and sql_type.is_free:
+        name = f"an order by {t.shown(sql_type)} without a precision"
+        raise unsupported(name, "cast to numeric(p,s)[]", position(node))
     if sql_type == t.INTERVAL or sql_type.is_free:
         made = length(node) if sql_type == t.INTERVAL else key_of(node, sql_type)
         made.meta[SORTS] = node.copy()
         node.replace(made)
+    elif sql_type.is_array:
+        node.replace(call("TM_ARRAY_KEY", node))
 
 
 def check_grouped(sql_type: SqlType, what: str, at: int | None) -> None:

@@ -20,6 +20,7 @@ from sqlglot import exp
 from collection.limits import TOO_LARGE, VALUE_BYTES_MAX
 from collection.types import SqlType
 from functions.registry import OWN, SPARK_FORMS
+from sql.array_forms import SPARK_ARRAYS
 from sql.common_forms import COMMON, NO_CHARACTER
 from sql.errors import unsupported
 from sql.nodes import Ordinality, call, cast, copied
@@ -72,6 +73,7 @@ _OUTSIDE = "WHEN ABS(:x) > 1 AND NOT ISNAN(:x) THEN RAISE_ERROR('tm:22003:input 
 
 SPARK: Mapping[str, tuple[str, str]] = {
     **COMMON,
+    **SPARK_ARRAYS,
     **SPARK_FORMS,
     "TM_FLOAT8_TEXT": ("x", _float_text("1E15", 21)),
     "TM_FLOAT4_TEXT": ("x", _float_text("1E6", 21)),
@@ -108,12 +110,6 @@ SPARK: Mapping[str, tuple[str, str]] = {
         "ELSE DECODE(UNHEX(LPAD(HEX(:n), 8, '0')), 'UTF-32') END",
     ),
     "TM_HEX": ("x", "LOWER(HEX(:x))"),
-    "TM_UNHEX": (
-        "x",
-        r"CASE WHEN REPLACE(REPLACE(REPLACE(:x, ' ', ''), '\n', ''), '\t', '') RLIKE '^([0-9a-fA-F]{2})*$' "
-        r"THEN UNHEX(REPLACE(REPLACE(REPLACE(:x, ' ', ''), '\n', ''), '\t', '')) "
-        "WHEN :x IS NOT NULL THEN RAISE_ERROR('tm:22023:invalid hexadecimal data') END",
-    ),
     "TM_BYTES_JOIN": ("a b", "CONCAT(:a, :b)"),
     "TM_TRUNC": ("x", "CASE WHEN :x < 0 THEN CEIL(:x) ELSE FLOOR(:x) END"),
     "TM_TRUNC_FLOAT": (

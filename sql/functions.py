@@ -119,12 +119,12 @@ SYSTEM = tuple(
 SYSTEM_NAMES = re.compile(
     r"pg_\w+|tm_\w+|has_\w+_privilege|inet_(server|client)_(addr|port)|txid_current|to_reg\w+|"
     r"(obj|col|shobj)_description|"
-    r"format_type|parse_ident|array(_\w+)?|string_to_array|to_jsonb?|jsonb?_\w+|jsonbobject\w*|gen_random_uuid|"
+    r"format_type|parse_ident|array_(in|out)|to_json|json_\w+|gen_random_uuid|"
     r"(clock|statement|transaction)_timestamp|timeofday|version|session_user|getpgusername|"
     r"current_(setting|schemas?|database|catalog|user|role)"
 )
 SYSTEM_TYPES = re.compile(
-    r"reg\w+|.*\[\]|oid|name|xid|cid|cstring|sql_identifier|character_data|yes_or_no|cardinal_number"
+    r"(reg\w+|oid|uint|name|xid|cid|cstring|sql_identifier|character_data|yes_or_no|cardinal_number)(\[\])*"
 )
 """Functions and types of the system catalogs: a query that uses one is answered by the adapter."""
 

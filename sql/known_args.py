@@ -45,6 +45,7 @@ GroupConcat: separator
 GroupingSets: expressions
 Identifier: quoted
 ILike: negate
+Normalize: form
 In: expressions query
 Intersect: distinct order limit offset with_
 Insert: this expression returning

@@ -13,12 +13,13 @@ from collection.types import SqlType
 from functions.registry import FUNCTIONS, MOMENTS
 from functions.row import Function
 from sql import types as t
-from sql.casts import micros_of, shown_text
+from sql.casts import micros_of, shown_text, text_of
 from sql.errors import no_function
 from sql.nodes import call, cast, position
 from sql.own import own
 from sql.scope import Scope
 from sql.signatures import Build, Signature
+from sql.variadic import listed
 
 if TYPE_CHECKING:
     from sql.check import Checker
@@ -102,6 +103,13 @@ def _of_interval(given: list[exp.Expression], node: exp.Expression) -> list[exp.
 
 def _formatted(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
     """``format(template, anything…)``."""
+    if (items := listed(c, node, 1, scope)) is not None:
+        kind = c.visit(node.expressions[0], scope)
+        if not c.coerce(node.expressions[0], kind, T):
+            raise no_function(f"format({t.shown(kind)}, …)", position=position(node))
+        given = call("COALESCE", items[0], cast(exp.Array(expressions=[]), T.array))
+        node.replace(own("tm_format", node.expressions[0], given))
+        return T
     got = [c.visit(each, scope) for each in list(node.expressions)]
     if not got or not c.coerce(node.expressions[0], got[0], T):
         raise no_function(f"format({', '.join(map(t.shown, got))})", position=position(node))
@@ -111,8 +119,8 @@ def _formatted(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
             c.settle(each, T)
     for each, kind in list(zip(node.expressions, got, strict=True))[1:]:
         texts.append(cast(each.copy(), T) if kind == t.UNKNOWN else shown_text(each, kind, c.zone))
-    listed = cast(exp.Array(expressions=texts), T.array)
-    node.replace(own("tm_format", node.expressions[0], listed))
+    made = cast(exp.Array(expressions=texts), T.array)
+    node.replace(own("tm_format", node.expressions[0], made))
     return T
 
 
@@ -136,5 +144,30 @@ def _counted(nulls: bool):
     return check
 
 
-NAMED = {"format": _formatted, "num_nulls": _counted(True), "num_nonnulls": _counted(False)}
+def _quoted(nullable: bool):
+    def check(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+        """``quote_literal(anything)`` and ``quote_nullable``."""
+        got = [c.visit(each, scope) for each in list(node.expressions)]
+        if len(got) != 1:
+            raise no_function(f"{node.this.lower()}({', '.join(map(t.shown, got))})", position=position(node))
+        if got[0] == t.UNKNOWN:
+            c.settle(node.expressions[0], T)
+        each = node.expressions[0]
+        text = cast(each.copy() if got[0] == t.UNKNOWN else text_of(each, got[0], c.zone), T)
+        made: exp.Expression = call("TM_QUOTE_LITERAL_TEXT", text)
+        if nullable:
+            made = call("COALESCE", made, exp.Literal.string("NULL"))
+        node.replace(cast(made, T))
+        return T
+
+    return check
+
+
+NAMED = {
+    "format": _formatted,
+    "quote_literal": _quoted(False),
+    "quote_nullable": _quoted(True),
+    "num_nulls": _counted(True),
+    "num_nonnulls": _counted(False),
+}
 """Functions of any number of arguments."""

@@ -295,23 +295,33 @@ def _rows_from(table: exp.Table) -> None:
     table.replace(made)
 
 
+MAKE_ROWS = frozenset(
+    "generate_series generate_subscripts string_to_table regexp_split_to_table regexp_matches jsonb_array_elements "
+    "jsonb_array_elements_text jsonb_object_keys".split()
+)
+"""Functions of which each call makes any number of rows of one column."""
+
+
 def _series(table: exp.Table) -> None:
     """``FROM generate_series(a, b[, step]) AS g(x)`` as a subquery that Spark can run."""
     call = table.this
     assert call is not None, table
     if not isinstance(call, (exp.Identifier, exp.Dot, exp.Func)):
         raise syntax(call.sql("postgres"), position(call))
-    if isinstance(call, exp.Func) and not isinstance(call, exp.GenerateSeries):
-        raise unsupported(f"the table function {display_name(call)}", position=position(call))
-    if not isinstance(call, exp.GenerateSeries):
+    name = "generate_series" if isinstance(call, exp.GenerateSeries) else display_name(call)
+    if isinstance(call, exp.Func) and name not in MAKE_ROWS and not isinstance(call, exp.StringToArray):
+        raise unsupported(f"the table function {name}", position=position(call))
+    if isinstance(call, exp.StringToArray) and table.args.get("ordinality"):
+        raise unsupported(f"WITH ORDINALITY of {name}", position=position(call))
+    if not isinstance(call, exp.Func):
         if table.args.get("ordinality"):  # only rows of functions are in an order of their own
             raise syntax("with", None)
         return
     if not only(table, {"this", "alias", "ordinality"}):
-        raise unsupported("this form of generate_series", hint="put it into a subquery", position=position(call))
+        raise unsupported(f"this form of {name}", hint="put it into a subquery", position=position(call))
     alias = table.args.get("alias")
     columns = [] if alias is None else [each.name for each in alias.columns]
-    made = _rows_of(call.copy(), "generate_series", alias, columns, bool(table.args.get("ordinality")))
+    made = _rows_of(call.copy(), name, alias, columns, bool(table.args.get("ordinality")))
     _put(table, made, sees_others=call.find(exp.Column) is not None)
 
 

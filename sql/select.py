@@ -14,7 +14,6 @@ from sql.functions import SYSTEM, SYSTEM_NAMES, SYSTEM_TYPES, display_name
 from sql.kept_views import inline_views
 from sql.lookup_plan import plan_lookup
 from sql.names import ImageLike, Names
-from sql.nodes import unnest
 from sql.plans import SelectPlan
 from sql.system_zones import check_system_query
 
@@ -65,8 +64,6 @@ def asks_the_system(ast: exp.Expression) -> bool:
     """
     for node in ast.walk():
         if isinstance(node, (*SYSTEM, exp.Uuid)) or (isinstance(node, exp.Func) and _is_system(node)):
-            return True
-        if isinstance(node, (exp.Any, exp.All)) and not isinstance(unnest(node.this), (exp.Query, exp.Subquery)):
             return True
         if isinstance(node, exp.Column) and not node.table and node.name.lower() in ("user", "current_role"):
             return True

@@ -21,7 +21,7 @@ listagg ln localtimestamp locate log lower lpad ltrim make_date make_interval ma
 ntile nullif octet_length percent_rank percentile percentile_cont percentile_disc pi posexplode pow power quarter
 radians raise_error rand rank regexp_count regexp_extract regexp_replace regr_avgx regr_avgy regr_count
 regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat replace reverse right rint round row_number rpad
-rtrim sequence shiftleft shiftright sign sin size sort_array split split_part sqrt startswith stddev stddev_pop
+rtrim sequence shiftleft shiftright sign sin size slice sort_array split split_part sqrt startswith stddev stddev_pop
 stddev_samp struct substr substring substring_index sum tan timestamp_micros to_date to_timestamp to_utc_timestamp
 transform translate trim try_element_at unhex unix_micros upper uuid var_pop var_samp variance weekday weekofyear
 """

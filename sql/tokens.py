@@ -24,7 +24,7 @@ from sql.statements import Name
 
 _BY_NAME = {row.name.upper() for row in FUNCTIONS if row.name != "make_interval"}.union(
     "TO_CHAR TO_NUMBER DECODE ENCODE FORMAT TRUNC REGEXP_REPLACE REGEXP_COUNT REGEXP_LIKE REGEXP_SUBSTR REGEXP_INSTR "
-    "DIV DATE_PART DATE_TRUNC".split()
+    "DIV DATE_PART DATE_TRUNC ARRAY_APPEND ARRAY_PREPEND ARRAY_CAT ARRAY_POSITION ARRAY_REMOVE".split()
 )
 """Functions that sqlglot would turn into another system's, arguments and all: :mod:`sql.check_functions` reads them.
 

@@ -1,0 +1,37 @@
+"""Functions of ``jsonb``."""
+
+from __future__ import annotations
+
+from collection import jsonb
+from collection import jsonb_changes as changes
+from functions.row import in_python
+
+
+def _set(value: str, path: list[str | None], new: str) -> str:
+    return changes.with_set(value, path, new, True)
+
+
+def _put(value: str, path: list[str | None], new: str) -> str:
+    return changes.with_inserted(value, path, new, False)
+
+
+FUNCTIONS = (
+    in_python("jsonb_set(jsonb, text[], jsonb) -> jsonb", _set, "tm_json_set"),
+    in_python("jsonb_set(jsonb, text[], jsonb, bool) -> jsonb", changes.with_set, "tm_json_set_if"),
+    in_python("jsonb_insert(jsonb, text[], jsonb) -> jsonb", _put, "tm_json_put"),
+    in_python("jsonb_insert(jsonb, text[], jsonb, bool) -> jsonb", changes.with_inserted, "tm_json_put_at"),
+    in_python("jsonb_strip_nulls(jsonb) -> jsonb", changes.without_nulls, "tm_json_strip"),
+    in_python("jsonb_pretty(jsonb) -> text", changes.pretty, "tm_json_pretty"),
+    in_python("jsonb_object(text[]) -> jsonb", changes.of_pairs, "tm_json_pairs"),
+    in_python("jsonb_object(text[], text[]) -> jsonb", changes.of_keys, "tm_json_keyed"),
+    in_python("jsonb_concat(jsonb, jsonb) -> jsonb", changes.joined, "tm_json_joined"),
+    in_python("jsonb_delete(jsonb, text) -> jsonb", changes.without, "tm_json_without"),
+    in_python("jsonb_delete(jsonb, text[]) -> jsonb", changes.without_all, "tm_json_without_all"),
+    in_python("jsonb_delete(jsonb, int4) -> jsonb", changes.without_item, "tm_json_without_item"),
+    in_python("jsonb_delete_path(jsonb, text[]) -> jsonb", changes.without_path, "tm_json_without_path"),
+    in_python("jsonb_contains(jsonb, jsonb) -> bool", jsonb.contains, "tm_jsonb_contains"),
+    in_python("jsonb_contained(jsonb, jsonb) -> bool", lambda a, b: jsonb.contains(b, a), "tm_jsonb_contained"),
+    in_python("jsonb_exists(jsonb, text) -> bool", jsonb.has_key, "tm_jsonb_has_key"),
+    in_python("jsonb_exists_any(jsonb, text[]) -> bool", jsonb.has_any_key, "tm_jsonb_has_any_key"),
+    in_python("jsonb_exists_all(jsonb, text[]) -> bool", jsonb.has_all_keys, "tm_jsonb_has_all_keys"),
+)
