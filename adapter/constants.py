@@ -129,6 +129,22 @@ def _ordinality(node: Ordinality) -> exp.Expression:
     return call("unnest", call("range", exp.Literal.number(1), behind))
 
 
+def _spread(node: exp.AggFunc) -> None:
+    """``var_pop`` and ``stddev_pop`` by the covariance: of one infinity or NaN DuckDB takes the variance for 0."""
+    if isinstance(node.this, exp.Distinct):  # of two arguments there are no distinct ones in a tree
+        return
+    made = exp.CovarPop(this=node.this.copy(), expression=node.this.copy())
+    whole: exp.Expression = made
+    node.replace(made)
+    if isinstance(node, exp.VariancePop):
+        return
+    while isinstance(whole.parent, (exp.Filter, exp.Window)) and whole.arg_key == "this":
+        whole = whole.parent
+    root = exp.Sqrt()
+    whole.replace(root)
+    root.set("this", whole)
+
+
 def for_duckdb(tree: exp.Expression) -> exp.Expression:
     """A copy of ``tree`` that DuckDB runs with the same result."""
     holder = exp.Paren(this=tree.copy())
@@ -147,6 +163,8 @@ def for_duckdb(tree: exp.Expression) -> exp.Expression:
         elif isinstance(node, (exp.Add, exp.Sub, exp.Mul)):
             _typed_literals(node)
             _one_by_one(node)
+        elif isinstance(node, (exp.VariancePop, exp.StddevPop)):
+            _spread(node)
         elif isinstance(node, exp.Extract) and node.name.upper() == "SECOND":
             node.replace(_seconds(node))
         elif isinstance(node, (exp.Like, exp.ILike)) and not isinstance(node.parent, exp.Escape):

@@ -186,6 +186,7 @@ OWN: dict[str, Own] = {
     "tm_numeric_array": own(_TEXTS, _numerics, _TEXTS),
     "tm_numeric_key": own(_TEXT, numerics.key, _TEXT),
     "tm_numeric_keys": own(_TEXTS, numeric_keys.keys, _TEXTS),
+    "tm_numeric_without": own(_TEXTS, numeric_keys.without, _TEXTS, _TEXT),
     "tm_numeric_keyed": own(_TEXT, numeric_keys.keyed, _TEXT),
     "tm_numeric_of_keyed": own(_TEXT, numeric_keys.of_keyed, _TEXT),
     "tm_numeric_add": own(_TEXT, numerics.add, _TEXT, _TEXT),

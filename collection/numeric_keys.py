@@ -18,3 +18,9 @@ def of_keyed(found: str) -> str:
 def keys(texts: list[str | None]) -> list[str | None]:
     """The key of each number."""
     return [None if text is None else key(text) for text in texts]
+
+
+def without(texts: list[str | None], gone: str) -> list[str | None]:
+    """The numbers that are not ``gone``."""
+    found = key(gone)
+    return [text for text in texts if text is None or key(text) != found]

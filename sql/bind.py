@@ -95,7 +95,22 @@ def bind_query(
     ``defines``: it is kept and read by others, so nothing in it may be by the session's zone.  ``assigned``: what the
     outputs are put into, which untyped ones then are.
     """
+    _check_aliases(ast)
     return _bound(ast, Called(image, names), names.zone, declared, defines, assigned)
+
+
+def _check_aliases(ast: exp.Expression) -> None:
+    """42601 for a query in FROM that is not called anything.  Views of older releases may hold such."""
+    for source in ast.find_all(exp.Subquery, exp.Values, exp.Lateral):
+        if not isinstance(source.parent, (exp.From, exp.Join)) or source.alias:
+            continue
+        inner: exp.Expression = source
+        while isinstance(inner, (exp.Subquery, exp.Lateral)) and (inner is source or not inner.alias):
+            inner = inner.this
+        if isinstance(inner, (exp.Select, exp.SetOperation, exp.Values)):
+            word, example = ("VALUES", "VALUES") if isinstance(inner, exp.Values) else ("subquery", "SELECT")
+            hint = f"For example, FROM ({example} ...) [AS] foo."
+            raise InvalidUsage(f"{word} in FROM must have an alias", sqlstate="42601", hint=hint)
 
 
 def bind_kept(ast: exp.Expression, references: Sequence[Reference], objects: Objects) -> Bound:

@@ -192,7 +192,7 @@ def _source(c: Checker, source: exp.Expression, scope: Scope, items: dict[str, I
     elif isinstance(source, exp.Lateral):
         inner = source.this
         _add(scope, alias, _named(_settled(inner, check_query(c, inner, scope, items)), aliases))
-    elif isinstance(source, exp.Subquery) and isinstance(source.this, (exp.Query, exp.Subquery)):
+    elif isinstance(source, exp.Subquery) and isinstance(_innermost(source), (exp.Select, exp.SetOperation)):
         around = Scope(parent=scope.parent, ctes=scope.ctes)
         _add(scope, alias, _named(_settled(source, check_query(c, source.this, around, items)), aliases))
     elif isinstance(source, exp.Values):
@@ -203,6 +203,13 @@ def _source(c: Checker, source: exp.Expression, scope: Scope, items: dict[str, I
         raise unsupported(f"{source.key} in FROM", position=position(source))
     for join in source.args.get("joins") or ():
         _join(c, join, scope, items)
+
+
+def _innermost(source: exp.Expression) -> exp.Expression:
+    """What stands in all the parentheses of ``source``."""
+    while isinstance(source, exp.Subquery):
+        source = source.this
+    return source
 
 
 def _add(scope: Scope, alias: str, columns: dict[str, SqlType]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from collection.types import SqlType
+from journal.errors import InvalidUsage
 from sql import types as t
 from sql.casts import converted
 from sql.check_arrays import gathered
@@ -15,7 +16,7 @@ from sql.comparing import check_extreme, check_grouped, order_key
 from sql.errors import no_aggregate, no_function, no_window, unsupported
 from sql.free_numerics import check_no_free, deviation, extreme, key_of, reckoned, summed
 from sql.functions import WINDOW_ONLY, display_name, folding
-from sql.nodes import call, cast, position, swap
+from sql.nodes import call, cast, position, swap, unnest
 from sql.own import own
 from sql.scope import Scope
 
@@ -207,24 +208,74 @@ def _filtered(c: Checker, node: exp.Filter, scope: Scope) -> SqlType:
 def _within_group(c: Checker, node: exp.WithinGroup, scope: Scope) -> SqlType:
     order = node.expression
     types = [c.child(each, "this", scope) for each in list(order.expressions)]
-    if isinstance(node.this, exp.PercentileCont) and len(types) == 1 and t.is_number(types[0]):
-        c.child(node.this, "this", scope)
-        if types[0].is_free:
-            swap(order.expressions[0].this, converted(order.expressions[0].this, types[0], t.FLOAT8))
-        made = call("PERCENTILE", order.expressions[0].this, node.this.this)
-        made.meta["aggregate"] = True
-        node.replace(made)
-        return t.FLOAT8
-    if isinstance(node.this, exp.PercentileDisc) and len(types) == 1 and t.is_number(types[0]):
-        c.child(node.this, "this", scope)
-        check_no_free(types[0], "percentile_disc", node)
-        if types[0] == t.INT8 or (types[0].name == "numeric" and types[0].precision > 15):
-            raise unsupported("percentile_disc of more than 15 digits", "Spark computes it as a float", position(node))
-        made = call("TM_PERCENTILE_DISC", node.this.this, order.expressions[0].this)
-        made.meta["aggregate"] = True
-        node.replace(cast(made, types[0]))
-        return types[0]
-    raise unsupported(f"WITHIN GROUP of {node.this.key}", position=position(node))
+    if not isinstance(node.this, (exp.PercentileCont, exp.PercentileDisc)):
+        raise unsupported(f"WITHIN GROUP of {display_name(node.this)}", position=position(node))
+    name = display_name(node.this)
+    wanted = node.this.this
+    several = _listed(wanted)
+    given = c.child(node.this, "this", scope)
+    continuous = isinstance(node.this, exp.PercentileCont)
+    if len(types) != 1 or not (given == t.UNKNOWN or t.is_number(given.element if several else given)):
+        raise no_function(f"{name}({', '.join(map(t.shown, (given, *types)))})", position=position(node))
+    if not t.is_number(types[0]):
+        if continuous and types[0] not in (t.UNKNOWN, t.INTERVAL):
+            raise no_function(f"{name}({t.shown(given)}, {t.shown(types[0])})", position=position(node))
+        raise unsupported(f"{name} of {t.shown(types[0])}", position=position(node))
+    if not continuous:
+        check_no_free(types[0], name, node)
+    elif types[0].is_free:
+        swap(order.expressions[0].this, converted(order.expressions[0].this, types[0], t.FLOAT8))
+    if not continuous and (types[0] == t.INT8 or (types[0].name == "numeric" and types[0].precision > 15)):
+        raise unsupported("percentile_disc of more than 15 digits", "Spark computes it as a float", position(node))
+    kind = t.FLOAT8 if continuous else types[0]
+    values = list(_elements(node.this.this)) if several else [node.this.this]
+    found = [_percentile(node, each, order.expressions[0].this, kind) for each in values]
+    if not several:
+        node.replace(found[0])
+        return kind
+    some = exp.Is(this=exp.Max(this=order.expressions[0].this.copy()), expression=exp.Null())
+    made = cast(exp.Array(expressions=found), kind.array)
+    node.replace(exp.Case(ifs=[exp.If(this=exp.Not(this=some), true=made)]))
+    return kind.array
+
+
+def _listed(node: exp.Expression) -> bool:
+    node = unnest(node)
+    return isinstance(node, exp.Array) or (isinstance(node, exp.Cast) and _listed(node.this))
+
+
+def _elements(array: exp.Expression) -> list[exp.Expression]:
+    """What an ``ARRAY[…]`` that was typed is made of."""
+    while not isinstance(array, exp.Array):
+        array = array.this
+    return array.expressions
+
+
+def _percentile(
+    node: exp.WithinGroup, fraction: exp.Expression, value: exp.Expression, kind: SqlType
+) -> exp.Expression:
+    """One percentile.  0A000 where it is no constant, 22003 where it is none between 0 and 1."""
+    inner, sign = unnest(fraction), 1
+    while isinstance(inner, (exp.Cast, exp.Neg)):
+        sign = -sign if isinstance(inner, exp.Neg) else sign
+        inner = unnest(inner.this)
+    absent = isinstance(inner, exp.Null)
+    if absent:
+        inner = exp.Literal.number(0)
+    if not isinstance(inner, exp.Literal):
+        hint = "write the number itself"
+        raise unsupported(f"{display_name(node.this)} of a fraction that is no constant", hint, position(node))
+    number = sign * t.parse_literal(inner.this, t.FLOAT8)
+    if not 0 <= number <= 1:
+        raise InvalidUsage(f"percentile value {number:g} is not between 0 and 1", sqlstate="22003")
+    given = inner.copy() if not inner.is_string else exp.Literal.number(repr(number))
+    if isinstance(node.this, exp.PercentileCont):
+        made = call("PERCENTILE", value, given)
+    else:
+        made = call("TM_PERCENTILE_DISC", given, value)
+    made.meta["aggregate"] = True
+    found = made if isinstance(node.this, exp.PercentileCont) else cast(made, kind)
+    return exp.Nullif(this=found, expression=found.copy()) if absent else found
 
 
 def _extreme(c: Checker, node: exp.Min, scope: Scope) -> SqlType:

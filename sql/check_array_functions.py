@@ -9,8 +9,11 @@ from sqlglot import exp
 
 from collection.types import SqlType
 from sql import types as t
+from sql.casts import texts_of
 from sql.errors import mismatch, no_function, no_operator, unsupported
+from sql.free_numerics import check_no_free, freed, key_of
 from sql.nodes import call, cast, position, unnest
+from sql.own import own
 from sql.scope import Scope
 
 if TYPE_CHECKING:
@@ -55,8 +58,25 @@ def _compatible(c: Checker, node: exp.Anonymous, got: list[SqlType], kinds: str)
             c.settle(node.expressions[place], wanted[kind])
     for place, kind in enumerate(kinds):
         here = node.expressions[place]
-        here.replace(cast(here.copy(), wanted[kind]))
+        if element.is_free and kind == "a":
+            here.replace(_free_items(here, got[place], element.array))
+        elif element.is_free and kind == "x":
+            here.replace(freed(here, t.NUMERIC if got[place] == t.UNKNOWN else got[place]))
+        else:
+            here.replace(cast(here.copy(), wanted[kind]))
     return element.array
+
+
+def _free_items(node: exp.Expression, got: SqlType, wanted: SqlType) -> exp.Expression:
+    """An array of exact numbers as one of free numerics."""
+    if got == t.UNKNOWN or got.is_free:
+        return cast(node.copy(), wanted)
+    return cast(texts_of(node, got), wanted)
+
+
+def _keys(node: exp.Expression) -> exp.Expression:
+    """What free numerics of an array are told apart by."""
+    return own("tm_numeric_keys", node)
 
 
 def _made(form: str, kinds: str, result: SqlType | None = None):
@@ -64,10 +84,34 @@ def _made(form: str, kinds: str, result: SqlType | None = None):
 
     def check(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
         found = _compatible(c, node, _visited(c, node, scope), kinds)
-        node.replace(cast(call(form, *node.expressions), result or found))
+        given = list(node.expressions)
+        if found.is_free and form in _COMPARING:
+            if result is None:
+                check_no_free(found, str(node.this).lower(), node)
+            by_kind = {"a": _keys, "x": lambda each: key_of(each, t.NUMERIC), "i": exp.Expression.copy}
+            given = [by_kind[kind](each) for kind, each in zip(kinds, given, strict=True)]
+        node.replace(cast(call(form, *given), result or found))
         return result or found
 
     return check
+
+
+_COMPARING = frozenset(
+    {"TM_ARRAY_PLACE", "TM_ARRAY_PLACE_FROM", "TM_ARRAY_PLACES", "TM_ARRAY_WITHOUT", "TM_ARRAY_REPLACED"}
+)
+"""Forms that look for an item that is equal to another."""
+
+
+def _without(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+    """``array_remove(array, item)``."""
+    found = _compatible(c, node, _visited(c, node, scope), "ax")
+    array, item = node.expressions
+    made: exp.Expression = call("TM_ARRAY_WITHOUT", array, item)
+    if found.is_free:
+        absent = exp.If(this=exp.Is(this=item.copy(), expression=exp.null()), true=made)
+        made = exp.Case(ifs=[absent], default=own("tm_numeric_without", array, item))
+    node.replace(cast(made, found))
+    return found
 
 
 def _appended(kinds: str):
@@ -163,7 +207,7 @@ NAMED = {
     "array_cat": _made("TM_ARRAY_BOTH", "aa"),
     "array_position": _position,
     "array_positions": _made("TM_ARRAY_PLACES", "ax", t.INT4.array),
-    "array_remove": _made("TM_ARRAY_WITHOUT", "ax"),
+    "array_remove": _without,
     "array_replace": _made("TM_ARRAY_REPLACED", "axx"),
     "array_fill": _filled,
     "trim_array": _made("TM_ARRAY_TRIMMED", "ai"),
@@ -185,8 +229,9 @@ def sides_alike(c: Checker, node: exp.Binary, types: list[SqlType], op: str) -> 
     for key, got in zip(("this", "expression"), types, strict=True):
         if got == t.UNKNOWN:
             c.settle(node.args[key], both)
-    for key in ("this", "expression"):
-        node.args[key].replace(cast(node.args[key].copy(), both))
+    for key, got in zip(("this", "expression"), types, strict=True):
+        made = _keys(_free_items(node.args[key], got, both)) if both.is_free else cast(node.args[key].copy(), both)
+        node.args[key].replace(made)
 
 
 def overlaps(c: Checker, node: exp.ArrayOverlaps, scope: Scope) -> SqlType:

@@ -494,6 +494,9 @@ def _window(c: Checker, node: exp.Window, scope: Scope) -> SqlType:
             sorted_by.append(c.child(each, "this", scope))
             order_key(each.this, sorted_by[-1])
     check_frame(node, sorted_by, c.zone)
+    if isinstance(called, WINDOW_ONLY) and not isinstance(called, (exp.FirstValue, exp.LastValue, exp.NthValue)):
+        # these look at the partition whatever the frame is, and Spark wants none
+        node.set("spec", None)
     calls = folding(node.this, (*WINDOW_ONLY, exp.IgnoreNulls, exp.RespectNulls))
     if not calls:
         raise no_aggregate("OVER", name, position(node), "a window function nor an aggregate function")

@@ -20,6 +20,9 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
     """A changed copy of ``root`` that is a SELECT or a set operation of them."""
     root = copied(root)
     holder = exp.Paren(this=root)
+    for table in [each for each in root.find_all(exp.Table) if isinstance(each.this, exp.Values)]:
+        others = {key: value for key, value in table.args.items() if key != "this"}  # ``((VALUES …) v JOIN …)``
+        table.replace(exp.Subquery(this=_select_values(table.this), **others))
     for values in list(root.find_all(exp.Values)):
         as_source = isinstance(values.parent, (exp.From, exp.Join, exp.Lateral)) or _is_source(values)
         if as_source:
