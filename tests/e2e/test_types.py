@@ -91,3 +91,63 @@ def test_every_type_goes_there_and_back_with_nulls_and_extremes(stack: Stack) ->
         ]  # fmt: skip
         found = connection.execute(f"SELECT array_agg(k ORDER BY i DESC), max(h)::text FROM {name}").fetchall()
         assert found == [([1, 3, 4, 2], "23:59:59.999999")]
+
+
+NUMBERS = ["1.50", "1.5", "-0.00", "NaN", "0.1", "123456789012345678901234567890.123456789012345678901234567890",
+"7", "1.500",
+           "Infinity", "1e-30"]  # fmt: skip
+
+
+def digits(rows) -> list[tuple]:
+    """Rows in order, with every digit of their numbers; what is grouped by may be shown by any of equal numbers."""
+    return sorted(tuple(str(v) if isinstance(v, Decimal) else v for v in row) for row in rows)
+
+
+def test_numbers_keep_their_digits_wherever_they_go(stack: Stack) -> None:
+    """By Bind in both formats, through Kafka, Spark, ticks in the process, an index and groups: what a query of the
+    table gives, its views give, after rows have come that change how many digits a sum has."""
+    name = f"numbers_{uuid.uuid4().hex[:8]}"
+    queries = {
+        "all": f"SELECT k, x, x * 2 AS twice, x / 3 AS third FROM {name}",
+        "sums": f"SELECT k % 3 AS part, sum(x) AS s, count(x), avg(k) AS mean, avg(x) AS a FROM {name} GROUP BY k % 3",
+        "total": f"SELECT sum(x) AS s, avg(x), max(x) AS top, min(x) AS low, stddev(k) FROM {name} WHERE k < 8",
+        "groups": f"SELECT x, count(*) AS n FROM {name} GROUP BY x",
+        "kinds": f"SELECT DISTINCT x FROM {name}",
+        "pairs": f"SELECT a.k AS one, b.k AS other FROM {name} a JOIN {name} b ON a.x = b.x",
+        "more": f"SELECT k FROM {name} WHERE x > 1.50 OR x = 0",
+    }
+    with psycopg.connect(stack.dsn(), autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE {name} (k int, x numeric, xs numeric[])")
+        for view, query in queries.items():
+            connection.execute(f"CREATE MATERIALIZED VIEW {name}_{view} AS {query}")
+        connection.execute(f"CREATE INDEX {name}_i ON {name}_all (k)")
+        for number, text in enumerate(NUMBERS):
+            sign = "%t" if number % 2 else "%b"
+            connection.execute(
+                f"INSERT INTO {name} VALUES (%s, {sign}, {sign}::numeric[])",
+                (number, Decimal(text), [Decimal(text), None])
+            )
+            if number in (0, 4, len(NUMBERS) - 1):
+                for view, query in queries.items():
+                    found = digits(connection.execute(f"SELECT * FROM {name}_{view}"))
+                    assert found == digits(connection.execute(query)), view
+        connection.execute(f"INSERT INTO {name} VALUES (20, NULL, NULL)")
+        wanted = {n: format(Decimal(text),
+        "f") if Decimal(text).is_finite() else text for n, text in enumerate(NUMBERS)}
+        wanted[2] = "0.00"  # there is no -0
+        for binary in (False, True):
+            with connection.cursor(binary=binary) as cursor:
+                rows = cursor.execute(f"SELECT k, x, xs FROM {name} WHERE k < 20").fetchall()
+                assert {k: format(x, "f") if x.is_finite() else str(x) for k, x, _ in rows} == wanted
+                assert all(str(xs) == str([x, None]) for _, x, xs in rows)
+                for k, text in wanted.items():
+                    (found,) = cursor.execute(f"SELECT x FROM {name}_all WHERE k = %s", (k,)).fetchone()
+                    assert (format(found, "f") if found.is_finite() else str(found)) == text
+        found = connection.execute(f"SELECT s::text, a::text FROM {name}_sums ORDER BY part").fetchall()
+        assert ("NaN", "NaN") in found and ("Infinity", "Infinity") in found
+        assert connection.execute(f"SELECT n FROM {name}_groups WHERE x = 1.5").fetchall() == [(3,)]
+        assert connection.execute(f"SELECT count(*) FROM {name}_kinds").fetchone() == (9,)  # 1.5 is one of three
+        added = "ADD COLUMN y numeric DEFAULT 1 / 3.0, ADD COLUMN z numeric(4,1) DEFAULT 2.5"
+        connection.execute(f"ALTER TABLE {name} {added}")
+        found = connection.execute(f"SELECT DISTINCT y::text, z::text FROM {name}").fetchall()
+        assert found == [("0.33333333333333333333", "2.5")]
