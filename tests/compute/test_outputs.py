@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import pytest
 
+from adapter.explain import _strategy_of
 from collection.functions import own
 from collection.types import SqlType, parse_type
 from controllers.compute import expressions, groups, view
@@ -148,6 +149,12 @@ def test_a_row_that_fails_is_sparks_to_tell(sql: str, group: Row) -> None:
     outputs = made(plan_of(sql), GROUP, "text")
     with pytest.raises(NotHere):
         outputs.run([], [group])
+
+
+def test_explain_tells_what_leaves_the_columns_to_spark() -> None:
+    told = _strategy_of("SELECT k, ROUND(AVG(n), 2) AS a FROM u1 GROUP BY k", ("u1",), None)
+    assert told[:2] == ["incremental: aggregate", "  columns of changed groups by spark because of round()"]
+    assert _strategy_of("SELECT k, UPPER(k) AS a FROM u1 GROUP BY k", ("u1",), None)[1] == "query:"
 
 
 def test_a_call_that_stands_in_several_columns_is_made_once(monkeypatch) -> None:
