@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from catalog_log.objects import Item, MaterializedView, Relation, View, ever, key_names
-from controllers.compute.strategy import analyse
+from controllers.compute.outputs import left_to_spark
+from controllers.compute.strategy import Aggregate, analyse
 from oracle.state import OracleState
 from sql import statements as st
 from sql.bind import inputs_of
@@ -163,6 +164,8 @@ def _strategy_of(sql: str, inputs: tuple[str, ...], item: Item | None) -> list[s
     lines = [str(getattr(found, "name", type(found).__name__))]
     if reason := getattr(found, "reason", None):
         lines.append(f"  because {reason}")
+    if isinstance(found, Aggregate) and (left := left_to_spark(found.post)):
+        lines.append(f"  columns of changed groups by spark because of {left}")
     if terms := getattr(found, "terms", None):
         lines += [f"  change of {term.leaf}" for term in terms]
     if item is not None:

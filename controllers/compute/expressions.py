@@ -33,9 +33,12 @@ INT4, INT8 = SqlType("int4"), SqlType("int8")
 _ORDERED = frozenset({"text", "bool", "date", "timestamp", "timestamptz"})
 """Types that compare the same way everywhere (text by its bytes).  Floats do not: NaN."""
 
-OWN_ROWS_MAX = 20_000
+OWN_ROWS_MAX = 5_000
 """Rows of which a function of ours is asked here: some 10 µs each, of a process that also answers reads.  Spark runs
 the same function in processes of its own."""
+
+_SPARKS_OWN = frozenset({"tm_series", "tm_zone_series"})
+"""Functions of ours that make more of one row than this process should hold: ten million items, 400 MB of Python."""
 
 OWN_BYTES_MAX = 64 << 20
 """Of what a function of ours gives for all rows of one evaluation: eight of the largest values."""
@@ -134,8 +137,10 @@ def unknown(tree: exp.Expression) -> str | None:
     for node in tree.walk(prune=lambda n: isinstance(n, exp.DataType)):
         if isinstance(node, (exp.Identifier, exp.DataType)):
             continue
-        if isinstance(node, exp.Anonymous) and node.name.lower() not in OWN and node.name.lower() not in _CALLS:
-            return f"{node.name.lower()}()"
+        if isinstance(node, exp.Anonymous):
+            name = node.name.lower()
+            if name in _SPARKS_OWN or (name not in OWN and name not in _CALLS):
+                return f"{name}()"
         if isinstance(node, exp.Func) and type(node) not in KNOWN:
             return f"{node.sql_name().lower()}()"
     return None
@@ -398,7 +403,7 @@ def _case(node: exp.Case, scope: Scope) -> Expression:
 
 def _call(node: exp.Anonymous, arguments: list[Expression]) -> Expression:
     name = node.name.lower()
-    if name in OWN:
+    if name in OWN and name not in _SPARKS_OWN:
         return _own(text(node), OWN[name], arguments)
     if name not in _CALLS:
         raise NotHere(f"{name}()")

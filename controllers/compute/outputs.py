@@ -51,15 +51,16 @@ class _Layer:
 
     chosen: Eval | None
     outputs: tuple[Expression, ...]
+    schema: pa.Schema
+    """Of what it gives, its diff behind."""
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """``layers`` from the groups upwards; ``groups`` is the schema of the groups' rows, their diff behind."""
+    """``layers`` from the groups upwards; ``groups`` is the schema of the groups' rows, their diff behind them."""
 
     layers: tuple[_Layer, ...]
     groups: pa.Schema
-    schema: pa.Schema
 
     def run(self, before: Sequence[Row], after: Sequence[Row]) -> pa.Table:
         """The change of the view's rows where ``after`` is in the place of ``before``.  Raises ``NotHere``."""
@@ -69,8 +70,7 @@ class Outputs:
                 frame = filtered(Frame(table), layer.chosen)
                 diffs = frame.table.column(frame.table.num_columns - 1)
                 arrays = [*(each.column(frame) for each in layer.outputs), diffs]
-                table = pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
-            table = pa.Table.from_arrays(table.columns, schema=self.schema)
+                table = pa.Table.from_arrays(arrays, schema=layer.schema)
         except (pa.ArrowException, OverflowError) as error:
             raise NotHere(str(error)) from error
         return consolidate(table)
@@ -85,14 +85,17 @@ def compile_outputs(post: exp.Expression, groups: Sequence[tuple[str, SqlType]],
     if len(scope.columns) != len(wanted):
         raise NotHere(f"{len(scope.columns)} columns for {len(wanted)}")
     *below, top = layers
-    top = _Layer(top.chosen, tuple(cast(o, kind) for o, kind in zip(top.outputs, wanted, strict=True)))
-    return Outputs((*below, top), _with_diff(schema_of([t for _, t in groups], [n for n, _ in groups])),
-                   _with_diff(schema_of(wanted)))  # fmt: skip
+    top = _layer(top.chosen, [cast(o, kind) for o, kind in zip(top.outputs, wanted, strict=True)])
+    return Outputs((*below, top), _with_diff(schema_of([t for _, t in groups], [n for n, _ in groups])))
 
 
 def left_to_spark(post: exp.Expression) -> str | None:
-    """What in ``post`` no group's values, whatever their types, are asked here; ``None`` where nothing is."""
+    """What in ``post`` certainly needs Spark, whatever the types of the groups; ``None`` where nothing does."""
     return unknown(post)
+
+
+def _layer(chosen: Eval | None, outputs: Sequence[Expression]) -> _Layer:
+    return _Layer(chosen, tuple(outputs), _with_diff(schema_of([each.type for each in outputs])))
 
 
 def _with_diff(schema: pa.Schema) -> pa.Schema:
@@ -123,8 +126,8 @@ def _layers(post: exp.Expression, groups: Sequence[tuple[str, SqlType]]) -> tupl
     for select, alias in reversed(selects):
         where = select.args.get("where")
         chosen = None if where is None else condition(compiled(where.this, scope))
-        outputs = tuple(compiled(each.unalias(), scope) for each in select.expressions)
-        layers.append(_Layer(chosen, outputs))
+        outputs = [compiled(each.unalias(), scope) for each in select.expressions]
+        layers.append(_layer(chosen, outputs))
         names = [each.alias_or_name for each in select.expressions]
         scope = Scope(tuple((alias, name, o.type) for name, o in zip(names, outputs, strict=True)))
     return layers, scope
