@@ -120,11 +120,14 @@ _ROUTINES = """\
 1946 encode fi text bytea text
 2519 every ai bool bool
 1347 exp fi float8 float8
+1732 exp fi numeric numeric
+1376 factorial fi numeric int8
 1712 floor fi numeric numeric
 2309 floor fi float8 float8
 3540 format fs text text
 5044 gcd fi int4 int4 int4
 5045 gcd fi int8 int8 int8
+5048 gcd fi numeric numeric numeric
 723 get_bit fi int4 bytea int8
 721 get_byte fi int4 bytea int4
 872 initcap fi text text
@@ -157,14 +160,18 @@ _ROUTINES = """\
 2711 justify_interval fi interval interval
 5046 lcm fi int4 int4 int4
 5047 lcm fi int8 int8 int8
+5049 lcm fi numeric numeric numeric
 3060 left fi text text int4
 1317 length fi int4 text
 1318 length fi int4 bpchar
 2010 length fi int4 bytea
 1569 like fi bool text text
 1341 ln fi float8 float8
+1734 ln fi numeric numeric
 1340 log fi float8 float8
-1194 log10 fi float8 float8
+1736 log fi numeric numeric numeric
+1741 log fi numeric numeric
+1481 log10 fi numeric numeric
 870 lower fi text text
 873 lpad fi text text int4 text
 879 lpad fi text text int4
@@ -203,6 +210,7 @@ _ROUTINES = """\
 2145 min ai text text
 2146 min ai numeric numeric
 2245 min ai bpchar bpchar
+5042 min_scale fi int4 numeric
 940 mod fi int2 int2 int2
 941 mod fi int4 int4 int4
 947 mod fi int8 int8 int8
@@ -221,7 +229,9 @@ _ROUTINES = """\
 849 position fi int4 text text
 2014 position fi int4 bytea bytea
 1346 pow fi float8 float8 float8
+1738 pow fi numeric numeric numeric
 1368 power fi float8 float8 float8
+2169 power fi numeric numeric numeric
 1282 quote_ident fi text text
 1283 quote_literal fi text text
 1289 quote_nullable fi text text
@@ -250,6 +260,7 @@ _ROUTINES = """\
 876 rtrim fi text text text
 882 rtrim fi text text
 6196 rtrim fi bytea bytea bytea
+3281 scale fi int4 numeric
 724 set_bit fi bytea bytea int8 int4
 722 set_byte fi bytea bytea int4 int4
 3419 sha224 fi bytea bytea
@@ -262,13 +273,26 @@ _ROUTINES = """\
 2462 sinh fi float8 float8
 2088 split_part fi text text text int4
 1344 sqrt fi float8 float8
+1730 sqrt fi numeric numeric
 3696 starts_with fi bool text text
+2154 stddev ai numeric int8
+2155 stddev ai numeric int4
+2156 stddev ai numeric int2
 2157 stddev ai float8 float4
 2158 stddev ai float8 float8
+2159 stddev ai numeric numeric
+2724 stddev_pop ai numeric int8
+2725 stddev_pop ai numeric int4
+2726 stddev_pop ai numeric int2
 2727 stddev_pop ai float8 float4
 2728 stddev_pop ai float8 float8
+2729 stddev_pop ai numeric numeric
+2712 stddev_samp ai numeric int8
+2713 stddev_samp ai numeric int4
+2714 stddev_samp ai numeric int2
 2715 stddev_samp ai float8 float4
 2716 stddev_samp ai float8 float8
+2717 stddev_samp ai numeric numeric
 3538 string_agg ai text text text
 376 string_to_array fi text[] text text text
 394 string_to_array fi text[] text text
@@ -305,18 +329,33 @@ _ROUTINES = """\
 1158 to_timestamp fi timestamptz float8
 1778 to_timestamp fs timestamptz text text
 878 translate fi text text text text
+5043 trim_scale fi numeric numeric
 1343 trunc fi float8 float8
+1709 trunc fi numeric numeric int4
 1710 trunc fi numeric numeric
 6198 unistr fi text text
 871 upper fi text text
+2718 var_pop ai numeric int8
+2719 var_pop ai numeric int4
+2720 var_pop ai numeric int2
 2721 var_pop ai float8 float4
 2722 var_pop ai float8 float8
+2723 var_pop ai numeric numeric
+2641 var_samp ai numeric int8
+2642 var_samp ai numeric int4
+2643 var_samp ai numeric int2
 2644 var_samp ai float8 float4
 2645 var_samp ai float8 float8
+2646 var_samp ai numeric numeric
+2148 variance ai numeric int8
+2149 variance ai numeric int4
+2150 variance ai numeric int2
 2151 variance ai float8 float4
 2152 variance ai float8 float8
+2153 variance ai numeric numeric
 320 width_bucket fi int4 float8 float8 float8 int4
-2170 width_bucket fi int4 numeric numeric numeric int4"""
+2170 width_bucket fi int4 numeric numeric numeric int4
+"""
 
 _OPERATORS = """\
 1210 !~~ text text bool
@@ -619,6 +658,7 @@ _OPERATORS = """\
 3248 ?| jsonb text[] bool
 3246 @> jsonb jsonb bool
 965 ^ float8 float8 float8
+1038 ^ numeric numeric numeric
 3877 ^@ text text bool
 1875 | int2 int2 int2
 1881 | int4 int4 int4
@@ -629,4 +669,5 @@ _OPERATORS = """\
 1209 ~~ text text bool
 1211 ~~ bpchar text bool
 1627 ~~* text text bool
-1629 ~~* bpchar text bool"""
+1629 ~~* bpchar text bool
+"""

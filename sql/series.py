@@ -13,7 +13,7 @@ from sql.casts import micros_of
 from sql.check import Checker
 from sql.check_functions import signed
 from sql.errors import no_function, unsupported
-from sql.free_numerics import check_no_free
+from sql.free_numerics import check_no_free, freed
 from sql.interval_parts import native
 from sql.nodes import call, cast, interval, interval_parts, position, unnest
 from sql.own import own
@@ -38,7 +38,7 @@ def series(c: Checker, node: exp.GenerateSeries, scope: Scope) -> SqlType:
     found = t.INT4 if found == t.UNKNOWN else found
     check_no_free(found, "generate_series", node)
     if found.name == "numeric":
-        return _numerics(node, found)
+        return _numerics(node, found, types)
     start, end = (cast(node.args[key].copy(), found) for key in ("start", "end"))
     step = cast((node.args.get("step") or exp.Literal.number(1)).copy(), found)
     if step.find(exp.Literal) and signed(unnest(step.this)) == 0:
@@ -49,8 +49,11 @@ def series(c: Checker, node: exp.GenerateSeries, scope: Scope) -> SqlType:
     return found
 
 
-def _numerics(node: exp.GenerateSeries, found: SqlType) -> SqlType:
-    """Of numerics: whole numbers of the smallest unit that any of them has.  22003 where these have over 18 digits."""
+def _numerics(node: exp.GenerateSeries, found: SqlType, types: dict[str, SqlType]) -> SqlType:
+    """Of numerics: whole numbers of the smallest unit that any of them has.  22003 where these have over 18 digits.
+
+    The first has the digits of where it starts, the others those of the step too, and none those of the end.
+    """
     unit = exp.Literal.number("1" + "0" * found.scale)
 
     def counted(value: exp.Expression) -> exp.Expression:
@@ -59,10 +62,19 @@ def _numerics(node: exp.GenerateSeries, found: SqlType) -> SqlType:
     start, end = counted(node.args["start"]), counted(node.args["end"])
     step = counted(node.args.get("step") or exp.Literal.number(1))
     exact = cast(exp.column("i"), t.numeric(38, 0))
-    value = cast(exp.Paren(this=exp.Div(this=exact, expression=unit.copy(), typed=False, safe=False)), found)
+    first = t.as_numeric(types["start"]) if types["start"] != t.UNKNOWN else found
+    by = t.as_numeric(types["step"]) if types.get("step", t.UNKNOWN) != t.UNKNOWN else first
+    result = SqlType("numeric", found.precision, max(first.scale, by.scale))
+    value = cast(exp.Paren(this=exp.Div(this=exact, expression=unit.copy(), typed=False, safe=False)), result)
+    if first.scale < result.scale:
+        at_start = exp.EQ(this=exp.column("i"), expression=start.copy())
+        shorter = cast(value.copy(), SqlType("numeric", found.precision, first.scale))
+        ones = exp.If(this=at_start, true=freed(shorter, first))
+        value = exp.Case(ifs=[ones], default=freed(value, result))
+        result = t.NUMERIC
     listed = _each(_sequence(start, end, step), value)
     node.replace(call("EXPLODE", _guarded(start, end, step, listed, [_no_step(step)])))
-    return found
+    return result
 
 
 def _sequence(start: exp.Expression, end: exp.Expression, step: exp.Expression) -> exp.Expression:
