@@ -127,7 +127,7 @@ def test_numbers_keep_their_digits_wherever_they_go(stack: Stack) -> None:
                 f"INSERT INTO {name} VALUES (%s, {sign}, {sign}::numeric[])",
                 (number, Decimal(text), [Decimal(text), None])
             )
-            if number in (0, 4, len(NUMBERS) - 1):
+            if number in (4, len(NUMBERS) - 1):
                 for view, query in queries.items():
                     found = digits(connection.execute(f"SELECT * FROM {name}_{view}"))
                     assert found == digits(connection.execute(query)), view
