@@ -8,9 +8,21 @@ wrongly.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from collection.bad_text import BadText
-from collection.numerics import INFINITY, NAN, NEGATIVE_INFINITY, div
+from collection.numeric_roots import root
+from collection.numerics import (
+    EXACT,
+    INFINITY,
+    NAN,
+    NEGATIVE_INFINITY,
+    div,
+    is_special,
+    quotient,
+    quotient_scale,
+    shown,
+)
 
 SUMMED_WHOLE_MAX = 40
 SUMMED_SCALE_MAX = 40
@@ -100,3 +112,21 @@ def total(sums: Sequence[int]) -> str:
 def average(sum_text: str, count: int) -> str:
     """``avg`` of ``count`` values, which are more than none, whose sum is ``sum_text``."""
     return div(sum_text, str(count))
+
+
+def deviation(kind: str, n: int, sum_text: str, sum_of_squares_text: str) -> str | None:
+    """``var_pop``, ``var_samp``, ``stddev_pop`` or ``stddev_samp`` of ``n`` values; of too few, ``None``."""
+    measure, _, among = kind.partition("_")
+    sample = among == "samp"
+    if n <= sample:
+        return None
+    if is_special(sum_text) or is_special(sum_of_squares_text):
+        return NAN
+    count, summed, squares = Decimal(n), Decimal(sum_text), Decimal(sum_of_squares_text)
+    above = EXACT.subtract(EXACT.multiply(count, squares), EXACT.multiply(summed, summed))
+    if above <= 0:
+        return "0"
+    below = EXACT.multiply(count, Decimal(n - sample))
+    scale = quotient_scale(above, below)
+    variance = quotient(above, below, scale)
+    return shown(variance if measure == "var" else root(variance, scale))
