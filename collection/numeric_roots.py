@@ -40,6 +40,9 @@ _EXPONENT_MAX = 6000
 _ESTIMATE_MAX = 2000 * 3.01
 """Of the same, where it is estimated with few digits."""
 
+_SMALL = 0.01
+"""Exponents of e that need not be halved first for the series to end soon."""
+
 _GUARD = 8
 """Digits that Postgres computes behind those it shows."""
 
@@ -98,8 +101,20 @@ def _exp(value: Decimal, scale: int) -> Decimal:
         if estimate > 0:
             raise overflow()
         return at_scale(Decimal(0), scale)
+    if abs(estimate) <= _SMALL:
+        return at_scale(_exp_by_series(value, scale + _GUARD), scale)
     digits = max(int(estimate * _LOG10_E) + scale, 0) + _SPARE
     return at_scale(context(digits).exp(at_scale(value, min(decimals(value), digits + scale))), scale)
+
+
+def _exp_by_series(value: Decimal, scale: int) -> Decimal:
+    """Of a small ``value``, which is added as it is: where one and it end in half a unit, that decides."""
+    found, term, n = EXACT.add(_ONE, value), value, 1
+    while term:
+        n += 1
+        term = quotient(at_scale(EXACT.multiply(term, value), scale), Decimal(n), scale)
+        found = EXACT.add(found, term)
+    return found
 
 
 # -- logarithms -------------------------------------------------------------------------------------------------------
