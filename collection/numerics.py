@@ -37,9 +37,6 @@ SIGNIFICANT_MIN = 16
 CHOSEN_SCALE_MAX = 1000
 """Of results whose scale Postgres chooses; operands may have more."""
 
-ROUNDED_SCALE_MAX = 2000
-"""Of ``round`` and ``trunc``, in both directions."""
-
 NAN, INFINITY, NEGATIVE_INFINITY = "NaN", "Infinity", "-Infinity"
 _SPECIAL = frozenset((NAN, INFINITY, NEGATIVE_INFINITY))
 
@@ -67,7 +64,7 @@ _WORDS = {"nan": NAN} | {
     for sign in ("", "+", "-")
     for word in ("inf", "infinity")
 }
-_EXPONENT_DIGITS_MAX = 9
+_EXPONENT_END = 1_073_741_823
 
 
 def read(text: str) -> str:
@@ -83,9 +80,10 @@ def read(text: str) -> str:
     whole, _, fraction = digits.partition(".")
     if exponent is not None:
         power = exponent.strip(_BLANKS)
-        if len(power.lstrip("+-0")) > _EXPONENT_DIGITS_MAX:
+        places = power.lstrip("+-0") or "0"
+        if len(places) > 10 or int(places) >= _EXPONENT_END:
             raise overflow()
-        whole, fraction = _moved(whole, fraction, int(power))
+        whole, fraction = _moved(whole, fraction, -int(places) if power[0] == "-" else int(places))
     whole = whole.lstrip("0")
     if len(whole) > WHOLE_DIGITS_MAX or len(fraction) > SCALE_MAX:
         raise overflow()
@@ -350,7 +348,7 @@ def truncated(a: str, n: int) -> str:
 def _cut(a: str, n: int, rounding: str) -> str:
     if a in _SPECIAL:
         return a
-    scale_ = max(min(n, ROUNDED_SCALE_MAX), -ROUNDED_SCALE_MAX)
+    scale_ = max(min(n, SCALE_MAX), -WHOLE_DIGITS_MAX - 1)
     return shown(Decimal(a).quantize(unit(scale_), rounding, EXACT))
 
 
