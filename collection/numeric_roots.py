@@ -1,8 +1,8 @@
 """Roots, exponentials and logarithms of ``numeric`` texts (see ``numerics``), to the digit.  Pure.
 
-Promises: results and their scales are PostgreSQL 15's, which computes with eight digits more than it shows: so do the
-steps here between which it rounds.  What has no room is refused before it is computed, so that the work is bounded by
-``SCALE_MAX`` and ``WHOLE_DIGITS_MAX``.
+Promises: results and their scales are PostgreSQL 15's.  It computes with eight digits more than it shows, so that a
+last digit is off now and then; these go the same way and round where it does.  What has no room is refused before it is
+computed, and no result has more than ``CHOSEN_SCALE_MAX`` digits behind the point, so that the work is bounded.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from collection.numerics import (
     unit,
 )
 
-_LOG10_E, _LN_10 = 0.434294481903252, 2.302585092994046
+_LOG10_E, _LOG10_2, _LN_10 = 0.434294481903252, 0.301029995663981, 2.302585092994046
 """As many digits of them as Postgres estimates with."""
 
 _EXPONENT_MAX = 6000
@@ -46,10 +46,7 @@ _SMALL = 0.01
 _GUARD = 8
 """Digits that Postgres computes behind those it shows."""
 
-_SPARE = 14
-"""Ours: enough that rounding a second time changes nothing."""
-
-_ONE, _TEN = Decimal(1), Decimal(10)
+_ONE, _HALF = Decimal(1), Decimal("0.5")
 _NEAR, _FAR = Decimal("0.9"), Decimal("1.1")
 
 
@@ -76,7 +73,7 @@ def root(value: Decimal, scale: int) -> Decimal:
     """The square root with ``scale`` digits behind the point, halves away from zero."""
     if not value:
         return at_scale(value, scale)
-    digits = max(value.adjusted() // 2 + scale + _SPARE, _SPARE)
+    digits = max(value.adjusted() // 2 + scale + _GUARD, _GUARD)
     found = context(digits).sqrt(value).quantize(unit(scale + 1), ROUND_DOWN, EXACT)
     if EXACT.multiply(found, found) > value:  # it was rounded up to here
         found = EXACT.subtract(found, unit(scale + 1))
@@ -96,25 +93,31 @@ def exp(a: str) -> str:
 
 
 def _exp(value: Decimal, scale: int) -> Decimal:
+    """By the series of what is near zero, squared as often as the operand was halved."""
     estimate = float(value)
     if abs(estimate) >= _EXPONENT_MAX:
         if estimate > 0:
             raise overflow()
         return at_scale(Decimal(0), scale)
-    if abs(estimate) <= _SMALL:
-        return at_scale(_exp_by_series(value, scale + _GUARD), scale)
-    digits = max(int(estimate * _LOG10_E) + scale, 0) + _SPARE
-    return at_scale(context(digits).exp(at_scale(value, min(decimals(value), digits + scale))), scale)
-
-
-def _exp_by_series(value: Decimal, scale: int) -> Decimal:
-    """Of a small ``value``, which is added as it is: where one and it end in half a unit, that decides."""
-    found, term, n = EXACT.add(_ONE, value), value, 1
+    places, halved = int(estimate * _LOG10_E), 0
+    while abs(estimate) > _SMALL:
+        estimate, halved = estimate / 2, halved + 1
+    x = EXACT.multiply(value, EXACT.power(_HALF, halved)) if halved else value
+    significant = max(1 + places + scale + int(halved * _LOG10_2), 0) + _GUARD
+    inner = significant - 1
+    found, term, n = EXACT.add(_ONE, x), x, 1
     while term:
         n += 1
-        term = quotient(at_scale(EXACT.multiply(term, value), scale), Decimal(n), scale)
+        term = quotient(at_scale(EXACT.multiply(term, x), inner), Decimal(n), inner)
         found = EXACT.add(found, term)
-    return found
+    for _ in range(halved):
+        found = at_scale(EXACT.multiply(found, found), max(significant - 8 * _weight(found), 0))
+    return at_scale(found, scale)
+
+
+def _weight(value: Decimal) -> int:
+    """The power of 10000 that the first digit counts."""
+    return value.adjusted() // 4 if value else 0
 
 
 # -- logarithms -------------------------------------------------------------------------------------------------------
@@ -160,28 +163,27 @@ def _ln_weight(value: Decimal) -> int:
 
 
 def _ln(value: Decimal, scale: int) -> Decimal:
+    """By the series of what is near one, doubled as often as a root was taken."""
     if value <= 0:
         raise _negative_logarithm() if value else _zero_logarithm()
-    beyond = EXACT.subtract(value, _ONE)
-    place = beyond.adjusted()
-    if not beyond or place < -scale - 2:
-        return at_scale(Decimal(0), scale)
-    if place < -50:
-        return at_scale(_ln_near_one(beyond, scale + place + _SPARE), scale)
-    # A change of the operand is one of the logarithm: what is far behind the scale has no part in it.
-    operand = context(scale + 6 + _SPARE).plus(value)
-    return at_scale(context(max(scale + _ln_weight(value), 0) + _SPARE).ln(operand), scale)
-
-
-def _ln_near_one(beyond: Decimal, digits: int) -> Decimal:
-    """The logarithm of ``1 + beyond`` by its series, to about so many digits."""
-    near = context(max(digits, 2) + _SPARE)
-    x = near.plus(beyond)
-    found, power, n = x, x, 1
-    while power.adjusted() > x.adjusted() - digits - _SPARE:
-        power, n = near.multiply(power, near.minus(x)), n + 1
-        found = near.add(found, near.divide(power, Decimal(n)))
-    return found
+    x, halved = value, 0
+    while x <= _NEAR:
+        x, halved = root(x, scale - 2 * _weight(x) + _GUARD), halved + 1
+    while x >= _FAR:
+        x, halved = root(x, scale - 2 * _weight(x) + _GUARD), halved + 1
+    inner = scale + int((halved + 1) * _LOG10_2) + _GUARD
+    found = power_ = quotient(EXACT.subtract(x, _ONE), EXACT.add(x, _ONE), inner)
+    square, n = at_scale(EXACT.multiply(found, found), inner), 1
+    while True:
+        n += 2
+        power_ = at_scale(EXACT.multiply(power_, square), inner)
+        term = quotient(power_, Decimal(n), inner)
+        if not term:
+            break
+        found = EXACT.add(found, term)
+        if _weight(term) < _weight(found) - inner // 2:
+            break
+    return at_scale(EXACT.multiply(found, Decimal(2 << halved)), scale)
 
 
 def log10(a: str) -> str:
@@ -323,10 +325,6 @@ def _whole_power(base: Decimal, exponent: int) -> Decimal:
                 raise overflow()
             return at_scale(Decimal(0), scale)
     return quotient(_ONE, found, scale) if exponent < 0 else at_scale(found, scale)
-
-
-def _weight(value: Decimal) -> int:
-    return value.adjusted() // 4 if value else 0
 
 
 def _product(a: Decimal, b: Decimal, significant: int) -> Decimal:
