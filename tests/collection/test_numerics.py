@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collection import numeric_roots, numeric_sums, numerics
+from collection import numeric_casts, numeric_counts, numeric_roots, numeric_sums, numerics
 from collection.bad_text import BadText
 
 GIVEN = {
@@ -134,14 +134,14 @@ GIVEN = {
         (("100.0",), "100"),
         (("NaN",), "NaN"),
     ],
-    numerics.gcd: [
+    numeric_counts.gcd: [
         (("12.5", "-7.50"), "2.50"),
         (("0", "0.00"), "0.00"),
         (("330", "462"), "66"),
         (("Infinity", "1"), "NaN"),
         (("123456789012345678901234567890123456", "987654321"), "3"),
     ],
-    numerics.lcm: [
+    numeric_counts.lcm: [
         (("12.5", "-7.50"), "37.50"),
         (("0", "0.00"), "0.00"),
         (("330", "462"), "2310"),
@@ -282,9 +282,9 @@ def test_what_has_no_room_is_refused_at_once():
     for operands in (("2", nines), ("10", "2147483647"), (nines, nines), ("2", "9999.5"), ("1.5", "1" + "0" * 18)):
         assert _error(numeric_roots.power, *operands) == ("22003", "value overflows numeric format")
     assert _error(numeric_roots.exp, nines)[0] == "22003"
-    assert _error(numerics.factorial, numerics.FACTORIAL_MAX + 1)[0] == "22003"
+    assert _error(numeric_counts.factorial, numeric_counts.FACTORIAL_MAX + 1)[0] == "22003"
     assert _error(numerics.read, "1e1000000000")[0] == "22003"
-    assert _error(numerics.to_int, nines, "int8")[0] == "22003"
+    assert _error(numeric_casts.to_int, nines, "int8")[0] == "22003"
     assert time.monotonic() - begin < 5
 
 
@@ -311,43 +311,43 @@ def test_a_precision_has_bounds(text, precision, scale):
 
 
 def test_other_types_are_read_and_made():
-    assert numerics.from_float8(0.1 + 0.2) == "0.3"
-    assert numerics.from_float8(-1.5e-7) == "-0.00000015"
-    assert numerics.from_float8(-0.0) == "0"
-    assert numerics.from_float8(float("-inf")) == "-Infinity"
-    assert numerics.from_float8(float("nan")) == "NaN"
-    assert numerics.from_float4(16777217.0) == "16777200"
-    assert numerics.to_int("-2.5", "int2") == -3
-    assert numerics.to_int("9223372036854775807.4", "int8") == 2**63 - 1
-    assert _error(numerics.to_int, "32767.5", "int2") == ("22003", "smallint out of range")
-    assert _error(numerics.to_int, "-2147483648.5", "int4") == ("22003", "integer out of range")
-    assert _error(numerics.to_int, "NaN", "int4") == ("0A000", "cannot convert NaN to integer")
-    assert _error(numerics.to_int, "-Infinity", "int8") == ("0A000", "cannot convert infinity to bigint")
-    assert numerics.to_float8("0.1") == 0.1
-    assert numerics.to_float8("Infinity") == float("inf")
+    assert numeric_casts.from_float8(0.1 + 0.2) == "0.3"
+    assert numeric_casts.from_float8(-1.5e-7) == "-0.00000015"
+    assert numeric_casts.from_float8(-0.0) == "0"
+    assert numeric_casts.from_float8(float("-inf")) == "-Infinity"
+    assert numeric_casts.from_float8(float("nan")) == "NaN"
+    assert numeric_casts.from_float4(16777217.0) == "16777200"
+    assert numeric_casts.to_int("-2.5", "int2") == -3
+    assert numeric_casts.to_int("9223372036854775807.4", "int8") == 2**63 - 1
+    assert _error(numeric_casts.to_int, "32767.5", "int2") == ("22003", "smallint out of range")
+    assert _error(numeric_casts.to_int, "-2147483648.5", "int4") == ("22003", "integer out of range")
+    assert _error(numeric_casts.to_int, "NaN", "int4") == ("0A000", "cannot convert NaN to integer")
+    assert _error(numeric_casts.to_int, "-Infinity", "int8") == ("0A000", "cannot convert infinity to bigint")
+    assert numeric_casts.to_float8("0.1") == 0.1
+    assert numeric_casts.to_float8("Infinity") == float("inf")
     tiny = numerics.read("1e-400")
-    assert _error(numerics.to_float8, tiny)[0] == "22003"
-    assert _error(numerics.to_float8, "1" + "0" * 310)[0] == "22003"
+    assert _error(numeric_casts.to_float8, tiny)[0] == "22003"
+    assert _error(numeric_casts.to_float8, "1" + "0" * 310)[0] == "22003"
 
 
 def test_factorials():
-    assert numerics.factorial(0) == "1"
-    assert numerics.factorial(25) == "15511210043330985984000000"
-    assert _error(numerics.factorial, -1) == ("22003", "factorial of a negative number is undefined")
+    assert numeric_counts.factorial(0) == "1"
+    assert numeric_counts.factorial(25) == "15511210043330985984000000"
+    assert _error(numeric_counts.factorial, -1) == ("22003", "factorial of a negative number is undefined")
 
 
 def test_buckets():
-    assert numerics.width_bucket("5.35", "0.024", "10.06", 5) == 3
-    assert numerics.width_bucket("Infinity", "0", "10", 5) == 6
-    assert numerics.width_bucket("10", "10", "0", 5) == 1
-    assert numerics.width_bucket("-1", "10", "0", 5) == 6
+    assert numeric_counts.width_bucket("5.35", "0.024", "10.06", 5) == 3
+    assert numeric_counts.width_bucket("Infinity", "0", "10", 5) == 6
+    assert numeric_counts.width_bucket("10", "10", "0", 5) == 1
+    assert numeric_counts.width_bucket("-1", "10", "0", 5) == 6
     # PostgreSQL 15 rounds the quotient.
-    assert numerics.width_bucket("49", "59595909000909009055.09000", "0", 3) == 4
-    assert _error(numerics.width_bucket, "1", "0", "10", 0) == ("2201G", "count must be greater than zero")
-    assert _error(numerics.width_bucket, "1", "1.0", "1", 2) == ("2201G", "lower bound cannot equal upper bound")
-    assert _error(numerics.width_bucket, "1", "0", "Infinity", 2)[0] == "2201G"
-    assert _error(numerics.width_bucket, "NaN", "0", "1", 2)[0] == "2201G"
-    assert _error(numerics.width_bucket, "9", "0", "1", 2**31 - 1) == ("22003", "integer out of range")
+    assert numeric_counts.width_bucket("49", "59595909000909009055.09000", "0", 3) == 4
+    assert _error(numeric_counts.width_bucket, "1", "0", "10", 0) == ("2201G", "count must be greater than zero")
+    assert _error(numeric_counts.width_bucket, "1", "1.0", "1", 2) == ("2201G", "lower bound cannot equal upper bound")
+    assert _error(numeric_counts.width_bucket, "1", "0", "Infinity", 2)[0] == "2201G"
+    assert _error(numeric_counts.width_bucket, "NaN", "0", "1", 2)[0] == "2201G"
+    assert _error(numeric_counts.width_bucket, "9", "0", "1", 2**31 - 1) == ("22003", "integer out of range")
 
 
 # -- of all values ----------------------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from collection import numeric_casts, numeric_counts, numerics
 from collection import numeric_roots as roots
 from collection import numeric_sums as sums
-from collection import numerics
 from collection.bad_text import SHOWN_CHARS_MAX, BadText
 from tests.differential.postgres import missing, postgres
 
@@ -109,19 +109,19 @@ FUNCTIONS: dict[str, tuple[Callable[..., object], tuple[Draw, ...]]] = {
     f"scale({A})": (numerics.scale, (_any,)),
     f"min_scale({A})": (numerics.min_scale, (_any,)),
     f"trim_scale({A})": (numerics.trim_scale, (_any,)),
-    f"gcd({A}, {B})": (numerics.gcd, (_any, _any)),
-    f"lcm({A}, {B})": (numerics.lcm, (_any, _any)),
-    "factorial($1::int8)": (lambda n: numerics.factorial(int(n)), (_int(-2, 200),)),
+    f"gcd({A}, {B})": (numeric_counts.gcd, (_any, _any)),
+    f"lcm({A}, {B})": (numeric_counts.lcm, (_any, _any)),
+    "factorial($1::int8)": (lambda n: numeric_counts.factorial(int(n)), (_int(-2, 200),)),
     f"case when {A} < {B} then -1 when {A} > {B} then 1 else 0 end": (numerics.compare, (_any, _any)),
     f"width_bucket({A}, {B}, $3::numeric, $4::int)": (
-        lambda a, low, high, count: numerics.width_bucket(a, low, high, int(count)),
+        lambda a, low, high, count: numeric_counts.width_bucket(a, low, high, int(count)),
         (_any, _any, _any, _int(-1, 50)),
     ),
-    f"{A}::int2": (lambda a: numerics.to_int(a, "int2"), (_any,)),
-    f"{A}::int4": (lambda a: numerics.to_int(a, "int4"), (_any,)),
-    f"{A}::int8": (lambda a: numerics.to_int(a, "int8"), (_any,)),
-    "$1::float8::numeric": (lambda x: numerics.from_float8(float(x)), (_float,)),
-    "$1::float4::numeric": (lambda x: numerics.from_float4(float(np.float32(x))), (_float,)),
+    f"{A}::int2": (lambda a: numeric_casts.to_int(a, "int2"), (_any,)),
+    f"{A}::int4": (lambda a: numeric_casts.to_int(a, "int4"), (_any,)),
+    f"{A}::int8": (lambda a: numeric_casts.to_int(a, "int8"), (_any,)),
+    "$1::float8::numeric": (lambda x: numeric_casts.from_float8(float(x)), (_float,)),
+    "$1::float4::numeric": (lambda x: numeric_casts.from_float4(float(np.float32(x))), (_float,)),
     f"sqrt({A})": (roots.sqrt, (_any,)),
     f"exp({A})": (roots.exp, (_small,)),
     f"ln({A})": (roots.ln, (_positive,)),
