@@ -1,4 +1,4 @@
-"""Divisors, multiples, factorials and buckets of ``numeric`` texts (see ``numerics``) as PostgreSQL 15 has them.  Pure."""
+"""Divisors, multiples, factorials and buckets of ``numeric`` texts (see ``numerics``), as in PostgreSQL 15.  Pure."""
 
 from __future__ import annotations
 
