@@ -354,8 +354,7 @@ _ROUTINES = """\
 2152 variance ai float8 float8
 2153 variance ai numeric numeric
 320 width_bucket fi int4 float8 float8 float8 int4
-2170 width_bucket fi int4 numeric numeric numeric int4
-"""
+2170 width_bucket fi int4 numeric numeric numeric int4"""
 
 _OPERATORS = """\
 1210 !~~ text text bool
@@ -669,5 +668,4 @@ _OPERATORS = """\
 1209 ~~ text text bool
 1211 ~~ bpchar text bool
 1627 ~~* text text bool
-1629 ~~* bpchar text bool
-"""
+1629 ~~* bpchar text bool"""

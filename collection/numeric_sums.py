@@ -114,25 +114,19 @@ def average(sum_text: str, count: int) -> str:
     return div(sum_text, str(count))
 
 
-DEVIATIONS = frozenset(("var_pop", "var_samp", "stddev_pop", "stddev_samp"))
-
-
-def deviation(kind: str, count: int, added: str, squares: str) -> str | None:
-    """One of ``DEVIATIONS`` from how many values there are, their sum and the sum of their squares.
-
-    ``numeric_stddev_internal``: ``None`` of no value, and of one where it is of a sample; NaN where one is not finite.
-    """
-    assert kind in DEVIATIONS, kind
-    of_sample = kind.endswith("samp")
-    if count < 1 or (of_sample and count == 1):
+def deviation(kind: str, n: int, sum_text: str, sum_of_squares_text: str) -> str | None:
+    """``var_pop``, ``var_samp``, ``stddev_pop`` or ``stddev_samp`` of ``n`` values; of too few, ``None``."""
+    measure, _, among = kind.partition("_")
+    sample = among == "samp"
+    if n <= sample:
         return None
-    if is_special(added) or is_special(squares):
+    if is_special(sum_text) or is_special(sum_of_squares_text):
         return NAN
-    x, xx, n = Decimal(added), Decimal(squares), Decimal(count)
-    above = EXACT.subtract(EXACT.multiply(n, xx), EXACT.multiply(x, x))
+    count, summed, squares = Decimal(n), Decimal(sum_text), Decimal(sum_of_squares_text)
+    above = EXACT.subtract(EXACT.multiply(count, squares), EXACT.multiply(summed, summed))
     if above <= 0:
         return "0"
-    below = Decimal(count * (count - 1 if of_sample else count))
+    below = EXACT.multiply(count, Decimal(n - sample))
     scale = quotient_scale(above, below)
     variance = quotient(above, below, scale)
-    return shown(root(variance, scale) if kind.startswith("stddev") else variance)
+    return shown(variance if measure == "var" else root(variance, scale))

@@ -5,12 +5,12 @@ behind the point are its display scale, so ``1.20`` and ``1.2`` are equal and sh
 
 Promises: results, their scales and what is refused are those of PostgreSQL 15.  Nothing here rounds but where Postgres
 does, and no result has more than ``WHOLE_DIGITS_MAX`` digits before the point and ``SCALE_MAX`` behind it.
-Roots and logarithms are in ``numeric_roots``, sums that are kept in ``numeric_sums``.
+Roots and logarithms are in ``numeric_roots``, divisors and buckets in ``numeric_counts``, other types in
+``numeric_casts``, sums that are kept in ``numeric_sums``.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from decimal import (
     MAX_EMAX,
@@ -26,7 +26,7 @@ from decimal import (
     InvalidOperation,
 )
 
-from collection.bad_text import BadText, bad_text, cut_short
+from collection.bad_text import BadText, bad_text
 
 WHOLE_DIGITS_MAX = 131_072
 SCALE_MAX = 16_383
@@ -36,9 +36,6 @@ SIGNIFICANT_MIN = 16
 
 CHOSEN_SCALE_MAX = 1000
 """Of results whose scale Postgres chooses; operands may have more."""
-
-ROUNDED_SCALE_MAX = 2000
-"""Of ``round`` and ``trunc``, in both directions."""
 
 NAN, INFINITY, NEGATIVE_INFINITY = "NaN", "Infinity", "-Infinity"
 _SPECIAL = frozenset((NAN, INFINITY, NEGATIVE_INFINITY))
@@ -67,7 +64,7 @@ _WORDS = {"nan": NAN} | {
     for sign in ("", "+", "-")
     for word in ("inf", "infinity")
 }
-_EXPONENT_DIGITS_MAX = 9
+_EXPONENT_END = 1_073_741_823
 
 
 def read(text: str) -> str:
@@ -83,9 +80,10 @@ def read(text: str) -> str:
     whole, _, fraction = digits.partition(".")
     if exponent is not None:
         power = exponent.strip(_BLANKS)
-        if len(power.lstrip("+-0")) > _EXPONENT_DIGITS_MAX:
+        places = power.lstrip("+-0") or "0"
+        if len(places) > 10 or int(places) >= _EXPONENT_END:
             raise overflow()
-        whole, fraction = _moved(whole, fraction, int(power))
+        whole, fraction = _moved(whole, fraction, -int(places) if power[0] == "-" else int(places))
     whole = whole.lstrip("0")
     if len(whole) > WHOLE_DIGITS_MAX or len(fraction) > SCALE_MAX:
         raise overflow()
@@ -295,45 +293,6 @@ def sign(a: str) -> str:
     return NAN if a == NAN else str(signed(a))
 
 
-def gcd(a: str, b: str) -> str:
-    if a in _SPECIAL or b in _SPECIAL:
-        return NAN
-    return shown(_gcd(Decimal(a), Decimal(b)))
-
-
-def _gcd(a: Decimal, b: Decimal) -> Decimal:
-    scale_ = max(decimals(a), decimals(b))
-    x, y = a.scaleb(scale_, EXACT).copy_abs(), b.scaleb(scale_, EXACT).copy_abs()
-    if max(x, y).adjusted() < 4000:  # Python's integers are read and shown in quadratic time
-        return EXACT.scaleb(Decimal(math.gcd(int(x), int(y))), -scale_)
-    while y:
-        x, y = y, EXACT.remainder(x, y)
-    return at_scale(EXACT.scaleb(x, -scale_), scale_)
-
-
-def lcm(a: str, b: str) -> str:
-    if a in _SPECIAL or b in _SPECIAL:
-        return NAN
-    x, y = Decimal(a), Decimal(b)
-    scale_ = max(decimals(x), decimals(y))
-    if not x or not y:
-        return shown(at_scale(Decimal(0), scale_))
-    whole = EXACT.divide_int(x, _gcd(x, y))
-    return shown(at_scale(EXACT.multiply(whole, y).copy_abs(), scale_))
-
-
-FACTORIAL_MAX = 32_177
-"""The last that has room."""
-
-
-def factorial(n: int) -> str:
-    if n < 0:
-        raise BadText("factorial of a negative number is undefined", "22003")
-    if n > FACTORIAL_MAX:
-        raise overflow()
-    return shown(Decimal(math.factorial(n)))
-
-
 # -- digits behind the point ------------------------------------------------------------------------------------------
 
 
@@ -350,7 +309,7 @@ def truncated(a: str, n: int) -> str:
 def _cut(a: str, n: int, rounding: str) -> str:
     if a in _SPECIAL:
         return a
-    scale_ = max(min(n, ROUNDED_SCALE_MAX), -ROUNDED_SCALE_MAX)
+    scale_ = max(min(n, SCALE_MAX), -WHOLE_DIGITS_MAX - 1)
     return shown(Decimal(a).quantize(unit(scale_), rounding, EXACT))
 
 
@@ -437,75 +396,3 @@ def of_key(key_: str) -> str:
     if len(digits) <= before:
         return minus + digits.ljust(before, "0")
     return f"{minus}{digits[:before]}.{digits[before:]}"
-
-
-BUCKETS_MAX = 2_147_483_647
-
-
-def width_bucket(operand: str, low: str, high: str, count: int) -> int:
-    """Raises ``BadText`` 2201G and 22003."""
-    if count <= 0:
-        raise BadText("count must be greater than zero", "2201G")
-    if NAN in (operand, low, high):
-        raise BadText("operand, lower bound, and upper bound cannot be NaN", "2201G")
-    if low in _SPECIAL or high in _SPECIAL:
-        raise BadText("lower and upper bounds must be finite", "2201G")
-    order = compare(low, high)
-    if order == 0:
-        raise BadText("lower bound cannot equal upper bound", "2201G")
-    if compare(operand, low) == order:
-        return 0
-    if compare(operand, high) != order:
-        found = count
-    else:
-        x, from_, to = Decimal(operand), Decimal(low), Decimal(high)
-        above = EXACT.multiply(EXACT.subtract(x, from_).copy_abs(), Decimal(count))
-        width = EXACT.subtract(to, from_).copy_abs()
-        # As Postgres 15 has it: rounded before it is cut, so that what is almost at the end is behind it.
-        found = int(quotient(above, width, quotient_scale(above, width)))
-    if found >= BUCKETS_MAX:
-        raise BadText("integer out of range", "22003")
-    return found + 1
-
-
-# -- other types ------------------------------------------------------------------------------------------------------
-
-
-def from_float8(value: float) -> str:
-    """``float8::numeric``: 15 significant digits."""
-    return _of_float(value, 15)
-
-
-def from_float4(value: float) -> str:
-    """``float4::numeric``: 6 significant digits."""
-    return _of_float(value, 6)
-
-
-def _of_float(value: float, digits: int) -> str:
-    if math.isfinite(value):
-        return read(f"{value:.{digits}g}")
-    return NAN if value != value else INFINITY if value > 0 else NEGATIVE_INFINITY
-
-
-_INTEGERS = {"int2": ("smallint", 1 << 15), "int4": ("integer", 1 << 31), "int8": ("bigint", 1 << 63)}
-
-
-def to_int(text: str, name: str) -> int:
-    """What an ``int2``, ``int4`` or ``int8`` makes of ``text``.  Raises ``BadText`` 22003 and 0A000."""
-    shown_name, bound = _INTEGERS[name]
-    if text in _SPECIAL:
-        raise BadText(f"cannot convert {'NaN' if text == NAN else 'infinity'} to {shown_name}", "0A000")
-    value = Decimal(text)
-    if value.adjusted() < 20:  # before the memory is taken
-        number = int(value.to_integral_value(ROUND_HALF_UP, EXACT))
-        if -bound <= number < bound:
-            return number
-    raise BadText(f"{shown_name} out of range", "22003")
-
-
-def to_float8(text: str) -> float:
-    """``text::float8``.  Raises ``BadText`` 22003."""
-    value = float(text)
-    if text not in _SPECIAL and (math.isinf(value) or (value == 0 and signed(text))):
-        raise BadText(f'"{cut_short(text)}" is out of range for type double precision', "22003")
-    return value

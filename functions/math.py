@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collection import numbers, numerics
+from collection import numbers, numeric_counts, numerics
 from functions.row import in_python, native
 
 _OUTSIDE = "THEN RAISE_ERROR('tm:22003:input is out of range')"
@@ -17,9 +17,9 @@ FUNCTIONS = (
     in_python("lcm(int4, int4) -> int4", lambda a, b: numbers.lcm(a, b, 4), "tm_lcm4"),
     in_python("lcm(int8, int8) -> int8", lambda a, b: numbers.lcm(a, b, 8), "tm_lcm8"),
     in_python("width_bucket(float8, float8, float8, int4) -> int4", numbers.width_bucket),
-    in_python("gcd(numeric, numeric) -> numeric", numerics.gcd, "tm_gcd_numeric"),
-    in_python("lcm(numeric, numeric) -> numeric", numerics.lcm, "tm_lcm_numeric"),
-    in_python("factorial(int8) -> numeric", numerics.factorial),
+    in_python("gcd(numeric, numeric) -> numeric", numeric_counts.gcd, "tm_gcd_numeric"),
+    in_python("lcm(numeric, numeric) -> numeric", numeric_counts.lcm, "tm_lcm_numeric"),
+    in_python("factorial(int8) -> numeric", numeric_counts.factorial),
     in_python("scale(numeric) -> int4", numerics.scale),
     in_python("min_scale(numeric) -> int4", numerics.min_scale),
     in_python("trim_scale(numeric) -> numeric", numerics.trim_scale),

@@ -12,6 +12,7 @@ from catalog_log.objects import MATERIALIZED_VIEW, SOURCE, VIEW, Item, Table
 from collection import numerics
 from collection.bad_text import BadText
 from collection.lengths import fitted
+from collection.numeric_casts import from_float8
 from collection.types import SqlType, carried, parse_type
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
@@ -189,7 +190,7 @@ def stored(value: object | None, wanted: SqlType) -> object | None:
 def _free(value: object) -> str:
     """A number, or the text of one, as a ``numeric`` without a precision keeps it."""
     if isinstance(value, float):
-        return numerics.from_float8(value)
+        return from_float8(value)
     try:
         return numerics.shown(value) if isinstance(value, Decimal) else numerics.read(str(value))
     except BadText as error:
