@@ -162,19 +162,25 @@ def _float4(value: object) -> float:
         raise BadValue("float4 out of range") from None
 
 
+def _number_text(value: object) -> str:
+    """The digits of a JSON number, or of a string that is one."""
+    if not isinstance(value, str):
+        raise _expected("a number", value)
+    if len(value) > _LITERAL_LEN_MAX:
+        raise BadValue("numeric out of range")
+    if not _DECIMAL.match(value):
+        raise BadValue("expected a number, got a string that is not one")
+    return value
+
+
 def _numeric(precision: int, scale: int) -> Converter:
     unit = Decimal(1).scaleb(-scale)
     bound = Decimal(10) ** (precision - scale)
 
     def convert(value: object) -> Decimal:
-        if not isinstance(value, str):
-            raise _expected("a number", value)
-        if len(value) > _LITERAL_LEN_MAX:
-            raise BadValue("numeric out of range")
-        if not _DECIMAL.match(value):
-            raise BadValue("expected a number, got a string that is not one")
+        text = _number_text(value)
         try:
-            number = _EXACT.create_decimal(value)
+            number = _EXACT.create_decimal(text)
             if number and number.adjusted() >= 39:
                 raise BadValue("numeric out of range")
             number = number.quantize(unit, context=_EXACT)
@@ -188,13 +194,7 @@ def _numeric(precision: int, scale: int) -> Converter:
 
 
 def _free(value: object) -> str:
-    if not isinstance(value, str):
-        raise _expected("a number", value)
-    if len(value) > _LITERAL_LEN_MAX:
-        raise BadValue("numeric out of range")
-    if not _DECIMAL.match(value):
-        raise BadValue("expected a number, got a string that is not one")
-    return _read(numerics.read, value)
+    return _read(numerics.read, _number_text(value))
 
 
 def _text(value: object) -> str:
