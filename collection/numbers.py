@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 from collection.bad_text import BadText
 
@@ -26,7 +25,7 @@ def lcm(a: int, b: int, width: int) -> int:
     return _fit(math.lcm(a, b), width)
 
 
-def width_bucket(operand: float | Fraction, low: float | Fraction, high: float | Fraction, count: int) -> int:
+def width_bucket(operand: float, low: float, high: float, count: int) -> int:
     """Which of ``count`` equal parts of what lies between ``low`` and ``high`` the operand is in, from 1; 0 and
     ``count + 1`` are outside.  Raises ``BadText`` 2201G, 22003.
     """
@@ -47,8 +46,3 @@ def width_bucket(operand: float | Fraction, low: float | Fraction, high: float |
     span = high - low
     part = (operand - low) / span if math.isfinite(span) else (operand / 2 - low / 2) / (high / 2 - low / 2)
     return min(int(count * part), count - 1) + 1
-
-
-def width_bucket_exact(operand: str, low: str, high: str, count: int) -> int:
-    """:func:`width_bucket` of numerics given as their texts: fractions are not rounded."""
-    return width_bucket(Fraction(operand), Fraction(low), Fraction(high), count)

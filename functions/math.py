@@ -24,6 +24,6 @@ FUNCTIONS = (
     in_python("min_scale(numeric) -> int4", numerics.min_scale),
     in_python("trim_scale(numeric) -> numeric", numerics.trim_scale),
     in_python(
-        "width_bucket(numeric, numeric, numeric, int4) -> int4", numbers.width_bucket_exact, "tm_width_bucket_exact"
+        "width_bucket(numeric, numeric, numeric, int4) -> int4", numeric_counts.width_bucket, "tm_width_bucket_exact"
     ),
 )

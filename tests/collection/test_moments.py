@@ -14,7 +14,8 @@ from collection.interval_words import read_interval
 from collection.intervals import Interval, justified, justified_days, justified_hours
 from collection.keywords import quoted_identifier
 from collection.moments import age, binned, made_interval, made_time, made_timestamp, shifted, stepped
-from collection.numbers import gcd, lcm, width_bucket, width_bucket_exact
+from collection.numbers import gcd, lcm, width_bucket
+from collection.numeric_counts import width_bucket as width_bucket_exact
 from collection.text_format import formatted
 
 EPOCH, MICRO, DAY = datetime(1970, 1, 1), timedelta(microseconds=1), 86_400_000_000
