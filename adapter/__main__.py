@@ -11,13 +11,13 @@ from contextlib import AsyncExitStack
 
 import uvloop
 
-from adapter.build import open_executor
-from adapter.collecting import LOOK_S, Collector
-from adapter.ddl_topic import DdlTopic
-from adapter.descriptors import sessions_that_fit
-from adapter.executor import TidemarkExecutor
-from adapter.planning import Planner
-from adapter.server import Limits, Server
+from adapter.ddl_topic.topic import DdlTopic
+from adapter.execute.build import open_executor
+from adapter.execute.executor import TidemarkExecutor
+from adapter.execute.planning import Planner
+from adapter.server.collecting import LOOK_S, Collector
+from adapter.server.descriptors import sessions_that_fit
+from adapter.server.server import Limits, Server
 from journal import process
 from journal.doors import SQL_HINT, add_insecure, check_address, password_from
 from journal.errors import InvalidUsage, TidemarkError, Unavailable

@@ -17,16 +17,16 @@ from dataclasses import replace
 
 import uvloop
 
-from adapter.build import open_executor
-from adapter.ddl_commit import Asked
-from adapter.system_schemas import RELATIONS
+from adapter.execute.build import open_executor
+from adapter.execute.ddl_commit import Asked
+from adapter.system.schemas import RELATIONS
 from bench.figure import Figure
 from bench.peers import Absent, etcd_sets_per_s
 from catalog_log.bootstrap import create_environment
 from journal.names import TopicNames
-from sql.names import Names
-from sql.parse import parse
-from sql.statements import Name
+from sql.objects.names import Names
+from sql.syntax.parse import parse
+from sql.syntax.statements import Name
 
 NAME = "appends of 16 writers in 4 processes, one upper"
 PROCESSES, WRITERS = 4, 4

@@ -137,7 +137,7 @@ class Reference:
 class Definition:
     """A query as its user meant it: the one in ``create_sql``, with every name of a relation in it resolved.
 
-    It says nothing of how an engine is told it: every process works that out (``sql/kept_views.py``).
+    It says nothing of how an engine is told it: every process works that out (``sql/views/kept_views.py``).
     """
 
     references: tuple[Reference, ...]

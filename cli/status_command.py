@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from adapter.live_rows import source_rows
+from adapter.system.live_rows import source_rows
 from catalog_log.model import NODES, SCHEMAS
 from catalog_log.objects import Index, MaterializedView, Source, View
 from cli.output import FAILED, OK, console, print_json

@@ -19,7 +19,8 @@ DIFF = "__diff".ljust(64, "_")
 """The extra int64 column of a table of changes: +1 puts a row, -1 takes one away, +n and -n do so n times.
 
 It stands beside columns that are called as a user called them, so no user can call one so: identifiers have at most 63
-bytes (``sql/ddl.py``).  It is in no record: rows keep their diff in a field of its own (``collection/rows.py``)."""
+bytes (``sql/statements/ddl.py``).  It is in no record: rows keep their diff in a field of its own
+(``collection/rows.py``)."""
 
 
 class ColumnLike(Protocol):

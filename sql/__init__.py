@@ -4,4 +4,4 @@ Everything here is a function of a statement's text, one immutable catalog image
 opens a socket, reads a clock or knows Kafka, Spark or DuckDB: the adapter does what a plan says.
 """
 
-from sql import acyclic as acyclic
+from sql.trees import acyclic as acyclic

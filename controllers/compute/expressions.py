@@ -24,7 +24,7 @@ from collection.types import NUMERIC_PRECISION_MAX, SCALARS, SqlType, arrow_type
 from controllers.compute.spark_text import text
 from controllers.values import INT_BITS
 from functions.registry import OWN
-from sql.nodes import only
+from sql.trees.nodes import only
 
 BOOL = SqlType("bool")
 TEXT = SqlType("text")

@@ -21,8 +21,8 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from controllers.compute.spark_text import called, column, derived, number
-from sql.nodes import cast
-from sql.types import TEXT
+from sql.trees.nodes import cast
+from sql.trees.types import TEXT
 
 GATHERED_BYTES_MAX = 128 << 20
 """Of what one query gathers at a time: an eighth of Spark's heap, for four reads and a tick run beside one another."""

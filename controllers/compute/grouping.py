@@ -9,7 +9,7 @@ from sqlglot import exp
 from controllers.compute.linear import analyse_linear, check_function, check_scalar, sources_of
 from controllers.compute.plans import GROUPS, Aggregate, AggregateCall, NotIncremental, placeholder
 from controllers.compute.spark_text import text
-from sql.nodes import only
+from sql.trees.nodes import only
 
 
 def find_aggregation(tree: exp.Expression) -> tuple[exp.Expression, exp.Select | None]:

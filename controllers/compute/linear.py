@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from controllers.compute.plans import DELTA, NEW, OLD, Linear, NotIncremental, Term, placeholder
 from controllers.compute.spark_text import text
-from sql.nodes import only
+from sql.trees.nodes import only
 
 TERMS_MAX = 16
 """More places than this where a collection occurs make the delta's plan larger than the recomputation's."""

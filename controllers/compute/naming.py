@@ -15,9 +15,9 @@ from sqlglot import exp
 
 from controllers.compute.spark_text import derived, parse, text
 from journal.errors import InvalidUsage
-from sql.budget import bounded
-from sql.ctes import rename_ctes
-from sql.spark_functions import LET_THROUGH, REACHING
+from sql.binding.ctes import rename_ctes
+from sql.forms.spark_functions import LET_THROUGH, REACHING
+from sql.trees.budget import bounded
 
 _WHERE = {"this", "alias", "joins", "laterals"}
 """What a relation in FROM may carry.  (A sample, a version or a pivot reads it in a way that nobody planned.)"""

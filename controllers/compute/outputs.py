@@ -34,8 +34,8 @@ from controllers.compute.plans import GROUPS, placeholder
 from controllers.compute.rows import consolidate
 from controllers.values import Row, schema_of, to_table
 from journal.errors import InvalidUsage
-from sql.budget import bounded
-from sql.nodes import only, says_only
+from sql.trees.budget import bounded
+from sql.trees.nodes import only, says_only
 
 _KNOWN = KNOWN | {
     exp.Select: frozenset({"expressions", "from_", "where"}),

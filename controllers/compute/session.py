@@ -32,7 +32,7 @@ from controllers.compute.handing import in_this_process
 from controllers.compute.heartbeat import Spark, last_word
 from functions.registry import OWN
 from journal.errors import InvalidUsage
-from sql.spark_functions import SPARK_TABLE_FUNCTIONS, forbidden, lacking
+from sql.forms.spark_functions import SPARK_TABLE_FUNCTIONS, forbidden, lacking
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from sqlglot.errors import ParseError
 
 from collection.columns import DIFF
 from collection.types import SqlType, spark_type
-from sql.budget import bounded, surveyed
-from sql.transpile import SparkPrinted
+from sql.forms.transpile import SparkPrinted
+from sql.trees.budget import bounded, surveyed
 
 _AGGREGATES = {name for f in exp.ALL_FUNCTIONS if issubclass(f, exp.AggFunc) for name in f.sql_names()}
 
@@ -50,7 +50,7 @@ DIALECT = SparkText()
 
 
 def parse(sql: str) -> exp.Expression:
-    """The one statement in ``sql``.  Raises ``SqlglotError``; 54001 beyond the bounds of :mod:`sql.budget`."""
+    """The one statement in ``sql``.  Raises ``SqlglotError``; 54001 beyond the bounds of :mod:`sql.trees.budget`."""
     found = DIALECT.parse(sql)
     if len(found) != 1 or found[0] is None:
         raise ParseError("not one statement")

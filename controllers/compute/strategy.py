@@ -25,8 +25,8 @@ from controllers.compute.linear import analyse_linear
 from controllers.compute.plans import Aggregate, Linear, NotIncremental, Recompute, Strategy
 from controllers.compute.spark_text import diff_name, names_in, parse
 from journal.errors import InvalidUsage
-from sql.budget import bounded
-from sql.nodes import only
+from sql.trees.budget import bounded
+from sql.trees.nodes import only
 
 __all__ = ["Aggregate", "Linear", "Recompute", "Strategy", "analyse"]
 

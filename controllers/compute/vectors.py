@@ -36,8 +36,8 @@ from controllers.compute.linear import sources_of
 from controllers.compute.plans import Key, Term, placeholders
 from controllers.values import INT_BITS, Row, to_values
 from journal.errors import InvalidUsage
-from sql.budget import bounded
-from sql.nodes import only, says_only
+from sql.trees.budget import bounded
+from sql.trees.nodes import only, says_only
 
 _JOINED = frozenset({*INT_BITS, "text", "date", "timestamp", "timestamptz"})
 

@@ -1,8 +1,8 @@
 """By which query the contents of each view were worked out, from one life of the controller to the next.
 
-A view is kept as its user meant it, and lowered by whatever code runs (:mod:`sql.kept_views`).  What a life finds of a
-view's contents was worked out by the code of an earlier one.  Where both lower it alike, it goes on from there; where
-not, a change alone would take away rows that were never put there: the whole query is compared with what the view
+A view is kept as its user meant it, and lowered by whatever code runs (:mod:`sql.views.kept_views`).  What a life finds
+of a view's contents was worked out by the code of an earlier one.  Where both lower it alike, it goes on from there;
+where not, a change alone would take away rows that were never put there: the whole query is compared with what the view
 holds, once, at its next tick.  So what newer code mends is mended for views that exist, and their contents at
 timestamps that were complete before stay what they were (I5).
 
@@ -17,8 +17,8 @@ from hashlib import blake2b
 
 from catalog_log.objects import Item, MaterializedView, SparkText
 from controllers.at_work import AtWork
-from sql.called import Objects
-from sql.kept_views import spark_query
+from sql.objects.called import Objects
+from sql.views.kept_views import spark_query
 
 PLANS_MAX = 100_000
 """Views of which it is noted: a life says all of them again when it begins, in one record, of 2 MiB then.  Further

@@ -33,8 +33,8 @@ from controllers.compute.vectors import compile_term
 from controllers.lookup import compile_residual
 from controllers.peek_codec import value_in, value_out
 from controllers.values import schema_of, to_rows, to_table
-from sql.parse import parse
-from sql.select import plan_select
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
 from tests.adapter.test_clients import serving
 from tests.adapter.world import World
 from tests.differential.test_metamorphic import seed_of_today

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from adapter.catalog_relations import CatalogRelations
-from adapter.catalog_rewrite import SessionFacts, assignments
-from adapter.duck_macros import MACROS
-from adapter.parameters import decode_params
-from adapter.results import oids_of
-from adapter.system_rows import item_oid
-from adapter.system_schemas import RELATIONS, SYSTEM
-from adapter.text_arrays import binary
-from adapter.variables import Variables
+from adapter.duck.catalog_relations import CatalogRelations
+from adapter.duck.catalog_rewrite import SessionFacts, assignments
+from adapter.duck.macros import MACROS
+from adapter.encode.parameters import decode_params
+from adapter.encode.text_arrays import binary
+from adapter.execute.results import oids_of
+from adapter.state.variables import Variables
+from adapter.system.rows import item_oid
+from adapter.system.schemas import RELATIONS, SYSTEM
 from journal.errors import InvalidUsage, TidemarkError
-from sql import statements as st
-from sql.names import Names
-from sql.parse import parse
-from sql.select import plan_select
+from sql.objects.names import Names
+from sql.statements.select import plan_select
+from sql.syntax import statements as st
+from sql.syntax.parse import parse
 from tests.sql.doubles import ddl, shop
 
 NAMES = Names(system=RELATIONS)

@@ -11,7 +11,7 @@ from decimal import Decimal
 import psycopg
 import pytest
 
-from adapter.server import Server
+from adapter.server.server import Server
 from tests.adapter.world import World
 
 needs_psql = pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")

@@ -8,9 +8,9 @@ import weakref
 
 import pytest
 
-from adapter import collecting
-from adapter.collecting import LAST_RESORT, YOUNG_MAX, YOUNG_OBJECTS, YOUNG_PASSES, Collector
-from adapter.planning import Planner
+from adapter.execute.planning import Planner
+from adapter.server import collecting
+from adapter.server.collecting import LAST_RESORT, YOUNG_MAX, YOUNG_OBJECTS, YOUNG_PASSES, Collector
 
 
 class Node:

@@ -6,16 +6,16 @@ import asyncio
 
 import pytest
 
-from adapter import ddl_commit
-from adapter.ddl_commit import Asked
-from adapter.session_state import SessionState
+from adapter.execute import ddl_commit
+from adapter.execute.ddl_commit import Asked
+from adapter.state.session_state import SessionState
 from catalog_log import model
 from catalog_log.bootstrap import ensure_genesis
 from catalog_log.model import Genesis
 from journal.errors import InvalidUsage
 from journal.memory import MemoryTopic, MemoryTransport
-from sql.names import Names
-from sql.parse import parse
+from sql.objects.names import Names
+from sql.syntax.parse import parse
 from tests.adapter import world as worlds
 from tests.adapter.world import World
 

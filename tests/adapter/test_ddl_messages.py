@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from adapter.ddl_messages import (
+from adapter.ddl_topic.messages import (
     DdlRequest,
     Garbage,
     decode_request,

@@ -9,17 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from adapter.catalog_relations import CatalogRelations
-from adapter.catalog_rewrite import SessionFacts
-from adapter.constant_forms import FORMS
-from adapter.duck_functions import FUNCTIONS, OURS, TABLE_FUNCTIONS
-from adapter.duck_gate import _check_expression, _check_source, _parser, admitted, lacking
-from adapter.system_schemas import RELATIONS
-from adapter.variables import Variables
+from adapter.duck.catalog_relations import CatalogRelations
+from adapter.duck.catalog_rewrite import SessionFacts
+from adapter.duck.constant_forms import FORMS
+from adapter.duck.functions import FUNCTIONS, OURS, TABLE_FUNCTIONS
+from adapter.duck.gate import _check_expression, _check_source, _parser, admitted, lacking
+from adapter.state.variables import Variables
+from adapter.system.schemas import RELATIONS
 from journal.errors import InvalidUsage, TidemarkError
-from sql.names import Names
-from sql.parse import parse
-from sql.select import plan_select
+from sql.objects.names import Names
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
 from tests.sql.doubles import ddl, empty_image
 
 NAMES = Names(system=RELATIONS)

@@ -9,10 +9,10 @@ from decimal import Decimal
 
 import pytest
 
-from adapter.session_state import SessionState
+from adapter.state.session_state import SessionState
 from journal.errors import TidemarkError
 from journal.memory import MemoryTransport
-from sql import parse as parsing
+from sql.syntax import parse as parsing
 from tests.adapter.world import World, rows_of
 
 

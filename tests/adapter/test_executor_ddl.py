@@ -7,15 +7,15 @@ from concurrent.futures import Future
 
 import pytest
 
-from adapter.ddl_commit import Asked, image_in_force
-from adapter.session_state import SessionState
+from adapter.execute.ddl_commit import Asked, image_in_force
+from adapter.state.session_state import SessionState
 from catalog_log.model import REQUESTS
 from catalog_log.objects import INDEX, MATERIALIZED_VIEW, SOURCE, TABLE
 from journal.aio import Bridge
 from journal.errors import Indeterminate, Unavailable
-from sql.ddl import plan_ddl
-from sql.names import Names
-from sql.parse import parse
+from sql.objects.names import Names
+from sql.statements.ddl import plan_ddl
+from sql.syntax.parse import parse
 from tests.adapter.test_executor import HeldTransport, run, until
 from tests.adapter.world import World
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from adapter.explain import explain
+from adapter.execute.explain import explain
 from journal.errors import TidemarkError
-from sql.parse import parse
-from sql.select import plan_select
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
 from tests.differential.ours import catalog
 from tests.foreign_words import foreign_words
 from tests.sql.doubles import ddl, empty_image, names

@@ -6,13 +6,13 @@ import resource
 
 import pytest
 
-from adapter.catalog_relations import CatalogRelations
-from adapter.duck_gate import admitted
-from adapter.duck_text import ESCAPING, GROWING
+from adapter.duck.catalog_relations import CatalogRelations
+from adapter.duck.gate import admitted
+from adapter.duck.text import ESCAPING, GROWING
 from collection.limits import VALUE_BYTES_MAX
 from journal.errors import InvalidUsage, TidemarkError
-from sql.parse import parse
-from sql.select import plan_select
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
 from tests.adapter.test_duck_gate import Asked
 from tests.sql.doubles import names
 from tests.sql.test_stories import rich_shop

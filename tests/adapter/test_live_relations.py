@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 
-from adapter.session_state import SessionState
+from adapter.state.session_state import SessionState
 from catalog_log import records
 from catalog_log.model import NODES, Node
 from collection.binding import Binding, Run

@@ -10,10 +10,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from adapter.interfaces import OutputColumn, Part
-from adapter.lookups import Lookups, TableAnswer, Whole
-from adapter.results import promised_rows
-from adapter.values import PIECE_BYTES, WHOLE_ROWS_MAX, encoder_for
+from adapter.encode.values import PIECE_BYTES, WHOLE_ROWS_MAX, encoder_for
+from adapter.execute.lookups import Lookups, TableAnswer, Whole
+from adapter.execute.results import promised_rows
+from adapter.state.interfaces import OutputColumn, Part
 from collection.types import SqlType
 from controllers.lookup_codec import (
     LOOKUPS_MAX,
@@ -30,7 +30,7 @@ from controllers.lookup_codec import (
 from controllers.peek import Lookup, Peek
 from journal.errors import InvalidUsage, Rejected, TidemarkError
 from journal.timestamps import CatalogTs, DataTs
-from sql.bind import OutputType
+from sql.binding.bind import OutputType
 
 
 def peek(key, as_of=5, name="p", timeout_ms=1000, relation="u1"):

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 
-from adapter import peeks as module
-from adapter.lookup_line import LookupLine
-from adapter.peeks import FlightPeeks
+from adapter.execute import peeks as module
+from adapter.execute.lookup_line import LookupLine
+from adapter.execute.peeks import FlightPeeks
 from catalog_log import model, records
 from catalog_log.log import CatalogLog
 from catalog_log.model import Node

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from adapter.session_state import SessionState
+from adapter.state.session_state import SessionState
 from journal.errors import TidemarkError
-from sql.plan_cache import PlanCache
+from sql.statements.plan_cache import PlanCache
 from tests.adapter.world import World, rows_of
 
 STEPS = 60

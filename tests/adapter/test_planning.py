@@ -9,12 +9,15 @@ import threading
 
 import pytest
 
-from adapter import executor as executing
-from adapter.planning import LONG_CHARS, ON_LOOP_CHARS_MAX, Planner
-from adapter.session_state import SessionState
+from adapter.execute import executor as executing
+from adapter.execute.planning import LONG_CHARS, ON_LOOP_CHARS_MAX, Planner
+from adapter.state.session_state import SessionState
 from embedded.layout import ROOT
 from journal.errors import InvalidUsage, Rejected
-from sql import bind, insert, kept_views, parse, tokens
+from sql.binding import bind
+from sql.statements import insert
+from sql.syntax import parse, tokens
+from sql.views import kept_views
 from tests.adapter.world import World
 
 
@@ -56,7 +59,7 @@ def test_who_is_cancelled_leaves_the_thread_to_the_next():
 
 PROFILED = """
 import asyncio, sys, threading
-from adapter.planning import Planner
+from adapter.execute.planning import Planner
 
 def endless(began):
     began()
@@ -136,7 +139,7 @@ def test_a_long_statement_keeps_no_short_one_waiting():
 
 def test_as_many_wait_as_may(monkeypatch):
     async def story():
-        monkeypatch.setattr("adapter.planning.WAITING_MAX", 1)
+        monkeypatch.setattr("adapter.execute.planning.WAITING_MAX", 1)
         planner, endless = Planner(), Endless()
         first = asyncio.create_task(planner.run(1, endless))
         await endless.began.wait()

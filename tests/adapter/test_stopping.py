@@ -19,9 +19,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from adapter.build import open_executor
-from adapter.ddl_topic import DdlTopic
-from adapter.server import Limits, Server
+from adapter.ddl_topic.topic import DdlTopic
+from adapter.execute.build import open_executor
+from adapter.server.server import Limits, Server
 from catalog_log.bootstrap import create_environment
 from embedded.child import GRACE_S
 from journal import process

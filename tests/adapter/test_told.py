@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from adapter.server import Server
+from adapter.server.server import Server
 from tests.adapter.world import World
 from tests.adapter_wire import frontend as f
 from tests.adapter_wire.loopback import Raw

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pytest
 
-from adapter.write_groups import ENTRY_BYTES_MAX, GROUP_ENTRIES_MAX, WriteGroups
+from adapter.execute.write_groups import ENTRY_BYTES_MAX, GROUP_ENTRIES_MAX, WriteGroups
 from journal.errors import Indeterminate, Unavailable
 
 

@@ -10,13 +10,13 @@ import psycopg
 import pytest
 from sqlglot import exp
 
-from adapter.duck_functions import CALLED, OURS
-from adapter.system_schemas import RELATIONS
+from adapter.duck.functions import CALLED, OURS
+from adapter.system.schemas import RELATIONS
 from journal.errors import InvalidUsage, TidemarkError
-from sql.names import Names
-from sql.parse import parse
-from sql.select import plan_select
-from sql.system_zones import about_time
+from sql.objects.names import Names
+from sql.statements.select import plan_select
+from sql.statements.system_zones import about_time
+from sql.syntax.parse import parse
 from tests.adapter.test_catalog_relations import QUERIES
 from tests.adapter.test_clients import serving
 from tests.adapter.world import World

@@ -17,8 +17,8 @@ import duckdb
 import pyarrow as pa
 import sqlglot
 
-from adapter.executor import TidemarkExecutor
-from adapter.session_state import SessionState
+from adapter.execute.executor import TidemarkExecutor
+from adapter.state.session_state import SessionState
 from catalog_log.bootstrap import ensure_genesis
 from catalog_log.log import CatalogLog
 from catalog_log.model import Genesis
@@ -36,7 +36,7 @@ from journal.checkpoint import MemoryCheckpointStore
 from journal.memory import MemoryTopic, MemoryTransport
 from oracle.checkpoints import Checkpoints
 from oracle.client import Oracle
-from sql.nodes import data_type
+from sql.trees.nodes import data_type
 
 GENESIS = Genesis(FORMAT_VERSION, "env", "topic")
 

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 import uvloop
 
-from adapter.server import Limits, Server
+from adapter.server.server import Limits, Server
 from tests.adapter_wire import frontend
 from tests.adapter_wire.memory_executor import MemoryExecutor
 

@@ -15,7 +15,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from adapter.interfaces import Kind, Notice, OutputColumn, Prepared, Result
+from adapter.state.interfaces import Kind, Notice, OutputColumn, Prepared, Result
 from collection.types import OID, SqlType, arrow_type, parse_type
 from journal.errors import InvalidUsage, Rejected
 

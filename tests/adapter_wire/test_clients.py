@@ -15,7 +15,7 @@ import pytest
 from psycopg import errors
 from psycopg.pq import TransactionStatus
 
-from adapter.authentication import Exchange, Scram, WrongPassword
+from adapter.server.authentication import Exchange, Scram, WrongPassword
 from tests.adapter_wire.loopback import Loopback
 
 VALUES = {

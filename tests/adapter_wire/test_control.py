@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from adapter import control as c
-from adapter import nested_words as n
-from adapter.control import parse
-from adapter.interfaces import Kind
-from adapter.session_state import SessionState
-from adapter.transaction import SAVEPOINTS_MAX, Status, Transaction
-from adapter.variables import KNOWN, Variables
+from adapter.session import control as c
+from adapter.session import nested_words as n
+from adapter.session.control import parse
+from adapter.state.interfaces import Kind
+from adapter.state.session_state import SessionState
+from adapter.state.transaction import SAVEPOINTS_MAX, Status, Transaction
+from adapter.state.variables import KNOWN, Variables
 from journal.errors import InvalidUsage
 
 

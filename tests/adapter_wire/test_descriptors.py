@@ -6,8 +6,8 @@ import resource
 
 import pytest
 
-from adapter import descriptors
-from adapter.descriptors import OTHERS, sessions_that_fit
+from adapter.server import descriptors
+from adapter.server.descriptors import OTHERS, sessions_that_fit
 
 INFINITE = resource.RLIM_INFINITY
 

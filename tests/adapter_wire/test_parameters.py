@@ -16,7 +16,7 @@ from psycopg import adapters
 from psycopg.adapt import PyFormat
 from psycopg.types.json import Jsonb
 
-from adapter.parameters import decode_params
+from adapter.encode.parameters import decode_params
 from collection.jsonb import read_jsonb
 from journal.errors import InvalidUsage
 

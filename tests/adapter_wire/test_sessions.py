@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import psycopg
 import pytest
 
-from adapter.server import Limits
+from adapter.server.server import Limits
 from adapter.wire.machine import MESSAGE_BYTES_MAX
 from journal.errors import Conflict
 from tests.adapter_wire import frontend as f

@@ -19,9 +19,9 @@ from psycopg import adapters
 from psycopg.adapt import Transformer
 from psycopg.pq import Format
 
-from adapter import scalars, values
-from adapter.interfaces import OutputColumn
-from adapter.values import FEW_ROWS, RowEncoder, formats_for, row_fields
+from adapter.encode import scalars, values
+from adapter.encode.values import FEW_ROWS, RowEncoder, formats_for, row_fields
+from adapter.state.interfaces import OutputColumn
 from collection.intervals import Interval
 from collection.jsonb import read_jsonb
 from collection.types import OID, SqlType, arrow_type, parse_type

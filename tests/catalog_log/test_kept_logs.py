@@ -20,11 +20,11 @@ from controllers.commands import STORAGE, compute
 from controllers.commands_log import decode, encode
 from journal.api import Entry
 from schemas import codec
-from sql.called import Objects
-from sql.ddl import plan_ddl
-from sql.kept_views import spark_query
-from sql.parse import parse
-from sql.select import plan_select
+from sql.objects.called import Objects
+from sql.statements.ddl import plan_ddl
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
+from sql.views.kept_views import spark_query
 from subscribers.translate import translate
 from tests.sql.doubles import names
 

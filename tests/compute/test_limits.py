@@ -8,8 +8,8 @@ from collection.limits import VALUE_BYTES_MAX
 from controllers.compute import spark_text
 from controllers.compute.failures import QueryFailed, of_spark
 from controllers.compute.running import answered
-from sql.parse import parse
-from sql.select import plan_select
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
 from tests.sql.doubles import names
 from tests.sql.test_stories import rich_shop
 

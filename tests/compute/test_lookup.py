@@ -13,8 +13,8 @@ from controllers.lookup import compile_residual
 from controllers.peek_codec import value_in, value_out
 from controllers.values import NAN, canonical, parse_literal
 from journal.errors import InvalidUsage, TidemarkError
-from sql.plans import LookupPlan
-from sql.types import format_literal
+from sql.statements.plans import LookupPlan
+from sql.trees.types import format_literal
 
 COLUMNS = [parse_type(t) for t in ("int4", "text", "numeric(10,2)", "float8", "bool", "date")]
 ROWS = [

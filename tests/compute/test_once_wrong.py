@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from journal.errors import InvalidUsage
-from sql.parse import parse
-from sql.select import plan_select
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
 from tests import differential
 from tests.differential.compare import difference
 from tests.differential.ours import Ours, catalog, fill_spark

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from adapter.explain import _strategy_of
+from adapter.execute.explain import _strategy_of
 from collection.functions import own
 from collection.types import SqlType, parse_type
 from controllers.compute import expressions, groups, view

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from sql.parse import parse
-from sql.select import plan_select
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
 from tests.sql.doubles import ddl, empty_image, names
 
 pytestmark = pytest.mark.spark

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from demo.views import CARRIER, FRAME, MAKERS, PROBE, ROUTE_DAY, ddl_statements
-from sql.parse import parse
-from sql.select import plan_select
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
 from tests.sql.doubles import ddl, empty_image, names
 
 

@@ -7,16 +7,16 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from adapter.catalog_relations import CatalogRelations
-from adapter.catalog_rewrite import SessionFacts
+from adapter.duck.catalog_relations import CatalogRelations
+from adapter.duck.catalog_rewrite import SessionFacts
 from collection.types import OID, SqlType, arrow_type, parse_type
 from controllers.compute.failures import of_spark
 from journal.errors import TidemarkError
-from sql import statements as st
-from sql.identifiers import quoted
-from sql.parse import parse
-from sql.plans import SelectPlan
-from sql.select import plan_select
+from sql.objects.identifiers import quoted
+from sql.statements.plans import SelectPlan
+from sql.statements.select import plan_select
+from sql.syntax import statements as st
+from sql.syntax.parse import parse
 from tests.differential.postgres import Answer, Refusal
 from tests.sql.doubles import ddl, empty_image, names
 

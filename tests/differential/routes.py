@@ -15,7 +15,7 @@ from dataclasses import replace
 import psycopg
 import pyarrow as pa
 
-from adapter.catalog_relations import CatalogRelations
+from adapter.duck.catalog_relations import CatalogRelations
 from catalog_log.image import Image
 from collection.columns import DIFF
 from collection.types import OID, SqlType, arrow_type, carried, parse_type
@@ -27,11 +27,11 @@ from controllers.lookup import compile_residual
 from controllers.peek_codec import value_in, value_out
 from controllers.values import canonical, schema_of, to_rows, to_table
 from journal.errors import TidemarkError
-from sql.insert import stored
-from sql.parse import parse
-from sql.plans import SelectPlan
-from sql.select import plan_select
-from sql.types import parse_literal
+from sql.statements.insert import stored
+from sql.statements.plans import SelectPlan
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
+from sql.trees.types import parse_literal
 from tests.differential.postgres import Answer, Refusal
 from tests.differential.worlds import Query, World, quoted
 from tests.sql.doubles import ddl, empty_image, names

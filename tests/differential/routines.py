@@ -1,4 +1,4 @@
-"""Which of PostgreSQL's functions and operators are here: asked of both, as ``adapter/system_routines.py`` has them.
+"""Which of PostgreSQL's functions and operators are here: asked of both, as ``adapter/system/routines.py`` has them.
 
     python -m tests.differential.routines      prints the two tables
 

@@ -8,7 +8,7 @@ import pytest
 from sqlglot import exp
 
 from journal.errors import TidemarkError
-from sql.parse import parse
+from sql.syntax.parse import parse
 from tests.differential.postgres import Answer, ask, missing, postgres
 from tests.differential.test_metamorphic import seed_of_today
 

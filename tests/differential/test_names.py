@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sql.parse import parse
-from sql.prepare_tree import figure_name
+from sql.binding.prepare_tree import figure_name
+from sql.syntax.parse import parse
 from tests.differential.postgres import missing
 
 needs_postgres = pytest.mark.skipif(missing() is not None, reason=str(missing()))

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from adapter.system_routines import operators, routines
+from adapter.system.routines import operators, routines
 from tests.differential import routines as asked
 from tests.differential.ours import Ours
 from tests.differential.postgres import missing, postgres

@@ -8,8 +8,8 @@ import pytest
 
 from collection.types import OID
 from journal.errors import TidemarkError
-from sql.parse import parse
-from sql.select import plan_select
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
 from tests.differential.postgres import Answer, ask, missing
 from tests.differential.worlds import POOLS
 from tests.sql.doubles import ddl, empty_image, names

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from adapter.duck_functions import AGGREGATES, SCALARS, TABLE_FUNCTIONS, WINDOWS
-from adapter.duck_macros import SCALAR_MACROS, TABLE_MACROS
-from adapter.variables import KNOWN
-from sql.check_functions import KNOWN_ELSEWHERE, NAMED
-from sql.own_signatures import NAMED as ANY_NUMBER
-from sql.types import shown
+from adapter.duck.functions import AGGREGATES, SCALARS, TABLE_FUNCTIONS, WINDOWS
+from adapter.duck.macros import SCALAR_MACROS, TABLE_MACROS
+from adapter.state.variables import KNOWN
+from sql.trees.types import shown
+from sql.typing.check_functions import KNOWN_ELSEWHERE, NAMED
+from sql.typing.own_signatures import NAMED as ANY_NUMBER
 
 ROOT = Path(__file__).resolve().parents[2]
 STORIES = ROOT / "tests" / "sql" / "stories"

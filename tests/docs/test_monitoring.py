@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from adapter.system_schemas import SYSTEM
-from sql.parse import parse, split
+from adapter.system.schemas import SYSTEM
+from sql.syntax.parse import parse, split
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "monitoring.md").read_text()
 

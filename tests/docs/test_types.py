@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from adapter.parameters import decode_params
+from adapter.encode.parameters import decode_params
 from collection.types import OID, SCALARS, arrow_type, avro_type, carried, from_arrow, parse_type, spark_type
 from journal.errors import InvalidUsage
-from sql.insert import stored
-from sql.types import FLOAT4, parse_literal
+from sql.statements.insert import stored
+from sql.trees.types import FLOAT4, parse_literal
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "types.md").read_text()
 

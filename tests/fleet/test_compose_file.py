@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from adapter.server import Limits
+from adapter.server.server import Limits
 from catalog_log.bootstrap import fixed_topics
 from controllers.commands import STORAGE, compute
 from embedded.broker import FAST_FAILOVER, FOLLOWING

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from adapter.server import Server
+from adapter.server.server import Server
 from controllers.command_topic import replication_factor
 from controllers.storage.status_server import StatusServer
 from fleet import environment, health

@@ -16,8 +16,8 @@ from unittest.mock import MagicMock, patch
 import pytest
 from immutables import Map
 
-from adapter.ddl_commit import DdlQueue
-from adapter.executor import TidemarkExecutor
+from adapter.execute.ddl_commit import DdlQueue
+from adapter.execute.executor import TidemarkExecutor
 from catalog_log import model
 from catalog_log.fold import VerdictKind, admit, fold
 from catalog_log.image import EMPTY

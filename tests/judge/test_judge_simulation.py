@@ -94,10 +94,10 @@ def test_nothing_of_the_product_stays_changed() -> None:
     import time
     import uuid
 
-    from adapter import executor
+    from adapter.execute import executor
     from journal import deadlines, folded
-    from sql import plan_cache
-    from sql.parse import parse
+    from sql.statements import plan_cache
+    from sql.syntax.parse import parse
 
     simulate(1, 500)
     assert folded.time is time

@@ -11,9 +11,9 @@ from catalog_log.model import Cluster, Database, Genesis, Schema, Setting
 from catalog_log.objects import TABLE, Column
 from catalog_log.records import Proposal
 from journal.api import Entry
-from sql.ddl import plan_ddl
-from sql.names import Names
-from sql.parse import parse
+from sql.objects.names import Names
+from sql.statements.ddl import plan_ddl
+from sql.syntax.parse import parse
 from tests.objects import made
 
 SYSTEM = {

@@ -6,18 +6,18 @@ import random
 
 import pytest
 
-from adapter.show import create_statement
+from adapter.execute.show import create_statement
 from catalog_log import model
 from catalog_log.objects import Index, MaterializedView, Relation, View, own_columns
 from journal.errors import InvalidUsage
-from sql.called import Objects
-from sql.ddl import plan_ddl
-from sql.identifiers import quoted
-from sql.kept_views import spark_query
-from sql.names import full_name
-from sql.parse import parse
-from sql.select import plan_select
-from sql.view_text import query_today
+from sql.objects.called import Objects
+from sql.objects.identifiers import quoted
+from sql.objects.names import full_name
+from sql.statements.ddl import plan_ddl
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
+from sql.views.kept_views import spark_query
+from sql.views.view_text import query_today
 from tests.sql.doubles import apply, ddl, empty_image, names
 
 SCRIPT = (

@@ -10,19 +10,19 @@ import random
 import pytest
 from sqlglot import exp
 
-from adapter.show import create_statement
+from adapter.execute.show import create_statement
 from catalog_log import model, records
 from catalog_log.objects import Index, MaterializedView, Table, View, ever, own_columns, places
 from journal.errors import InvalidUsage
-from sql.called import Objects
-from sql.ddl import plan_ddl
-from sql.identifiers import quoted
-from sql.insert import plan_insert
-from sql.kept_views import spark_query
-from sql.nodes import parse_spark
-from sql.parse import parse
-from sql.select import plan_select
-from sql.watched import TooLongHere, Watched
+from sql.objects.called import Objects
+from sql.objects.identifiers import quoted
+from sql.objects.watched import TooLongHere, Watched
+from sql.statements.ddl import plan_ddl
+from sql.statements.insert import plan_insert
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
+from sql.trees.nodes import parse_spark
+from sql.views.kept_views import spark_query
 from tests.sql.doubles import apply, ddl, empty_image, names
 
 SCRIPT = (

@@ -8,13 +8,13 @@ import sys
 import pytest
 
 from journal.errors import InvalidUsage
-from sql import statements as st
-from sql import tokens
-from sql.budget import DEPTH_MAX, FRAMES
-from sql.ddl import plan_ddl
-from sql.insert import plan_insert
-from sql.parse import parse
-from sql.select import plan_select
+from sql.statements.ddl import plan_ddl
+from sql.statements.insert import plan_insert
+from sql.statements.select import plan_select
+from sql.syntax import statements as st
+from sql.syntax import tokens
+from sql.syntax.parse import parse
+from sql.trees.budget import DEPTH_MAX, FRAMES
 from tests.sql.doubles import ddl, empty_image, names
 
 IMAGE = ddl(empty_image(), "create table t (id int, a int, n text)", "create index on t (n)")

@@ -13,10 +13,10 @@ from collections import Counter
 import pytest
 
 from journal.errors import TidemarkError
-from sql.check import NAMED
-from sql.check_functions import KNOWN_ELSEWHERE
-from sql.check_functions import NAMED as SIGNED
-from sql.tokens import Dialect
+from sql.syntax.tokens import Dialect
+from sql.typing.check import NAMED
+from sql.typing.check_functions import KNOWN_ELSEWHERE
+from sql.typing.check_functions import NAMED as SIGNED
 from tests.differential.test_metamorphic import seed_of_today
 from tests.sql.doubles import ddl, empty_image
 from tests.sql.test_statements import planned, wrong_about

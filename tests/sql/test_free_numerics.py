@@ -10,10 +10,10 @@ from decimal import Decimal
 import pytest
 
 from journal.errors import InvalidUsage
-from sql.insert import stored
-from sql.parse import parse
-from sql.select import plan_select
-from sql.types import NUMERIC, alternative, arithmetic, common
+from sql.statements.insert import stored
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
+from sql.trees.types import NUMERIC, alternative, arithmetic, common
 from tests.sql.doubles import ddl, empty_image, names, shop
 
 

@@ -6,11 +6,11 @@ import pytest
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.called import Objects
-from sql.kept_views import spark_query
-from sql.parse import parse
-from sql.plans import SelectPlan
-from sql.select import plan_select
+from sql.objects.called import Objects
+from sql.statements.plans import SelectPlan
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
+from sql.views.kept_views import spark_query
 from tests.sql.doubles import ddl, empty_image, names
 
 SHOP = ddl(empty_image(), "create table t (id int4, k int4, v text)")

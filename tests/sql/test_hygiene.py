@@ -10,8 +10,8 @@ import sqlglot
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.parse import parse
-from sql.select import plan_select
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
 from tests.sql.doubles import ddl, empty_image, names
 from tests.texts import names as made_names
 

@@ -11,13 +11,13 @@ from catalog_log import model, records
 from catalog_log.model import Schema
 from catalog_log.objects import Column, Definition, MaterializedView, Reference, View
 from journal.errors import InvalidUsage
-from sql import kept_views
-from sql.called import Objects
-from sql.ddl import plan_ddl
-from sql.kept_views import spark_query
-from sql.parse import parse
-from sql.select import plan_select
-from sql.watched import TooLongHere, Watched
+from sql.objects.called import Objects
+from sql.objects.watched import TooLongHere, Watched
+from sql.statements.ddl import plan_ddl
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
+from sql.views import kept_views
+from sql.views.kept_views import spark_query
 from tests.sql.doubles import apply, ddl, names, shop
 
 VIEWS = (

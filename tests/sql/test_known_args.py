@@ -13,9 +13,9 @@ from controllers.compute import vectors
 from controllers.compute.plans import Linear
 from controllers.compute.strategy import analyse
 from journal.errors import InvalidUsage
-from sql.known_args import known_args
-from sql.parse import parse
-from sql.select import plan_select
+from sql.binding.known_args import known_args
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
 from tests.differential.ours import catalog
 from tests.sql.doubles import ddl, names
 
@@ -96,8 +96,8 @@ def test_a_lookup_is_made_only_of_what_is_known():
         "and b between 1 and 2 and d < '2020-01-01'::date order by 1 desc limit 3 offset 1"
     )
     aggregates = "select count(*), count(a), min(a), max(b), sum(a) from t where x is not null and id = $1"
-    from sql import lookup_plan
-    from sql.bind import bind_query
+    from sql.binding.bind import bind_query
+    from sql.statements import lookup_plan
 
     asked = 0
     for each in (text, aggregates):

@@ -12,12 +12,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from adapter.catalog_relations import CatalogRelations
+from adapter.duck.catalog_relations import CatalogRelations
 from catalog_log.objects import Index, View
 from collection.types import arrow_type, parse_type
-from sql import statements as st
-from sql.parse import parse
-from sql.select import plan_select
+from sql.statements.select import plan_select
+from sql.syntax import statements as st
+from sql.syntax.parse import parse
 from tests.sql.doubles import names
 from tests.sql.test_stories import STORIES, rich_shop
 from tests.sql.test_zones import SAME

@@ -8,10 +8,10 @@ import pytest
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.parse import parse, split
-from sql.select import plan_select
-from sql.tokens import parse_tokens, tokenize
-from sql.types import TEXT
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse, split
+from sql.syntax.tokens import parse_tokens, tokenize
+from sql.trees.types import TEXT
 from tests.sql.doubles import names, shop
 
 OPERATORS = "+ - * / % ^ | & # < > = <> != <= >= || << >> ~ !~ ~* !~* @> <@ && -> ->> #> #>> ? ?| ?&".split()

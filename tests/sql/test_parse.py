@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from journal.errors import InvalidUsage, TidemarkError
-from sql import statements as st
-from sql.ddl import plan_ddl
-from sql.insert import plan_insert
-from sql.parse import parse, split
-from sql.select import plan_select
-from sql.tokens import tokenize
+from sql.statements.ddl import plan_ddl
+from sql.statements.insert import plan_insert
+from sql.statements.select import plan_select
+from sql.syntax import statements as st
+from sql.syntax.parse import parse, split
+from sql.syntax.tokens import tokenize
 from tests.sql.doubles import names, shop
 from tests.sql.test_stories import tell
 

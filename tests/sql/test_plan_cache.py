@@ -10,12 +10,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
 from journal.errors import InvalidUsage
-from sql import plan_cache
-from sql.ddl import plan_ddl
-from sql.names import ImageLike
-from sql.parse import parse
-from sql.plan_cache import PlanCache
-from sql.watched import Watched
+from sql.objects.names import ImageLike
+from sql.objects.watched import Watched
+from sql.statements import plan_cache
+from sql.statements.ddl import plan_ddl
+from sql.statements.plan_cache import PlanCache
+from sql.syntax.parse import parse
 from tests.sql.doubles import ddl, empty_image, names
 
 START = ddl(empty_image(), "create schema a", "create schema b", "create table public.t (x int, y text)")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from catalog_log import model
 from catalog_log.objects import view_inputs
-from sql.called import Objects
-from sql.ddl import plan_ddl
-from sql.kept_views import spark_query
-from sql.parse import parse
-from sql.select import plan_select
+from sql.objects.called import Objects
+from sql.statements.ddl import plan_ddl
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
+from sql.views.kept_views import spark_query
 from tests.sql.doubles import apply, ddl, empty_image, names
 
 SCRIPT = (

@@ -12,13 +12,13 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.tokens import TokenType
 
 import sql
-from adapter.constant_forms import FORMS
+from adapter.duck.constant_forms import FORMS
 from controllers.compute.naming import refused
 from controllers.compute.spark_text import parse
 from functions.registry import OWN
-from sql.forms import BUILT, SPARK
-from sql.functions import FUNCTIONS
-from sql.spark_functions import SPARK_FUNCTIONS
+from sql.forms.functions import FUNCTIONS
+from sql.forms.spark_forms import BUILT, SPARK
+from sql.forms.spark_functions import SPARK_FUNCTIONS
 from tests.differential.ours import Ours
 from tests.differential.sides import lines
 
@@ -51,7 +51,7 @@ def test_every_function_that_is_a_line_of_the_table_is_on_the_list() -> None:
 
 
 def test_every_call_that_is_written_out_by_name_is_on_the_list() -> None:
-    sources = "".join(path.read_text() for path in Path(sql.__file__).parent.glob("*.py"))
+    sources = "".join(path.read_text() for path in Path(sql.__file__).parent.rglob("*.py"))
     names = {name.lower() for name in re.findall(r'\bcall\("(\w+)"', sources) if not name.startswith("TM_")}
     assert len(names) > 20
     assert names <= SPARK_FUNCTIONS
@@ -66,7 +66,7 @@ def test_no_function_is_named_in_the_planner_that_is_not_on_the_list() -> None:
     known = Spark.Parser.FUNCTIONS.keys() - NO_CALLS
     named = {
         node.value.lower()
-        for path in Path(sql.__file__).parent.glob("*.py")
+        for path in Path(sql.__file__).parent.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in known
     }

@@ -14,12 +14,12 @@ from collections import Counter
 import pytest
 
 from journal.errors import InvalidUsage, TidemarkError
-from sql import statements as st
-from sql.ddl import plan_ddl
-from sql.errors import untold
-from sql.insert import plan_insert
-from sql.parse import parse, split
-from sql.select import plan_select
+from sql.statements.ddl import plan_ddl
+from sql.statements.insert import plan_insert
+from sql.statements.select import plan_select
+from sql.syntax import statements as st
+from sql.syntax.parse import parse, split
+from sql.trees.errors import untold
 from tests.differential.test_metamorphic import seed_of_today
 from tests.foreign_words import foreign_words
 from tests.sql.doubles import apply, ddl, empty_image, names

@@ -12,15 +12,15 @@ import pytest
 
 from catalog_log import records
 from journal.errors import TidemarkError
-from sql import statements as st
-from sql.called import Objects
-from sql.ddl import plan_ddl
-from sql.insert import plan_insert
-from sql.kept_views import spark_query
-from sql.parse import parse
-from sql.plans import InsertPlan, SelectPlan, Slot
-from sql.select import plan_select
-from sql.transpile import spark_sql
+from sql.forms.transpile import spark_sql
+from sql.objects.called import Objects
+from sql.statements.ddl import plan_ddl
+from sql.statements.insert import plan_insert
+from sql.statements.plans import InsertPlan, SelectPlan, Slot
+from sql.statements.select import plan_select
+from sql.syntax import statements as st
+from sql.syntax.parse import parse
+from sql.views.kept_views import spark_query
 from tests.sql.doubles import apply, ddl, names, shop
 
 STORIES = Path(__file__).parent / "stories"

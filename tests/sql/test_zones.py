@@ -1,4 +1,4 @@
-"""A session's time zone: what is done with a timestamptz is by it, independent of it, or refused (``sql/zones.py``)."""
+"""A session's time zone: what is done with a timestamptz is by it, independent or refused (``sql/typing/zones.py``)."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from datetime import UTC, datetime
 import pytest
 from sqlglot import exp
 
-from adapter.catalog_relations import CatalogRelations
+from adapter.duck.catalog_relations import CatalogRelations
 from collection.types import SqlType
 from journal.errors import InvalidUsage, TidemarkError
-from sql import check_functions, zones
-from sql import statements as st
-from sql import types as t
-from sql.casts import castable
-from sql.ddl import plan_ddl
-from sql.functions import FUNCTIONS, VOLATILE
-from sql.insert import plan_insert
-from sql.parse import parse
-from sql.plan_cache import PlanCache
-from sql.select import plan_select
-from sql.signatures import Signature
+from sql.forms.functions import FUNCTIONS, VOLATILE
+from sql.statements.ddl import plan_ddl
+from sql.statements.insert import plan_insert
+from sql.statements.plan_cache import PlanCache
+from sql.statements.select import plan_select
+from sql.syntax import statements as st
+from sql.syntax.parse import parse
+from sql.trees import types as t
+from sql.typing import check_functions, zones
+from sql.typing.casts import castable
+from sql.typing.signatures import Signature
 from tests.sql.doubles import ddl, empty_image, names
 
 BERLIN = names(zone="Europe/Berlin")

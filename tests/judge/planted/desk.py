@@ -16,8 +16,8 @@ import duckdb
 import pyarrow as pa
 import sqlglot
 
-from adapter.executor import TidemarkExecutor
-from adapter.session_state import SessionState
+from adapter.execute.executor import TidemarkExecutor
+from adapter.state.session_state import SessionState
 from catalog_log.log import CatalogLog
 from collection.columns import DIFF
 from collection.reader import RunReader
@@ -49,7 +49,7 @@ class Answer:
 
 
 class Desk:
-    """Peeks of tables, by frontiers that arrive on the topics.  Implements ``adapter.peeks.Peeks``."""
+    """Peeks of tables, by frontiers that arrive on the topics.  Implements ``adapter.execute.peeks.Peeks``."""
 
     def __init__(self, kafka: str, names: TopicNames, oracle: Oracle, bridge: Bridge) -> None:
         self._oracle, self._bridge = oracle, bridge
@@ -128,7 +128,7 @@ class Session:
 
 @asynccontextmanager
 async def session(kafka: str, names: TopicNames, number: int) -> AsyncIterator[Session]:
-    """As ``adapter.build.open_executor``, with a :class:`Desk` instead of a cluster's address."""
+    """As ``adapter.execute.build.open_executor``, with a :class:`Desk` instead of a cluster's address."""
     bridge = Bridge(asyncio.get_running_loop())
     async with AsyncExitStack() as stack:
         catalog = await asyncio.to_thread(CatalogLog.open, kafka, names, f"adapter-{number}")

@@ -47,7 +47,7 @@ def list_offsets_read(planted: Applied) -> None:
 
 
 def blind_resend(planted: Applied) -> None:
-    from adapter.ddl_commit import DdlQueue
+    from adapter.execute.ddl_commit import DdlQueue
 
     correct = DdlQueue._plan
 
@@ -65,7 +65,7 @@ def blind_resend(planted: Applied) -> None:
 
 
 def wall_clock_oracle(planted: Applied) -> None:
-    from adapter.executor import TidemarkExecutor
+    from adapter.execute.executor import TidemarkExecutor
     from journal.timestamps import TABLE
     from oracle.client import Oracle
     from oracle.timeline import Timeline

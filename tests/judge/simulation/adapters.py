@@ -12,9 +12,9 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from adapter import ddl_topic
-from adapter.executor import TidemarkExecutor
-from adapter.session_state import SessionState
+from adapter.ddl_topic import topic as ddl_topic
+from adapter.execute.executor import TidemarkExecutor
+from adapter.state.session_state import SessionState
 from controllers.peek import Peek
 from journal.errors import TidemarkError, Unavailable
 from tests.judge.simulation.clock import MS, S
@@ -28,7 +28,7 @@ PEEK_RETRY_NS = 100 * MS
 
 
 class SimPeeks:
-    """``adapter.peeks.Peeks`` over the virtual network: to the newest controller, again where that one is gone."""
+    """``adapter.execute.peeks.Peeks`` over the virtual network: to the newest controller, again where it is gone."""
 
     def __init__(self, owner: Process) -> None:
         self._owner = owner
@@ -130,7 +130,7 @@ class Sql:
         return rows
 
     async def transaction(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
-        """``BEGIN; …; COMMIT`` of INSERTs, as ``adapter.session`` does it."""
+        """``BEGIN; …; COMMIT`` of INSERTs, as ``adapter.session.session`` does it."""
         state = self.state
         state.defers_writes = True
         try:

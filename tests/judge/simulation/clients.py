@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from adapter.ddl_commit import image_in_force
+from adapter.execute.ddl_commit import image_in_force
 from catalog_log import model, records
 from catalog_log.model import Setting
 from catalog_log.objects import Table

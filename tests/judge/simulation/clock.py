@@ -21,8 +21,8 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-import adapter.executor
-import adapter.insert
+import adapter.execute.executor
+import adapter.execute.insert
 import catalog_log.log
 import journal.folded
 import oracle.link
@@ -222,9 +222,9 @@ def virtual(schedule: Schedule, *patches: Any) -> Iterator[None]:
         mock.patch.object(catalog_log.log, "time", _TIME),
         mock.patch.object(catalog_log.log, "uuid", _UUID),
         mock.patch.object(subscribers.sender, "time", _TIME),
-        mock.patch.object(adapter.executor, "time", _TIME),
-        mock.patch.object(adapter.executor, "uuid", _UUID),
-        mock.patch.object(adapter.insert, "uuid", _UUID),
+        mock.patch.object(adapter.execute.executor, "time", _TIME),
+        mock.patch.object(adapter.execute.executor, "uuid", _UUID),
+        mock.patch.object(adapter.execute.insert, "uuid", _UUID),
         mock.patch.object(oracle.link, "uuid", _UUID),
         mock.patch.object(oracle.views_log, "Link", partial(oracle.link.Link, clock=_monotonic)),
     ]

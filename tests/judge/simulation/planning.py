@@ -1,8 +1,8 @@
 """SQL in the simulation: the product's own parser and planners, remembered; and queries answered by small functions.
 
 Planning is a pure function of the statement and of what it asks the image.  So a plan may be used again on any image
-that would give the same answers, with the new image's timestamp: :mod:`sql.watched` records the questions, and looks
-them up again.  That is what lets the real executor keep pace with the schedule.
+that would give the same answers, with the new image's timestamp: :mod:`sql.objects.watched` records the questions, and
+looks them up again.  That is what lets the real executor keep pace with the schedule.
 
 What is *not* the product's here: the text that a peek carries names the user's statement instead of Spark SQL, and
 the rows come from the functions in :mod:`tests.judge.simulation.queries`.
@@ -17,20 +17,20 @@ from functools import cache, lru_cache
 from typing import Any
 from unittest import mock
 
-import adapter.ddl_messages
-import adapter.executor
-import adapter.planning
+import adapter.ddl_topic.messages
+import adapter.execute.executor
+import adapter.execute.planning
 import catalog_log.fold
 import oracle.fold
-import sql.plan_cache
+import sql.statements.plan_cache
 from catalog_log.image import Image
 from journal.timestamps import CatalogTs
-from sql import statements as st
-from sql.insert import plan_insert
-from sql.parse import parse
-from sql.plans import InsertPlan, SelectPlan
-from sql.select import plan_select
-from sql.watched import Answers, Watched, same_answers
+from sql.objects.watched import Answers, Watched, same_answers
+from sql.statements.insert import plan_insert
+from sql.statements.plans import InsertPlan, SelectPlan
+from sql.statements.select import plan_select
+from sql.syntax import statements as st
+from sql.syntax.parse import parse
 
 VARIANTS_MAX = 32
 """Plans kept of one statement: in a run a name means one thing at a time."""
@@ -53,7 +53,7 @@ _TEXTS: dict[int, str] = {}
 
 @cache
 def parsed(text: str) -> Any:
-    """``sql.parse.parse``, once per text.  Statements are immutable values to everybody who plans them."""
+    """``sql.syntax.parse.parse``, once per text.  Statements are immutable values to everybody who plans them."""
     statement = parse(text)
     _TEXTS[id(statement.ast if isinstance(statement, st.Query) else statement)] = text
     return statement
@@ -112,7 +112,7 @@ def remembered_insert(statement: Any, image: Image, names: Any, declared: Any = 
 
 def patches() -> list[Any]:
     """For :func:`tests.judge.simulation.clock.virtual`."""
-    where = sql.plan_cache
+    where = sql.statements.plan_cache
     # Every process decodes the same bytes to equal immutable values: once is enough, folding is still each one's own.
     shared = lru_cache(maxsize=4096)
     return [
@@ -121,9 +121,9 @@ def patches() -> list[Any]:
         mock.patch.object(where, "parse", parsed),
         mock.patch.object(where, "plan_select", remembered_select),
         mock.patch.object(where, "plan_insert", remembered_insert),
-        mock.patch.object(adapter.ddl_messages, "parse", parsed),
-        mock.patch.object(adapter.executor, "parse", parsed),
-        mock.patch.object(adapter.planning.Planner, "run", _at_once),
+        mock.patch.object(adapter.ddl_topic.messages, "parse", parsed),
+        mock.patch.object(adapter.execute.executor, "parse", parsed),
+        mock.patch.object(adapter.execute.planning.Planner, "run", _at_once),
     ]
 
 

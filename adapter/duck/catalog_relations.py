@@ -1,0 +1,422 @@
+"""System relations and constants, answered in this process by DuckDB: never by Spark, never by a controller.
+
+Promises: an answer is exactly what one catalog image holds; the same query at the same ``catalog_ts`` gives the same
+rows in every adapter.  Each relation is made from the image when it is first asked for, and kept for that
+``catalog_ts``.  The in-process database reaches neither files nor the network, and takes a bounded share of memory.
+What it runs for a client is one SELECT that came through :mod:`adapter.duck.gate`, in a transaction that cannot write.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from adapter.duck import text as duck_text
+from adapter.duck.catalog_rewrite import Rewritten, SessionFacts, rewrite, table_name
+from adapter.duck.constants import for_duckdb
+from adapter.duck.errors import explain
+from adapter.duck.gate import admitted, one_select, plain_words
+from adapter.duck.macros import MACROS, helpers_of
+from adapter.state.interfaces import OutputColumn
+from adapter.system import information_rows, tidemark_rows
+from adapter.system import rows as system_rows
+from adapter.system.live_rows import ACTIVITY
+from adapter.system.macro_tables import HELPERS
+from adapter.system.rows import System
+from adapter.system.schemas import HIDDEN, SYSTEM, SYSTEM_OIDS
+from collection.arrays import show_array
+from collection.types import SqlType, arrow_type
+from functions.registry import OWN
+from journal.errors import InvalidUsage, Rejected
+from sql.forms.transpile import with_params
+from sql.objects.names import ImageLike
+from sql.statements.plans import SelectPlan
+from sql.trees.budget import bounded
+from sql.trees.errors import untold
+from sql.trees.nodes import data_type
+
+IMAGES_MAX = 4
+"""Catalog timestamps whose relations are kept: the newest, and those that slower sessions still read."""
+
+RESULT_BYTES_MAX = 128 << 20
+"""Of one answer: the catalog of 100,000 objects with their definitions takes about 40 MB."""
+
+BATCH_ROWS = 10_000
+"""Rows after which the size of an answer is looked at."""
+
+MEMORY_LIMIT = "512MB"
+"""For one in-process database: the relations of 100,000 objects take about 200 MB."""
+
+ROWS = {
+    "pg_catalog": system_rows.ROWS | {ACTIVITY: lambda s: iter(s.live.get(ACTIVITY, ()))},
+    "information_schema": information_rows.ROWS,
+    "tm_catalog": tidemark_rows.ROWS,
+    "tm_internal": {name: lambda s, name=name: iter(s.live.get(name, ())) for name in SYSTEM["tm_internal"]},
+}
+"""How to make the rows of the system relations that have any."""
+
+_ARROW_KINDS = {
+    "oid": pa.uint32(),
+    "list": pa.list_(pa.string()),
+    "oids": pa.list_(pa.uint32()),
+    "int2s": pa.list_(pa.int16()),
+    "int2vector": pa.list_(pa.uint16()),
+    "oidvector": pa.list_(pa.uint64()),
+}
+"""Postgres's own types travel through DuckDB as unsigned integers, which nothing else here is: so what comes out of a
+subquery or an aggregate can still be told from an int8 or an int8[] (its aliases of types do not survive that)."""
+
+
+_LIVE_SCHEMAS = ("", "pg_catalog", "tm_internal")
+
+Live = Mapping[str, Sequence[Mapping[str, object]]]
+
+
+def reads_live(plan: SelectPlan) -> frozenset[str]:
+    """The names of the live relations that a ``catalog`` query may read: of tm_internal, and pg_stat_activity.
+
+    A name without a schema counts, whatever it will be found to mean: gathering too much is only slower."""
+    live = {*SYSTEM["tm_internal"], ACTIVITY}
+    names = (table.name.lower() for table in plan.tree.find_all(exp.Table) if table.db.lower() in _LIVE_SCHEMAS)
+    return live & frozenset(names)
+
+
+class Running:
+    """One question under way, so that it can be interrupted from another thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cursor: duckdb.DuckDBPyConnection | None = None
+        self._over = False
+
+    def attach(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """From now on ``cursor`` is what is interrupted.  Raises 57014 if it was asked to stop already."""
+        with self._lock:
+            if self._over:
+                raise InvalidUsage("canceling statement due to user request", sqlstate="57014")
+            self._cursor = cursor
+
+    def interrupt(self) -> None:
+        with self._lock:
+            self._over = True
+            if self._cursor is not None:
+                self._cursor.interrupt()
+
+
+class CatalogRelations:
+    """Answers queries over system relations and constants.  May be used from any thread; every method blocks."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[int, str], _Database] = OrderedDict()
+
+    def _database(self, image: ImageLike, database: str) -> _Database:
+        key = (image.upper, database)
+        with self._lock:
+            found = self._kept.get(key)
+            if found is None:
+                found = self._kept[key] = _Database(System(image, database))
+                while len(self._kept) > IMAGES_MAX:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(key)
+            return found
+
+    @bounded
+    def describe(
+        self, plan: SelectPlan, image: ImageLike, facts: SessionFacts, running: Running | None = None
+    ) -> list[OutputColumn]:
+        """The outputs of a ``catalog`` query, without running it."""
+        rewritten = _rewritten(plan, [None] * len(plan.params), image, facts)
+        return self._database(image, facts.names.database).describe(rewritten, running or Running())
+
+    @bounded
+    def answer(
+        self,
+        plan: SelectPlan,
+        params: Sequence[object | None],
+        image: ImageLike,
+        facts: SessionFacts,
+        running: Running | None = None,
+        live: Live | None = None,
+    ) -> pa.Table:
+        """The rows of a ``catalog`` query.  One that reads tm_internal (:func:`reads_live`) needs ``live``, the rows
+        that were gathered for it; what they say is kept for nobody else."""
+        rewritten = _rewritten(plan, params, image, facts)
+        if live is None:
+            return self._database(image, facts.names.database).answer(rewritten, running or Running())
+        return _Database(System(image, facts.names.database, live)).answer(rewritten, running or Running())
+
+    @bounded
+    def constant(
+        self, tree: exp.Expression, types: Sequence[tuple[str, SqlType]], running: Running | None = None
+    ) -> pa.Table:
+        """A query that reads nothing, already typed: ``tree`` is what :mod:`sql.binding.bind` made of it."""
+        return _as(_constants().constant(tree, running or Running()), [sql_type for _, sql_type in types])
+
+    @bounded
+    def values(self, tree: exp.Expression) -> list[object]:
+        """The one row of a constant query, as Python values."""
+        return [column[0].as_py() for column in _constants().constant(tree, Running()).columns]
+
+
+_CONSTANTS: list[_Database] = []
+_CONSTANTS_LOCK = threading.Lock()
+
+
+def _constants() -> _Database:
+    with _CONSTANTS_LOCK:
+        if not _CONSTANTS:
+            _CONSTANTS.append(_Database(None))
+        return _CONSTANTS[0]
+
+
+def _rewritten(plan: SelectPlan, params: Sequence[object | None], image: ImageLike, facts: SessionFacts) -> Rewritten:
+    given = [
+        show_array(None if each is None else str(each) for each in value)  # the catalogs hold arrays as text
+        if isinstance(value, list) and number in plan.params and not plan.params[number].is_array
+        else value
+        for number, value in enumerate(params, 1)
+    ]
+    tree = with_params(plan.tree, given, plan.params) if plan.params else plan.tree
+    rewritten = rewrite(tree, image, facts)
+    return replace(rewritten, tree=duck_text.called(rewritten.tree))
+
+
+class _Database:
+    """One DuckDB with the relations of one image."""
+
+    def __init__(self, system: System | None) -> None:
+        self._system = system
+        self._lock = threading.Lock()
+        self._made: set[tuple[str, str, bool]] = set()
+        self._macros: set[str] = set()
+        self._helpers: set[str] = set()
+        config = {
+            "enable_external_access": "false",
+            "memory_limit": MEMORY_LIMIT,
+            "threads": "1",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "allow_community_extensions": "false",
+            "python_enable_replacements": "false",  # or a name that is no relation would be looked for in our variables
+            "temp_directory": "",  # what does not fit is refused, never written to a disk
+        }
+        self._db = duckdb.connect(":memory:", config=config)
+        self._db.execute("SET GLOBAL TimeZone = 'UTC'; SET GLOBAL default_null_order = 'nulls_last'")
+        for name, own in OWN.items():
+            types = [self._db.dtype(data_type(each).sql("duckdb")) for each in (*own.arguments, own.result)]
+            if own.result.name in ("float4", "float8"):  # as plain values, what is no number would come out as NULL
+                run, kind = _by_columns(own.run, arrow_type(own.result)), "arrow"
+            else:
+                run, kind = own.run, "native"
+            self._db.create_function(name, run, types[:-1], types[-1], type=kind, null_handling="special")
+        duck_text.create(self._db)
+        if system is not None:
+            self._db.execute("SET GLOBAL integer_division = true")  # as Postgres divides; constants are typed by us
+            for name in ("array_out", "vector_out"):
+                self._macro(name)
+        self._db.execute("SET lock_configuration = true")
+
+    def _macro(self, name: str) -> None:
+        """Define a macro, and fill the tables that it looks things up in, once."""
+        if name in self._macros:
+            return
+        for helper in helpers_of(name):
+            if helper not in self._helpers:
+                made = HELPERS[helper]
+                self._table(f"tm.{helper}", _turned(made.rows(self._system), made.types), made.types)
+                self._helpers.add(helper)
+        self._db.execute(MACROS[name])
+        self._macros.add(name)
+
+    def _table(self, name: str, columns: Mapping[str, list], types: Mapping[str, pa.DataType]) -> None:
+        made = pa.table({c: pa.array(columns[c], types[c]) for c in types})
+        self._db.register("tm_incoming", made)
+        self._db.execute(f'CREATE TABLE "{name}" AS SELECT * FROM tm_incoming')
+        self._db.unregister("tm_incoming")
+
+    def _make(self, schema: str, name: str, hidden: bool) -> None:
+        """Fill a system relation from the image, once (twice if somebody also asks for its hidden column)."""
+        if (schema, name, hidden) in self._made:
+            return
+        columns = dict(SYSTEM[schema][name])
+        builder = ROWS[schema].get(name)
+        rows = list(builder(self._system)) if builder is not None else []
+        types = {c: _ARROW_KINDS.get(kind) or arrow_type(SqlType(kind)) for c, kind in columns.items()}
+        values = {c: [row.get(c) for row in rows] for c in columns}
+        if hidden:
+            types[HIDDEN], values[HIDDEN] = pa.uint32(), [SYSTEM_OIDS[schema][name]] * len(rows)
+        self._table(table_name(schema, name, hidden), values, types)
+        self._made.add((schema, name, hidden))
+
+    def describe(self, rewritten: Rewritten, running: Running) -> list[OutputColumn]:
+        """Names and types.  Raises ``InvalidUsage`` with a SQLSTATE."""
+        return self._described(_admitted(rewritten), rewritten, running)[1]
+
+    def answer(self, rewritten: Rewritten, running: Running) -> pa.Table:
+        """The rows.  Raises ``InvalidUsage`` with a SQLSTATE, 54000 where they are too many."""
+        text = _admitted(rewritten)
+        casts, outputs = self._described(text, rewritten, running)
+        names = [f"c{i}" for i in range(len(outputs))]
+        wrapped = ", ".join(each.format(f'q."{name}"') for each, name in zip(casts, names, strict=True))
+        found = self._ask(f"SELECT {wrapped} FROM ({text}) AS q({', '.join(names)})", running)
+        return _as(found, [output.type for output in outputs])
+
+    def constant(self, tree: exp.Expression, running: Running) -> pa.Table:
+        """Of a tree whose functions the binder chose.  This database holds no relation that could be written."""
+        made = for_duckdb(tree)
+        plain_words(made)
+        return self._ask(_text_of(made, identify=True), running)
+
+    def _described(self, text: str, rewritten: Rewritten, running: Running) -> tuple[list[str], list[OutputColumn]]:
+        """``(cast of each output, outputs)``."""
+        cursor = self._db.cursor()
+        try:
+            with self._lock:
+                for relation in rewritten.relations:
+                    self._make(*relation)
+                for name in rewritten.macros:
+                    self._macro(name)
+            running.attach(cursor)
+            duck_text.begin()
+            cursor.execute(_READ_ONLY)
+            described = cursor.execute(one_select(cursor, f"DESCRIBE {text}")).fetchall()
+        except duckdb.Error as error:
+            raise explain(error) from error
+        finally:
+            cursor.close()
+        names = [row[0] for row in described]
+        if rewritten.columns is not None and len(rewritten.columns) == len(names):
+            names = list(rewritten.columns)
+        found = [_output(str(row[1])) for row in described]
+        outputs = [OutputColumn(name, kind, oid) for name, (_, kind, oid) in zip(names, found, strict=True)]
+        return [cast for cast, _, _ in found], outputs
+
+    def _ask(self, text: str, running: Running) -> pa.Table:
+        cursor = self._db.cursor()
+        batches, size = [], 0
+        try:
+            running.attach(cursor)
+            duck_text.begin()
+            if self._system is not None:
+                cursor.execute(_READ_ONLY)
+            reader = cursor.sql(one_select(cursor, text)).to_arrow_reader(BATCH_ROWS)
+            for batch in reader:
+                size += batch.nbytes
+                if size > RESULT_BYTES_MAX:
+                    raise Rejected(
+                        "the result is too large to be answered in process",
+                        sqlstate="54000",
+                        detail=f"at most {RESULT_BYTES_MAX} bytes are",
+                        hint="add a LIMIT or a WHERE",
+                    )
+                batches.append(batch)
+            return pa.Table.from_batches(batches, reader.schema)
+        except duckdb.Error as error:
+            raise explain(error) from error
+        except pa.ArrowException as error:  # what the reader makes of an error of DuckDB's
+            raise explain(duckdb.Error(str(error))) from error
+        finally:
+            cursor.close()
+
+
+_READ_ONLY = "BEGIN TRANSACTION READ ONLY"
+"""Before a client's question about relations that others ask about too: closing its cursor ends the transaction."""
+
+
+def _by_columns(run: Callable, result: pa.DataType) -> Callable:
+    """``run``, of one row's values, over columns of them."""
+
+    def over(*columns: pa.ChunkedArray) -> pa.Array:
+        return pa.array([run(*values) for values in zip(*(c.to_pylist() for c in columns), strict=True)], result)
+
+    return over
+
+
+def _admitted(rewritten: Rewritten) -> str:
+    """The text of a query over system relations, once it may be run."""
+    plain_words(rewritten.tree)
+    text = _text_of(rewritten.tree)
+    admitted(text, {table_name(*each) for each in rewritten.relations})
+    return text
+
+
+def _text_of(tree: exp.Expression, identify: bool = False) -> str:
+    try:
+        return tree.sql("duckdb", identify=identify, comments=False)
+    except (SqlglotError, ValueError) as error:
+        raise untold("this query", error) from error
+
+
+def _turned(rows: Iterable[tuple], names: Iterable[str]) -> dict[str, list]:
+    """Rows as columns."""
+    columns = list(zip(*rows, strict=True))
+    return {name: list(columns[at]) if columns else [] for at, name in enumerate(names)}
+
+
+_DUCK = {
+    "BOOLEAN": "bool",
+    "TINYINT": "int2",
+    "SMALLINT": "int2",
+    "INTEGER": "int4",
+    "BIGINT": "int8",
+    "UTINYINT": "int2",
+    "USMALLINT": "int4",
+    "FLOAT": "float4",
+    "DOUBLE": "float8",
+    "VARCHAR": "text",
+    "BLOB": "bytea",
+    "DATE": "date",
+    "TIMESTAMP": "timestamp",
+    "TIMESTAMP WITH TIME ZONE": "timestamptz",
+}
+
+
+_ARRAYS = {
+    "BOOLEAN[]": 1000, "SMALLINT[]": 1005, "INTEGER[]": 1007, "VARCHAR[]": 1009, "BIGINT[]": 1016, "UINTEGER[]": 1028,
+    "UTINYINT[]": 1005, "TINYINT[]": 1005,
+}  # fmt: skip
+_VECTORS = {"USMALLINT[]": 22, "UBIGINT[]": 30}
+JSON_OID = 114
+
+
+def _output(duck: str) -> tuple[str, SqlType, int | None]:
+    """``(cast with {} for the value, type, oid where it is not the type's)`` for a value of DuckDB's type.
+
+    What has no type of ours becomes text."""
+    text = SqlType("text")
+    if duck == "UINTEGER":
+        return "CAST({} AS BIGINT)", SqlType("int8"), 26
+    if duck in _DUCK:
+        return "{}", SqlType(_DUCK[duck]), None
+    if duck.startswith("DECIMAL("):
+        precision, scale = duck[8:-1].split(",")
+        return "{}", SqlType("numeric", int(precision), int(scale)), None
+    if duck in ("HUGEINT", "UHUGEINT", "UBIGINT"):
+        return "CAST({} AS DECIMAL(38, 0))", SqlType("numeric", 38, 0), None
+    if duck.startswith("TIMESTAMP"):
+        return "CAST({} AS TIMESTAMP)", SqlType("timestamp"), None
+    if duck in _ARRAYS:
+        return "tm_array_out({})", text, _ARRAYS[duck]
+    if duck in _VECTORS:
+        return "tm_vector_out({})", text, _VECTORS[duck]
+    return "CAST({} AS VARCHAR)", text, JSON_OID if duck == "JSON" else None
+
+
+def _as(found: pa.Table, types: Sequence[SqlType]) -> pa.Table:
+    """``found`` in exactly the Arrow types of ``types``."""
+    arrays = []
+    for column, wanted in zip(found.columns, types, strict=True):
+        kind = arrow_type(wanted)
+        try:
+            arrays.append(column if column.type == kind else column.cast(kind))
+        except pa.ArrowInvalid as error:
+            raise InvalidUsage(f"value out of range for type {wanted}", sqlstate="22003", detail=str(error)) from error
+    return pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))]) if arrays else found

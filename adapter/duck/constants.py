@@ -1,0 +1,172 @@
+"""Typed constant expressions for DuckDB: the same tree that Spark would get, with Spark's function names replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from adapter.duck.constant_forms import written_out
+from sql.trees.nodes import Ordinality, call, data_type
+from sql.trees.types import DATE, INT8, TIMESTAMP
+
+
+def _date(value: exp.Expression) -> exp.Expression:
+    return exp.Cast(this=value.copy(), to=data_type(DATE))
+
+
+def _local(value: exp.Expression) -> exp.Expression:
+    return exp.Cast(this=value.copy(), to=data_type(TIMESTAMP))
+
+
+def _seconds(node: exp.Extract) -> exp.Expression:
+    """DuckDB's second has no fraction; its microseconds count the whole minute."""
+    micros = exp.Extract(this=exp.var("MICROSECONDS"), expression=node.expression.copy())
+    return exp.Paren(this=exp.Div(this=micros, expression=exp.Literal.number(1_000_000), typed=False, safe=False))
+
+
+def _interval(years, months, weeks, days, hours, minutes, seconds) -> exp.Expression:
+    """Of months, days and seconds: the only ones that are ever made."""
+    micros = exp.Cast(this=exp.Mul(this=seconds.copy(), expression=exp.Literal.number(1_000_000)), to=data_type(INT8))
+    sum_ = exp.Add(this=call("to_months", months), expression=call("to_days", days))
+    made = exp.Paren(this=exp.Add(this=sum_, expression=call("to_microseconds", micros)))
+    made.meta["interval"] = True
+    return made
+
+
+def _one_by_one(node: exp.Binary) -> None:
+    """Add an interval's months, then its days, then its time: to a timestamptz DuckDB adds the time first."""
+    parts = node.expression
+    if not parts.meta.get("interval"):
+        return
+    months, days, micros = parts.this.this.this, parts.this.this.expression, parts.this.expression
+    kind, moved = type(node), node.this.copy()
+    for part in (months, days):
+        moved = exp.Paren(this=kind(this=moved, expression=part.copy()))
+    node.set("this", moved)
+    node.set("expression", micros.copy())
+
+
+_PRESENT = exp.Lambda(
+    this=exp.Not(this=exp.Is(this=exp.to_identifier("x"), expression=exp.Null())), expressions=[exp.to_identifier("x")]
+)
+
+
+def _quotient(node: exp.Div) -> exp.Expression:
+    """DuckDB divides by zero without complaint; NULL by zero is NULL."""
+    zero = exp.and_(
+        exp.EQ(this=node.expression.copy(), expression=exp.Literal.number(0)),
+        exp.Not(this=exp.Is(this=node.this.copy(), expression=exp.Null())),
+    )
+    refused = call("error", exp.Literal.string("tm:22012:division by zero"))
+    return exp.Case(ifs=[exp.If(this=zero, true=refused)], default=node.copy())
+
+
+def _typed_literals(node: exp.Binary) -> None:
+    """DuckDB takes a whole number for as small as the other side is, and overflows where int4 would not."""
+    for each in (node.this, node.expression):
+        noted = each.meta.get("sql_type") if isinstance(each, exp.Literal) else None
+        if noted is not None and noted.name in ("int4", "int8"):
+            each.replace(exp.Cast(this=each.copy(), to=data_type(noted)))
+
+
+_SPARK: dict[str, Callable[..., exp.Expression]] = {
+    "DATE_ADD": lambda d, n: exp.Paren(this=exp.Add(this=_date(d), expression=n.copy())),
+    "DATE_SUB": lambda d, n: exp.Paren(this=exp.Sub(this=_date(d), expression=n.copy())),
+    "DATEDIFF": lambda a, b: exp.Paren(this=exp.Sub(this=_date(a), expression=_date(b))),
+    "UNIX_MICROS": lambda x: call("epoch_us", x),
+    "BROUND": lambda x, n: call("round_even", x, n),
+    "DAYOFWEEK": lambda x: exp.Paren(this=exp.Add(this=call("dayofweek", x), expression=exp.Literal.number(1))),
+    "WEEKDAY": lambda x: exp.Paren(this=exp.Sub(this=call("isodow", x), expression=exp.Literal.number(1))),
+    "FROM_UTC_TIMESTAMP": lambda x, zone: call("timezone", zone, x),
+    "TO_UTC_TIMESTAMP": lambda x, zone: call("timezone", zone, _local(x)),
+    "SEQUENCE": lambda a, b, step: call("generate_series", a, b, step),
+    "EXPLODE": lambda x: call("unnest", x),
+    "PERCENTILE": lambda x, p: call("quantile_cont", x, p),
+    "MAKE_INTERVAL": _interval,
+    "ELEMENT_AT": lambda a, n: call("list_extract", a, n),
+    "TRY_ELEMENT_AT": lambda a, n: call("list_extract", a, n),
+    "ARRAY_CONTAINS": lambda a, x: call("list_contains", a, x),
+    "ARRAY_MIN": lambda a: call("list_min", a),
+    "ARRAY_MAX": lambda a: call("list_max", a),
+    "SIZE": lambda a: call("len", a),
+    "ARRAY_COMPACT": lambda a: call("list_filter", a, _PRESENT),
+    "COLLECT_LIST": lambda x: call("list", x),
+    "COLLECT_SET": lambda x: call("list_distinct", call("list", x)),
+    "SORT_ARRAY": lambda a, up: call("list_sort", a, exp.Literal.string("ASC" if up.this else "DESC")),
+    "TRANSFORM": lambda a, pick: call("list_transform", a, pick),
+    "STRUCT": lambda *items: call("row", *items),
+    "ARRAY": lambda *items: exp.Array(expressions=[i.copy() for i in items]),
+}
+
+
+_LONG = ("TM_REPEAT", "TM_LPAD", "TM_RPAD", "TM_REPLACE", "TM_FORMAT", "TM_JOIN", "TM_JOIN_ALL")
+
+
+def _may_grow(tree: exp.Expression) -> bool:
+    """Whether texts that are put together may be long: literals are not, unless it is done again and again."""
+    if tree.find(exp.Subquery, exp.CTE) is not None:
+        return True
+    return any(str(node.this).upper() in _LONG for node in tree.find_all(exp.Anonymous))
+
+
+def _together(parts: list[exp.Expression]) -> exp.Expression:
+    """Texts put together, looking at how long that will be; one by one, since functions here take two."""
+    made = parts[0].copy()
+    for part in parts[1:]:
+        made = call("tm_concat", made, part)
+    return made
+
+
+def _of_arrays(node: exp.Anonymous) -> bool:
+    return isinstance(node.parent, exp.Cast) and node.parent.to.this == exp.DataType.Type.ARRAY
+
+
+def _ordinality(node: Ordinality) -> exp.Expression:
+    """Lists that are taken apart side by side go on together."""
+    rows = node.parent_select.expressions[0].this.expressions[0]
+    behind = exp.Add(this=call("len", rows), expression=exp.Literal.number(1))
+    return call("unnest", call("range", exp.Literal.number(1), behind))
+
+
+def _spread(node: exp.AggFunc) -> None:
+    """``var_pop`` and ``stddev_pop`` by the covariance: of one infinity or NaN DuckDB takes the variance for 0."""
+    if isinstance(node.this, exp.Distinct):  # of two arguments there are no distinct ones in a tree
+        return
+    made = exp.CovarPop(this=node.this.copy(), expression=node.this.copy())
+    whole: exp.Expression = made
+    node.replace(made)
+    if isinstance(node, exp.VariancePop):
+        return
+    while isinstance(whole.parent, (exp.Filter, exp.Window)) and whole.arg_key == "this":
+        whole = whole.parent
+    root = exp.Sqrt()
+    whole.replace(root)
+    root.set("this", whole)
+
+
+def for_duckdb(tree: exp.Expression) -> exp.Expression:
+    """A copy of ``tree`` that DuckDB runs with the same result."""
+    holder = exp.Paren(this=tree.copy())
+    grows = _may_grow(tree)
+    for node in reversed(list(holder.walk())):
+        if isinstance(node, Ordinality):
+            node.replace(_ordinality(node))
+        elif isinstance(node, exp.Anonymous) and (made := _SPARK.get(str(node.this).upper())):
+            node.replace(made(*node.expressions))
+        elif grows and isinstance(node, exp.DPipe):
+            node.replace(_together([node.this, node.expression]))
+        elif grows and isinstance(node, exp.Anonymous) and str(node.this).upper() == "CONCAT" and not _of_arrays(node):
+            node.replace(_together(node.expressions))
+        elif isinstance(node, exp.Div):
+            node.replace(_quotient(node))
+        elif isinstance(node, (exp.Add, exp.Sub, exp.Mul)):
+            _typed_literals(node)
+            _one_by_one(node)
+        elif isinstance(node, (exp.VariancePop, exp.StddevPop)):
+            _spread(node)
+        elif isinstance(node, exp.Extract) and node.name.upper() == "SECOND":
+            node.replace(_seconds(node))
+        elif isinstance(node, (exp.Like, exp.ILike)) and not isinstance(node.parent, exp.Escape):
+            node.replace(exp.Escape(this=node.copy(), expression=exp.Literal.string("\\")))
+    return written_out(holder.this)

@@ -1,0 +1,1 @@
+"""The executor: statements planned, put into effect and answered, without sockets of clients."""

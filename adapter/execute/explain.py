@@ -1,0 +1,174 @@
+"""EXPLAIN: what a statement is planned to do, at which timestamps it reads, how a view is maintained.
+
+Pure: the executor brings the image and the oracle's state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from catalog_log.objects import Item, MaterializedView, Relation, View, ever, key_names
+from controllers.compute.outputs import left_to_spark
+from controllers.compute.strategy import Aggregate, analyse
+from oracle.state import OracleState
+from sql.binding.bind import inputs_of
+from sql.objects.called import Objects
+from sql.objects.identifiers import quoted
+from sql.objects.names import ImageLike, Names, SystemRelation, full_name, relation
+from sql.statements.ddl import plan_ddl
+from sql.statements.insert import plan_insert
+from sql.statements.plans import SelectPlan
+from sql.statements.select import plan_select
+from sql.syntax import statements as st
+from sql.trees.budget import bounded
+from sql.trees.errors import wrong_kind
+from sql.trees.nodes import parse_spark
+from sql.views.kept_views import spark_query
+
+
+@bounded
+def explain(statement: st.Explain, image: ImageLike, names: Names, state: OracleState | None) -> list[str]:
+    """The lines of an EXPLAIN.  Raises what planning the statement raises."""
+    inner = statement.statement
+    if statement.mode == "strategy":
+        return _strategy(statement, image, names)
+    if isinstance(inner, st.Query):
+        plan = plan_select(inner.ast, image, names)
+        return _timestamp(plan, image, state) if statement.mode == "timestamp" else _select(plan, image)
+    if statement.mode == "timestamp":
+        raise wrong_kind("this statement", "query")
+    if isinstance(inner, st.Insert):
+        made = plan_insert(inner, image, names)
+        lines = [f"Insert into {made.table.name} ({made.table.id})"]
+        if made.query is None:
+            return [*lines, f"  Values: {len(made.rows)} row" + "s" * (len(made.rows) != 1)]
+        return [*lines, *(f"  {line}" for line in _select(made.query, image))]
+    if isinstance(inner, st.DDL):
+        plan = plan_ddl(inner, image, names)
+        lines = [plan.tag] + [f"  {'put' if u.diff > 0 else 'remove'} {u.collection} {u.key}" for u in plan.updates]
+        return lines + [f"  notice: {notice.message}" for notice in plan.notices]
+    raise wrong_kind("this statement", "statement that can be explained")
+
+
+def _select(plan: SelectPlan, image: ImageLike) -> list[str]:
+    if plan.kind == "constant":
+        return ["Constant: answered by the adapter"]
+    if plan.kind == "catalog":
+        return [f"System relations: answered by the adapter at catalog timestamp {plan.catalog_ts}"]
+    lines = []
+    if plan.lookup is not None:
+        index = image.item(plan.lookup.index_id)
+        on = image.item(plan.lookup.relation_id)
+        columns = ", ".join(key_names(index, on)[: len(plan.lookup.key)]) if index else ""
+        lines.append(
+            f"Index lookup on {index.name if index else plan.lookup.index_id}"
+            + (f" by {columns}" if columns else ", whole relation")
+        )
+        lines += [f"  {line}" for line in _residual(plan.lookup.residual, on)]
+    else:
+        lines.append("Spark query")
+    lines.append("Inputs: " + ", ".join(f"{_label(image, each)} ({each})" for each in plan.inputs))
+    lines.append("Spark SQL:")
+    text = plan.tree.sql("spark", identify=True, pretty=True, comments=False)
+    return lines + [f"  {line}" for line in text.splitlines()]
+
+
+def _residual(residual: Mapping[str, object], relation: Item | None) -> list[str]:
+    """What is done with the rows that an index finds (:mod:`controllers.lookup` has the form), as SQL has it."""
+    ever_had = sorted(ever(relation), key=lambda column: column.id) if isinstance(relation, Relation) else []
+    names = [quoted(column.name) for column in ever_had]
+    lines = []
+    if residual.get("filter") is not None:
+        lines.append(f"filter: {_shown(residual['filter'], names)}")
+    folded = residual.get("aggregate")
+    outputs = [_shown(each, names) for each in (folded if folded is not None else residual.get("project") or ())]
+    if outputs:
+        lines.append(f"output: {', '.join(outputs)}")
+    if order := residual.get("order_by"):
+        lines.append("order by: " + ", ".join(f"{at + 1} {way} nulls {nulls}" for at, way, nulls in order))
+    for name in ("limit", "offset"):
+        if residual.get(name):
+            lines.append(f"{name}: {_shown(residual[name], names)}")
+    return lines
+
+
+def _shown(node: object, names: Sequence[str]) -> str:
+    if not isinstance(node, (list, tuple)):
+        return str(node)
+    kind, *rest = node
+    if kind == "col":
+        return names[rest[0]] if rest[0] < len(names) else f"column {rest[0] + 1}"
+    if kind == "lit":
+        return "NULL" if rest[0] is None else f"{quote_text(str(rest[0]))}::{rest[1]}"
+    if kind == "param":
+        return f"${rest[0]}"
+    parts = [_shown(each, names) for each in rest if isinstance(each, (list, tuple))]
+    if kind == "is_null":
+        return f"{parts[0]} IS NULL"
+    if kind == "not":
+        return f"NOT ({parts[0]})"
+    if kind == "in":
+        return f"{parts[0]} IN ({', '.join(parts[1:])})"
+    if kind in ("and", "or"):
+        return "(" + f" {kind.upper()} ".join(parts) + ")"
+    if kind == "count_star":
+        return "count(*)"
+    if len(parts) == 2:
+        return f"({parts[0]} {kind} {parts[1]})"
+    return f"{kind}({', '.join(parts)})"
+
+
+def quote_text(text: str) -> str:
+    """``text`` as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _label(image: ImageLike, item_id: str) -> str:
+    item = image.item(item_id)
+    return full_name(image, item) if item is not None else item_id
+
+
+def _timestamp(plan: SelectPlan, image: ImageLike, state: OracleState | None) -> list[str]:
+    lines = [f"catalog_ts: {plan.catalog_ts}", f"catalog upper: {image.upper}"]
+    if state is not None:
+        lines += [f"as_of: {state.last_ts} (newest of the table timeline at a barrier)", f"since: {state.since}"]
+    for each in plan.inputs:
+        item = image.item(each)
+        change = state.last_change(each) if state is not None else None
+        if item is not None and isinstance(item, MaterializedView):
+            lines.append(f"input {_label(image, each)} ({each}): maintained by cluster {item.cluster_id}")
+        else:
+            lines.append(
+                f"input {_label(image, each)} ({each}): "
+                + (f"last changed at {change}" if change is not None else "never written")
+            )
+    return lines
+
+
+def _strategy(statement: st.Explain, image: ImageLike, names: Names) -> list[str]:
+    if statement.name is not None:
+        item = relation(image, names, statement.name)
+        if isinstance(item, SystemRelation) or not isinstance(item, (View, MaterializedView)):
+            raise wrong_kind(str(statement.name), "view")
+        return _strategy_of(spark_query(item, Objects.of(image)), item.inputs, item)
+    inner = statement.statement
+    query = inner.query if isinstance(inner, st.CreateView) else inner.ast if isinstance(inner, st.Query) else None
+    if query is None:
+        raise wrong_kind("this statement", "query")
+    plan = plan_select(query, image, names)
+    return _strategy_of(plan.spark_sql([None] * len(plan.params)), plan.inputs, None)
+
+
+def _strategy_of(sql: str, inputs: tuple[str, ...], item: Item | None) -> list[str]:
+    found = analyse(sql, inputs)
+    lines = [str(getattr(found, "name", type(found).__name__))]
+    if reason := getattr(found, "reason", None):
+        lines.append(f"  because {reason}")
+    if isinstance(found, Aggregate) and (left := left_to_spark(found.post)):
+        lines.append(f"  columns of changed groups by spark because of {left}")
+    if terms := getattr(found, "terms", None):
+        lines += [f"  change of {term.leaf}" for term in terms]
+    if item is not None:
+        lines.append("inputs: " + ", ".join(inputs_of(item) if isinstance(item, View) else item.inputs))
+    text = parse_spark(sql).sql("spark", pretty=True, identify=True)
+    return [*lines, "query:", *(f"  {line}" for line in text.splitlines())]

@@ -1,0 +1,211 @@
+"""SHOW objects, SHOW CREATE and SHOW variables: small answers from the image and the session.  Pure."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+
+from adapter.state.interfaces import OutputColumn
+from adapter.state.session_state import SessionState
+from adapter.system.rows import type_display, view_definition
+from catalog_log import model
+from catalog_log.model import Cluster
+from catalog_log.objects import (
+    INDEX,
+    KINDS,
+    MATERIALIZED_VIEW,
+    SOURCE,
+    TABLE,
+    VIEW,
+    Index,
+    Item,
+    Source,
+    Table,
+    View,
+    cluster_of,
+    key_names,
+    own_columns,
+)
+from collection.types import SqlType, arrow_type, parse_type
+from sql.objects.identifiers import quoted
+from sql.objects.names import (
+    ImageLike,
+    Names,
+    SystemRelation,
+    candidates,
+    find,
+    relation,
+    schema_named,
+    target_schema,
+)
+from sql.syntax import statements as st
+from sql.syntax.statements import KIND_WORDS
+from sql.trees.errors import no_relation, wrong_kind
+
+TEXT = SqlType("text")
+INT4 = SqlType("int4")
+BOOL = SqlType("bool")
+
+_KINDS = {
+    "tables": (TABLE,),
+    "views": (VIEW,),
+    "materialized views": (MATERIALIZED_VIEW,),
+    "sources": (SOURCE,),
+    "objects": tuple(each.kind for each in KINDS),
+    "indexes": (INDEX,),
+}
+
+_COLUMNS: dict[str, tuple[tuple[str, SqlType], ...]] = {
+    "tables": (("name", TEXT),),
+    "views": (("name", TEXT),),
+    "materialized views": (("name", TEXT), ("cluster", TEXT)),
+    "sources": (("name", TEXT), ("topic", TEXT), ("format", TEXT)),
+    "objects": (("name", TEXT), ("type", TEXT)),
+    "indexes": (("name", TEXT), ("on", TEXT), ("cluster", TEXT), ("key", TEXT)),
+    "schemas": (("name", TEXT),),
+    "databases": (("name", TEXT),),
+    "clusters": (("name", TEXT), ("address", TEXT)),
+    "columns": (("name", TEXT), ("nullable", BOOL), ("type", TEXT)),
+}
+
+
+def columns_of(statement: object, session: SessionState) -> tuple[OutputColumn, ...]:
+    """The result columns of a SHOW statement."""
+    if isinstance(statement, st.ShowObjects):
+        return tuple(OutputColumn(name, kind) for name, kind in _COLUMNS[statement.what])
+    if isinstance(statement, st.ShowCreate):
+        return (OutputColumn("name", TEXT), OutputColumn("create_sql", TEXT))
+    assert isinstance(statement, st.ShowVariable)
+    if statement.name == "all":
+        return (OutputColumn("name", TEXT), OutputColumn("setting", TEXT), OutputColumn("description", TEXT))
+    return (OutputColumn(statement.name, TEXT),)
+
+
+PLAN_CACHE = "plan_cache"
+"""``SHOW plan_cache``: how this adapter's plan cache does.  It is no variable: it belongs to no session."""
+
+
+def batch(columns: tuple[OutputColumn, ...], rows: list[tuple]) -> pa.RecordBatch:
+    """Rows as one record batch of ``columns``."""
+    arrays = [pa.array([row[i] for row in rows], arrow_type(column.type)) for i, column in enumerate(columns)]
+    return pa.RecordBatch.from_arrays(arrays, [f"c{i}" for i in range(len(columns))])
+
+
+def show_variable(statement: st.ShowVariable, session: SessionState) -> list[tuple]:
+    """42704 for a name that is none."""
+    if statement.name == "all":
+        return [(name, value, "") for name, value in session.show_all()]
+    return [(session.variable(statement.name),)]
+
+
+def show_objects(statement: st.ShowObjects, image: ImageLike, names: Names) -> list[tuple]:
+    """The rows of SHOW TABLES and its kin, by name.  3F000, 42P01 for what it names."""
+    return (
+        [
+            row
+            for row in sorted(_rows(statement, image, names), key=lambda r: str(r[0]))
+            if _like(row[0], statement.like)
+        ]
+        if statement.what != "columns"
+        else list(_rows(statement, image, names))
+    )
+
+
+def _rows(statement: st.ShowObjects, image: ImageLike, names: Names) -> list[tuple]:
+    what = statement.what
+    if what == "databases":
+        return [(value.name,) for _, value in image.all(model.DATABASES)]
+    if what == "schemas":
+        return [(schema.name,) for schema in image.schemas_in(image.database_by_name(names.database).id)]
+    if what == "clusters":
+        found = []
+        for _, cluster in image.all(model.CLUSTERS):
+            node = image.get(model.NODES, f"compute/{cluster.id}")
+            found.append((cluster.name, node.address if node else None))
+        return found
+    if what == "columns":
+        item = relation(image, names, statement.on)
+        if isinstance(item, SystemRelation):
+            raise wrong_kind(str(statement.on), "relation of this catalog", "ask information_schema.columns")
+        return [
+            (c.name, c.nullable, type_display(parse_type(c.type)))
+            for c in item.columns
+            if _like(c.name, statement.like)
+        ]
+    on = relation(image, names, statement.on) if statement.on is not None else None
+    schema = (
+        schema_named(image, names, statement.schema.last)
+        if statement.schema is not None
+        else target_schema(image, names, st.Name(("",)))
+    )
+    return [
+        _row(item, what, image)
+        for item in image.items_in(schema.id)
+        if item.kind in _KINDS[what] and (on is None or item.depends_on == (on.id,))
+    ]
+
+
+def _cluster(item: Item, image: ImageLike) -> Cluster | None:
+    cluster_id = cluster_of(item)
+    return None if cluster_id is None else image.get(model.CLUSTERS, cluster_id)
+
+
+def _row(item: Item, what: str, image: ImageLike) -> tuple:
+    cluster = _cluster(item, image)
+    name = cluster.name if cluster is not None else None
+    if what == "indexes":
+        on = image.item(item.relation_id)
+        return (item.name, on.name if on else None, name, ", ".join(key_names(item, on)))
+    if what == "materialized views":
+        return (item.name, name)
+    if what == "sources":
+        return (item.name, item.topic, item.format)
+    if what == "objects":
+        return (item.name, KIND_WORDS[item.kind])
+    return (item.name,)
+
+
+def _like(name: str, pattern: str | None) -> bool:
+    if pattern is None:
+        return True
+    regex = "".join(".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern)
+    return re.fullmatch(regex, name, re.DOTALL) is not None
+
+
+def show_create(statement: st.ShowCreate, image: ImageLike, names: Names) -> list[tuple]:
+    """``(qualified name, statement that makes it)``.  42P01, 42809."""
+    found = find(image, names, statement.name)
+    if found is None:
+        raise no_relation(str(statement.name), candidates(image, names, statement.name), statement.name.start + 1)
+    if isinstance(found, SystemRelation) or found.kind != statement.kind:
+        raise wrong_kind(statement.name.last, KIND_WORDS[statement.kind])
+    schema = image.get(model.SCHEMAS, found.schema_id)
+    name = ".".join(map(quoted, (names.database, schema.name, found.name)))
+    return [(name, create_statement(found, name, image))]
+
+
+def create_statement(item: Item, name: str, image: ImageLike) -> str:
+    """DDL that would make ``item`` again under its full name."""
+    cluster = _cluster(item, image)
+    columns = ",\n".join(
+        f"    {quoted(c.name)} {type_display(parse_type(c.type))}"
+        + ("" if c.nullable else " NOT NULL")
+        + (f" DEFAULT {c.default}" if c.default is not None else "")
+        for c in own_columns(item)
+    )
+    if isinstance(item, Table):
+        return f"CREATE TABLE {name} (\n{columns}\n)"
+    if isinstance(item, Source):
+        topic = item.topic.replace("'", "''")
+        return f"CREATE SOURCE {name} (\n{columns}\n)\nFROM KAFKA TOPIC '{topic}' FORMAT JSON ENVELOPE NONE"
+    if isinstance(item, Index):
+        on = image.item(item.relation_id)
+        schema = image.get(model.SCHEMAS, on.schema_id) if on else None
+        where = f"{quoted(schema.name)}.{quoted(on.name)}" if on and schema else item.relation_id
+        keys = ", ".join(map(quoted, key_names(item, on)))
+        return f"CREATE INDEX {quoted(item.name)} IN CLUSTER {quoted(cluster.name)} ON {where} ({keys})"
+    listed = ", ".join(quoted(c.name) for c in item.columns)
+    word = "VIEW" if isinstance(item, View) else "MATERIALIZED VIEW"
+    where = f" IN CLUSTER {quoted(cluster.name)}" if cluster is not None else ""
+    return f"CREATE {word} {name} ({listed}){where} AS\n{(view_definition(item, image) or '').strip().rstrip(';')}"

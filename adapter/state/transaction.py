@@ -1,0 +1,123 @@
+"""A session's transaction block: pure state, and the rules of what may run in it.
+
+What a block is here: all its reads of data are at one timestamp, that of the first; its INSERTs become visible
+together, at COMMIT, in one commit record, and where the block is serializable that commit is refused (40001) if a table
+that it read was written since.  At READ COMMITTED and below, every statement reads at its own newest timestamp instead.
+A block may hold one DDL statement if it holds nothing else; it then takes effect at COMMIT.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from adapter.state.interfaces import Kind
+from journal.errors import InvalidUsage
+from journal.timestamps import DataTs
+
+SAVEPOINTS_MAX = 1000
+"""Savepoints alive in one block: far above what ORMs nest, and a bound on what one client can keep here."""
+
+
+class Savepoint(NamedTuple):
+    """How things stood: ``buffered`` writes, ``opened`` portals, ``variables`` as their owner remembers them."""
+
+    name: str
+    buffered: int
+    opened: int
+    variables: object
+    ddl: object | None
+    statements: int
+
+
+class Status(Enum):
+    """The status byte of ReadyForQuery."""
+
+    IDLE = b"I"
+    IN_BLOCK = b"T"
+    FAILED = b"E"
+
+
+@dataclass(slots=True)
+class Transaction:
+    status: Status = Status.IDLE
+    isolation: str | None = None
+    """What BEGIN or SET TRANSACTION said for this block; ``None``: the session's default."""
+    read_only: bool | None = None
+    statements: int = 0
+    """Statements run in this block that read or write data (SELECT, INSERT, DDL)."""
+    ddl: object | None = None
+    """The block's one DDL statement, prepared, waiting for COMMIT."""
+    read_ts: DataTs | None = None
+    """Where the block reads, once it has read."""
+    tables_read: set[str] = field(default_factory=set)
+    """Ids of the tables below everything that it read."""
+    savepoints: list[Savepoint] = field(default_factory=list)
+    """Oldest first."""
+
+    @property
+    def in_block(self) -> bool:
+        return self.status is not Status.IDLE
+
+    @property
+    def failed(self) -> bool:
+        return self.status is Status.FAILED
+
+    def begin(self, isolation: str | None = None, read_only: bool | None = None) -> None:
+        self.status, self.isolation, self.read_only = Status.IN_BLOCK, isolation, read_only
+        self._forget()
+
+    def end(self) -> None:
+        self.status, self.isolation, self.read_only = Status.IDLE, None, None
+        self._forget()
+
+    def _forget(self) -> None:
+        self.statements, self.ddl, self.read_ts = 0, None, None
+        self.tables_read.clear()
+        self.savepoints.clear()
+
+    def fail(self) -> None:
+        """A statement failed: the block takes nothing more but its end.  Nothing happens outside of a block."""
+        if self.in_block:
+            self.status = Status.FAILED
+
+    def savepoint(self, name: str, buffered: int, opened: int = 0, variables: object = None) -> None:
+        """Remember how things stand.  ``buffered`` is the length of the session's buffer."""
+        if len(self.savepoints) >= SAVEPOINTS_MAX:
+            raise InvalidUsage(f"more than {SAVEPOINTS_MAX} savepoints in one block", sqlstate="54000")
+        self.savepoints.append(Savepoint(name, buffered, opened, variables, self.ddl, self.statements))
+
+    def release(self, name: str) -> None:
+        """Forget a savepoint and all after it.  Raises 3B001."""
+        del self.savepoints[self._find(name) :]
+
+    def rollback_to(self, name: str) -> Savepoint:
+        """Back to a savepoint, which itself stays; the caller undoes what this class does not hold.  Raises 3B001."""
+        index = self._find(name)
+        del self.savepoints[index + 1 :]
+        found = self.savepoints[index]
+        self.status, self.ddl, self.statements = Status.IN_BLOCK, found.ddl, found.statements
+        return found
+
+    def admit(self, kind: Kind) -> None:
+        """Whether a statement that reads or writes data may run in this block now.  Raises 0A000; counts it."""
+        if not self.in_block or kind is Kind.SESSION:
+            return
+        if self.ddl is not None:
+            raise InvalidUsage(
+                "a transaction block that changes the catalog may hold only that one statement", sqlstate="0A000",
+                hint="COMMIT first: the change takes effect then",
+            )  # fmt: skip
+        if kind is Kind.DDL and self.statements:
+            raise InvalidUsage(
+                "the catalog cannot be changed in a transaction block with other statements", sqlstate="0A000",
+                hint="run it outside of the block, or in a block of its own",
+            )  # fmt: skip
+        self.statements += 1
+
+    def _find(self, name: str) -> int:
+        for index in range(len(self.savepoints) - 1, -1, -1):
+            if self.savepoints[index].name == name:
+                return index
+        raise InvalidUsage(f'savepoint "{name}" does not exist', sqlstate="3B001")

@@ -1,0 +1,155 @@
+"""What the relations of tm_internal hold: how things stand now, as those who know told it.  Pure.
+
+Unlike the other system relations these are no function of the catalog: the oracle's state is this adapter's own, what
+controllers do is what they said when they were asked for this very statement, and sessions are those of this adapter
+alone.  Every row says who told it and when; where a controller did not answer its columns are NULL, and
+``tm_internal.controllers`` says why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from adapter.state.session_state import SessionState
+from catalog_log import model
+from catalog_log.objects import Errors, Index, Item, MaterializedView, Source, Table
+from controllers.commands import STORAGE
+from oracle.state import OracleState
+from sql.objects.names import ImageLike
+
+Row = dict[str, object]
+
+ORACLE = "oracle"
+
+ACTIVITY = "pg_stat_activity"
+"""The one relation of pg_catalog that is live."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """``controllers``: answers by the key of the node (``compute/default``), ``{"error": …}`` where none came."""
+
+    image: ImageLike
+    oracle: OracleState
+    controllers: Mapping[str, Mapping]
+    sessions: Sequence[SessionState]
+    adapter: str
+    at_ms: int
+
+
+def rows_of(told: Told) -> dict[str, list[Row]]:
+    """The rows of every relation of tm_internal."""
+    at = datetime.fromtimestamp(told.at_ms / 1000, UTC)
+    makers = {"controllers": _controllers, "frontiers": _frontiers, "hydration": _hydration,
+              "source_status": _source_status, "view_status": _view_status, "sessions": _sessions}  # fmt: skip
+    found = {name: [{**row, "told_at": at} for row in make(told)] for name, make in makers.items()}
+    return found | {ACTIVITY: list(_activity(told))}
+
+
+def _activity(told: Told) -> Iterable[Row]:
+    """Postgres's view of the same sessions; what each runs is not kept."""
+    for session in told.sessions:
+        yield {"pid": session.session_id, "usename": session.user, "datname": session.database,
+               "application_name": session.variable("application_name"), "backend_type": "client backend"}  # fmt: skip
+
+
+def _controllers(told: Told) -> Iterable[Row]:
+    for key, node in told.image.all(model.NODES):
+        said = told.controllers.get(key, {"error": "was not asked"})
+        frontier = said.get("catalog_frontier")
+        yield {
+            "name": key, "address": node.address, "incarnation": said.get("incarnation"),
+            "answers": "error" not in said, "error": said.get("error"), "catalog_frontier": frontier,
+            "catalog_lag_ms": None if frontier is None else max(0, told.image.upper - frontier),
+            "table_ts": said.get("table_ts"), "told_by": key,
+        }  # fmt: skip
+
+
+def _said(told: Told, item: Item) -> tuple[str, Mapping]:
+    """``(node, what it said)`` of the controller that maintains ``item``."""
+    key = f"compute/{item.cluster_id}"
+    return key, told.controllers.get(key, {})
+
+
+def _frontiers(told: Told) -> Iterable[Row]:
+    last_ts = told.oracle.last_ts
+    sources = {each["id"]: each for each in told.controllers.get(f"{STORAGE}/", {}).get("sources", ())}
+    for item in told.image.objects():
+        named = {"object_id": item.id, "object_name": item.name, "object_kind": item.kind}
+        if isinstance(item, (Table, Source, Errors)):
+            yield {**named, "upper": last_ts + 1, "complete_through": last_ts, "since": told.oracle.since,
+                   "last_change": told.oracle.last_change(item.id), "told_by": ORACLE,
+                   # What is not bound yet is in the user's topic: only who reads it knows how long it has waited.
+                   "lag_ms": sources.get(item.id, {}).get("lag_ms") if isinstance(item, Source) else 0}  # fmt: skip
+        elif isinstance(item, MaterializedView):
+            key, said = _said(told, item)
+            view = said.get("views", {}).get(item.id, {})
+            complete = view.get("complete_through")
+            hydrated = complete is not None and complete >= 0
+            yield {**named, "upper": view.get("upper"), "complete_through": complete if hydrated else None,
+                   "lag_ms": max(0, last_ts - complete) if hydrated else None, "told_by": key}  # fmt: skip
+        elif isinstance(item, Index):
+            key, said = _said(told, item)
+            yield {**named, "upper": said.get("indexes", {}).get(item.id, {}).get("upper"), "told_by": key}
+
+
+def _hydration(told: Told) -> Iterable[Row]:
+    for item in told.image.objects():
+        if not isinstance(item, (MaterializedView, Index)):
+            continue
+        key, said = _said(told, item)
+        view = isinstance(item, MaterializedView)
+        known = said.get("views" if view else "indexes", {})
+        found = known.get(item.id, {})
+        unknown = not said or "error" in said
+        hydrated = found.get("hydrated", False) if view else item.id in known and not found.get("error")
+        yield {"object_id": item.id, "object_name": item.name, "object_kind": item.kind, "cluster_id": item.cluster_id,
+               "hydrated": None if unknown else hydrated, "rows": found.get("rows"), "told_by": key}  # fmt: skip
+
+
+def _view_status(told: Told) -> Iterable[Row]:
+    for item in told.image.objects():
+        if not isinstance(item, MaterializedView):
+            continue
+        key, said = _said(told, item)
+        found = said.get("views", {}).get(item.id, {})
+        status = "unknown" if not said or "error" in said else "created" if not found else \
+            "failing" if found.get("error") else "running" if found.get("hydrated") else "hydrating"  # fmt: skip
+        yield {"id": item.id, "name": item.name, "cluster_id": item.cluster_id, "status": status,
+               "strategy": found.get("strategy"), "error": found.get("error"), "told_by": key}  # fmt: skip
+
+
+def _source_status(told: Told) -> Iterable[Row]:
+    key = f"{STORAGE}/"
+    said = told.controllers.get(key, {})
+    known = {source["id"]: source for source in said.get("sources", ())}
+    for item in told.image.objects():
+        if not isinstance(item, Source):
+            continue
+        found = known.get(item.id, {})
+        status = "unknown" if not said or "error" in said else found.get("state", "created")
+        # Of all times and processes, since the oracle counts them; the rest is what the controller has seen itself.
+        good, bad = source_rows(told.oracle, item)
+        yield {"id": item.id, "name": item.name, "topic": item.topic, "status": status, "error": found.get("error"),
+               "good_rows": good, "bad_rows": bad,
+               "commits": found.get("commits"), "last_ts": told.oracle.last_change(item.id),
+               "positions": json.dumps(found["positions"]) if "positions" in found else None,
+               "ends": json.dumps(found["ends"]) if found.get("ends") else None,
+               "behind": found.get("behind"), "lag_ms": found.get("lag_ms"), "told_by": key}  # fmt: skip
+
+
+def source_rows(oracle: OracleState, source: Item) -> tuple[int | None, int | None]:
+    """Rows that a source has bound, and records that were none and are in its errors: in all its time."""
+    counts = oracle.bindings(source.id).row_count, oracle.bindings(source.errors_id).row_count
+    return tuple(None if count < 0 else count for count in counts)  # type: ignore[return-value]
+
+
+def _sessions(told: Told) -> Iterable[Row]:
+    for session in told.sessions:
+        yield {"adapter": told.adapter, "session_id": session.session_id, "role": session.user,
+               "database_name": session.database, "application_name": session.variable("application_name"),
+               "isolation": session.isolation, "in_block": session.transaction.in_block,
+               "catalog_ts_seen": session.catalog_ts_seen, "told_by": told.adapter}  # fmt: skip

@@ -1,0 +1,84 @@
+"""Tables beside the system relations that our macros look things up in: pure functions from an image to rows.
+
+Each is called ``tm.`` and its name in the in-process database; a macro that mentions it has it made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from adapter.system.rows import DISPLAY, ROWS, System, index_definition, item_oid, view_definition
+from adapter.system.schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM_OIDS
+from catalog_log.objects import Index, Table, key_names
+from sql.objects.identifiers import quoted
+
+
+@dataclass(frozen=True)
+class Helper:
+    types: Mapping[str, pa.DataType]
+    rows: Callable[[System], Iterable[tuple]]
+
+
+def _namespaces(s: System) -> Iterable[tuple]:
+    yield from ((oid, name) for name, oid in SCHEMA_OIDS.items())
+    yield from ((item_oid(schema.id), schema.name) for schema in s.schemas())
+
+
+def _classes(s: System) -> Iterable[tuple]:
+    for schema, oids in SYSTEM_OIDS.items():
+        for name, oid in oids.items():
+            yield oid, name, schema, name, f"{schema}.{name}", False
+    for schema, item in s.named():
+        name = quoted(item.name)
+        full = f"{quoted(schema.name)}.{name}"
+        yield item_oid(item.id), item.name, schema.name, name, full, isinstance(item, Table)
+
+
+def _definitions(s: System) -> Iterable[tuple]:
+    for schema, item in s.named():
+        if isinstance(item, Index):
+            on = s.image.item(item.relation_id)
+            yield item_oid(item.id), index_definition(schema.name, item, on), list(key_names(item, on))
+        elif (text := view_definition(item, s.image)) is not None:
+            yield item_oid(item.id), text, []
+
+
+def _arrays(s: System) -> Iterable[tuple]:
+    for row in ROWS["pg_type"](s):
+        if row["typarray"]:
+            yield row["typarray"], DISPLAY.get(row["oid"], row["typname"])
+
+
+def _settings(s: System) -> Iterable[tuple]:
+    return ((row["name"].lower(), row["setting"]) for row in ROWS["pg_settings"](s))
+
+
+def _descriptions(s: System) -> Iterable[tuple]:
+    names = {oid: name for name, oid in CLASS_OIDS.items()}
+    for relation, shared in (("pg_description", False), ("pg_shdescription", True)):
+        for row in ROWS[relation](s) if relation in ROWS else ():
+            yield row["objoid"], row.get("objsubid", 0), names[row["classoid"]], shared, row["description"]
+
+
+HELPERS: dict[str, Helper] = {
+    "namespaces": Helper({"tm_nsp_oid": pa.uint32(), "tm_nsp_name": pa.string()}, _namespaces),
+    "classes": Helper(
+        {"tm_c_oid": pa.uint32(), "tm_c_name": pa.string(), "tm_c_schema": pa.string(), "tm_c_shown": pa.string(),
+         "tm_c_full": pa.string(), "tm_c_table": pa.bool_()},
+        _classes,
+    ),
+    "definitions": Helper(
+        {"tm_i_oid": pa.uint32(), "tm_i_def": pa.string(), "tm_i_keys": pa.list_(pa.string())}, _definitions
+    ),
+    "arrays": Helper({"tm_t_array": pa.uint32(), "tm_t_name": pa.string()}, _arrays),
+    "settings": Helper({"tm_s_name": pa.string(), "tm_s_value": pa.string()}, _settings),
+    "descriptions": Helper(
+        {"tm_d_oid": pa.uint32(), "tm_d_sub": pa.int32(), "tm_d_class": pa.string(), "tm_d_shared": pa.bool_(),
+         "tm_d_text": pa.string()},
+        _descriptions,
+    ),
+}  # fmt: skip
+"""Name (without ``tm.``) -> columns and rows."""

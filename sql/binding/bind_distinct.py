@@ -1,0 +1,117 @@
+"""DISTINCT as the engines can run it: the order of distinct rows by number, and DISTINCT ON as a numbering of rows.
+
+``SELECT DISTINCT ON (k) a FROM … ORDER BY s`` becomes three queries: the innermost has the rows, each with its keys and
+what it is sorted by; the next numbers them within their keys; the outermost keeps the first of each and sorts them.  So
+it does not matter whether a key is a column, an aggregate or a window function, nor whether it is an output as well.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sql.trees.nodes import unnest
+from sql.typing.check_expressions import peers
+
+
+def distinct_rows(select: exp.Select) -> None:
+    """Rewrite ``select``, which is checked, in place.  Nothing is done where it says no DISTINCT."""
+    distinct = select.args.get("distinct")
+    if distinct is None:
+        return
+    if distinct.args.get("on") is None:
+        _by_numbers(select)
+        return
+    names = [each.alias_or_name for each in select.expressions]
+    values = [each.this if isinstance(each, exp.Alias) else each for each in select.expressions]
+    rows = _rows(values, "c")
+    keys = [_kept(unnest(each), values, rows) for each in distinct.args["on"].expressions]
+    order = select.args.get("order")
+    sorts = []
+    for each in order.expressions if order is not None else ():
+        sort = each.copy()
+        sort.set("this", _sort_key(each.this, names, values, rows))
+        sorts.append(sort)
+    inner = exp.Select(**{k: v for k, v in select.args.items() if k not in _OUTER and v is not None}).copy()
+    inner.set("expressions", [exp.alias_(value.copy(), name, quoted=True) for value, name in rows])
+    place = exp.Window(
+        this=exp.RowNumber(),
+        partition_by=[_of("_s", key) for key in keys],
+        order=exp.Order(expressions=[_within(each, "_s") for each in sorts]) if sorts else peers(),
+    )
+    shown = [_of("_s", name) for _, name in rows]
+    numbered = exp.Select(expressions=[*_same(shown), exp.alias_(place, _NUMBER, quoted=True)])
+    numbered.set("from_", _from(inner, "_s"))
+    outer = {
+        "expressions": [exp.alias_(_of("_d", f"_c{i}"), name, quoted=True) for i, name in enumerate(names)],
+        "from_": _from(numbered, "_d"),
+        "where": exp.Where(this=exp.EQ(this=_of("_d", _NUMBER), expression=exp.Literal.number(1))),
+        "order": exp.Order(expressions=[_within(each, "_d") for each in sorts]) if sorts else None,
+    }
+    for key in [key for key in select.args if key not in _STAYS]:
+        select.set(key, None)
+    for key, value in outer.items():
+        select.set(key, value)
+
+
+_NUMBER = "_n"
+_STAYS = ("limit", "offset", "with_")
+_OUTER = (*_STAYS, "order", "distinct", "expressions")
+
+
+def _by_numbers(select: exp.Select) -> None:
+    """ORDER BY the numbers of outputs: only they can be meant, and beside DISTINCT Spark knows no other columns."""
+    if select.args.get("order") is None:
+        return
+    outputs = [each.this if isinstance(each, exp.Alias) else each for each in select.expressions]
+    for each in select.args["order"].expressions:
+        if each.this in outputs:
+            each.set("this", exp.Literal.number(outputs.index(each.this) + 1))
+
+
+def _rows(values: list[exp.Expression], letter: str) -> list[tuple[exp.Expression, str]]:
+    return [(value, f"_{letter}{i}") for i, value in enumerate(values)]
+
+
+def _kept(node: exp.Expression, values: list[exp.Expression], rows: list[tuple[exp.Expression, str]]) -> str:
+    """The column of the innermost query that holds ``node``, which becomes one if it is none yet."""
+    for value, name in rows:
+        if unnest(value) == node:
+            return name
+    name = f"_k{len(rows) - len(values)}"
+    rows.append((node, name))
+    return name
+
+
+def _sort_key(
+    key: exp.Expression, names: list[str], values: list[exp.Expression], rows: list[tuple[exp.Expression, str]]
+) -> exp.Expression:
+    """What is sorted by, in columns of the innermost query, which have no table yet."""
+    if isinstance(key, exp.Literal) and not key.is_string:
+        return exp.column(f"_c{int(key.this) - 1}", quoted=True)
+    bare = [each for each in key.find_all(exp.Column) if not each.table and each.name in names]
+    if not bare:
+        return exp.column(_kept(unnest(key), values, rows), quoted=True)
+    holder = exp.Paren(this=key.copy())
+    for each in [each for each in holder.find_all(exp.Column) if not each.table and each.name in names]:
+        each.replace(exp.column(f"_c{names.index(each.name)}", quoted=True))
+    return holder.this
+
+
+def _within(ordered: exp.Expression, alias: str) -> exp.Expression:
+    made = ordered.copy()
+    for each in list(made.find_all(exp.Column)):
+        if not each.table:
+            each.set("table", exp.to_identifier(alias, quoted=True))
+    return made
+
+
+def _of(alias: str, name: str) -> exp.Column:
+    return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(alias, quoted=True))
+
+
+def _same(columns: list[exp.Column]) -> list[exp.Expression]:
+    return [exp.alias_(each, each.name, quoted=True) for each in columns]
+
+
+def _from(query: exp.Select, alias: str) -> exp.From:
+    return exp.From(this=exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True))))

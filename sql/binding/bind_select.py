@@ -1,0 +1,425 @@
+"""Types of whole queries: FROM, WHERE, GROUP BY, set operations, WITH.  Works on a tree that sqlglot has qualified."""
+
+from __future__ import annotations
+
+from graphlib import CycleError, TopologicalSorter
+
+from sqlglot import exp
+
+from catalog_log.objects import Item
+from collection.types import SqlType
+from journal.errors import InvalidUsage
+from sql.binding.apart import group_keys, keep_apart
+from sql.binding.bind_distinct import distinct_rows
+from sql.binding.bind_order import check_limits, check_order, from_columns, sorted_by
+from sql.binding.grand_totals import NOTED, without_empty_sets
+from sql.binding.using import MERGED, merged
+from sql.forms.functions import is_aggregate
+from sql.objects.names import column_types
+from sql.trees import types as t
+from sql.trees.errors import ambiguous, grouping, mismatch, unsupported
+from sql.trees.nodes import bare, cast, position, swap
+from sql.typing.check import Checker
+from sql.typing.check_expressions import partition
+from sql.typing.comparing import check_grouped, order_key
+from sql.typing.frames import check_frame
+from sql.typing.free_numerics import check_no_free
+from sql.typing.same_numbers import distinct_by_keys, group_by_keys, union_by_keys
+from sql.typing.scope import Scope
+from sql.typing.series import series
+
+Outputs = list[tuple[str, SqlType]]
+
+
+def check_query(c: Checker, query: exp.Expression, outer: Scope, items: dict[str, Item]) -> Outputs:
+    """Type ``query`` in place and give its outputs; ``UNKNOWN`` where nothing has decided a literal's type yet."""
+    scope = Scope(parent=outer)
+    if query.args.get("with_") is not None:
+        _with(c, query.args["with_"], scope, items)
+    if isinstance(query, (exp.Subquery, exp.Paren)):
+        found = check_query(c, query.this, scope, items)
+        _tail(c, query, scope, found)
+        return found
+    if isinstance(query, exp.SetOperation):
+        return _set_operation(c, query, scope, items)
+    if isinstance(query, exp.Select):
+        return _select(c, query, scope, items)
+    raise unsupported(f"{query.key} here", position=position(query))
+
+
+def _with(c: Checker, with_: exp.With, scope: Scope, items: dict[str, Item]) -> None:
+    if with_.args.get("recursive"):
+        with_.set("expressions", _read_first(with_.expressions))
+    for cte in with_.expressions:
+        name, query = cte.alias, cte.this
+        aliases = [column.name for column in cte.args["alias"].columns]
+        if not isinstance(query, (exp.Query, exp.Subquery)):
+            raise unsupported("a data-modifying WITH query")
+        if with_.args.get("recursive") and isinstance(query, exp.SetOperation) and _mentions(query, name):
+            found = check_query(c, query.this, scope, items)
+            found = _settled(query.this, found)
+            scope.ctes[name] = _named(found, aliases)
+            right = check_query(c, query.expression, scope, items)
+            _match_columns(query, found, right, "WITH RECURSIVE")
+            c.align(query.expression, [ty for _, ty in right], [ty for _, ty in found])
+            _push(query.expression, [ty for _, ty in found])
+            for _, ty in found if query.args.get("distinct") else ():
+                check_no_free(ty, "a recursive UNION", query)
+            continue
+        scope.ctes[name] = _named(_settled(query, check_query(c, query, scope, items)), aliases)
+
+
+def _read_first(ctes: list[exp.CTE]) -> list[exp.CTE]:
+    """What others read before these: WITH RECURSIVE may name what stands behind.  0A000 where two read each other."""
+    by_name = {cte.alias: cte for cte in ctes}
+    reads = {
+        name: [each for each in by_name if each != name and _mentions(cte.this, each)] for name, cte in by_name.items()
+    }
+    try:
+        return [by_name[name] for name in TopologicalSorter(reads).static_order()]
+    except CycleError:
+        raise unsupported("mutual recursion between WITH items", position=position(ctes[0])) from None
+
+
+def _mentions(query: exp.Expression, name: str) -> bool:
+    return any(table.name == name and not table.db for table in query.find_all(exp.Table))
+
+
+def _named(found: Outputs, aliases: list[str]) -> dict[str, SqlType]:
+    names = aliases + [name for name, _ in found][len(aliases) :]
+    if len(aliases) > len(found):
+        raise InvalidUsage(
+            f"there are {len(found)} columns available but {len(aliases)} columns specified", sqlstate="42P10"
+        )
+    return {name: t.AMBIGUOUS if names.count(name) > 1 else ty for name, (_, ty) in zip(names, found, strict=False)}
+
+
+def _settled(query: exp.Expression, found: Outputs) -> Outputs:
+    """Untyped outputs of a derived relation are text."""
+    if any(ty == t.UNKNOWN for _, ty in found):
+        found = [(name, t.TEXT if ty == t.UNKNOWN else ty) for name, ty in found]
+        _push(query, [ty for _, ty in found])
+    return found
+
+
+def _push(query: exp.Expression, types: list[SqlType]) -> None:
+    from sql.binding.bind import cast_outputs
+
+    cast_outputs(query, types)
+
+
+def _match_columns(node: exp.Expression, left: Outputs, right: Outputs, where: str) -> None:
+    if len(left) != len(right):
+        raise InvalidUsage(
+            f"each {where} query must have the same number of columns", sqlstate="42601", position=position(node)
+        )
+
+
+def _set_operation(c: Checker, query: exp.SetOperation, scope: Scope, items: dict[str, Item]) -> Outputs:
+    word = {exp.Union: "UNION", exp.Except: "EXCEPT", exp.Intersect: "INTERSECT"}[type(query)]
+    left, right = check_query(c, query.this, scope, items), check_query(c, query.expression, scope, items)
+    _match_columns(query, left, right, word)
+    found: Outputs = []
+    for (name, a), (_, b) in zip(left, right, strict=False):
+        both = t.alternative(a, b)
+        if both is None:
+            raise mismatch(f"{word} types {t.shown(a)} and {t.shown(b)} cannot be matched", position(query))
+        if query.args.get("distinct") or word != "UNION":
+            check_grouped(both, word, position(query))
+        found.append((name, t.TEXT if both == t.UNKNOWN else both))
+    types = [ty for _, ty in found]
+    for side, given in ((query.this, left), (query.expression, right)):
+        if not (isinstance(bare(side), exp.SetOperation) and [ty for _, ty in given] == types):
+            c.align(side, [ty for _, ty in given], types)
+            _push(side, types)  # what a set operation below has cast already is left as it is: chains stay linear
+    _tail(c, query, scope, found)
+    if any(ty.is_free for ty in types) and (word != "UNION" or query.args.get("distinct")):
+        if word != "UNION":
+            check_no_free(t.NUMERIC, word, query)
+        union_by_keys(query, [name for name, _ in found], types)
+    return found
+
+
+def _tail(c: Checker, query: exp.Expression, scope: Scope, outputs: Outputs) -> None:
+    """ORDER BY, LIMIT and OFFSET of something that has no FROM of its own: only output names can be meant."""
+    names = dict(outputs)
+    if order := query.args.get("order"):
+        for each in order.expressions:
+            inner = each.this
+            if not (isinstance(inner, exp.Column) and inner.name in names) and not isinstance(inner, exp.Literal):
+                raise unsupported("ORDER BY an expression over a set operation", position=position(each))
+            got = sorted_by(inner, outputs)
+            if isinstance(inner, exp.Literal) and (got == t.INTERVAL or got.is_free):
+                name = outputs[int(inner.this) - 1][0]
+                if [each for each, _ in outputs].count(name) > 1:
+                    raise unsupported("ORDER BY one of two columns of one name", position=position(each))
+                swap(inner, exp.column(exp.to_identifier(name, quoted=True)))
+            order_key(each.this, got)
+    check_limits(c, query, scope)
+
+
+def _sources(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]) -> None:
+    if select.args.get("from_") is not None:
+        _source(c, select.args["from_"].this, scope, items)
+    for lateral in select.args.get("laterals") or ():
+        raise unsupported("LATERAL VIEW", position=position(lateral))
+    for join in select.args.get("joins") or ():
+        _join(c, join, scope, items)
+
+
+def _join(c: Checker, join: exp.Join, scope: Scope, items: dict[str, Item]) -> None:
+    if join.args.get("using"):
+        raise unsupported("JOIN … USING over a nested join", position=position(join))
+    if join.args.get("method"):
+        raise unsupported(
+            f"{join.args['method']} JOIN", hint="say the columns: JOIN … USING (…)", position=position(join)
+        )
+    _source(c, join.this, scope, items)
+    if join.args.get("on") is not None:
+        _no_aggregates(join.args["on"], "JOIN conditions")
+        _no_windows(join.args["on"], "JOIN conditions")
+        c.boolean(join, "on", scope, "JOIN/ON")
+
+
+def _source(c: Checker, source: exp.Expression, scope: Scope, items: dict[str, Item]) -> None:
+    alias = source.alias_or_name
+    aliases = [column.name for column in source.args["alias"].columns] if source.args.get("alias") else []
+    if isinstance(source, exp.Table):
+        cte = scope.cte(source.name)
+        columns = cte if cte is not None and source.name not in items else column_types(items[source.name])
+        names = aliases + list(columns)[len(aliases) :]
+        _add(scope, alias, dict(zip(names, columns.values(), strict=False)))
+    elif isinstance(source, exp.Lateral):
+        inner = source.this
+        _add(scope, alias, _named(_settled(inner, check_query(c, inner, scope, items)), aliases))
+    elif isinstance(source, exp.Subquery) and isinstance(_innermost(source), (exp.Select, exp.SetOperation)):
+        around = Scope(parent=scope.parent, ctes=scope.ctes)
+        _add(scope, alias, _named(_settled(source, check_query(c, source.this, around, items)), aliases))
+    elif isinstance(source, exp.Values):
+        _add(scope, alias, _values(c, source, scope, aliases))
+    elif isinstance(source, (exp.Subquery, exp.Paren)):
+        _source(c, source.this, scope, items)
+    else:
+        raise unsupported(f"{source.key} in FROM", position=position(source))
+    for join in source.args.get("joins") or ():
+        _join(c, join, scope, items)
+
+
+def _innermost(source: exp.Expression) -> exp.Expression:
+    """What stands in all the parentheses of ``source``."""
+    while isinstance(source, exp.Subquery):
+        source = source.this
+    return source
+
+
+def _add(scope: Scope, alias: str, columns: dict[str, SqlType]) -> None:
+    if alias in scope.sources:
+        raise InvalidUsage(f'table name "{alias}" specified more than once', sqlstate="42712")
+    scope.sources[alias] = columns
+
+
+def _values(c: Checker, values: exp.Values, scope: Scope, aliases: list[str]) -> dict[str, SqlType]:
+    rows = [row if isinstance(row, exp.Tuple) else exp.Tuple(expressions=[row]) for row in values.expressions]
+    values.set("expressions", rows)
+    width = len(rows[0].expressions)
+    if any(len(row.expressions) != width for row in rows):
+        raise InvalidUsage("VALUES lists must all be the same length", sqlstate="42601", position=position(values))
+    types: list[SqlType] = []
+    for index in range(width):
+        found = []
+        for row in rows:
+            each = row.expressions[index]
+            if isinstance(each, exp.Var) and each.name.upper() == "DEFAULT":
+                raise InvalidUsage("DEFAULT is not allowed in this context", sqlstate="42601")
+            found.append(c.visit(each, scope))
+        nodes = [row.expressions[index] for row in rows]
+        both = c.settle_all(nodes, found, "VALUES")
+        if both == t.UNKNOWN:
+            both = t.TEXT
+            for node in [row.expressions[index] for row in rows]:
+                c.coerce(node, t.UNKNOWN, t.TEXT)
+        else:
+            for row, got in zip(rows, found, strict=False):
+                if got not in (both, t.UNKNOWN):
+                    swap(row.expressions[index], cast(row.expressions[index].copy(), both))
+        types.append(both)
+    return dict(zip(aliases, types, strict=False))
+
+
+def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]) -> Outputs:
+    scope.selects = True
+    _sources(c, select, scope, items)
+    if select.args.get("having") is not None:
+        from_columns(select.args["having"].this, scope, select)
+    keep_apart(select)
+    _check_grouping(select, scope)
+    if select.args.get("where") is not None:
+        c.boolean(select.args["where"], "this", scope, "WHERE")
+    without_empty_sets(select)
+    grouped: list[tuple[exp.Expression, SqlType]] = []
+    group = select.args.get("group")
+    if group is not None:
+        types = [c.visit(each, scope) for each in list(group_keys(group))]
+        for each, got in zip(list(group_keys(group)), types, strict=True):
+            check_grouped(got, "GROUP BY", position(each))
+            each.meta[NOTED] = t.TEXT if got == t.UNKNOWN else got
+        grouped = list(zip(list(group_keys(group)), types, strict=True))
+    if select.args.get("having") is not None:
+        c.boolean(select.args["having"], "this", scope, "HAVING")
+    if select.args.get("qualify") is not None:
+        raise unsupported("QUALIFY")
+    found: Outputs = []
+    for each in list(select.expressions):
+        inner = each.this if isinstance(each, exp.Alias) else each
+        if isinstance(inner, exp.GenerateSeries):
+            found.append((each.alias_or_name, series(c, inner, scope)))
+            continue
+        found.append((each.alias_or_name, c.visit(inner, scope)))
+    distinct = select.args.get("distinct")
+    if distinct is not None and distinct.args.get("on") is None:
+        for _, got in found:
+            check_grouped(got, "DISTINCT", position(select))
+    if distinct is not None and distinct.args.get("on") is not None:
+        for each in list(distinct.args["on"].expressions):
+            meant = _meant(each, select, scope)
+            place = meant.index
+            got = c.visit(meant, scope)
+            check_grouped(got, "DISTINCT ON", position(meant))
+            if got.is_free:
+                order_key(distinct.args["on"].expressions[place], got)
+    for window in select.args.get("windows") or ():
+        partition(c, window, scope)
+        sorted_by = []
+        for each in window.args["order"].expressions if window.args.get("order") else ():
+            sorted_by.append(c.child(each, "this", scope))
+            order_key(each.this, sorted_by[-1])
+        check_frame(window, sorted_by, c.zone)
+    check_order(c, select, scope, found)
+    check_limits(c, select, scope)
+    group_by_keys(select, grouped)
+    if distinct is not None and distinct.args.get("on") is None:
+        distinct_by_keys(select, [got for _, got in found])
+    distinct_rows(select)
+    return found
+
+
+def _meant(node: exp.Expression, select: exp.Select, scope: Scope) -> exp.Expression:
+    """DISTINCT ON's columns, which sqlglot leaves unqualified: an output's name first, then a column in reach."""
+    if not isinstance(node, exp.Column):
+        from_columns(node, scope, select)
+    if not isinstance(node, exp.Column) or node.table:
+        return node
+    name = node.name if node.this.args.get("quoted") else node.name.lower()
+    joined = select.meta.get(MERGED, {}).get(name, ())
+    for each in select.expressions:
+        if each.alias_or_name == name:
+            made = (each.this if isinstance(each, exp.Alias) else each).copy()
+            node.replace(made)
+            return made
+    owners = [alias for alias, columns in scope.sources.items() if name in columns]
+    if joined and set(joined) == set(owners):
+        made = merged(name, joined)
+        node.replace(made)
+        return made
+    if len(owners) > 1:
+        raise ambiguous(name, position(node))
+    if owners:
+        node.set("table", exp.to_identifier(owners[0], quoted=True))
+    return node
+
+
+def _aggregates_in(node: exp.Expression):
+    """Aggregates of this query's own level (not those of subqueries, not windowed ones)."""
+    stack = [node]
+    while stack:
+        here = stack.pop()
+        if isinstance(here, (exp.Query, exp.Subquery)) and here is not node:
+            continue
+        if isinstance(here, exp.Window):
+            folded = _windowed(here)
+            stack.extend(x for x in folded.iter_expressions())
+            if isinstance(here.this, exp.Filter):
+                stack.append(here.this.expression)
+            stack.extend(here.args.get("partition_by") or ())
+            continue
+        if is_aggregate(here):
+            yield here
+            continue
+        stack.extend(here.iter_expressions())
+
+
+def _windowed(window: exp.Window) -> exp.Expression:
+    """The function that a window is over, behind FILTER and IGNORE NULLS."""
+    inner = window.this
+    while isinstance(inner, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+        inner = inner.this
+    return inner
+
+
+def _no_windows(node: exp.Expression, where: str) -> None:
+    """42P20: window functions see the rows that WHERE, GROUP BY and HAVING leave, so they cannot be in them."""
+    stack = [node]
+    while stack:
+        here = stack.pop()
+        if isinstance(here, exp.Window):
+            raise InvalidUsage(
+                f"window functions are not allowed in {where}", sqlstate="42P20", position=position(here)
+            )
+        if here is node or not isinstance(here, (exp.Query, exp.Subquery)):
+            stack.extend(here.iter_expressions())
+
+
+def _no_aggregates(node: exp.Expression, where: str) -> None:
+    for found in _aggregates_in(node):
+        raise grouping(f"aggregate functions are not allowed in {where}", position(found))
+
+
+def _check_grouping(select: exp.Select, scope: Scope) -> None:
+    """42803: a column beside aggregates that is not grouped by, or an aggregate where none may be."""
+    if select.args.get("where") is not None:
+        _no_aggregates(select.args["where"], "WHERE")
+        _no_windows(select.args["where"], "WHERE")
+    group = select.args.get("group")
+    grouped = list(group_keys(group)) if group is not None else []
+    for each in grouped:
+        _no_aggregates(each, "GROUP BY")
+        _no_windows(each, "GROUP BY")
+    if select.args.get("having") is not None:
+        _no_windows(select.args["having"], "HAVING")
+    outputs = [e.this if isinstance(e, exp.Alias) else e for e in select.expressions]
+    later = [select.args["having"].this] if select.args.get("having") is not None else []
+    ordered = [o.this for o in select.args["order"].expressions] if select.args.get("order") else []
+    aggregated = group is not None or bool(later) or any(True for e in outputs + ordered for _ in _aggregates_in(e))
+    for each in outputs + later:
+        for found in _aggregates_in(each):
+            for inner in found.iter_expressions():
+                for nested in _aggregates_in(inner):
+                    raise grouping("aggregate function calls cannot be nested", position(nested))
+    if aggregated:
+        for each in outputs + later + [o for o in ordered if not (isinstance(o, exp.Column) and not o.table)]:
+            _ungrouped(each, grouped, scope)
+
+
+def _ungrouped(node: exp.Expression, grouped: list[exp.Expression], scope: Scope) -> None:
+    if any(node == each for each in grouped):
+        return
+    if is_aggregate(node) or isinstance(node, (exp.Query, exp.Subquery)):
+        return
+    folded = node
+    while isinstance(folded, (exp.Filter, exp.WithinGroup)):
+        folded = folded.this
+    if is_aggregate(folded):
+        return
+    if isinstance(node, exp.Column) and node.table in scope.sources:
+        raise grouping(
+            f'column "{node.table}.{node.name}" must appear in the GROUP BY clause or be used in an aggregate function',
+            position(node),
+        )
+    if isinstance(node, exp.Window):
+        filtered = [node.this.expression] if isinstance(node.this, exp.Filter) else []
+        parts = [*_windowed(node).iter_expressions(), *filtered, *(node.args.get("partition_by") or ())]
+        for each in parts:
+            _ungrouped(each, grouped, scope)
+        return
+    for each in node.iter_expressions():
+        _ungrouped(each, grouped, scope)

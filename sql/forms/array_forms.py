@@ -1,0 +1,132 @@
+"""What is done with arrays, item by item, in the words of both engines; terms of :mod:`sql.forms.spark_forms`.
+
+The arguments are put into one row first, and all is made of that: each is evaluated once, whatever it is, and neither
+a function of ours nor a subquery comes to stand inside of a lambda, where Spark has none.
+"""
+
+from __future__ import annotations
+
+from collection.limits import SERIES_MAX, TOO_MANY
+
+
+def _of_row(parameters: str, spark: str, duckdb: str) -> tuple[str, str, str]:
+    """``spark`` and ``duckdb`` are of a row ``r`` whose fields are called as the parameters are."""
+    names = parameters.split()
+    fields = ", ".join(f"'{name}', :{name}" for name in names)
+    row = ", ".join(f"'{name}': :{name}" for name in names)
+    return (
+        parameters,
+        f"ELEMENT_AT(TRANSFORM(ARRAY(NAMED_STRUCT({fields})), r -> {spark}), 1)",
+        f"list_extract(list_transform([{{{row}}}], lambda r: {duckdb}), 1)",
+    )
+
+
+_PLACES = "FILTER(TRANSFORM(r.a, (v, i) -> CASE WHEN v <=> r.x THEN i + 1 END), p -> p IS NOT NULL)"
+_PLACES_HERE = (
+    "list_filter(list_transform(r.a, lambda v, i: CASE WHEN v IS NOT DISTINCT FROM r.x THEN i::INTEGER END), "
+    "lambda p: p IS NOT NULL)"
+)
+_NO_PLACE = "RAISE_ERROR('tm:22004:initial position must not be null')"
+_NO_TRIM = "RAISE_ERROR(CONCAT('tm:2202E:number of elements to trim must be between 0 and ', CAST({} AS STRING)))"
+_NO_SIZE = "RAISE_ERROR('tm:22004:dimension array or low bound array cannot be null')"
+_MORE = "RAISE_ERROR('tm:0A000:arrays of more than one dimension are not supported')"
+_LOWER = "RAISE_ERROR('tm:0A000:arrays with a lower bound of their own are not supported')"
+_OTHER_SIZES = "RAISE_ERROR('tm:2202E:wrong number of array subscripts')"
+_BAD_FILL = (
+    "WHEN r.n IS NULL THEN RAISE_ERROR('tm:22004:dimension values cannot be null') "
+    f"WHEN r.n > {SERIES_MAX} OR r.n < 0 THEN RAISE_ERROR('tm:54000:{TOO_MANY}')"
+)
+
+
+def _here(text: str) -> str:
+    return text.replace("RAISE_ERROR(", "error(").replace("AS STRING", "AS VARCHAR")
+
+
+_FORMS = {
+    "TM_ARRAY_PLACES": _of_row("a x", _PLACES, _PLACES_HERE),
+    "TM_ARRAY_PLACE": _of_row("a x", f"TRY_ELEMENT_AT({_PLACES}, 1)", f"list_extract({_PLACES_HERE}, 1)"),
+    "TM_ARRAY_PLACE_FROM": _of_row(
+        "a x s",
+        f"CASE WHEN r.a IS NULL THEN NULL WHEN r.s IS NULL THEN {_NO_PLACE} "
+        f"ELSE TRY_ELEMENT_AT(FILTER({_PLACES}, q -> q >= r.s), 1) END",
+        f"CASE WHEN r.a IS NULL THEN NULL WHEN r.s IS NULL THEN {_here(_NO_PLACE)} "
+        f"ELSE list_extract(list_filter({_PLACES_HERE}, lambda q: q >= r.s), 1) END",
+    ),
+    "TM_ARRAY_WITHOUT": _of_row(
+        "a x", "FILTER(r.a, v -> NOT (v <=> r.x))", "list_filter(r.a, lambda v: v IS DISTINCT FROM r.x)"
+    ),
+    "TM_ARRAY_REPLACED": _of_row(
+        "a x y",
+        "TRANSFORM(r.a, v -> CASE WHEN v <=> r.x THEN r.y ELSE v END)",
+        "list_transform(r.a, lambda v: CASE WHEN v IS NOT DISTINCT FROM r.x THEN r.y ELSE v END)",
+    ),
+    "TM_ARRAY_FILLED": _of_row(
+        "x n",
+        f"CASE {_BAD_FILL} WHEN r.n = 0 THEN FILTER(ARRAY(r.x), v -> FALSE) "
+        "ELSE TRANSFORM(SEQUENCE(1, r.n), v -> r.x) END",
+        f"CASE {_here(_BAD_FILL)} ELSE list_transform(generate_series(1, r.n), lambda v: r.x) END",
+    ),
+    "TM_ARRAY_TRIMMED": _of_row(
+        "a n",
+        "CASE WHEN r.a IS NULL OR r.n IS NULL THEN NULL "
+        f"WHEN r.n < 0 OR r.n > SIZE(r.a) THEN {_NO_TRIM.format('SIZE(r.a)')} "
+        "ELSE SLICE(r.a, 1, SIZE(r.a) - r.n) END",
+        "CASE WHEN r.a IS NULL OR r.n IS NULL THEN NULL "
+        f"WHEN r.n < 0 OR r.n > len(r.a) THEN {_here(_NO_TRIM.format('len(r.a)'))} "
+        "ELSE list_slice(r.a, 1, len(r.a) - r.n) END",
+    ),
+    "TM_ARRAY_SLICE": _of_row(
+        "a m n",
+        "CASE WHEN r.a IS NULL OR r.m IS NULL OR r.n IS NULL THEN NULL "
+        "WHEN LEAST(r.n, SIZE(r.a)) < GREATEST(r.m, 1) THEN FILTER(r.a, v -> FALSE) "
+        "ELSE SLICE(r.a, GREATEST(r.m, 1), LEAST(r.n, SIZE(r.a)) - GREATEST(r.m, 1) + 1) END",
+        "CASE WHEN r.a IS NULL OR r.m IS NULL OR r.n IS NULL THEN NULL "
+        "WHEN least(r.n, len(r.a)) < greatest(r.m, 1) THEN list_filter(r.a, lambda v: FALSE) "
+        "ELSE list_slice(r.a, greatest(r.m, 1), least(r.n, len(r.a))) END",
+    ),
+    "TM_ARRAY_HAS_ALL": _of_row(
+        "a b",
+        "CASE WHEN r.a IS NULL OR r.b IS NULL THEN NULL "
+        "ELSE SIZE(FILTER(r.b, v -> NOT COALESCE(ARRAY_CONTAINS(r.a, v), FALSE))) = 0 END",
+        "CASE WHEN r.a IS NULL OR r.b IS NULL THEN NULL "
+        "ELSE len(list_filter(r.b, lambda v: v IS NULL OR NOT list_contains(r.a, v))) = 0 END",
+    ),
+    "TM_ARRAY_OVERLAPS": _of_row(
+        "a b",
+        "CASE WHEN r.a IS NULL OR r.b IS NULL THEN NULL "
+        "ELSE SIZE(FILTER(r.b, v -> COALESCE(ARRAY_CONTAINS(r.a, v), FALSE))) > 0 END",
+        "CASE WHEN r.a IS NULL OR r.b IS NULL THEN NULL "
+        "ELSE len(list_filter(r.b, lambda v: v IS NOT NULL AND list_contains(r.a, v))) > 0 END",
+    ),
+    "TM_ARRAY_SIZES": _of_row(
+        "n",
+        f"CASE WHEN r.n IS NULL THEN {_NO_SIZE} WHEN SIZE(r.n) = 0 THEN 0 WHEN SIZE(r.n) > 1 THEN {_MORE} "
+        "ELSE TRY_ELEMENT_AT(r.n, 1) END",
+        f"CASE WHEN r.n IS NULL THEN {_here(_NO_SIZE)} WHEN len(r.n) = 0 THEN 0 WHEN len(r.n) > 1 THEN {_here(_MORE)} "
+        "ELSE list_extract(r.n, 1) END",
+    ),
+    "TM_ARRAY_BOUNDS": _of_row(
+        "n b",
+        f"CASE WHEN r.b IS NULL THEN {_NO_SIZE} WHEN SIZE(r.b) <> 1 THEN {_OTHER_SIZES} "
+        f"WHEN TRY_ELEMENT_AT(r.b, 1) = 1 THEN r.n ELSE {_LOWER} END",
+        f"CASE WHEN r.b IS NULL THEN {_here(_NO_SIZE)} WHEN len(r.b) <> 1 THEN {_here(_OTHER_SIZES)} "
+        f"WHEN list_extract(r.b, 1) = 1 THEN r.n ELSE {_here(_LOWER)} END",
+    ),
+    "TM_ARRAY_SUBSCRIPTS": _of_row(
+        "a d z",
+        "CASE WHEN r.d = 1 AND SIZE(r.a) > 0 AND r.z IS NOT NULL THEN TRANSFORM(r.a, (v, i) -> "
+        "CASE WHEN r.z THEN SIZE(r.a) - i ELSE i + 1 END) END",
+        "CASE WHEN r.d = 1 AND len(r.a) > 0 AND r.z IS NOT NULL THEN list_transform(r.a, lambda v, i: "
+        "(CASE WHEN r.z THEN len(r.a) + 1 - i ELSE i END)::INTEGER) END",
+    ),
+    "TM_ARRAY_BOTH": _of_row(
+        "a b",
+        "CASE WHEN r.a IS NULL THEN r.b WHEN r.b IS NULL THEN r.a ELSE CONCAT(r.a, r.b) END",
+        "CASE WHEN r.a IS NULL THEN r.b WHEN r.b IS NULL THEN r.a ELSE list_concat(r.a, r.b) END",
+    ),
+    # NULLs are the greatest of items in Postgres and in DuckDB, and the least in Spark.
+    "TM_ARRAY_KEY": ("a", "TRANSFORM(:a, v -> STRUCT(v IS NULL AS n, v AS v))", "(:a)"),
+}
+
+SPARK_ARRAYS = {name: (parameters, spark) for name, (parameters, spark, _) in _FORMS.items()}
+DUCKDB_ARRAYS = {name: (parameters, duckdb) for name, (parameters, _, duckdb) in _FORMS.items()}

@@ -1,0 +1,278 @@
+"""DDL statements to catalog updates: a pure function of the statement, one image and the session's names.
+
+``plan_ddl`` promises that its updates make sense exactly on the image that it was given: the compare-and-append
+refuses them on any other, and then the statement is planned again.  It never calls a controller (DESIGN I8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from catalog_log import model, records
+from catalog_log.model import Schema
+from catalog_log.objects import (
+    Column,
+    Definition,
+    Errors,
+    Index,
+    Item,
+    MaterializedView,
+    Source,
+    SparkText,
+    Table,
+    View,
+    numbered,
+)
+from journal.errors import InvalidUsage
+from journal.names import TopicNames
+from sql.binding.bind import Bound, bind_query
+from sql.objects.called import Objects
+from sql.objects.identifiers import (
+    IDENTIFIER_BYTES_MAX,
+    check_columns,
+    check_identifier,
+    check_schema_name,
+    errors_name,
+)
+from sql.objects.item_ids import ItemIds
+from sql.objects.names import (
+    ImageLike,
+    Names,
+    SystemRelation,
+    cluster_named,
+    database_of,
+    relation,
+    target_schema,
+)
+from sql.statements.ddl_alter import plan_rename, plan_rename_schema, plan_set_schema
+from sql.statements.ddl_columns import plan_columns
+from sql.statements.ddl_comment import plan_comment
+from sql.statements.ddl_drop import plan_drop
+from sql.statements.ddl_reset import plan_reset
+from sql.statements.defaults import check_default
+from sql.statements.plans import DdlPlan, PlanNotice
+from sql.syntax import statements as st
+from sql.trees.budget import bounded
+from sql.trees.errors import already_exists, no_column, unsupported, wrong_kind
+from sql.views.kept_views import keep_lowered, named_query
+
+ERRORS_COLUMNS = (
+    Column("error", "text"),
+    Column("value", "text"),
+    Column("topic", "text"),
+    Column("partition", "int4"),
+    Column("offset", "int8"),
+)
+"""What is kept of a message that is no row of its source."""
+
+
+@bounded
+def plan_ddl(statement: object, image: ImageLike, names: Names) -> DdlPlan:
+    """The updates, tag and notices of a DDL statement.  Raises ``InvalidUsage`` with Postgres's SQLSTATEs."""
+    if isinstance(statement, st.CreateSchema):
+        return _create_schema(statement, image, names)
+    if isinstance(statement, st.CreateTable):
+        return _create_table(statement, image, names)
+    if isinstance(statement, st.CreateSource):
+        return _create_source(statement, image, names)
+    if isinstance(statement, st.CreateView):
+        return _create_view(statement, image, names)
+    if isinstance(statement, st.CreateIndex):
+        return _create_index(statement, image, names)
+    if isinstance(statement, st.Drop):
+        return plan_drop(statement, image, names)
+    if isinstance(statement, st.ResetSource):
+        return plan_reset(statement, image, names)
+    if isinstance(statement, st.Rename):
+        return plan_rename(statement, image, names)
+    if isinstance(statement, st.RenameSchema):
+        return plan_rename_schema(statement, image, names)
+    if isinstance(statement, st.SetSchema):
+        return plan_set_schema(statement, image, names)
+    if isinstance(statement, st.AlterColumns):
+        return plan_columns(statement, image, names)
+    if isinstance(statement, st.Comment):
+        return plan_comment(statement, image, names)
+    raise unsupported(f"{type(statement).__name__} as DDL")
+
+
+def _exists(kind: str, name: str, if_not_exists: bool, tag: str, sqlstate: str = "42P07") -> DdlPlan:
+    error = already_exists(kind, name, sqlstate)
+    if not if_not_exists:
+        raise error
+    return DdlPlan((), tag, (PlanNotice(f"{error.message}, skipping", sqlstate),))
+
+
+def _taken(image: ImageLike, schema: Schema, name: str) -> bool:
+    return image.item_by_name(schema.id, name) is not None
+
+
+def _create_schema(s: st.CreateSchema, image: ImageLike, names: Names) -> DdlPlan:
+    database = database_of(image, names)
+    if len(s.name.parts) > 1 and s.name.parts[0] != names.database or len(s.name.parts) > 2:
+        raise InvalidUsage(f'database "{s.name.parts[0]}" does not exist', sqlstate="3D000")
+    name = check_schema_name(s.name.last)
+    if image.schema_by_name(database.id, name) is not None:
+        return _exists("schema", name, s.if_not_exists, "CREATE SCHEMA", "42P06")
+    ids = ItemIds(image)
+    schema_id = ids.schema()
+    return DdlPlan(
+        (records.put(model.SCHEMAS, schema_id, Schema(schema_id, database.id, name)), ids.update()),
+        "CREATE SCHEMA",
+        created=(schema_id,),
+    )
+
+
+def _columns(
+    defs: tuple[st.ColumnDef, ...], what: str, image: ImageLike, names: Names
+) -> tuple[Column, ...]:
+    if not defs:
+        raise InvalidUsage(f"a {what} needs at least one column", sqlstate="42601")
+    check_columns([d.name for d in defs])
+    for each in defs:
+        if each.default is not None:
+            check_default(each.default, each.name, each.type, names.zone)
+    return _new_columns(image, (Column(d.name, str(d.type), d.nullable, d.default_sql) for d in defs))
+
+
+def _new_columns(image: ImageLike, columns: Iterable[Column]) -> tuple[Column, ...]:
+    """Of a new relation: with ids, where the catalog keeps them."""
+    return numbered(columns) if image.genesis.format_version >= records.COLUMN_IDS_FROM else tuple(columns)
+
+
+def _create_table(s: st.CreateTable, image: ImageLike, names: Names) -> DdlPlan:
+    schema = target_schema(image, names, s.name)
+    columns = _columns(s.columns, "table", image, names)
+    name = check_identifier(s.name.last)
+    if _taken(image, schema, name):
+        return _exists("relation", name, s.if_not_exists, "CREATE TABLE")
+    ids = ItemIds(image)
+    item = Table(ids.item(), schema.id, name, s.text, columns)
+    return _created(ids, "CREATE TABLE", item)
+
+
+def _created(ids: ItemIds, tag: str, *items: Item, notices: tuple[PlanNotice, ...] = ()) -> DdlPlan:
+    puts = tuple(records.put(model.ITEMS, item.id, item) for item in items)
+    return DdlPlan((*puts, ids.update()), tag, notices, tuple(item.id for item in items))
+
+
+def _create_source(s: st.CreateSource, image: ImageLike, names: Names) -> DdlPlan:
+    schema = target_schema(image, names, s.name)
+    columns = _columns(s.columns, "source", image, names)
+    name = check_identifier(s.name.last)
+    if not s.topic or len(s.topic) > 249:
+        raise InvalidUsage(f'invalid topic name "{s.topic}"', sqlstate="22023", hint="1 to 249 characters")
+    environment = TopicNames(image.genesis.environment_id)
+    if environment.reserved(s.topic):
+        raise InvalidUsage(
+            f'permission denied for topic "{s.topic}"',
+            sqlstate="42501",
+            detail=f"topics {environment.env}.* are Tidemark's own",
+            hint="copy what is to be read to a topic with another prefix",
+        )
+    if _taken(image, schema, name):
+        return _exists("relation", name, s.if_not_exists, "CREATE SOURCE")
+    of_errors = check_identifier(errors_name(name))
+    if _taken(image, schema, of_errors):
+        raise already_exists("relation", of_errors)
+    ids = ItemIds(image)
+    source_id, errors_id = ids.item(), ids.item()
+    source = Source(
+        source_id,
+        schema.id,
+        name,
+        s.text,
+        columns,
+        topic=s.topic,
+        format=s.format,
+        envelope=s.envelope,
+        errors_id=errors_id,
+    )
+    errors = Errors(errors_id, schema.id, of_errors, s.text, _new_columns(image, ERRORS_COLUMNS), source_id=source_id)
+    return _created(ids, "CREATE SOURCE", source, errors)
+
+
+def _create_view(s: st.CreateView, image: ImageLike, names: Names) -> DdlPlan:
+    schema = target_schema(image, names, s.name)
+    tag = "CREATE MATERIALIZED VIEW" if s.materialized else "CREATE VIEW"
+    cluster = cluster_named(image, s.cluster or names.cluster) if s.materialized else None
+    name = check_identifier(s.name.last)
+    if _taken(image, schema, name):
+        return _exists("relation", name, s.if_not_exists, tag)
+    bound = bind_query(s.query, image, names, defines=True)
+    _check_view(bound, s)
+    columns = _new_columns(image, _view_columns(bound, s))
+    ids = ItemIds(image)
+    head = ids.item(), schema.id, name, s.text, columns
+    objects = Objects.of(image)
+    if image.genesis.format_version >= records.DEFINITIONS_FROM:
+        query = Definition(bound.references, bound.inputs)
+    else:
+        query = SparkText(named_query(bound, columns, objects), bound.depends_on, bound.inputs)
+    item = View(*head, query=query) if cluster is None else MaterializedView(*head, query=query, cluster_id=cluster.id)
+    keep_lowered(item, bound, objects)  # what could not be told to Spark is refused here
+    return _created(ids, tag, item)
+
+
+def _check_view(bound: Bound, s: st.CreateView) -> None:
+    if bound.system:
+        raise unsupported("a view over system relations")
+    if bound.params:
+        raise InvalidUsage("there is no parameter $1", sqlstate="42P02", detail="a view cannot have parameters")
+    if s.materialized and bound.volatile:
+        raise InvalidUsage(
+            f"materialized views cannot contain {bound.volatile}()",
+            sqlstate="0A000",
+            detail="its result would not be a function of the data",
+            hint="use a plain view on top, or filter when you select",
+        )
+
+
+def _view_columns(bound: Bound, s: st.CreateView) -> tuple[Column, ...]:
+    found = [c.name for c in bound.columns]
+    if s.columns is not None:
+        if len(s.columns) > len(found):
+            raise InvalidUsage("CREATE VIEW specifies more column names than columns", sqlstate="42601")
+        found[: len(s.columns)] = s.columns
+    check_columns(found)
+    if not found:
+        raise unsupported("a view without columns")
+    return tuple(Column(name, str(c.type)) for name, c in zip(found, bound.columns, strict=False))
+
+
+def _create_index(s: st.CreateIndex, image: ImageLike, names: Names) -> DdlPlan:
+    found = relation(image, names, s.relation)
+    if isinstance(found, SystemRelation):
+        raise wrong_kind(s.relation.last, "relation that can be indexed")
+    if isinstance(found, View):
+        raise wrong_kind(found.name, "relation that can be indexed", "create a materialized view and index that")
+    cluster = cluster_named(image, s.cluster or names.cluster)
+    known = {c.name: c.stored_as for c in found.columns}
+    for column in s.columns:
+        if column not in known:
+            raise no_column(column, known)
+    key = tuple(known[column] for column in s.columns)
+    check_columns(list(s.columns))
+    schema = image.get(model.SCHEMAS, found.schema_id)
+    if s.name is not None and len(s.name.parts) > 1:
+        if target_schema(image, names, s.name).id != schema.id:
+            raise InvalidUsage("an index lives in the schema of its relation", sqlstate="42P17")
+    name = s.name.last if s.name is not None else _index_name(image, schema, found, s.columns)
+    check_identifier(name)
+    if _taken(image, schema, name):
+        return _exists("relation", name, s.if_not_exists, "CREATE INDEX")
+    ids = ItemIds(image)
+    item = Index(
+        ids.item(), schema.id, name, s.text, relation_id=found.id, key=key, cluster_id=cluster.id
+    )
+    return _created(ids, "CREATE INDEX", item)
+
+
+def _index_name(image: ImageLike, schema: Schema, found: Item, columns: tuple[str, ...]) -> str:
+    """``<relation>_<columns>_idx``, with a number where that is taken, cut to fit."""
+    stem = "_".join((found.name, *columns)).encode()[: IDENTIFIER_BYTES_MAX - 8].decode(errors="ignore")
+    name, n = f"{stem}_idx", 0
+    while _taken(image, schema, name):
+        n += 1
+        name = f"{stem}_idx{n}"
+    return name

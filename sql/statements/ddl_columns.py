@@ -1,0 +1,292 @@
+"""ALTER … ADD, DROP, RENAME COLUMN and ALTER COLUMN: columns come, go and are called otherwise.  Pure.
+
+A column is its id, which is never used again in its relation.  So nothing that was written has to be written anew: rows
+say of each value which column's it is (:mod:`collection.rows`), definitions say which columns their names meant.  Who
+reads a column that goes stands in its way, and who does not is not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from catalog_log import model, records
+from catalog_log.model import Update
+from catalog_log.objects import (
+    SOURCE,
+    TABLE,
+    Column,
+    Index,
+    Item,
+    MaterializedView,
+    Relation,
+    Table,
+    View,
+    ever,
+)
+from collection.bad_text import BadText
+from collection.rows import encode_value
+from collection.types import parse_type
+from journal.errors import InvalidUsage
+from sql.binding.bind import id_order
+from sql.objects.called import Objects
+from sql.objects.identifiers import check_columns
+from sql.objects.names import ImageLike, Names
+from sql.statements.ddl_alter import alter_tag, altered
+from sql.statements.ddl_comment import column_key, without_comments
+from sql.statements.ddl_drop import everything, told_cascade, told_dependents
+from sql.statements.defaults import check_default
+from sql.statements.insert import literal_slot, stored
+from sql.statements.plans import DdlPlan, PlanNotice, Slot
+from sql.syntax import statements as st
+from sql.syntax.column_defs import COLUMNS_MAX
+from sql.syntax.statements import KIND_WORDS
+from sql.trees.errors import closest, unsupported, wrong_kind
+from sql.views.kept_views import reads_column
+
+
+@dataclass
+class _Draft:
+    """What the actions so far make of the relation."""
+
+    item: Relation
+    image: ImageLike
+    names: Names
+    gone: dict[str, Item] = field(default_factory=dict)
+    """Objects that go with columns."""
+    notices: list[PlanNotice] = field(default_factory=list)
+
+
+def plan_columns(s: st.AlterColumns, image: ImageLike, names: Names) -> DdlPlan:
+    """The relation after all actions, in their order.
+
+    Raises 42P01, 42809 for what is not there or not of the kind; 42703, 42701 for columns; 2BP01 where other objects
+    read a column that is dropped and CASCADE was not said; 0A000 in catalogs whose columns have no ids.
+    """
+    tag = alter_tag(s.kind)
+    found = altered(s, image, names)
+    if isinstance(found, PlanNotice):
+        return DdlPlan((), tag, (found,))
+    if not isinstance(found, Relation):
+        raise wrong_kind(found.name, KIND_WORDS[TABLE], "an index is of the columns that it was made of")
+    if image.genesis.format_version < records.COLUMN_IDS_FROM:
+        raise unsupported(
+            f"altering columns in a catalog of format {image.genesis.format_version}",
+            hint=f"columns come and go in catalogs made with format {records.COLUMN_IDS_FROM} or later",
+        )
+    draft = _Draft(found, image, names)
+    for action in s.actions:
+        _DO[type(action)](draft, action)
+    gone = sorted(draft.gone, key=id_order)
+    updates = [records.remove(model.ITEMS, item_id) for item_id in gone]
+    for item_id in gone:
+        updates += without_comments(image, draft.gone[item_id])
+    if draft.item != found:
+        updates.append(records.put(model.ITEMS, found.id, draft.item))
+        updates += _comments_gone(image, found, draft.item)
+    return DdlPlan(tuple(updates), tag, tuple(draft.notices), dropped=tuple(gone), described=(found.id,))
+
+
+def _comments_gone(image: ImageLike, before: Relation, after: Relation) -> list[Update]:
+    left = {column.id for column in after.columns}
+    keys = [column_key(before.id, column.id) for column in before.columns if column.id not in left]
+    return [records.remove(model.COMMENTS, key) for key in keys if image.get(model.COMMENTS, key) is not None]
+
+
+def _table(draft: _Draft) -> Table:
+    if not isinstance(draft.item, Table):
+        raise wrong_kind(draft.item.name, KIND_WORDS[TABLE], "only the columns of a table come and go")
+    return draft.item
+
+
+def _add(draft: _Draft, action: st.AddColumn) -> None:
+    table, wanted = _table(draft), action.column
+    if any(column.name == wanted.name for column in table.columns):
+        message = f'column "{wanted.name}" of relation "{table.name}" already exists'
+        if not action.if_not_exists:
+            raise InvalidUsage(message, sqlstate="42701")
+        draft.notices.append(PlanNotice(f"{message}, skipping", "42701"))
+        return
+    check_columns([*(column.name for column in table.columns), wanted.name])
+    before = ever(table)
+    if len(before) >= COLUMNS_MAX:
+        raise InvalidUsage(
+            f"tables can have at most {COLUMNS_MAX} columns", sqlstate="54011", detail="those that were dropped count"
+        )
+    missing = _missing(draft, action)
+    if missing is None and not wanted.nullable:
+        raise unsupported(
+            "ADD COLUMN … NOT NULL without a DEFAULT",
+            hint="rows that are there would have nothing in it: say a DEFAULT, which they get",
+        )
+    column_id = 1 + max(column.id for column in before)
+    stored_as = _stored_as(wanted.name, column_id, {column.stored_as.lower() for column in before})
+    column = Column(
+        wanted.name, str(wanted.type), wanted.nullable, wanted.default_sql, column_id,
+        None if stored_as == wanted.name else stored_as, missing,
+    )  # fmt: skip
+    draft.item = replace(table, columns=(*table.columns, column))
+
+
+def _missing(draft: _Draft, action: st.AddColumn) -> bytes | None:
+    """What rows that are there get: the DEFAULT as it is now, as in Postgres."""
+    wanted = action.column
+    slot = _default(wanted, draft.names)
+    value = slot.value
+    if slot.tree is not None:
+        if action.evaluated is None:
+            raise unsupported(
+                "ADD COLUMN with a DEFAULT that is another one for every row",
+                hint="rows that are there get it too: add the column without one, then ALTER COLUMN … SET DEFAULT",
+            )
+        value = stored(action.evaluated[0], wanted.type.plain)
+    try:
+        return None if value is None else encode_value(wanted.type, value)
+    except BadText as error:
+        raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
+
+
+def _default(wanted: st.ColumnDef, names: Names) -> Slot:
+    if wanted.default is None:
+        return Slot(None)
+    return literal_slot(check_default(wanted.default, wanted.name, wanted.type, names.zone), wanted.type.plain)
+
+
+def to_evaluate(s: st.AlterColumns, names: Names) -> dict[int, exp.Expression]:
+    """Defaults of new columns that are no literals, by the places of their actions.
+
+    Whoever sends the statement evaluates them, once (now() is when it is sent), and gives them :func:`with_values`.
+    Those that would be another one for every row are not among them.
+    """
+    found = {}
+    for place, action in enumerate(s.actions):
+        if isinstance(action, st.AddColumn):
+            tree = _default(action.column, names).tree
+            if tree is not None and not any(map(_of_the_row, tree.walk())):
+                found[place] = tree
+    return found
+
+
+def with_values(s: st.AlterColumns, values: Mapping[int, object]) -> st.AlterColumns:
+    """``s`` with what :func:`to_evaluate` gave, evaluated."""
+    actions = [
+        replace(action, evaluated=(values[place],)) if place in values else action
+        for place, action in enumerate(s.actions)
+    ]
+    return replace(s, actions=tuple(actions))
+
+
+def _of_the_row(node: exp.Expression) -> bool:
+    names = {str(node.this).lower()} if isinstance(node, exp.Anonymous) else set()
+    return isinstance(node, (exp.Rand, exp.Uuid)) or bool(names & _OF_THE_ROW)
+
+
+_OF_THE_ROW = frozenset({"clock_timestamp", "gen_random_uuid", "random", "timeofday"})
+"""Functions that Postgres calls for every row, and not once in a statement."""
+
+
+def _stored_as(name: str, column_id: int, taken: set[str]) -> str:
+    """What engines call a new column: its name, where no other one of its relation was ever called so (Spark tells no
+    names apart by their case)."""
+    found = name
+    while found.lower() in taken:
+        found = f"{name}#{column_id}"
+        name += "#"
+    return found
+
+
+def _drop(draft: _Draft, action: st.DropColumn) -> None:
+    table = _table(draft)
+    place = _place(draft, action.name, action.if_exists)
+    if place is None:
+        return
+    column = table.columns[place]
+    if len(table.columns) == 1:
+        raise unsupported("a table without columns", hint="drop the table")
+    dependents = [each for each in draft.image.dependents(table.id) if each.id not in draft.gone]
+    reading = [each for each in dependents if _reads(draft, each, column)]
+    indexes = [each for each in reading if isinstance(each, Index)]
+    views = [each for each in reading if not isinstance(each, Index)]
+    if views and not action.cascade:
+        raise InvalidUsage(
+            f"cannot drop column {column.name} of table {table.name} because other objects depend on it",
+            sqlstate="2BP01",
+            detail=told_dependents(draft.image, [(each, table) for each in views]),
+            hint="use DROP … CASCADE to drop the dependent objects too",
+        )
+    going = everything(draft.image, views)
+    if views:
+        draft.notices += told_cascade("drop", [draft.image.item(i) for i in sorted(going, key=id_order)])
+    draft.gone |= {i: draft.image.item(i) for i in going} | {each.id: each for each in indexes}
+    left = (*table.columns[:place], *table.columns[place + 1 :])
+    draft.item = replace(table, columns=left, dropped=(*table.dropped, replace(column, nullable=True, default=None)))
+
+
+def _reads(draft: _Draft, item: Item, column: Column) -> bool:
+    if isinstance(item, Index):
+        return column.stored_as in item.key
+    is_view = isinstance(item, (View, MaterializedView))
+    return is_view and reads_column(item, draft.item.id, column.id, Objects.of(draft.image))
+
+
+def _rename(draft: _Draft, action: st.RenameColumn) -> None:
+    item = draft.item
+    if item.kind == SOURCE:
+        raise unsupported(
+            "RENAME COLUMN of a source",
+            hint="its columns are called as the fields of its messages: let a view call them otherwise",
+        )
+    place = _place(draft, action.name)
+    others = [column.name for column in item.columns]
+    if action.to in others:
+        raise InvalidUsage(f'column "{action.to}" of relation "{item.name}" already exists', sqlstate="42701")
+    column = item.columns[place]
+    others[place] = action.to
+    check_columns(others)
+    stored_as = None if column.stored_as == action.to else column.stored_as
+    _put(draft, place, replace(column, name=action.to, field=stored_as))
+
+
+def _set_default(draft: _Draft, action: st.SetDefault) -> None:
+    table, place = _table(draft), _place(draft, action.name)
+    column = table.columns[place]
+    if action.default is not None:
+        check_default(action.default, column.name, parse_type(column.type), draft.names.zone)
+    _put(draft, place, replace(column, default=action.default_sql))
+
+
+def _drop_not_null(draft: _Draft, action: st.DropNotNull) -> None:
+    table, place = _table(draft), _place(draft, action.name)
+    _put(draft, place, replace(table.columns[place], nullable=True))
+
+
+def _put(draft: _Draft, place: int, column: Column) -> None:
+    columns = list(draft.item.columns)
+    columns[place] = column
+    draft.item = replace(draft.item, columns=tuple(columns))
+
+
+def _place(draft: _Draft, name: st.Name, may_miss: bool = False) -> int | None:
+    """Where a column is; 42703, or ``None`` with a notice where it ``may_miss``."""
+    known = [column.name for column in draft.item.columns]
+    if name.last in known:
+        return known.index(name.last)
+    message = f'column "{name.last}" of relation "{draft.item.name}" does not exist'
+    if may_miss:
+        draft.notices.append(PlanNotice(f"{message}, skipping", "00000"))
+        return None
+    meant = closest(name.last, known)
+    raise InvalidUsage(
+        message, sqlstate="42703", position=name.start + 1, hint=f'did you mean "{meant}"?' if meant else None
+    )
+
+
+_DO: dict[type, Callable] = {
+    st.AddColumn: _add,
+    st.DropColumn: _drop,
+    st.RenameColumn: _rename,
+    st.SetDefault: _set_default,
+    st.DropNotNull: _drop_not_null,
+}

@@ -1,0 +1,474 @@
+"""INSERT: which rows go where, with defaults, types and assignment casts.  Pure."""
+
+from __future__ import annotations
+
+import math
+import struct
+from decimal import Decimal
+
+from sqlglot import exp
+
+from catalog_log.objects import MATERIALIZED_VIEW, SOURCE, VIEW, Item, Table
+from collection import numerics
+from collection.bad_text import BadText
+from collection.lengths import fitted
+from collection.numeric_casts import from_float8
+from collection.types import SqlType, carried, parse_type
+from journal.errors import InvalidUsage
+from journal.timestamps import CatalogTs
+from sql.binding.bind import bind_query, cast_outputs, first_branch, unique_names
+from sql.binding.bind_select import check_query
+from sql.objects.names import ImageLike, Names, SystemRelation, column_types, relation
+from sql.statements.defaults import parse_default, typed_expression
+from sql.statements.plans import InsertPlan, Slot
+from sql.statements.select import plan_bound
+from sql.syntax import statements as st
+from sql.syntax.tokens import parse_tokens, tokenize
+from sql.syntax.values_list import Cell, Cells, Number, Param, Text, Word
+from sql.trees import types as t
+from sql.trees.budget import bounded
+from sql.trees.errors import mismatch, no_column, not_null, out_of_range, unsupported, wrong_kind
+from sql.trees.nodes import branches, cast, constant, declared_type, only
+from sql.typing.assign import assign, assignable
+from sql.typing.check import Checker
+from sql.typing.check_expressions import PARAMETERS_MAX
+from sql.typing.check_zoned import checker_for
+from sql.typing.zones import Zone, has_moments
+
+NULL = Slot(None)
+
+DIGITS_MAX = 30
+"""Of a number that is read without a tree: below what any of the types holds, so that longer ones keep their errors."""
+
+ROWS_MAX = 100_000
+"""Rows in one VALUES list: what a 1 MiB statement could hold is fewer, so this only bounds what planning may cost."""
+
+
+@bounded
+def plan_insert(s: st.Insert, image: ImageLike, names: Names, declared: dict[int, SqlType] | None = None) -> InsertPlan:
+    """Plan an INSERT.  Raises 42P01, 42809, 42703, 42601 (counts), 42804, 23502 and the errors of its query."""
+    table = _target(s, image, names)
+    types = tuple(column_types(table).values())
+    targets = _targets(s, table)
+    if s.source is None:
+        row = tuple(_default(table, i, types[i]) for i in range(len(types)))
+        return InsertPlan(table, types, {}, CatalogTs(image.upper - 1), (row,))
+    values = s.source if isinstance(s.source, Cells) else _plain_values(s.source)
+    if isinstance(values, exp.Values) and values.find(exp.Select) is not None:  # which may read relations
+        source = _selected(values, table, targets)
+        return _insert_query(source, table, types, targets, s.columns is not None, image, names, declared)
+    if values is not None:
+        return _insert_values(table, types, targets, values, s.columns is not None, image, names, declared)
+    return _insert_query(s.source, table, types, targets, s.columns is not None, image, names, declared)
+
+
+def _target(s: st.Insert, image: ImageLike, names: Names) -> Item:
+    found = relation(image, names, s.table)
+    if isinstance(found, SystemRelation):
+        raise InvalidUsage(f'permission denied for table "{s.table.last}"', sqlstate="42501")
+    if not isinstance(found, Table):
+        hint = {
+            SOURCE: "produce to its topic instead",
+            VIEW: "insert into the tables that it reads",
+            MATERIALIZED_VIEW: "insert into the tables that it reads",
+        }.get(found.kind)
+        raise wrong_kind(found.name, "table", hint)
+    return found
+
+
+def _targets(s: st.Insert, table: Item) -> list[int]:
+    position = {column.name: i for i, column in enumerate(table.columns)}
+    if s.columns is None:
+        return list(range(len(table.columns)))
+    found = []
+    for name in s.columns:
+        if name not in position:
+            error = no_column(name, position)
+            error.message = f'column "{name}" of relation "{table.name}" does not exist'
+            error.args = (error.message,)
+            raise error
+        if position[name] in found:
+            raise InvalidUsage(f'column "{name}" specified more than once', sqlstate="42701")
+        found.append(position[name])
+    return found
+
+
+def _plain_values(source: exp.Expression) -> exp.Values | None:
+    """The VALUES list of ``source`` if it is nothing else (no ORDER BY, LIMIT or WITH around it)."""
+    if isinstance(source, exp.Values) and not any(source.args.get(k) for k in ("order", "limit", "offset", "with_")):
+        return source
+    return None
+
+
+def _selected(values: exp.Values, table: Item, targets: list[int]) -> exp.Expression:
+    """The rows of ``values`` as a query, the columns' defaults in the places of DEFAULT."""
+    found: exp.Expression | None = None
+    for row in values.expressions:
+        cells = [each.copy() for each in (row.expressions if isinstance(row, exp.Tuple) else [row])]
+        for at, (cell, index) in enumerate(zip(cells, targets, strict=False)):
+            if isinstance(cell, exp.Var) and cell.name.upper() == "DEFAULT":
+                column = table.columns[index]
+                wanted = column_types(table)[column.name]
+                declared = parse_type(column.type)
+                made = exp.null() if column.default is None else parse_default(column.default, column.name, declared)
+                cells[at] = cast(made, wanted)
+        one = exp.Select(expressions=cells)
+        found = one if found is None else exp.Union(this=found, expression=one, distinct=False)
+    assert found is not None
+    return found
+
+
+def _default(table: Item, index: int, wanted: SqlType) -> Slot:
+    column = table.columns[index]
+    if column.default is None:
+        return Slot(None)
+    return literal_slot(parse_default(column.default, column.name, parse_type(column.type)), wanted)
+
+
+def literal_slot(tree: exp.Expression, wanted: SqlType) -> Slot:
+    """The value of a literal that was assigned to ``wanted``, or the expression to evaluate."""
+    found = constant(tree)
+    if found is None:
+        return Slot(tree=tree)
+    text, kind = found
+    if text is not None and wanted == t.TIME and kind == carried(t.TIME):
+        return Slot(int(text))
+    return Slot(None if text is None else stored(t.parse_literal(text, wanted), wanted))
+
+
+def stored(value: object | None, wanted: SqlType) -> object | None:
+    """A Python value as the column keeps it: rounded to its scale, checked against its range and length.
+
+    22003, 22001.
+    """
+    if value is None:
+        return None
+    if type(value) is int and wanted.name in t.INT_RANGE:
+        if not -t.INT_RANGE[wanted.name] <= value < t.INT_RANGE[wanted.name]:
+            raise out_of_range(t.shown(wanted))
+        return value
+    if type(value) is str and wanted == t.TEXT:
+        return value
+    if wanted.is_array:
+        elements = t.parse_literal(value, wanted) if isinstance(value, str) else value
+        return [stored(each, wanted.element) for each in elements]
+    if wanted.name in ("varchar", "bpchar"):
+        return fit_length(value if isinstance(value, str) else t.format_literal(value, wanted), wanted)
+    if wanted.name == "interval" and not isinstance(value, str):
+        return t.as_interval(value)
+    if t.is_int(wanted) and not isinstance(value, bool):
+        number = int(Decimal(str(value)).quantize(Decimal(1), rounding="ROUND_HALF_UP"))
+        bound = t.INT_RANGE[wanted.name]
+        if not -bound <= number < bound:
+            raise out_of_range(t.shown(wanted))
+        return number
+    if wanted.is_free:
+        return _free(value)
+    if wanted.name == "numeric":
+        number = Decimal(str(value)) if not isinstance(value, Decimal) else value
+        if not number.is_finite():
+            raise out_of_range("numeric", str(value))
+        number = number.quantize(Decimal(1).scaleb(-wanted.scale), rounding="ROUND_HALF_UP", context=t.WIDE)
+        if number and number.adjusted() >= wanted.precision - wanted.scale:
+            error = InvalidUsage(
+                "numeric field overflow",
+                sqlstate="22003",
+                detail=f"a field with precision {wanted.precision}, scale {wanted.scale} must round "
+                f"to an absolute value less than 10^{wanted.precision - wanted.scale}",
+            )
+            raise error
+        return number
+    if wanted == t.TEXT and not isinstance(value, str):
+        return t.format_literal(value, wanted)
+    if t.is_float(wanted):
+        return _stored_float(float(value), wanted)
+    if isinstance(value, str) and wanted != t.TEXT:
+        return t.parse_literal(value, wanted)
+    return value
+
+
+def _free(value: object) -> str:
+    """A number, or the text of one, as a ``numeric`` without a precision keeps it."""
+    if isinstance(value, float):
+        return from_float8(value)
+    try:
+        return numerics.shown(value) if isinstance(value, Decimal) else numerics.read(str(value))
+    except BadText as error:
+        raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
+
+
+def fit_length(text: str, wanted: SqlType) -> str:
+    """Text as a ``varchar(n)`` or ``char(n)`` keeps it.  22001 where it is too long."""
+    try:
+        return fitted(text, wanted)
+    except BadText as error:
+        raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
+
+
+def _stored_float(value: float, wanted: SqlType) -> float:
+    """A single beyond the largest one would become infinity on the way to the topic: Postgres refuses it."""
+    if wanted == t.FLOAT4 and math.isfinite(value):
+        try:
+            struct.pack("<f", value)
+        except OverflowError:
+            raise out_of_range("real", str(value)) from None
+    return value
+
+
+def _insert_values(
+    table: Item,
+    types: tuple[SqlType, ...],
+    targets: list[int],
+    values: exp.Values | Cells,
+    listed: bool,
+    image: ImageLike,
+    names: Names,
+    declared: dict[int, SqlType] | None,
+) -> InsertPlan:
+    checker = checker_for(names.zone, lambda query, scope: check_query(checker, query, scope, {}), declared)
+    given = values.rows if isinstance(values, Cells) else values.expressions
+    if len(given) > ROWS_MAX:
+        raise InvalidUsage(
+            f"{len(given)} rows in one VALUES list",
+            sqlstate="54000",
+            detail=f"at most {ROWS_MAX} are accepted",
+        )
+    defaults: dict[int, Slot] = {}
+
+    def default(index: int) -> Slot:
+        if index not in defaults:
+            defaults[index] = _default(table, index, types[index])
+        return defaults[index]
+
+    plain = _PlainCells(values.text, checker) if isinstance(values, Cells) else None
+    # What a number without a unit means hangs on the fields that an interval is declared with.
+    read_as = [parse_type(c.type) if kind == t.INTERVAL else kind for c, kind in zip(table.columns, types, strict=True)]
+    needed = [i for i, column in enumerate(table.columns) if not column.nullable]
+    left_out = [i for i in range(len(types)) if i not in targets]
+    rows = []
+    width = None
+    for row in given:
+        nodes = row if plain is not None else _nodes_of(row)
+        width = _check_width(len(nodes), width, targets, listed)
+        slots: list[Slot | None] = [None] * len(types)
+        for index, node in zip(targets, nodes, strict=False):
+            if _is_default(node):
+                slots[index] = default(index)
+            elif plain is not None:
+                wanted = read_as[index] if isinstance(node, Text) else types[index]
+                slots[index] = plain.slot(node, table.columns[index].name, wanted)
+            else:
+                wanted = read_as[index] if isinstance(node, exp.Literal) and node.is_string else types[index]
+                slots[index] = _value_slot(node, table.columns[index].name, wanted, checker)
+        for index in left_out if len(nodes) == len(targets) else range(len(types)):
+            if slots[index] is None:
+                slots[index] = default(index)
+        _check_nulls(slots, needed, table)
+        rows.append(tuple(slots))
+    params = {n: checker.params.get(n, t.TEXT) for n in range(1, max(checker.seen, default=0) + 1)}
+    literals = checker.zone is not None and checker.zone.literals
+    return InsertPlan(table, types, params, CatalogTs(image.upper - 1), tuple(rows), literals=literals)
+
+
+def _nodes_of(row: exp.Expression) -> list[exp.Expression]:
+    return row.expressions if isinstance(row, exp.Tuple) else [row.this if isinstance(row, exp.Paren) else row]
+
+
+def _is_default(node: exp.Expression | Cell) -> bool:
+    if isinstance(node, Word):
+        return node.word == "default"
+    return isinstance(node, exp.Var) and node.name.upper() == "DEFAULT"
+
+
+class _PlainCells:
+    """Slots of the cells of one statement.  What is here word for word is what :func:`_value_slot` makes of them;
+    whatever is rare is left to it."""
+
+    def __init__(self, text: str, checker: Checker) -> None:
+        self._text = text
+        self._checker = checker
+        self._types: dict[str, SqlType | None] = {}
+
+    def slot(self, cell: Cell, column: str, wanted: SqlType) -> Slot:
+        """Where the value of ``cell`` comes from.  Raises what :func:`_value_slot` raises."""
+        if isinstance(cell, Text):
+            return Slot(stored(self._checker.read(cell.text, wanted), wanted))
+        if isinstance(cell, Param):
+            if cell.type is None:
+                return _param_slot(cell.number, column, wanted, self._checker)
+            return self._cast_param(cell, wanted) or self._any(cell, column, wanted)
+        if isinstance(cell, Number):
+            return self._number(cell.digits, wanted) or self._any(cell, column, wanted)
+        if cell.word == "null":
+            return NULL
+        return _value_slot(exp.Boolean(this=cell.word == "true"), column, wanted, self._checker)
+
+    def _number(self, digits: str, wanted: SqlType) -> Slot | None:
+        if len(digits) > DIGITS_MAX:
+            return None
+        try:
+            if t.is_int(wanted) and "." not in digits:
+                value, bound = int(digits), t.INT_RANGE[wanted.name]
+                return Slot(value) if -bound <= value < bound else None
+            if wanted.name == "numeric" or t.is_float(wanted):
+                return Slot(stored(t.parse_literal(digits, wanted), wanted))
+        except InvalidUsage:
+            pass
+        return None
+
+    def _cast_param(self, cell: Param, wanted: SqlType) -> Slot | None:
+        """``$n::type`` where that changes nothing that :func:`stored` would not do as well."""
+        target = self._target(cell)
+        known = self._checker.params.get(cell.number, target)
+        if target is None or cell.number > PARAMETERS_MAX:
+            return None
+        if not (_same_values(known, target) and _same_values(target, wanted)):
+            return None
+        self._checker.seen.add(cell.number)
+        self._checker.params.setdefault(cell.number, target)
+        return Slot(param=cell.number, through=None if target == wanted else target)
+
+    def _target(self, cell: Param) -> SqlType | None:
+        if cell.type not in self._types:
+            node = self._node(cell)
+            plain = isinstance(node, exp.Cast) and isinstance(node.this, exp.Parameter)
+            self._types[cell.type] = declared_type(node.to) if plain else None
+        return self._types[cell.type]
+
+    def _any(self, cell: Number | Param, column: str, wanted: SqlType) -> Slot:
+        return _value_slot(self._node(cell), column, wanted, self._checker)
+
+    def _node(self, cell: Number | Param) -> exp.Expression:
+        text = self._text[cell.start : cell.end]
+        try:
+            node = parse_tokens(tokenize(text), text)
+        except InvalidUsage as error:
+            error.position = cell.start + (error.position or 1)
+            raise
+        for each in node.walk():
+            if "start" in each.meta:
+                each.meta["start"] += cell.start
+        return node
+
+
+def _same_values(got: SqlType, wanted: SqlType) -> bool:
+    """Whether a value of ``got`` is one of ``wanted`` once :func:`stored` has checked and rounded it."""
+    if t.is_int(got):
+        return t.is_int(wanted) or wanted.name == "numeric"
+    if got.name == wanted.name == "numeric":
+        return True
+    if got.name in ("text", "varchar") and got.precision is None:
+        return wanted.name == "text" or (wanted.name == "varchar" and wanted.precision is None)
+    return got == wanted and not (got.is_array or got.name in ("varchar", "bpchar"))
+
+
+def _check_width(width: int, first: int | None, targets: list[int], listed: bool) -> int:
+    if first is not None and width != first:
+        raise InvalidUsage("VALUES lists must all be the same length", sqlstate="42601")
+    if width > len(targets):
+        raise InvalidUsage("INSERT has more expressions than target columns", sqlstate="42601")
+    if width < len(targets) and listed:
+        raise InvalidUsage("INSERT has more target columns than expressions", sqlstate="42601")
+    return width
+
+
+def _value_slot(node: exp.Expression, column: str, wanted: SqlType, checker: Checker) -> Slot:
+    if isinstance(node, exp.Literal) and node.is_string:  # by far the commonest, and nothing to type
+        return Slot(stored(checker.read(node.this, wanted), wanted))
+    if isinstance(node, exp.Null):
+        return NULL
+    if isinstance(node, exp.Parameter):
+        return _param_slot(int(node.this.this), column, wanted, checker)
+    if node.find(exp.Column):
+        raise no_column(node.find(exp.Column).name)
+    if node.find(exp.Query, exp.Subquery):
+        raise unsupported("a subquery in VALUES", hint="use INSERT … SELECT")
+    return literal_slot(typed_expression(node, column, wanted, checker), wanted)
+
+
+def _param_slot(number: int, column: str, wanted: SqlType, checker: Checker) -> Slot:
+    if not 1 <= number <= PARAMETERS_MAX:
+        raise InvalidUsage(f"there is no parameter ${number}", sqlstate="42P02")
+    checker.seen.add(number)
+    known = checker.params.setdefault(number, wanted)
+    if not assignable(known, wanted):
+        raise mismatch(
+            f'column "{column}" is of type {t.shown(wanted)} but expression is of type {t.shown(known)}',
+            hint="you will need to rewrite or cast the expression",
+        )
+    if checker.zone is not None and known != wanted and has_moments(wanted if has_moments(wanted) else known):
+        given = cast(exp.Parameter(this=exp.Literal.number(number)), known)  # what it is by the zone the engine says
+        return literal_slot(assign(given, known, wanted, column, checker.zone), wanted)
+    return Slot(param=number)
+
+
+def _check_nulls(row: list[Slot | None], needed: list[int], table: Item) -> None:
+    for index in needed:
+        if row[index] == NULL:
+            raise not_null(table.columns[index].name, table.name)
+
+
+def _insert_query(
+    source: exp.Expression,
+    table: Item,
+    types: tuple[SqlType, ...],
+    targets: list[int],
+    listed: bool,
+    image: ImageLike,
+    names: Names,
+    declared: dict[int, SqlType] | None,
+) -> InsertPlan:
+    bound = bind_query(source, image, names, declared, assigned=[types[i] for i in targets])
+    if bound.system:
+        raise unsupported("INSERT from system relations")
+    _check_width(len(bound.columns), None, targets, listed)
+    targets = targets[: len(bound.columns)]
+    wanted = [types[i] for i in targets]
+    if any(got.type != want for got, want in zip(bound.columns, wanted, strict=False)):
+        bound.tree = _decided_before(bound.tree)
+    for got, want, index in zip(bound.columns, wanted, targets, strict=False):
+        assign(exp.null(), got.type, want, table.columns[index].name, bound.zone)
+        if got.type != want:
+            _assign_output(bound.tree, targets.index(index), got.type, want, bound.zone)
+    cast_outputs(bound.tree, wanted, unique_names([table.columns[i].name for i in targets]))
+    given = set(targets)
+    defaults = {i: _default(table, i, types[i]) for i in range(len(types)) if i not in given}
+    for index, slot in defaults.items():
+        if slot == Slot(None) and not table.columns[index].nullable:
+            raise not_null(table.columns[index].name, table.name)
+    query = plan_bound(bound, image, names)
+    columns = tuple(
+        type(c)(table.columns[i].name, want) for c, i, want in zip(bound.columns, targets, wanted, strict=False)
+    )
+    query = type(query)(**{**query.__dict__, "columns": columns, "lookup": None})
+    return InsertPlan(
+        table,
+        types,
+        bound.params,
+        CatalogTs(image.upper - 1),
+        query=query,
+        query_columns=tuple(targets),
+        defaults=defaults,
+        literals=bound.literals,
+    )
+
+
+def _decided_before(tree: exp.Expression) -> exp.Expression:
+    """``tree`` as a query whose outputs may be cast: which rows there are is decided by what they are before."""
+    inner = tree
+    while isinstance(inner, (exp.Subquery, exp.Paren)) and only(inner, {"this"}):
+        inner = inner.this
+    if isinstance(inner, exp.Select) and not any(inner.args.get(key) for key in ("distinct", "limit", "offset")):
+        return tree
+    names = [exp.to_identifier(each.alias_or_name, quoted=True) for each in first_branch(inner).expressions]
+    rows = exp.to_identifier("_rows", quoted=True)
+    outer = exp.Select(expressions=[exp.Alias(this=exp.column(n.copy(), table=rows.copy()), alias=n) for n in names])
+    outer.set("from_", exp.From(this=exp.Subquery(this=inner.copy(), alias=exp.TableAlias(this=rows))))
+    return outer
+
+
+def _assign_output(tree: exp.Expression, index: int, got: SqlType, wanted: SqlType, zone: Zone | None) -> None:
+    """Cast an output of the query (of each branch of a set operation) as an assignment does."""
+    for branch in branches(tree):
+        inner = branch.expressions[index].this
+        inner.replace(assign(inner, got, wanted, "", zone))

@@ -1,0 +1,177 @@
+"""What a statement is turned into: values that say what is to be done, without doing it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from itertools import islice
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from catalog_log.model import Update
+from catalog_log.objects import Item
+from collection.types import SqlType, parse_type, single
+from journal.timestamps import CatalogTs
+from sql.binding.bind import OutputType
+from sql.forms.transpile import spark_sql, with_params
+from sql.trees.nodes import rounded
+from sql.trees.types import format_literal, parse_literal
+
+LARGE_NODES = 500
+"""Nodes of a tree from which it is printed beside the event loop: 500 take some 5 ms (measured)."""
+
+
+@dataclass(frozen=True)
+class PlanNotice:
+    message: str
+    sqlstate: str = "00000"
+    detail: str | None = None
+
+
+@dataclass(frozen=True)
+class DdlPlan:
+    """``updates`` are to be appended at the upper of the image that this was planned on; none for a no-op."""
+
+    updates: tuple[Update, ...]
+    tag: str
+    notices: tuple[PlanNotice, ...] = ()
+    created: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    described: tuple[str, ...] = ()
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """Ids of everything that it is about."""
+        return (*self.created, *self.dropped, *self.described)
+
+
+@dataclass(frozen=True)
+class LookupPlan:
+    """A lookup in the portable form, with ``["param", n, type]`` where a parameter will be, or ``["cast", n, type]``
+    where it is rounded to the type.
+
+    ``key`` are expressions (``lit`` or ``param``) for the leading columns of the index.
+    """
+
+    index_id: str
+    relation_id: str
+    key: tuple[tuple[object, ...], ...]
+    residual: Mapping[str, object]
+
+    def filled(self, params: Sequence[object | None], types: Mapping[int, SqlType]) -> tuple[tuple[object, ...], str]:
+        """``(key values, residual text)`` for one execution."""
+        key = tuple([_key_value(part, params) for part in self.key])
+        return key, self._fixed or json.dumps(_fill(self.residual, params))
+
+    @cached_property
+    def _fixed(self) -> str | None:
+        """The residual's text where no parameter is in it: then it is the same for every execution."""
+        return None if _has_param(self.residual) else json.dumps(_fill(self.residual, ()))
+
+
+_PARAMS = ("param", "cast")
+"""A parameter as it is, and one that a cast gives its scale."""
+
+
+def _key_value(part: Sequence[object], params: Sequence[object | None]) -> object:
+    if part[0] in _PARAMS:
+        value = params[part[1] - 1]
+        if part[0] == "cast" and value is not None:
+            return rounded(Decimal(value), parse_type(part[2]))
+        return single(value) if part[2] == "float4" and value is not None else value
+    return None if part[1] is None else parse_literal(part[1], parse_type(part[2]))
+
+
+def _has_param(node: object) -> bool:
+    if isinstance(node, (list, tuple)):
+        return (len(node) == 3 and node[0] in _PARAMS) or any(map(_has_param, node))
+    return isinstance(node, Mapping) and any(map(_has_param, node.values()))
+
+
+def _fill(node: object, params: Sequence[object | None]) -> object:
+    if isinstance(node, (list, tuple)):
+        if len(node) == 3 and node[0] in _PARAMS:
+            value = params[node[1] - 1]
+            if node[2] == "integer":
+                return None if value is None else int(value)
+            if node[0] == "cast" and value is not None:
+                value = rounded(Decimal(value), parse_type(node[2]))
+            return ["lit", None if value is None else format_literal(value, parse_type(node[2])), node[2]]
+        return [_fill(each, params) for each in node]
+    if isinstance(node, Mapping):
+        return {key: _fill(each, params) for key, each in node.items()}
+    return node
+
+
+@dataclass(frozen=True)
+class SelectPlan:
+    """A query over user relations (or none).
+
+    ``kind`` is ``constant`` (reads nothing), ``catalog`` (system relations; then ``tree`` is as the user wrote it) or
+    ``peek``.  ``tree`` still holds parameters; outputs have distinct names and exactly ``columns``' types.
+    """
+
+    kind: str
+    tree: exp.Expression
+    columns: tuple[OutputType, ...]
+    inputs: tuple[str, ...]
+    depends_on: tuple[str, ...]
+    params: Mapping[int, SqlType]
+    catalog_ts: CatalogTs
+    lookup: LookupPlan | None = None
+    array_params: Mapping[int, int] = field(default_factory=dict)
+    """Of a ``catalog`` query: the oids of parameters that are arrays.  Their values are the text form."""
+    volatile: bool = False
+    """Whether the same parameters on the same rows may give another answer (``now()``, ``random()``)."""
+    literals: bool = False
+    """Whether a literal in it was read by the session's zone."""
+
+    @cached_property
+    def large(self) -> bool:
+        """Whether printing it takes so long that others should not wait for it."""
+        return next(islice(self.tree.walk(), LARGE_NODES, None), None) is not None
+
+    def spark_sql(self, params: Sequence[object | None]) -> str:
+        if not self.params:
+            return self._spark_sql
+        return spark_sql(with_params(self.tree, params, self.params))
+
+    @cached_property
+    def _spark_sql(self) -> str:
+        """Its text where there are no parameters: made once."""
+        return spark_sql(with_params(self.tree, (), self.params))
+
+
+class Slot(NamedTuple):
+    """Where a value of an inserted row comes from: a known ``value``, parameter ``param``, or ``tree`` to evaluate.
+
+    A parameter's value is kept as a column of type ``through`` would keep it, before it is kept as its own column does.
+    """
+
+    value: object = None
+    param: int | None = None
+    tree: exp.Expression | None = None
+    through: SqlType | None = None
+
+
+@dataclass(frozen=True)
+class InsertPlan:
+    """Rows for ``table`` from ``rows`` (VALUES), or from ``query`` whose outputs are ``query_columns`` of the table.
+
+    ``defaults`` are the slots of the columns that ``query`` does not give.
+    """
+
+    table: Item
+    types: tuple[SqlType, ...]
+    params: Mapping[int, SqlType]
+    catalog_ts: CatalogTs
+    rows: tuple[tuple[Slot, ...], ...] = ()
+    query: SelectPlan | None = None
+    query_columns: tuple[int, ...] = ()
+    defaults: Mapping[int, Slot] = field(default_factory=dict)
+    literals: bool = False
+    """Whether a literal in it was read by the session's zone."""

@@ -1,0 +1,123 @@
+"""A query to a :class:`~sql.statements.plans.SelectPlan`: bound, views inlined, by lookup where an index can answer."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from collection.types import SqlType
+from journal.errors import InvalidUsage
+from journal.timestamps import CatalogTs
+from sql.binding.bind import Bound, bind_query
+from sql.forms.functions import SYSTEM, SYSTEM_NAMES, SYSTEM_TYPES, display_name
+from sql.objects.called import Objects
+from sql.objects.names import ImageLike, Names
+from sql.statements.lookup_plan import plan_lookup
+from sql.statements.plans import SelectPlan
+from sql.statements.system_zones import check_system_query
+from sql.trees.budget import bounded
+from sql.views.kept_views import inline_views
+
+
+@bounded
+def plan_select(
+    ast: exp.Expression, image: ImageLike, names: Names, declared: dict[int, SqlType] | None = None
+) -> SelectPlan:
+    """Plan a query.  A query over system relations (or constants that only the system knows) has kind ``catalog``;
+    its columns and types are decided by whoever answers it."""
+    try:
+        bound = bind_query(ast, image, names, declared)
+    except InvalidUsage as error:
+        if error.sqlstate in ("42883", "0A000", "42704") and reads_nothing(ast) and asks_the_system(ast):
+            return _catalog(ast, image, names, declared)
+        raise
+    if bound.system:
+        return _catalog(ast, image, names, declared)
+    return plan_bound(bound, image, names)
+
+
+def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
+    """The plan of a bound query over user relations."""
+    return SelectPlan(
+        kind="constant" if bound.constant else "peek",
+        tree=inline_views(bound.tree, bound.relations, Objects.of(image)),
+        columns=bound.columns,
+        inputs=bound.inputs,
+        depends_on=bound.depends_on,
+        params=bound.params,
+        catalog_ts=CatalogTs(image.upper - 1),
+        lookup=plan_lookup(bound, image, names),
+        volatile=bound.volatile is not None,
+        literals=bound.literals,
+    )
+
+
+def reads_nothing(ast: exp.Expression) -> bool:
+    """Whether a query names no relation: ``select version()``."""
+    return not any(isinstance(table.this, exp.Identifier) for table in ast.find_all(exp.Table))
+
+
+def asks_the_system(ast: exp.Expression) -> bool:
+    """Whether a query names something that only the adapter knows: ``version()``, ``pg_get_userbyid``, ``regclass``.
+
+    Nothing else is left to the engine of the system relations, which would answer by its own rules instead of
+    Postgres's where the binder has refused.
+    """
+    for node in ast.walk():
+        if isinstance(node, (*SYSTEM, exp.Uuid)) or (isinstance(node, exp.Func) and _is_system(node)):
+            return True
+        if isinstance(node, exp.Column) and not node.table and node.name.lower() in ("user", "current_role"):
+            return True
+        if isinstance(node, exp.Cast) and SYSTEM_TYPES.fullmatch(node.to.sql("postgres").lower().rsplit(".", 1)[-1]):
+            return True
+    return False
+
+
+def _is_system(node: exp.Func) -> bool:
+    return not isinstance(node, exp.Cast) and SYSTEM_NAMES.fullmatch(display_name(node)) is not None
+
+
+def _catalog(ast: exp.Expression, image: ImageLike, names: Names, declared: dict[int, SqlType] | None) -> SelectPlan:
+    inferred: dict[int, SqlType] = {}
+    for parameter in ast.find_all(exp.Parameter):
+        if isinstance(parameter.this, exp.Literal):
+            number = int(parameter.this.this)
+            inferred[number] = inferred.get(number) or _parameter_type(parameter, names)
+    params = {
+        n: (declared or {}).get(n) or inferred.get(n) or SqlType("text") for n in range(1, max(inferred, default=0) + 1)
+    }
+    check_system_query(ast, names, params)
+    arrays = {}
+    for cast in ast.find_all(exp.Cast):
+        if isinstance(cast.this, exp.Parameter) and cast.to.this == exp.DataType.Type.ARRAY and cast.to.expressions:
+            kind = cast.to.expressions[0].this
+            if oid := _ARRAYS.get(kind.name if isinstance(kind, exp.DataType.Type) else ""):
+                arrays[int(cast.this.this.this)] = oid
+    return SelectPlan("catalog", ast, (), (), (), params, CatalogTs(image.upper - 1), array_params=arrays)
+
+
+_ARRAYS = {"UINT": 1028, "TEXT": 1009, "VARCHAR": 1009, "NAME": 1009, "INT": 1007, "BIGINT": 1016, "SMALLINT": 1005}
+_CAST = {"OID": "int8", "INT": "int4", "BIGINT": "int8", "SMALLINT": "int2", "BOOLEAN": "bool"}
+_KINDS = {"oid": "int8", "int2": "int4", "int4": "int4", "int8": "int8", "bool": "bool"}
+
+
+def _parameter_type(parameter: exp.Parameter, names: Names) -> SqlType | None:
+    """What an undeclared parameter of a query over system relations is: what it is cast to or compared with."""
+    parent = parameter.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    if isinstance(parent, exp.Cast):
+        kind = parent.to.this
+        word = _CAST.get(kind.name if isinstance(kind, exp.DataType.Type) else str(kind).upper())
+        return SqlType(word) if word else None
+    if isinstance(parent, (exp.Limit, exp.Offset)):
+        return SqlType("int8")
+    if isinstance(parent, (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In)):
+        column = next((each for each in parent.iter_expressions() if isinstance(each, exp.Column)), None)
+        for table in parent.root().find_all(exp.Table) if column is not None else ():
+            schemas = (table.db.lower(),) if table.db else tuple(names.system)
+            for schema in schemas:
+                kinds = names.system.get(schema, {}).get(table.name.lower(), {})
+                if column.name.lower() in kinds:
+                    word = _KINDS.get(kinds[column.name.lower()])
+                    return SqlType(word) if word else None
+    return None

@@ -1,0 +1,91 @@
+"""Columns as statements define them.  Pure."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from collection.types import parse_type
+from journal.errors import InvalidUsage
+from sql.syntax import statements as st
+from sql.syntax.tokens import Cursor, parse_tokens
+from sql.trees.errors import unsupported
+
+COLUMNS_MAX = 1600
+"""As in Postgres (MaxHeapAttributeNumber)."""
+
+SYSTEM_COLUMNS = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
+"""Of every table of Postgres's; no column of a table may be called so."""
+
+_AFTER_TYPE = (
+    "not",
+    "null",
+    "default",
+    "primary",
+    "unique",
+    "check",
+    "references",
+    "collate",
+    "generated",
+    "constraint",
+    ",",
+)
+
+
+def column_list(c: Cursor) -> tuple[st.ColumnDef, ...]:
+    """``( column, … )``; 54011 for too many."""
+    c.expect("(")
+    if c.take(")"):
+        return ()
+    found = [column_def(c)]
+    while c.take(","):
+        found.append(column_def(c))
+    c.expect(")")
+    if len(found) > COLUMNS_MAX:
+        raise InvalidUsage(f"relations can have at most {COLUMNS_MAX} columns", sqlstate="54011")
+    return tuple(found)
+
+
+def column_def(c: Cursor) -> st.ColumnDef:
+    """One column: its name, its type, and what is said of it."""
+    if c.word() in ("primary", "unique", "check", "foreign", "constraint", "exclude", "like"):
+        raise unsupported(f"{c.word().upper()} in a table definition", position=c.position)
+    at = c.position
+    name = c.identifier()
+    if name in SYSTEM_COLUMNS:
+        told = f'column name "{name}" conflicts with a system column name'
+        raise InvalidUsage(told, sqlstate="42701", position=at)
+    type_tokens = c.until(*_AFTER_TYPE)
+    if not type_tokens:
+        raise c.error()
+    type_text = c.text[type_tokens[0].start : type_tokens[-1].end + 1]
+    try:
+        sql_type = parse_type(type_text)
+    except InvalidUsage as error:
+        error.position = type_tokens[0].start + 1
+        raise
+    nullable, default, default_sql = True, None, None
+    while c.word() not in (",", ")", None):
+        if c.take("not", "null"):
+            nullable = False
+        elif c.take("null"):
+            nullable = True
+        elif c.take("default"):
+            default, default_sql = default_expression(c)
+        elif c.word() in ("primary", "unique", "check", "references", "collate", "generated", "constraint"):
+            raise unsupported(f"{c.word().upper()} on a column", position=c.position)
+        else:
+            raise c.error()
+    if isinstance(default, exp.Null):  # as if nothing were said
+        default = default_sql = None
+    return st.ColumnDef(name, sql_type, nullable, default, default_sql)
+
+
+def default_expression(c: Cursor) -> tuple[exp.Expression, str]:
+    """What stands after DEFAULT, and how it was written."""
+    stops = ("not", "null", "primary", "unique", "check", "references", "generated", "constraint", ",")
+    tokens = c.until(*stops) if c.word() != "null" else [c.tokens[c.at]]
+    if tokens and tokens[0] is c.current:
+        c.at += 1
+    if not tokens:
+        raise c.error()
+    return parse_tokens(tokens, c.text), c.text[tokens[0].start : tokens[-1].end + 1]

@@ -1,0 +1,154 @@
+"""How deep and how large a statement may be, whoever walks its tree.
+
+Promises: :func:`bounded` functions raise 54001 where Python's stack would not do, never ``RecursionError``; a tree that
+went through :func:`surveyed` is at most ``DEPTH_MAX`` deep and ``NODES_MAX`` large, with long chains of AND and OR
+balanced, so that what is refused does not hang on how deep the stack was when somebody asked.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from sqlglot import exp
+
+from journal.errors import InvalidUsage
+
+DEPTH_MAX = 300
+"""Levels of a tree.  The deepest of Postgres's own regression tests, and of what sqlsmith makes, have some 40; Spark's
+parser and analyser take about 1,000 on the stack that its threads have."""
+
+NODES_MAX = 100_000
+"""Nodes of a tree: 20,000 items of an IN are as many nodes, and take 3.5 s of one core to plan (measured)."""
+
+TOKENS_MAX = 150_000
+"""Tokens of one statement.  Beyond it are only lists of values, read without tokens (sql.syntax.values_list)."""
+
+RELATIONS_MAX = 1_000
+"""Relations that a query reads once views and WITH queries stand where they are named: Spark plans each of them."""
+
+FRAMES = 3_000
+"""Python's recursion limit while trees are walked: a level of brackets takes the parser 21 frames, anything else fewer
+than 10.  A frame takes 260 bytes of the C stack, 2.1 KB where it is the worst (a sort's key that sorts; measured), so
+these fit a thread's 8 MiB."""
+
+_CHAIN_MIN = 16
+"""Operands from which a chain is balanced."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def too_complex(detail: str) -> InvalidUsage:
+    """54001, as Postgres says it of its own stack."""
+    return InvalidUsage(
+        "statement is too complex", sqlstate="54001", detail=detail, hint="split it, or put the values into a table"
+    )
+
+
+def bounded(call: Callable[P, T]) -> Callable[P, T]:
+    """``call``, with 54001 where it would run out of stack."""
+
+    @wraps(call)
+    def within(*args: P.args, **named: P.kwargs) -> T:
+        if sys.getrecursionlimit() < FRAMES:
+            sys.setrecursionlimit(FRAMES)
+        try:
+            return call(*args, **named)
+        except RecursionError:
+            raise too_complex("it is nested too deeply") from None
+
+    return within
+
+
+def surveyed(root: exp.Expression, kinds: tuple[type[exp.Expression], ...]) -> list[exp.Expression]:
+    """Check the bounds of ``root`` and balance its chains; gives its nodes of ``kinds``.  Takes no stack.  54001."""
+    found, chains, count = [], [], 0
+    level = [root]
+    depth = 0
+    while level:
+        depth += 1
+        count += len(level)
+        if depth > DEPTH_MAX or count > NODES_MAX:
+            break
+        below: list[exp.Expression] = []
+        for node in level:
+            if isinstance(node, kinds):
+                found.append(node)
+            if isinstance(node, exp.Connector):
+                operands = _operands(node)
+                if len(operands) >= _CHAIN_MIN:
+                    chains.append((node, operands))
+                    below += operands
+                    continue
+            for each in node.args.values():
+                if isinstance(each, exp.Expression):
+                    below.append(each)
+                elif type(each) is list:
+                    below += [item for item in each if isinstance(item, exp.Expression)]
+        level = below
+    if depth > DEPTH_MAX:
+        raise too_complex(f"it is nested deeper than {DEPTH_MAX} levels")
+    if count > NODES_MAX:
+        raise too_complex(f"it has more than {NODES_MAX} parts")
+    for top, operands in chains:
+        half = len(operands) // 2
+        kind = type(top)
+        top.set("this", joined(kind, operands[:half]))
+        top.set("expression", joined(kind, operands[half:]))
+    return found
+
+
+def _operands(top: exp.Connector) -> list[exp.Expression]:
+    """What a chain of one connector connects, from left to right.  Takes no stack."""
+    kind, found, stack = type(top), [], [top]
+    while stack:
+        node = stack.pop()
+        if type(node) is kind:
+            stack += (node.args["expression"], node.args["this"])
+        else:
+            found.append(node)
+    return found
+
+
+def joined(kind: type[exp.Connector], parts: Sequence[exp.Expression]) -> exp.Expression:
+    """``parts`` connected by ``kind``, as deep as the logarithm of their number."""
+    level = list(parts)
+    while len(level) > 1:
+        pairs = [kind(this=a, expression=b) for a, b in zip(level[::2], level[1::2], strict=False)]
+        level = pairs + level[len(pairs) * 2 :]
+    return level[0]
+
+
+def check_expanded(query: exp.Expression) -> None:
+    """54001 where ``query`` reads too much once each WITH query stands where it is named, as engines plan it."""
+    relations, nodes = _expanded(query, {})
+    if relations > RELATIONS_MAX:
+        raise too_complex(f"it reads more than {RELATIONS_MAX} relations once views and WITH queries are written out")
+    if nodes > NODES_MAX:
+        raise too_complex(f"it has more than {NODES_MAX} parts once its relations are written out")
+
+
+def _expanded(node: exp.Expression, around: dict[str, tuple[int, int]]) -> tuple[int, int]:
+    """``(relations, nodes)`` of ``node`` with the WITH queries ``around`` it and of its own written out."""
+    known, stack = around, [node]
+    relations = nodes = 0
+    with_ = node.args.get("with_")
+    if with_ is not None:
+        known = dict(around)
+        for cte in with_.expressions:
+            known[cte.alias] = _expanded(cte.this, known)
+    while stack:
+        here = stack.pop()
+        nodes += 1
+        if here is not node and here.args.get("with_") is not None:
+            more = _expanded(here, known)
+            relations, nodes = relations + more[0], nodes + more[1]
+            continue
+        if isinstance(here, exp.Table):
+            reads, parts = known.get(here.name, (1, 0)) if not here.args.get("db") else (1, 0)
+            relations, nodes = relations + reads, nodes + parts
+        stack.extend(each for each in here.iter_expressions() if each is not with_)
+    return relations, nodes

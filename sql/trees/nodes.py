@@ -1,0 +1,358 @@
+"""Small pieces of syntax tree: casts, literals, positions.  Types in trees are always Spark's (see ``spark_type``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from decimal import Decimal
+from functools import lru_cache
+
+import sqlglot
+from sqlglot import exp
+
+from collection.types import INTERVAL_FIELDS, SqlType, carried, parse_type, spark_type
+from journal.errors import InvalidUsage
+from sql.trees.budget import bounded, surveyed
+from sql.trees.errors import syntax
+from sql.trees.types import INTERVAL, TEXT, WIDE, as_interval, format_literal, parse_literal
+
+_FROM_SQLGLOT = {
+    "BOOLEAN": "bool",
+    "SMALLINT": "int2",
+    "TINYINT": "int2",
+    "INT": "int4",
+    "BIGINT": "int8",
+    "FLOAT": "float4",
+    "DOUBLE": "float8",
+    "TEXT": "text",
+    "BINARY": "bytea",
+    "VARBINARY": "bytea",
+    "DATE": "date",
+    "TIMESTAMP": "timestamp",
+    "TIMESTAMPNTZ": "timestamp",
+    "TIMESTAMPTZ": "timestamptz",
+    "TIMESTAMPLTZ": "timestamptz",
+    "INTERVAL": "interval",
+    "TIME": "time",
+    "UUID": "uuid",
+    "JSONB": "jsonb",
+    "STRUCT": "interval",  # the only one that we ever make
+}
+
+_LENGTHS = {"VARCHAR": "varchar", "NVARCHAR": "varchar", "CHAR": "char", "NCHAR": "char", "BPCHAR": "bpchar"}
+
+_ELSEWHERE = {"TIMETZ": "timetz", "JSON": "json", "XML": "xml", "MONEY": "money"}
+
+
+@lru_cache(maxsize=1024)
+def _data_type(sql_type: SqlType) -> exp.DataType:
+    return exp.DataType.build(spark_type(sql_type), dialect="spark")
+
+
+def data_type(sql_type: SqlType) -> exp.DataType:
+    """A fresh tree of the Spark type that carries ``sql_type``."""
+    return _data_type(sql_type).copy()
+
+
+def cast(node: exp.Expression, sql_type: SqlType) -> exp.Expression:
+    """``CAST(node AS sql_type)``."""
+    return exp.Cast(this=node, to=data_type(sql_type))
+
+
+def declared_type(node: exp.DataType) -> SqlType:
+    """The SQL type that ``::type`` or CAST names in a statement.  42704 where Tidemark has no such type."""
+    name = node.this.name if isinstance(node.this, exp.DataType.Type) else str(node.this)
+    if name not in ("ARRAY", "STRUCT") and not all(_is_number(each) for each in node.expressions):
+        raise syntax(None, position(node), "type modifiers must be simple constants or identifiers")
+    if name == "DECIMAL" and not node.expressions:
+        return parse_type("numeric")
+    if name == "DECIMAL":
+        return parse_type("numeric(" + ",".join(e.sql() for e in node.expressions) + ")")
+    if name == "ARRAY" and len(node.expressions) == 1:
+        element = declared_type(node.expressions[0])
+        return parse_type(f"{element}[]")
+    if name in _LENGTHS:
+        return parse_type(_LENGTHS[name] + (f"({node.expressions[0].sql()})" if node.expressions else ""))
+    if name in _ELSEWHERE:
+        return parse_type(_ELSEWHERE[name])
+    if name in _FROM_SQLGLOT and name != "STRUCT" and node.expressions:
+        kind = "float" if name == "DOUBLE" else _FROM_SQLGLOT[name]
+        return parse_type(f"{kind}({','.join(e.sql() for e in node.expressions)})")
+    if name in _FROM_SQLGLOT:
+        return SqlType(_FROM_SQLGLOT[name])
+    if name == "USERDEFINED" and (inner := node.args.get("kind")) is not None and inner.name.startswith("_"):
+        return parse_type(f"{inner.name[1:]}[]")  # what Postgres calls the array type itself
+    if isinstance(node.this, exp.Interval):
+        return interval_type(node.this)
+    if isinstance(node, exp.Interval) or name.startswith("INTERVAL"):
+        return INTERVAL
+    named = exp.DataType(this=node.this, kind=node.args.get("kind")).sql("postgres").lower().strip('"')
+    raise InvalidUsage(f'type "{named}" does not exist', sqlstate="42704")
+
+
+def interval_type(node: exp.Interval) -> SqlType:
+    """The type that ``INTERVAL … fields`` names, as a type or behind a text."""
+    unit = node.args.get("unit")
+    if unit is None:
+        return INTERVAL
+    ends = [unit.this, unit.expression] if isinstance(unit, exp.IntervalSpan) else [unit]
+    words = [each.name if isinstance(each, exp.Var) else each.sql_name() for each in ends]
+    digits = ends[-1].this if isinstance(ends[-1], exp.Second) else None
+    if digits is not None and not _is_number(digits):
+        raise syntax(None, position(node), "type modifiers must be simple constants or identifiers")
+    try:
+        return parse_type(f"interval {' to '.join(words)}" + ("" if digits is None else f"({digits.name})"))
+    except InvalidUsage:
+        raise syntax(None, position(node), f'"{" ".join(words)}" are no fields of an interval') from None
+
+
+def _is_number(modifier: exp.Expression) -> bool:
+    """Whether a length or a number of digits is written as one: what else is there would be printed, and read again."""
+    value = modifier.this if isinstance(modifier, exp.DataTypeParam) else modifier
+    value = value.this if isinstance(value, exp.Neg) else value
+    return isinstance(value, exp.Literal) and not value.is_string
+
+
+def literal(value: object | None, sql_type: SqlType) -> exp.Expression:
+    """A typed literal of a Python value; never made by pasting text into a statement."""
+    if value is None:
+        return cast(exp.null(), sql_type)
+    if sql_type.name == "bool":
+        return exp.Boolean(this=bool(value))
+    if sql_type.name == "bytea":
+        return exp.HexString(this=bytes(value).hex())
+    if sql_type.is_array:
+        return cast(exp.Array(expressions=[literal(each, sql_type.element) for each in value]), sql_type)
+    if sql_type.name == "time":
+        return cast(exp.Literal.number(int(value)), sql_type)
+    if sql_type.name == "interval":
+        return interval(*(number(each) for each in as_interval(value)))
+    text = exp.Literal.string(format_literal(value, sql_type))
+    return text if carried(sql_type) == TEXT else cast(text, sql_type)
+
+
+class Ordinality(exp.Expression, exp.Func):
+    """What number a row has among those that the EXPLODE beside it in its SELECT makes, from 1."""
+
+    arg_types: dict = {}
+
+
+def call(name: str, *arguments: exp.Expression) -> exp.Anonymous:
+    """``name(arguments)`` of copies: a function of Spark's, or a form of :mod:`sql.forms.spark_forms`."""
+    return exp.Anonymous(this=name, expressions=[each.copy() for each in arguments])
+
+
+def number(value: int) -> exp.Expression:
+    """A whole number, which may be negative."""
+    made = exp.Literal.number(abs(value))
+    return exp.Neg(this=made) if value < 0 else made
+
+
+def interval(*parts: exp.Expression) -> exp.Expression:
+    """An interval of months, days and microseconds: any expressions of numbers, of which all are NULL or none is."""
+    kinds = (SqlType("int4"), SqlType("int4"), SqlType("int8"))
+    fields = zip((name for name, _ in INTERVAL_FIELDS), parts, kinds, strict=True)
+    made = exp.Struct(
+        expressions=[
+            exp.PropertyEQ(this=exp.to_identifier(name, quoted=True), expression=cast(part.copy(), kind))
+            for name, part, kind in fields
+        ]
+    )
+    if all(isinstance(part.this if isinstance(part, exp.Neg) else part, exp.Literal) for part in parts):
+        return made
+    present = exp.Not(this=exp.Is(this=exp.Paren(this=parts[-1].copy()), expression=exp.Null()))
+    return exp.Case(ifs=[exp.If(this=present, true=made)])
+
+
+def interval_parts(node: exp.Expression) -> list[exp.Expression]:
+    """Months, days and microseconds of an interval, each an expression of its own and NULL where it is."""
+    inner = unnest(node)
+    if isinstance(inner, exp.Case) and len(inner.args["ifs"]) == 1 and not inner.args.get("default"):
+        inner = inner.args["ifs"][0].args["true"] if _is_guard(inner) else inner
+    if isinstance(inner, exp.Struct):
+        return [each.expression.copy() for each in inner.expressions]
+    return [
+        exp.Dot(this=exp.Paren(this=inner.copy()), expression=exp.to_identifier(name, quoted=True))
+        for name, _ in INTERVAL_FIELDS
+    ]
+
+
+def _is_guard(case: exp.Case) -> bool:
+    """Whether ``case`` is what :func:`interval` puts around parts that may be NULL."""
+    only = case.args["ifs"][0]
+    made, asked = only.args["true"], only.this
+    if not isinstance(made, exp.Struct) or not isinstance(asked, exp.Not) or not isinstance(asked.this, exp.Is):
+        return False
+    return unnest(asked.this.this) == unnest(made.expressions[-1].expression.this)
+
+
+def text_literal(
+    text: str,
+    sql_type: SqlType,
+    position: int | None = None,
+    read: Callable[[str, SqlType], object] = parse_literal,
+) -> exp.Expression:
+    """The literal ``'text'`` taken as ``sql_type``; 22P02 and its kin, with the position, where it is not one."""
+    try:
+        return literal(read(text, sql_type), sql_type)
+    except InvalidUsage as error:
+        error.position = error.position or position
+        raise
+
+
+def stand_in(table: exp.Table, query: exp.Expression) -> None:
+    """Put ``query`` in the place of ``table`` in FROM, under its alias and with what is joined to it."""
+    made = exp.Subquery(this=query, alias=table.args["alias"].copy())
+    for key in ("joins", "laterals"):
+        if table.args.get(key):
+            made.set(key, [each.copy() for each in table.args[key]])
+    table.replace(made)
+
+
+def copied(root: exp.Expression) -> exp.Expression:
+    """``root.copy()`` in a third of its time: what is said about a node is shared, since nobody changes it in place."""
+    made = root.__class__()
+    stack = [(root, made)]
+    while stack:
+        node, copy = stack.pop()
+        copy.comments, copy._type, copy._hash = node.comments, node._type, node._hash
+        if node._meta is not None:
+            copy._meta = dict(node._meta)
+        args = copy.args
+        for key, value in node.args.items():
+            if isinstance(value, exp.Expression):
+                args[key] = child = value.__class__()
+                child.parent, child.arg_key = copy, key
+                stack.append((value, child))
+            elif type(value) is list:
+                args[key] = items = []
+                for index, each in enumerate(value):
+                    if isinstance(each, exp.Expression):
+                        child = each.__class__()
+                        child.parent, child.arg_key, child.index = copy, key, index
+                        stack.append((each, child))
+                        items.append(child)
+                    else:
+                        items.append(each)
+            else:
+                args[key] = value
+    return made
+
+
+def swap(node: exp.Expression, made: exp.Expression) -> None:
+    """``node.replace(made)`` in time that does not grow with the list that ``node`` stands in."""
+    parent, index = node.parent, node.index
+    if parent is None or index is None:
+        node.replace(made)
+        return
+    above = parent
+    while above is not None and above._hash is not None:
+        above._hash = None
+        above = above.parent
+    made.parent, made.arg_key, made.index = parent, node.arg_key, index
+    parent.args[node.arg_key][index] = made
+    node.parent = None
+
+
+@bounded
+def parse_spark(text: str) -> exp.Expression:
+    """A text printed as Spark SQL.  Raises ``SqlglotError``; 54001 beyond the bounds of :mod:`sql.trees.budget`."""
+    tree = sqlglot.parse_one(text, read="spark")
+    surveyed(tree, ())
+    return tree
+
+
+def position(node: exp.Expression) -> int | None:
+    """1-based position of a node's first word in the statement, where the parser kept it."""
+    starts = [n.meta["start"] for n in node.walk() if "start" in n.meta]
+    return min(starts) + 1 if starts else None
+
+
+def unnest(node: exp.Expression) -> exp.Expression:
+    """``node`` without brackets around it."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def bare(query: exp.Expression) -> exp.Expression:
+    """``query`` without brackets around it."""
+    while isinstance(query, (exp.Subquery, exp.Paren)):
+        query = query.this
+    return query
+
+
+def branches(query: exp.Expression) -> Iterator[exp.Expression]:
+    """What the rows of ``query`` are from, in order: each branch of a set operation, or itself, without brackets."""
+    stack = [query]
+    while stack:
+        found = bare(stack.pop())
+        if isinstance(found, exp.SetOperation):
+            stack += [found.expression, found.this]
+        else:
+            yield found
+
+
+def only(node: exp.Expression, allowed: Collection[str]) -> bool:
+    """Whether nothing is said of ``node`` but what ``allowed`` names: whoever translates it must know all of it."""
+    return all(not value for key, value in node.args.items() if key not in allowed)
+
+
+_NAMES = (exp.Identifier, exp.DataType, exp.DataTypeParam)
+
+
+def says_only(tree: exp.Expression, known: Mapping[type[exp.Expression], Collection[str]]) -> bool:
+    """Whether ``tree`` is made of ``known`` nodes alone, with nothing said of one but what is known of its kind.
+
+    Names and types are not looked into.
+    """
+    return all(
+        isinstance(node, _NAMES) or (type(node) in known and only(node, known[type(node)])) for node in tree.walk()
+    )
+
+
+def rounded(value: object, sql_type: SqlType) -> object:
+    """``value`` as a cast to ``sql_type`` leaves it: a numeric with the digits behind the point that it has room for.
+
+    22003 where it has none for those before it.
+    """
+    if sql_type.name != "numeric" or not isinstance(value, Decimal):
+        return value
+    found = value.quantize(Decimal(1).scaleb(-sql_type.scale), rounding="ROUND_HALF_UP", context=WIDE)
+    if found and found.adjusted() >= sql_type.precision - sql_type.scale:
+        raise InvalidUsage("numeric field overflow", sqlstate="22003")
+    return found
+
+
+def constant(node: exp.Expression) -> tuple[str | None, SqlType] | None:
+    """``(text, type)`` of a typed literal as this module makes them, ``None`` for anything else.
+
+    ``text`` is ``None`` for NULL; numbers without a cast give the type that the checker noted on them.
+    """
+    node = unnest(node)
+    if isinstance(node, exp.Boolean):
+        return ("true" if node.this else "false"), SqlType("bool")
+    if isinstance(node, exp.Neg) and (inner := constant(node.this)) and inner[0] is not None:
+        text, sql_type = inner
+        return (text[1:] if text.startswith("-") else "-" + text), sql_type
+    if isinstance(node, exp.Literal):
+        if node.is_string:
+            return node.this, TEXT
+        noted = node.meta.get("sql_type")
+        return (node.this, noted) if noted else None
+    if isinstance(node, exp.HexString):
+        return "\\x" + node.this, SqlType("bytea")
+    if isinstance(node, exp.Cast):
+        target = declared_type(node.to)
+        if isinstance(node.this, exp.Null):
+            return None, target
+        if isinstance(node.this, exp.Literal):
+            return node.this.this, target
+        inner = constant(node.this)
+        if inner is not None and inner[1] == target:
+            return inner
+        if inner is not None and inner[0] is not None and inner[1].name in ("int2", "int4", "int8", "numeric"):
+            try:
+                return format_literal(rounded(parse_literal(inner[0], target), target), target), target
+            except InvalidUsage:
+                return None
+    return None

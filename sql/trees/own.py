@@ -1,0 +1,15 @@
+"""Calls, in a bound tree, of the functions that the engines run in Python (:mod:`collection.functions`)."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from functions.registry import OWN
+from sql.trees.nodes import cast
+
+
+def own(name: str, *arguments: exp.Expression) -> exp.Expression:
+    """``name(arguments)``, each cast to the type that the function takes, and the result to what it gives."""
+    wanted = OWN[name].arguments
+    given = [cast(each.copy(), kind) for each, kind in zip(arguments, wanted, strict=True)]
+    return cast(exp.Anonymous(this=name.upper(), expressions=given), OWN[name].result)

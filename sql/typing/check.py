@@ -1,0 +1,423 @@
+"""Types of expressions: every node gets a :class:`SqlType`, and what Postgres and Spark do differently is rewritten.
+
+A :class:`Checker` walks a query that sqlglot has already qualified (every column names its relation) and changes it in
+place: literals and parameters take the type that their context wants, integer division truncates, rounding casts
+round, dates subtract to days.  What Postgres would refuse is refused here with Postgres's SQLSTATE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from collection.types import SqlType
+from journal.errors import InvalidUsage
+from sql.forms.functions import FUNCTIONS, display_name
+from sql.trees import types as t
+from sql.trees.budget import joined
+from sql.trees.errors import mismatch, no_aggregate, no_function, no_operator, syntax, unsupported, untold
+from sql.trees.nodes import branches, call, cast, position, swap, text_literal, unnest
+from sql.typing import check_arrays as arrays
+from sql.typing import check_jsonb as jsonb
+from sql.typing import own_signatures
+from sql.typing.casts import converted
+from sql.typing.check_aggregates import AGGREGATES
+from sql.typing.check_arrays import ARRAYS, any_of_array
+from sql.typing.check_expressions import EXPRESSIONS
+from sql.typing.check_functions import is_named, named_function
+from sql.typing.check_jsonb import JSONB
+from sql.typing.check_text import TEXT
+from sql.typing.check_time import TIME
+from sql.typing.comparing import check_extreme, compared_as_postgres
+from sql.typing.free_numerics import called_exactly, freed
+from sql.typing.rows_compared import compared_rows
+from sql.typing.scope import Scope
+from sql.typing.zones import Zone
+
+_COMPARED = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+}
+
+_KINDS = {"text": t.TEXT, "int": t.INT4, "float": t.FLOAT8, "number": t.FLOAT8, "bool": t.BOOL, "any": t.TEXT}
+"""What an untyped literal becomes as an argument of a kind."""
+
+
+NAMED = {**arrays.NAMED, **jsonb.NAMED, **own_signatures.NAMED}
+"""Functions that the parser knows by their name alone."""
+
+
+CHECKED = "checked"
+"""Where a node notes the type that it was found to have."""
+
+
+_SAID: dict[type[exp.Expression], str] = {
+    exp.TableColumn: "a row as a value", exp.Tuple: "a row as a value", exp.Overlaps: "OVERLAPS",
+    exp.Operator: "OPERATOR(…)",
+}  # fmt: skip
+"""What users call that for which there is no rule."""
+
+
+class Checker:
+    """Types expressions in one statement.  ``query`` types a subquery (given by the binder, which knows relations).
+
+    All is computed in UTC.  Where a session's zone would make another thing of it, a method is asked, which does
+    nothing here and does it in :class:`sql.typing.check_zoned.ZonedChecker`.
+    """
+
+    zone: Zone | None = None
+    """The session's, where it is not UTC."""
+
+    def __init__(
+        self,
+        query: Callable[[exp.Expression, Scope], list[tuple[str, SqlType]]],
+        declared: dict[int, SqlType] | None = None,
+    ) -> None:
+        self._query = query
+        self.params: dict[int, SqlType] = dict(declared or {})
+        self.seen: set[int] = set(self.params)
+        self.far = False
+        """Whether a column of a query that is not the next one out is named: Spark knows no such."""
+
+    def visit(self, node: exp.Expression, scope: Scope) -> SqlType:
+        """The type of ``node``, which may be replaced in its parent on the way: read it from there afterwards.
+
+        What takes its place is in the engines' terms, which are not the user's: it keeps a note of its type, copies do
+        too, and whoever visits it again is told that and nothing is done.
+        """
+        if (known := node.meta.get(CHECKED)) is not None:
+            return known
+        parent, key, index = node.parent, node.arg_key, node.index
+        try:
+            found = self._typed(node, scope)
+        except (AttributeError, KeyError, IndexError) as error:
+            if not isinstance(node, exp.Func):
+                raise  # of a call, the parser lets any number of arguments through
+            raise untold(f"{display_name(node)}() with these arguments", error) from error
+        if found != t.UNKNOWN:
+            _note(node if parent is None else _at(parent, key, index), found)
+        return found
+
+    def _typed(self, node: exp.Expression, scope: Scope) -> SqlType:
+        kind = type(node)
+        if kind in _COMPARED:
+            return self._comparison(node, scope)
+        for table in (EXPRESSIONS, TIME, AGGREGATES, TEXT, ARRAYS, JSONB):
+            if kind in table:
+                return table[kind](self, node, scope)
+        if kind in FUNCTIONS:
+            return self.plain_function(node, scope)
+        if kind in own_signatures.CALLS:
+            node = own_signatures.as_call(node)
+        if isinstance(node, exp.Anonymous):
+            named = NAMED.get(str(node.this).lower())
+            if named is not None or is_named(node):
+                _plain_arguments(node)
+            return (named or named_function)(self, node, scope)
+        if isinstance(node, exp.Func):
+            return self._unknown_function(node, scope)
+        raise unsupported(_SAID.get(kind, "this expression"), position=position(node))
+
+    def child(self, node: exp.Expression, key: str, scope: Scope) -> SqlType:
+        given = node.args.get(key)
+        if given is None and isinstance(node, exp.Func):  # the parser lets any number of arguments through
+            raise no_function(f"{display_name(node)}(…)", position=position(node))
+        return self.visit(node.args[key], scope)
+
+    def want(
+        self, node: exp.Expression, key: str, wanted: SqlType, scope: Scope, wrong: Callable[[SqlType], InvalidUsage]
+    ) -> None:
+        """Visit ``node.key`` and make it ``wanted``; raises ``wrong(actual)`` where it is another kind of type."""
+        got = self.child(node, key, scope)
+        if not self.coerce(node.args[key], got, wanted):
+            raise wrong(got)
+
+    def coerce(self, node: exp.Expression, got: SqlType, wanted: SqlType) -> bool:
+        """Make ``node`` (of type ``got``) usable as ``wanted``, as an implicit cast would; ``False`` if none does."""
+        if got == t.UNKNOWN:
+            self.settle(node, wanted)
+            return True
+        if got.is_free and t.is_float(wanted) and not got.is_array:
+            swap(node, converted(node, got, wanted))
+            return True
+        if got.name == wanted.name == "numeric" and wanted.is_free and not got.is_free:
+            swap(node, freed(node, got))
+            return True
+        if got == wanted or (got.name == wanted.name == "numeric") or t.is_text(got) and t.is_text(wanted):
+            return True
+        if t.is_number(got) and t.is_number(wanted):
+            return t.common(got, wanted) is not None and (
+                t.is_float(wanted) or wanted.name == "numeric" or t.common(got, wanted) == wanted
+            )
+        return t.is_time(got) and t.is_time(wanted) and t.common(got, wanted) == wanted
+
+    def settle(self, node: exp.Expression, wanted: SqlType) -> None:
+        """Give an untyped literal, NULL or parameter its type (looking through brackets, CASE and the like)."""
+        inner = unnest(node)
+        parent, key, index = inner.parent, inner.arg_key, inner.index
+        self._settle(inner, wanted)
+        if parent is not None:
+            _note(_at(parent, key, index), wanted)
+
+    def _settle(self, inner: exp.Expression, wanted: SqlType) -> None:
+        if isinstance(inner, exp.Parameter):
+            number = int(inner.this.this)
+            self.params.setdefault(number, wanted)
+            if wanted.name != "numeric":  # a numeric value keeps its own digits, as a literal does
+                swap(inner, cast(inner.copy(), wanted))
+        elif isinstance(inner, exp.Literal) and inner.is_string:
+            if wanted.name == "numeric" and not wanted.is_free:
+                swap(inner, cast(inner.copy(), t.numeric_text(inner.this, position(inner))))
+            elif wanted != t.TEXT:
+                swap(inner, text_literal(inner.this, wanted, position(inner), self.read))
+        else:
+            swap(inner, cast(inner.copy(), wanted))
+
+    def read(self, text: str, wanted: SqlType) -> object:
+        """The value of the literal ``'text'``."""
+        return t.parse_literal(text, wanted)
+
+    def recast(self, node: exp.Expression, got: SqlType, wanted: SqlType) -> exp.Expression:
+        """``node``, a date or a timestamp of either kind, as another of these."""
+        return cast(node.copy(), wanted)
+
+    def local(self, node: exp.Expression, got: SqlType) -> SqlType:
+        """Make ``node`` what is reckoned with where the calendar counts: a timestamptz the time that it is in the
+        session's zone.  Gives its type then."""
+        return got
+
+    def meet(self, nodes: list[exp.Expression], types: list[SqlType], both: SqlType) -> None:
+        """``nodes`` of ``types`` are compared as ``both``, which the engines see to by themselves in UTC."""
+
+    def alike(self, types: list[SqlType], both: SqlType, at: exp.Expression | None = None) -> None:
+        """Refuse ``types`` that only the engines make ``both`` of, if that means something else in the zone."""
+
+    def align(self, query: exp.Expression, given: list[SqlType], wanted: list[SqlType]) -> None:
+        """The outputs of ``query`` (each branch of a set operation), of types ``given``, become ``wanted``."""
+        for number, (got, found) in enumerate(zip(given, wanted, strict=False)):
+            if found.is_free and got.name == "numeric" and got != found and not got.is_array:
+                for branch in branches(query):
+                    output = branch.expressions[number]
+                    swap(output.unalias(), freed(output.unalias(), got))
+
+    def settle_all(self, nodes: list[exp.Expression], types: list[SqlType], where: str) -> SqlType:
+        """Bring alternatives (CASE, COALESCE, IN…) to their common type.  42804 where there is none."""
+        found = t.UNKNOWN
+        for node, got in zip(nodes, types, strict=False):
+            both = t.alternative(found, got)
+            if both is None:
+                raise mismatch(f"{where} types {t.shown(found)} and {t.shown(got)} cannot be matched", position(node))
+            found = both
+        if found.name == "numeric" and any(
+            got == t.UNKNOWN and not isinstance(unnest(node), exp.Null)
+            for node, got in zip(nodes, types, strict=False)
+        ):
+            found = t.NUMERIC  # what is untyped has digits of its own
+        if found != t.UNKNOWN:
+            for node, got in zip(nodes, types, strict=False):
+                if got == t.UNKNOWN:
+                    self.settle(node, found)
+                elif got != found and t.is_number(got) and (found.is_free or got.is_free) and not got.is_array:
+                    swap(node, freed(node, got) if found.is_free else converted(node, got, found))
+                elif got != found and t.is_time(got):
+                    swap(node, self.recast(node, got, found))
+                elif got != found and got.name in ("numeric", "numeric[]"):
+                    swap(node, cast(node.copy(), found))
+            self.alike([got for got in types if got.is_array], found)
+        return found
+
+    def known(self, node: exp.Expression, otherwise: SqlType) -> SqlType:
+        """The type that ``node`` was found to have."""
+        return node.meta.get(CHECKED, otherwise)
+
+    def boolean(self, node: exp.Expression, key: str, scope: Scope, where: str) -> None:
+        self.want(
+            node,
+            key,
+            t.BOOL,
+            scope,
+            lambda got: mismatch(
+                f"argument of {where} must be type boolean, not type {t.shown(got)}", position(node.args[key])
+            ),
+        )
+
+    def subquery(self, node: exp.Expression, scope: Scope) -> list[tuple[str, SqlType]]:
+        return self._query(node, scope)
+
+    def _comparison(self, node: exp.Expression, scope: Scope) -> SqlType:
+        op = _COMPARED[type(node)]
+        right = node.args["expression"]
+        if isinstance(right, exp.Anonymous) and str(right.this).lower() == "all" and len(right.expressions) == 1:
+            right = exp.All(this=right.expressions[0].copy())
+            node.set("expression", right)
+        if isinstance(right, (exp.Any, exp.All)):
+            return self.each_of(node, right, scope)
+        if isinstance(unnest(node.this), exp.Tuple):
+            return self._tuples(node, scope)
+        types = [self.child(node, "this", scope), self.child(node, "expression", scope)]
+        both = t.common(*types)
+        if both is None:
+            raise no_operator(t.shown(types[0]), op, t.shown(types[1]), position(node))
+        types = self.settle_compared([node.args["this"], node.args["expression"]], types, both)
+        self.meet([node.args["this"], node.args["expression"]], types, both)
+        compared_as_postgres(node, op, types, both)
+        return t.BOOL
+
+    def settle_compared(self, nodes: list[exp.Expression], types: list[SqlType], both: SqlType) -> list[SqlType]:
+        """Give those of ``nodes`` that have no type the one of what they are compared with; the types then."""
+        found = list(types)
+        for index, (node, got) in enumerate(zip(nodes, types, strict=True)):
+            if got != t.UNKNOWN:
+                continue
+            inner = unnest(node)
+            found[index] = t.TEXT if both == t.UNKNOWN else both
+            if both.name == "numeric" and isinstance(inner, exp.Literal):
+                found[index] = t.NUMERIC if both.is_free else t.numeric_text(inner.this, position(inner))
+            elif both.name == "numeric" and isinstance(inner, exp.Parameter):
+                found[index] = t.NUMERIC
+            self.settle(node, found[index])
+        return found
+
+    def each_of(self, node: exp.Binary, right: exp.Expression, scope: Scope) -> SqlType:
+        """``x op ANY (…)`` and ``x op ALL (…)``, over a list or a subquery, as comparisons that Spark has."""
+        inner, every = unnest(right.this), isinstance(right, exp.All)
+        made: exp.Expression
+        if isinstance(inner, exp.Array):
+            parts = [
+                type(node)(**{**node.args, "this": node.this.copy(), "expression": e.copy()}) for e in inner.expressions
+            ]
+            if isinstance(node, exp.EQ) and not every and parts:
+                made = exp.In(this=node.this.copy(), expressions=[each.copy() for each in inner.expressions])
+            elif not parts:
+                made = exp.Boolean(this=every)
+            else:
+                made = exp.Paren(this=joined(exp.And if every else exp.Or, parts))
+        elif isinstance(inner, (exp.Query, exp.Subquery)):
+            made = self._over_rows(node, inner, every)
+        else:
+            return any_of_array(self, node, right, scope)
+        outer = exp.Paren(this=made)
+        node.replace(outer)
+        return self.visit(made, scope)
+
+    def _over_rows(self, node: exp.Binary, query: exp.Expression, every: bool) -> exp.Expression:
+        subquery = query.copy() if isinstance(query, exp.Subquery) else exp.Subquery(this=query.copy())
+        if isinstance(node, exp.EQ) and not every:
+            return exp.In(this=node.this.copy(), query=subquery)
+        if isinstance(node, exp.NEQ) and every:
+            return exp.Not(this=exp.In(this=node.this.copy(), query=subquery))
+        return compared_rows(node, query, every)
+
+    def _tuples(self, node: exp.Expression, scope: Scope) -> SqlType:
+        """Rows are compared field by field: the first that differs decides, and an unknown one may leave it unknown."""
+        left, right = unnest(node.this), unnest(node.expression)
+        if not isinstance(right, exp.Tuple):
+            raise unsupported("this row comparison", position=position(node))
+        if len(left.expressions) != len(right.expressions):
+            raise syntax(None, position(node), "unequal number of entries in row expressions")
+        pairs = list(zip(left.expressions, right.expressions, strict=True))
+        made = exp.Paren(this=_row_test(type(node), pairs))
+        node.replace(made)
+        return self.visit(made.this, scope)
+
+    def plain_function(self, node: exp.Expression, scope: Scope) -> SqlType:
+        """A call of what is a line of :data:`sql.forms.functions.FUNCTIONS`."""
+        if called_exactly(self, node, scope):
+            return t.NUMERIC
+        fn = FUNCTIONS[type(node)]
+        first = t.UNKNOWN
+        for key, kind in fn.args:
+            children = node.args.get(key)
+            for index, each in enumerate(children if isinstance(children, list) else [children] if children else []):
+                if not isinstance(each, exp.Expression) or isinstance(each, exp.Var):
+                    continue
+                got = self.visit(each, scope)
+                current = node.args[key][index] if isinstance(children, list) else node.args[key]
+                got = self._as_kind(current, got, kind, node)
+                first = got if key == "this" else first
+        if isinstance(node, (exp.Min, exp.Max)):
+            check_extreme(first, display_name(node), position(node))
+        result = fn.result if isinstance(fn.result, SqlType) else first
+        if fn.form:
+            given = [node.args[key] for key, _ in fn.args if node.args.get(key) is not None]
+            node.replace(call(fn.form, *given))
+        elif fn.force and not isinstance(node.parent, exp.Window):
+            node.replace(cast(node.copy(), result))
+        return result
+
+    def _as_kind(self, node: exp.Expression, got: SqlType, kind: str, call: exp.Expression) -> SqlType:
+        if isinstance(node, exp.Distinct):
+            return got
+        wanted = _KINDS[kind]
+        if got == t.UNKNOWN:
+            self.settle(node, wanted)
+            return wanted
+        fits = {
+            "text": t.is_text(got),
+            "int": t.is_int(got),
+            "float": t.is_number(got),
+            "number": t.is_number(got),
+            "bool": got == t.BOOL,
+            "any": True,
+        }[kind]
+        if not fits:
+            raise no_function(f"{display_name(call)}({t.shown(got)})", position=position(call))
+        if kind == "float" and got.is_free:
+            swap(node, converted(node, got, t.FLOAT8))
+            return t.FLOAT8
+        return got
+
+    def _unknown_function(self, node: exp.Func, scope: Scope) -> SqlType:
+        """A function that only sqlglot knows: it says nothing of what Postgres would make of it, so it is refused."""
+        shown = [
+            t.shown(self.visit(each, scope))
+            for each in list(node.iter_expressions())
+            if not isinstance(each, (exp.Var, exp.DataType, exp.Identifier))
+        ]
+        raise no_function(f"{display_name(node)}({', '.join(shown)})", position=position(node))
+
+
+def _plain_arguments(node: exp.Anonymous) -> None:
+    """42809 for what only an aggregate's arguments may be said to be: no function known by its name folds rows."""
+    for each in node.expressions:
+        for kind, what in ((exp.Distinct, "DISTINCT"), (exp.Order, "ORDER BY")):
+            if isinstance(each, kind):
+                raise no_aggregate(what, display_name(node), position(node))
+
+
+def _at(parent: exp.Expression, key: str | None, index: int | None) -> exp.Expression | None:
+    """What stands at a place of ``parent`` now."""
+    found = parent.args.get(key)
+    if isinstance(found, list):
+        return found[index] if index is not None and index < len(found) else None
+    return found
+
+
+def _note(node: object, found: SqlType) -> None:
+    if isinstance(node, exp.Expression):
+        node.meta[CHECKED] = found
+
+
+def _row_test(kind: type[exp.Binary], pairs: list[tuple[exp.Expression, exp.Expression]]) -> exp.Expression:
+    """The comparison of two rows as comparisons of their fields."""
+
+    def compared(by: type[exp.Binary], pair: tuple[exp.Expression, exp.Expression]) -> exp.Expression:
+        return by(this=pair[0].copy(), expression=pair[1].copy())
+
+    if kind is exp.EQ or kind is exp.NullSafeEQ:
+        return exp.and_(*(compared(kind, pair) for pair in pairs))
+    if kind is exp.NEQ or kind is exp.NullSafeNEQ:
+        return exp.or_(*(compared(kind, pair) for pair in pairs))
+    strict = {exp.LT: exp.LT, exp.LTE: exp.LT, exp.GT: exp.GT, exp.GTE: exp.GT}[kind]
+    found = compared(kind, pairs[-1])
+    for pair in reversed(pairs[:-1]):
+        later = exp.Paren(this=exp.and_(compared(exp.EQ, pair), exp.Paren(this=found)))
+        found = exp.or_(compared(strict, pair), later)
+    return found

@@ -1,0 +1,360 @@
+"""Types of aggregates, and the casts that keep them exact in Spark."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from collection.types import SqlType
+from journal.errors import InvalidUsage
+from sql.forms.functions import WINDOW_ONLY, display_name, folding
+from sql.trees import types as t
+from sql.trees.errors import no_aggregate, no_function, no_window, unsupported
+from sql.trees.nodes import call, cast, position, swap, unnest
+from sql.trees.own import own
+from sql.typing.casts import converted
+from sql.typing.check_arrays import gathered
+from sql.typing.comparing import check_extreme, check_grouped, order_key
+from sql.typing.free_numerics import check_no_free, deviation, extreme, key_of, reckoned, summed
+from sql.typing.scope import Scope
+
+if TYPE_CHECKING:
+    from sql.typing.check import Checker
+
+
+def _argument(node: exp.AggFunc) -> exp.Expression:
+    """The expression that is aggregated, behind DISTINCT and ORDER BY."""
+    inner = node.this
+    while isinstance(inner, (exp.Distinct, exp.Order)):
+        inner = inner.expressions[0] if isinstance(inner, exp.Distinct) else inner.this
+    return inner
+
+
+def _count(c: Checker, node: exp.Count, scope: Scope) -> SqlType:
+    if not isinstance(node.this, exp.Star) and node.this is not None:
+        c.visit(node.this, scope)
+    return t.INT8
+
+
+def _of_an_aggregate(node: exp.Expression, what: str) -> None:
+    """42809 where ``what`` is said of the arguments of a function that folds no rows, 0A000 of a window function's.
+
+    Functions that the parser knows by their name alone are checked by whoever knows the names.
+    """
+    function = node.parent
+    while isinstance(function, (exp.Distinct, exp.Order)):
+        function = function.parent
+    if isinstance(function, WINDOW_ONLY):
+        raise no_window(what, position(function))
+    if isinstance(function, exp.Func) and not isinstance(function, (exp.AggFunc, exp.Anonymous, exp.AnonymousAggFunc)):
+        raise no_aggregate(what, display_name(function), position(function))
+
+
+def _distinct(c: Checker, node: exp.Distinct, scope: Scope) -> SqlType:
+    _of_an_aggregate(node, "DISTINCT")
+    first = node.expressions[0]
+    if len(node.expressions) == 1 and isinstance(first, exp.Tuple):  # a row counts though fields of it are null
+        for index, each in enumerate(list(first.expressions)):
+            got = c.visit(each, scope)
+            if got.is_free:
+                swap(first.expressions[index], key_of(first.expressions[index], got))
+        first.replace(exp.Anonymous(this="STRUCT", expressions=[each.copy() for each in first.expressions]))
+        return t.UNKNOWN
+    types = [c.visit(each, scope) for each in list(node.expressions)]
+    for got in types:
+        if not isinstance(node.parent, (exp.Count, exp.Min, exp.Max, exp.Sum, exp.Avg, *_DEVIATIONS)):
+            check_no_free(got, "DISTINCT", node)
+    for index, got in enumerate(types):
+        check_grouped(got, "DISTINCT", position(node))
+        if got.is_free and isinstance(node.parent, exp.Count):
+            swap(node.expressions[index], key_of(node.expressions[index], got))
+    if len(types) > 1:
+        raise no_function(f"{node.parent.key}({', '.join(map(t.shown, types))})", position=position(node.parent))
+    return types[0] if types else t.UNKNOWN
+
+
+def _ordered(c: Checker, node: exp.Order, scope: Scope) -> SqlType:
+    _of_an_aggregate(node, "ORDER BY")
+    for each in list(node.expressions):
+        got = c.child(each, "this", scope)  # which may put another in its place
+        order_key(each.this, got)
+    return c.child(node, "this", scope) if node.args.get("this") is not None else t.UNKNOWN
+
+
+def _summed(c: Checker, node: exp.Sum, scope: Scope) -> SqlType:
+    got = _number(c, node, scope)
+    if t.is_float(got):
+        return got
+    if got.is_free:
+        _no_distinct(node, got)
+    made, found = summed(node.this, got)
+    if made != node:
+        node.replace(made)
+    return found
+
+
+def _no_distinct(node: exp.AggFunc, got: SqlType) -> None:
+    """0A000: what is added up of free numerics are parts of them."""
+    if node.find(exp.Distinct):
+        check_no_free(t.NUMERIC if got.name == "numeric" else got, f"{node.key}(DISTINCT …)", node)
+
+
+def _averaged(c: Checker, node: exp.Avg, scope: Scope) -> SqlType:
+    """Of exact numbers their sum by how many there are, with as many digits as Postgres divides to."""
+    got = _number(c, node, scope)
+    if t.is_float(got):
+        return t.FLOAT8
+    if got.is_free:
+        _no_distinct(node, got)
+    total, found = summed(node.this, got)
+    counted = exp.Count(this=node.this.copy())
+    node.replace(reckoned("/", total, counted, (found, t.INT8)))
+    return t.NUMERIC
+
+
+def _deviation(c: Checker, node: exp.AggFunc, scope: Scope) -> SqlType:
+    """``variance``, ``stddev`` and their kin: exact of exact numbers."""
+    got = _number(c, node, scope)
+    if t.is_float(got):
+        return t.FLOAT8
+    if node.find(exp.Distinct):
+        check_no_free(t.NUMERIC, f"{display_name(node)}(DISTINCT …)", node)
+    node.replace(deviation(_DEVIATIONS[type(node)], node.this, got))
+    return t.NUMERIC
+
+
+_DEVIATIONS: dict[type[exp.Expression], str] = {
+    exp.Variance: "var_samp", exp.VariancePop: "var_pop", exp.Stddev: "stddev_samp", exp.StddevSamp: "stddev_samp",
+    exp.StddevPop: "stddev_pop",
+}  # fmt: skip
+
+
+def _number(c: Checker, node: exp.AggFunc, scope: Scope) -> SqlType:
+    got = c.child(node, "this", scope)
+    if got == t.UNKNOWN or not t.is_number(got):
+        raise no_function(f"{node.key}({t.shown(got)})", position=position(node))
+    return got
+
+
+def _joined(c: Checker, node: exp.GroupConcat, scope: Scope) -> SqlType:
+    got = c.child(node, "this", scope)
+    inner = _argument(node)
+    if got == t.UNKNOWN:
+        c.coerce(inner, got, t.TEXT)
+    elif not t.is_text(got):
+        raise no_function(f"string_agg({t.shown(got)}, unknown)", position=position(node))
+    if node.args.get("separator") is not None:
+        c.visit(node.args["separator"], scope)
+    order = node.find(exp.Order)
+    separator = node.args.get("separator") or exp.Literal.string("")
+    value: exp.Expression = node.this.this if isinstance(node.this, exp.Order) else node.this
+    by_hand = _by_hand(node, value)
+    if by_hand is not None:
+        node.replace(by_hand)
+        return t.TEXT
+    listed: exp.Expression = exp.Anonymous(this="LISTAGG", expressions=[value.copy(), separator.copy()])
+    if order is not None:
+        listed = exp.WithinGroup(this=listed, expression=exp.Order(expressions=[e.copy() for e in order.expressions]))
+    listed.meta["aggregate"] = True
+    node.replace(listed)
+    return t.TEXT
+
+
+def _by_hand(node: exp.GroupConcat, value: exp.Expression) -> exp.Expression | None:
+    """``string_agg`` of DISTINCT values, and of ordered ones beside others that are; ``None`` where Spark's will do.
+
+    Spark gives distinct values in no order (Postgres sorts them), and cannot plan an ordered LISTAGG where it rewrites
+    a query for its distinct aggregates.
+    """
+    order = node.this.expressions if isinstance(node.this, exp.Order) else []
+    distinct = isinstance(value, exp.Distinct)
+    if isinstance(node.parent, exp.Window) or not (distinct or (order and _is_rewritten(node))):
+        return None
+    text = value.expressions[0] if isinstance(value, exp.Distinct) else value
+    separator = node.args.get("separator") or exp.Literal.string("")
+    between = exp.Coalesce(this=cast(separator.copy(), t.TEXT), expressions=[exp.Literal.string("")])
+    joined = own("tm_join", gathered(node, text, order, distinct), between)
+    some = exp.Is(this=exp.Max(this=text.copy()), expression=exp.Null())
+    return exp.Case(ifs=[exp.If(this=exp.Not(this=some), true=joined)])
+
+
+def _is_rewritten(node: exp.Expression) -> bool:
+    """Whether Spark rewrites the query around ``node`` since it has several distinct aggregates, or one with FILTER."""
+    select = node.find_ancestor(exp.Select)
+    if select is None:
+        return False
+    around = (exp.GroupConcat, exp.Filter, exp.Select)
+    inside = [each for each in select.find_all(exp.Distinct) if each.parent is not select]
+    found = [kind for each in inside if (kind := type(each.find_ancestor(*around))) is not exp.GroupConcat]
+    return len(found) > 1 or exp.Filter in found
+
+
+def _filtered(c: Checker, node: exp.Filter, scope: Scope) -> SqlType:
+    name = display_name(node.this)
+    got = c.child(node, "this", scope)
+    c.boolean(node.expression, "this", scope, "FILTER")
+    calls = folding(node.this)
+    if not calls:
+        raise no_aggregate("FILTER", name, position(node))
+    if calls[0] is not node.this:  # what is made of the aggregate's result has no rows to choose from
+        for each in calls:
+            each.replace(exp.Filter(this=each.copy(), expression=node.expression.copy()))
+        node.replace(node.this.copy())
+    return got
+
+
+def _within_group(c: Checker, node: exp.WithinGroup, scope: Scope) -> SqlType:
+    order = node.expression
+    types = [c.child(each, "this", scope) for each in list(order.expressions)]
+    if not isinstance(node.this, (exp.PercentileCont, exp.PercentileDisc)):
+        raise unsupported(f"WITHIN GROUP of {display_name(node.this)}", position=position(node))
+    name = display_name(node.this)
+    wanted = node.this.this
+    several = _listed(wanted)
+    given = c.child(node.this, "this", scope)
+    continuous = isinstance(node.this, exp.PercentileCont)
+    if len(types) != 1 or not (given == t.UNKNOWN or t.is_number(given.element if several else given)):
+        raise no_function(f"{name}({', '.join(map(t.shown, (given, *types)))})", position=position(node))
+    if not t.is_number(types[0]):
+        if continuous and types[0] not in (t.UNKNOWN, t.INTERVAL):
+            raise no_function(f"{name}({t.shown(given)}, {t.shown(types[0])})", position=position(node))
+        raise unsupported(f"{name} of {t.shown(types[0])}", position=position(node))
+    if not continuous:
+        check_no_free(types[0], name, node)
+    elif types[0].is_free:
+        swap(order.expressions[0].this, converted(order.expressions[0].this, types[0], t.FLOAT8))
+    if not continuous and (types[0] == t.INT8 or (types[0].name == "numeric" and types[0].precision > 15)):
+        raise unsupported("percentile_disc of more than 15 digits", "Spark computes it as a float", position(node))
+    kind = t.FLOAT8 if continuous else types[0]
+    values = list(_elements(node.this.this)) if several else [node.this.this]
+    found = [_percentile(node, each, order.expressions[0].this, kind) for each in values]
+    if not several:
+        node.replace(found[0])
+        return kind
+    some = exp.Is(this=exp.Max(this=order.expressions[0].this.copy()), expression=exp.Null())
+    made = cast(exp.Array(expressions=found), kind.array)
+    node.replace(exp.Case(ifs=[exp.If(this=exp.Not(this=some), true=made)]))
+    return kind.array
+
+
+def _listed(node: exp.Expression) -> bool:
+    node = unnest(node)
+    return isinstance(node, exp.Array) or (isinstance(node, exp.Cast) and _listed(node.this))
+
+
+def _elements(array: exp.Expression) -> list[exp.Expression]:
+    """What an ``ARRAY[…]`` that was typed is made of."""
+    while not isinstance(array, exp.Array):
+        array = array.this
+    return array.expressions
+
+
+def _percentile(
+    node: exp.WithinGroup, fraction: exp.Expression, value: exp.Expression, kind: SqlType
+) -> exp.Expression:
+    """One percentile.  0A000 where it is no constant, 22003 where it is none between 0 and 1."""
+    inner, sign = unnest(fraction), 1
+    while isinstance(inner, (exp.Cast, exp.Neg)):
+        sign = -sign if isinstance(inner, exp.Neg) else sign
+        inner = unnest(inner.this)
+    absent = isinstance(inner, exp.Null)
+    if absent:
+        inner = exp.Literal.number(0)
+    if not isinstance(inner, exp.Literal):
+        hint = "write the number itself"
+        raise unsupported(f"{display_name(node.this)} of a fraction that is no constant", hint, position(node))
+    number = sign * t.parse_literal(inner.this, t.FLOAT8)
+    if not 0 <= number <= 1:
+        raise InvalidUsage(f"percentile value {number:g} is not between 0 and 1", sqlstate="22003")
+    given = inner.copy() if not inner.is_string else exp.Literal.number(repr(number))
+    if isinstance(node.this, exp.PercentileCont):
+        made = call("PERCENTILE", value, given)
+    else:
+        made = call("TM_PERCENTILE_DISC", given, value)
+    made.meta["aggregate"] = True
+    found = made if isinstance(node.this, exp.PercentileCont) else cast(made, kind)
+    return exp.Nullif(this=found, expression=found.copy()) if absent else found
+
+
+def _extreme(c: Checker, node: exp.Min, scope: Scope) -> SqlType:
+    got = c.child(node, "this", scope)
+    if got in (t.BOOL, t.BYTEA):
+        raise no_function(f"{node.key}({t.shown(got)})", position=position(node))
+    check_extreme(got, node.key, position(node))
+    if got == t.UNKNOWN:
+        c.settle(_argument(node), t.TEXT)
+        return t.TEXT
+    if got.is_free:
+        node.replace(extreme(node, _argument(node)))
+        return got
+    return t.TEXT if got.name == "varchar" else got
+
+
+def _regression(c: Checker, node: exp.AggFunc, scope: Scope) -> SqlType:
+    """``regr_…(y, x)`` and their kin: floats, but for the count."""
+    for key in ("this", "expression"):
+        got = c.child(node, key, scope)
+        if not c.coerce(node.args[key], got, t.FLOAT8):
+            raise no_function(f"{display_name(node)}({t.shown(got)}, …)", position=position(node))
+    return t.INT8 if isinstance(node, exp.RegrCount) else t.FLOAT8
+
+
+def _bits(c: Checker, node: exp.AggFunc, scope: Scope) -> SqlType:
+    got = c.child(node, "this", scope)
+    if not t.is_int(got):
+        raise no_function(f"{display_name(node)}({t.shown(got)})", position=position(node))
+    return got
+
+
+def _grouping(c: Checker, node: exp.Grouping, scope: Scope) -> SqlType:
+    """Which of the expressions the row's grouping set leaves out, as bits; the binder has checked that they are
+    grouped by."""
+    for each in list(node.expressions):
+        c.visit(each, scope)
+        if any(column.table not in scope.sources for column in each.find_all(exp.Column)):
+            raise unsupported("grouping() of an outer query's groups", position=position(node))
+    select = node.find_ancestor(exp.Select)
+    group = select.args.get("group") if select is not None else None
+    if group is None or not any(group.find(kind) for kind in (exp.Rollup, exp.Cube, exp.GroupingSets)):
+        node.replace(cast(exp.Literal.number(0), t.INT4))
+    else:
+        node.replace(_bits_of(node.expressions))
+    return t.INT4
+
+
+def _bits_of(keys: list[exp.Expression]) -> exp.Expression:
+    """GROUPING of each of ``keys``, the last one the lowest bit.  Spark's GROUPING_ID takes nothing but all that is
+    grouped by, in that order."""
+    bits = [exp.Anonymous(this="GROUPING", expressions=[each.copy()]) for each in keys]
+    if len(bits) == 1:
+        return bits[0]
+    terms = [
+        exp.Mul(this=cast(bit, t.INT4), expression=exp.Literal.number(1 << place))
+        for place, bit in enumerate(reversed(bits))
+    ]
+    return exp.Paren(this=reduce(lambda left, right: exp.Add(this=left, expression=right), terms))
+
+
+AGGREGATES = {
+    exp.Count: _count,
+    exp.Distinct: _distinct,
+    exp.Order: _ordered,
+    exp.Sum: _summed,
+    exp.Avg: _averaged,
+    **dict.fromkeys(_DEVIATIONS, _deviation),
+    exp.GroupConcat: _joined,
+    exp.Filter: _filtered,
+    exp.WithinGroup: _within_group,
+    exp.Min: _extreme,
+    exp.Max: _extreme,
+    exp.Grouping: _grouping,
+    exp.BitwiseAndAgg: _bits,
+    exp.BitwiseOrAgg: _bits,
+    exp.BitwiseXorAgg: _bits,
+    **{
+        getattr(exp, f"Regr{name}"): _regression
+        for name in ("Avgx", "Avgy", "Count", "Intercept", "R2", "Slope", "Sxx", "Sxy", "Syy")
+    },
+}

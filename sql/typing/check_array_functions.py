@@ -1,0 +1,267 @@
+"""Types of functions and operators of arrays, each of one dimension that counts from 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from collection.types import SqlType
+from sql.trees import types as t
+from sql.trees.errors import mismatch, no_function, no_operator, unsupported
+from sql.trees.nodes import call, cast, position, unnest
+from sql.trees.own import own
+from sql.typing.casts import texts_of
+from sql.typing.free_numerics import check_no_free, freed, key_of
+from sql.typing.scope import Scope
+
+if TYPE_CHECKING:
+    from sql.typing.check import Checker
+
+_TOP = exp.Literal.number((1 << 31) - 1)
+_ONE = exp.Literal.number(1)
+
+
+def _visited(c: Checker, node: exp.Anonymous, scope: Scope) -> list[SqlType]:
+    return [c.visit(each, scope) for each in list(node.expressions)]
+
+
+def _no_such(node: exp.Anonymous, got: list[SqlType]) -> Exception:
+    return no_function(f"{node.this.lower()}({', '.join(map(t.shown, got))})", position=position(node))
+
+
+def _compatible(c: Checker, node: exp.Anonymous, got: list[SqlType], kinds: str) -> SqlType:
+    """Bring the arguments to one type, which is returned as the type of the array: ``kinds`` says of each whether it
+    is an ``a``\\rray, an ``x`` of its items, or an ``i``\\nteger."""
+    if len(got) != len(kinds):
+        raise _no_such(node, got)
+    element = t.UNKNOWN
+    for kind, each in zip(kinds, got, strict=True):
+        if kind == "i" and not (each == t.UNKNOWN or t.is_int(each)):
+            raise _no_such(node, got)
+        if kind == "i" or each == t.UNKNOWN:
+            continue
+        if each.is_array is not (kind == "a"):
+            raise _no_such(node, got)
+        both = t.alternative(element, each.element if kind == "a" else each)
+        if both is None:
+            raise _no_such(node, got)
+        element = both
+    element = t.TEXT if element == t.UNKNOWN else element
+    if element == t.INTERVAL:
+        raise unsupported(f"{node.this.lower()} of intervals", position=position(node))
+    wanted = {"a": element.array, "x": element, "i": t.INT4}
+    c.alike([each for each in got if each.is_array or t.is_time(each)], element, node)
+    for place, (kind, each) in enumerate(zip(kinds, got, strict=True)):
+        if each == t.UNKNOWN:
+            c.settle(node.expressions[place], wanted[kind])
+    for place, kind in enumerate(kinds):
+        here = node.expressions[place]
+        if element.is_free and kind == "a":
+            here.replace(_free_items(here, got[place], element.array))
+        elif element.is_free and kind == "x":
+            here.replace(freed(here, t.NUMERIC if got[place] == t.UNKNOWN else got[place]))
+        else:
+            here.replace(cast(here.copy(), wanted[kind]))
+    return element.array
+
+
+def _free_items(node: exp.Expression, got: SqlType, wanted: SqlType) -> exp.Expression:
+    """An array of exact numbers as one of free numerics."""
+    if got == t.UNKNOWN or got.is_free:
+        return cast(node.copy(), wanted)
+    return cast(texts_of(node, got), wanted)
+
+
+def _keys(node: exp.Expression) -> exp.Expression:
+    """What free numerics of an array are told apart by."""
+    return own("tm_numeric_keys", node)
+
+
+def _made(form: str, kinds: str, result: SqlType | None = None):
+    """A call of ``form`` with the arguments brought to one type; its result is an array of that where none is said."""
+
+    def check(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+        found = _compatible(c, node, _visited(c, node, scope), kinds)
+        given = list(node.expressions)
+        if found.is_free and form in _COMPARING:
+            if result is None:
+                check_no_free(found, str(node.this).lower(), node)
+            by_kind = {"a": _keys, "x": lambda each: key_of(each, t.NUMERIC), "i": exp.Expression.copy}
+            given = [by_kind[kind](each) for kind, each in zip(kinds, given, strict=True)]
+        node.replace(cast(call(form, *given), result or found))
+        return result or found
+
+    return check
+
+
+_COMPARING = frozenset(
+    {"TM_ARRAY_PLACE", "TM_ARRAY_PLACE_FROM", "TM_ARRAY_PLACES", "TM_ARRAY_WITHOUT", "TM_ARRAY_REPLACED"}
+)
+"""Forms that look for an item that is equal to another."""
+
+
+def _without(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+    """``array_remove(array, item)``."""
+    found = _compatible(c, node, _visited(c, node, scope), "ax")
+    array, item = node.expressions
+    made: exp.Expression = call("TM_ARRAY_WITHOUT", array, item)
+    if found.is_free:
+        absent = exp.If(this=exp.Is(this=item.copy(), expression=exp.null()), true=made)
+        made = exp.Case(ifs=[absent], default=own("tm_numeric_without", array, item))
+    node.replace(cast(made, found))
+    return found
+
+
+def _appended(kinds: str):
+    """``array_append`` and ``array_prepend``: NULL for an array is no items."""
+
+    def check(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+        found = _compatible(c, node, _visited(c, node, scope), kinds)
+        none = cast(exp.Array(expressions=[]), found)
+        parts = [
+            call("COALESCE", each, none) if kind == "a" else cast(exp.Array(expressions=[each.copy()]), found)
+            for kind, each in zip(kinds, node.expressions, strict=True)
+        ]
+        node.replace(cast(call("CONCAT", *parts), found))
+        return found
+
+    return check
+
+
+def _position(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+    from_place = len(node.expressions) == 3
+    form = "TM_ARRAY_PLACE_FROM" if from_place else "TM_ARRAY_PLACE"
+    return _made(form, "axi" if from_place else "ax", t.INT4)(c, node, scope)
+
+
+def _filled(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+    """``array_fill(value, ARRAY[n])``; other dimensions and lower bounds than 1 are refused."""
+    got = _visited(c, node, scope)
+    if not 2 <= len(got) <= 3:
+        raise _no_such(node, got)
+    for place, each in list(enumerate(got))[1:]:
+        if each == t.UNKNOWN:
+            c.settle(node.expressions[place], t.INT4.array)
+        elif not (each.is_array and t.is_int(each.element)):
+            raise _no_such(node, got)
+    if got[0].is_array:
+        raise unsupported("an array of more than one dimension", position=position(node))
+    if got[0] == t.UNKNOWN:
+        c.settle(node.expressions[0], t.TEXT)
+    found = (t.TEXT if got[0] == t.UNKNOWN else got[0]).array
+    value, sizes, *lower = node.expressions
+    checked = cast(call("TM_ARRAY_SIZES", cast(sizes.copy(), t.INT4.array)), t.INT4)
+    if lower:
+        checked = cast(call("TM_ARRAY_BOUNDS", checked, cast(lower[0].copy(), t.INT4.array)), t.INT4)
+    node.replace(cast(call("TM_ARRAY_FILLED", cast(value.copy(), found.element), checked), found))
+    return found
+
+
+def _of_dimension(made: Callable[[exp.Expression, exp.Expression], exp.Expression]):
+    """``f(array, dimension)``, NULL for another dimension than the first."""
+
+    def check(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+        got = _visited(c, node, scope)
+        if len(got) != 2 or not got[0].is_array or not (got[1] == t.UNKNOWN or t.is_int(got[1])):
+            raise _no_such(node, got)
+        if got[1] == t.UNKNOWN:
+            c.settle(node.expressions[1], t.INT4)
+        size = cast(call("SIZE", node.expressions[0]), t.INT4)
+        first = exp.and_(
+            exp.EQ(this=node.expressions[1].copy(), expression=_ONE.copy()),
+            exp.GT(this=size.copy(), expression=exp.Literal.number(0)),
+        )
+        known = exp.Case(ifs=[exp.If(this=first, true=made(size, node.expressions[0]))])
+        node.replace(cast(known, t.INT4))
+        return t.INT4
+
+    return check
+
+
+def _of_array(result: SqlType, made: Callable[[exp.Expression], exp.Expression]):
+    """``f(array)``, NULL of an empty one."""
+
+    def check(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+        got = _visited(c, node, scope)
+        if len(got) != 1 or not got[0].is_array:
+            raise _no_such(node, got)
+        size = cast(call("SIZE", node.expressions[0]), t.INT4)
+        some = exp.GT(this=size.copy(), expression=exp.Literal.number(0))
+        node.replace(cast(exp.Case(ifs=[exp.If(this=some, true=made(size))]), result))
+        return result
+
+    return check
+
+
+def _dims(size: exp.Expression) -> exp.Expression:
+    return exp.Anonymous(
+        this="CONCAT", expressions=[exp.Literal.string("[1:"), cast(size, t.TEXT), exp.Literal.string("]")]
+    )
+
+
+NAMED = {
+    "array_append": _appended("ax"),
+    "array_prepend": _appended("xa"),
+    "array_cat": _made("TM_ARRAY_BOTH", "aa"),
+    "array_position": _position,
+    "array_positions": _made("TM_ARRAY_PLACES", "ax", t.INT4.array),
+    "array_remove": _without,
+    "array_replace": _made("TM_ARRAY_REPLACED", "axx"),
+    "array_fill": _filled,
+    "trim_array": _made("TM_ARRAY_TRIMMED", "ai"),
+    "array_upper": _of_dimension(lambda size, array: size),
+    "array_lower": _of_dimension(lambda size, array: _ONE.copy()),
+    "array_ndims": _of_array(t.INT4, lambda size: _ONE.copy()),
+    "array_dims": _of_array(t.TEXT, _dims),
+}
+
+
+def sides_alike(c: Checker, node: exp.Binary, types: list[SqlType], op: str) -> None:
+    """Both sides of ``op`` as arrays of one type, or 42883."""
+    both = t.common(*types)
+    if both is None or not both.is_array:
+        raise no_operator(t.shown(types[0]), op, t.shown(types[1]), position(node))
+    if both == t.INTERVAL.array:
+        raise unsupported(f"{op} of arrays of intervals", position=position(node))
+    c.alike(types, both, node)
+    for key, got in zip(("this", "expression"), types, strict=True):
+        if got == t.UNKNOWN:
+            c.settle(node.args[key], both)
+    for key, got in zip(("this", "expression"), types, strict=True):
+        made = _keys(_free_items(node.args[key], got, both)) if both.is_free else cast(node.args[key].copy(), both)
+        node.args[key].replace(made)
+
+
+def overlaps(c: Checker, node: exp.ArrayOverlaps, scope: Scope) -> SqlType:
+    """``a && b``."""
+    sides_alike(c, node, [c.child(node, "this", scope), c.child(node, "expression", scope)], "&&")
+    node.replace(cast(call("TM_ARRAY_OVERLAPS", node.this, node.expression), t.BOOL))
+    return t.BOOL
+
+
+def sliced(c: Checker, node: exp.Bracket, array: exp.Expression, got: SqlType, steps: list, scope: Scope) -> SqlType:
+    """``a[m:n]``; more than one pair of brackets is another dimension, of which there is nothing."""
+    first = None
+    for step in steps:
+        ends = []
+        for key, default in (("this", _ONE), ("expression", _TOP)):
+            end = step.args.get(key) if isinstance(step, exp.Slice) else (step if key == "expression" else None)
+            ends.append(typed_index(c, end, scope) if end is not None else default.copy())
+        first = first or ends
+    if len(steps) > 1:
+        first = [exp.Literal.number(1), exp.Literal.number(0)]
+    node.replace(cast(call("TM_ARRAY_SLICE", cast(array.copy(), got), *(cast(each, t.INT4) for each in first)), got))
+    return got
+
+
+def typed_index(c: Checker, node: exp.Expression, scope: Scope) -> exp.Expression:
+    """A copy of a subscript, of which it is known that it is an integer."""
+    holder = exp.Paren(this=node.copy())
+    got = c.visit(holder.this, scope)
+    if got == t.UNKNOWN:
+        c.settle(holder.this, t.INT4)
+    elif not t.is_int(got):
+        raise mismatch("array subscript must have type integer", position(unnest(node)))
+    return holder.this

@@ -1,0 +1,402 @@
+"""Types of arrays and of what is done with them, of one dimension that counts from 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from collection.types import SqlType
+from journal.errors import InvalidUsage
+from sql.forms.functions import display_name
+from sql.trees import types as t
+from sql.trees.errors import mismatch, no_function, no_operator, unsupported
+from sql.trees.nodes import Ordinality, call, cast, position, unnest
+from sql.trees.own import own
+from sql.typing import check_array_functions
+from sql.typing.casts import texts_of
+from sql.typing.check_array_functions import overlaps, sliced, typed_index
+from sql.typing.check_jsonb import subscripted
+from sql.typing.comparing import check_comparable
+from sql.typing.free_numerics import key_of
+from sql.typing.scope import Scope
+
+if TYPE_CHECKING:
+    from sql.typing.check import Checker
+
+
+def _array(c: Checker, node: exp.Array, scope: Scope) -> SqlType:
+    """``ARRAY[…]``."""
+    queries = [each for each in map(unnest, node.expressions) if isinstance(each, (exp.Query, exp.Subquery))]
+    if queries:
+        return _of_rows(c, node, queries[0], scope)
+    types = [c.visit(each, scope) for each in list(node.expressions)]
+    found = c.settle_all(list(node.expressions), types, "ARRAY")
+    if not types:
+        raise InvalidUsage(
+            "cannot determine type of empty array",
+            sqlstate="42P18",
+            hint="explicitly cast to the desired type, for example ARRAY[]::integer[]",
+            position=position(node),
+        )
+    if found == t.UNKNOWN:
+        found = t.TEXT
+        for each in list(node.expressions):
+            c.settle(each, t.TEXT)
+    if found.is_array:
+        raise unsupported("an array of more than one dimension", position=position(node))
+    node.replace(cast(node.copy(), found.array))
+    return found.array
+
+
+def _of_rows(c: Checker, node: exp.Array, query: exp.Expression, scope: Scope) -> SqlType:
+    """``ARRAY(SELECT x …)``: ``array_agg`` of the same rows in the same order, and an empty array of none."""
+    select = query.unnest() if isinstance(query, exp.Subquery) else query
+    if not isinstance(select, exp.Select) or any(select.args.get(key) for key in _SHAPED):
+        raise _other_rows("of a query with GROUP BY, LIMIT, WITH or UNION", node)
+    if len(select.expressions) != 1:
+        raise InvalidUsage("subquery must return only one column", sqlstate="42601", position=position(node))
+    output, distinct, order = select.expressions[0], select.args.get("distinct"), select.args.get("order")
+    value = output.unalias()
+    if value.find(exp.AggFunc, exp.Explode, exp.Star):
+        raise _other_rows("of an aggregate", node)
+    keys = [each.copy() for each in order.expressions] if order else []
+    for key in keys:
+        named = isinstance(key.this, exp.Column) and not key.this.table and key.this.name == output.alias_or_name
+        if named or (isinstance(key.this, exp.Literal) and key.this.this == "1"):
+            key.set("this", value.copy())
+    if distinct is not None and (distinct.args.get("on") or any(key.this != value for key in keys)):
+        raise _other_rows("of DISTINCT rows in another order than the value's", node)
+    listed = exp.Distinct(expressions=[value.copy()]) if distinct is not None else value.copy()
+    made = select.copy()
+    made.set("order", None)
+    made.set("distinct", None)
+    gathered = exp.ArrayAgg(this=exp.Order(this=listed, expressions=keys) if keys else listed)
+    made.set("expressions", [exp.alias_(gathered, "array")])
+    holder = exp.Coalesce(this=exp.Subquery(this=made), expressions=[])
+    node.replace(holder)
+    got = c.child(holder, "this", scope)
+    holder.set("expressions", [cast(exp.Array(expressions=[]), got)])
+    return got
+
+
+_SHAPED = ("group", "having", "limit", "offset", "qualify", "windows", "with_")
+"""What makes other rows of a query's rows."""
+
+
+def _other_rows(what: str, node: exp.Expression) -> InvalidUsage:
+    return unsupported(f"ARRAY(SELECT …) {what}", hint="use array_agg over it in FROM", position=position(node))
+
+
+def _item(c: Checker, node: exp.Bracket, scope: Scope) -> SqlType:
+    """``a[i]``: NULL outside of the array."""
+    steps: list[exp.Expression] = []
+    base: exp.Expression = node
+    while isinstance(base, exp.Bracket):
+        if len(base.expressions) != 1:
+            raise unsupported("this subscript", position=position(node))
+        steps.insert(0, base.expressions[0])
+        bottom, base = base, base.this
+    got = c.child(bottom, "this", scope)
+    if got == t.JSONB:
+        return subscripted(c, node, bottom.this, steps, scope)
+    if not got.is_array:
+        raise mismatch(f"cannot subscript type {t.shown(got)} because it does not support subscripting", position(node))
+    if any(isinstance(step, exp.Slice) for step in steps):
+        return sliced(c, node, bottom.this, got, steps, scope)
+    if len(steps) > 1:  # there is nothing in another dimension
+        for step in steps:
+            typed_index(c, step, scope)
+        node.replace(cast(exp.null(), got.element))
+        return got.element
+    index = c.visit(node.expressions[0], scope)
+    if index == t.UNKNOWN:
+        c.settle(node.expressions[0], t.INT4)
+    elif not t.is_int(index):
+        raise mismatch("array subscript must have type integer", position(node))
+    assert node.args.get("offset") == 1, "subscripts count from 1 (sql.syntax.tokens)"
+    node.replace(cast(_element_at(node.this, cast(node.expressions[0].copy(), t.INT4)), got.element))
+    return got.element
+
+
+def _element_at(array: exp.Expression, at: exp.Expression) -> exp.Expression:
+    """The element at ``at``, counted from 1; a place before the first or behind the last has NULL."""
+    inside = exp.GT(this=at.copy(), expression=exp.Literal.number(0))
+    return exp.Case(ifs=[exp.If(this=inside, true=call("TRY_ELEMENT_AT", array, at))])
+
+
+def any_of_array(c: Checker, node: exp.Expression, right: exp.Expression, scope: Scope) -> SqlType:
+    """``x op ANY (array)`` and ``x op ALL (array)``, NULLs and all."""
+    if type(node) not in SIGNS:
+        raise unsupported("LIKE and its kin with an array that is not written out", position=position(node))
+    inner, every = unnest(right.this), isinstance(right, exp.All)
+    right.set("this", inner.copy())
+    left = c.child(node, "this", scope)
+    got = c.child(right, "this", scope)
+    if got == t.UNKNOWN:
+        wanted = t.TEXT if left == t.UNKNOWN else left
+        c.settle(right.this, wanted.array)
+        got = wanted.array
+    if not got.is_array:
+        raise InvalidUsage(
+            "op ANY/ALL (array) requires array on right side", sqlstate="42809", position=position(node)
+        )
+    both = t.common(left, got.element)
+    if both is None:
+        raise no_operator(t.shown(left), SIGNS[type(node)], t.shown(got.element), position(node))
+    check_comparable(both, SIGNS[type(node)], position(node))
+    c.alike([left, got.element], both, node)
+    if left == t.UNKNOWN:
+        c.settle(node.this, both)
+    if both == t.INTERVAL:
+        raise unsupported("ANY over an array of intervals", position=position(node))
+    if both.is_free:
+        array, value = _keys_of(right.this, got), key_of(node.this, left if left != t.UNKNOWN else both)
+    else:
+        array, value = cast(right.this.copy(), both.array), cast(node.this.copy(), both)
+    # Spark's own says of a NULL in the array what SQL does; DuckDB's does not, so the NULLs are counted.
+    absent = exp.Paren(this=exp.Or(this=exp.Is(this=value, expression=exp.Null()), expression=_has_null(array)))
+    unknown = exp.If(this=absent, true=cast(exp.null(), t.BOOL))
+    empty = exp.EQ(this=call("SIZE", array), expression=exp.Literal.number(0))
+    none = exp.If(this=exp.Is(this=array.copy(), expression=exp.Null()), true=cast(exp.null(), t.BOOL))
+    # Whatever the others say: one that holds decides ANY, one that does not decides ALL.
+    decided = _one_fails(type(node), value, array) if every else _one_holds(type(node), value, array)
+    decides = exp.If(this=exp.Coalesce(this=decided, expressions=[exp.false()]), true=exp.Boolean(this=not every))
+    ends = exp.Boolean(this=every)
+    node.replace(exp.Case(ifs=[none, exp.If(this=empty, true=ends.copy()), decides, unknown], default=ends))
+    return t.BOOL
+
+
+def _keys_of(array: exp.Expression, got: SqlType) -> exp.Expression:
+    """What the elements of an array of exact numbers are compared by."""
+    return own("tm_numeric_keys", array if got.is_free else texts_of(array, got))
+
+
+SIGNS: dict[type[exp.Expression], str] = {
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+}  # fmt: skip
+
+_FAILS = {exp.EQ: exp.NEQ, exp.NEQ: exp.EQ, exp.LT: exp.GTE, exp.LTE: exp.GT, exp.GT: exp.LTE, exp.GTE: exp.LT}
+
+
+def _one_holds(kind: type[exp.Expression], value: exp.Expression, array: exp.Expression) -> exp.Expression:
+    """Whether ``value op element`` holds of one at least: its least and its greatest are all that must be asked."""
+    if kind is exp.EQ:
+        return call("ARRAY_CONTAINS", array, value)
+    ends = {exp.NEQ: ("ARRAY_MIN", "ARRAY_MAX"), exp.LT: ("ARRAY_MAX",), exp.LTE: ("ARRAY_MAX",)}
+    tests = [kind(this=value.copy(), expression=call(end, array)) for end in ends.get(kind, ("ARRAY_MIN",))]
+    return exp.Paren(this=exp.or_(*tests))
+
+
+def _one_fails(kind: type[exp.Expression], value: exp.Expression, array: exp.Expression) -> exp.Expression:
+    return _one_holds(_FAILS[kind], value, array)
+
+
+def _has_null(array: exp.Expression) -> exp.Expression:
+    return exp.LT(this=call("SIZE", call("ARRAY_COMPACT", array)), expression=call("SIZE", array))
+
+
+def joined_arrays(c: Checker, node: exp.DPipe, types: Sequence[SqlType]) -> SqlType:
+    """``array || array``, ``array || element`` and ``element || array``."""
+    sides = [node.this, node.expression]
+    known = next(got for got in types if got.is_array)
+    elements = [got.element if got.is_array else got for got in types if got != t.UNKNOWN]
+    if (both := t.alternative(elements[0], elements[-1])) is not None:
+        known = both.array  # 1.5 keeps its half before an array of integers
+        c.alike(elements, both, node)
+    made: list[exp.Expression] = []
+    for each, got in zip(sides, types, strict=True):
+        if got == t.UNKNOWN:
+            c.settle(each, known)
+            got = known
+        each = node.this if each is sides[0] else node.expression
+        if got.is_array and t.common(got.element, known.element) is not None:
+            # NULL for an array is no elements.
+            made.append(call("COALESCE", cast(each.copy(), known), cast(exp.Array(expressions=[]), known)))
+        elif not got.is_array and t.common(got, known.element) is not None:
+            made.append(cast(exp.Array(expressions=[cast(each.copy(), known.element)]), known))
+        else:
+            raise no_operator(t.shown(types[0]), "||", t.shown(types[1]), position(node))
+    node.replace(cast(call("CONCAT", *made), known))
+    return known
+
+
+def _aggregated(c: Checker, node: exp.ArrayAgg, scope: Scope) -> SqlType:
+    """``array_agg(x)``, NULLs and all, in its ORDER BY; without one in the order of the values, so that it is definite.
+
+    A key goes with whether it is NULL before it (sorted upwards NULLs come last, downwards first, as in Postgres), or
+    with whether it is not, where NULLS FIRST or LAST says otherwise.
+    """
+    inner = node.this
+    order = list(inner.expressions) if isinstance(inner, exp.Order) else []
+    distinct = isinstance(inner.this if isinstance(inner, exp.Order) else inner, exp.Distinct)
+    got = c.child(node, "this", scope)
+    if got == t.UNKNOWN:
+        raise InvalidUsage("could not determine polymorphic type because input has type unknown", sqlstate="42804")
+    if got.is_array:
+        raise unsupported("an array of more than one dimension", position=position(node))
+    value = node.this.this if isinstance(node.this, exp.Order) else node.this
+    value = value.expressions[0] if isinstance(value, exp.Distinct) else value
+    if got.is_free and not order:
+        order = [exp.Ordered(this=key_of(value, got))]
+    in_order = isinstance(node.parent, exp.Window) and _is_ordered(node.parent)  # rows come in the window's order
+    made = cast(gathered(node, value, order, distinct, in_order), got.array)
+    # Of no rows it is NULL.
+    node.replace(cast(exp.Nullif(this=made, expression=cast(exp.Array(expressions=[]), got.array)), got.array))
+    return got.array
+
+
+def gathered(
+    node: exp.Expression, value: exp.Expression, order: list[exp.Ordered], distinct: bool, as_they_come: bool = False
+) -> exp.Expression:
+    """All of ``value`` as an array, for the aggregate ``node``: in the order of ``order``, then of the values."""
+    descending = {bool(each.args.get("desc")) for each in order}
+    if len(descending) > 1:
+        raise unsupported(f"{display_name(node)} with keys in both directions", position=position(node))
+    keys = [(each.this, bool(each.args.get("nulls_first")) != bool(each.args.get("desc"))) for each in order]
+    fields: list[exp.Expression] = []
+    for key, otherwise in (*keys, (value, False)):
+        absent = exp.Is(this=key.copy(), expression=exp.Null())
+        fields += [exp.Not(this=absent) if otherwise else absent, key.copy()]
+    row = exp.Struct(
+        expressions=[
+            exp.PropertyEQ(this=exp.to_identifier(f"k{i}", quoted=True), expression=each)
+            for i, each in enumerate(fields)
+        ]
+    )
+    listed = call("COLLECT_SET" if distinct else "COLLECT_LIST", row)
+    listed.meta["aggregate"] = True
+    upwards = exp.true() if descending != {True} else exp.false()
+    last = exp.Dot(this=exp.to_identifier("r"), expression=exp.to_identifier(f"k{len(fields) - 1}", quoted=True))
+    picked = exp.Lambda(this=last, expressions=[exp.to_identifier("r")])
+    arranged = listed if as_they_come else call("SORT_ARRAY", listed, upwards)
+    return exp.Anonymous(this="TRANSFORM", expressions=[arranged, picked])
+
+
+def _is_ordered(window: exp.Window) -> bool:
+    return window.args.get("order") is not None or window.args.get("alias") is not None
+
+
+def _unnested(c: Checker, node: exp.Explode, scope: Scope) -> SqlType:
+    """``unnest(array)``: one row for each element."""
+    got = c.child(node, "this", scope)
+    if not got.is_array:
+        raise no_function(f"unnest({t.shown(got)})", position=position(node))
+    node.replace(call("EXPLODE", node.this))
+    return got.element
+
+
+def _size(c: Checker, node: exp.Expression, scope: Scope) -> SqlType:
+    """``cardinality(a)`` and ``array_length(a, 1)``, which is NULL of an empty array."""
+    name = display_name(node)
+    if isinstance(node, exp.Anonymous) and len(node.expressions) != 1:
+        shown = [t.shown(c.visit(each, scope)) for each in list(node.expressions)]
+        raise no_function(f"{name}({', '.join(shown)})", position=position(node))
+    array = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
+    got = c.visit(array, scope)
+    array = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
+    if not got.is_array:
+        raise no_function(f"{name}({t.shown(got)})", position=position(node))
+    dimension = node.args.get("expression") if isinstance(node, exp.ArraySize) else None
+    size = cast(call("SIZE", array), t.INT4)
+    known = exp.Case(ifs=[exp.If(this=exp.Is(this=array.copy(), expression=exp.Null()), true=cast(exp.null(), t.INT4))],
+                     default=size)  # fmt: skip
+    if dimension is not None:
+        if not (isinstance(dimension, exp.Literal) and dimension.this == "1"):
+            got_dimension = c.child(node, "expression", scope)
+            if not c.coerce(node.expression, got_dimension, t.INT4):
+                raise no_function(f"{name}({t.shown(got)}, {t.shown(got_dimension)})", position=position(node))
+            first = exp.EQ(this=node.expression.copy(), expression=exp.Literal.number(1))
+            known = exp.Case(ifs=[exp.If(this=first, true=known)])
+        node.replace(cast(exp.Nullif(this=known, expression=exp.Literal.number(0)), t.INT4))
+    else:
+        node.replace(cast(known, t.INT4))
+    return t.INT4
+
+
+def _to_text(c: Checker, node: exp.ArrayToString, scope: Scope) -> SqlType:
+    """``array_to_string(a, separator[, instead of NULL])``."""
+    got = c.child(node, "this", scope)
+    if not got.is_array:
+        raise no_function(f"array_to_string({t.shown(got)}, unknown)", position=position(node))
+    arguments = [texts_of(node.this, got, c.zone)]
+    for key in ("expression", "null"):
+        if node.args.get(key) is not None:
+            c.want(node, key, t.TEXT, scope, lambda bad: no_function(f"array_to_string(…, {t.shown(bad)})"))
+            arguments.append(node.args[key])
+    *plain, null = arguments if len(arguments) == 3 else (*arguments, None)
+    joined = own("tm_join", *plain)
+    node.replace(joined if null is None else _where_null(null, joined, own("tm_join_all", *_copies(plain), null)))
+    return t.TEXT
+
+
+def _where_null(known: exp.Expression, then: exp.Expression, otherwise: exp.Expression) -> exp.Expression:
+    """``then`` where ``known`` is NULL: an argument of a function that is not NULL for it."""
+    if isinstance(known.this if isinstance(known, exp.Cast) else known, exp.Literal):
+        return otherwise
+    null = exp.Is(this=known.copy(), expression=exp.Null())
+    return exp.Case(ifs=[exp.If(this=null, true=then)], default=otherwise)
+
+
+def _copies(nodes: list[exp.Expression]) -> list[exp.Expression]:
+    return [each.copy() for each in nodes]
+
+
+def _of_text(c: Checker, node: exp.StringToArray, scope: Scope) -> SqlType:
+    """``string_to_array(text, separator[, what is NULL])``: of its letters where the separator is NULL."""
+    for key in ("this", "expression", "null"):
+        if key != "null" or node.args.get(key) is not None:
+            c.want(node, key, t.TEXT, scope, lambda bad: no_function(f"string_to_array({t.shown(bad)})"))
+    text, separator, null = node.this, node.expression, node.args.get("null")
+    parts = _where_null(separator, own("tm_letters", text.copy()), own("tm_split", text, separator))
+    if null is not None:
+        parts = _where_null(null, parts, own("tm_with_nulls", parts.copy(), null))
+    node.replace(exp.Paren(this=parts) if isinstance(parts, exp.Case) else parts)
+    return t.TEXT.array
+
+
+ARRAYS = {
+    exp.Array: _array,
+    exp.Bracket: _item,
+    exp.ArrayAgg: _aggregated,
+    exp.Explode: _unnested,
+    exp.ArraySize: _size,
+    exp.ArrayToString: _to_text,
+    exp.StringToArray: _of_text,
+    exp.ArrayOverlaps: overlaps,
+    Ordinality: lambda c, node, scope: t.INT8,
+}
+
+def _parts(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+    """``string_to_table``: a row for each of what ``string_to_array`` gives."""
+    if not 2 <= len(node.expressions) <= 3:
+        raise no_function("string_to_table", position=position(node))
+    keys = ("this", "expression", "null")
+    listed = exp.StringToArray(**dict(zip(keys, [each.copy() for each in node.expressions], strict=False)))
+    holder = exp.Explode(this=listed)
+    node.replace(holder)
+    return _unnested(c, holder, scope)
+
+
+def _subscripts(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+    """``generate_subscripts(a, 1[, reverse])``."""
+    got = [c.visit(each, scope) for each in list(node.expressions)]
+    wanted = [None, t.INT4, t.BOOL]
+    if not 2 <= len(got) <= 3 or not got[0].is_array:
+        raise no_function(f"generate_subscripts({', '.join(map(t.shown, got))})", position=position(node))
+    for place in range(1, len(got)):
+        if not c.coerce(node.expressions[place], got[place], wanted[place]):
+            raise no_function(f"generate_subscripts({', '.join(map(t.shown, got))})", position=position(node))
+    array, dimension, *reverse = node.expressions
+    listed = call("TM_ARRAY_SUBSCRIPTS", array, dimension, *(reverse or [exp.false()]))
+    node.replace(call("EXPLODE", cast(listed, t.INT4.array)))
+    return t.INT4
+
+
+NAMED = {
+    "cardinality": _size,
+    "string_to_table": _parts,
+    "generate_subscripts": _subscripts,
+    **check_array_functions.NAMED,
+}

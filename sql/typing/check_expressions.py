@@ -1,0 +1,619 @@
+"""Types of each kind of expression: columns, literals, casts, operators, CASE, subqueries, windows.
+
+One function a kind, in a table at the end; :class:`sql.typing.check.Checker` finds them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from collection.types import SqlType
+from journal.errors import InvalidUsage
+from sql.forms.functions import WINDOW_ONLY, display_name, folding
+from sql.forms.window_numbers import NUMBERED, check_number, numbered
+from sql.trees import types as t
+from sql.trees.budget import joined
+from sql.trees.errors import (
+    ambiguous,
+    no_aggregate,
+    no_column,
+    no_from_entry,
+    no_function,
+    no_operator,
+    no_window,
+    unsupported,
+)  # fmt: skip
+from sql.trees.nodes import call, cast, declared_type, position, swap, text_literal, unnest
+from sql.trees.own import own
+from sql.typing.casts import converted, limited
+from sql.typing.check_jsonb import lessened
+from sql.typing.check_time import interval_literal, time_arithmetic
+from sql.typing.comparing import check_comparable, check_extreme, check_grouped, order_key
+from sql.typing.frames import check_frame
+from sql.typing.free_numerics import compared, compared_with_rows, freed, key_of, outermost, reckoned
+from sql.typing.interval_parts import length, negative
+from sql.typing.rows_compared import in_rows, is_condition
+from sql.typing.scope import Scope
+
+if TYPE_CHECKING:
+    from sql.typing.check import Checker
+
+PARAMETERS_MAX = 32_767
+"""The wire protocol counts parameters in 16 bits, signed in most drivers."""
+
+
+def _column(c: Checker, node: exp.Column, scope: Scope) -> SqlType:
+    found = scope.column(node.table, node.name)
+    if found is None:
+        shown = f"{node.table}.{node.name}" if node.table else node.name
+        if isinstance(node.this, exp.Star):
+            raise unsupported(f"{node.table}.* as a value", position=position(node))
+        raise no_column(shown, position=position(node))
+    if found == t.AMBIGUOUS:
+        raise ambiguous(node.name, position(node))
+    c.far = c.far or scope.levels_out(node.table) > 1
+    return found
+
+
+def _literal(c: Checker, node: exp.Literal, scope: Scope) -> SqlType:
+    if node.is_string:
+        return t.UNKNOWN
+    found = t.number_literal(node.this)
+    if found.is_free:
+        swap(node, text_literal(node.this, found, position(node)))
+    elif "e" in node.this.lower():
+        swap(node, cast(exp.Literal.string(format(Decimal(node.this), "f")), found))
+    else:
+        node.meta["sql_type"] = found
+    return found
+
+
+def _parameter(c: Checker, node: exp.Parameter, scope: Scope) -> SqlType:
+    number = int(node.this.this) if isinstance(node.this, exp.Literal) and not node.this.is_string else 0
+    if not 1 <= number <= PARAMETERS_MAX:
+        raise InvalidUsage(f"there is no parameter ${number}", sqlstate="42P02")
+    c.seen.add(number)
+    if number in c.params:
+        if not isinstance(node.parent, exp.Cast) and c.params[number].name != "numeric":
+            swap(node, cast(node.copy(), c.params[number]))
+        return c.params[number]
+    return t.UNKNOWN
+
+
+def _cast(c: Checker, node: exp.Cast, scope: Scope) -> SqlType:
+    declared = declared_type(node.to)
+    target = declared.plain
+    if isinstance(node.this, exp.Array) and not node.this.expressions and target.is_array:
+        node.replace(cast(node.this.copy(), target))
+        return target
+    got = c.child(node, "this", scope)
+    if got == t.UNKNOWN and declared.fields is not None and isinstance(unnest(node.this), exp.Literal):
+        made = text_literal(unnest(node.this).this, declared, position(node.this))
+    else:
+        if got == t.UNKNOWN:
+            c.settle(node.this, target)
+            got = target
+        same = got == target and not t.is_text(got)
+        made = cast(node.this.copy(), got) if same else converted(node.this, got, target, c.zone)
+        made = limited(made, declared)
+    swap(node, made)
+    return target
+
+
+def _paren(c: Checker, node: exp.Paren, scope: Scope) -> SqlType:
+    return c.child(node, "this", scope)
+
+
+def _connector(c: Checker, node: exp.Connector, scope: Scope) -> SqlType:
+    for key in ("this", "expression"):
+        c.boolean(node, key, scope, node.key.upper())
+    return t.BOOL
+
+
+def _not(c: Checker, node: exp.Not, scope: Scope) -> SqlType:
+    c.boolean(node, "this", scope, "NOT")
+    return t.BOOL
+
+
+def _is(c: Checker, node: exp.Is, scope: Scope) -> SqlType:
+    right = node.expression
+    if isinstance(right, exp.Null) and isinstance(unnest(node.this), exp.Tuple):
+        return _row_is_null(c, node, unnest(node.this), bool(node.args.get("negate")), scope)
+    if isinstance(right, exp.Null):
+        if c.child(node, "this", scope) == t.UNKNOWN:
+            c.settle(node.this, t.TEXT)
+        return t.BOOL
+    if isinstance(right, exp.Boolean):
+        c.boolean(node, "this", scope, f"IS {'TRUE' if right.this else 'FALSE'}")
+        return t.BOOL
+    raise unsupported("IS JSON", position=position(node))  # nothing else is parsed
+
+
+def _row_is_null(c: Checker, node: exp.Expression, row: exp.Tuple, negated: bool, scope: Scope) -> SqlType:
+    """A row is null where every field is, and not null where no field is."""
+    tests: list[exp.Expression] = [exp.Is(this=each.copy(), expression=exp.null()) for each in row.expressions]
+    if negated:
+        tests = [exp.Not(this=each) for each in tests]
+    made = exp.Paren(this=exp.and_(*tests))
+    node.replace(made)
+    return c.visit(made, scope)
+
+
+def _between(c: Checker, node: exp.Between, scope: Scope) -> SqlType:
+    keys = ("this", "low", "high")
+    types = [c.child(node, key, scope) for key in keys]
+    both = t.UNKNOWN
+    for got in types:
+        nearest = t.common(both, got)
+        if nearest is None:
+            raise no_operator(t.shown(types[0]), ">=", t.shown(got), position(node))
+        both = nearest
+    check_comparable(both, ">=", position(node))
+    types = c.settle_compared([node.args[key] for key in keys], types, both)
+    compared([node.args[key] for key in keys], types)
+    c.meet([node.args[key] for key in keys], types, both)
+    for key in keys:
+        if both == t.INTERVAL:
+            node.args[key].replace(length(node.args[key]))
+    return t.BOOL
+
+
+def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
+    query = node.args.get("query")
+    if query is not None and not is_condition(node):
+        made = exp.Paren(this=in_rows(node))
+        node.replace(made)
+        return c.visit(made, scope)
+    left = unnest(node.this)
+    if isinstance(left, exp.Tuple):
+        lefts = [c.visit(e, scope) for e in list(left.expressions)]
+    else:
+        lefts = [c.child(node, "this", scope)]
+    if query is not None:
+        columns = c.subquery(query, scope)
+        if len(columns) != len(lefts):
+            raise InvalidUsage(
+                "subquery has too " + ("many" if len(columns) > len(lefts) else "few") + " columns",
+                sqlstate="42601",
+                position=position(query),
+            )
+        sides = list(left.expressions) if isinstance(left, exp.Tuple) else [node.this]
+        for side, got, (_, right) in zip(sides, lefts, columns, strict=False):
+            if t.common(got, right) is None:
+                raise no_operator(t.shown(got), "=", t.shown(right), position(node))
+            check_grouped(right, "IN", position(node))
+            c.alike([got, right], t.common(got, right), node)
+            if got == t.UNKNOWN:
+                c.settle(side, right if right != t.UNKNOWN else t.TEXT)
+        sides = list(left.expressions) if isinstance(left, exp.Tuple) else [node.this]
+        found = [right if got == t.UNKNOWN else got for got, (_, right) in zip(lefts, columns, strict=True)]
+        compared_with_rows(sides, found, query, [right for _, right in columns])
+        return t.BOOL
+    if isinstance(left, exp.Tuple):
+        parts = [exp.EQ(this=exp.Paren(this=left.copy()), expression=e.copy()) for e in node.expressions]
+        made = exp.Paren(this=joined(exp.Or, parts))
+        node.replace(exp.Not(this=made) if node.args.get("negate") else made)
+        return c.visit(made, scope)
+    types = [lefts[0], *(c.visit(e, scope) for e in list(node.expressions))]
+    both = t.UNKNOWN
+    for got in types:
+        nearest = t.common(both, got)
+        if nearest is None:
+            raise no_operator(t.shown(types[0]), "=", t.shown(got), position(node))
+        both = nearest
+    check_comparable(both, "=", position(node))
+    types = c.settle_compared([node.this, *node.expressions], types, both)
+    compared([node.this, *node.expressions], types)
+    c.meet([node.this, *node.expressions], types, both)
+    if both == t.INTERVAL:
+        for each in [node.this, *node.expressions]:
+            each.replace(length(each))
+    return t.BOOL
+
+
+def _escape(c: Checker, node: exp.Escape, scope: Scope) -> SqlType:
+    return c.child(node, "this", scope)
+
+
+_SIGNS = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+
+
+def _arithmetic(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
+    op = _SIGNS[type(node)]
+    left, right = c.child(node, "this", scope), c.child(node, "expression", scope)
+    if left == t.UNKNOWN and right == t.UNKNOWN:
+        raise InvalidUsage(
+            f"operator is not unique: unknown {op} unknown",
+            sqlstate="42725",
+            position=position(node),
+            hint="could not choose a best candidate operator; you might need to add explicit type casts",
+        )
+    if left == t.JSONB and isinstance(node, exp.Sub):
+        return lessened(c, node, right)
+    if found := time_arithmetic(c, node, op, left, right):
+        return found
+    for key, got, other in (("this", left, right), ("expression", right, left)):
+        if got == t.UNKNOWN:
+            c.settle(node.args[key], _beside(other))
+    left, right = (_beside(right) if left == t.UNKNOWN else left), (_beside(left) if right == t.UNKNOWN else right)
+    found = t.arithmetic(op, left, right)
+    if found is None:
+        raise no_operator(t.shown(left), op, t.shown(right), position(node))
+    if found.is_free:
+        node.replace(reckoned(op, node.this, node.expression, (left, right)))
+        return found
+    if t.is_float(found):
+        compared([node.this, node.expression], [left, right])
+    if op == "/" and t.is_int(found):
+        node.replace(cast(exp.IntDiv(this=node.this.copy(), expression=node.expression.copy()), found))
+    elif op == "/":
+        node.set("typed", False)
+        node.set("safe", False)
+    return found
+
+
+def _beside(other: SqlType) -> SqlType:
+    """What an untyped number becomes that is reckoned with ``other``: of a numeric's digits it has its own."""
+    return t.NUMERIC if other.name == "numeric" else other
+
+
+def _negative(c: Checker, node: exp.Neg, scope: Scope) -> SqlType:
+    if isinstance(node.this, exp.Literal) and not node.this.is_string and "e" not in node.this.this.lower():
+        found = t.number_literal("-" + node.this.this)  # the least integer of a type has no positive counterpart
+        node.this.meta["sql_type"] = found
+        if t.number_literal(node.this.this) != found:
+            node.replace(cast(exp.Literal.string("-" + node.this.this), found))
+        return found
+    got = c.child(node, "this", scope)
+    if got == t.UNKNOWN:
+        c.settle(node.this, t.FLOAT8)
+        return t.FLOAT8
+    if got == t.INTERVAL:
+        node.replace(negative(node.this))
+        return got
+    if not t.is_number(got):
+        raise no_operator("", "-", t.shown(got), position(node))
+    if got.is_free:
+        node.replace(own("tm_numeric_neg", node.this))
+    return got
+
+
+def _bits(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
+    left, right = c.child(node, "this", scope), c.child(node, "expression", scope)
+    both = t.common(left, right)
+    if both is None or not t.is_int(both):
+        raise no_operator(t.shown(left), node.key, t.shown(right), position(node))
+    for key, got in (("this", left), ("expression", right)):
+        if got == t.UNKNOWN:
+            c.settle(node.args[key], both)
+    return both
+
+
+def _case(c: Checker, node: exp.Case, scope: Scope) -> SqlType:
+    operand = node.args.get("this")
+    subject = c.child(node, "this", scope) if operand is not None else None
+    if subject == t.UNKNOWN:
+        c.settle(node.this, t.TEXT)
+        subject = t.TEXT
+    if subject is not None:
+        check_grouped(subject, "CASE", position(node))
+    for branch in node.args["ifs"]:
+        if subject is None:
+            c.boolean(branch, "this", scope, "CASE/WHEN")
+            continue
+        got = c.child(branch, "this", scope)
+        if t.common(subject, got) is None:
+            raise no_operator(t.shown(subject), "=", t.shown(got), position(branch))
+        c.alike([subject, got], t.common(subject, got), branch.this)
+        if got == t.UNKNOWN:
+            c.settle(branch.this, subject)
+    if subject is not None and t.is_number(subject):
+        operands = [node.this, *(branch.this for branch in node.args["ifs"])]
+        compared(operands, [c.known(each, subject) for each in operands])
+    types = [c.child(branch, "true", scope) for branch in node.args["ifs"]]
+    nodes = [branch.args["true"] for branch in node.args["ifs"]]
+    if node.args.get("default") is not None:  # it is the first that is asked for its type
+        types.insert(0, c.child(node, "default", scope))
+        nodes.insert(0, node.args["default"])
+    return c.settle_all(nodes, types, "CASE")
+
+
+def _alternatives(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
+    types = [c.child(node, "this", scope), *(c.visit(e, scope) for e in list(node.expressions))]
+    found = c.settle_all([node.this, *node.expressions], types, node.key.upper())
+    if not isinstance(node, exp.Coalesce):
+        check_extreme(found, node.key, position(node))
+        if found.is_free:
+            arguments = [node.this, *node.expressions]
+            node.replace(outermost(node, arguments, [found] * len(arguments)))
+            return found
+        if not node.expressions:  # Spark takes no fewer than two
+            node.replace(node.this.copy())
+    return found
+
+
+def _nullif(c: Checker, node: exp.Nullif, scope: Scope) -> SqlType:
+    types = [c.child(node, "this", scope), c.child(node, "expression", scope)]
+    found = t.nullif(*types)
+    if found is None:
+        raise no_operator(t.shown(types[0]), "=", t.shown(types[1]), position(node))
+    exact = [got for got in types if t.is_number(got) and not t.is_float(got)]
+    if len(exact) == 2 and t.alternative(*exact).is_free:
+        keys = [key_of(each, got) for each, got in zip((node.this, node.expression), types, strict=True)]
+        same = exp.If(this=exp.EQ(this=keys[0], expression=keys[1]), true=cast(exp.null(), found))
+        node.replace(exp.Case(ifs=[same], default=cast(node.this.copy(), found)))
+        return found
+    check_grouped(c.settle_all([node.this, node.expression], types, "NULLIF"), "NULLIF", position(node))
+    if found != types[0] or t.is_time(found):  # what is compared may be another type
+        node.replace(cast(node.copy(), found))
+    return found
+
+
+def _sign(c: Checker, node: exp.Sign, scope: Scope) -> SqlType:
+    """Numeric of a numeric, a float of anything else."""
+    got = c.child(node, "this", scope)
+    if got == t.UNKNOWN:
+        c.settle(node.this, t.FLOAT8)
+    elif not t.is_number(got):
+        raise no_function(f"sign({t.shown(got)})", position=position(node))
+    if got.is_free:
+        node.replace(own("tm_numeric_sign", node.this))
+        return got
+    if got.name == "numeric":
+        result = t.numeric(1, 0)
+        node.replace(cast(exp.Anonymous(this="SIGN", expressions=[node.this.copy()]), result))
+        return result
+    node.replace(cast(call("TM_SIGN", cast(node.this.copy(), t.FLOAT8)), t.FLOAT8))
+    return t.FLOAT8
+
+
+def _inverted(c: Checker, node: exp.BitwiseNot, scope: Scope) -> SqlType:
+    got = c.child(node, "this", scope)
+    if not t.is_int(got):
+        raise no_operator("", "~", t.shown(got), position(node))
+    return got
+
+
+def _shifted_bits(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
+    left, right = c.child(node, "this", scope), c.child(node, "expression", scope)
+    sign = "<<" if isinstance(node, exp.BitwiseLeftShift) else ">>"
+    if not (t.is_int(left) and right in (t.INT2, t.INT4)):
+        raise no_operator(t.shown(left), sign, t.shown(right), position(node))
+    form = "TM_SHIFT_LEFT" if sign == "<<" else "TM_SHIFT_RIGHT"
+    wide = node.this.copy() if left == t.INT8 else cast(node.this.copy(), t.INT4)
+    node.replace(exp.Paren(this=cast(call(form, wide, node.expression), left)))
+    return left
+
+
+_ROUNDED = {exp.Round: "tm_numeric_round", exp.Ceil: "tm_numeric_ceil", exp.Floor: "tm_numeric_floor"}
+
+
+def _rounded(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
+    got = c.child(node, "this", scope)
+    if got == t.UNKNOWN:
+        c.settle(node.this, t.FLOAT8)
+        got = t.FLOAT8
+    if not t.is_number(got):
+        raise no_function(f"{display_name(node)}({t.shown(got)})", position=position(node))
+    decimals = node.args.get("decimals")
+    if decimals is not None:
+        counted = c.child(node, "decimals", scope)
+        if counted == t.UNKNOWN:
+            c.settle(node.args["decimals"], t.INT4)
+        elif not t.is_int(counted):
+            raise no_function(
+                f"{display_name(node)}({t.shown(got)}, {t.shown(counted)})",
+                position=position(node),
+                hint="cast the second argument to integer",
+            )
+        if t.is_float(got):
+            raise no_function(
+                f"{display_name(node)}({t.shown(got)}, integer)",
+                position=position(node),
+                hint="cast the first argument to numeric",
+            )
+        digits = node.args["decimals"]
+        result = t.NUMERIC
+        if isinstance(digits, exp.Literal) and not digits.is_string and not got.is_free:
+            source = t.as_numeric(got)
+            result = t.numeric(source.precision - source.scale + int(digits.this) + 1, int(digits.this))
+        if result.is_free:
+            node.replace(own(_ROUNDED[type(node)], freed(node.this, got), digits))
+            return result
+        if t.is_int(got):  # round(15, 1) is numeric
+            node.this.replace(cast(node.this.copy(), source))
+    elif got.is_free:
+        zero = (exp.Literal.number(0),) if isinstance(node, exp.Round) else ()
+        node.replace(own(_ROUNDED[type(node)], node.this, *zero))
+        return got
+    elif t.is_float(got) or t.is_int(got):
+        result = t.FLOAT8 if t.is_int(got) or got == t.FLOAT8 else got
+    else:
+        result = t.numeric(got.precision - got.scale + 1, 0)
+    if t.is_float(got) and not isinstance(node, exp.Round):
+        form = "TM_CEIL_FLOAT" if isinstance(node, exp.Ceil) else "TM_FLOOR_FLOAT"
+        node.replace(cast(call(form, node.this), result))
+    elif isinstance(node, exp.Round) and t.is_float(got):
+        node.replace(cast(exp.Anonymous(this="BROUND", expressions=[node.this.copy(), exp.Literal.number(0)]), result))
+    else:
+        node.replace(cast(node.copy(), result))
+    return result
+
+
+def _scalar(c: Checker, node: exp.Subquery, scope: Scope) -> SqlType:
+    columns = c.subquery(node, scope)
+    if len(columns) != 1:
+        raise InvalidUsage("subquery must return only one column", sqlstate="42601", position=position(node))
+    return columns[0][1]
+
+
+def _exists(c: Checker, node: exp.Exists, scope: Scope) -> SqlType:
+    c.subquery(node.this, scope)
+    return t.BOOL
+
+
+_PASSED_OVER = (
+    exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.LogicalAnd, exp.LogicalOr, exp.Variance, exp.VariancePop,
+    exp.Stddev, exp.StddevPop, exp.StddevSamp,
+)  # fmt: skip
+"""Aggregates that pass over NULLs."""
+
+
+def _unfiltered(node: exp.Filter) -> exp.Expression:
+    """Spark has no FILTER in windows: what it leaves out is made NULL instead."""
+    made = node.this.copy()
+    if not isinstance(made, _PASSED_OVER) or isinstance(made.this, exp.Distinct):
+        raise unsupported("FILTER of this function over a window", position=position(node))
+    counted = exp.Literal.number(1) if isinstance(made.this, exp.Star) else made.this.copy()
+    made.set("this", exp.Case(ifs=[exp.If(this=node.expression.this.copy(), true=counted)]))
+    return made
+
+
+def _window(c: Checker, node: exp.Window, scope: Scope) -> SqlType:
+    if isinstance(node.this, exp.Filter):
+        node.set("this", _unfiltered(node.this))
+    name = display_name(node.this)
+    for kind, what in ((exp.Distinct, "DISTINCT"), (exp.Order, "aggregate ORDER BY")):
+        if isinstance(node.this, exp.AggFunc) and isinstance(node.this.this, kind):
+            raise no_window(what, position(node))
+    result = c.child(node, "this", scope)
+    called = node.this.this if isinstance(node.this, (exp.IgnoreNulls, exp.RespectNulls)) else node.this
+    if isinstance(called, NUMBERED):
+        check_number(called)
+        numbered(called)
+    partition(c, node, scope)
+    if not node.args.get("order") and not node.args.get("alias") and node.this.find(*WINDOW_ONLY):
+        node.set("order", peers())
+    sorted_by = []
+    if order := node.args.get("order"):
+        for each in list(order.expressions):
+            sorted_by.append(c.child(each, "this", scope))
+            order_key(each.this, sorted_by[-1])
+    check_frame(node, sorted_by, c.zone)
+    if isinstance(called, WINDOW_ONLY) and not isinstance(called, (exp.FirstValue, exp.LastValue, exp.NthValue)):
+        # these look at the partition whatever the frame is, and Spark wants none
+        node.set("spec", None)
+    calls = folding(node.this, (*WINDOW_ONLY, exp.IgnoreNulls, exp.RespectNulls))
+    if not calls:
+        raise no_aggregate("OVER", name, position(node), "a window function nor an aggregate function")
+    if calls[0] is not node.this:  # what is made of the function's result is made behind the window
+        for each in calls:
+            each.replace(exp.Window(**{**node.args, "this": each.copy()}).copy())
+        node.replace(node.this.copy())
+    return result
+
+
+def partition(c: Checker, window: exp.Window, scope: Scope) -> None:
+    """Type the PARTITION BY of ``window``."""
+    for index, each in enumerate(list(window.args.get("partition_by") or ())):
+        got = c.visit(each, scope)
+        check_grouped(got, "PARTITION BY", position(each))
+        if got.is_free:
+            made = window.args["partition_by"][index]
+            swap(made, key_of(made, got))
+
+
+def peers() -> exp.Order:
+    """An order by a constant, where Spark wants one and the query has none: all rows are peers then, as in Postgres."""
+    return exp.Order(expressions=[exp.Ordered(this=cast(exp.Literal.number(1), t.INT4), nulls_first=False)])
+
+
+def _shifted(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
+    got = c.child(node, "this", scope)
+    if node.args.get("offset") is not None:
+        _check_offset(c, node, got, scope)
+    if node.args.get("default") is not None:
+        other = c.child(node, "default", scope)
+        return c.settle_all([node.this, node.args["default"]], [got, other], node.key.upper())
+    return got
+
+
+def _check_offset(c: Checker, node: exp.Func, got: SqlType, scope: Scope) -> None:
+    """How many rows away: the same for all of them, and an integer, or Spark takes it for another frame."""
+    offset = c.child(node, "offset", scope)
+    if not c.coerce(node.args["offset"], offset, t.INT4):
+        raise no_function(f"{node.key}({t.shown(got)}, {t.shown(offset)})", position=position(node))
+    by = node.args["offset"]
+    if not isinstance(by, exp.Literal):
+        by.replace(cast(by.copy(), t.INT4))
+
+
+def _ignore_nulls(c: Checker, node: exp.Expression, scope: Scope) -> SqlType:
+    return c.child(node, "this", scope)
+
+
+def _dot(c: Checker, node: exp.Dot, scope: Scope) -> SqlType:
+    """``pg_catalog.now()``: the schema of a built-in function says nothing new."""
+    if (
+        isinstance(node.this, exp.Identifier)
+        and node.this.name == "pg_catalog"
+        and isinstance(node.expression, exp.Func)
+    ):
+        inner = node.expression.copy()
+        if isinstance(inner, exp.Anonymous):
+            inner = exp.func(str(inner.this), *inner.expressions, dialect="postgres")
+        node.replace(inner)
+        return c.visit(inner, scope)
+    if isinstance(node.this, exp.Column) and isinstance(node.expression, exp.Identifier):  # no records here
+        raise no_from_entry(node.this.name, position(node), scope.sources)
+    if isinstance(node.expression, exp.Identifier) and not isinstance(node.this, (exp.Identifier, exp.Dot)):
+        got = t.shown(c.child(node, "this", scope))
+        raise InvalidUsage(
+            f"column notation .{node.expression.name} applied to type {got}, which is not a composite type",
+            sqlstate="42809",
+            position=position(node),
+        )
+    raise unsupported("this expression", position=position(node))
+
+
+EXPRESSIONS: dict[type[exp.Expression], Callable[[Checker, exp.Expression, Scope], SqlType]] = {
+    exp.Column: _column,
+    exp.Literal: _literal,
+    exp.HexString: lambda c, n, s: t.BYTEA,
+    exp.Boolean: lambda c, n, s: t.BOOL,
+    exp.Null: lambda c, n, s: t.UNKNOWN,
+    exp.Parameter: _parameter,
+    exp.Interval: interval_literal,
+    exp.Cast: _cast,
+    exp.Paren: _paren,
+    exp.And: _connector,
+    exp.Or: _connector,
+    exp.Not: _not,
+    exp.Is: _is,
+    exp.Between: _between,
+    exp.In: _in,
+    exp.Escape: _escape,
+    exp.Add: _arithmetic,
+    exp.Sub: _arithmetic,
+    exp.Mul: _arithmetic,
+    exp.Div: _arithmetic,
+    exp.Mod: _arithmetic,
+    exp.Neg: _negative,
+    exp.BitwiseAnd: _bits,
+    exp.BitwiseOr: _bits,
+    exp.BitwiseXor: _bits,
+    exp.BitwiseNot: _inverted,
+    exp.Sign: _sign,
+    exp.BitwiseLeftShift: _shifted_bits,
+    exp.BitwiseRightShift: _shifted_bits,
+    exp.Case: _case,
+    exp.Coalesce: _alternatives,
+    exp.Greatest: _alternatives,
+    exp.Least: _alternatives,
+    exp.Nullif: _nullif,
+    exp.Round: _rounded,
+    exp.Ceil: _rounded,
+    exp.Floor: _rounded,
+    exp.Subquery: _scalar,
+    exp.Exists: _exists,
+    exp.Window: _window,
+    exp.Lag: _shifted,
+    exp.Lead: _shifted,
+    exp.IgnoreNulls: _ignore_nulls,
+    exp.RespectNulls: _ignore_nulls,
+    exp.Dot: _dot,
+}

@@ -1,0 +1,291 @@
+"""Functions by name, as Postgres declares them: which arguments they take, what they give, and how Spark says it.
+
+sqlglot leaves these calls as they were written.  A name may have several signatures; the first that the arguments fit
+exactly is taken, then the first that they can become.  42883 where none fits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from collection.types import SqlType
+from journal.errors import InvalidUsage
+from sql.forms.spark_forms import BUILT, is_constant
+from sql.forms.time_formats import is_native
+from sql.trees import types as t
+from sql.trees.errors import closest, no_function, unsupported
+from sql.trees.nodes import call, cast, position, swap
+from sql.trees.own import own
+from sql.typing.casts import micros_of, padded
+from sql.typing.check_time import date_part, truncated
+from sql.typing.free_numerics import freed
+from sql.typing.own_signatures import SHOWN_NUMBERS, SIGNATURES
+from sql.typing.scope import Scope
+from sql.typing.signatures import Build, Signature, choose
+from sql.typing.zones import instant_at, local_at
+
+if TYPE_CHECKING:
+    from sql.typing.check import Checker
+
+
+def _plain(name: str) -> Build:
+    return lambda *args: call(name, *args)
+
+
+def _encoded(value: exp.Expression, kind: exp.Expression) -> exp.Expression:
+    """By the engine where the form is hexadecimal."""
+    if isinstance(kind, exp.Literal) and kind.this.lower() == "hex":
+        return call("TM_HEX", value)
+    return own("tm_encode", value, kind)
+
+
+def _shown_time(name: str, *zone: exp.Expression) -> Build:
+    """``to_char`` of a timestamp, by the engine where it can."""
+
+    def build(x: exp.Expression, template: exp.Expression) -> exp.Expression:
+        return call("TM_TO_CHAR", x, template) if is_native(template) else own(name, micros_of(x), template, *zone)
+
+    return build
+
+
+def _regex(form: str, flags: str = "") -> Build:
+    """``(text, pattern[, flags])``: the pattern is read now, so that a bad one is refused before anything runs."""
+
+    def build(x: exp.Expression, pattern: exp.Expression, *more: exp.Expression) -> exp.Expression:
+        options = more[-1].this if more and isinstance(more[-1], exp.Literal) else ""
+        if more:
+            _check_flags(more[-1])
+        if more and "g" in options and form == "TM_MATCHES":
+            raise InvalidUsage('regexp_like() does not support the "global" option', sqlstate="22023")
+        args = [x, pattern, *more[:-1], exp.Literal.string(options + flags)]
+        return regex(form, args)
+
+    return build
+
+
+def _check_flags(flags: exp.Expression) -> None:
+    """22023 for a letter that is no flag, 0A000 for flags that are not here or not known yet."""
+    if isinstance(flags, exp.Literal) and (wrong := [each for each in flags.this if each not in "bceigmnpqstwx"]):
+        raise InvalidUsage(f'invalid regular expression option: "{wrong[0]}"', sqlstate="22023")
+    if not isinstance(flags, exp.Literal) or set(flags.this) - set("gic"):
+        raise unsupported("these flags of a regular expression", hint="i, c and g are known")
+
+
+def _replace(*args: exp.Expression) -> exp.Expression:
+    x, pattern, new, *more = args
+    flags = more[0] if more else exp.Literal.string("")
+    _check_flags(flags)
+    return regex("TM_REGEX_REPLACE", [x, pattern, new, flags])
+
+
+def _one_match(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
+    if isinstance(flags, exp.Literal) and "g" in flags.this:
+        told = 'regexp_match() does not support the "global" option'
+        raise InvalidUsage(told, sqlstate="22023", hint="use the regexp_matches function instead")
+    return _regex("TM_REGEX_GROUPS")(x, pattern, flags)
+
+
+def _from_elsewhere(x: exp.Expression, *_more: exp.Expression) -> exp.Expression:
+    raise unsupported("regexp_instr from another place than the first", "search substr(…) instead", position(x))
+
+
+def regex(form: str, args: list[exp.Expression]) -> exp.Expression:
+    """A form over constant patterns, tried at once unless a parameter is among them."""
+    for each in args[1:]:
+        if not is_constant(each):
+            raise unsupported("a regular expression that is not a constant", hint="use LIKE", position=position(each))
+    if not any(each.find(exp.Parameter) for each in args[1:]):
+        BUILT[form](*args)
+    return call(form, *args)
+
+
+def _sub_regex(*args: exp.Expression) -> exp.Expression:
+    return _regex("TM_REGEX_TAKE", "")(*args)
+
+
+T, I4, I8, F8, N = t.TEXT, t.INT4, t.INT8, t.FLOAT8, t.NUMERIC
+
+NAMED: dict[str, tuple[Signature, ...]] = {
+    **SIGNATURES,
+    "encode": (Signature((t.BYTEA, T), T, _encoded),),
+    "decode": (Signature((T, T), t.BYTEA, lambda text, kind: own("tm_decode", text, kind)),),
+    "timezone": (
+        Signature((T, t.TIMESTAMPTZ), t.TIMESTAMP, lambda zone, x: local_at(x, zone)),
+        Signature(
+            (T, t.TIMESTAMP),
+            t.TIMESTAMPTZ,
+            lambda zone, x: instant_at(x, zone),
+        ),
+    ),
+    "to_char": (
+        Signature((t.TIMESTAMP, T), T, _shown_time("tm_time_shown")),
+        Signature((t.TIMESTAMPTZ, T), T, _shown_time("tm_zone_shown", exp.Literal.string("UTC"))),
+        *SIGNATURES["to_char"],
+        *SHOWN_NUMBERS,
+    ),
+    "regexp_replace": (
+        Signature((T, T, T), T, _replace),
+        Signature((T, T, T, T), T, _replace),
+    ),
+    "regexp_count": (Signature((T, T), I4, _regex("TM_REGEX_COUNT")),),
+    "regexp_like": (
+        Signature((T, T), t.BOOL, _regex("TM_MATCHES")),
+        Signature((T, T, T), t.BOOL, _regex("TM_MATCHES")),
+    ),
+    "regexp_substr": (Signature((T, T), T, _regex("TM_REGEX_TAKE", " whole")),),
+    "regexp_match": (
+        Signature((T, T), T.array, _regex("TM_REGEX_GROUPS")),
+        Signature((T, T, T), T.array, _one_match),
+    ),
+    "regexp_instr": (
+        Signature((T, T), I4, _regex("TM_REGEX_PLACE")),
+        *(Signature((T, T, *more), I4, _from_elsewhere) for more in ((I4,), (I4, I4), (I4, I4, I4), (I4, I4, I4, T))),
+    ),
+}
+
+KNOWN_ELSEWHERE = (
+    "abs ascii avg bool_and bool_or btrim ceil ceiling char_length chr coalesce concat concat_ws corr count "
+    "cume_dist current_date current_timestamp date_part date_trunc degrees dense_rank div every exp extract "
+    "first_value floor format generate_series greatest initcap lag last_value lead least left length ln log lower "
+    "lpad ltrim max md5 min mod now nth_value ntile nullif num_nonnulls num_nulls overlay percent_rank pi position "
+    "power radians rank repeat replace reverse right round row_number rpad rtrim sign sqrt split_part starts_with "
+    "stddev string_agg strpos substr substring sum to_date to_timestamp translate trim trunc upper var_pop variance "
+    "array_agg percentile_cont percentile_disc mode grouping"
+).split()
+"""Names that other tables know: what a misspelt name may have meant."""
+
+
+def is_named(node: exp.Anonymous) -> bool:
+    """Whether there is a function of that name here."""
+    return str(node.this).lower() in (*NAMED, "age", "date_part", "date_trunc", "div", "trunc")
+
+
+def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+    """Type a call by name, and put what Spark says into its place."""
+    name = str(node.this).lower()
+    if name == "date_part":
+        return date_part(c, node, scope)
+    if name == "date_trunc":
+        return truncated(c, node, scope)
+    if name == "age" and len(node.expressions) == 1:
+        node.set("expressions", [exp.CurrentDate(), node.expressions[0]])
+    got = [c.visit(each, scope) for each in list(node.expressions)]
+    if name == "octet_length" and len(got) == 1 and got[0].name == "bpchar":  # the blanks at its end count here
+        swap(node.expressions[0], padded(node.expressions[0], got[0]))
+        got = [t.TEXT]
+    args = list(node.expressions)
+    if name == "trunc":
+        return _trunc(c, node, got)
+    if name == "div":
+        return _div(c, node, got)
+    if name in _LACKING or (name.startswith("regexp_") and name in NAMED and _more_than_here(name, got)):
+        hint = "a regular expression is looked for from the first place on, with the flags i, c and g"
+        raise unsupported(f"this form of {name}", hint=hint, position=position(node))
+    if name not in NAMED:
+        meant = closest(name, [*NAMED, *KNOWN_ELSEWHERE])
+        raise no_function(
+            f"{name}({', '.join(map(t.shown, got))})",
+            hint=f'did you mean "{meant}"?' if meant and name not in (*NAMED, *KNOWN_ELSEWHERE) else None,
+            position=position(node),
+        )
+    chosen = choose(NAMED[name] if c.zone is None else c.zone.preferred(NAMED[name]), got)
+    if chosen is None:
+        raise no_function(f"{name}({', '.join(map(t.shown, got))})", position=position(node))
+    for each, actual, wanted in zip(args, got, chosen.args, strict=True):
+        if not c.coerce(each, actual, wanted):
+            raise no_function(f"{name}({', '.join(map(t.shown, got))})", position=position(node))
+    args = [
+        each if actual in (wanted, t.UNKNOWN) or c.known(each, actual) == wanted else cast(each.copy(), wanted)
+        for each, actual, wanted in zip(node.expressions, got, chosen.args, strict=True)
+    ]
+    build = chosen.build if c.zone is None else c.zone.build(name, chosen.args, chosen.build)
+    node.replace(cast(build(*args), chosen.result))
+    return chosen.result
+
+
+_LACKING = frozenset({"regexp_matches", "regexp_split_to_array", "regexp_split_to_table"})
+_MOST = {"regexp_count": 4, "regexp_like": 3, "regexp_substr": 6, "regexp_match": 3, "regexp_instr": 7,
+         "regexp_replace": 6}  # fmt: skip
+"""Functions of Postgres's that are not here, and how many arguments the others have there."""
+
+
+def _more_than_here(name: str, got: list[SqlType]) -> bool:
+    return max(len(each.args) for each in NAMED[name]) < len(got) <= _MOST[name]
+
+
+def _trunc(c: Checker, node: exp.Anonymous, got: list[SqlType]) -> SqlType:
+    wrong = no_function(f"trunc({', '.join(map(t.shown, got))})", position=position(node))
+    if not 1 <= len(got) <= 2 or not (t.is_number(got[0]) or got[0] == t.UNKNOWN):
+        raise wrong
+    x = node.expressions[0]
+    if len(got) == 1 and (t.is_float(got[0]) or t.is_int(got[0]) or got[0] == t.UNKNOWN):
+        if got[0] == t.UNKNOWN:
+            c.settle(x, t.FLOAT8)
+        node.replace(cast(call("TM_TRUNC_FLOAT", cast(node.expressions[0].copy(), t.FLOAT8)), t.FLOAT8))
+        return t.FLOAT8
+    if t.is_float(got[0]) or got[0] == t.UNKNOWN:
+        raise wrong
+    source = t.as_numeric(got[0])
+    if source.is_free and len(got) == 1:
+        node.replace(own("tm_numeric_trunc", x, exp.Literal.number(0)))
+        return source
+    if len(got) == 1:
+        result = t.numeric(source.precision - source.scale + 1, 0)
+        node.replace(cast(call("TM_TRUNC", x), result))
+        return result
+    places = signed(node.expressions[1])
+    if source.is_free or places is None or not 0 <= places <= source.scale:
+        if got[1] == t.UNKNOWN:
+            c.settle(node.expressions[1], t.INT4)
+        elif not t.is_int(got[1]):
+            raise wrong
+        node.replace(own("tm_numeric_trunc", freed(x, got[0]), node.expressions[1]))
+        return t.NUMERIC
+    result = t.numeric(source.precision - source.scale + max(places, 0) + 1, max(places, 0))
+    factor = exp.Literal.number("1" + "0" * abs(places))
+    scaled: exp.Expression = exp.Paren(
+        this=exp.Mul(this=x.copy(), expression=factor)
+        if places >= 0
+        else exp.Div(this=x.copy(), expression=factor, typed=False, safe=False)
+    )
+    whole = exp.Paren(this=call("TM_TRUNC", scaled))
+    back = (
+        exp.Div(this=whole, expression=factor.copy(), typed=False, safe=False)
+        if places >= 0
+        else exp.Mul(this=whole, expression=factor.copy())
+    )
+    node.replace(cast(exp.Paren(this=back), result))
+    return result
+
+
+def _div(c: Checker, node: exp.Anonymous, got: list[SqlType]) -> SqlType:
+    if len(got) != 2 or any(t.is_float(g) or not (t.is_number(g) or g == t.UNKNOWN) for g in got):
+        raise no_function(f"div({', '.join(map(t.shown, got))})", position=position(node))
+    for each, kind in zip(list(node.expressions), got, strict=True):
+        if kind == t.UNKNOWN:
+            c.settle(each, t.NUMERIC)
+    a, b = (t.NUMERIC if g == t.UNKNOWN else t.as_numeric(g) for g in got)
+    if a.is_free or b.is_free or (result := t.numeric(a.precision - a.scale + b.scale, 0)).is_free:
+        kinds = [t.NUMERIC if g == t.UNKNOWN else g for g in got]
+        made = (freed(each, kind) for each, kind in zip(node.expressions, kinds, strict=True))
+        node.replace(own("tm_numeric_int_div", *made))
+        return t.NUMERIC
+    left, right = (e.copy() for e in node.expressions)
+    rest = exp.Paren(this=exp.Mod(this=left.copy(), expression=right.copy()))
+    whole = exp.Paren(this=exp.Sub(this=left, expression=rest))
+    node.replace(cast(exp.Div(this=whole, expression=right, typed=False, safe=False), result))
+    return result
+
+
+def signed(node: exp.Expression) -> int | None:
+    """The value of a whole number as it stands in a tree, ``None`` for anything else."""
+    if isinstance(node, exp.Paren):
+        return signed(node.this)
+    if isinstance(node, exp.Neg):
+        inner = signed(node.this)
+        return None if inner is None else -inner
+    if isinstance(node, exp.Literal) and not node.is_string and node.this.lstrip("-").isdigit():
+        return int(node.this)
+    return None

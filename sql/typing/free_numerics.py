@@ -1,0 +1,212 @@
+"""What is done with free numerics, in functions of our own: no engine has decimals of which each has its own scale.
+
+A free numeric (``numeric`` without a precision) is carried as its text; the functions are :mod:`collection.numerics`.
+Two of them are equal, or one is less, where their *keys* are: texts that any engine compares, groups and sorts by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from collection import numerics
+from collection.numeric_sums import PARTS
+from collection.types import SqlType
+from sql.trees import types as t
+from sql.trees.errors import unsupported
+from sql.trees.nodes import call, cast, constant, position, swap, unnest
+from sql.trees.own import own
+from sql.typing.casts import converted, text_of
+from sql.typing.scope import Scope
+
+if TYPE_CHECKING:
+    from sql.typing.check import Checker
+
+_OPERATORS = {
+    "+": "tm_numeric_add", "-": "tm_numeric_sub", "*": "tm_numeric_mul", "/": "tm_numeric_div", "%": "tm_numeric_mod",
+}  # fmt: skip
+
+
+def freed(node: exp.Expression, got: SqlType) -> exp.Expression:
+    """``node``, an exact number of type ``got``, as a free numeric."""
+    known = None if got.is_free else constant(node)
+    if known is not None and known[0] is not None:
+        return exp.Literal.string(numerics.read(known[0]))
+    if not got.is_free:
+        return cast(text_of(node, got), t.NUMERIC)
+    return node.copy() if isinstance(node, exp.Literal) else cast(node.copy(), t.NUMERIC)
+
+
+def key_of(node: exp.Expression, got: SqlType) -> exp.Expression:
+    """What ``node``, an exact number of type ``got``, is compared by."""
+    made = freed(node, got)
+    inner = unnest(made)
+    if isinstance(inner, exp.Literal):
+        return exp.Literal.string(numerics.key(inner.this))
+    return own("tm_numeric_key", made)
+
+
+def reckoned(op: str, left: exp.Expression, right: exp.Expression, types: Sequence[SqlType]) -> exp.Expression:
+    """``left op right``."""
+    return own(_OPERATORS[op], freed(left, types[0]), freed(right, types[1]))
+
+
+def compared(nodes: Sequence[exp.Expression], types: Sequence[SqlType]) -> None:
+    """Make ``nodes``, numbers of ``types`` of which one is no more than another, what the engines compare so.
+
+    In place.  Nothing is done to what they compare as it is.  A parameter beside decimals keeps its own digits, so that
+    an index finds by it.
+    """
+    known = [(node, got) for node, got in zip(nodes, types, strict=True) if t.is_number(got)]
+    if any(t.is_float(got) for _, got in known):
+        for node, got in known:
+            if got.is_free:
+                swap(node, converted(node, got, t.FLOAT8))
+        return
+    decimals = [got for node, got in known if not (got.is_free and isinstance(unnest(node), exp.Parameter))]
+    both = t.UNKNOWN
+    for got in decimals:
+        both = t.common(both, got)
+    if both.is_free or (not any(got.name == "numeric" for got in decimals) and len(decimals) < len(known)):
+        for node, got in known:
+            swap(node, key_of(node, got))
+
+
+def compared_with_rows(
+    sides: Sequence[exp.Expression], types: Sequence[SqlType], query: exp.Expression, columns: Sequence[SqlType]
+) -> None:
+    """Make ``(sides) IN (query)``, typed by now, what the engines compare so."""
+    keyed = {
+        place for place, (got, column) in enumerate(zip(types, columns, strict=True))
+        if t.is_number(got) and t.is_number(column) and t.common(got, column).is_free
+    }  # fmt: skip
+    floats = {
+        place for place, pair in enumerate(zip(types, columns, strict=True))
+        if any(map(t.is_float, pair)) and any(each.is_free for each in pair)
+    }  # fmt: skip
+    if not keyed and not floats:
+        return
+
+    def met(node: exp.Expression, got: SqlType, place: int) -> exp.Expression:
+        if place in keyed:
+            return key_of(node, got)
+        return converted(node, got, t.FLOAT8) if place in floats and got.is_free else node.copy()
+
+    for place, (side, got) in enumerate(zip(sides, types, strict=True)):
+        if place in keyed or place in floats:
+            swap(side, met(side, got, place))
+    rows = query.this if isinstance(query, exp.Subquery) else query
+    names = [exp.to_identifier(f"_v{place}", quoted=True) for place in range(len(columns))]
+    alias = exp.TableAlias(this=exp.to_identifier("_each", quoted=True), columns=[name.copy() for name in names])
+    made = exp.Select(
+        expressions=[
+            exp.alias_(met(exp.column(name.copy(), table="_each", quoted=True), got, place), name.copy())
+            for place, (name, got) in enumerate(zip(names, columns, strict=True))
+        ]
+    )
+    made.set("from_", exp.From(this=exp.Subquery(this=rows.copy(), alias=alias)))
+    rows.replace(made)
+
+
+def exact_sum(value: exp.Expression) -> exp.Expression:
+    """``sum(value)`` of a free numeric: of its parts, which are integers, so that rows can be taken back."""
+    parts = own("tm_numeric_parts", value)
+    sums = [
+        exp.Sum(this=call("ELEMENT_AT", parts, exp.Literal.number(place + 1))) for place in range(PARTS)
+    ]
+    return own("tm_numeric_total", exp.Array(expressions=sums))
+
+
+def summed(value: exp.Expression, got: SqlType) -> tuple[exp.Expression, SqlType]:
+    """``sum(value)`` of an exact number, or of its distinct ones, and its type."""
+    if isinstance(value, exp.Order):  # of no consequence
+        value = value.this
+    if got.is_free:
+        return exact_sum(value), t.NUMERIC
+    if got in (t.INT2, t.INT4):
+        return exp.Sum(this=value.copy()), t.INT8
+    if got == t.INT8:
+        made, wide = value.copy(), SqlType("numeric", 28, 0)
+        if isinstance(made, exp.Distinct):
+            made.set("expressions", [cast(each.copy(), wide) for each in made.expressions])
+        else:
+            made = cast(made, wide)
+        return exp.Sum(this=made), SqlType("numeric", 38, 0)
+    return exp.Sum(this=value.copy()), SqlType("numeric", min(38, got.precision + 10), got.scale)
+
+
+def extreme(node: exp.AggFunc, argument: exp.Expression) -> exp.Expression:
+    """``min`` or ``max`` of a free numeric: that of the key with the text behind it."""
+    argument.replace(own("tm_numeric_keyed", argument.copy()))
+    return own("tm_numeric_of_keyed", node.copy())
+
+
+def outermost(node: exp.Func, arguments: Sequence[exp.Expression], types: Sequence[SqlType]) -> exp.Expression:
+    """``greatest`` or ``least`` of exact numbers of which one is free."""
+    keyed = [own("tm_numeric_keyed", freed(each, got)) for each, got in zip(arguments, types, strict=True)]
+    if len(keyed) == 1:
+        return freed(arguments[0], types[0])
+    return own("tm_numeric_of_keyed", type(node)(this=keyed[0], expressions=keyed[1:]))
+
+
+def deviation(kind: str, value: exp.Expression, got: SqlType) -> exp.Expression:
+    """A variance or standard deviation of exact numbers: of their count, sum and sum of squares."""
+    if got.is_free:
+        squares = exact_sum(own("tm_numeric_mul", value, value))
+        total = exact_sum(value)
+    else:
+        wide = SqlType("numeric", 38 if got.scale else 28, got.scale or 0)
+        total = exp.Sum(this=cast(value.copy(), wide))
+        squares = None
+        if t.is_int(got) and got != t.INT8:
+            wide_value = cast(value.copy(), SqlType("numeric", 10, 0))
+            squares = exp.Sum(this=exp.Paren(this=exp.Mul(this=wide_value, expression=wide_value.copy())))
+        elif not t.is_int(got) and 2 * got.precision + 1 + 10 <= 38:
+            squares = exp.Sum(this=exp.Paren(this=exp.Mul(this=value.copy(), expression=value.copy())))
+        if squares is None:
+            text = freed(value, got)
+            squares = exact_sum(own("tm_numeric_mul", text, text))
+    count = exp.Count(this=value.copy())
+    return own("tm_numeric_deviation", exp.Literal.string(kind), count, cast(total, t.TEXT), cast(squares, t.TEXT))
+
+
+_EXACTLY: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
+    exp.Sqrt: ("tm_numeric_sqrt", ("this",)),
+    exp.Exp: ("tm_numeric_exp", ("this",)),
+    exp.Ln: ("tm_numeric_ln", ("this",)),
+    exp.Pow: ("tm_numeric_power", ("this", "expression")),
+    exp.Abs: ("tm_numeric_abs", ("this",)),
+}
+"""Functions that Postgres has of ``numeric`` beside those of floats."""
+
+
+def called_exactly(c: Checker, node: exp.Expression, scope: Scope) -> bool:
+    """Make ``node``, a call, one of a free numeric's, if that is what Postgres takes it for."""
+    found = _EXACTLY.get(type(node))
+    if found is None or any(node.args.get(key) is None for key in found[1]):
+        return False
+    name, keys = found
+    types = [c.child(node, key, scope) for key in keys]
+    if not any(got.name == "numeric" for got in types) or any(t.is_float(got) for got in types):
+        return False
+    if isinstance(node, exp.Abs) and not types[0].is_free:
+        return False
+    arguments = []
+    for key, got in zip(keys, types, strict=True):
+        if got == t.UNKNOWN:
+            c.settle(node.args[key], t.NUMERIC)
+            got = t.NUMERIC
+        elif not t.is_number(got):
+            return False
+        arguments.append(freed(node.args[key], got))
+    node.replace(own(name, *arguments))
+    return True
+
+
+def check_no_free(sql_type: SqlType, what: str, node: exp.Expression) -> None:
+    """0A000 where equal numbers of different digits would be told apart."""
+    if sql_type.is_free:
+        hint = "cast to numeric(p,s), whose values have all the same digits behind the point"
+        raise unsupported(f"{what} of {t.shown(sql_type)} without a precision", hint, position(node))

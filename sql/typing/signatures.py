@@ -1,0 +1,45 @@
+"""Which arguments a function takes by its name: its signatures, and the one that a call means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from collection.types import SqlType
+from sql.trees import types as t
+
+Build = Callable[..., exp.Expression]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """``build`` makes Spark's expression of the arguments, each of which is of its type by then."""
+
+    args: tuple[SqlType, ...]
+    result: SqlType
+    build: Build
+
+
+def choose(signatures: tuple[Signature, ...], got: list[SqlType]) -> Signature | None:
+    """Of those that ``got`` can become the one that it fits exactly in most places, and the first of several such.
+
+    Untyped literals fit anything.
+    """
+
+    def fits(each: Signature, exact: bool) -> list[bool]:
+        return [_fits(a, wanted, exact) for a, wanted in zip(got, each.args, strict=True)]
+
+    possible = [each for each in signatures if len(each.args) == len(got) and all(fits(each, exact=False))]
+    return max(possible, key=lambda each: sum(fits(each, exact=True)), default=None)
+
+
+def _fits(got: SqlType, wanted: SqlType, exact: bool) -> bool:
+    if got in (t.UNKNOWN, wanted) or (t.is_text(got) and t.is_text(wanted)) or got.name == wanted.name == "numeric":
+        return True
+    if exact:
+        return False
+    if t.is_number(got) and t.is_number(wanted):
+        return t.common(got, wanted) == wanted or (wanted.name == "numeric" and not t.is_float(got))
+    return t.is_time(got) and t.is_time(wanted) and t.common(got, wanted) == wanted

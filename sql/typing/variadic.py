@@ -1,0 +1,36 @@
+"""``VARIADIC array`` as the last argument of a function of any number of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from collection.types import SqlType
+from sql.forms.functions import display_name
+from sql.trees import types as t
+from sql.trees.errors import mismatch, unsupported
+from sql.trees.nodes import cast, position
+from sql.typing.casts import texts_of
+from sql.typing.scope import Scope
+
+if TYPE_CHECKING:
+    from sql.typing.check import Checker
+
+
+def listed(c: Checker, node: exp.Func, before: int, scope: Scope) -> tuple[exp.Expression, SqlType] | None:
+    """The items of the array behind ``before`` other arguments of ``node`` as texts, and its type; ``None`` where there
+    is no VARIADIC.  42804 for what is no array."""
+    given = node.expressions
+    if not any(isinstance(each, exp.Variadic) for each in given):
+        return None
+    if len(given) != before + 1 or not isinstance(given[-1], exp.Variadic):
+        raise unsupported(f"this form of {display_name(node)}", position=position(node))
+    holder = given[-1]
+    got = c.child(holder, "this", scope)
+    if got == t.UNKNOWN and isinstance(holder.this, exp.Null):
+        c.settle(holder.this, t.TEXT.array)
+        got = t.TEXT.array
+    if not got.is_array:
+        raise mismatch("VARIADIC argument must be an array", position(node))
+    return cast(texts_of(holder.this, got, c.zone), t.TEXT.array), got

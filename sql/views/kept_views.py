@@ -1,0 +1,287 @@
+"""What Spark is told of a view, worked out from what its user meant.
+
+The catalog keeps a view as its statement and what the names in it mean (:class:`catalog_log.objects.Definition`); every
+process lowers that by its own code when it needs it, so that what is mended in lowering is mended for views that exist.
+A view that cannot be lowered any more is an error for who reads it, and nobody else's.
+
+Lowered views are remembered: a lowering is a function of the view, of the relations that it names and of how the plain
+views among them are lowered, and holds for as long as those are what they were.  Any thread may call.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from catalog_log.objects import Column, Item, MaterializedView, Reference, Relation, SparkText, View
+from collection.types import parse_type
+from journal.errors import InvalidUsage
+from sql.binding.bind import Bound, bind_kept, cast_outputs, first_branch, name_of, real_tables
+from sql.forms.transpile import spark_sql
+from sql.objects.called import Objects
+from sql.syntax import statements as st
+from sql.syntax.parse import parse
+from sql.trees.budget import DEPTH_MAX, bounded, check_expanded, surveyed, too_complex
+from sql.trees.nodes import copied, parse_spark, stand_in
+
+INLINED_CHARS_MAX = 1 << 20
+"""Texts of plain views in one query, as often as they are read there: as long as a statement may be."""
+
+KEPT_CHARS_MAX = 8 * INLINED_CHARS_MAX
+"""Lowered texts that are remembered, all together: those of some 20,000 everyday views, and of eight of the largest."""
+
+
+VIEWS_DEEP_MAX = DEPTH_MAX
+"""Plain views over each other: inlined, each is at least a level of the query's tree."""
+
+
+LOWERING_COSTS = 12
+"""A character of a view's statement takes as long to lower as so many of Spark's text take to read (measured: 9.5 to
+12.8, of statements of 130 to 4,600 characters)."""
+
+
+class _Lowered(NamedTuple):
+    """``text`` holds while the view, what it names and the texts of the plain views among that are these."""
+
+    view: Item
+    reads: tuple[Item | None, ...]
+    inlined: tuple[str, ...]
+    text: str
+
+    def holds(self, view: Item, reads: tuple[Item | None, ...], inlined: tuple[str, ...]) -> bool:
+        # Values that did not change are mostly the same objects, and then nothing is compared.
+        return self.view == view and self.reads == reads and self.inlined == inlined
+
+
+_kept: OrderedDict[str, _Lowered] = OrderedDict()
+_kept_chars = 0
+_lock = threading.Lock()
+
+
+@bounded
+def spark_query(view: View | MaterializedView, objects: Objects) -> str:
+    """The query of ``view`` in Spark SQL: plain views inlined, relations named by item id, outputs called as the view's
+    columns are and of their types.
+
+    Raises ``InvalidUsage`` where it cannot be lowered (any more), 54001 where that is too much.
+    """
+    if isinstance(view.query, SparkText):
+        return view.query.sql
+    texts: dict[str, str] = {}
+    for each in _with_views_below(view, objects):
+        texts[each.id] = _lowered(each, objects, texts)
+    return texts[view.id]
+
+
+def keep_lowered(view: View | MaterializedView, bound: Bound, objects: Objects) -> None:
+    """Lower ``view``, whose query was just bound, so that whoever reads it next does not have to.  Raises as
+    :func:`spark_query`."""
+    if not isinstance(view.query, SparkText):
+        _keep(view, objects, {}, named_query(bound, view.columns, objects))
+
+
+def reads_column(view: View | MaterializedView, relation_id: str, column_id: int, objects: Objects) -> bool:
+    """Whether ``view`` reads that column of a relation that it names: by its name, by ``*`` or by NATURAL.
+
+    It does not exactly if it means the same query where the relation never had the column.
+    """
+    if isinstance(view.query, SparkText):
+        return True  # nothing is known of it
+
+    def without(object_id: str) -> Item | None:
+        item = objects.item(object_id)
+        if object_id != relation_id or not isinstance(item, Relation):
+            return item
+        return replace(item, columns=tuple(column for column in item.columns if column.id != column_id))
+
+    references = tuple(
+        _without(each, column_id) if each.relation_id == relation_id else each for each in view.query.references
+    )
+    narrower = replace(view, query=replace(view.query, references=references))
+    objects.spend(2 * LOWERING_COSTS * len(view.create_sql))
+    try:
+        here = view_query(view)
+        there = copied(here)
+        for each in view.query.references:
+            if each.relation_id == relation_id and column_id in each.column_ids:
+                _leave_alias_out(there, each, each.column_ids.index(column_id))
+        without_it = _bound(narrower, there, Objects(without, objects.spend))
+        return _by_name(without_it.tree) != _by_name(_bound(view, here, objects).tree)
+    except InvalidUsage:
+        return True
+
+
+def _by_name(tree: exp.Expression) -> str:
+    """The text of a bound query, relations as they are named in it: what stands in their places lists all columns of
+    one, and so does what calls them otherwise, whoever reads them."""
+    tree = copied(tree)
+    for table in tree.find_all(exp.Table):
+        if table.args.get("alias") is not None:
+            table.args["alias"].set("columns", None)
+    return spark_sql(tree)
+
+
+def _leave_alias_out(query: exp.Expression, reference: Reference, place: int) -> None:
+    """Of ``relation AS r (a, b, …)`` what calls the column at ``place``."""
+    for table in real_tables(query):
+        alias = table.args.get("alias")
+        if name_of(table).parts == reference.name and alias is not None and place < len(alias.columns):
+            alias.set("columns", [each for at, each in enumerate(alias.columns) if at != place])
+
+
+def _without(reference: Reference, column_id: int) -> Reference:
+    left = [(name, i) for name, i in zip(reference.columns, reference.column_ids, strict=True) if i != column_id]
+    return replace(reference, columns=tuple(name for name, _ in left), column_ids=tuple(i for _, i in left))
+
+
+def named_query(bound: Bound, columns: tuple[Column, ...], objects: Objects) -> str:
+    """A view's query in Spark SQL, its outputs called as engines know ``columns``."""
+    tree = inline_views(bound.tree, bound.relations, objects)
+    first = first_branch(tree)
+    outputs = [(each.alias_or_name, column.stored_as) for each, column in zip(first.expressions, columns, strict=False)]
+    if any(one != other for one, other in outputs):
+        tree = _called(exp.Subquery(this=tree), outputs)
+    text = spark_sql(tree)
+    parse_spark(text)  # it is read again by who inlines and who maintains it: what could not be is refused here
+    return text
+
+
+def inline_views(tree: exp.Expression, relations: Mapping[str, Relation], objects: Objects) -> exp.Expression:
+    """A copy of ``tree`` with every plain view's query in its place, and over relations of which engines know columns
+    by other names one that calls them as they are called now.  54001 where that is too much."""
+    tree = copied(tree)
+    holder = exp.Paren(this=tree)
+    inlined, replaced = 0, False
+    for table in list(holder.find_all(exp.Table)):
+        item = None if table.db else relations.get(table.name)
+        if item is None:
+            continue
+        outputs = [(column.stored_as, column.name) for column in item.columns]
+        called_otherwise = any(one != other for one, other in outputs)
+        # A relation that its query calls the columns of has those columns, also once it has got more.
+        listed = table.args.get("alias") is not None and bool(table.args["alias"].columns)
+        if isinstance(item, View):
+            text = spark_query(item, objects)
+            inlined += len(text)
+            if inlined > INLINED_CHARS_MAX:
+                raise too_complex(f"the views that it reads are more than {INLINED_CHARS_MAX} characters")
+            objects.spend(len(text))
+            source: exp.Expression = parse_spark(text)
+            if called_otherwise:
+                source = _called(exp.Subquery(this=source), outputs)
+        elif called_otherwise or listed:
+            source = _called(exp.Table(this=table.this.copy()), outputs)
+        else:
+            continue
+        stand_in(table, source)
+        replaced = True
+    if replaced:
+        surveyed(holder.this, ())
+    if replaced or holder.find(exp.With) is not None:
+        check_expanded(holder.this)
+    return holder.this
+
+
+def _called(source: exp.Subquery | exp.Table, outputs: Iterable[tuple[str, str]]) -> exp.Select:
+    """``source`` with each column called as the second of its names."""
+    source.set("alias", exp.TableAlias(this=exp.to_identifier("_q")))
+    chosen = [
+        exp.Alias(
+            this=exp.column(exp.to_identifier(one, quoted=True), table="_q"),
+            alias=exp.to_identifier(other, quoted=True),
+        )
+        for one, other in outputs
+    ]
+    return exp.select(*chosen).from_(source)
+
+
+def _lowered(view: View | MaterializedView, objects: Objects, texts: Mapping[str, str]) -> str:
+    """``texts`` are those of the plain views below."""
+    reads, inlined = _reads(view, objects, texts)
+    with _lock:
+        found = _kept.get(view.id)
+        if found is not None and found.holds(view, reads, inlined):
+            _kept.move_to_end(view.id)
+            return found.text
+    objects.spend(LOWERING_COSTS * len(view.create_sql))
+    try:
+        return _keep(view, objects, texts, _made(view, objects))
+    except InvalidUsage as error:
+        raise InvalidUsage(
+            f'view "{view.name}" cannot be planned: {error.message}',
+            sqlstate=error.sqlstate,
+            detail=error.detail,
+            hint="create it anew, by a statement that is supported",
+        ) from error
+
+
+def _made(view: View | MaterializedView, objects: Objects) -> str:
+    return named_query(_bound(view, view_query(view), objects), view.columns, objects)
+
+
+def view_query(view: View | MaterializedView) -> exp.Expression:
+    """The query of the statement that made ``view``, for whoever changes it."""
+    statement = parse(view.create_sql)
+    if not isinstance(statement, st.CreateView):
+        raise InvalidUsage("its statement makes no view", sqlstate="42601")
+    return statement.query
+
+
+def _bound(view: View | MaterializedView, query: exp.Expression, objects: Objects) -> Bound:
+    """``query`` as that of ``view``."""
+    bound = bind_kept(query, view.query.references, objects)
+    if len(bound.columns) != len(view.columns):
+        raise InvalidUsage(f"its query gives {len(bound.columns)} columns, not {len(view.columns)}", sqlstate="42P16")
+    types = [parse_type(column.type) for column in view.columns]
+    if types != [column.type for column in bound.columns]:  # what is kept of it is of the types that it had
+        cast_outputs(bound.tree, types)
+    return bound
+
+
+def _keep(view: View | MaterializedView, objects: Objects, texts: Mapping[str, str], text: str) -> str:
+    global _kept_chars
+    lowered = _Lowered(view, *_reads(view, objects, texts), text)
+    with _lock:
+        if (before := _kept.pop(view.id, None)) is not None:
+            _kept_chars -= len(before.text)
+        _kept[view.id] = lowered
+        _kept_chars += len(text)
+        while _kept and _kept_chars > KEPT_CHARS_MAX:
+            _, gone = _kept.popitem(last=False)
+            _kept_chars -= len(gone.text)
+    return text
+
+
+def _reads(
+    view: View | MaterializedView, objects: Objects, texts: Mapping[str, str]
+) -> tuple[tuple[Item | None, ...], tuple[str, ...]]:
+    """The relations that ``view`` names, and the texts of the plain views among them."""
+    reads = tuple(objects.item(each) for each in view.depends_on)
+    return reads, tuple(
+        texts[each.id] if each.id in texts else spark_query(each, objects) for each in reads if isinstance(each, View)
+    )
+
+
+def _with_views_below(view: View | MaterializedView, objects: Objects) -> list[View | MaterializedView]:
+    """``view`` last, before it the plain views that it reads, each after those that it reads itself.
+
+    Not recursive: views may be stacked deeper than Python's call stack.
+    """
+    done: dict[str, View | MaterializedView] = {}
+    stack: list[View | MaterializedView] = [view]
+    while stack:
+        each = stack[-1]
+        below = [objects.item(i) for i in each.depends_on if i not in done]
+        missing = [b for b in below if isinstance(b, View)]
+        if missing and len(stack) <= VIEWS_DEEP_MAX:
+            stack.append(missing[0])
+        elif missing:
+            raise too_complex(f"it reads views that are stacked deeper than {VIEWS_DEEP_MAX}")
+        else:
+            done[each.id] = stack.pop()
+    return list(done.values())
