@@ -207,6 +207,8 @@ class _Database:
             "allow_community_extensions": "false",
             "python_enable_replacements": "false",  # or a name that is no relation would be looked for in our variables
             "temp_directory": "",  # what does not fit is refused, never written to a disk
+            # It takes two joins for one that differ in the columns that are wanted of them: some are NULL then.
+            "disabled_optimizers": "common_subplan",
         }
         self._db = duckdb.connect(":memory:", config=config)
         self._db.execute("SET GLOBAL TimeZone = 'UTC'; SET GLOBAL default_null_order = 'nulls_last'")

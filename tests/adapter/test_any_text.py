@@ -37,7 +37,7 @@ from sql.statements.select import plan_select
 from sql.syntax.parse import parse
 from tests.adapter.test_clients import serving
 from tests.adapter.world import World
-from tests.differential.test_metamorphic import seed_of_today
+from tests.seeds import new_seed
 from tests.sql.doubles import ddl, empty_image
 from tests.sql.doubles import names as resolved
 from tests.texts import literal, names, quoted, spelt, texts
@@ -264,7 +264,7 @@ def test_any_text_and_any_name_come_back_from_a_client():
 @pytest.mark.long
 @pytest.mark.timeout(0)
 def test_many_texts_and_names_come_back_from_a_client():
-    seed = seed_of_today()
+    seed = new_seed()
     for number in range(int(os.environ.get("TIDEMARK_CHECKS") or BATCHES)):
         batch(seed + number)
         outside(seed + number)

@@ -7,8 +7,6 @@ and query, over constants and over tables on Spark, and expressions from a seed 
 
 from __future__ import annotations
 
-import os
-import random
 from pathlib import Path
 
 import pytest
@@ -19,6 +17,7 @@ from tests.differential.compare import difference
 from tests.differential.ours import Ours, fill_spark
 from tests.differential.postgres import Answer, Refusal, ask, missing
 from tests.differential.sides import Sides, lines
+from tests.seeds import new_seed
 
 HERE = Path(__file__).parent
 GENERATED = 200
@@ -141,8 +140,7 @@ def _differing(peer, ours: Ours, asked: list[str]) -> dict[str, str]:
 @pytest.mark.long
 @pytest.mark.spark
 def test_generated(peer, spark):
-    seed = int(os.environ.get("TIDEMARK_SEED") or random.SystemRandom().randrange(1 << 32))
-    print(f"TIDEMARK_SEED={seed}")
+    seed = new_seed()
     asked = generate.expressions(seed, GENERATED)
     for engine in ("duckdb", "spark"):
         found = Sides(peer, Ours(spark)).check(asked, engine)

@@ -10,6 +10,7 @@ from adapter.system.routines import operators, routines
 from tests.differential import routines as asked
 from tests.differential.ours import Ours
 from tests.differential.postgres import missing, postgres
+from tests.seeds import seed_of_commit
 
 SAMPLE = 40
 """Of each kind in an everyday run: planning all of them takes some ten seconds."""
@@ -22,7 +23,7 @@ def _not_here(ours: Ours, functions, others) -> list[str]:
 
 
 def test_what_is_listed_is_here():
-    seed = random.SystemRandom().randrange(1 << 32)
+    seed = seed_of_commit()
     pick = random.Random(seed)
     chosen = pick.sample(list(routines()), SAMPLE), pick.sample(list(operators()), SAMPLE)
     assert not _not_here(Ours(), *chosen), f"seed {seed}"

@@ -7,7 +7,6 @@ operators.  ``TIDEMARK_STATEMENTS`` says how many are run, ``TIDEMARK_SEED`` rep
 from __future__ import annotations
 
 import os
-import random
 import re
 import shutil
 import subprocess
@@ -19,6 +18,7 @@ import pytest
 from embedded.stack import Stack
 from journal.errors import TidemarkError
 from tests.foreign_words import foreign_words
+from tests.seeds import seed_of_commit
 
 pytestmark = [pytest.mark.long, pytest.mark.integration, pytest.mark.spark]
 
@@ -60,8 +60,7 @@ def _generated(dsn: str, seed: int) -> list[str]:
 @pytest.mark.skipif(shutil.which("sqlsmith") is None, reason="sqlsmith is not installed")
 @pytest.mark.timeout(0)
 def test_whatever_sqlsmith_asks_is_answered_or_refused(stack: Stack, steps) -> None:
-    seed = int(os.environ.get("TIDEMARK_SEED") or random.SystemRandom().randrange(1 << 31))
-    print(f"TIDEMARK_SEED={seed}")
+    seed = seed_of_commit()
     before = len(steps.since(0))
     with psycopg.connect(stack.dsn(0), autocommit=True) as setup:
         for statement in SETUP.split(";\n"):

@@ -17,7 +17,7 @@ from sql.syntax.tokens import Dialect
 from sql.typing.check import NAMED
 from sql.typing.check_functions import KNOWN_ELSEWHERE
 from sql.typing.check_functions import NAMED as SIGNED
-from tests.differential.test_metamorphic import seed_of_today
+from tests.seeds import new_seed
 from tests.sql.doubles import ddl, empty_image
 from tests.sql.test_statements import planned, wrong_about
 
@@ -83,7 +83,7 @@ def test_any_call_is_planned_or_refused():
 @pytest.mark.timeout(0)
 def test_calls_of_every_name_are_planned_or_refused():
     each = int(os.environ.get("TIDEMARK_STATEMENTS") or LONG * len(NAMES)) // len(NAMES) + 1
-    seed = seed_of_today()
+    seed = new_seed()
     for number in range(each):
         run(seed + number, NAMES)
 

@@ -20,8 +20,8 @@ from sql.statements.select import plan_select
 from sql.syntax import statements as st
 from sql.syntax.parse import parse, split
 from sql.trees.errors import untold
-from tests.differential.test_metamorphic import seed_of_today
 from tests.foreign_words import foreign_words
+from tests.seeds import new_seed
 from tests.sql.doubles import apply, ddl, empty_image, names
 from tests.statements import Statements
 
@@ -96,7 +96,7 @@ def test_any_statement_is_planned_or_refused():
 @pytest.mark.long
 @pytest.mark.timeout(0)
 def test_many_statements_are_planned_or_refused():
-    seed, each, wrong = seed_of_today(), 1000, []
+    seed, each, wrong = new_seed(), 1000, []
     for number in range(int(os.environ.get("TIDEMARK_STATEMENTS") or LONG) // each):
         wrong += run(seed + number, each)
         print(f"{(number + 1) * each} statements, {len(wrong)} wrong", flush=True)

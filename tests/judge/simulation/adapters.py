@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from adapter.ddl_topic import topic as ddl_topic
+from adapter.ddl_topic.topic import topic as ddl_topic
 from adapter.execute.executor import TidemarkExecutor
 from adapter.state.session_state import SessionState
 from controllers.peek import Peek
@@ -130,7 +130,7 @@ class Sql:
         return rows
 
     async def transaction(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
-        """``BEGIN; …; COMMIT`` of INSERTs, as ``adapter.session.session`` does it."""
+        """``BEGIN; …; COMMIT`` of INSERTs, as ``adapter.session.session.session`` does it."""
         state = self.state
         state.defers_writes = True
         try:
