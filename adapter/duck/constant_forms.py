@@ -1,4 +1,4 @@
-"""The calls of :mod:`sql.forms.spark_forms.spark_forms`, written out for the in-process engine: their meaning in DuckDB's words."""
+"""The calls of :mod:`sql.forms.spark_forms`, written out for the in-process engine: their meaning in DuckDB's words."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ class DdlQueue:
         self._waiting.clear()
 
     async def submit(self, statement: object, names: Names, asked: Asked, request_id: str | None = None) -> DdlOutcome:
-        """Execute one DDL statement.  Raises what :func:`sql.syntax.statements.ddl.plan_ddl` raises, ``Rejected`` 54000 and
+        """Execute one DDL statement.  Raises what :func:`sql.statements.ddl.plan_ddl` raises, ``Rejected`` 54000 and
         53300, ``Unavailable`` or ``Indeterminate``.
 
         With a ``request_id`` the statement is executed at most once: the id is recorded in the same proposal.  So is

@@ -10,7 +10,7 @@ each question would have to travel, and the tree with its answer; it costs the l
 to share Python's lock with whoever makes it.
 
 A full collection of Python's cyclic garbage stops every thread, and takes 0.1 s or more while the tree of a very long
-statement lives: so none happens then (:mod:`adapter.server.server.collecting`), and trees do without
+statement lives: so none happens then (:mod:`adapter.server.collecting`), and trees do without
 (:mod:`sql.trees.acyclic`).
 """
 

@@ -1,7 +1,7 @@
 """Statements that are about the session itself, so that the executor never sees them: transactions, savepoints,
 DEALLOCATE, DISCARD, CLOSE, LISTEN; and those that are refused outright, such as COPY.
 
-Those that hold or name another statement (PREPARE, DECLARE…) are read by :mod:`adapter.session.session.nested_words`.
+Those that hold or name another statement (PREPARE, DECLARE…) are read by :mod:`adapter.session.nested_words`.
 
 Pure.  Their grammar is tiny and regular, so it is read here by words.
 """

@@ -87,7 +87,7 @@ class NestedStatements:
         return replace(prepared, param_oids=inner.param_oids, plan=Declaring(statement, inner))
 
     async def run(self, plan: Plan, params: Sequence[object | None], *, defer: bool) -> Result:
-        """What :meth:`adapter.session.session.blocks.Blocks.run` is for other statements."""
+        """What :meth:`adapter.session.blocks.Blocks.run` is for other statements."""
         match plan:
             case PrepareAs(name, types, sql, at):
                 self._statements.check_free(name)

@@ -1,6 +1,6 @@
 """What the wire side of the adapter asks of the side that knows SQL, and the values that pass between them.
 
-The session (:mod:`adapter.session.session.session`) speaks Postgres's protocol and knows transactions, prepared statements and
+The session (:mod:`adapter.session.session`) speaks Postgres's protocol and knows transactions, prepared statements and
 portals; the executor knows SQL, the catalog, the oracle and the controllers.  Neither imports the other.
 
 What the session promises to an executor:

@@ -53,7 +53,7 @@ class Bound:
     """A bound query.
 
     ``tree`` is in Spark's types with relations named by item id and parameters still in it; ``plain`` is the qualified
-    query before plain views were inlined (what :mod:`sql.syntax.statements.lookup_plan` looks at).  ``system`` is true where
+    query before plain views were inlined (what :mod:`sql.statements.lookup_plan` looks at).  ``system`` is true where
     it reads relations of the system schemas: then only ``original`` counts, which DuckDB answers.
     """
 

@@ -1,4 +1,4 @@
-"""What is done with arrays, item by item, in the words of both engines; terms of :mod:`sql.forms.spark_forms.spark_forms`.
+"""What is done with arrays, item by item, in the words of both engines; terms of :mod:`sql.forms.spark_forms`.
 
 The arguments are put into one row first, and all is made of that: each is evaluated once, whatever it is, and neither
 a function of ours nor a subquery comes to stand inside of a lambda, where Spark has none.

@@ -1,4 +1,4 @@
-"""Forms that both engines understand word for word; see :mod:`sql.forms.spark_forms.spark_forms`, whose terms these are.
+"""Forms that both engines understand word for word; see :mod:`sql.forms.spark_forms`, whose terms these are.
 
 The in-process engine says ``error`` where Spark says ``RAISE_ERROR``, and nothing else differs.
 """
@@ -50,7 +50,7 @@ COMMON: Mapping[str, tuple[str, str]] = {
         "WHEN :d = '' THEN CASE WHEN :n IN (1, -1) THEN :x WHEN :x IS NOT NULL THEN '' END "
         "ELSE SPLIT_PART(:x, :d, :n) END",
     ),
-    "TM_SERIES_END": (  # an argument of what makes the list, not a CASE around it: see `sql.forms.spark_forms.spark_forms`
+    "TM_SERIES_END": (  # an argument of what makes the list, not a CASE around it: see `sql.forms.spark_forms`
         "a b s",
         "CASE WHEN (CAST(:b AS DOUBLE) - CAST(:a AS DOUBLE)) / NULLIF(CAST(:s AS DOUBLE), 0) "
         f">= {SERIES_MAX} THEN RAISE_ERROR('tm:54000:{TOO_MANY}') ELSE :b END",

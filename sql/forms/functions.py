@@ -22,7 +22,7 @@ class Fn:
     """``args`` are (argument key in sqlglot's node, wanted kind); ``result`` a type, or ``same`` as ``this``.
 
     Kinds: text, int, float, number, bool, any.  ``force`` casts the result, where Spark's own type differs from ours;
-    ``form`` is what it is written as instead (:mod:`sql.forms.spark_forms.spark_forms`), where Spark's own meaning differs.
+    ``form`` is what it is written as instead (:mod:`sql.forms.spark_forms`), where Spark's own meaning differs.
     """
 
     args: tuple[tuple[str, str], ...]

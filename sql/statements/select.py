@@ -1,4 +1,4 @@
-"""A query to a :class:`~sql.syntax.statements.plans.SelectPlan`: bound, views inlined, by lookup where an index can answer."""
+"""A query to a :class:`~sql.statements.plans.SelectPlan`: bound, views inlined, by lookup where an index can answer."""
 
 from __future__ import annotations
 

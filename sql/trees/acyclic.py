@@ -7,7 +7,7 @@ Why: a node knows its parent and its parent knows it, so each tree, and planning
 garbage in a circle: 20 to 80 MB of it after one long statement (an IN of 20,000, 2,000 columns).  Only a full
 collection finds that, and a full collection stops every thread of the process: 0.1 to 0.4 s in an adapter, whoever was
 being served (measured).  With this there is nothing to find, and full collections can wait
-(:mod:`adapter.server.server.collecting`).
+(:mod:`adapter.server.collecting`).
 
 What is to be known: to go up from a node, the root has to be held by somebody.  What is above a node that was cut out
 of its tree and whose tree was let go is ``None``, as if it had been copied.

@@ -137,7 +137,7 @@ class Ordinality(exp.Expression, exp.Func):
 
 
 def call(name: str, *arguments: exp.Expression) -> exp.Anonymous:
-    """``name(arguments)`` of copies: a function of Spark's, or a form of :mod:`sql.forms.spark_forms.spark_forms`."""
+    """``name(arguments)`` of copies: a function of Spark's, or a form of :mod:`sql.forms.spark_forms`."""
     return exp.Anonymous(this=name, expressions=[each.copy() for each in arguments])
 
 

@@ -31,7 +31,7 @@ _WRITTEN = {
     t.BYTEA: "TM_BYTEA_TEXT",
     t.TIMESTAMPTZ: "TM_TIMESTAMPTZ_TEXT",
 }
-"""Types whose text is another one in Spark: written out by :mod:`sql.forms.spark_forms.spark_forms`."""
+"""Types whose text is another one in Spark: written out by :mod:`sql.forms.spark_forms`."""
 
 _PLAIN_TEXT = frozenset({"int2", "int4", "int8", "numeric", "text", "varchar", "bpchar", "uuid", "jsonb", "date"})
 """Types whose text inside of an array is what Spark and DuckDB make of it."""

@@ -106,8 +106,8 @@ def test_on_a_real_broker_two_adapters_share_the_topic(broker):
 @pytest.mark.integration
 def test_a_reply_topic_that_takes_no_answer_holds_up_nobody(broker, monkeypatch):
     # Whoever waited for the missing topic would wait for longer than this test.
-    monkeypatch.setattr("adapter.ddl_topic.topic.topic.REPLY_TIMEOUT_S", 300.0)
-    monkeypatch.setattr("adapter.ddl_topic.topic.topic.REPLY_TOPIC_S", 300.0)
+    monkeypatch.setattr("adapter.ddl_topic.topic.REPLY_TIMEOUT_S", 300.0)
+    monkeypatch.setattr("adapter.ddl_topic.topic.REPLY_TOPIC_S", 300.0)
 
     async def story():
         names = TopicNames(f"ddl{uuid.uuid4().hex[:12]}")

@@ -130,7 +130,7 @@ class Sql:
         return rows
 
     async def transaction(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
-        """``BEGIN; …; COMMIT`` of INSERTs, as ``adapter.session.session.session`` does it."""
+        """``BEGIN; …; COMMIT`` of INSERTs, as ``adapter.session.session`` does it."""
         state = self.state
         state.defers_writes = True
         try:
