@@ -1,0 +1,58 @@
+"""What scalars and relations have in common: frozen values that know what they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+
+
+@dataclass(frozen=True)
+class Node:
+    """A value: two that say the same are equal, wherever they stand."""
+
+    def parts(self) -> Iterator[Node]:
+        """The nodes that it is made of, in their order."""
+        for name in _names(type(self)):
+            yield from _nodes(getattr(self, name))
+
+    def with_parts(self, change: Callable[[Node], Node]) -> Node:
+        """The same of ``change`` of each of its parts; itself where nothing changes."""
+        found = {}
+        for name in _names(type(self)):
+            before = getattr(self, name)
+            after = _changed(before, change)
+            if after is not before:
+                found[name] = after
+        return replace(self, **found) if found else self
+
+
+@lru_cache
+def _names(kind: type[Node]) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
+
+
+def _nodes(value: object) -> Iterator[Node]:
+    if isinstance(value, Node):
+        yield value
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _nodes(each)
+
+
+def _changed(value: object, change: Callable[[Node], Node]) -> object:
+    if isinstance(value, Node):
+        return change(value)
+    if isinstance(value, tuple):
+        made = tuple(_changed(each, change) for each in value)
+        return value if all(one is other for one, other in zip(made, value, strict=True)) else made
+    return value
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """``node`` and everything in it, itself first."""
+    stack = [node]
+    while stack:
+        found = stack.pop()
+        yield found
+        stack.extend(reversed(list(found.parts())))

@@ -1,0 +1,1 @@
+"""A bound tree to the relational algebra of :mod:`plan`."""

@@ -1,0 +1,446 @@
+"""A bound tree as a plan: each clause of a query as the operator that it is.
+
+The order in which Postgres has them: FROM and its joins, WHERE, functions that make rows, GROUP BY, HAVING, window
+functions, the outputs, DISTINCT, ORDER BY with LIMIT and OFFSET.  A key of ORDER BY that is no output is one more
+output, which goes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from sqlglot import exp
+
+from catalog_log.objects import Relation as Item
+from collection.types import SqlType, carried, parse_type
+from plan import relations as r
+from plan import scalars as s
+from plan.columns import moved, own_columns
+from plan.nodes import Node
+from plan.types import NOTHING, TEXT, element_of
+from sql.algebra.scalars import Scalars
+from sql.algebra.scope import NotPlanned, Rows, Source, beside
+from sql.trees.nodes import Ordinality, bare, branches, unnest
+
+
+def plan_query(tree: exp.Expression, relations: Mapping[str, Item], params: Mapping[int, SqlType]) -> r.Query:
+    """The plan of a tree that is bound: relations by their ids in ``relations``.  Raises ``NotPlanned``."""
+    planner = _Planner(relations, params)
+    relation = planner.query(tree, None)
+    return r.Query(relation, tuple(_output_names(tree)))
+
+
+def _output_names(query: exp.Expression) -> list[str]:
+    """What the outputs of ``query`` are called: by the first branch of a set operation."""
+    return [each.alias_or_name for each in next(iter(branches(query))).expressions]
+
+
+@dataclass
+class _Planner:
+    relations: Mapping[str, Item]
+    params: Mapping[int, SqlType]
+    named: dict[str, tuple[tuple[str, ...], tuple[r.Kind, ...]]] = field(default_factory=dict)
+    """What WITH queries give, by their names, which are unique in a statement."""
+
+    def __post_init__(self) -> None:
+        self.scalars = Scalars(self.query, self.params)
+
+    # -- whole queries ------------------------------------------------------------------------------------------------
+
+    def query(self, node: exp.Expression, outer: Rows | None) -> r.Relation:
+        """``node`` as a relation; ``outer`` is the row around it."""
+        with_ = node.args.get("with_")
+        if with_ is not None:
+            return self._with(node, with_, outer)
+        return self._body(node, outer)
+
+    def _body(self, node: exp.Expression, outer: Rows | None) -> r.Relation:
+        if isinstance(node, (exp.Subquery, exp.Paren)):
+            return self._tail(node, self.query(node.this, outer), outer)
+        if isinstance(node, exp.SetOperation):
+            return self._set_operation(node, outer)
+        if isinstance(node, exp.Select):
+            return self._select(node, outer)
+        raise NotPlanned(f"{type(node).__name__} as a query")
+
+    def _with(self, node: exp.Expression, with_: exp.With, outer: Rows | None) -> r.Relation:
+        values = []
+        for cte in with_.expressions:
+            aliases = [column.name for column in cte.args["alias"].columns]
+            names = aliases + _output_names(cte.this)[len(aliases) :]
+            recursive = bool(with_.args.get("recursive")) and any(
+                table.name == cte.alias and not table.db for table in cte.this.find_all(exp.Table)
+            )
+            if recursive:
+                first = self.query(bare(cte.this).this, outer)
+                self.named[cte.alias] = tuple(names), tuple(k._replace(nullable=True) for k in first.columns)
+            value = self.query(cte.this, outer)
+            if not recursive:
+                self.named[cte.alias] = tuple(names), value.columns
+            values.append((cte.alias, value, recursive))
+        found = self._body(node, outer)
+        for name, value, recursive in reversed(values):
+            found = r.Let(name, value, found, recursive)
+        return found
+
+    def _set_operation(self, node: exp.SetOperation, outer: Rows | None) -> r.Relation:
+        left, right = self.query(node.this, outer), self.query(node.expression, outer)
+        kind = {exp.Union: "union", exp.Except: "except", exp.Intersect: "intersect"}[type(node)]
+        return self._tail(node, r.SetOp(kind, not node.args.get("distinct"), left, right), outer)
+
+    def _tail(self, node: exp.Expression, found: r.Relation, outer: Rows | None) -> r.Relation:
+        """ORDER BY, LIMIT and OFFSET of what has no FROM of its own."""
+        if not any(node.args.get(key) for key in ("order", "limit", "offset")):
+            return found
+        named = zip(_output_names(node), range(len(found.columns)), strict=True)
+        outputs = tuple((name, found.column(place)) for name, place in named)
+        rows = Rows(kinds=found.columns, parent=outer, outputs=outputs)
+        order = self._sorts(node, rows, [value for _, value in outputs])
+        return self._top(node, found, order, rows)
+
+    def _sorts(self, node: exp.Expression, rows: Rows, values: Sequence[s.Scalar]) -> list[s.Sort]:
+        """The ORDER BY of ``node``, in which a number means the output there."""
+        order = node.args.get("order")
+        found = []
+        for each, made in zip(order.expressions, self.scalars.sorts(order, rows), strict=True) if order else ():
+            place = _place(each.this)
+            found.append(made if place is None else s.Sort(values[place], made.descending, made.nulls_first))
+        return found
+
+    def _top(self, node: exp.Expression, found: r.Relation, order: Sequence[s.Sort], rows: Rows) -> r.Relation:
+        limits = []
+        for key in ("limit", "offset"):
+            clause = node.args.get(key)
+            limits.append(self.scalars.of(clause.expression, rows) if clause is not None else None)
+        if not order and limits == [None, None]:
+            return found
+        return r.TopK(found, tuple(order), *limits)
+
+    # -- FROM ---------------------------------------------------------------------------------------------------------
+
+    def _from(self, select: exp.Select, outer: Rows | None) -> tuple[r.Relation, tuple[Source, ...]]:
+        clause = select.args.get("from_")
+        if clause is None:
+            return r.UNIT, ()
+        return self._joined(clause.this, select.args.get("joins") or (), outer)
+
+    def _joined(
+        self, first: exp.Expression, joins: Sequence[exp.Join], outer: Rows | None
+    ) -> tuple[r.Relation, tuple[Source, ...]]:
+        """``first`` and what is joined to it: a comma binds less than JOIN does."""
+        groups: list[list[exp.Join]] = [[]]
+        starts = [first]
+        for join in joins:
+            if _is_comma(join):
+                groups.append([])
+                starts.append(join.this)
+            else:
+                groups[-1].append(join)
+        found: tuple[r.Relation, tuple[Source, ...]] | None = None
+        for start, group in zip(starts, groups, strict=True):
+            whole = found is not None and any(join.side in ("RIGHT", "FULL") for join in group)
+            if found is None or whole:
+                made = self._source(start, outer)
+            else:
+                made = self._join(found, start, "cross", None, outer)
+            for join in group:
+                on = join.args.get("on")
+                kind = (join.side or "").lower() or ("inner" if on is not None else "cross")
+                made = self._join(made, join.this, kind, on, outer)
+            if whole:
+                left, right = found, made
+                relation = r.Join("cross", left[0], right[0])
+                made = relation, beside(left[1], len(left[0].columns), right[1])
+            found = made
+        return found
+
+    def _join(
+        self,
+        left: tuple[r.Relation, tuple[Source, ...]],
+        source: exp.Expression,
+        kind: str,
+        on: exp.Expression | None,
+        outer: Rows | None,
+    ) -> tuple[r.Relation, tuple[Source, ...]]:
+        lateral = isinstance(source, exp.Lateral)
+        around = Rows(left[1], left[0].columns, outer) if lateral else outer
+        right, sources = self._source(source, around)
+        relation = r.Join(kind, left[0], right, None, lateral)
+        sources = beside(left[1], len(left[0].columns), sources)
+        if on is not None:
+            condition = self.scalars.of(on, Rows(sources, left[0].columns + right.columns, outer))
+            relation = r.Join(kind, left[0], right, condition, lateral)
+        return relation, sources
+
+    def _source(self, node: exp.Expression, outer: Rows | None) -> tuple[r.Relation, tuple[Source, ...]]:
+        found = self._one_source(node, outer)
+        joins = node.args.get("joins") or ()
+        if not joins:
+            return found
+        for join in joins:
+            on = join.args.get("on")
+            kind = (join.side or "").lower() or ("inner" if on is not None else "cross")
+            found = self._join(found, join.this, kind, on, outer)
+        return found
+
+    def _one_source(self, node: exp.Expression, outer: Rows | None) -> tuple[r.Relation, tuple[Source, ...]]:
+        alias = node.args.get("alias")
+        given = [column.name for column in alias.columns] if alias is not None else []
+
+        def called(relation: r.Relation, names: Sequence[str]) -> tuple[r.Relation, tuple[Source, ...]]:
+            return relation, (Source(node.alias_or_name, 0, tuple([*given, *names[len(given) :]])),)
+
+        if isinstance(node, exp.Table):
+            if node.name in self.named:
+                names, kinds = self.named[node.name]
+                return called(r.Named(node.name, kinds), names)
+            item = self.relations[node.name]
+            return called(get(item), [column.name for column in item.columns])
+        if isinstance(node, exp.Lateral):
+            return called(self.query(node.this, outer), _output_names(node.this))
+        if isinstance(node, exp.Subquery) and isinstance(bare(node), exp.Query):
+            return called(self.query(node, outer), _output_names(node))
+        if isinstance(node, exp.Values):
+            return called(self._values(node, outer), given)
+        if isinstance(node, (exp.Subquery, exp.Paren)):
+            return self._source(node.this, outer)
+        raise NotPlanned(f"{type(node).__name__} in FROM")
+
+    def _values(self, node: exp.Values, outer: Rows | None) -> r.Relation:
+        rows = Rows(parent=outer)
+        return r.Constant(tuple(tuple(self.scalars.of(v, rows) for v in row.expressions) for row in node.expressions))
+
+    # -- SELECT -------------------------------------------------------------------------------------------------------
+
+    def _select(self, select: exp.Select, outer: Rows | None) -> r.Relation:
+        relation, sources = self._from(select, outer)
+        where = select.args.get("where")
+        if where is not None:
+            condition = self.scalars.of(where.this, Rows(sources, relation.columns, outer))
+            relation = r.Filter(relation, condition)
+        rows = Rows(sources, relation.columns, outer)
+        values: list[s.Scalar] = []
+        relation = self._outputs(select, relation, rows, values)
+        names = [each.alias_or_name for each in select.expressions]
+        rows = Rows(sources, relation.columns, outer, tuple(zip(names, values, strict=True)))
+        having = select.args.get("having")
+        condition = self.scalars.of(having.this, rows) if having is not None else None
+        order = self._sorts(select, rows, values)
+        kept = [*values, *(each.key for each in order), *([condition] if condition is not None else ())]
+        group = select.args.get("group")
+        if group is not None or condition is not None or any(_folds(each) for each in kept):
+            keys, sets = self._keys(group, rows, values)
+            relation, kept = _grouped(relation, keys, sets, kept)
+        if condition is not None:
+            relation = r.Filter(relation, kept.pop())
+        relation, kept = _windowed(relation, kept)
+        return self._finished(select, relation, kept, len(values), order, rows)
+
+    def _outputs(
+        self, select: exp.Select, relation: r.Relation, rows: Rows, values: list[s.Scalar]
+    ) -> r.Relation:
+        """Fill ``values`` with the outputs, and give the relation of whose rows they are: a function among them makes
+        several of each."""
+        numbered = any(isinstance(each.unalias(), Ordinality) for each in select.expressions)
+        width = len(relation.columns)
+        for each in select.expressions:
+            inner = each.unalias()
+            if isinstance(inner, exp.Anonymous) and inner.this == "EXPLODE":
+                items = self.scalars.of(inner.expressions[0], rows)
+                relation = r.TableFunction(relation, items, r.Kind(element_of(items.type), True), numbered)
+                values.append(relation.column(width))
+            elif isinstance(inner, Ordinality):
+                values.append(relation.column(width + 1))
+            else:
+                values.append(self.scalars.of(inner, rows))
+        return relation
+
+    def _keys(
+        self, group: exp.Group | None, rows: Rows, values: Sequence[s.Scalar]
+    ) -> tuple[tuple[s.Scalar, ...], tuple[tuple[int, ...], ...] | None]:
+        """What is grouped by, and the choices of it where there are several."""
+        if group is None:
+            return (), None
+        keys: list[s.Scalar] = []
+
+        def key(node: exp.Expression) -> int:
+            place = _place(node)
+            made = values[place] if place is not None else self.scalars.of(node, rows)
+            if made not in keys:
+                keys.append(made)
+            return keys.index(made)
+
+        parts = [*group.expressions]
+        for word in ("rollup", "cube", "grouping_sets"):
+            parts += group.args.get(word) or ()
+        chosen = [_sets(unnest(part), key) for part in parts]
+        if all(not isinstance(unnest(part), _SETS) for part in parts):
+            return tuple(keys), None
+        sets = tuple(tuple(sorted({place for each in picked for place in each})) for picked in product(*chosen))
+        return tuple(keys), sets
+
+    def _finished(
+        self,
+        select: exp.Select,
+        relation: r.Relation,
+        kept: Sequence[s.Scalar],
+        width: int,
+        order: Sequence[s.Sort],
+        rows: Rows,
+    ) -> r.Relation:
+        """The outputs, DISTINCT, and what sorts them: ``kept`` are the outputs, then what is sorted by."""
+        outputs = list(kept[:width])
+        distinct = select.args.get("distinct") is not None
+        if distinct and select.args["distinct"].args.get("on") is not None:
+            raise NotPlanned("DISTINCT ON")
+        sorts: list[s.Sort] = []
+        places = {value: place for place, value in reversed(list(enumerate(outputs)))}
+        for sort, key in zip(order, kept[width:], strict=True):
+            made = _of_outputs(key, places)
+            if made is None:
+                if distinct:
+                    raise NotPlanned("an order of distinct rows by what is no output")
+                places[key] = len(outputs)
+                outputs.append(key)
+                made = s.Column(key.type, key.nullable, places[key])
+            sorts.append(s.Sort(made, sort.descending, sort.nulls_first))
+        found: r.Relation = r.Project(relation, tuple(outputs))
+        if distinct:
+            found = r.Distinct(found)
+        found = self._top(select, found, sorts, rows)
+        if len(outputs) == width:
+            return found
+        return r.Project(found, tuple(found.column(place) for place in range(width)))
+
+
+def get(item: Item) -> r.Get:
+    """All columns of a relation of the catalog."""
+    names = tuple(column.stored_as for column in item.columns)
+    return r.Get(item.id, names, tuple(r.Kind(carried(parse_type(c.type)), True) for c in item.columns))
+
+
+def _is_comma(join: exp.Join) -> bool:
+    return not (join.side or join.kind or join.method or join.args.get("on") or join.args.get("using"))
+
+
+def _place(node: exp.Expression) -> int | None:
+    """The output that a number in GROUP BY or ORDER BY means."""
+    return int(node.this) - 1 if isinstance(node, exp.Literal) and not node.is_string else None
+
+
+_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)
+
+
+def _sets(node: exp.Expression, key: Callable[[exp.Expression], int]) -> list[tuple[int, ...]]:
+    """The choices of keys that one part of GROUP BY makes."""
+    node = unnest(node)
+    if isinstance(node, exp.Tuple):
+        return [tuple(place for each in node.expressions for place in _sets(each, key)[0])]
+    if isinstance(node, exp.GroupingSets):
+        return [chosen for each in node.expressions for chosen in _sets(each, key)]
+    if isinstance(node, (exp.Rollup, exp.Cube)):
+        parts = [_sets(each, key)[0] for each in node.expressions]
+        if isinstance(node, exp.Rollup):
+            picked = [parts[:count] for count in range(len(parts), -1, -1)]
+        else:
+            masks = range((1 << len(parts)) - 1, -1, -1)
+            picked = [[p for at, p in enumerate(reversed(parts)) if mask >> at & 1] for mask in masks]
+            picked = [list(reversed(each)) for each in picked]
+        return [tuple(place for part in each for place in part) for each in picked]
+    return [(key(node),)]
+
+
+def _folds(scalar: s.Scalar) -> bool:
+    """Whether an aggregate stands in ``scalar``: not below a window, nor in a subquery."""
+    stack: list[Node] = [scalar]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, s.Aggregate):
+            return True
+        if isinstance(node, s.WindowCall):
+            stack += [*node.function.parts(), *node.partition, *node.order]
+        elif not isinstance(node, r.Relation):
+            stack += node.parts()
+    return False
+
+
+def _grouped(
+    relation: r.Relation,
+    keys: tuple[s.Scalar, ...],
+    sets: tuple[tuple[int, ...], ...] | None,
+    kept: Sequence[s.Scalar],
+) -> tuple[r.Relation, list[s.Scalar]]:
+    """The groups of ``relation``, and ``kept`` as what is made of them."""
+    aggregates: dict[s.Aggregate, int] = {}
+    by_depth: dict[int, dict[Node, int]] = {}
+    kinds = {type(key) for key in keys}
+
+    def group(node: Node, depth: int = 0) -> Node:
+        if type(node) in kinds:
+            if depth not in by_depth:
+                by_depth[depth] = {moved(key, depth): place for place, key in enumerate(keys)}
+            place = by_depth[depth].get(node)
+            if place is not None:
+                return s.Column(node.type, node.nullable or sets is not None, place, depth)
+        if isinstance(node, s.Aggregate) and depth == 0:
+            place = aggregates.setdefault(node, len(aggregates))
+            return s.Column(node.type, node.nullable, len(keys) + place)
+        if isinstance(node, s.Column) and node.level == depth:
+            raise NotPlanned(f"column {node.position} beside aggregates")
+        if isinstance(node, s.WindowCall) and depth == 0:
+            function = node.function.with_parts(group)
+            others = s.WindowCall(node.type, node.nullable, _NO_FUNCTION, *_rest(node)).with_parts(group)
+            return s.WindowCall(node.type, node.nullable, function, *_rest(others))
+        if isinstance(node, r.Join) and node.lateral:
+            return node.with_parts(lambda part: group(part, depth + (part is node.right)))
+        enters = isinstance(node, s.Scalar)
+        return node.with_parts(lambda part: group(part, depth + (enters and isinstance(part, r.Relation))))
+
+    made = [group(each) for each in kept]
+    return r.Reduce(relation, keys, tuple(aggregates), sets), made
+
+
+_NO_FUNCTION = s.Literal(NOTHING, True, None)
+
+
+def _rest(call: s.WindowCall) -> tuple:
+    return call.partition, call.order, call.frame, call.ignore_nulls
+
+
+def _windowed(relation: r.Relation, kept: Sequence[s.Scalar]) -> tuple[r.Relation, list[s.Scalar]]:
+    """``kept`` without window functions, which the relation works out."""
+    calls: dict[s.WindowCall, int] = {}
+    width = len(relation.columns)
+
+    def out(node: Node) -> Node:
+        if isinstance(node, s.WindowCall):
+            place = calls.setdefault(node, len(calls))
+            return s.Column(node.type, node.nullable, width + place)
+        return node if isinstance(node, r.Relation) else node.with_parts(out)
+
+    made = [out(each) for each in kept]
+    return (r.Window(relation, tuple(calls)) if calls else relation), made
+
+
+def _of_outputs(key: s.Scalar, places: Mapping[s.Scalar, int]) -> s.Scalar | None:
+    """``key`` as it is worked out of the outputs, ``None`` where it is not."""
+    if key in places:
+        return s.Column(key.type, key.nullable, places[key])
+
+    def out(node: Node) -> Node:
+        if isinstance(node, s.Scalar) and node in places:
+            return s.Column(node.type, node.nullable, places[node], -1)
+        return node if isinstance(node, r.Relation) else node.with_parts(out)
+
+    made = out(key)
+    if any(True for _ in own_columns(made)):
+        return None
+    return _settled(made)
+
+
+def _settled(node: Node) -> Node:
+    if isinstance(node, s.Column) and node.level == -1:
+        return s.Column(node.type, node.nullable, node.position)
+    return node if isinstance(node, r.Relation) else node.with_parts(_settled)
