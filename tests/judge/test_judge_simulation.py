@@ -96,8 +96,8 @@ def test_nothing_of_the_product_stays_changed() -> None:
 
     from adapter.execute import executor
     from journal import deadlines, folded
+    from sql.statements import plan_cache
     from sql.syntax.parse import parse
-    from sql.syntax.statements import plan_cache
 
     simulate(1, 500)
     assert folded.time is time

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from adapter.ddl_topic.topic import topic as ddl_topic
+from adapter.ddl_topic import topic as ddl_topic
 from adapter.execute.executor import TidemarkExecutor
 from adapter.state.session_state import SessionState
 from controllers.peek import Peek
