@@ -328,7 +328,7 @@ class Checker:
         return self.visit(made.this, scope)
 
     def plain_function(self, node: exp.Expression, scope: Scope) -> SqlType:
-        """A call of what is a line of :data:`sql.forms.spark_forms.functions.FUNCTIONS`."""
+        """A call of what is a line of :data:`sql.forms.functions.FUNCTIONS`."""
         if called_exactly(self, node, scope):
             return t.NUMERIC
         fn = FUNCTIONS[type(node)]
