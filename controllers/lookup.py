@@ -29,9 +29,9 @@ from operator import itemgetter
 
 import pyarrow as pa
 
-from collection.types import SqlType, carried, parse_type
 from controllers.values import INT_BITS, Row, order_key, parse_literal, schema_of, to_batch
 from journal.errors import InvalidUsage, TidemarkError
+from values.types import SqlType, carried, parse_type
 
 DEPTH_MAX = 64
 """Nesting of an expression: far below Python's recursion limit of 1,000, far above what people write by hand."""

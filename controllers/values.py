@@ -16,8 +16,8 @@ from itertools import accumulate
 
 import pyarrow as pa
 
-from collection.types import SqlType, arrow_type, single
 from journal.errors import InvalidUsage
+from values.types import SqlType, arrow_type, single
 
 Row = tuple[object, ...]
 

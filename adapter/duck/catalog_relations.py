@@ -31,8 +31,6 @@ from adapter.system.live_rows import ACTIVITY
 from adapter.system.macro_tables import HELPERS
 from adapter.system.rows import System
 from adapter.system.schemas import HIDDEN, SYSTEM, SYSTEM_OIDS
-from collection.arrays import show_array
-from collection.types import SqlType, arrow_type
 from functions.registry import OWN
 from journal.errors import InvalidUsage, Rejected
 from sql.forms.transpile import with_params
@@ -41,6 +39,8 @@ from sql.statements.plans import SelectPlan
 from sql.trees.budget import bounded
 from sql.trees.errors import untold
 from sql.trees.nodes import data_type
+from values.text.arrays import show_array
+from values.types import SqlType, arrow_type
 
 IMAGES_MAX = 4
 """Catalog timestamps whose relations are kept: the newest, and those that slower sessions still read."""

@@ -69,7 +69,6 @@ from adapter.system.schemas import RELATIONS
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
 from catalog_log.model import NODES
-from collection.types import SqlType
 from controllers.node_status import NodeStatus
 from controllers.peek import PEEK_TIMEOUT_MS, Lookup, Peek
 from journal.aio import Bridge
@@ -86,6 +85,7 @@ from sql.statements.plans import InsertPlan, SelectPlan, Slot
 from sql.syntax import statements as st
 from sql.syntax.parse import parse, split
 from sql.trees.errors import unsupported
+from values.types import SqlType
 
 CATALOG_WAIT_S = 15.0
 """How long a catalog upper that the oracle knows may take to arrive here (settling an append is bounded alike)."""

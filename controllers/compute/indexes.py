@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from catalog_log.objects import Item
 from collection.columns import sql_type
-from collection.types import SqlType, carried
 from controllers.arrangement import Arrangement, TooLarge
 from controllers.at_work import AtWork
 from controllers.compute.inventory import Frontiers, Inventory, layout
@@ -26,6 +25,7 @@ from controllers.peek import Question
 from controllers.values import Row, canonical, to_rows
 from journal.errors import InvalidUsage, TidemarkError
 from journal.timestamps import DataTs
+from values.types import SqlType, carried
 
 log = logging.getLogger(__name__)
 

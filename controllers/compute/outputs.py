@@ -15,7 +15,6 @@ import pyarrow as pa
 from sqlglot import exp
 
 from collection.columns import DIFF
-from collection.types import SqlType
 from controllers.compute.expressions import (
     KNOWN,
     Eval,
@@ -36,6 +35,7 @@ from controllers.values import Row, schema_of, to_table
 from journal.errors import InvalidUsage
 from sql.trees.budget import bounded
 from sql.trees.nodes import only, says_only
+from values.types import SqlType
 
 _KNOWN = KNOWN | {
     exp.Select: frozenset({"expressions", "from_", "where"}),

@@ -17,7 +17,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from sqlglot import exp
 
 from collection.columns import DIFF
-from collection.types import SqlType, from_arrow
 from controllers.compute import plans as st
 from controllers.compute import spark_text as sp
 from controllers.compute.failures import Interrupted, of_spark, unexplained
@@ -34,6 +33,7 @@ from controllers.compute.vectors import Compiled, NotHere, compile_term, partial
 from controllers.values import Row, schema_of, to_rows, to_table
 from journal.errors import TidemarkError
 from journal.timestamps import DataTs
+from values.types import SqlType, from_arrow
 
 log = logging.getLogger(__name__)
 

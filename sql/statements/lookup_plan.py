@@ -10,12 +10,12 @@ from __future__ import annotations
 from sqlglot import exp
 
 from catalog_log.objects import Index, Item, View, key_names, places
-from collection.types import SqlType, carried, parse_type
 from sql.binding.bind import Bound
 from sql.objects.names import ImageLike, Names, column_types
 from sql.statements.plans import LookupPlan
 from sql.trees import types as t
 from sql.trees.nodes import constant, declared_type, says_only, unnest
+from values.types import SqlType, carried, parse_type
 
 _COMPARE = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _SIGN = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}

@@ -23,7 +23,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
-from collection.types import SqlType
 from journal.timestamps import CatalogTs
 from sql.objects.names import ImageLike, Names
 from sql.objects.watched import Answers, Watched, same_answers
@@ -32,6 +31,7 @@ from sql.statements.plans import InsertPlan, SelectPlan
 from sql.statements.select import plan_select
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
+from values.types import SqlType
 
 PLANS_MAX = 2_000
 """Plans kept.  The plan of an everyday statement takes 10 to 65 KiB (measured with tracemalloc), so these are some

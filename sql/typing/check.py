@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql.forms.functions import FUNCTIONS, display_name
 from sql.trees import types as t
@@ -34,6 +33,7 @@ from sql.typing.free_numerics import called_exactly, freed
 from sql.typing.rows_compared import compared_rows
 from sql.typing.scope import Scope
 from sql.typing.zones import Zone
+from values.types import SqlType
 
 _COMPARED = {
     exp.EQ: "=",

@@ -24,7 +24,6 @@ from catalog_log.objects import Column
 from collection import rows as row_batches
 from collection.columns import table_from_rows, with_diff
 from collection.json_rows import decode_batch
-from collection.types import parse_type
 from controllers.arrangement import Arrangement
 from controllers.compute.plans import DELTA, Linear
 from controllers.compute.spark_text import text
@@ -41,6 +40,7 @@ from tests.seeds import new_seed
 from tests.sql.doubles import ddl, empty_image
 from tests.sql.doubles import names as resolved
 from tests.texts import literal, names, quoted, spelt, texts
+from values.types import parse_type
 
 WORDS = 24
 """Of one batch: a statement with all of them costs what one costs."""

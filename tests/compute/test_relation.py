@@ -146,7 +146,7 @@ def test_too_large_is_refused_and_nothing_is_taken(bench, monkeypatch):
 def test_stamping_makes_floats_canonical():
     import pyarrow as pa
 
-    from collection.types import parse_type
+    from values.types import parse_type
 
     table = stamp(pa.table({"x": [0.0, -0.0, float("nan"), None]}), 5, [parse_type("float8")])
     assert [str(v) for v in table.column("c0").to_pylist()] == ["0.0", "0.0", "nan", "None"]

@@ -18,7 +18,6 @@ import pyarrow as pa
 from adapter.duck.catalog_relations import CatalogRelations
 from catalog_log.image import Image
 from collection.columns import DIFF
-from collection.types import OID, SqlType, arrow_type, carried, parse_type
 from controllers.arrangement import Arrangement
 from controllers.compute.plans import DELTA, NEW, OLD, Linear
 from controllers.compute.strategy import analyse
@@ -35,6 +34,7 @@ from sql.trees.types import parse_literal
 from tests.differential.postgres import Answer, Refusal
 from tests.differential.worlds import Query, World, quoted
 from tests.sql.doubles import ddl, empty_image, names
+from values.types import OID, SqlType, arrow_type, carried, parse_type
 
 Route = Callable[[Query], Answer | Refusal | None]
 

@@ -18,7 +18,6 @@ from dataclasses import replace
 import pytest
 from sqlglot import exp
 
-from collection.types import carried, parse_type
 from controllers.compute.vectors import compile_term
 from controllers.lookup import compile_residual
 from controllers.values import schema_of, to_rows, to_table
@@ -39,6 +38,7 @@ from tests.differential.routes import (
 )
 from tests.differential.worlds import Queries, Query, World, world
 from tests.seeds import new_seed, seed_of_commit
+from values.types import carried, parse_type
 
 needs_postgres = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 

@@ -133,6 +133,6 @@ def test_a_term_is_evaluated_in_process_only_if_all_of_it_is_known():
 
 
 def _typed(**kinds: str):
-    from collection.types import parse_type
+    from values.types import parse_type
 
     return [(name, parse_type(kind)) for name, kind in kinds.items()]
