@@ -1,7 +1,7 @@
 """How large one value may grow while a query is answered, the same in every engine.  Pure.
 
 Bounds are looked at before the memory is taken: by the forms of :mod:`sql.forms.spark_forms` in Spark, by the functions
-of ``adapter/duck/text.py`` in DuckDB, by the functions of this package themselves.  What is above one is 54000.
+of ``lower/duckdb/long_texts.py`` in DuckDB, by the functions of this package themselves.  What is above one is 54000.
 """
 
 from __future__ import annotations

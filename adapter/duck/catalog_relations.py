@@ -10,19 +10,15 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import duckdb
 import pyarrow as pa
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
-from adapter.duck import text as duck_text
 from adapter.duck.catalog_rewrite import Rewritten, SessionFacts, rewrite, table_name
-from adapter.duck.constants import for_duckdb
-from adapter.duck.errors import explain
-from adapter.duck.gate import admitted, one_select, plain_words
+from adapter.duck.gate import admitted
 from adapter.duck.macros import MACROS, helpers_of
 from adapter.state.interfaces import OutputColumn
 from adapter.system import information_rows, tidemark_rows
@@ -31,14 +27,15 @@ from adapter.system.live_rows import ACTIVITY
 from adapter.system.macro_tables import HELPERS
 from adapter.system.rows import System
 from adapter.system.schemas import HIDDEN, SYSTEM, SYSTEM_OIDS
-from functions.registry import OWN
-from journal.errors import InvalidUsage, Rejected
+from lower.duckdb import long_texts
+from lower.duckdb.engine import Engine, Running, as_types, text_of
+from lower.duckdb.errors import explain
+from lower.duckdb.gate import one_select, plain_words
+from lower.duckdb.lowering import for_duckdb
 from sql.forms.transpile import with_params
 from sql.objects.names import ImageLike
 from sql.statements.plans import SelectPlan
 from sql.trees.budget import bounded
-from sql.trees.errors import untold
-from sql.trees.nodes import data_type
 from values.text.arrays import show_array
 from values.types import SqlType, arrow_type
 
@@ -47,9 +44,6 @@ IMAGES_MAX = 4
 
 RESULT_BYTES_MAX = 128 << 20
 """Of one answer: the catalog of 100,000 objects with their definitions takes about 40 MB."""
-
-BATCH_ROWS = 10_000
-"""Rows after which the size of an answer is looked at."""
 
 MEMORY_LIMIT = "512MB"
 """For one in-process database: the relations of 100,000 objects take about 200 MB."""
@@ -86,28 +80,6 @@ def reads_live(plan: SelectPlan) -> frozenset[str]:
     live = {*SYSTEM["tm_internal"], ACTIVITY}
     names = (table.name.lower() for table in plan.tree.find_all(exp.Table) if table.db.lower() in _LIVE_SCHEMAS)
     return live & frozenset(names)
-
-
-class Running:
-    """One question under way, so that it can be interrupted from another thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._cursor: duckdb.DuckDBPyConnection | None = None
-        self._over = False
-
-    def attach(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        """From now on ``cursor`` is what is interrupted.  Raises 57014 if it was asked to stop already."""
-        with self._lock:
-            if self._over:
-                raise InvalidUsage("canceling statement due to user request", sqlstate="57014")
-            self._cursor = cursor
-
-    def interrupt(self) -> None:
-        with self._lock:
-            self._over = True
-            if self._cursor is not None:
-                self._cursor.interrupt()
 
 
 class CatalogRelations:
@@ -158,7 +130,7 @@ class CatalogRelations:
         self, tree: exp.Expression, types: Sequence[tuple[str, SqlType]], running: Running | None = None
     ) -> pa.Table:
         """A query that reads nothing, already typed: ``tree`` is what :mod:`sql.binding.bind` made of it."""
-        return _as(_constants().constant(tree, running or Running()), [sql_type for _, sql_type in types])
+        return as_types(_constants().constant(tree, running or Running()), [sql_type for _, sql_type in types])
 
     @bounded
     def values(self, tree: exp.Expression) -> list[object]:
@@ -186,7 +158,7 @@ def _rewritten(plan: SelectPlan, params: Sequence[object | None], image: ImageLi
     ]
     tree = with_params(plan.tree, given, plan.params) if plan.params else plan.tree
     rewritten = rewrite(tree, image, facts)
-    return replace(rewritten, tree=duck_text.called(rewritten.tree))
+    return replace(rewritten, tree=long_texts.called(rewritten.tree))
 
 
 class _Database:
@@ -198,33 +170,14 @@ class _Database:
         self._made: set[tuple[str, str, bool]] = set()
         self._macros: set[str] = set()
         self._helpers: set[str] = set()
-        config = {
-            "enable_external_access": "false",
-            "memory_limit": MEMORY_LIMIT,
-            "threads": "1",
-            "autoinstall_known_extensions": "false",
-            "autoload_known_extensions": "false",
-            "allow_community_extensions": "false",
-            "python_enable_replacements": "false",  # or a name that is no relation would be looked for in our variables
-            "temp_directory": "",  # what does not fit is refused, never written to a disk
-            # It takes two joins for one that differ in the columns that are wanted of them: some are NULL then.
-            "disabled_optimizers": "common_subplan",
-        }
-        self._db = duckdb.connect(":memory:", config=config)
-        self._db.execute("SET GLOBAL TimeZone = 'UTC'; SET GLOBAL default_null_order = 'nulls_last'")
-        for name, own in OWN.items():
-            types = [self._db.dtype(data_type(each).sql("duckdb")) for each in (*own.arguments, own.result)]
-            if own.result.name in ("float4", "float8"):  # as plain values, what is no number would come out as NULL
-                run, kind = _by_columns(own.run, arrow_type(own.result)), "arrow"
-            else:
-                run, kind = own.run, "native"
-            self._db.create_function(name, run, types[:-1], types[-1], type=kind, null_handling="special")
-        duck_text.create(self._db)
-        if system is not None:
-            self._db.execute("SET GLOBAL integer_division = true")  # as Postgres divides; constants are typed by us
+        self._engine = Engine(MEMORY_LIMIT, self._prepare)
+
+    def _prepare(self, database: duckdb.DuckDBPyConnection) -> None:
+        if self._system is not None:
+            database.execute("SET GLOBAL integer_division = true")  # as Postgres divides; constants are typed by us
             for name in ("array_out", "vector_out"):
-                self._macro(name)
-        self._db.execute("SET lock_configuration = true")
+                database.execute(MACROS[name])
+                self._macros.add(name)
 
     def _macro(self, name: str) -> None:
         """Define a macro, and fill the tables that it looks things up in, once."""
@@ -235,14 +188,11 @@ class _Database:
                 made = HELPERS[helper]
                 self._table(f"tm.{helper}", _turned(made.rows(self._system), made.types), made.types)
                 self._helpers.add(helper)
-        self._db.execute(MACROS[name])
+        self._engine.execute(MACROS[name])
         self._macros.add(name)
 
     def _table(self, name: str, columns: Mapping[str, list], types: Mapping[str, pa.DataType]) -> None:
-        made = pa.table({c: pa.array(columns[c], types[c]) for c in types})
-        self._db.register("tm_incoming", made)
-        self._db.execute(f'CREATE TABLE "{name}" AS SELECT * FROM tm_incoming')
-        self._db.unregister("tm_incoming")
+        self._engine.fill(name, pa.table({c: pa.array(columns[c], types[c]) for c in types}))
 
     def _make(self, schema: str, name: str, hidden: bool) -> None:
         """Fill a system relation from the image, once (twice if somebody also asks for its hidden column)."""
@@ -269,17 +219,17 @@ class _Database:
         names = [f"c{i}" for i in range(len(outputs))]
         wrapped = ", ".join(each.format(f'q."{name}"') for each, name in zip(casts, names, strict=True))
         found = self._ask(f"SELECT {wrapped} FROM ({text}) AS q({', '.join(names)})", running)
-        return _as(found, [output.type for output in outputs])
+        return as_types(found, [output.type for output in outputs])
 
     def constant(self, tree: exp.Expression, running: Running) -> pa.Table:
         """Of a tree whose functions the binder chose.  This database holds no relation that could be written."""
         made = for_duckdb(tree)
         plain_words(made)
-        return self._ask(_text_of(made, identify=True), running)
+        return self._ask(text_of(made, identify=True), running)
 
     def _described(self, text: str, rewritten: Rewritten, running: Running) -> tuple[list[str], list[OutputColumn]]:
         """``(cast of each output, outputs)``."""
-        cursor = self._db.cursor()
+        cursor = self._engine.cursor()
         try:
             with self._lock:
                 for relation in rewritten.relations:
@@ -287,12 +237,13 @@ class _Database:
                 for name in rewritten.macros:
                     self._macro(name)
             running.attach(cursor)
-            duck_text.begin()
+            long_texts.begin()
             cursor.execute(_READ_ONLY)
             described = cursor.execute(one_select(cursor, f"DESCRIBE {text}")).fetchall()
         except duckdb.Error as error:
             raise explain(error) from error
         finally:
+            running.detach()
             cursor.close()
         names = [row[0] for row in described]
         if rewritten.columns is not None and len(rewritten.columns) == len(names):
@@ -302,59 +253,20 @@ class _Database:
         return [cast for cast, _, _ in found], outputs
 
     def _ask(self, text: str, running: Running) -> pa.Table:
-        cursor = self._db.cursor()
-        batches, size = [], 0
-        try:
-            running.attach(cursor)
-            duck_text.begin()
-            if self._system is not None:
-                cursor.execute(_READ_ONLY)
-            reader = cursor.sql(one_select(cursor, text)).to_arrow_reader(BATCH_ROWS)
-            for batch in reader:
-                size += batch.nbytes
-                if size > RESULT_BYTES_MAX:
-                    raise Rejected(
-                        "the result is too large to be answered in process",
-                        sqlstate="54000",
-                        detail=f"at most {RESULT_BYTES_MAX} bytes are",
-                        hint="add a LIMIT or a WHERE",
-                    )
-                batches.append(batch)
-            return pa.Table.from_batches(batches, reader.schema)
-        except duckdb.Error as error:
-            raise explain(error) from error
-        except pa.ArrowException as error:  # what the reader makes of an error of DuckDB's
-            raise explain(duckdb.Error(str(error))) from error
-        finally:
-            cursor.close()
+        first = "" if self._system is None else _READ_ONLY
+        return self._engine.ask(text, running, RESULT_BYTES_MAX, first)
 
 
 _READ_ONLY = "BEGIN TRANSACTION READ ONLY"
 """Before a client's question about relations that others ask about too: closing its cursor ends the transaction."""
 
 
-def _by_columns(run: Callable, result: pa.DataType) -> Callable:
-    """``run``, of one row's values, over columns of them."""
-
-    def over(*columns: pa.ChunkedArray) -> pa.Array:
-        return pa.array([run(*values) for values in zip(*(c.to_pylist() for c in columns), strict=True)], result)
-
-    return over
-
-
 def _admitted(rewritten: Rewritten) -> str:
     """The text of a query over system relations, once it may be run."""
     plain_words(rewritten.tree)
-    text = _text_of(rewritten.tree)
+    text = text_of(rewritten.tree)
     admitted(text, {table_name(*each) for each in rewritten.relations})
     return text
-
-
-def _text_of(tree: exp.Expression, identify: bool = False) -> str:
-    try:
-        return tree.sql("duckdb", identify=identify, comments=False)
-    except (SqlglotError, ValueError) as error:
-        raise untold("this query", error) from error
 
 
 def _turned(rows: Iterable[tuple], names: Iterable[str]) -> dict[str, list]:
@@ -410,15 +322,3 @@ def _output(duck: str) -> tuple[str, SqlType, int | None]:
     if duck in _VECTORS:
         return "tm_vector_out({})", text, _VECTORS[duck]
     return "CAST({} AS VARCHAR)", text, JSON_OID if duck == "JSON" else None
-
-
-def _as(found: pa.Table, types: Sequence[SqlType]) -> pa.Table:
-    """``found`` in exactly the Arrow types of ``types``."""
-    arrays = []
-    for column, wanted in zip(found.columns, types, strict=True):
-        kind = arrow_type(wanted)
-        try:
-            arrays.append(column if column.type == kind else column.cast(kind))
-        except pa.ArrowInvalid as error:
-            raise InvalidUsage(f"value out of range for type {wanted}", sqlstate="22003", detail=str(error)) from error
-    return pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))]) if arrays else found

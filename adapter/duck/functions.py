@@ -7,9 +7,9 @@ sleep.  ``tests/adapter/test_duck_gate.py`` asks the engine for all of them, and
 from __future__ import annotations
 
 from adapter.duck.macros import MACROS, TABLE_MACROS
-from adapter.duck.text import ESCAPING, GROWING, GUARDED
-from adapter.duck.text import FUNCTIONS as LONG_TEXTS
 from functions.registry import DUCKDB_CALLS, OWN
+from lower.duckdb.long_texts import ESCAPING, GROWING, GUARDED
+from lower.duckdb.long_texts import FUNCTIONS as LONG_TEXTS
 
 OPERATORS = frozenset("+ - * / // % ^ ** & | ~ << >> || -> ->> ~~ !~~ ~~* !~~* ^@ @> <@ && xor".split())
 

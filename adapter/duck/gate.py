@@ -3,25 +3,24 @@
 Promises: a text that passes :func:`admitted` is one statement that reads, names no relation but those that it is said
 to, and calls no function, type or kind of expression that :mod:`adapter.duck.functions` does not list; anything else is
 refused before the engine plans it.  It is the engine's own parser that is asked what a text means, so no printer's
-mistake and no name that a client made up comes between.  :func:`plain_words` holds the same for trees whose functions
-the binder chose: nothing in them that is printed without quotes can be anything but a word.
+mistake and no name that a client made up comes between.  (:mod:`lower.duckdb.gate` is for trees whose functions the
+binder chose.)
 """
 
 from __future__ import annotations
 
 import json
-import re
 import threading
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 
 import duckdb
-from sqlglot import exp
 
-from adapter.duck.errors import explain
 from adapter.duck.functions import AGGREGATES, CALLED, FUNCTIONS, OURS, TABLE_FUNCTIONS, TYPES, WINDOWS
-from adapter.duck.text import ESCAPING
 from journal.errors import InvalidUsage
+from lower.duckdb.engine import SETTINGS
+from lower.duckdb.errors import explain
+from lower.duckdb.long_texts import ESCAPING
 from sql.trees.errors import no_function, no_relation, syntax, unsupported
 
 KEPT_MAX = 256
@@ -30,17 +29,7 @@ KEPT_MAX = 256
 KEPT_TEXT_MAX = 16 << 10
 """Characters of a text that is remembered: 256 of them are 4 MB.  The longest of psql's questions has 5,000."""
 
-_LIMITED = {
-    "memory_limit": "256MB",
-    "threads": "1",
-    "enable_external_access": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "allow_community_extensions": "false",
-    "python_enable_replacements": "false",
-    "temp_directory": "",
-    "lock_configuration": "true",
-}
+_LIMITED = {**SETTINGS, "memory_limit": "256MB", "lock_configuration": "true"}
 """Of the engine that only parses: it holds nothing."""
 
 _QUERIES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
@@ -193,46 +182,3 @@ def admitted(text: str, relations: Collection[str]) -> None:
     read = _kept(text) if len(text) <= KEPT_TEXT_MAX else _relations(text)
     for name in sorted(read - set(relations)):
         raise no_relation(name)
-
-
-def one_select(cursor: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
-    """The one statement of ``text``.  42601 where the engine sees any other number of them, or none that reads."""
-    found = cursor.extract_statements(text)
-    if len(found) != 1 or found[0].type != duckdb.StatementType.SELECT:
-        raise syntax(None, message="cannot insert multiple commands into a prepared statement")
-    return found[0]
-
-
-_WORD = re.compile(r"\w+")
-_WORDS = re.compile(r"[\w ]*")
-_NUMBER = re.compile(r"-?[0-9]*\.?[0-9]*([eE][+-]?[0-9]+)?")
-_HEX = re.compile(r"[0-9a-fA-F]*")
-
-
-def plain_words(tree: exp.Expression) -> None:
-    """Nothing, where all of ``tree`` that is printed without quotes is a word or a number.
-
-    42883 for the name of a function, 42704 for a type's, 42601 for anything else."""
-    for node in tree.walk():
-        if isinstance(node, exp.Identifier) and node.args.get("quoted"):
-            continue
-        for key, given in node.args.items():
-            for value in given if isinstance(given, list) else (given,):
-                if isinstance(value, str) and not _is_plain(node, key, value):
-                    raise _not_plain(node, value[:63])
-
-
-def _is_plain(node: exp.Expression, key: str, value: str) -> bool:
-    if isinstance(node, exp.Literal):
-        return bool(node.is_string or _NUMBER.fullmatch(value))
-    if isinstance(node, exp.HexString):
-        return bool(_HEX.fullmatch(value))
-    return bool((_WORD if key == "this" else _WORDS).fullmatch(value))
-
-
-def _not_plain(node: exp.Expression, value: str) -> InvalidUsage:
-    if isinstance(node, exp.Anonymous):
-        return no_function(f'"{value}"')
-    if isinstance(node, exp.DataType):
-        return InvalidUsage(f'type "{value}" does not exist', sqlstate="42704")
-    return syntax(value)

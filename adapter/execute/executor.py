@@ -31,7 +31,7 @@ from typing import TypeVar
 import pyarrow as pa
 from sqlglot import exp
 
-from adapter.duck.catalog_relations import CatalogRelations, Live, Running, reads_live
+from adapter.duck.catalog_relations import CatalogRelations, Live, reads_live
 from adapter.duck.catalog_rewrite import SessionFacts, assignments
 from adapter.execute import show
 from adapter.execute.ddl_commit import Asked, DdlOutcome, DdlQueue, image_in_force
@@ -74,6 +74,7 @@ from controllers.peek import PEEK_TIMEOUT_MS, Lookup, Peek
 from journal.aio import Bridge
 from journal.errors import Conflict, Indeterminate, InvalidUsage, Unavailable
 from journal.timestamps import CatalogTs, DataTs
+from lower.duckdb.engine import Running
 from oracle.client import Oracle, wall_clock_ms
 from oracle.state import OracleState
 from sql.forms.transpile import with_params

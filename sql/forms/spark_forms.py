@@ -2,7 +2,7 @@
 
 The checker puts a call of ``TM_…`` into the tree; :func:`written_out` replaces it when the tree is printed, when every
 parameter has become a literal.  The in-process engine has the same calls written out in its own terms
-(``adapter/duck/constant_forms.py``), and a differential test holds both to Postgres.  An argument may appear several
+(``lower/duckdb/forms.py``), and a differential test holds both to Postgres.  An argument may appear several
 times in a form and is then evaluated several times, which is why nothing volatile may be one.
 
 A form refuses a row by ``raise_error('tm:SQLSTATE:message')``, which ``controllers/compute/failures.py`` takes apart.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from adapter.duck.errors import explain
+from lower.duckdb.errors import explain
 from tests.foreign_words import foreign_words
 
 SETUP = "create table t(a int, b varchar); insert into t values (1, 'x'), (2, 'y'); create table u(a int)"

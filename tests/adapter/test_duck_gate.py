@@ -11,12 +11,12 @@ from sqlglot import exp
 
 from adapter.duck.catalog_relations import CatalogRelations
 from adapter.duck.catalog_rewrite import SessionFacts
-from adapter.duck.constant_forms import FORMS
 from adapter.duck.functions import FUNCTIONS, OURS, TABLE_FUNCTIONS
 from adapter.duck.gate import _check_expression, _check_source, _parser, admitted, lacking
 from adapter.state.variables import Variables
 from adapter.system.schemas import RELATIONS
 from journal.errors import InvalidUsage, TidemarkError
+from lower.duckdb.forms import FORMS
 from sql.objects.names import Names
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
@@ -47,7 +47,7 @@ class Asked:
 
     def stands(self) -> tuple:
         """What is in the engine, and how it is set."""
-        db = self.database._db.cursor()
+        db = self.database._engine.cursor()
         rows = db.execute('SELECT * FROM "pg_catalog.pg_namespace" ORDER BY oid').fetchall()
         settings = db.execute("SELECT name, value FROM duckdb_settings() ORDER BY name").fetchall()
         databases = db.execute("SELECT database_name FROM duckdb_databases()").fetchall()
@@ -228,14 +228,14 @@ def test_what_the_door_lets_through(text, sqlstate):
 
 def test_a_question_cannot_write_even_where_it_is_let_through(asked):
     """The transaction is one that reads: a second bolt, behind the door."""
-    cursor = asked.database._db.cursor()
+    cursor = asked.database._engine.cursor()
     cursor.execute("BEGIN TRANSACTION READ ONLY")
     with pytest.raises(duckdb.TransactionException):
         cursor.execute(MARKER)
     cursor.close()
     for text in ("SET threads = 2", "SET temp_directory = '/tmp'", "SET enable_external_access = true"):
         with pytest.raises(duckdb.Error):
-            asked.database._db.cursor().execute(text)
+            asked.database._engine.cursor().execute(text)
 
 
 def _offered() -> set[str]:

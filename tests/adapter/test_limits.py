@@ -8,8 +8,8 @@ import pytest
 
 from adapter.duck.catalog_relations import CatalogRelations
 from adapter.duck.gate import admitted
-from adapter.duck.text import ESCAPING, GROWING
 from journal.errors import InvalidUsage, TidemarkError
+from lower.duckdb.long_texts import ESCAPING, GROWING
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
 from tests.adapter.test_duck_gate import Asked

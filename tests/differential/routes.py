@@ -11,6 +11,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 import psycopg
 import pyarrow as pa
@@ -85,6 +86,8 @@ def _python(value: object, sql_type: SqlType) -> object:
     if value is None:
         return None
     match sql_type.name:
+        case "numeric":
+            return Decimal(value)  # one without a precision travels as its text
         case "uuid":
             return uuid.UUID(value)
         case "jsonb":

@@ -12,10 +12,10 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.tokens import TokenType
 
 import sql
-from adapter.duck.constant_forms import FORMS
 from controllers.compute.naming import refused
 from controllers.compute.spark_text import parse
 from functions.registry import OWN
+from lower.duckdb.forms import FORMS
 from sql.forms.functions import FUNCTIONS
 from sql.forms.spark_forms import BUILT, SPARK
 from sql.forms.spark_functions import SPARK_FUNCTIONS

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from adapter.duck.constant_forms import written_out
+from lower.duckdb.forms import written_out
 from sql.trees.nodes import Ordinality, call, data_type
 from sql.trees.types import DATE, INT8, TIMESTAMP
 

@@ -1,0 +1,73 @@
+"""DuckDB in this process: what one question brings is seen by no other, and a question can be ended."""
+
+from __future__ import annotations
+
+import threading
+
+import pyarrow as pa
+import pytest
+
+from journal.errors import InvalidUsage, Rejected, TidemarkError
+from lower.duckdb.engine import Engine, Running, as_types
+from sql.trees.types import INT2, INT8
+
+BYTES_MAX = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return Engine("64MB")
+
+
+def ask(engine: Engine, text: str, running: Running | None = None, bytes_max: int = BYTES_MAX, **tables: pa.Table):
+    return engine.ask(text, running or Running(), bytes_max, tables=tables).to_pylist()
+
+
+def test_tables_are_those_of_one_question(engine):
+    assert ask(engine, "SELECT x FROM u1", u1=pa.table({"x": [1]})) == [{"x": 1}]
+    assert ask(engine, "SELECT x FROM u1", u1=pa.table({"x": [2]})) == [{"x": 2}]
+    with pytest.raises(InvalidUsage) as refused:
+        ask(engine, "SELECT x FROM u1")
+    assert refused.value.sqlstate == "42P01"
+
+
+def test_a_name_that_is_no_table_is_not_looked_for_in_our_variables(engine):
+    elsewhere = pa.table({"x": [1]})
+    with pytest.raises(InvalidUsage) as refused:
+        ask(engine, "SELECT x FROM elsewhere")
+    assert refused.value.sqlstate == "42P01" and elsewhere.num_rows == 1
+
+
+@pytest.mark.parametrize("text", ["SELECT 1; SELECT 2", "CREATE TABLE t (x INT)", "SET threads = 4", ""])
+def test_only_one_query_is_run(engine, text):
+    with pytest.raises(TidemarkError):
+        ask(engine, text)
+
+
+def test_a_question_is_ended_from_another_thread(engine):
+    running = Running()
+    timer = threading.Timer(0.2, running.interrupt)
+    timer.start()
+    with pytest.raises(InvalidUsage) as ended:
+        ask(engine, "SELECT count(*) FROM range(100000) a, range(100000) b WHERE a.range + b.range = 7", running)
+    timer.join()
+    assert ended.value.sqlstate == "57014"
+    running.interrupt()  # nothing is there any more that could be interrupted
+    with pytest.raises(InvalidUsage):
+        ask(engine, "SELECT 1", running)
+
+
+def test_an_answer_has_a_bound_and_so_has_memory(engine):
+    with pytest.raises(Rejected) as large:
+        ask(engine, "SELECT range FROM range(1000000)", bytes_max=1 << 16)
+    assert large.value.sqlstate == "54000"
+    with pytest.raises(InvalidUsage) as full:
+        ask(engine, "SELECT list(a.range || '-' || b.range) FROM range(2000) a, range(2000) b", bytes_max=1 << 30)
+    assert full.value.sqlstate == "53200"
+
+
+def test_an_answer_has_the_types_that_are_wanted_or_is_out_of_range():
+    assert as_types(pa.table({"a": pa.array([1], pa.int32())}), [INT8]).schema.types == [pa.int64()]
+    with pytest.raises(InvalidUsage) as wide:
+        as_types(pa.table({"a": pa.array([70000], pa.int32())}), [INT2])
+    assert wide.value.sqlstate == "22003"
