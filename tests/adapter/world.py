@@ -31,8 +31,7 @@ from controllers.lookup import compile_residual
 from controllers.values import canonical, to_rows
 from functions.registry import OWN
 from journal.aio import Bridge
-from journal.checkpoint import MemoryCheckpointStore
-from journal.memory import MemoryTopic, MemoryTransport
+from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from oracle.checkpoints import Checkpoints
 from oracle.client import Oracle
 from sql.trees.nodes import data_type

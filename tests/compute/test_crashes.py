@@ -20,8 +20,7 @@ from collection.columns import DIFF
 from controllers.at_work import AtWork
 from controllers.protocol import ControllerState, Created
 from controllers.values import to_rows
-from journal.checkpoint import MemoryCheckpointStore
-from journal.memory import MemoryTopic, MemoryTransport
+from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from oracle.checkpoints import Checkpoints
 from oracle.client import Oracle
 from oracle.errors import StaleEpoch

@@ -17,9 +17,8 @@ from controllers.compute import relation as module
 from controllers.compute.feed import Feed
 from controllers.compute.relation import Relation
 from controllers.values import to_rows
-from journal.checkpoint import MemoryCheckpointStore
 from journal.errors import InvalidUsage, Rejected, Unavailable
-from journal.memory import MemoryTopic, MemoryTransport
+from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from oracle.checkpoints import CheckpointPolicy, Checkpoints
 from oracle.client import Oracle
 from oracle.model import CommitPart

@@ -33,8 +33,7 @@ from controllers.waiting import Dropped, PeekQueue
 from embedded import broker as embedded_broker
 from journal import clients, topics
 from journal.api import Entry
-from journal.checkpoint import MemoryCheckpointStore
-from journal.memory import MemoryTopic, MemoryTransport
+from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from journal.timestamps import TABLE, CatalogTs, DataTs
 from judge.planted.__main__ import main
 from judge.planted.patching import Applied
