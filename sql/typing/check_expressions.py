@@ -207,12 +207,28 @@ def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
         both = nearest
     check_comparable(both, "=", position(node))
     types = c.settle_compared([node.this, *node.expressions], types, both)
+    _one_list(node, types)
     compared([node.this, *node.expressions], types)
     c.meet([node.this, *node.expressions], types, both)
     if both == t.INTERVAL:
         for each in [node.this, *node.expressions]:
             each.replace(length(each))
     return t.BOOL
+
+
+def _one_list(node: exp.In, types: list[SqlType]) -> None:
+    """Beside a ``real`` make several values without a column what Postgres makes of them: an array of ``real``.
+
+    A single one is compared by itself, as a double (:func:`sql.typing.free_numerics.compared`).
+    """
+    places = [place for place, each in enumerate(node.expressions, 1) if each.find(exp.Column) is None]
+    if len(places) < 2 or t.FLOAT8 in (types[0], *(types[place] for place in places)) or types[0] != t.FLOAT4:
+        return
+    for place in places:
+        if t.is_number(types[place]) and types[place] != t.FLOAT4:
+            each = node.expressions[place - 1]
+            swap(each, converted(each, types[place], t.FLOAT4))
+            types[place] = t.FLOAT4
 
 
 def _escape(c: Checker, node: exp.Escape, scope: Scope) -> SqlType:
@@ -346,6 +362,12 @@ def _nullif(c: Checker, node: exp.Nullif, scope: Scope) -> SqlType:
         keys = [key_of(each, got) for each, got in zip((node.this, node.expression), types, strict=True)]
         same = exp.If(this=exp.EQ(this=keys[0], expression=keys[1]), true=cast(exp.null(), found))
         node.replace(exp.Case(ifs=[same], default=cast(node.this.copy(), found)))
+        return found
+    if exact and t.FLOAT4 in types:
+        same = exp.EQ(this=node.this.copy(), expression=node.expression.copy())
+        compared([same.this, same.expression], types)
+        missing = exp.If(this=same, true=cast(exp.null(), found))
+        node.replace(exp.Case(ifs=[missing], default=cast(node.this.copy(), found)))
         return found
     check_grouped(c.settle_all([node.this, node.expression], types, "NULLIF"), "NULLIF", position(node))
     if found != types[0] or t.is_time(found):  # what is compared may be another type
