@@ -70,7 +70,7 @@ from catalog_log.image import Image
 from catalog_log.log import CatalogLog
 from catalog_log.model import NODES
 from controllers.node_status import NodeStatus
-from controllers.peek import PEEK_TIMEOUT_MS, Lookup, Peek
+from controllers.peeks.peek import PEEK_TIMEOUT_MS, Lookup, Peek
 from journal.aio import Bridge
 from journal.errors import Conflict, Indeterminate, InvalidUsage, Unavailable
 from journal.timestamps import CatalogTs, DataTs

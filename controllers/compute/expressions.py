@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from controllers.arrangements.tuples import INT_BITS
 from controllers.compute.spark_text import text
-from controllers.values import INT_BITS
 from functions.registry import OWN
 from sql.trees.nodes import only
 from values.functions import Own

@@ -14,9 +14,9 @@ import decimal
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
+from controllers.arrangements.residual import fit_decimal, out_of_range, sum_type
+from controllers.arrangements.tuples import INT_BITS, Row
 from controllers.compute.plans import AggregateCall
-from controllers.lookup import fit_decimal, out_of_range, sum_type
-from controllers.values import INT_BITS, Row
 from journal.errors import Rejected
 from values.types import SqlType
 

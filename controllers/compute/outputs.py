@@ -15,6 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from collection.columns import DIFF
+from controllers.arrangements.tuples import Row, schema_of, to_table
 from controllers.compute.expressions import (
     KNOWN,
     Eval,
@@ -31,7 +32,6 @@ from controllers.compute.expressions import (
 from controllers.compute.linear import sources_of
 from controllers.compute.plans import GROUPS, placeholder
 from controllers.compute.rows import consolidate
-from controllers.values import Row, schema_of, to_table
 from journal.errors import InvalidUsage
 from sql.trees.budget import bounded
 from sql.trees.nodes import only, says_only

@@ -31,7 +31,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
 from collection.columns import DIFF, Columns, sql_type
-from controllers.arrangement import too_old
+from controllers.arrangements.arrangement import too_old
 from controllers.compute import spark_text as sp
 from controllers.compute.handing import Handing, schema_sql
 from controllers.compute.rows import TS, between, consolidate, only_insertions, physical_schema

@@ -25,7 +25,7 @@ from collection.writer import CollectionWriter
 from controllers.command_topic import open_command_topic
 from controllers.commands import compute
 from controllers.commands_log import follow
-from controllers.peek import Peek
+from controllers.peeks.peek import Peek
 from controllers.protocol import ControllerState, Effect
 from controllers.waiting import Dropped, Outcome, PeekQueue, Ready
 from journal.aio import Bridge

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from adapter.ddl_topic import topic as ddl_topic
 from adapter.execute.executor import TidemarkExecutor
 from adapter.state.session_state import SessionState
-from controllers.peek import Peek
+from controllers.peeks.peek import Peek
 from journal.errors import TidemarkError, Unavailable
 from judge.simulation.clock import MS, S
 from judge.simulation.data import Answer, DataWriter

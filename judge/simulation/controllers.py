@@ -25,8 +25,8 @@ from controllers.compute.feed import Feed
 from controllers.compute.inventory import Frontiers
 from controllers.compute.ordering import levels
 from controllers.compute.ticking import Ticking
-from controllers.peek import Peek
-from controllers.peek_codec import decode_error, encode_error
+from controllers.peeks.peek import Peek
+from controllers.peeks.peek_codec import decode_error, encode_error
 from controllers.protocol import Dropped, FrontierAdvanced
 from controllers.waiting import Cancelled, PeekQueue, Ready, TimedOut
 from controllers.waiting import Dropped as PeekDropped

@@ -23,7 +23,7 @@ from catalog_log.model import Genesis
 from catalog_log.records import FORMAT_VERSION, Proposal, encode_proposal
 from controllers.commands import STORAGE, compute
 from controllers.compute.inventory import Frontiers
-from controllers.peek import Peek
+from controllers.peeks.peek import Peek
 from controllers.protocol import ControllerState
 from journal.api import Entry
 from journal.errors import TidemarkError

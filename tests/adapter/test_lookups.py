@@ -14,7 +14,7 @@ from adapter.encode.values import PIECE_BYTES, WHOLE_ROWS_MAX, encoder_for
 from adapter.execute.lookups import Lookups, TableAnswer, Whole
 from adapter.execute.results import promised_rows
 from adapter.state.interfaces import OutputColumn, Part
-from controllers.lookup_codec import (
+from controllers.peeks.lookup_codec import (
     LOOKUPS_MAX,
     Asked,
     Found,
@@ -26,7 +26,7 @@ from controllers.lookup_codec import (
     framed,
     read_frame,
 )
-from controllers.peek import Lookup, Peek
+from controllers.peeks.peek import Lookup, Peek
 from journal.errors import InvalidUsage, Rejected, TidemarkError
 from journal.timestamps import CatalogTs, DataTs
 from sql.binding.bind import OutputType

@@ -26,9 +26,9 @@ from catalog_log.records import FORMAT_VERSION
 from collection.binding import Run
 from collection.columns import DIFF, table_from_rows
 from collection.rows import decode, encode
-from controllers.arrangement import Arrangement
-from controllers.lookup import compile_residual
-from controllers.values import canonical, to_rows
+from controllers.arrangements.arrangement import Arrangement
+from controllers.arrangements.residual import compile_residual
+from controllers.arrangements.tuples import canonical, to_rows
 from functions.registry import OWN
 from journal.aio import Bridge
 from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport

@@ -17,9 +17,9 @@ from immutables import Map
 from catalog_log.objects import MATERIALIZED_VIEW, Column, Table
 from collection.binding import Binding, Run
 from collection.columns import DIFF
+from controllers.arrangements.tuples import to_rows
 from controllers.at_work import AtWork
 from controllers.protocol import ControllerState, Created
-from controllers.values import to_rows
 from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from oracle.checkpoints import Checkpoints
 from oracle.client import Oracle

@@ -19,13 +19,13 @@ import pyarrow as pa
 from adapter.duck.catalog_relations import CatalogRelations
 from catalog_log.image import Image
 from collection.columns import DIFF
-from controllers.arrangement import Arrangement
+from controllers.arrangements.arrangement import Arrangement
+from controllers.arrangements.residual import compile_residual
+from controllers.arrangements.tuples import canonical, schema_of, to_rows, to_table
 from controllers.compute.plans import DELTA, NEW, OLD, Linear
 from controllers.compute.strategy import analyse
 from controllers.compute.vectors import NotHere, compile_term
-from controllers.lookup import compile_residual
-from controllers.peek_codec import value_in, value_out
-from controllers.values import canonical, schema_of, to_rows, to_table
+from controllers.peeks.peek_codec import value_in, value_out
 from journal.errors import TidemarkError
 from sql.statements.insert import stored
 from sql.statements.plans import SelectPlan

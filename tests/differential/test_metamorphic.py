@@ -18,9 +18,9 @@ from dataclasses import replace
 import pytest
 from sqlglot import exp
 
+from controllers.arrangements.residual import compile_residual
+from controllers.arrangements.tuples import schema_of, to_rows, to_table
 from controllers.compute.vectors import compile_term
-from controllers.lookup import compile_residual
-from controllers.values import schema_of, to_rows, to_table
 from journal.errors import TidemarkError
 from tests.differential.compare import difference
 from tests.differential.postgres import Answer, Refusal, ask, missing, postgres

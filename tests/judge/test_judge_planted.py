@@ -27,7 +27,7 @@ from catalog_log.records import FORMAT_VERSION, Proposal, decode_proposal, encod
 from collection.binding import BoundRun, Run, pin
 from controllers.commands import Kind
 from controllers.commands_log import CommandFold, encode
-from controllers.peek import Peek
+from controllers.peeks.peek import Peek
 from controllers.quarantine import Notes
 from controllers.waiting import Dropped, PeekQueue
 from embedded import broker as embedded_broker

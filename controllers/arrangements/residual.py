@@ -29,7 +29,7 @@ from operator import itemgetter
 
 import pyarrow as pa
 
-from controllers.values import INT_BITS, Row, order_key, parse_literal, schema_of, to_batch
+from controllers.arrangements.tuples import INT_BITS, Row, order_key, parse_literal, schema_of, to_batch
 from journal.errors import InvalidUsage, TidemarkError
 from values.types import SqlType, carried, parse_type
 

@@ -27,8 +27,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from controllers.peek import Question
-from controllers.peek_codec import checked, decode_error, encode_error, value_in, value_out
+from controllers.peeks.peek import Question
+from controllers.peeks.peek_codec import checked, decode_error, encode_error, value_in, value_out
 from journal.errors import InvalidUsage, TidemarkError
 from journal.timestamps import CatalogTs, DataTs
 

@@ -14,7 +14,7 @@ class Lookup(NamedTuple):
     """A read that the arrangement of an index can answer by itself: no Spark.
 
     ``key`` gives a value for each leading index column that the query fixes by equality (empty: scan); ``residual`` is
-    the rest of the query in the arrangement's own portable form (see ``controllers/compute/lookup.py``).
+    the rest of the query in the arrangement's own portable form (see ``controllers/arrangements/residual.py``).
     """
 
     index_id: str

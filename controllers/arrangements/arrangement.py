@@ -15,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from controllers.values import Row
+from controllers.arrangements.tuples import Row
 from journal.errors import InvalidUsage, Rejected
 from journal.timestamps import DataTs
 

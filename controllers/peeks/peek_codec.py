@@ -11,7 +11,7 @@ import json
 from datetime import date, datetime
 from decimal import Decimal
 
-from controllers.peek import PEEK_TIMEOUT_MS, Lookup, Peek
+from controllers.peeks.peek import PEEK_TIMEOUT_MS, Lookup, Peek
 from journal.errors import (
     Conflict,
     FatalLog,
