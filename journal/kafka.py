@@ -32,7 +32,7 @@ from journal.api import Entry, Subscription
 from journal.errors import FatalLog, InvalidUsage, Rejected, TidemarkError, Unavailable
 from journal.kafka_producer import ACK_TIMEOUT_S, ProducerSession
 from journal.leaders import SUSPECT_S, Agreed, leaders_of
-from journal.memory import VALUE_BYTES_MAX, too_large
+from journal.limits import VALUE_BYTES_MAX, too_large
 
 log = logging.getLogger(__name__)
 

@@ -69,9 +69,8 @@ from adapter.system.schemas import RELATIONS
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
 from catalog_log.model import NODES
-from collection.types import SqlType
 from controllers.node_status import NodeStatus
-from controllers.peek import PEEK_TIMEOUT_MS, Lookup, Peek
+from controllers.peeks.peek import PEEK_TIMEOUT_MS, Lookup, Peek
 from journal.aio import Bridge
 from journal.errors import Conflict, Indeterminate, InvalidUsage, Unavailable
 from journal.timestamps import CatalogTs, DataTs
@@ -88,6 +87,7 @@ from sql.statements.shapes import filled, fits
 from sql.syntax import statements as st
 from sql.syntax.parse import parse, split
 from sql.trees.errors import unsupported
+from values.types import SqlType
 
 CATALOG_WAIT_S = 15.0
 """How long a catalog upper that the oracle knows may take to arrive here (settling an append is bounded alike)."""

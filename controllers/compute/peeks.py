@@ -28,9 +28,9 @@ from controllers.compute.naming import name_relations
 from controllers.compute.running import answered
 from controllers.compute.session import PEEK_POOL, cancel_group, has_ended
 from controllers.compute.sources import Sources
-from controllers.lookup_codec import Found, Key
-from controllers.peek import Peek, Question
-from controllers.peek_codec import decode_error
+from controllers.peeks.lookup_codec import Found, Key
+from controllers.peeks.peek import Peek, Question
+from controllers.peeks.peek_codec import decode_error
 from controllers.quarantine import is_refusal
 from controllers.waiting import Cancelled, Dropped, Outcome, Passed, PeekQueue, Ready, TimedOut
 from controllers.workers import Workers

@@ -31,13 +31,13 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
 from collection.columns import DIFF, Columns, sql_type
-from collection.types import SqlType, carried
-from controllers.arrangement import too_old
+from controllers.arrangements.arrangement import too_old
 from controllers.compute import spark_text as sp
 from controllers.compute.handing import Handing, schema_sql
 from controllers.compute.rows import TS, between, consolidate, only_insertions, physical_schema
 from journal.errors import InvalidUsage, Rejected, Unavailable
 from journal.timestamps import DataTs
+from values.types import SqlType, carried
 
 TAIL_ROWS_MAX = 8192
 """Above it the tail is sealed.  Turning 8,192 rows into a local relation costs Spark about 30 ms; a chunk costs 100 ms

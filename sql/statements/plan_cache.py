@@ -26,7 +26,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
-from collection.types import SqlType
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from sql.objects.names import ImageLike, Names
@@ -37,6 +36,7 @@ from sql.statements.select import plan_select
 from sql.statements.shapes import Shape, shape_of
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
+from values.types import SqlType
 
 PLANS_MAX = 2_000
 """Plans kept.  The plan of an everyday statement takes 10 to 65 KiB (measured with tracemalloc), so these are some

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql.forms.functions import WINDOW_ONLY, display_name, folding
 from sql.forms.window_numbers import NUMBERED, check_number, numbered
@@ -38,6 +37,7 @@ from sql.typing.free_numerics import compared, compared_with_rows, freed, key_of
 from sql.typing.interval_parts import length, negative
 from sql.typing.rows_compared import in_rows, is_condition
 from sql.typing.scope import Scope
+from values.types import SqlType
 
 if TYPE_CHECKING:
     from sql.typing.check import Checker

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from sql.trees import types as t
 from sql.trees.errors import no_function, no_operator, unsupported
 from sql.trees.nodes import call, cast, position
 from sql.typing.casts import trimmed
 from sql.typing.free_numerics import compared, key_of
 from sql.typing.interval_parts import length
+from values.types import SqlType
 
 _EQUALITIES = frozenset({"=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"})
 

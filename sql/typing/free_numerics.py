@@ -1,7 +1,8 @@
 """What is done with free numerics, in functions of our own: no engine has decimals of which each has its own scale.
 
-A free numeric (``numeric`` without a precision) is carried as its text; the functions are :mod:`collection.numerics`.
-Two of them are equal, or one is less, where their *keys* are: texts that any engine compares, groups and sorts by.
+A free numeric (``numeric`` without a precision) is carried as its text; the functions are
+:mod:`values.numeric.numerics`. Two of them are equal, or one is less, where their *keys* are: texts that any engine
+compares, groups and sorts by.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from collection import numerics
-from collection.numeric_sums import PARTS
-from collection.types import SqlType
 from sql.trees import types as t
 from sql.trees.errors import unsupported
 from sql.trees.nodes import call, cast, constant, position, swap, unnest
 from sql.trees.own import own
 from sql.typing.casts import converted, text_of
 from sql.typing.scope import Scope
+from values.numeric import numerics
+from values.numeric.numeric_sums import PARTS
+from values.types import SqlType
 
 if TYPE_CHECKING:
     from sql.typing.check import Checker

@@ -15,8 +15,8 @@ from adapter.state.session_state import SessionState
 from embedded.layout import ROOT
 from journal.errors import InvalidUsage, Rejected
 from sql.binding import bind
+from sql.statements import insert
 from sql.syntax import parse, tokens
-from sql.syntax.statements import insert
 from sql.views import kept_views
 from tests.adapter.world import World
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from controllers.peek import Peek
+from controllers.peeks.peek import Peek
 from controllers.waiting import MOMENTS_MAX, NOTHING, Cancelled, Dropped, Passed, PeekQueue, Ready, TimedOut
 from journal.errors import InvalidUsage, Rejected
 

@@ -7,7 +7,6 @@ import random
 
 import pytest
 
-from collection.types import parse_type
 from journal.errors import TidemarkError
 from sql.statements.select import plan_select
 from sql.statements.shapes import filled, fits, shape_of
@@ -17,6 +16,7 @@ from tests.differential.test_metamorphic import indexes_of
 from tests.differential.worlds import Queries, world
 from tests.seeds import seed_of_commit
 from tests.sql.doubles import names
+from values.types import parse_type
 
 WORLDS, QUERIES = 2, 40
 VALUES = ("7", "0", "'7'", "'a'", "'t'", "''", "'2024-01-01'", "'00000000-0000-0000-0000-000000000001'")
