@@ -11,7 +11,7 @@ made anew, bootstrapped from those.
 A producer that replaces another is not idempotent: it would need an id first, which librdkafka asks of any broker, the
 silent one too, and which a broker that was just started asks of a controller that may be lost as well (writers stood
 still for 5 to 10 s after some losses).  Copies and late landings are nothing new to a journal's readers: a fold refuses
-them, whoever made them (:mod:`oracle.fences`; an append that comes twice fails on the upper).
+them, whoever made them (:mod:`journal.fences`; an append that comes twice fails on the upper).
 
 Weak spot: a topic that is deleted and created again *while* we read is noticed only by its offsets; its identity is
 checked when a journal is opened.
