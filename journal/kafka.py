@@ -123,7 +123,8 @@ class KafkaTransport:
                     old = self._open_session()
                 session = self._session
             if old is not None:
-                old.abandon()
+                # Not here: who is told then may want what our caller holds.
+                threading.Thread(target=old.abandon, name=f"abandon-{self.topic}", daemon=True).start()
         return session.append(value)
 
     def subscribe(
