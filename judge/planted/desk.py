@@ -73,7 +73,7 @@ class Desk:
         future: Future[Outcome] = Future()
         with self._lock:
             self._waiting[peek.peek_id] = future
-            self._settle(self._queue.add(peek, 0))
+            self._resolve(self._queue.add(peek, 0))
         try:
             outcome = await asyncio.wait_for(self._bridge.wait(future), PEEK_S_MAX)
         except TimeoutError:
@@ -94,14 +94,14 @@ class Desk:
         with self._lock:
             self.known = state
             if state.frontier > self._queue.catalog_frontier:
-                self._settle(self._queue.on_catalog_frontier(state.frontier, state.objects))
+                self._resolve(self._queue.on_catalog_frontier(state.frontier, state.objects))
 
     def _on_data(self) -> None:
         last = self._oracle.state.last_ts
         with self._lock:
-            self._settle(self._queue.on_data_frontier(lambda _: (DataTs(0), last)))
+            self._resolve(self._queue.on_data_frontier(lambda _: (DataTs(0), last)))
 
-    def _settle(self, outcomes: Sequence[Outcome]) -> None:
+    def _resolve(self, outcomes: Sequence[Outcome]) -> None:
         for outcome in outcomes:
             self._waiting.pop(outcome.peek.peek_id).set_result(outcome)
 

@@ -30,8 +30,8 @@ def acks_one(planted: Applied) -> None:
 def list_offsets_read(planted: Applied) -> None:
     import asyncio
 
+    from journal.sender import DEADLINE_MS
     from oracle.client import Oracle
-    from oracle.sender import DEADLINE_MS
 
     def barrier(self: Oracle) -> Future:
         return self._journal.when_offset(self._journal.transport.bounds()[1], DEADLINE_MS / 1000)

@@ -16,7 +16,6 @@ from asyncio import events
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -25,8 +24,7 @@ import adapter.execute.executor
 import adapter.execute.insert
 import catalog_log.log
 import journal.folded
-import oracle.link
-import oracle.views_log
+import journal.link
 import subscribers.sender
 
 MS = 1_000_000
@@ -90,15 +88,8 @@ class SimDeadlines:
             self._sweeping = True
             self._schedule.after(TICK_NS, self._owner, self._sweep)
 
-    def after(self, timeout_s: float, call: Callable[[], None]) -> None:
-        self._schedule.after(int(timeout_s * S), self._owner, self._call, call)
-
     def close(self) -> None:
         self._closed = True
-
-    def _call(self, call: Callable[[], None]) -> None:
-        if not self._closed:
-            call()
 
     def _sweep(self) -> None:
         self._sweeping = False
@@ -203,11 +194,6 @@ _TIME = SimpleNamespace(monotonic=_monotonic)
 _UUID = SimpleNamespace(uuid4=_uuid4)
 
 
-def monotonic_s() -> float:
-    """The world's monotonic clock, as the product asks for one."""
-    return _monotonic()
-
-
 @contextmanager
 def virtual(schedule: Schedule, *patches: Any) -> Iterator[None]:
     """Have the product's modules live in ``schedule``'s world; ``patches`` are further ``mock.patch`` objects."""
@@ -219,14 +205,13 @@ def virtual(schedule: Schedule, *patches: Any) -> Iterator[None]:
     standing = [
         mock.patch.object(journal.folded, "time", _TIME),
         mock.patch.object(journal.folded, "Deadlines", SimDeadlines),
-        mock.patch.object(catalog_log.log, "time", _TIME),
+        mock.patch.object(journal.link, "time", _TIME),
+        mock.patch.object(journal.link, "uuid", _UUID),
         mock.patch.object(catalog_log.log, "uuid", _UUID),
         mock.patch.object(subscribers.sender, "time", _TIME),
         mock.patch.object(adapter.execute.executor, "time", _TIME),
         mock.patch.object(adapter.execute.executor, "uuid", _UUID),
         mock.patch.object(adapter.execute.insert, "uuid", _UUID),
-        mock.patch.object(oracle.link, "uuid", _UUID),
-        mock.patch.object(oracle.views_log, "Link", partial(oracle.link.Link, clock=_monotonic)),
     ]
     try:
         for each in (*standing, *patches):

@@ -320,7 +320,7 @@ class Compute(Process):
             outcomes += self.queue.on_catalog_frontier(catalog.frontier, catalog.objects)
         outcomes += self.queue.on_data_frontier(frontiers.exact)
         outcomes += self.queue.on_time(self.world.schedule.now // MS)
-        self._settle(outcomes)
+        self._resolve(outcomes)
         if not self._ticking_soon and not self.ticking.busy:
             target = self.ticking.wanted(frontiers)
             if target is not None:
@@ -419,12 +419,12 @@ class Compute(Process):
             return
         self.waiting[peek.peek_id] = client, answer
         try:
-            self._settle(self.queue.add(peek, self.world.schedule.now // MS))
+            self._resolve(self.queue.add(peek, self.world.schedule.now // MS))
         except TidemarkError as error:
             self._send(client, answer, error)
         self.look_soon()
 
-    def _settle(self, outcomes: Sequence[Any]) -> None:
+    def _resolve(self, outcomes: Sequence[Any]) -> None:
         for outcome in outcomes:
             client, answer = self.waiting.pop(outcome.peek.peek_id, (None, None))
             if client is None or isinstance(outcome, Cancelled):

@@ -17,13 +17,13 @@ from catalog_log.log import CatalogLog
 from journal.aio import Bridge
 from journal.errors import Unavailable
 from journal.folded import FoldedJournal
-from judge.simulation.clock import ACTIVE, SimLoop, monotonic_s
+from journal.link import unique_writer
+from judge.simulation.clock import ACTIVE, SimLoop
 from judge.simulation.kafka import SimTransport
 from oracle.checkpoints import Checkpoints
 from oracle.client import Oracle
 from oracle.fold import fold
 from oracle.image import load
-from oracle.link import unique_writer
 from oracle.state import EMPTY
 from oracle.views import NO_VIEWS, fold_views
 from oracle.views_image import load_views
@@ -134,7 +134,6 @@ class Process(ABC):
         self.logs.append((topic, journal))
         oracle = Oracle(
             journal, unique_writer(self.name), catalog_upper, Checkpoints(store, topic), now_ms=self.now_ms,
-            clock=monotonic_s,
         )  # fmt: skip
         oracle.failure.add_done_callback(lambda failed: self.stopped(failed.result()))
         return oracle

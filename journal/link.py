@@ -1,4 +1,4 @@
-"""A journal's client with group commit and settled answers: the shell around :class:`oracle.sender.Sender`.
+"""A journal's client with group commit and settled answers: the shell around :class:`journal.sender.Sender`.
 
 Promises: as the sender's, from any thread; futures are completed after the state that contains their record is
 visible in ``journal.state``.  Waiters of one asyncio loop that are answered by one record cost one wake-up of it.
@@ -7,6 +7,7 @@ visible in ``journal.state``.  Waiters of one asyncio loop that are answered by 
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 import uuid
@@ -14,23 +15,23 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from journal.deadlines import TICK_S
 from journal.errors import InvalidUsage, Rejected, TidemarkError, Unavailable
 from journal.folded import FoldedJournal
-from oracle.model import Token
-from oracle.sender import (
+from journal.sender import (
     DEADLINE_MS,
+    FENCE,
     Effect,
     Failed,
-    Flight,
     Folded,
-    Item,
     LaneSpec,
+    Renew,
     Send,
     Sender,
-    SendFence,
     Served,
 )
+from journal.settling import Fence, Flight, Item, Policy, Token
+
+log = logging.getLogger(__name__)
 
 Answer = Any
 """A result, or a ``TidemarkError`` to fail with."""
@@ -59,10 +60,9 @@ def unique_writer(writer_id: str) -> str:
 
 
 class Link:
-    """Sends the work of ``lanes`` through ``journal``, whose outcomes must carry :class:`~oracle.model.Token` s.
+    """Sends the work of ``lanes`` through ``journal``, and settles lost answers as ``policy`` says.
 
-    ``encode_fence(token)`` gives a record without effect of its own.  The journal must not be reading yet;
-    :meth:`start` starts it.  Closing the link closes the journal.
+    The journal must not be reading yet; :meth:`start` starts it.  Closing the link closes the journal.
     """
 
     def __init__(
@@ -70,23 +70,25 @@ class Link:
         journal: FoldedJournal,
         writer: str,
         lanes: Sequence[Lane],
-        encode_fence: Callable[[Token], bytes],
+        policy: Policy,
         *,
         deadline_ms: int = DEADLINE_MS,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self.journal = journal
-        self._clock = clock
+        self._clock = clock or time.monotonic
         self._lanes = {lane.spec.name: lane for lane in lanes}
-        self._encode_fence = encode_fence
-        self._sender = Sender(writer, [lane.spec for lane in lanes], deadline_ms=deadline_ms)
+        if isinstance(policy, Fence):
+            encode = policy.encode
+            self._lanes[FENCE] = Lane(LaneSpec(FENCE), lambda token, _nothing: encode(token), lambda *_: ())
+        self._sender = Sender(writer, [lane.spec for lane in lanes], policy, deadline_ms=deadline_ms)
         self._lock = threading.Lock()
-        self._ticking = False
         self._flushing: set[asyncio.AbstractEventLoop] = set()
         """Loops that will flush before they wait for anything again."""
         self._asking: dict[asyncio.AbstractEventLoop, dict[str, list[asyncio.Future]]] = {}
         """Who in such a loop asks a lane the same; nothing of it is submitted yet."""
         journal.subscribe(self._on_folded)
+        journal.deadlines.add_sweeper(self._tick)
         journal.failure.add_done_callback(lambda failed: self._stop(failed.result()))
 
     def start(self) -> Link:
@@ -95,7 +97,7 @@ class Link:
         return self
 
     def call(self, lane: str, payload: Any, weight: int = 0) -> Future:
-        """Do ``payload``; its answer.  Fails as :mod:`oracle.sender` says."""
+        """Do ``payload``; its answer.  Fails as :mod:`journal.sender` says."""
         done: Future = Future()
         done.set_running_or_notify_cancel()  # a caller's cancel must not make set_result raise on the reader thread
         try:
@@ -150,28 +152,18 @@ class Link:
     def _submit(self, lane: str, payload: Any, waiter: Any, weight: int, hold: bool = False) -> None:
         with self._lock:
             effects = self._sender.submit(lane, payload, waiter, weight, self._now_ms(), hold=hold)
-            wake, self._ticking = not self._ticking, True
             sent = self._append_all(effects) if effects else ()
-        if wake:
-            self.journal.deadlines.after(TICK_S, self._tick)
+        self.journal.deadlines.poke()
         if effects:
             self._perform(effects, sent)
 
     def _on_folded(self, _old: Any, _new: Any, outcomes: Sequence[Any]) -> None:
         self._step(lambda now_ms: self._sender.folded(outcomes, now_ms))
 
-    def _tick(self) -> None:
-        again = False
-
-        def tick(now_ms: int) -> Sequence[Effect]:
-            nonlocal again
-            effects = self._sender.tick(now_ms)
-            again = self._ticking = self._sender.busy
-            return effects
-
-        self._step(tick)
-        if again:
-            self.journal.deadlines.after(TICK_S, self._tick)
+    def _tick(self, now: float) -> bool:
+        """For ``Deadlines``: whether anything is left to look after."""
+        self._step(lambda _now_ms: self._sender.tick(int(now * 1000)))
+        return self._sender.backlog > 0
 
     def _stop(self, error: Exception) -> None:
         if not isinstance(error, TidemarkError):
@@ -196,8 +188,8 @@ class Link:
             answer.add_done_callback(lambda answer, token=token: self._on_sent(token, answer))
         for effect in effects:
             match effect:
-                case SendFence(token):
-                    self._fence(token).add_done_callback(lambda answer, token=token: self._on_sent(token, answer))
+                case Renew():
+                    self._renew()
                 case Folded(flight, outcome):
                     answers = self._lanes[flight.lane].answer(outcome, [item.payload for item in flight.items])
                     self._deliver(flight.items, answers)
@@ -213,12 +205,12 @@ class Link:
         except Exception as error:  # handed to whoever waits for this record, not swallowed
             return _failed(error)
 
-    def _fence(self, token: Token) -> Future[int]:
+    def _renew(self) -> None:
         try:
             self.journal.transport.renew()
-            return self.journal.transport.append(self._encode_fence(token))
-        except Exception as error:  # as above; a fence is tried again
-            return _failed(error)
+        except Exception as error:  # the producer that there is has another try, and says itself what it is good for
+            log.warning("the producer is not renewed", extra={"journal": self.journal.name, "reason": repr(error)})
+        self._step(self._sender.renewed)
 
     def _on_sent(self, token: Token, answer: Future[int]) -> None:
         error = answer.exception()
