@@ -34,6 +34,13 @@ def compared_as_postgres(node: exp.Expression, op: str, types: Sequence[SqlType]
             node.args[key].replace(trimmed(node.args[key]))
 
 
+def blanks_differ(types: Sequence[SqlType]) -> bool:
+    """Whether ``types`` are of texts of which some count the blanks at their ends and others do not: then each pair
+    that is compared decides for itself (a ``char`` beside a ``varchar`` counts none, beside a ``text`` all)."""
+    names = {each.name for each in types}
+    return "bpchar" in names and "varchar" in names
+
+
 def check_comparable(sql_type: SqlType, op: str, at: int | None) -> None:
     """42883 where the type has no such order here: that of jsonb and arrays is not the one of what carries them."""
     name = t.shown(sql_type)
