@@ -175,7 +175,9 @@ def nullif(left: SqlType, right: SqlType) -> SqlType | None:
     both = common(left, right)
     if both is None or left == UNKNOWN:
         return TEXT if both is not None and both.name == "varchar" else both
-    if left.name == "varchar" and right.name != "bpchar" or is_text(left) and right == TEXT:
+    if left.name == "varchar" and right.name == "bpchar":
+        return SqlType("bpchar")
+    if left.name == "varchar" or is_text(left) and right == TEXT:
         return TEXT
     if is_float(right) and not is_float(left):
         return FLOAT8
