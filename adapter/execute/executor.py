@@ -371,8 +371,20 @@ class TidemarkExecutor:
 
     async def _statement(self, sql: str, param_oids: Sequence[int]) -> Statement:
         """``sql`` parsed, beside the loop if that takes long.  One that is a shape with values is not parsed itself."""
-        found = None if param_oids else self.plans.shaped(sql, declared_types)
+        found = None if param_oids else await self._shaped(sql)
         return found if found is not None else await self._as_written(sql, param_oids)
+
+    async def _shaped(self, sql: str) -> Statement | None:
+        """``sql`` as a shape and its values; ``None`` where it has none, or where the parser refuses it (it is parsed
+        as it stands then, which says why)."""
+        shape = self.plans.shape_of(sql)
+        if shape is None:
+            return None
+        try:
+            of = await self._as_written(shape.text, shape.param_oids)
+        except InvalidUsage:
+            return None
+        return Statement(sql, (), of.parsed, {}, shape=shape, of=of) if isinstance(of.parsed, st.Query) else None
 
     async def _as_written(self, sql: str, param_oids: Sequence[int]) -> Statement:
         if len(sql) <= ON_LOOP_CHARS_MAX:

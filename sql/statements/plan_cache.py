@@ -26,7 +26,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
-from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from sql.objects.names import ImageLike, Names
 from sql.objects.watched import Answers, Watched, same_answers
@@ -154,17 +153,9 @@ class PlanCache:
         found = self.parsed(text, param_oids)
         return found if found is not None else self.keep_parsed(text, param_oids, parse(text), declared())
 
-    def shaped(self, text: str, declared: Callable[[Sequence[int]], Mapping[int, SqlType]]) -> Statement | None:
-        """``text`` as a shape and its values, without being parsed itself; ``None`` where it has none, or where the
-        parser refuses it (who parses the text says why)."""
-        shape = shape_of(text) if self.plans_max else None
-        if shape is None:
-            return None
-        try:
-            of = self.statement(shape.text, shape.param_oids, lambda: declared(shape.param_oids))
-        except InvalidUsage:
-            return None
-        return Statement(text, (), of.parsed, {}, shape=shape, of=of) if isinstance(of.parsed, st.Query) else None
+    def shape_of(self, text: str) -> Shape | None:
+        """The shape of ``text``, where it has one and plans are kept at all."""
+        return shape_of(text) if self.plans_max else None
 
     def may_serve(self, statement: Statement, names: Names, image: ImageLike) -> bool:
         """Whether nothing is known against planning ``statement``, which has a shape, by that."""

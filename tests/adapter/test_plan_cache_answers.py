@@ -12,7 +12,7 @@ from journal.errors import TidemarkError
 from sql.statements.plan_cache import PlanCache
 from tests.adapter.world import World, rows_of
 
-STEPS = 60
+STEPS = 120
 
 DDL = (
     "create table public.t (x int)",
