@@ -16,7 +16,6 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from collection.types import SqlType, arrow_type
 from functions.registry import OWN
 from journal.errors import InvalidUsage, Rejected
 from lower.duckdb import long_texts
@@ -24,6 +23,7 @@ from lower.duckdb.errors import explain
 from lower.duckdb.gate import one_select
 from sql.trees.errors import untold
 from sql.trees.nodes import data_type
+from values.types import SqlType, arrow_type
 
 BATCH_ROWS = 10_000
 """Rows after which the size of an answer is looked at."""

@@ -1,11 +1,13 @@
-"""What Spark is told of a view, worked out from what its user meant.
+"""What engines are told of a view, worked out from what its user meant.
 
 The catalog keeps a view as its statement and what the names in it mean (:class:`catalog_log.objects.Definition`); every
 process lowers that by its own code when it needs it, so that what is mended in lowering is mended for views that exist.
 A view that cannot be lowered any more is an error for who reads it, and nobody else's.
 
-Lowered views are remembered: a lowering is a function of the view, of the relations that it names and of how the plain
-views among them are lowered, and holds for as long as those are what they were.  Any thread may call.
+What is lowered is one bound tree, plain views standing in it where they are named: Spark's text is printed of it, and
+so is any other engine's.  Lowered views are remembered: a lowering is a function of the view, of the relations that it
+names and of how the plain views among them are lowered, and holds for as long as those are what they were.  Any thread
+may call.
 """
 
 from __future__ import annotations
@@ -13,13 +15,11 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from catalog_log.objects import Column, Item, MaterializedView, Reference, Relation, SparkText, View
-from collection.types import parse_type
 from journal.errors import InvalidUsage
 from sql.binding.bind import Bound, bind_kept, cast_outputs, first_branch, name_of, real_tables
 from sql.forms.transpile import spark_sql
@@ -28,6 +28,7 @@ from sql.syntax import statements as st
 from sql.syntax.parse import parse
 from sql.trees.budget import DEPTH_MAX, bounded, check_expanded, surveyed, too_complex
 from sql.trees.nodes import copied, parse_spark, stand_in
+from values.types import parse_type
 
 INLINED_CHARS_MAX = 1 << 20
 """Texts of plain views in one query, as often as they are read there: as long as a statement may be."""
@@ -40,18 +41,27 @@ VIEWS_DEEP_MAX = DEPTH_MAX
 """Plain views over each other: inlined, each is at least a level of the query's tree."""
 
 
+KEPT_NODES_MAX = 200_000
+"""Nodes of bound trees that are remembered, all together: some 100 MB (460 bytes a node, measured), those of some 3,000
+everyday views.  A text is a tenth of its tree, so of most views only that is remembered, and a tree is made again when
+somebody reads the view."""
+
 LOWERING_COSTS = 12
 """A character of a view's statement takes as long to lower as so many of Spark's text take to read (measured: 9.5 to
 12.8, of statements of 130 to 4,600 characters)."""
 
 
-class _Lowered(NamedTuple):
-    """``text`` holds while the view, what it names and the texts of the plain views among that are these."""
+@dataclass(eq=False)
+class _Lowered:
+    """``text`` and ``tree`` hold while the view, what it names and the plain views' texts among that are these."""
 
     view: Item
     reads: tuple[Item | None, ...]
     inlined: tuple[str, ...]
     text: str
+    tree: exp.Expression | None
+    """Nobody changes it; ``None`` where it is not remembered any more."""
+    nodes: int
 
     def holds(self, view: Item, reads: tuple[Item | None, ...], inlined: tuple[str, ...]) -> bool:
         # Values that did not change are mostly the same objects, and then nothing is compared.
@@ -60,6 +70,9 @@ class _Lowered(NamedTuple):
 
 _kept: OrderedDict[str, _Lowered] = OrderedDict()
 _kept_chars = 0
+_trees: OrderedDict[str, _Lowered] = OrderedDict()
+"""Those of ``_kept`` whose trees are remembered."""
+_kept_nodes = 0
 _lock = threading.Lock()
 
 
@@ -70,19 +83,42 @@ def spark_query(view: View | MaterializedView, objects: Objects) -> str:
 
     Raises ``InvalidUsage`` where it cannot be lowered (any more), 54001 where that is too much.
     """
+    return view.query.sql if isinstance(view.query, SparkText) else _lowered_whole(view, objects).text
+
+
+@bounded
+def bound_query(view: View | MaterializedView, objects: Objects) -> exp.Expression | None:
+    """The same query as a bound tree, for any engine; the caller does not change it.  ``None`` where the catalog keeps
+    Spark's text of the view and nothing else.  Raises as :func:`spark_query`."""
     if isinstance(view.query, SparkText):
-        return view.query.sql
+        return None
+    found = _lowered_whole(view, objects)
+    tree = found.tree
+    if tree is None:
+        objects.spend(LOWERING_COSTS * len(view.create_sql))
+        _, tree = _made(view, objects)
+        _remember(view.id, found, tree)
+    else:
+        with _lock:
+            if view.id in _trees:
+                _trees.move_to_end(view.id)
+    return tree
+
+
+def _lowered_whole(view: View | MaterializedView, objects: Objects) -> _Lowered:
+    """``view`` lowered, and the plain views that it reads before it."""
     texts: dict[str, str] = {}
     for each in _with_views_below(view, objects):
-        texts[each.id] = _lowered(each, objects, texts)
-    return texts[view.id]
+        found = _lowered(each, objects, texts)
+        texts[each.id] = found.text
+    return found
 
 
 def keep_lowered(view: View | MaterializedView, bound: Bound, objects: Objects) -> None:
     """Lower ``view``, whose query was just bound, so that whoever reads it next does not have to.  Raises as
     :func:`spark_query`."""
     if not isinstance(view.query, SparkText):
-        _keep(view, objects, {}, named_query(bound, view.columns, objects))
+        _keep(view, objects, {}, *_named(bound, view.columns, objects))
 
 
 def reads_column(view: View | MaterializedView, relation_id: str, column_id: int, objects: Objects) -> bool:
@@ -141,14 +177,25 @@ def _without(reference: Reference, column_id: int) -> Reference:
 
 def named_query(bound: Bound, columns: tuple[Column, ...], objects: Objects) -> str:
     """A view's query in Spark SQL, its outputs called as engines know ``columns``."""
+    return _named(bound, columns, objects)[0]
+
+
+def _named(bound: Bound, columns: tuple[Column, ...], objects: Objects) -> tuple[str, exp.Expression]:
+    """The same, and the tree that it is printed of."""
     tree = inline_views(bound.tree, bound.relations, objects)
     first = first_branch(tree)
     outputs = [(each.alias_or_name, column.stored_as) for each, column in zip(first.expressions, columns, strict=False)]
     if any(one != other for one, other in outputs):
         tree = _called(exp.Subquery(this=tree), outputs)
     text = spark_sql(tree)
-    parse_spark(text)  # it is read again by who inlines and who maintains it: what could not be is refused here
-    return text
+    parse_spark(text)  # it is read again by who maintains it: what could not be is refused here
+    for node in tree.walk():  # its places in a statement that is not the reader's
+        if node._meta is not None:
+            node._meta = {key: value for key, value in node._meta.items() if key not in _PLACES} or None
+    return text, tree
+
+
+_PLACES = frozenset({"start", "end", "line", "col"})
 
 
 def inline_views(tree: exp.Expression, relations: Mapping[str, Relation], objects: Objects) -> exp.Expression:
@@ -171,7 +218,8 @@ def inline_views(tree: exp.Expression, relations: Mapping[str, Relation], object
             if inlined > INLINED_CHARS_MAX:
                 raise too_complex(f"the views that it reads are more than {INLINED_CHARS_MAX} characters")
             objects.spend(len(text))
-            source: exp.Expression = parse_spark(text)
+            below = bound_query(item, objects)
+            source: exp.Expression = parse_spark(text) if below is None else copied(below)
             if called_otherwise:
                 source = _called(exp.Subquery(this=source), outputs)
         elif called_otherwise or listed:
@@ -200,17 +248,17 @@ def _called(source: exp.Subquery | exp.Table, outputs: Iterable[tuple[str, str]]
     return exp.select(*chosen).from_(source)
 
 
-def _lowered(view: View | MaterializedView, objects: Objects, texts: Mapping[str, str]) -> str:
+def _lowered(view: View | MaterializedView, objects: Objects, texts: Mapping[str, str]) -> _Lowered:
     """``texts`` are those of the plain views below."""
     reads, inlined = _reads(view, objects, texts)
     with _lock:
         found = _kept.get(view.id)
         if found is not None and found.holds(view, reads, inlined):
             _kept.move_to_end(view.id)
-            return found.text
+            return found
     objects.spend(LOWERING_COSTS * len(view.create_sql))
     try:
-        return _keep(view, objects, texts, _made(view, objects))
+        return _keep(view, objects, texts, *_made(view, objects))
     except InvalidUsage as error:
         raise InvalidUsage(
             f'view "{view.name}" cannot be planned: {error.message}',
@@ -220,8 +268,8 @@ def _lowered(view: View | MaterializedView, objects: Objects, texts: Mapping[str
         ) from error
 
 
-def _made(view: View | MaterializedView, objects: Objects) -> str:
-    return named_query(_bound(view, view_query(view), objects), view.columns, objects)
+def _made(view: View | MaterializedView, objects: Objects) -> tuple[str, exp.Expression]:
+    return _named(_bound(view, view_query(view), objects), view.columns, objects)
 
 
 def view_query(view: View | MaterializedView) -> exp.Expression:
@@ -243,9 +291,11 @@ def _bound(view: View | MaterializedView, query: exp.Expression, objects: Object
     return bound
 
 
-def _keep(view: View | MaterializedView, objects: Objects, texts: Mapping[str, str], text: str) -> str:
+def _keep(
+    view: View | MaterializedView, objects: Objects, texts: Mapping[str, str], text: str, tree: exp.Expression
+) -> _Lowered:
     global _kept_chars
-    lowered = _Lowered(view, *_reads(view, objects, texts), text)
+    lowered = _Lowered(view, *_reads(view, objects, texts), text, None, 0)
     with _lock:
         if (before := _kept.pop(view.id, None)) is not None:
             _kept_chars -= len(before.text)
@@ -254,7 +304,34 @@ def _keep(view: View | MaterializedView, objects: Objects, texts: Mapping[str, s
         while _kept and _kept_chars > KEPT_CHARS_MAX:
             _, gone = _kept.popitem(last=False)
             _kept_chars -= len(gone.text)
-    return text
+            _forget_tree(gone)
+    _remember(view.id, lowered, tree)
+    return lowered
+
+
+def _remember(view_id: str, lowered: _Lowered, tree: exp.Expression) -> None:
+    """Keep ``tree`` with ``lowered``, if that is kept, instead of those that nobody asked for for longest."""
+    global _kept_nodes
+    nodes = sum(1 for _ in tree.walk())
+    with _lock:
+        if (before := _trees.get(view_id)) is not None:
+            _forget_tree(before)
+        if _kept.get(view_id) is not lowered:
+            return
+        lowered.tree, lowered.nodes = tree, nodes
+        _trees[view_id] = lowered
+        _kept_nodes += nodes
+        while _trees and _kept_nodes > KEPT_NODES_MAX:
+            _forget_tree(next(iter(_trees.values())))
+
+
+def _forget_tree(lowered: _Lowered) -> None:
+    """The lock is held."""
+    global _kept_nodes
+    if _trees.get(lowered.view.id) is lowered:
+        del _trees[lowered.view.id]
+        _kept_nodes -= lowered.nodes
+        lowered.tree = None
 
 
 def _reads(

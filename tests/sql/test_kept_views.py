@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -11,13 +12,16 @@ from catalog_log import model, records
 from catalog_log.model import Schema
 from catalog_log.objects import Column, Definition, MaterializedView, Reference, View
 from journal.errors import InvalidUsage
+from lower.duckdb.engine import text_of
+from lower.duckdb.lowering import for_duckdb
+from sql.forms.transpile import spark_sql
 from sql.objects.called import Objects
 from sql.objects.watched import TooLongHere, Watched
 from sql.statements.ddl import plan_ddl
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
 from sql.views import kept_views
-from sql.views.kept_views import spark_query
+from sql.views.kept_views import bound_query, spark_query
 from tests.sql.doubles import apply, ddl, names, shop
 
 VIEWS = (
@@ -156,6 +160,40 @@ def test_what_is_remembered_has_a_bound(monkeypatch) -> None:
     assert kept_views._kept_chars <= 2_000
     assert kept_views._kept_chars == sum(len(each.text) for each in kept_views._kept.values())
     assert all(spark_query(item, Objects.of(image)) for item in image.objects() if isinstance(item, View))
+
+
+def test_one_tree_is_told_to_every_engine() -> None:
+    image, items = made(*VIEWS)
+    for item in items.values():
+        if isinstance(item, (View, MaterializedView)):
+            tree = bound_query(item, Objects.of(image))
+            assert spark_sql(tree) == spark_query(item, Objects.of(image))
+            assert {t.name for t in tree.find_all(exp.Table)} <= {*item.inputs, "cte0", "cte1"}, "no plain view is left"
+            assert text_of(for_duckdb(tree), identify=True)
+
+
+def test_what_is_said_of_a_plain_view_is_said_of_it_where_it_is_read() -> None:
+    """A view of ``percentile_disc`` was an approximation of it for whoever read it through another view."""
+    disc = "create view disc as select percentile_disc(0.5) within group (order by id) as p from items"
+    image, items = made(disc, "create materialized view over_disc as select p from disc")
+    (said,) = re.findall(r"PERCENTILE_DISC.*?\)\) FILTER|PERCENTILE_DISC\(.*?\) WITHIN GROUP \(.*?\)",
+                         spark_query(items["disc"], Objects.of(image)))  # fmt: skip
+    assert said in spark_query(items["over_disc"], Objects.of(image))
+    assert "APPROX" not in spark_query(items["over_disc"], Objects.of(image))
+
+
+def test_trees_are_forgotten_before_texts_and_made_again(monkeypatch) -> None:
+    monkeypatch.setattr(kept_views, "KEPT_NODES_MAX", 200)
+    image, items = made(*(f"create view v{n} as select id, name from items where id > {n}" for n in range(40)))
+    views = [item for item in image.objects() if isinstance(item, View)]
+    texts = {view.id: spark_query(view, Objects.of(image)) for view in views}
+    remembered = [each for each in kept_views._kept.values() if each.tree is not None]
+    assert 0 < kept_views._kept_nodes <= 200 and len(remembered) == len(kept_views._trees) < len(views)
+    for view in views:
+        assert spark_sql(bound_query(view, Objects.of(image))) == texts[view.id]
+        assert kept_views._kept_nodes == sum(each.nodes for each in kept_views._trees.values()) <= 200
+    top = ddl(image, "create materialized view m as select a.id from v0 a join v39 b on a.id = b.id")
+    assert "39" in spark_query(next(i for i in top.objects() if i.name == "m"), Objects.of(top))
 
 
 def test_who_may_read_little_text_is_told_of_views_whose_short_statements_mean_much() -> None:
