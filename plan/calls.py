@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from collection.types import carried
 from functions.registry import FUNCTIONS, OWN
 from plan.scalars import Aggregate, Call, Lambda, Literal, Scalar, Sort, Struct, WindowCall
 from plan.types import (
@@ -38,7 +37,9 @@ from plan.types import (
     list_of,
     of_number,
     reckoned,
+    row_of,
 )
+from values.types import carried
 
 Rule = Callable[[Sequence[Scalar]], Type]
 
@@ -99,10 +100,6 @@ def _keyed(arguments: Sequence[Scalar]) -> Type:
     return list_of(Row((("n", BOOL), ("v", element_of(arguments[0].type)))))
 
 
-def _truncated(arguments: Sequence[Scalar]) -> Type:
-    return TIMESTAMPTZ if arguments[1].type != TIMESTAMP else TIMESTAMP
-
-
 def _sum(arguments: Sequence[Scalar]) -> Type:
     kind = arguments[0].type
     if is_integer(kind):
@@ -136,12 +133,11 @@ _STRICT: dict[str, Type | Rule] = {
     "unix_micros": INT8,
     "year": INT4,
     **dict.fromkeys("sin cos tan atan atan2 cbrt degrees radians tm_sqrt tm_ln tm_log10 tm_log tm_exp tm_asin tm_acos"
-                    " tm_power tm_sign tm_trunc_float tm_ceil_float tm_floor_float tm_round_float".split(), FLOAT8),
+                    " tm_power sign tm_sign tm_trunc_float tm_ceil_float tm_floor_float tm_round_float"
+                    .split(), FLOAT8),
     "tm_as_float4": FLOAT4,
     **dict.fromkeys("ceil floor tm_trunc".split(), _whole),
     **dict.fromkeys("round bround".split(), _rounded),
-    "sign": lambda arguments: arguments[0].type if is_number(arguments[0].type) and not is_integer(arguments[0].type)
-    else FLOAT8,
     **dict.fromkeys("date_add date_sub tm_decade tm_century tm_millennium".split(), DATE),
     "make_interval": SPAN,
     "tm_moment": TIMESTAMPTZ,
@@ -165,7 +161,7 @@ _ANY: dict[str, Type | Rule] = {
     "tm_split_part": TEXT, "tm_regex_replace": TEXT, "tm_regex_take": TEXT, "tm_to_char": TEXT,
     "tm_matches": BOOL, "tm_regex_count": INT4, "tm_regex_place": INT4, "tm_regex_groups": TEXT.array,
     "tm_series_end": _of(1), "tm_no_step": NOTHING,
-    "tm_to_utc": TIMESTAMPTZ, "from_utc_timestamp": TIMESTAMPTZ, "tm_trunc_time": _truncated, "date_trunc": _truncated,
+    **dict.fromkeys("tm_to_utc from_utc_timestamp tm_trunc_time date_trunc".split(), TIMESTAMPTZ),
     "tm_uuid": TEXT,
     **dict.fromkeys("tm_array_without tm_array_replaced tm_array_trimmed tm_array_slice tm_array_both array_compact"
                     " sort_array slice".split(), _of(0)),
@@ -242,8 +238,7 @@ def windowed(function: Aggregate, *rest: object) -> WindowCall:
 def struct(names: Sequence[str] | None, values: tuple[Scalar, ...]) -> Struct:
     """Values as a row, called ``names`` or after their columns (``col1``…) where there are none."""
     called = names if names is not None else [f"col{place + 1}" for place in range(len(values))]
-    kind = Row(tuple((name, value.type) for name, value in zip(called, values, strict=True)))
-    return Struct(kind, False, values, names is None)
+    return Struct(row_of(zip(called, (value.type for value in values), strict=True)), False, values, names is None)
 
 
 def function_of(variables: tuple[str, ...], body: Scalar) -> Lambda:

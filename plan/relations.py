@@ -5,6 +5,7 @@ Names are only where the outside has them: on :class:`Get`, and on the outputs o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -222,8 +223,18 @@ class Query:
     relation: Relation
     names: tuple[str, ...]
 
-    def with_relation(self, relation: Relation) -> Query:
-        return replace(self, relation=relation)
+    def with_gets(self, change: Callable[[Get], Relation]) -> Query:
+        """The same query over what ``change`` makes of each relation that it reads."""
+        return replace(self, relation=with_gets(self.relation, change))
+
+
+def with_gets(relation: Relation, change: Callable[[Get], Relation]) -> Relation:
+    """``relation`` over what ``change`` makes of each that it reads, in its subqueries too."""
+
+    def changed(node: Node) -> Node:
+        return change(node) if isinstance(node, Get) else node.with_parts(changed)
+
+    return changed(relation)
 
 
 def _kinds(scalars: tuple[Scalar, ...]) -> tuple[Kind, ...]:

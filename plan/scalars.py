@@ -1,7 +1,7 @@
 """Scalars: what is worked out of one row, each with its type and whether it may be NULL.
 
 Columns are named by their place: ``level`` 0 is the row of the operator that the scalar stands in, 1 the one of the
-operator around the subquery that it stands in, and so on outwards (of a lateral join's right side, the left side's row).
+operator around the subquery that it stands in, and so on outwards (the left side's row on a lateral join's right).
 ``nullable`` false means that a value is certainly there; true says nothing.
 """
 

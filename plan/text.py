@@ -6,7 +6,7 @@ the name that it came with where it came with one.  Subqueries of scalars stand 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from plan.nodes import Node
@@ -48,7 +48,7 @@ from plan.scalars import (
     Variable,
     WindowCall,
 )
-from plan.types import BOOL, FLOAT8, INT4, INT8, is_number
+from plan.types import BOOL, FLOAT8, INT4, INT8, fields_of, is_number
 
 Names = Sequence[str]
 """What columns are called, ``""`` where they are not."""
@@ -58,9 +58,9 @@ _WORDS = {"is_null": "is null", "is_true": "is true", "is_false": "is false"}
 _BETWEEN = {"is_distinct": "is distinct from", "is_not_distinct": "is not distinct from"}
 
 
-def lines(query: Query, called: Callable[[str], str] = lambda item_id: item_id) -> list[str]:
-    """The lines of ``query``; ``called`` gives what a relation of the catalog is called."""
-    printer = _Printer(called)
+def lines(query: Query) -> list[str]:
+    """The lines of ``query``."""
+    printer = _Printer()
     outputs = [
         f"{name} {kind.type}{'' if kind.nullable else ' not null'}"
         for name, kind in zip(query.names, query.relation.columns, strict=True)
@@ -102,7 +102,6 @@ def _name(scalar: Scalar, below: Names) -> str:
 
 @dataclass
 class _Printer:
-    called: Callable[[str], str]
     subqueries: int = 0
     below: list[str] = field(default_factory=list)
     """The subqueries of the operator whose line is being written."""
@@ -134,10 +133,11 @@ class _Printer:
 
         match relation:
             case Get():
-                return f"Get {self.called(relation.item_id)} ({', '.join(relation.names)})"
+                return f"Get {relation.item_id} ({', '.join(relation.names)})"
             case Constant():
-                rows_shown = [f"({each(row)})" for row in relation.rows]
-                return f"Constant {', '.join(rows_shown)}" if rows_shown else "Constant of no rows"
+                if not relation.columns:
+                    return "One row"
+                return f"Constant {', '.join(f'({each(row)})' for row in relation.rows)}"
             case Project():
                 return f"Project {each(relation.outputs)}"
             case Filter():
@@ -219,9 +219,9 @@ class _Printer:
                 parts += [f"else {of(node.otherwise)}"] if node.otherwise is not None else []
                 return " ".join([*parts, "end"])
             case Struct():
-                names = [name for name, _ in node.type.fields] if not node.bare else []
-                if not names:
+                if node.bare:
                     return f"row({listed(node.values)})"
+                names = [name for name, _ in fields_of(node.type)]
                 return "row(" + ", ".join(f"{n}: {of(v)}" for n, v in zip(names, node.values, strict=True)) + ")"
             case Field():
                 return f"{self._operand(node.value, rows)}.{node.name}"
@@ -261,10 +261,11 @@ class _Printer:
     def _operand(self, node: Scalar, rows: tuple[Names, ...], of: str = "") -> str:
         """``node`` beside a sign, in brackets where it would be read otherwise."""
         shown = self.scalar(node, rows)
-        plain = isinstance(node, Call) and (node.name in ("neg", "~") or node.name not in _LOOSE)
-        plain = plain or not isinstance(node, (Call, Lambda, InRows))
-        same = isinstance(node, Call) and node.name == of and of in ("and", "or", "||")
-        return shown if plain or same else f"({shown})"
+        if isinstance(node, Call) and node.name in _LOOSE:
+            same = node.name == of and of in ("and", "or", "||")
+            return shown if same or of in ("and", "or") and node.name not in ("and", "or") else f"({shown})"
+        loose = isinstance(node, Lambda) or isinstance(node, InRows) and of not in ("and", "or")
+        return f"({shown})" if loose else shown
 
     def _subquery(self, relation: Relation, rows: tuple[Names, ...]) -> str:
         self.subqueries += 1

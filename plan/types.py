@@ -1,6 +1,6 @@
 """Types of what engines reckon with: those that carry a column's, and what is made of them only on the way.
 
-A value that is kept has a :class:`~collection.types.SqlType` that an engine has (``carried``).  Between two functions
+A value that is kept has a :class:`~values.types.SqlType` that an engine has (``carried``).  Between two functions
 there may also be rows of several fields, lists of them, and an engine's own span of time, which nothing keeps.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from collection.types import NUMERIC_PRECISION_MAX, SqlType
+from values.types import NUMERIC_PRECISION_MAX, SqlType
 
 BOOL, INT2, INT4, INT8 = (SqlType(name) for name in ("bool", "int2", "int4", "int8"))
 FLOAT4, FLOAT8, TEXT, BYTEA = (SqlType(name) for name in ("float4", "float8", "text", "bytea"))
@@ -67,10 +67,20 @@ def element_of(kind: Type) -> Type:
     return kind.element if isinstance(kind, SqlType) and kind.is_array else NOTHING
 
 
+def row_of(fields: Iterable[tuple[str, Type]]) -> Type:
+    """The row of such fields: an interval, where they are its own."""
+    found = tuple(fields)
+    return INTERVAL if found == _PARTS else Row(found)
+
+
 def field_of(kind: Type, name: str) -> Type:
     """The type of a row's field, an interval's among them."""
-    fields = _PARTS if kind == INTERVAL else kind.fields if isinstance(kind, Row) else ()
-    return next(found for each, found in fields if each == name)
+    return next(found for each, found in fields_of(kind) if each == name)
+
+
+def fields_of(kind: Type) -> tuple[tuple[str, Type], ...]:
+    """A row's fields."""
+    return _PARTS if kind == INTERVAL else kind.fields if isinstance(kind, Row) else ()
 
 
 def is_list(kind: Type) -> bool:

@@ -11,7 +11,8 @@ from catalog_log.objects import Item, MaterializedView, Relation, View, ever, ke
 from controllers.compute.outputs import left_to_spark
 from controllers.compute.strategy import Aggregate, analyse
 from oracle.state import OracleState
-from sql.binding.bind import inputs_of
+from plan.text import lines as plan_lines
+from sql.binding.bind import bind_query, inputs_of
 from sql.objects.called import Objects
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike, Names, SystemRelation, full_name, relation
@@ -23,6 +24,7 @@ from sql.syntax import statements as st
 from sql.trees.budget import bounded
 from sql.trees.errors import wrong_kind
 from sql.trees.nodes import parse_spark
+from sql.views.inlined import as_called, with_views
 from sql.views.kept_views import spark_query
 
 
@@ -34,7 +36,9 @@ def explain(statement: st.Explain, image: ImageLike, names: Names, state: Oracle
         return _strategy(statement, image, names)
     if isinstance(inner, st.Query):
         plan = plan_select(inner.ast, image, names)
-        return _timestamp(plan, image, state) if statement.mode == "timestamp" else _select(plan, image)
+        if statement.mode == "timestamp":
+            return _timestamp(plan, image, state)
+        return _select(plan, image) if plan.kind == "catalog" else _select(plan, image, _planned(inner, image, names))
     if statement.mode == "timestamp":
         raise wrong_kind("this statement", "query")
     if isinstance(inner, st.Insert):
@@ -50,9 +54,17 @@ def explain(statement: st.Explain, image: ImageLike, names: Names, state: Oracle
     raise wrong_kind("this statement", "statement that can be explained")
 
 
-def _select(plan: SelectPlan, image: ImageLike) -> list[str]:
+def _planned(query: st.Query, image: ImageLike, names: Names) -> list[str]:
+    """What is worked out, whoever does it."""
+    objects = Objects.of(image)
+    made = with_views(bind_query(query.ast, image, names).plan, objects)
+    shown = as_called(made, objects, lambda item: f"{_label(image, item.id)} ({item.id})")
+    return ["Plan:", *(f"  {line}" for line in plan_lines(shown))]
+
+
+def _select(plan: SelectPlan, image: ImageLike, planned: Sequence[str] = ()) -> list[str]:
     if plan.kind == "constant":
-        return ["Constant: answered by the adapter"]
+        return ["Constant: answered by the adapter", *planned]
     if plan.kind == "catalog":
         return [f"System relations: answered by the adapter at catalog timestamp {plan.catalog_ts}"]
     lines = []
@@ -68,7 +80,7 @@ def _select(plan: SelectPlan, image: ImageLike) -> list[str]:
     else:
         lines.append("Spark query")
     lines.append("Inputs: " + ", ".join(f"{_label(image, each)} ({each})" for each in plan.inputs))
-    lines.append("Spark SQL:")
+    lines += [*planned, "Spark SQL:"]
     text = plan.tree.sql("spark", identify=True, pretty=True, comments=False)
     return lines + [f"  {line}" for line in text.splitlines()]
 

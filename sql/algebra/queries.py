@@ -14,15 +14,15 @@ from itertools import product
 from sqlglot import exp
 
 from catalog_log.objects import Relation as Item
-from collection.types import SqlType, carried, parse_type
 from plan import relations as r
 from plan import scalars as s
 from plan.columns import moved, own_columns
 from plan.nodes import Node
-from plan.types import NOTHING, TEXT, element_of
+from plan.types import NOTHING, element_of
 from sql.algebra.scalars import Scalars
 from sql.algebra.scope import NotPlanned, Rows, Source, beside
 from sql.trees.nodes import Ordinality, bare, branches, unnest
+from values.types import SqlType, carried, parse_type
 
 
 def plan_query(tree: exp.Expression, relations: Mapping[str, Item], params: Mapping[int, SqlType]) -> r.Query:

@@ -11,17 +11,15 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from collection.types import SqlType, carried
 from plan import scalars as s
 from plan.calls import AGGREGATES as AGGREGATE_NAMES
 from plan.calls import aggregate, call, function_of, is_known, struct, windowed
 from plan.relations import Relation
-from plan.types import BOOL, BYTEA, NOTHING, NUMBER, TEXT, Row, Type, element_of, of_number
+from plan.types import BYTEA, NOTHING, NUMBER, TEXT, Type, element_of, of_number
 from sql.algebra.kinds import AGGREGATES, CALLS, TRIMS
 from sql.algebra.scope import NotPlanned, Rows
-from sql.trees.nodes import Ordinality, declared_type, unnest
-
-_NAMED = {"STRUCT": "", "ARRAY": "array"}
+from sql.trees.nodes import declared_type, unnest
+from values.types import SqlType, carried
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,8 @@ class Scalars:
         return _negated(node, call(name, self.of(node.this, rows)))
 
     def _like(self, node: exp.Binary, rows: Rows, *escape: s.Scalar) -> s.Scalar:
-        return _negated(node, call(CALLS[type(node)].name, *self._arguments(node, ("this", "expression"), rows), *escape))
+        sides = self._arguments(node, ("this", "expression"), rows)
+        return _negated(node, call(CALLS[type(node)].name, *sides, *escape))
 
     def _escape(self, node: exp.Escape, rows: Rows) -> s.Scalar:
         return self._like(node.this, rows, self.of(node.expression, rows))

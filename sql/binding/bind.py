@@ -20,6 +20,9 @@ from sqlglot.schema import MappingSchema
 
 from catalog_log.objects import Errors, Item, MaterializedView, Reference, Relation, Source, Table, View
 from journal.errors import InvalidUsage
+from plan.relations import Query
+from sql.algebra.queries import plan_query
+from sql.algebra.scope import NotPlanned
 from sql.binding.bind_errors import explain_unresolved
 from sql.binding.bind_order import sorted_outside
 from sql.binding.bind_select import Outputs, check_query
@@ -75,6 +78,15 @@ class Bound:
     def literals(self) -> bool:
         """Whether a literal in it was read by the session's zone."""
         return self.zone is not None and self.zone.literals
+
+    @property
+    def plan(self) -> Query:
+        """The query as relational algebra, its plain views among what it reads."""
+        assert self.tree is not None, "the system's relations are not planned"
+        try:
+            return plan_query(self.tree, self.relations, self.params)
+        except NotPlanned as error:
+            raise untold("this query", error) from error
 
     @property
     def constant(self) -> bool:

@@ -146,8 +146,8 @@ def reads_column(view: View | MaterializedView, relation_id: str, column_id: int
         for each in view.query.references:
             if each.relation_id == relation_id and column_id in each.column_ids:
                 _leave_alias_out(there, each, each.column_ids.index(column_id))
-        without_it = _bound(narrower, there, Objects(without, objects.spend))
-        return _by_name(without_it.tree) != _by_name(_bound(view, here, objects).tree)
+        without_it = bound_as(narrower, there, Objects(without, objects.spend))
+        return _by_name(without_it.tree) != _by_name(bound_as(view, here, objects).tree)
     except InvalidUsage:
         return True
 
@@ -269,7 +269,7 @@ def _lowered(view: View | MaterializedView, objects: Objects, texts: Mapping[str
 
 
 def _made(view: View | MaterializedView, objects: Objects) -> tuple[str, exp.Expression]:
-    return _named(_bound(view, view_query(view), objects), view.columns, objects)
+    return _named(bound_as(view, view_query(view), objects), view.columns, objects)
 
 
 def view_query(view: View | MaterializedView) -> exp.Expression:
@@ -280,7 +280,7 @@ def view_query(view: View | MaterializedView) -> exp.Expression:
     return statement.query
 
 
-def _bound(view: View | MaterializedView, query: exp.Expression, objects: Objects) -> Bound:
+def bound_as(view: View | MaterializedView, query: exp.Expression, objects: Objects) -> Bound:
     """``query`` as that of ``view``."""
     bound = bind_kept(query, view.query.references, objects)
     if len(bound.columns) != len(view.columns):

@@ -38,6 +38,35 @@ def test_a_lookup_is_explained_in_sql():
     assert lines[1] == "output: count(*), sum(id)"
 
 
+def test_a_plan_is_shown_in_the_users_names():
+    image = ddl(
+        empty_image(),
+        "create table t (id int, a int)",
+        "create view v as select a, count(*) as n from t group by a",
+        "alter table t rename a to kind",
+    )
+    lines = explain(parse("explain select n from v where a = 1"), image, names(), None)
+    assert lines[:10] == [
+        "Spark query",
+        "Inputs: public.t (u1)",
+        "Plan:",
+        "  Outputs: n int8",
+        "  Project #1::int8",
+        "    Filter #0{kind} = 1",
+        "      Project #0{kind}::int4, #1::int8",
+        "        Reduce by #1{kind}: count(*)",
+        "          Get public.t (u1) (id, kind)",
+        "Spark SQL:",
+    ]
+    assert explain(parse("explain select 1"), image, names(), None) == [
+        "Constant: answered by the adapter",
+        "Plan:",
+        "  Outputs: ?column? int4 not null",
+        "  Project 1::int4",
+        "    One row",
+    ]
+
+
 def test_no_refusal_has_a_word_of_the_engines():
     image, found, refused = catalog(), {}, 0
     listed = [line for line in QUERIES.read_text().splitlines() if line and not line.startswith("#")]
