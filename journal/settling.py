@@ -9,7 +9,8 @@ What that may be hangs on what the journal's fold refuses, and is the one differ
 who                       policy              because
 ========================  ==================  =====================================================================
 the catalog               :class:`SameAgain`  at most one proposal is admitted at an upper, whoever sent how many
-the oracle, the views     :class:`Fence`      a commit expects nothing, so a second copy would count; its number tells
+the oracle                :class:`Fence`      a commit expects nothing, so a second copy would count but for its number
+the views                 :class:`Fence`      ticks expect something, drops nothing: their numbers tell of all alike
 commands                  :class:`SameAgain`  a command is taken once, where it continues the log, whoever sent it
 ========================  ==================  =====================================================================
 

@@ -71,6 +71,7 @@ class Oracle:
         self._checkpoints = checkpoints
         self._alarm_at_ms = 0
         lanes = make_lanes(catalog_upper, now_ms, lambda: journal.state)
+        # A commit expects nothing of the log: it may be sent anew only once it is known that the first never counts.
         fence = Fence(lambda token: fence_record(token, catalog_upper()))
         self._link = Link(journal, writer, lanes, fence, deadline_ms=deadline_ms, clock=clock)
         journal.subscribe(self._watch_clock)

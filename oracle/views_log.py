@@ -53,6 +53,7 @@ class ViewsLog:
         self._journal = journal
         self._checkpoints = checkpoints
         lanes = _lanes(lambda: journal.state)
+        # A tick that lands twice would be refused, a drop would not: what is numbered is settled alike.
         self._link = Link(journal, writer, lanes, Fence(_fence_record), deadline_ms=deadline_ms).start()
 
     @classmethod

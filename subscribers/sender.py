@@ -96,11 +96,9 @@ class CommandSender:
 
     async def send(self, commands: Sequence[Command]) -> None:
         """Put ``commands`` (whole timestamps, in order) on the topic; returns when few enough are unseen."""
-        for command in commands:
-            if self._sender.backlog >= WINDOW:
-                await self._unseen(WINDOW - 1)
-            self._step(partial(self._sender.submit, LANE.name, command, command, 0))
-        await self._unseen(WINDOW)
+        for begin in range(0, len(commands), WINDOW):
+            self._step(partial(self._submit, commands[begin : begin + WINDOW]))
+            await self._unseen(WINDOW)
 
     async def flush(self) -> None:
         """Return when everything given has been seen on the topic."""
@@ -118,6 +116,11 @@ class CommandSender:
         self._look()
         while self._failed is not None or self._sender.backlog > at_most:
             await self._wait(RESEND_S)
+
+    def _submit(self, commands: Sequence[Command], now_ms: int) -> Sequence[Effect]:
+        for command in commands:
+            self._sender.submit(LANE.name, command, command, 0, now_ms, hold=True)
+        return self._sender.flush(now_ms)
 
     def _step(self, event: Callable[[int], Sequence[Effect]]) -> None:
         """Tell the sender of an event and perform the effects."""

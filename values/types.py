@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -195,6 +196,11 @@ OID = {**_SCALAR_OID, **{f"{name}[]": oid for name, oid in ARRAY_OID.items()}}
 SCALARS = tuple(_SCALAR_OID)
 
 
+NAMES_MAX = 4096
+"""Names of types that are remembered: a catalog's columns are of some dozens, precisions and lengths included."""
+
+
+@lru_cache(NAMES_MAX)
 def parse_type(text: str) -> SqlType:
     """The type that ``text`` names.
 
