@@ -101,10 +101,6 @@ def regex(form: str, args: list[exp.Expression]) -> exp.Expression:
     return call(form, *args)
 
 
-def _sub_regex(*args: exp.Expression) -> exp.Expression:
-    return _regex("TM_REGEX_TAKE", "")(*args)
-
-
 T, I4, I8, F8, N = t.TEXT, t.INT4, t.INT8, t.FLOAT8, t.NUMERIC
 
 NAMED: dict[str, tuple[Signature, ...]] = {
