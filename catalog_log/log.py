@@ -1,7 +1,7 @@
 """The catalog as a changelog: compare-and-append, images, history (DESIGN §3).
 
 Promises: ``image`` is the fold of a prefix of the log and may be read without waiting; an append's future says
-*admitted*, *conflict*, *rejected* or, after ``SETTLE_TIMEOUT_S``, *indeterminate*, and the first three are certain;
+*admitted*, *conflict*, *rejected* or, after 15 s (``DEADLINE_MS``), *indeterminate*, and the first three are certain;
 for ``since <= ts < upper`` a snapshot is the same for every reader, for ever (I5).
 
 It does not promise that ``image`` is the newest anywhere: that takes a barrier on the oracle (I4).  Callbacks and
@@ -11,16 +11,14 @@ futures complete on the reader thread: be short there and never wait for the cat
 from __future__ import annotations
 
 import logging
-import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from itertools import pairwise
-from typing import NamedTuple
 
 from catalog_log import fold, snapshot
-from catalog_log.attempts import Admitted, Attempt, Attempts, conflict, malformed
+from catalog_log.answers import LANE, POLICY, Admitted, Attempt, Step, answer, conflict, malformed
 from catalog_log.delta import Delta
 from catalog_log.fold import Verdict, VerdictKind
 from catalog_log.image import EMPTY, Image
@@ -30,22 +28,18 @@ from catalog_log.records import FORMAT_VERSION, PROPOSAL_BYTES_MAX, Proposal, en
 from catalog_log.tail import Tail
 from journal.api import Entry, Transport
 from journal.checkpoint import CheckpointStore, StoreOver
-from journal.errors import FatalLog, Indeterminate, InvalidUsage, Rejected
+from journal.errors import FatalLog, InvalidUsage, Rejected
 from journal.folded import FoldedJournal
 from journal.kafka import KafkaTransport
+from journal.link import Lane, Link
 from journal.names import TopicNames
 from journal.reading import read_range
+from journal.sender import DEADLINE_MS
+from journal.settling import Token
 from journal.topics import verify_journal
 from schemas.codec import Undecodable
 
 log = logging.getLogger(__name__)
-
-SETTLE_TIMEOUT_S = 15.0
-"""How long an unanswered append is settled before the caller is told that nobody knows: as long as a hung producer's
-write was seen to land late, and seven watchdogs."""
-
-RESEND_S = 0.25
-"""Pause before a refused resend (a full queue) is tried again; an unanswered one is paced by the watchdog."""
 
 OPEN_TIMEOUT_S = 120.0
 """How long folding the log may take at open: several times what a million objects take."""
@@ -56,17 +50,6 @@ objects, so that what is written for checkpoints stays a small multiple of what 
 
 IMAGES_MAX = 1024
 """Recent images kept for snapshots; an older one is folded again from the log.  A step keeps about 2 KiB alive."""
-
-
-class Step(NamedTuple):
-    """One folded record: its verdict and the image right after it."""
-
-    verdict: Verdict
-    image: Image
-
-    @property
-    def token(self) -> str:
-        return self.verdict.proposal_id
 
 
 class CatalogLog:
@@ -83,24 +66,21 @@ class CatalogLog:
         bulk_below: int = 0,
         checkpoints: StoreOver | None = None,
         threaded: bool = True,
-        settle_timeout_s: float = SETTLE_TIMEOUT_S,
+        deadline_ms: int = DEADLINE_MS,
     ) -> None:
         self.writer_id = writer_id
         self._expected = expected
-        self._settle_timeout_s = settle_timeout_s
         self._bulk_below = bulk_below
         self._checkpoints = checkpoints
         self._checkpointed = from_offset
-        self._attempts = Attempts()
         self._images: deque[Image] = deque(maxlen=IMAGES_MAX)
         self._journal: FoldedJournal[Image, Step] = FoldedJournal(
             transport, self._fold, initial, from_offset, name="the catalog", start=False, threaded=threaded,
             fold_all=self._fold_all,
         )  # fmt: skip
         self._journal.subscribe(self._on_batch)
-        self._journal.deadlines.add_sweeper(self._expire)
-        self._journal.failure.add_done_callback(lambda failure: self._abandon(failure.result()))
-        self._journal.start()
+        self._link = Link(self._journal, writer_id, [Lane(LANE, self._encode, answer)], POLICY, deadline_ms=deadline_ms)
+        self._link.start()
 
     @classmethod
     def open(
@@ -186,7 +166,7 @@ class CatalogLog:
         """Append ``updates`` at ``new_upper - 1`` iff the catalog's upper is ``expected_upper``.
 
         The future fails with ``Conflict`` (its ``actual_upper`` says how far the catalog is: plan again), ``Rejected``
-        (malformed, over 4 MiB 54000, queue full 53400), ``Indeterminate`` (unsettled for 15 s: read the catalog to
+        (malformed, over 4 MiB 54000, queue full 53400), ``Indeterminate`` (not settled in 15 s: read the catalog to
         find out) or ``InvalidUsage`` (an upper that this process has not seen).
         """
         begun = genesis or self.image.genesis
@@ -194,23 +174,13 @@ class CatalogLog:
             uuid.uuid4().hex, self.writer_id, expected_upper, new_upper, tuple(updates), genesis,
             FORMAT_VERSION if begun is None else begun.format_version,
         )  # fmt: skip
-        value = encode_proposal(proposal)
-        attempt = Attempt(proposal, value, time.monotonic() + self._settle_timeout_s)
-        attempt.done.set_running_or_notify_cancel()  # a cancel must not make set_result raise on the reader thread
-        refused = self._refused(proposal, value)
+        attempt = Attempt(proposal, encode_proposal(proposal))
+        refused = self._refused(attempt)
         if refused is not None:
-            attempt.done.set_exception(refused)
-            return attempt.done
-        self._attempts.add(attempt)
-        # Registered first: a verdict from here on finds the attempt.  What came before it is seen here.
-        late = self.failed or (conflict(proposal, self.upper()) if self.upper() > expected_upper else None)
-        if late is not None:
-            if self._attempts.take(attempt):
-                attempt.done.set_exception(late)
-            return attempt.done
-        self._journal.deadlines.poke()
-        self._send(attempt)
-        return attempt.done
+            done: Future[Admitted] = Future()
+            done.set_exception(refused)
+            return done
+        return self._link.call(LANE.name, attempt, len(attempt.value))
 
     def when_upper(self, upper: int, timeout_s: float) -> Future[Image]:
         """The first image whose upper is at least ``upper``.  Fails with ``Unavailable`` 57014 after ``timeout_s``."""
@@ -298,15 +268,12 @@ class CatalogLog:
 
     def close(self) -> None:
         """Stop following.  What is under way becomes ``Indeterminate``."""
-        self._journal.close()
-        for attempt in self._attempts.take_all():
-            attempt.done.set_exception(Indeterminate("the catalog was closed before the answer came",
-                                                     detail=f"proposal {attempt.proposal.proposal_id}"))  # fmt: skip
+        self._link.close()
 
     # -- appending
 
-    def _refused(self, proposal: Proposal, value: bytes) -> Exception | None:
-        image = self.image
+    def _refused(self, attempt: Attempt) -> Exception | None:
+        image, (proposal, value) = self.image, attempt
         if self.failed is not None:
             return self.failed
         if len(value) > PROPOSAL_BYTES_MAX:
@@ -319,44 +286,12 @@ class CatalogLog:
         reason = fold.refusal(image, proposal)
         return None if reason is None else malformed(reason)
 
-    def _send(self, attempt: Attempt) -> None:
-        attempt.sent += 1
-        answer = self._journal.transport.append(attempt.value)
-        answer.add_done_callback(lambda done: self._on_sent(attempt, done.exception()))
-
-    def _on_sent(self, attempt: Attempt, error: Exception | None) -> None:
-        if error is None or not self._attempts.waiting(attempt):
-            return  # durable, or decided already: the fold answers
-        if isinstance(error, Rejected) and attempt.sent == 1:
-            if self._attempts.take(attempt):
-                attempt.done.set_exception(error)
-            return
-        # A refusal of a *resend* says nothing of the copy before it: only the fold, or the deadline, ends this.
-        pause = RESEND_S if isinstance(error, Rejected) else 0.0
-        self._journal.deadlines.after(pause, lambda: self._resend(attempt))
-
-    def _resend(self, attempt: Attempt) -> None:
-        if self._attempts.waiting(attempt) and time.monotonic() < attempt.deadline:
-            log.warning("settling an unanswered proposal", extra={"proposal": attempt.proposal.proposal_id,
-                        "expected_upper": attempt.proposal.expected_upper, "sent": attempt.sent})  # fmt: skip
-            self._journal.transport.renew()
-            self._send(attempt)
-
-    def _expire(self, now: float) -> bool:
-        """Tell the callers of attempts that are late; whether any are left.  For ``Deadlines``."""
-        for attempt in self._attempts.late(now):
-            if self._attempts.take(attempt):
-                attempt.done.set_exception(Indeterminate(
-                    f"the catalog did not answer within {self._settle_timeout_s:g} s",
-                    detail=f"proposal {attempt.proposal.proposal_id}, "
-                    f"expected upper {attempt.proposal.expected_upper}",
-                    hint="it may have happened and may still: look at the catalog before trying again",
-                ))  # fmt: skip
-        return len(self._attempts) > 0
-
-    def _abandon(self, error: Exception) -> None:
-        for attempt in self._attempts.take_all():
-            attempt.done.set_exception(error)
+    def _encode(self, _token: Token, attempts: Sequence[Attempt]) -> bytes:
+        """The bytes to send, now: never any that could only be stale (I2)."""
+        [(proposal, value)] = attempts
+        if self.upper() > proposal.expected_upper:
+            raise conflict(proposal, self.upper())
+        return value
 
     # -- folding
 
@@ -391,7 +326,6 @@ class CatalogLog:
                 self._images.append(image)
             elif verdict.kind is VerdictKind.MALFORMED:
                 log.warning("malformed record", extra={"offset": verdict.offset, "reason": verdict.reason})
-            self._attempts.settle(verdict, image)
         if not steps:
             self._images.append(new)
 

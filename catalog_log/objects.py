@@ -20,7 +20,7 @@ INDEX = "index"
 
 @dataclass(frozen=True)
 class Column:
-    """A column: ``type`` is the text form of a :class:`collection.types.SqlType`, e.g. ``int4``, ``numeric(10,2)``."""
+    """A column: ``type`` is the text form of a :class:`values.types.SqlType`, e.g. ``int4``, ``numeric(10,2)``."""
 
     name: str
     type: str

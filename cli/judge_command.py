@@ -1,11 +1,12 @@
-"""``tidemark judge``: hands over to ``tests/judge``, which is not part of an installation without tests."""
+"""``tidemark judge``: hands over to ``judge/``, which no part of the product imports and no installation holds."""
 
 from __future__ import annotations
 
 import argparse
-from importlib import util
+from importlib import import_module
 from pathlib import Path
 
+from embedded.layout import ROOT
 from journal.errors import InvalidUsage
 
 EPILOG = """\
@@ -34,8 +35,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if util.find_spec("tests") is None or util.find_spec("tests.judge") is None:
-        raise InvalidUsage("the judge lives in tests/judge, which is not here", hint="run it from a checkout")
-    from tests.judge import command
-
-    return command.run(arguments)
+    if not (ROOT / "judge").is_dir():
+        raise InvalidUsage("the judge is not part of an installation", hint="run it from a checkout")
+    return import_module("judge.command").run(arguments)

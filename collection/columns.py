@@ -12,8 +12,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from collection.types import SqlType, arrow_type, parse_type
 from journal.errors import InvalidUsage
+from values.types import SqlType, arrow_type, parse_type
 
 DIFF = "__diff".ljust(64, "_")
 """The extra int64 column of a table of changes: +1 puts a row, -1 takes one away, +n and -n do so n times.
@@ -41,7 +41,7 @@ Columns = Sequence[ColumnLike]
 
 @lru_cache(maxsize=4096)
 def sql_type(text: str) -> SqlType:
-    """:func:`collection.types.parse_type`, remembered (4096 distinct texts: far above what a catalog declares)."""
+    """:func:`values.types.parse_type`, remembered (4096 distinct texts: far above what a catalog declares)."""
     return parse_type(text)
 
 

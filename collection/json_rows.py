@@ -28,12 +28,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from collection.bad_text import BadText
 from collection.columns import Columns, arrow_schema, sql_type, table_from_rows
-from collection.digits import kept
-from collection.json_values import BadValue, Converter, Number, converter
-from collection.jsonb import DEPTH_MAX, too_deep
-from collection.types import SqlType, arrow_type
+from values.bad_text import BadText
+from values.json_values import BadValue, Converter, Number, converter
+from values.text.jsonb import DEPTH_MAX, too_deep
+from values.time.digits import kept
+from values.types import SqlType, arrow_type
 
 _CHUNK_ROWS = 2048
 """Values parsed in one call: the call's overhead (about 0.2 ms) is below 5 % of its work, and a bad row costs the slow

@@ -27,10 +27,10 @@ import fastavro
 import pyarrow as pa
 
 from collection.columns import DIFF, ColumnLike, Columns, diff_schema, fit, sql_type
-from collection.digits import kept
-from collection.types import SqlType, arrow_type, avro_type
 from journal.errors import FatalLog, InvalidUsage, Rejected
 from schemas.codec import leading_strings
+from values.time.digits import kept
+from values.types import SqlType, arrow_type, avro_type
 
 MARKER = 0x54
 """``T``: tells our records from anything else that might be found on a topic."""

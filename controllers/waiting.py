@@ -25,7 +25,7 @@ from collections.abc import Callable, Collection
 from itertools import islice
 from typing import NamedTuple
 
-from controllers.peek import Peek
+from controllers.peeks.peek import Peek
 from journal.errors import InvalidUsage, Rejected
 from journal.timestamps import CatalogTs, DataTs
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collection import jsonb
-from collection import jsonb_changes as changes
 from functions.row import in_python
+from values.text import jsonb
+from values.text import jsonb_changes as changes
 
 
 def _set(value: str, path: list[str | None], new: str) -> str:

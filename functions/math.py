@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collection import numbers, numeric_counts, numerics
 from functions.row import in_python, native
+from values.numeric import numbers, numeric_counts, numerics
 
 _OUTSIDE = "THEN RAISE_ERROR('tm:22003:input is out of range')"
 

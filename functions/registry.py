@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from collection.functions import OWN as NEEDED
-from collection.functions import Own, own
-from collection.types import SqlType, carried
 from functions import json, math, text, time
 from functions.row import Function
+from values.functions import OWN as NEEDED
+from values.functions import Own, own
+from values.types import SqlType, carried
 
 FUNCTIONS: tuple[Function, ...] = (*text.FUNCTIONS, *json.FUNCTIONS, *math.FUNCTIONS, *time.FUNCTIONS)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collection import octets, texts
-from collection.keywords import quoted_identifier
 from functions.row import in_python, native
+from values.text import octets, texts
+from values.text.keywords import quoted_identifier
 
 FUNCTIONS = (
     native(

@@ -5,8 +5,8 @@ Of two signatures that fit equally the first is taken: of dates and of untyped l
 
 from __future__ import annotations
 
-from collection import intervals, moments, time_templates, zone_words
 from functions.row import in_python, native
+from values.time import intervals, moments, time_templates, zone_words
 
 _ANY = ("timestamptz", "timestamp")
 _FINITE = "CASE WHEN NOT (:a) IS NULL THEN TRUE END"

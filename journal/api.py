@@ -32,7 +32,7 @@ class Transport(Protocol):
         """Append ``value``; the future gives its offset once it is durable (acks=all).
 
         Fails with ``Rejected`` (too large, local queue full: it did not and will not happen) or ``Indeterminate``
-        (no answer in time: it may have happened and may still happen).
+        (no answer in time: it may have happened and may still happen).  Completes no other future before it returns.
         """
         ...
 

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from journal.api import Transport
 from journal.errors import FatalLog, InvalidUsage
 from journal.kafka import KafkaTransport
-from journal.memory import MemoryTopic, MemoryTransport
 from journal.reading import read_range
 from schemas import codec
 
@@ -166,11 +165,3 @@ class CheckpointStore(StoreOver):
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         super().__init__(lambda: KafkaTransport(bootstrap, topic))
-
-
-class MemoryCheckpointStore(StoreOver):
-    """Checkpoints in memory, for tests."""
-
-    def __init__(self, topic: MemoryTopic | None = None) -> None:
-        self.topic = topic or MemoryTopic()
-        super().__init__(lambda: MemoryTransport(self.topic))

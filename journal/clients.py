@@ -24,14 +24,12 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 
 from journal.errors import FatalLog, Unavailable
+from journal.limits import RECORD_BYTES_MAX
 
 T = TypeVar("T")
 
 REACH_TIMEOUT_S = 10.0
 """How long a broker may be away at start: twice the slowest restart of a tuned single node that was measured (4 s)."""
-
-RECORD_BYTES_MAX = 8 * 1024 * 1024
-"""``max.message.bytes`` of our topics; a client must allow at least as much."""
 
 SOCKET_TIMEOUT_MS = 2000
 """How long any answer may take (a fetch: and its wait on top).  A healthy broker answers in milliseconds, a busy host

@@ -8,7 +8,6 @@ early.
 
 from __future__ import annotations
 
-import heapq
 import threading
 import time
 from collections.abc import Callable
@@ -22,9 +21,6 @@ class Deadlines:
 
     def __init__(self, name: str, *, threaded: bool = True) -> None:
         self._sweepers: list[Callable[[float], bool]] = []
-        self._heap: list[tuple[float, int, Callable[[], None]]] = []
-        self._seq = 0
-        self._lock = threading.Lock()
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._asleep = threaded
@@ -43,26 +39,11 @@ class Deadlines:
         if self._asleep:
             self._wake.set()
 
-    def after(self, timeout_s: float, call: Callable[[], None]) -> None:
-        """``call()`` once, ``timeout_s`` from now.  For few things: each is kept until its time."""
-        with self._lock:
-            self._seq += 1
-            heapq.heappush(self._heap, (time.monotonic() + timeout_s, self._seq, call))
-        if timeout_s < TICK_S:
-            self._wake.set()
-        self.poke()
-
     def expire(self, now: float | None = None) -> bool:
         """Do what is due at ``now`` (monotonic seconds; default: the present); whether anything is left."""
         now = time.monotonic() if now is None else now
-        due = []
-        with self._lock:
-            while self._heap and self._heap[0][0] <= now:
-                due.append(heapq.heappop(self._heap)[2])
-        for call in due:
-            call()
         left = [sweep(now) for sweep in self._sweepers]
-        return any(left) or bool(self._heap)
+        return any(left)
 
     def close(self) -> None:
         self._stop.set()

@@ -1,12 +1,11 @@
 """The shell that all journals share: one thread reads a topic and applies a pure fold; everybody reads the state.
 
 Promises: ``state`` is the fold of a prefix of the log, only ever moves forward, and may be read from any thread
-without waiting.  A future of :meth:`FoldedJournal.append` gets the outcome that the *fold* gave to that record, after
-the state that contains it is visible.  Everything is bounded: pending appends, waiters, and how long each waits.
+without waiting.  Subscribers are told of a batch after the state that contains it is visible.  Everything is bounded:
+waiters, and how long each waits.
 
-It does not promise that an append whose future failed with ``Indeterminate`` did not happen: each journal settles
-that in its own way.  Callbacks run on the reader thread: they must be short and must never wait for a future of the
-same journal.
+It does not append: that is :class:`journal.link.Link`'s.  Callbacks run on the reader thread: they must be short and
+must never wait for a future of the same journal.
 """
 
 from __future__ import annotations
@@ -16,34 +15,18 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from journal.api import Entry, Subscription, Transport
 from journal.deadlines import Deadlines
-from journal.errors import FatalLog, Indeterminate, InvalidUsage, Rejected, Unavailable
-
-APPEND_TIMEOUT_S = 15.0
-"""How long an append may take to come back: the longest that a hung producer's write was seen to land late."""
-
-PENDING_MAX = 100_000
-"""Appends in flight; as many as the producer's own queue holds."""
+from journal.errors import FatalLog, InvalidUsage, Rejected, Unavailable
 
 WAITERS_MAX = 10_000
 """Futures of :meth:`FoldedJournal.when`: each costs a predicate call per batch, about 2 ms for all of them."""
 
 
-_NOBODY = (None, 0.0)
-
-
-class Outcome(Protocol):
-    """What a fold says of a record; ``token`` finds the append that waits for it."""
-
-    @property
-    def token(self) -> str: ...
-
-
 S = TypeVar("S")
-O = TypeVar("O", bound=Outcome)  # noqa: E741 - S and O are the state and the outcome
+O = TypeVar("O")  # noqa: E741 - S and O are the state and the outcome
 Fold = Callable[[S, Entry], tuple[S, O | None]]
 
 
@@ -66,8 +49,6 @@ class FoldedJournal(Generic[S, O]):
         name: str = "journal",
         start: bool = True,
         threaded: bool = True,
-        append_timeout_s: float = APPEND_TIMEOUT_S,
-        pending_max: int = PENDING_MAX,
         waiters_max: int = WAITERS_MAX,
         fold_all: Callable[[S, Sequence[Entry]], tuple[S, Sequence[O]] | None] | None = None,
     ) -> None:
@@ -81,11 +62,7 @@ class FoldedJournal(Generic[S, O]):
         # Together in one tuple, so that nobody ever sees a state with another one's offset.
         self._position: tuple[S, int] = (initial, from_offset)
         self._failed: Exception | None = None
-        self._append_timeout_s = append_timeout_s
-        self._pending_max = pending_max
         self._waiters_max = waiters_max
-        # Both in the order of arrival; the first pending has the first deadline.
-        self._pending: dict[str, tuple[Future[O], float]] = {}
         self._waiters: dict[int, tuple[Callable[[S], bool], Future[S], float, float]] = {}
         self._waiter_ids = itertools.count()
         self._subscribers: tuple[Callable[[S, S, Sequence[O]], None], ...] = ()
@@ -121,35 +98,6 @@ class FoldedJournal(Generic[S, O]):
     def failed(self) -> Exception | None:
         """The exception after which nothing works any more, or ``None``."""
         return self._failed
-
-    def append(self, value: bytes, token: str) -> Future[O]:
-        """Append ``value`` and give the outcome that the fold gives to the record carrying ``token``.
-
-        Fails with ``Rejected`` (it will never happen), ``Indeterminate`` (nobody answered in time), or with whatever
-        stopped the journal.
-        """
-        done: Future[O] = Future()
-        done.set_running_or_notify_cancel()  # a caller's cancel must not make set_result raise on the reader thread
-        with self._lock:
-            refused: Exception | None = self._failed
-            if refused is None and len(self._pending) >= self._pending_max:
-                refused = Rejected(f"too many appends to {self.name} are in flight", sqlstate="53400",
-                                   detail=f"the limit is {self._pending_max}")  # fmt: skip
-            if refused is None and token in self._pending:
-                refused = InvalidUsage(f"token {token!r} is in flight already")
-            if refused is None:
-                self._pending[token] = (done, time.monotonic() + self._append_timeout_s)
-        if refused is not None:
-            done.set_exception(refused)
-            return done
-        self.deadlines.poke()
-        try:
-            sent = self.transport.append(value)
-        except Exception:
-            self._pending.pop(token, None)
-            raise
-        sent.add_done_callback(lambda answer: self._on_sent(token, answer))
-        return done
 
     def when(self, predicate: Callable[[S], bool], timeout_s: float) -> Future[S]:
         """The first state from now on for which ``predicate`` (pure, quick) holds; perhaps the present one.
@@ -187,7 +135,7 @@ class FoldedJournal(Generic[S, O]):
     def subscribe(self, callback: Callable[[S, S, Sequence[O]], None]) -> Callable[[], None]:
         """Call ``callback(old_state, new_state, outcomes)`` after each batch; returns what ends that.
 
-        Futures of the batch are resolved before.  A callback that raises stops the journal: a subscriber that missed
+        A callback that raises stops the journal: a subscriber that missed
         a change would be wrong for ever.
         """
         with self._lock:
@@ -200,18 +148,17 @@ class FoldedJournal(Generic[S, O]):
         return unsubscribe
 
     def fail(self, error: Exception) -> None:
-        """Stop for good: everything pending and everything later fails with ``error``."""
+        """Stop for good: everybody who waits and everything later fails with ``error``."""
         with self._lock:
             if self._failed is not None:
                 return
             self._failed = error
-        pending, waiting = self._take_all()
-        for done in (*pending, *waiting):
+        for done in self._take_all():
             done.set_exception(error)
         self.failure.set_result(error)
 
     def close(self) -> None:
-        """Stop reading and close the transport.  What is pending becomes ``Indeterminate``."""
+        """Stop reading and close the transport."""
         if self._subscription is not None:
             self._subscription.close()
         self.transport.close()
@@ -219,10 +166,7 @@ class FoldedJournal(Generic[S, O]):
         with self._lock:
             if self._failed is None:
                 self._failed = Unavailable(f"{self.name} is closed")
-        pending, waiting = self._take_all()
-        for done in pending:
-            done.set_exception(Indeterminate(f"{self.name} was closed before the answer came"))
-        for done in waiting:
+        for done in self._take_all():
             done.set_exception(Unavailable(f"{self.name} is closed"))
 
     def _on_entries(self, entries: Sequence[Entry]) -> None:
@@ -246,11 +190,6 @@ class FoldedJournal(Generic[S, O]):
             self.fail(error)
             return
         self._position = (state, entries[-1].offset + 1)
-        if self._pending:
-            for outcome in outcomes:
-                done, _ = self._pending.pop(outcome.token, _NOBODY)
-                if done is not None:
-                    done.set_result(outcome)
         if self._waiters:
             self._wake_waiters(state)
         try:
@@ -276,23 +215,10 @@ class FoldedJournal(Generic[S, O]):
             else:
                 done.set_exception(error)
 
-    def _on_sent(self, token: str, answer: Future[int]) -> None:
-        error = answer.exception()
-        if error is not None:
-            done, _ = self._pending.pop(token, _NOBODY)
-            if done is not None:
-                done.set_exception(error)
-
     def _give_up(self, now: float) -> bool:
         """Fail what is late; whether anything is left.  For ``Deadlines``."""
         late: list[tuple[Future, Exception]] = []
         with self._lock:
-            for token, (done, deadline) in list(self._pending.items()):
-                if deadline > now:
-                    break
-                if self._pending.pop(token, _NOBODY)[0] is done:
-                    late.append((done, Indeterminate(f"no answer from {self.name} within {self._append_timeout_s:g} s",
-                                                     detail=f"token {token}")))  # fmt: skip
             for waiter, (_, done, deadline, timeout_s) in list(self._waiters.items()):
                 if deadline <= now:
                     del self._waiters[waiter]
@@ -300,12 +226,10 @@ class FoldedJournal(Generic[S, O]):
                                                    sqlstate="57014")))  # fmt: skip
         for done, error in late:
             done.set_exception(error)
-        return bool(self._pending or self._waiters)
+        return bool(self._waiters)
 
-    def _take_all(self) -> tuple[list[Future[O]], list[Future[S]]]:
+    def _take_all(self) -> list[Future[S]]:
         with self._lock:
-            pending = [done for done, _ in self._pending.values()]
             waiting = [done for _, done, _, _ in self._waiters.values()]
-            self._pending.clear()
             self._waiters.clear()
-        return pending, waiting
+        return waiting

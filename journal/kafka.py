@@ -11,7 +11,7 @@ made anew, bootstrapped from those.
 A producer that replaces another is not idempotent: it would need an id first, which librdkafka asks of any broker, the
 silent one too, and which a broker that was just started asks of a controller that may be lost as well (writers stood
 still for 5 to 10 s after some losses).  Copies and late landings are nothing new to a journal's readers: a fold refuses
-them, whoever made them (:mod:`oracle.fences`; an append that comes twice fails on the upper).
+them, whoever made them (:mod:`journal.fences`; an append that comes twice fails on the upper).
 
 Weak spot: a topic that is deleted and created again *while* we read is noticed only by its offsets; its identity is
 checked when a journal is opened.
@@ -32,7 +32,7 @@ from journal.api import Entry, Subscription
 from journal.errors import FatalLog, InvalidUsage, Rejected, TidemarkError, Unavailable
 from journal.kafka_producer import ACK_TIMEOUT_S, ProducerSession
 from journal.leaders import SUSPECT_S, Agreed, leaders_of
-from journal.memory import VALUE_BYTES_MAX, too_large
+from journal.limits import VALUE_BYTES_MAX, too_large
 
 log = logging.getLogger(__name__)
 
@@ -123,7 +123,8 @@ class KafkaTransport:
                     old = self._open_session()
                 session = self._session
             if old is not None:
-                old.abandon()
+                # Not here: who is told then may want what our caller holds.
+                threading.Thread(target=old.abandon, name=f"abandon-{self.topic}", daemon=True).start()
         return session.append(value)
 
     def subscribe(

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from journal import clients
 from journal.errors import Indeterminate, Rejected
 from journal.leaders import SUSPECT_S
-from journal.memory import VALUE_BYTES_MAX, too_large
+from journal.limits import VALUE_BYTES_MAX, too_large
 from journal.watch import Watch
 
 log = logging.getLogger(__name__)

@@ -264,7 +264,7 @@ class Leaders:
             # The first answer comes before this client knows whom it asked: that was the broker at this address.
             broker = next((b for b, known in brokers.items() if known == address), -1)
         elif addresses.get(broker) != address and address in addresses.values():
-            # Its own broker was away for a while, and this client has settled with another.
+            # Its own broker was away for a while, and this client has stayed with another.
             useful = False
         found = answer.topics.get(topic)
         if broker < 0 or found is None or 0 not in found.partitions:

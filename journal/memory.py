@@ -1,4 +1,4 @@
-"""A journal in memory: the reference implementation, and what most tests run on.
+"""A journal in memory, and its checkpoints: the reference implementation, which most tests run on and no process.
 
 Keeps every promise of :mod:`journal.api` within one process and loses everything with it.  With ``manual=True`` it has
 no threads: nothing is delivered until :meth:`MemoryTopic.pump` is called, so that a test decides every interleaving.
@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from journal.api import Entry, Subscription
+from journal.checkpoint import StoreOver
 from journal.errors import FatalLog, InvalidUsage, Rejected
-
-VALUE_BYTES_MAX = 8 * 1024 * 1024 - 64 * 1024
-"""As on Kafka: the topics' 8 MiB less room for a batch header."""
+from journal.limits import VALUE_BYTES_MAX, too_large
 
 
 class MemoryTopic:
@@ -178,11 +177,9 @@ class MemoryTransport:
                 reader.close()
 
 
-def too_large(size: int, size_max: int) -> Rejected:
-    """The refusal of a record that no topic of ours would take."""
-    return Rejected(
-        f"record of {size} bytes is too large",
-        sqlstate="54000",
-        detail=f"the limit is {size_max} bytes",
-        hint="split it into smaller statements",
-    )
+class MemoryCheckpointStore(StoreOver):
+    """Checkpoints in memory."""
+
+    def __init__(self, topic: MemoryTopic | None = None) -> None:
+        self.topic = topic or MemoryTopic()
+        super().__init__(lambda: MemoryTransport(self.topic))

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewT
 
 from journal import clients
 from journal.errors import FatalLog, Unavailable
+from journal.limits import RECORD_BYTES_MAX
 
 TOPIC_READY_S = 30.0
 """How long a new topic may take to get a leader: three times the gap measured after losing one (10 s)."""
@@ -193,7 +194,7 @@ def _durable(replication_factor: int) -> dict[str, str]:
         "unclean.leader.election.enable": "false",
         # A majority: what was acknowledged survives the loss of any minority.
         "min.insync.replicas": str(replication_factor // 2 + 1),
-        "max.message.bytes": str(clients.RECORD_BYTES_MAX),
+        "max.message.bytes": str(RECORD_BYTES_MAX),
     }
     if replication_factor == 1:
         # Measured: a power cut on one broker lost all 3,000 of 3,000 acknowledged records without this, none with it.

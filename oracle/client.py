@@ -24,16 +24,17 @@ from journal.checkpoint import CheckpointStore
 from journal.errors import InvalidUsage
 from journal.folded import FoldedJournal
 from journal.kafka import KafkaTransport
+from journal.link import Link, unique_writer
 from journal.names import TopicNames
+from journal.sender import DEADLINE_MS
+from journal.settling import Fence
 from journal.timestamps import CATALOG, TABLE, CatalogTs, DataTs
 from journal.topics import verify_journal
 from oracle.checkpoints import CHECKPOINT_POLICY, CheckpointPolicy, Checkpoints, open_recovered
 from oracle.fold import fold
 from oracle.image import dump, load
 from oracle.lanes import fence_record, make_lanes, part_weight
-from oracle.link import Link, unique_writer
 from oracle.model import CommitPart, Kind, Outcome, Stamp, check_name, check_part, check_ts
-from oracle.sender import DEADLINE_MS
 from oracle.state import EMPTY, OracleState
 
 log = logging.getLogger(__name__)
@@ -61,7 +62,7 @@ class Oracle:
         *,
         now_ms: Callable[[], int] = wall_clock_ms,
         deadline_ms: int = DEADLINE_MS,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self.writer = writer
         self._journal = journal
@@ -70,8 +71,9 @@ class Oracle:
         self._checkpoints = checkpoints
         self._alarm_at_ms = 0
         lanes = make_lanes(catalog_upper, now_ms, lambda: journal.state)
-        self._link = Link(journal, writer, lanes, lambda token: fence_record(token, catalog_upper()),
-                          deadline_ms=deadline_ms, clock=clock)  # fmt: skip
+        # A commit expects nothing of the log: it may be sent anew only once it is known that the first never counts.
+        fence = Fence(lambda token: fence_record(token, catalog_upper()))
+        self._link = Link(journal, writer, lanes, fence, deadline_ms=deadline_ms, clock=clock)
         journal.subscribe(self._watch_clock)
         self._link.start()
 

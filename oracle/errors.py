@@ -23,7 +23,7 @@ class Reason(StrEnum):
     AHEAD = "ahead of its timeline"
     """A ``read_ts`` that nobody can have read yet."""
     FENCED = "fenced"
-    """A later record of its writer came first: a copy, or an append that its client has settled as not happened."""
+    """A later record of its writer came first: a copy, or an append that its client knows not to have happened."""
     MALFORMED = "malformed"
     """The record breaks its own rules."""
     TIMELINE = "timeline"

@@ -11,10 +11,10 @@ import immutables
 
 from collection.binding import BoundRun
 from journal.errors import FatalLog
+from journal.fences import Fences, Seen
 from journal.timestamps import CatalogTs, DataTs
 from oracle.bindings import Bound
 from oracle.conflicts import KeyWrite, Manager
-from oracle.fences import Fences, Seen
 from oracle.growing import Growing
 from oracle.records import run_from_dict, run_to_dict
 from oracle.state import OracleState, Stats

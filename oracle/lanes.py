@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from journal.link import Answer, Lane
+from journal.sender import LaneSpec
+from journal.settling import Token
 from oracle.errors import Reason, StaleCatalog, refusal
-from oracle.link import Answer, Lane
-from oracle.model import CommitPart, Kind, Outcome, Record, Stamp, Token, Verdict
+from oracle.model import CommitPart, Kind, Outcome, Record, Stamp, Verdict
 from oracle.records import encode_record
-from oracle.sender import LaneSpec
 from oracle.state import OracleState
 
 STAMPS_PER_RECORD_MAX = 10_000
@@ -108,7 +109,7 @@ def _part_answer(part: CommitPart, verdict: Verdict) -> Answer:
 def _whole(outcome: Outcome, count: int) -> list[Answer]:
     """Answers of a record that counted for nothing.
 
-    Its sender has settled a fenced record before it sees it, so this is one that the fold found malformed: a mistake
+    Its sender knew of a fenced record before it sees it, so this is one that the fold found malformed: a mistake
     in this code, and yet something that is known not to have happened.
     """
     return [refusal(outcome.refused or Reason.MALFORMED, f"at offset {outcome.offset}")] * count

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from collection.binding import Binding, Run
 from journal.errors import InvalidUsage
+from journal.settling import Token
 from oracle.errors import Reason
 
 TS_MAX = 253_402_300_799_999
@@ -23,15 +24,6 @@ NAME_LENGTH_MAX = 255
 
 BINDINGS_MAX = 20_000
 """Bindings, reads and writes of one part, each: a run is about 60 bytes, so they stay below the 4 MiB of a record."""
-
-
-class Token(NamedTuple):
-    """Names one record.  ``seq`` grows with every record of a writer, over all its incarnations."""
-
-    writer: str
-    incarnation: int
-    """Which producer of the writer sent it, from 1; for people who read the log."""
-    seq: int
 
 
 class Kind(StrEnum):

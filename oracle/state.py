@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import immutables
 
+from journal.fences import Fences
 from journal.timestamps import CATALOG, TABLE, CatalogTs, DataTs
 from oracle.bindings import NOTHING, Bound, BoundRuns
-from oracle.fences import Fences
 from oracle.timeline import Timeline
 
 

@@ -21,7 +21,7 @@ TIMELINES_MAX = 1024
 class TimestampOracle(Protocol):
     """All methods may be called from any thread, at once.
 
-    ``tests/judge/checkers/oracle_laws.py`` judges what any of them answered.
+    ``judge/checkers/oracle_laws.py`` judges what any of them answered.
     """
 
     def read_ts(self, timeline: str) -> Future[int]:

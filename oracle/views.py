@@ -13,10 +13,10 @@ from typing import NamedTuple
 import immutables
 
 from journal.api import Entry
+from journal.fences import Fences
 from journal.timestamps import DataTs
 from oracle.bindings import NOTHING, Bound, BoundRuns, bind, coalesce, cover, refused
 from oracle.errors import Reason, SnapshotTooOld
-from oracle.fences import Fences
 from oracle.growing import Growing
 from oracle.model import Outcome, Verdict
 from oracle.records import Malformed

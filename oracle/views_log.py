@@ -14,14 +14,15 @@ from journal.api import Transport
 from journal.checkpoint import CheckpointStore
 from journal.folded import FoldedJournal
 from journal.kafka import KafkaTransport
+from journal.link import Answer, Lane, Link, unique_writer
 from journal.names import TopicNames
+from journal.sender import DEADLINE_MS, LaneSpec
+from journal.settling import Fence, Token
 from journal.timestamps import DataTs
 from journal.topics import verify_journal
 from oracle.checkpoints import CHECKPOINT_POLICY, CheckpointPolicy, Checkpoints, open_recovered
 from oracle.errors import Reason, StaleEpoch, StaleUpper, refusal
-from oracle.link import Answer, Lane, Link, unique_writer
-from oracle.model import Outcome, Token, check_name
-from oracle.sender import DEADLINE_MS, LaneSpec
+from oracle.model import Outcome, check_name
 from oracle.views import NO_VIEWS, ViewsState, fold_views
 from oracle.views_image import dump_views, load_views
 from oracle.views_records import (
@@ -52,7 +53,8 @@ class ViewsLog:
         self._journal = journal
         self._checkpoints = checkpoints
         lanes = _lanes(lambda: journal.state)
-        self._link = Link(journal, writer, lanes, _fence, deadline_ms=deadline_ms).start()
+        # A tick that lands twice would be refused, a drop would not: what is numbered is settled alike.
+        self._link = Link(journal, writer, lanes, Fence(_fence_record), deadline_ms=deadline_ms).start()
 
     @classmethod
     def open(cls, bootstrap: str, names: TopicNames, writer_id: str) -> ViewsLog:
@@ -158,7 +160,7 @@ def _tick_weight(tick: Tick) -> int:
     )  # fmt: skip
 
 
-def _fence(token: Token) -> bytes:
+def _fence_record(token: Token) -> bytes:
     return encode_views_record(ViewsRecord(token, ViewsKind.FENCE))
 
 

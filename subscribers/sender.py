@@ -5,9 +5,14 @@ Promises: what was given to :meth:`CommandSender.send` ends up closed on the top
 answer that is lost, a record that lands twice or late, another subscriber that sends the same, all come to the same
 (see :mod:`controllers.protocol`).
 
-At most ``WINDOW`` commands are unseen at once.  Where the topic does not move on for ``RESEND_S``, everything unseen is
-sent again through a fresh producer, by a task of its own: the command that got lost may be the last one for days.
+At most ``WINDOW`` commands are unseen at once.  Lost ones are settled by :class:`~journal.settling.SameAgain`: all that
+is unseen is sent again, in order, through a fresh producer, for a command is taken once, where it continues the log.
+What followed a lost command has landed and was passed over: so acknowledgements say nothing here, and also where nobody
+reports a loss the topic must move on within ``RESEND_S``.  The command that got lost may be the last one for days.
 After ``GIVE_UP_S`` it is ``Unavailable`` and the process is better restarted.
+
+The shell around :class:`~journal.sender.Sender` is our own: a worker lives on one asyncio loop, where the threads of
+:class:`~journal.link.Link` would cost it a wake-up for each command.
 """
 
 from __future__ import annotations
@@ -15,8 +20,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from functools import partial
+from itertools import takewhile
 
 from controllers.commands import Command
 from controllers.commands_log import CommandFold, encode
@@ -24,6 +31,8 @@ from controllers.protocol import ControllerState
 from journal.api import Entry, Transport
 from journal.errors import Unavailable
 from journal.process import close_all
+from journal.sender import Effect, Failed, LaneSpec, Renew, Send, Sender
+from journal.settling import Flight, SameAgain
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +48,19 @@ CLOSE_TIMEOUT_S = 2.0
 GIVE_UP_S = 60.0
 """Twice as long as a reader survives an absent broker."""
 
+LANE = LaneSpec("command", items_max=1, flights_max=WINDOW)
+
+
+def seen(state: ControllerState, flights: Iterable[Flight]) -> Iterable[Flight]:
+    """Those whose command is on the topic, whoever sent it: commands count in the order of their ids."""
+    frontier, opened, ordinal = state.next_id()
+
+    def counts(flight: Flight) -> bool:
+        command = flight.payload
+        return command.catalog_ts < frontier or (command.catalog_ts == opened and command.ordinal < ordinal)
+
+    return takewhile(counts, flights)
+
 
 class CommandSender:
     """Runs on one asyncio loop; the topic's reader thread reports to it.  ``begin`` is where the topic begins."""
@@ -48,12 +70,14 @@ class CommandSender:
         self._loop = loop
         self._fold = CommandFold()
         self._next_offset = begin
-        self._unseen: deque[Command] = deque()
+        self._sender = Sender("", [LANE], SameAgain(seen), deadline_ms=int(1000 * GIVE_UP_S),
+                              unanswered_ms=int(1000 * RESEND_S))  # fmt: skip
         self._moved = asyncio.Event()
         self._failed: Exception | None = None
         self.failure: asyncio.Future[Exception] = loop.create_future()
         """Given what stopped it, if anything ever does."""
-        self._settling: asyncio.Task | None = None
+        self._ticking: asyncio.TimerHandle | None = None
+        self._renewing: asyncio.Task | None = None
         self._subscription = transport.subscribe(begin, self._on_entries, self._on_error)
 
     @property
@@ -72,74 +96,78 @@ class CommandSender:
 
     async def send(self, commands: Sequence[Command]) -> None:
         """Put ``commands`` (whole timestamps, in order) on the topic; returns when few enough are unseen."""
-        for command in commands:
-            self._unseen.append(command)
-            self._append(command)
-        if self._unseen and (self._settling is None or self._settling.done()):
-            self._settling = self._loop.create_task(self._settle(), name="command-settling")
-        await self._seen(WINDOW)
+        for begin in range(0, len(commands), WINDOW):
+            self._step(partial(self._submit, commands[begin : begin + WINDOW]))
+            await self._unseen(WINDOW)
 
     async def flush(self) -> None:
         """Return when everything given has been seen on the topic."""
-        await self._seen(0)
+        await self._unseen(0)
 
     def close(self) -> None:
         """Stop reading and sending, within ``CLOSE_TIMEOUT_S``.  The transport is the caller's."""
-        if self._settling is not None:
-            self._settling.cancel()
+        for each in (self._ticking, self._renewing):
+            if each is not None:
+                each.cancel()
         close_all({"commands' reader": self._subscription.close}, CLOSE_TIMEOUT_S)
 
-    async def _seen(self, unseen_max: int) -> None:
+    async def _unseen(self, at_most: int) -> None:
         """Wait until at most so many are unseen.  Raises what stopped us."""
-        if self._failed is not None:
-            raise self._failed
-        self._drop_seen()
-        while len(self._unseen) > unseen_max:
+        self._look()
+        while self._failed is not None or self._sender.backlog > at_most:
             await self._wait(RESEND_S)
-            self._drop_seen()
 
-    async def _settle(self) -> None:
-        """Send what is unseen again for as long as the topic does not move on; ends when nothing is unseen."""
+    def _submit(self, commands: Sequence[Command], now_ms: int) -> Sequence[Effect]:
+        for command in commands:
+            self._sender.submit(LANE.name, command, command, 0, now_ms, hold=True)
+        return self._sender.flush(now_ms)
+
+    def _step(self, event: Callable[[int], Sequence[Effect]]) -> None:
+        """Tell the sender of an event and perform the effects."""
+        if self._failed is not None:
+            return
         try:
-            moved_at = sent_at = time.monotonic()
-            self._drop_seen()
-            while self._unseen:
-                before = self.state.next_id()
-                # What follows a lost command lands and cannot be taken: records alone are no progress.
-                await self._wait(max(0.0, sent_at + RESEND_S - time.monotonic()))
-                now = time.monotonic()
-                if self.state.next_id() != before:
-                    moved_at = sent_at = now
-                elif now >= sent_at + RESEND_S:
-                    if now > moved_at + GIVE_UP_S:
-                        raise Unavailable(
-                            "the commands do not get onto their topic",
-                            detail=f"frontier {self.state.frontier}, next is {self._unseen[0]}",
-                        )
-                    log.warning("sending commands again", extra={"unseen": len(self._unseen)})
-                    sent_at = now
-                    await self._loop.run_in_executor(None, self._transport.renew)
-                    for command in self._unseen:
-                        self._append(command)
-                self._drop_seen()
+            for effect in event(int(1000 * time.monotonic())):
+                match effect:
+                    case Send(flight):
+                        self._append(flight)
+                    case Renew():
+                        log.warning("sending commands again", extra={"unseen": self._sender.backlog})
+                        self._renewing = self._loop.create_task(self._renew(), name="command-renewing")
+                    case Failed([command, *_], _):
+                        raise Unavailable("the commands do not get onto their topic",
+                                          detail=f"frontier {self.state.frontier}, next is {command}")  # fmt: skip
         except Exception as error:  # handed over to whoever calls next, and to ``failure``
             self._fail(error)
+        if self._ticking is None and self._sender.backlog:
+            self._ticking = self._loop.call_later(RESEND_S / 8, self._tick)
 
-    def _append(self, command: Command) -> None:
-        # Whether it landed is read from the topic; a failed append is one that is not seen and is sent again.
-        self._transport.append(encode(command)).add_done_callback(lambda done: done.exception())
+    def _tick(self) -> None:
+        self._ticking = None
+        self._step(self._sender.tick)
 
-    def _drop_seen(self) -> None:
-        frontier, opened, ordinal = self.state.next_id()
-        while self._unseen:
-            first = self._unseen[0]
-            if first.catalog_ts < frontier or (first.catalog_ts == opened and first.ordinal < ordinal):
-                self._unseen.popleft()
-            else:
-                break
+    def _look(self) -> None:
+        self._step(partial(self._sender.folded, [self.state]))
+
+    async def _renew(self) -> None:
+        try:
+            await self._loop.run_in_executor(None, self._transport.renew)
+        except Exception as error:  # as above
+            self._fail(error)
+        self._step(self._sender.renewed)
+
+    def _append(self, flight: Flight) -> None:
+        token = flight.token
+
+        def on_sent(answer: Future[int]) -> None:
+            # A refusal is one more way for a command not to get there.
+            if answer.exception() is not None:
+                self._wake(lambda: self._step(partial(self._sender.unanswered, token)))
+
+        self._transport.append(encode(flight.payload)).add_done_callback(on_sent)
 
     async def _wait(self, timeout_s: float) -> bool:
-        """Whether the topic brought anything within ``timeout_s``.  Raises what stopped the reader."""
+        """Whether the topic brought anything within ``timeout_s``.  Raises what stopped us."""
         if self._failed is not None:
             raise self._failed
         self._moved.clear()
@@ -156,7 +184,11 @@ class CommandSender:
         for entry in entries:
             self._fold.take(entry)
         self._next_offset = entries[-1].offset + 1
-        self._wake()
+        self._wake(self._on_moved)
+
+    def _on_moved(self) -> None:
+        self._look()
+        self._moved.set()
 
     def _on_error(self, error: Exception) -> None:
         """On the reader's thread."""
@@ -168,8 +200,8 @@ class CommandSender:
             self.failure.set_result(error)
         self._moved.set()
 
-    def _wake(self, call: Callable[[], None] | None = None) -> None:
+    def _wake(self, call: Callable[[], None]) -> None:
         try:
-            self._loop.call_soon_threadsafe(call or self._moved.set)
+            self._loop.call_soon_threadsafe(call)
         except RuntimeError:  # the loop is closed: nobody waits any more
             pass

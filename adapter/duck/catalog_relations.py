@@ -27,8 +27,6 @@ from adapter.system.live_rows import ACTIVITY
 from adapter.system.macro_tables import HELPERS
 from adapter.system.rows import System
 from adapter.system.schemas import HIDDEN, SYSTEM, SYSTEM_OIDS
-from collection.arrays import show_array
-from collection.types import SqlType, arrow_type
 from lower.duckdb import long_texts
 from lower.duckdb.engine import Engine, Running, as_types
 from lower.duckdb.errors import explain
@@ -38,6 +36,8 @@ from sql.forms.transpile import with_params
 from sql.objects.names import ImageLike
 from sql.statements.plans import SelectPlan
 from sql.trees.budget import bounded
+from values.text.arrays import show_array
+from values.types import SqlType, arrow_type
 
 IMAGES_MAX = 4
 """Catalog timestamps whose relations are kept: the newest, and those that slower sessions still read."""

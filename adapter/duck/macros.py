@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 
 from adapter.system.rows import DISPLAY, OWNER, TYPE_NAMES
-from collection.keywords import KEYWORDS
-from collection.types import FIELDS, field_bits
+from values.text.keywords import KEYWORDS
+from values.types import FIELDS, field_bits
 
 _format_type = " ".join(f"WHEN {oid} THEN '{name}'" for oid, name in DISPLAY.items())
 _to_regtype = " ".join(

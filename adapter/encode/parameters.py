@@ -1,7 +1,7 @@
 """Parameters: what Bind sent, in text or binary, to Python values by type oid.
 
-Pure.  A uuid, a jsonb and a time come as :mod:`collection.types` carries them (text, text, microseconds since
-midnight), an interval as :class:`collection.intervals.Interval`, an array as a list.
+Pure.  A uuid, a jsonb and a time come as :mod:`values.types` carries them (text, text, microseconds since
+midnight), an interval as :class:`values.time.intervals.Interval`, an array as a list.
 
 Errors carry Postgres's SQLSTATEs: 22P02 (text that is not of the type), 22P03 (binary that is not), 22007 (dates and
 times that are none), 22003 and 22008 (out of range), 22021 (text that is not UTF-8, or has a NUL), 08P01 (wrong number
@@ -23,18 +23,18 @@ from psycopg.pq import Format
 
 from adapter.encode import text_arrays
 from adapter.encode.scalars import DAYS_TO_2000, MICROS_TO_2000
-from collection import numerics
-from collection.arrays import read_array
-from collection.bad_text import BadText
-from collection.clock import MICROS_PER_DAY, read_time
-from collection.interval_words import read_interval
-from collection.intervals import Interval
-from collection.jsonb import read_jsonb
-from collection.scalars import read_date, read_moment, read_timestamp
-from collection.types import ARRAY_OID, OID, single
-from collection.uuids import hyphened, read_uuid
-from collection.zones import instant_of
 from journal.errors import InvalidUsage
+from values.bad_text import BadText
+from values.numeric import numerics
+from values.scalars import read_date, read_moment, read_timestamp
+from values.text.arrays import read_array
+from values.text.jsonb import read_jsonb
+from values.text.uuids import hyphened, read_uuid
+from values.time.clock import MICROS_PER_DAY, read_time
+from values.time.interval_words import read_interval
+from values.time.intervals import Interval
+from values.time.zones import instant_of
+from values.types import ARRAY_OID, OID, single
 
 TEXT_LIKE = {25, 705, 1043, 19, 18, 2275, 114}
 """text, unknown, varchar, name, "char", cstring, json: UTF-8 text in both formats."""

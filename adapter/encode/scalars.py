@@ -19,12 +19,12 @@ from psycopg import adapters
 from psycopg.adapt import PyFormat
 
 from adapter.encode import text_arrays
-from collection.arrays import show_array
-from collection.clock import show_time
-from collection.intervals import Interval, show_interval
-from collection.types import OID, SqlType
-from collection.zones import offset_text
 from journal.errors import InvalidUsage
+from values.text.arrays import show_array
+from values.time.clock import show_time
+from values.time.intervals import Interval, show_interval
+from values.time.zones import offset_text
+from values.types import OID, SqlType
 
 DAYS_TO_2000 = 10_957
 """Days from 1970-01-01, Arrow's epoch, to 2000-01-01, Postgres's."""

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from adapter.encode import scalars, text_arrays
 from adapter.state.interfaces import OutputColumn, Part
-from collection.types import SqlType, arrow_type, modifier
+from values.types import SqlType, arrow_type, modifier
 
 log = logging.getLogger(__name__)
 

@@ -69,9 +69,8 @@ from adapter.system.schemas import RELATIONS
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
 from catalog_log.model import NODES
-from collection.types import SqlType
 from controllers.node_status import NodeStatus
-from controllers.peek import PEEK_TIMEOUT_MS, Lookup, Peek
+from controllers.peeks.peek import PEEK_TIMEOUT_MS, Lookup, Peek
 from journal.aio import Bridge
 from journal.errors import Conflict, Indeterminate, InvalidUsage, Unavailable
 from journal.timestamps import CatalogTs, DataTs
@@ -84,9 +83,11 @@ from sql.objects.watched import TooLongHere, same_answers
 from sql.statements.ddl_columns import to_evaluate, with_values
 from sql.statements.plan_cache import PlanCache, Planned, Statement, plan_afresh
 from sql.statements.plans import InsertPlan, SelectPlan, Slot
+from sql.statements.skeletons import filled, fits
 from sql.syntax import statements as st
 from sql.syntax.parse import parse, split
 from sql.trees.errors import unsupported
+from values.types import SqlType
 
 CATALOG_WAIT_S = 15.0
 """How long a catalog upper that the oracle knows may take to arrive here (settling an append is bounded alike)."""
@@ -312,6 +313,11 @@ class TidemarkExecutor:
 
     async def _plan(self, statement: Statement, image: Image, session: SessionState) -> Planned:
         """The statement's plan on ``image`` for the names of ``session``: made beside the loop if that takes long."""
+        if statement.skeleton is not None:
+            found = await self._plan_by_skeleton(statement, image, session)
+            if found is not None:
+                return found
+            statement = await self._as_written(statement.text, ())
         names = self._names(session)
         held = self.plans.held(statement, image, names)
         if held is not None:
@@ -326,6 +332,27 @@ class TidemarkExecutor:
             made = await self.planner.run(chars, plan_afresh, statement, image, names)
             made.large = True
         return self.plans.keep(statement, names, made)
+
+    async def _plan_by_skeleton(self, statement: Statement, image: Image, session: SessionState) -> Planned | None:
+        """The plan of the statement's skeleton with its values; ``None`` where its text must be planned as it is.
+
+        The first text of a skeleton is planned both ways, which tells whether the skeleton serves."""
+        names = self._names(session)
+        if not self.plans.may_serve(statement, names, image):
+            return None
+        try:
+            planned = await self._plan(statement.of, image, session)
+        except InvalidUsage:  # what is wrong is told of the text that was written
+            self.plans.serves_not(statement, names, image)
+            return None
+        if not planned.serves:
+            written = await self._plan(await self._as_written(statement.text, ()), image, session)
+            if not fits(planned.plan, written.plan):
+                self.plans.serves_not(statement, names, None)
+                return written
+            planned.serves = True
+        plan = filled(planned.plan, statement.skeleton)
+        return None if plan is None else replace(planned, plan=plan, announced=self._announced(planned))
 
     async def _plan_as(
         self, prepared: Prepared, statement: Statement, image: Image, session: SessionState
@@ -343,7 +370,23 @@ class TidemarkExecutor:
         return await self._plan(as_then, image, session)
 
     async def _statement(self, sql: str, param_oids: Sequence[int]) -> Statement:
-        """``sql`` parsed, beside the loop if that takes long."""
+        """``sql`` parsed, beside the loop if that takes long.  A skeleton with values is not parsed itself."""
+        found = None if param_oids else await self._as_skeleton(sql)
+        return found if found is not None else await self._as_written(sql, param_oids)
+
+    async def _as_skeleton(self, sql: str) -> Statement | None:
+        """``sql`` as a skeleton and its values; ``None`` where it has none, or where the parser refuses it (it is
+        parsed as it stands then, which says why)."""
+        skeleton = self.plans.skeleton_of(sql)
+        if skeleton is None:
+            return None
+        try:
+            of = await self._as_written(skeleton.text, skeleton.param_oids)
+        except InvalidUsage:
+            return None
+        return Statement(sql, (), of.parsed, {}, skeleton=skeleton, of=of) if isinstance(of.parsed, st.Query) else None
+
+    async def _as_written(self, sql: str, param_oids: Sequence[int]) -> Statement:
         if len(sql) <= ON_LOOP_CHARS_MAX:
             return self.plans.statement(sql, param_oids, lambda: declared_types(param_oids))
         found = self.plans.parsed(sql, param_oids)
@@ -427,8 +470,9 @@ class TidemarkExecutor:
         """Whether this reads data in a block that has its timestamp: a barrier would tell nothing that may be used."""
         if session.transaction.read_ts is None:
             return False
-        kept = self.plans.kept(statement, self._names(session))
-        return kept is not None and kept.plan.kind == "peek"
+        names = self._names(session)
+        kept = [self.plans.kept(each, names) for each in (statement, statement.of) if each is not None]
+        return any(each is not None and each.plan.kind == "peek" for each in kept)
 
     async def _constant_batches(self, planned: Planned, params: Sequence[object | None]) -> list[pa.RecordBatch]:
         """The rows of a query that reads nothing: where they can only ever be the same, they are computed once."""
@@ -489,7 +533,7 @@ class TidemarkExecutor:
         timeout_ms = min(session.statement_timeout_ms or PEEK_TIMEOUT_MS, PEEK_TIMEOUT_MS)
         lookup = None
         if plan.lookup is not None:
-            key, residual = plan.lookup.filled(params, plan.params)
+            key, residual = plan.asked(params)
             lookup = Lookup(plan.lookup.index_id, plan.lookup.relation_id, key, residual)
         deadline = time.monotonic() + timeout_ms / 1000
         peek = Peek("", "", plan.inputs, plan.catalog_ts, as_of, lookup, timeout_ms, only_at)

@@ -78,7 +78,7 @@ def _select(plan: SelectPlan, image: ImageLike) -> list[str]:
 
 
 def _residual(residual: Mapping[str, object], relation: Item | None) -> list[str]:
-    """What is done with the rows that an index finds (:mod:`controllers.lookup` has the form), as SQL has it."""
+    """What is done with rows that an index finds (of the form of :mod:`controllers.arrangements.residual`), as SQL."""
     ever_had = sorted(ever(relation), key=lambda column: column.id) if isinstance(relation, Relation) else []
     names = [quoted(column.name) for column in ever_had]
     lines = []

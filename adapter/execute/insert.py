@@ -22,11 +22,8 @@ from adapter.execute.write_groups import WriteGroups
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
 from catalog_log.objects import Column, Item, Table, view_inputs
-from collection.bad_text import BadText
 from collection.binding import Binding, Run
 from collection.columns import sql_type
-from collection.digits import kept
-from collection.types import SqlType, arrow_type, parse_type
 from journal.aio import Bridge
 from journal.errors import Conflict, InvalidUsage, Rejected, TidemarkError
 from journal.timestamps import DataTs
@@ -38,6 +35,9 @@ from sql.objects.watched import Answers, same_answers
 from sql.statements.insert import fit_length, stored
 from sql.statements.plans import InsertPlan, Slot
 from sql.trees.errors import no_relation, not_null
+from values.bad_text import BadText
+from values.time.digits import kept
+from values.types import SqlType, arrow_type, parse_type
 
 CATALOG_WAIT_S = 15.0
 """How long a catalog upper that the oracle knows may take to arrive here."""

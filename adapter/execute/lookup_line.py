@@ -11,7 +11,15 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pyarrow as pa
 
-from controllers.lookup_codec import LENGTH, RESPONSE_BYTES_MAX, Answer, Asked, decode_answers, encode_lookups, framed
+from controllers.peeks.lookup_codec import (
+    LENGTH,
+    RESPONSE_BYTES_MAX,
+    Answer,
+    Asked,
+    decode_answers,
+    encode_lookups,
+    framed,
+)
 from journal.errors import TidemarkError
 
 log = logging.getLogger(__name__)

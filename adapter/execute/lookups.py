@@ -14,8 +14,8 @@ from typing import TypeVar
 import pyarrow as pa
 
 from adapter.state.interfaces import Part
-from controllers.lookup_codec import LOOKUPS_MAX, Answer, Asked, Found, Key
-from controllers.peek import Peek, Question
+from controllers.peeks.lookup_codec import LOOKUPS_MAX, Answer, Asked, Found, Key
+from controllers.peeks.peek import Peek, Question
 from journal.errors import TidemarkError
 
 TOLD_AT_ONCE = 16

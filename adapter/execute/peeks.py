@@ -28,8 +28,8 @@ from catalog_log.log import CatalogLog
 from catalog_log.model import Node
 from controllers.node_status import act, in_words
 from controllers.nodes import location
-from controllers.peek import Peek
-from controllers.peek_codec import decode_error, encode_peek
+from controllers.peeks.peek import Peek
+from controllers.peeks.peek_codec import decode_error, encode_peek
 from controllers.workers import Workers
 from journal.aio import Bridge
 from journal.errors import Rejected, TidemarkError, Unavailable

@@ -11,12 +11,12 @@ from adapter.execute.insert import BUFFER_BYTES_MAX
 from adapter.execute.lookups import TableAnswer
 from adapter.execute.peeks import PeekAnswer
 from adapter.state.interfaces import Notice, Outdated, OutputColumn, Part, Prepared, Result
-from collection.types import OID, SqlType, arrow_type, parse_type
 from journal.errors import InvalidUsage, Rejected, TidemarkError
 from sql.binding.bind import OutputType
 from sql.statements.ddl_alter import alter_tag
 from sql.statements.plans import InsertPlan, SelectPlan
 from sql.syntax import statements as st
+from values.types import OID, SqlType, arrow_type, parse_type
 
 DECLARED = {oid: parse_type(name) for name, oid in OID.items()} | {
     19: SqlType("text"),

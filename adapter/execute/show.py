@@ -27,7 +27,6 @@ from catalog_log.objects import (
     key_names,
     own_columns,
 )
-from collection.types import SqlType, arrow_type, parse_type
 from sql.objects.identifiers import quoted
 from sql.objects.names import (
     ImageLike,
@@ -42,6 +41,7 @@ from sql.objects.names import (
 from sql.syntax import statements as st
 from sql.syntax.statements import KIND_WORDS
 from sql.trees.errors import no_relation, wrong_kind
+from values.types import SqlType, arrow_type, parse_type
 
 TEXT = SqlType("text")
 INT4 = SqlType("int4")

@@ -13,8 +13,8 @@ import secrets
 import socket
 from dataclasses import dataclass
 
+from adapter.server import startup
 from adapter.server.authentication import Scram
-from adapter.server.server import startup
 from adapter.session.interruption import Interrupt
 from adapter.session.session import Session
 from adapter.state.interfaces import Executor

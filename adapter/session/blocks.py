@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
+from adapter.session import control as c
 from adapter.session.named import Portals, Statements
-from adapter.session.session import control as c
 from adapter.state.interfaces import Executor, Kind, Notice, Prepared, Result
 from adapter.state.session_state import SessionState
 from journal.errors import InvalidUsage

@@ -21,8 +21,8 @@ from adapter.session.nested_words import Declare, ExecuteNamed, Fetch, Nested, P
 from adapter.session.portals import Portal
 from adapter.state.interfaces import Executor, Kind, Prepared, Result
 from adapter.state.session_state import SessionState
-from collection.types import OID, parse_type
 from journal.errors import InvalidUsage, TidemarkError
+from values.types import OID, parse_type
 
 _CAST = {oid: name for name, oid in OID.items()}
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from collection.types import OID, SqlType
 from journal.errors import InvalidUsage
+from values.types import OID, SqlType
 
 if TYPE_CHECKING:
     from adapter.state.session_state import SessionState
@@ -46,7 +46,7 @@ class Kind(StrEnum):
 class OutputColumn:
     """A column of a result: what RowDescription says.
 
-    Values arrive in the Arrow type ``collection.types.arrow_type(type)`` (or one that casts to it without loss).
+    Values arrive in the Arrow type ``values.types.arrow_type(type)`` (or one that casts to it without loss).
     ``oid`` announces another Postgres type of the same text form, for catalog relations: 18 "char", 19 name, 26 oid,
     24 regproc, 2205 regclass, 1043 varchar.  A column of oid 26, 24 or 2205 sent in binary must hold integers.
     """

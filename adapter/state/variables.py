@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from collection.zones import ALWAYS_UTC, zone_named
 from journal.errors import InvalidUsage
+from values.time.zones import ALWAYS_UTC, zone_named
 
 SERVER_VERSION = "15.0 (Tidemark 0.1)"
 """The dialect we answer in is Postgres 15's: psql 15 and later see no mismatch to warn of, and pgjdbc parses it."""

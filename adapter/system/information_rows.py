@@ -22,7 +22,7 @@ from adapter.system.rows import (
 from adapter.system.schemas import SCHEMA_OIDS
 from catalog_log.model import Schema
 from catalog_log.objects import INDEX, MATERIALIZED_VIEW, Item, Table, View, numbered_columns
-from collection.types import OID, SECOND_DIGITS, TIMES, SqlType, parse_type
+from values.types import OID, SECOND_DIGITS, TIMES, SqlType, parse_type
 
 _HIDDEN = (INDEX, MATERIALIZED_VIEW)
 

@@ -31,10 +31,10 @@ from catalog_log.objects import (
     key_names,
     numbered_columns,
 )
-from collection.types import OID, TIMES, SqlType, modifier, parse_type
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike
 from sql.views.view_text import query_today
+from values.types import OID, TIMES, SqlType, modifier, parse_type
 
 OWNER = "tidemark"
 OWNER_OID = 10
@@ -157,7 +157,7 @@ Rows = Iterator[dict[str, object]]
 
 
 KIND_OIDS = {"oid": 26, "list": 1009, "oids": 1028, "int2s": 1005, "int2vector": 22, "oidvector": 30}
-"""Kinds of system columns beside the types of ``collection.types`` -> oid."""
+"""Kinds of system columns beside the types of ``values.types`` -> oid."""
 
 
 @cache

@@ -199,7 +199,7 @@ ddl_audit: catalog_ts:int8 ordinal:int4 at:timestamptz role database_name tag st
 
 
 KINDS = ("oid", "list", "oids", "int2s", "int2vector", "oidvector")
-"""Kinds of columns beside the types of ``collection.types``: an oid; arrays of text, oid and int2; and Postgres's two
+"""Kinds of columns beside the types of ``values.types``: an oid; arrays of text, oid and int2; and Postgres's two
 vectors, whose text form is separated by spaces and whose subscripts begin at 0."""
 
 HIDDEN = "tableoid"
@@ -236,7 +236,7 @@ _FOUND = {
 }
 
 SYSTEM: dict[str, dict[str, dict[str, str]]] = {schema: columns for schema, (columns, _) in _FOUND.items()}
-"""Schema -> relation -> column -> kind: a type of ``collection.types`` or one of :data:`KINDS`."""
+"""Schema -> relation -> column -> kind: a type of ``values.types`` or one of :data:`KINDS`."""
 
 SYSTEM_OIDS: dict[str, dict[str, int]] = {schema: oids for schema, (_, oids) in _FOUND.items()}
 """Schema -> relation -> its oid: below 16384, where the oids of a user's objects begin."""

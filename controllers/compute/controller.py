@@ -59,7 +59,7 @@ CHECKPOINT_EVERY = 20_000
 LOOK_S = 1.0
 """How often failures and checkpoints are looked after; everything else is woken by events."""
 
-SETTLE_S = 5.0
+FINISH_S = 5.0
 """How long a stopping controller waits for reads and ticks to end, which it cancels: a query of Spark's is given the
 same by Spark.  What a tick had written is bound or counts for nothing."""
 
@@ -355,7 +355,7 @@ class ComputeController:
                 **{thread.name: thread.join for thread in threads},
                 **({} if self._blamed else {"notes": self._at_work.ended}),
             },
-            SETTLE_S,
+            FINISH_S,
         )
         close_all(
             {

@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from collection.functions import Own
-from collection.types import NUMERIC_PRECISION_MAX, SCALARS, SqlType, arrow_type, carried, spark_type
+from controllers.arrangements.tuples import INT_BITS
 from controllers.compute.spark_text import text
-from controllers.values import INT_BITS
 from functions.registry import OWN
 from sql.trees.nodes import only
+from values.functions import Own
+from values.types import NUMERIC_PRECISION_MAX, SCALARS, SqlType, arrow_type, carried, spark_type
 
 BOOL = SqlType("bool")
 TEXT = SqlType("text")

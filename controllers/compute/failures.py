@@ -14,10 +14,10 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from collection.functions import refusal
 from controllers.compute.session import RESULT_BYTES_MAX
 from controllers.quarantine import REFUSED
 from journal.errors import Indeterminate, InvalidUsage, TidemarkError, Unavailable, reference
+from values.functions import refusal
 
 log = logging.getLogger(__name__)
 

@@ -14,11 +14,11 @@ import decimal
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
-from collection.types import SqlType
+from controllers.arrangements.residual import fit_decimal, out_of_range, sum_type
+from controllers.arrangements.tuples import INT_BITS, Row
 from controllers.compute.plans import AggregateCall
-from controllers.lookup import fit_decimal, out_of_range, sum_type
-from controllers.values import INT_BITS, Row
 from journal.errors import Rejected
+from values.types import SqlType
 
 CELLS_MAX = 13_000_000
 """Values held for the groups of one view: :meth:`Groups.width` of each group.  A value takes some 40 bytes of Python

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from collection.types import SqlType, spark_type
+from values.types import SqlType, spark_type
 
 ROWS_BYTES_MAX = 4 << 20
 """As Arrow has them.  As rows they are some ten times as much in Spark's heap, and again in its tasks: eight at once

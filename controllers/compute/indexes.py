@@ -15,17 +15,17 @@ import pyarrow as pa
 
 from catalog_log.objects import Item
 from collection.columns import sql_type
-from collection.types import SqlType, carried
-from controllers.arrangement import Arrangement, TooLarge
+from controllers.arrangements.arrangement import Arrangement, TooLarge
+from controllers.arrangements.residual import Residual, compile_residual
+from controllers.arrangements.tuples import Row, canonical, to_rows
 from controllers.at_work import AtWork
 from controllers.compute.inventory import Frontiers, Inventory, layout
 from controllers.compute.rows import TS
-from controllers.lookup import Residual, compile_residual
-from controllers.lookup_codec import Found, Key
-from controllers.peek import Question
-from controllers.values import Row, canonical, to_rows
+from controllers.peeks.lookup_codec import Found, Key
+from controllers.peeks.peek import Question
 from journal.errors import InvalidUsage, TidemarkError
 from journal.timestamps import DataTs
+from values.types import SqlType, carried
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""The lookups' own door: a socket on which each request and each response is a frame (``controllers/lookup_codec.py``).
+"""The lookups' own door: a socket on which requests and responses are frames (``controllers/peeks/lookup_codec.py``).
 
 Not over Flight, as peeks are, since a call of gRPC costs a reader more than its look-up does (docs/performance.md).
 Listens where Flight does, without authentication as Flight does, with a thread for each adapter.
@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 
 from controllers.compute.peeks import PeekDesk
-from controllers.lookup_codec import (
+from controllers.peeks.lookup_codec import (
     ANSWERS_BYTES_MAX,
     Answer,
     Asked,
@@ -24,7 +24,7 @@ from controllers.lookup_codec import (
     framed,
     read_frame,
 )
-from controllers.peek_codec import TICKET_BYTES_MAX, decode_error, encode_error
+from controllers.peeks.peek_codec import TICKET_BYTES_MAX, decode_error, encode_error
 from journal.errors import TidemarkError, logged
 
 log = logging.getLogger(__name__)

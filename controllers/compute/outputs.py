@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from collection.columns import DIFF
-from collection.types import SqlType
+from controllers.arrangements.tuples import Row, schema_of, to_table
 from controllers.compute.expressions import (
     KNOWN,
     Eval,
@@ -32,10 +32,10 @@ from controllers.compute.expressions import (
 from controllers.compute.linear import sources_of
 from controllers.compute.plans import GROUPS, placeholder
 from controllers.compute.rows import consolidate
-from controllers.values import Row, schema_of, to_table
 from journal.errors import InvalidUsage
 from sql.trees.budget import bounded
 from sql.trees.nodes import only, says_only
+from values.types import SqlType
 
 _KNOWN = KNOWN | {
     exp.Select: frozenset({"expressions", "from_", "where"}),

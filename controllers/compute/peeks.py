@@ -28,9 +28,9 @@ from controllers.compute.naming import name_relations
 from controllers.compute.running import answered
 from controllers.compute.session import PEEK_POOL, cancel_group, has_ended
 from controllers.compute.sources import Sources
-from controllers.lookup_codec import Found, Key
-from controllers.peek import Peek, Question
-from controllers.peek_codec import decode_error
+from controllers.peeks.lookup_codec import Found, Key
+from controllers.peeks.peek import Peek, Question
+from controllers.peeks.peek_codec import decode_error
 from controllers.quarantine import is_refusal
 from controllers.waiting import Cancelled, Dropped, Outcome, Passed, PeekQueue, Ready, TimedOut
 from controllers.workers import Workers
@@ -84,7 +84,7 @@ class PeekDesk:
             outcomes += self._queue.on_data_frontier(
                 frontiers.exact, frontiers.oracle.last_ts, frontiers.views.next_offset
             )
-            self._settle(outcomes)
+            self._resolve(outcomes)
 
     def peek(self, peek: Peek) -> tuple[pa.Table, DataTs]:
         """The answer and the timestamp it is as of; blocks.  Raises ``TidemarkError``."""
@@ -117,7 +117,7 @@ class PeekDesk:
     def cancel(self, peek_id: str) -> None:
         """Give up a peek, waiting or running; no effect if it is over."""
         with self._lock:
-            self._settle(self._queue.cancel(peek_id))
+            self._resolve(self._queue.cancel(peek_id))
             told = self._running.get(peek_id)
             if told is not None and not told.done():
                 told.set_exception(Interrupted("canceling statement due to user request"))
@@ -159,7 +159,7 @@ class PeekDesk:
             except TidemarkError:
                 del self._waiting[peek.peek_id]
                 raise
-            self._settle(outcomes)
+            self._resolve(outcomes)
             self._lock.notify_all()
         match future.result():
             case Ready(_, as_of):
@@ -178,7 +178,7 @@ class PeekDesk:
             case Cancelled(_):
                 raise Interrupted("canceling statement due to user request")
 
-    def _settle(self, outcomes: list[Outcome]) -> None:
+    def _resolve(self, outcomes: list[Outcome]) -> None:
         for outcome in outcomes:
             future = self._waiting.pop(outcome.peek.peek_id, None)
             if future is not None:
@@ -189,7 +189,7 @@ class PeekDesk:
             while not self._closed:
                 deadline = self._queue.next_deadline_ms()
                 self._lock.wait(None if deadline is None else max(0.001, (deadline - now_ms()) / 1000))
-                self._settle(self._queue.on_time(now_ms()))
+                self._resolve(self._queue.on_time(now_ms()))
 
     # -- answering ----------------------------------------------------------------------------------------------------
 

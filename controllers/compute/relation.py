@@ -31,13 +31,13 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
 from collection.columns import DIFF, Columns, sql_type
-from collection.types import SqlType, carried
-from controllers.arrangement import too_old
+from controllers.arrangements.arrangement import too_old
 from controllers.compute import spark_text as sp
 from controllers.compute.handing import Handing, schema_sql
 from controllers.compute.rows import TS, between, consolidate, only_insertions, physical_schema
 from journal.errors import InvalidUsage, Rejected, Unavailable
 from journal.timestamps import DataTs
+from values.types import SqlType, carried
 
 TAIL_ROWS_MAX = 8192
 """Above it the tail is sealed.  Turning 8,192 rows into a local relation costs Spark about 30 ms; a chunk costs 100 ms
@@ -250,7 +250,7 @@ class Relation:
             for table in changes:
                 pieces.append(table)
                 if sum(t.num_rows for t in pieces) >= LOAD_ROWS_MAX or sum(t.nbytes for t in pieces) >= LOAD_BYTES_MAX:
-                    self._settle(_merged(pieces))
+                    self._load_piece(_merged(pieces))
                     pieces = []
             rest = _merged(pieces)
             self.reset_since(since)
@@ -505,7 +505,7 @@ class Relation:
             self._tail = _Tail(rest, sum(piece.table.num_rows for piece in rest), plain)
             self._chunks.append(chunk)
 
-    def _settle(self, table: pa.Table | None) -> None:
+    def _load_piece(self, table: pa.Table | None) -> None:
         """Write a piece of a history that is being loaded, and merge it with what came before it."""
         with self._maintaining:
             self.check_open()

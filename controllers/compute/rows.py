@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collection.columns import DIFF
-from collection.types import SqlType, arrow_type
-from controllers.values import to_column, to_values
+from controllers.arrangements.tuples import to_column, to_values
+from values.types import SqlType, arrow_type
 
 TS = "__ts"
 

@@ -14,7 +14,7 @@ import pyarrow.flight as flight
 
 from controllers.compute.peeks import PeekDesk
 from controllers.nodes import reachable
-from controllers.peek_codec import decode_peek, encode_error
+from controllers.peeks.peek_codec import decode_peek, encode_error
 from journal.errors import TidemarkError, logged
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class ComputeServer(flight.FlightServerBase):
         self.address = f"grpc://{reachable(host)}:{self.port}"
 
     def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.FlightDataStream:
-        """A peek (``controllers/peek_codec.py``): its rows, ``as_of`` in the schema's metadata."""
+        """A peek (``controllers/peeks/peek_codec.py``): its rows, ``as_of`` in the schema's metadata."""
         try:
             table, as_of = self._desk.peek(decode_peek(ticket.ticket))
         except TidemarkError as error:
@@ -66,7 +66,7 @@ class ComputeServer(flight.FlightServerBase):
     def list_actions(self, context: flight.ServerCallContext) -> list[tuple[str, str]]:
         return [
             ("status", "frontiers, views and indexes of the compute controller, as JSON"),
-            ("lookups", "the port at which indexes answer what need not wait (controllers/lookup_codec.py)"),
+            ("lookups", "the port at which indexes answer what need not wait (controllers/peeks/lookup_codec.py)"),
             ("retry", "release the object whose id is the body from quarantine; whether it was there, as JSON"),
             ("cancel", "give up the peek whose id is the body"),
         ]

@@ -22,10 +22,9 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-import collection
 import functions
 import journal
-from collection.types import spark_type
+import values
 from controllers.class_archive import of_environment
 from controllers.compute.file_server import FileServer
 from controllers.compute.handing import in_this_process
@@ -33,6 +32,7 @@ from controllers.compute.heartbeat import Spark, last_word
 from functions.registry import OWN
 from journal.errors import InvalidUsage
 from sql.forms.spark_functions import SPARK_TABLE_FUNCTIONS, forbidden, lacking
+from values.types import spark_type
 
 log = logging.getLogger(__name__)
 
@@ -214,7 +214,7 @@ def send_modules(spark: SparkSession, scratch: Path) -> None:
     """Give executors elsewhere the modules that our functions are in; pyarrow their Python must have."""
     path = scratch / "tidemark.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-        for package in (collection, functions, journal):
+        for package in (functions, journal, values):
             root = Path(package.__file__).parent
             for source in sorted(root.rglob("*.py")):
                 file.write(source, source.relative_to(root.parent))

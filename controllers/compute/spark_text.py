@@ -13,9 +13,9 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 
 from collection.columns import DIFF
-from collection.types import SqlType, spark_type
 from sql.forms.transpile import SparkPrinted
 from sql.trees.budget import bounded, surveyed
+from values.types import SqlType, spark_type
 
 _AGGREGATES = {name for f in exp.ALL_FUNCTIONS if issubclass(f, exp.AggFunc) for name in f.sql_names()}
 

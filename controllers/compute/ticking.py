@@ -34,7 +34,7 @@ from controllers.compute.relation import Relation
 from controllers.compute.strategy import analyse
 from controllers.compute.view import Change, View
 from controllers.compute.view_plans import ViewPlans
-from controllers.peek_codec import decode_error, encode_error
+from controllers.peeks.peek_codec import decode_error, encode_error
 from controllers.quarantine import is_refusal
 from controllers.waiting import Exact
 from journal.errors import Rejected, TidemarkError, Unavailable

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from collection.columns import DIFF
-from collection.types import SqlType
+from controllers.arrangements.tuples import INT_BITS, Row, to_values
 from controllers.compute.expressions import (
     INT8,
     KNOWN,
@@ -34,10 +34,10 @@ from controllers.compute.expressions import (
 )
 from controllers.compute.linear import sources_of
 from controllers.compute.plans import Key, Term, placeholders
-from controllers.values import INT_BITS, Row, to_values
 from journal.errors import InvalidUsage
 from sql.trees.budget import bounded
 from sql.trees.nodes import only, says_only
+from values.types import SqlType
 
 _JOINED = frozenset({*INT_BITS, "text", "date", "timestamp", "timestamptz"})
 

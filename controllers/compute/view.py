@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from sqlglot import exp
 
 from collection.columns import DIFF
-from collection.types import SqlType, from_arrow
+from controllers.arrangements.tuples import Row, schema_of, to_rows, to_table
 from controllers.compute import plans as st
 from controllers.compute import spark_text as sp
 from controllers.compute.failures import Interrupted, of_spark, unexplained
@@ -33,9 +33,9 @@ from controllers.compute.running import answered
 from controllers.compute.sources import Sources
 from controllers.compute.strategy import analyse
 from controllers.compute.vectors import Compiled, NotHere, compile_term, partial_groups
-from controllers.values import Row, schema_of, to_rows, to_table
 from journal.errors import TidemarkError
 from journal.timestamps import DataTs
+from values.types import SqlType, from_arrow
 
 log = logging.getLogger(__name__)
 

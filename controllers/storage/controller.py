@@ -47,8 +47,8 @@ CHECKPOINT_EVERY = 20_000
 
 IDLE_ADVANCE_S = 1.0
 
-SETTLE_S = 5.0
-"""How long a stopping controller waits for what is under way: a commit is settled within a watchdog or two.  What is
+FINISH_S = 5.0
+"""How long a stopping controller waits for what is under way: a commit is answered within a watchdog or two.  What is
 not is found in the bindings by whoever begins anew."""
 
 CLOSE_TIMEOUT_S = 2.0
@@ -228,7 +228,7 @@ class StorageController:
             )
 
     def _end_source(self, item: objects.Item, then) -> None:
-        """Stop it, and when its last commit is settled, ``then``.  Nobody waits for that."""
+        """Stop it, and when its last commit is answered, ``then``.  Nobody waits for that."""
         source = self._sources.pop(item.id, None)
         if source is None:
             then()
@@ -313,7 +313,7 @@ class StorageController:
                 **{f"source {each.item.id}": each.join for each in self._sources.values()},
                 **{thread.name: thread.join for thread in ending},
             },
-            SETTLE_S,
+            FINISH_S,
         )
         close_all(
             {

@@ -233,7 +233,7 @@ class Source:
                 polled = self._first(consumer, positions)
                 if polled:
                     prepared, part = self._judged(polled, positions)
-                    self._settle(self._oracle.commit(part), prepared)
+                    self._await_commit(self._oracle.commit(part), prepared)
                     positions = prepared.positions
             look_again_at = time.monotonic() + LOOK_AGAIN_S
             measure_at = 0.0
@@ -244,13 +244,13 @@ class Source:
                 if polled:
                     prepared, part = self._judged(polled, positions)
                     if under_way is not None:
-                        self._settle(*under_way)
+                        self._await_commit(*under_way)
                         under_way = None
                     under_way = self._oracle.commit(part), prepared
                     self._committed_at = time.monotonic()
                     positions = prepared.positions
                 elif under_way is not None and under_way[0].done():
-                    self._settle(*under_way)
+                    self._await_commit(*under_way)
                     under_way = None
                 if time.monotonic() >= measure_at:
                     self._measure(consumer, positions)
@@ -260,7 +260,7 @@ class Source:
                     look_again_at = time.monotonic() + LOOK_AGAIN_S
             if under_way is not None:
                 last, under_way = under_way, None
-                self._settle(*last)
+                self._await_commit(*last)
         finally:
             if under_way is not None:
                 under_way[0].exception(
@@ -364,7 +364,7 @@ class Source:
             runs = written.result(ANSWER_TIMEOUT_S)
         return CommitPart(attempt, bindings(self.item, prepared, runs))
 
-    def _settle(self, commit: Future, prepared: Prepared) -> None:
+    def _await_commit(self, commit: Future, prepared: Prepared) -> None:
         """Wait for the commit.  Raises where it did not happen, or nobody knows: then we begin anew, by a barrier."""
         self.status.last_ts = commit.result(ANSWER_TIMEOUT_S)
         self._backoff_s = BACKOFF_FIRST_S

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 import duckdb
 import pyarrow as pa
 
-from collection.types import SqlType, arrow_type
 from functions.registry import OWN
 from journal.errors import InvalidUsage, Rejected
 from lower.duckdb import long_texts
@@ -22,6 +21,7 @@ from lower.duckdb.decided import MACROS
 from lower.duckdb.errors import explain
 from lower.duckdb.gate import one_select
 from sql.trees.nodes import data_type
+from values.types import SqlType, arrow_type
 
 BATCH_ROWS = 10_000
 """Rows after which the size of an answer is looked at."""

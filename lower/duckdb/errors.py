@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import duckdb
 
-from collection.functions import refusal
-from collection.scalars import NUMBER
 from journal.errors import InvalidUsage, TidemarkError, reference
+from values.functions import refusal
+from values.scalars import NUMBER
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from functools import wraps
 import duckdb
 from sqlglot import exp
 
-from collection.limits import TOO_LARGE, VALUE_BYTES_MAX
 from sql.trees.nodes import call
+from values.limits import TOO_LARGE, VALUE_BYTES_MAX
 
 QUERY_BYTES_MAX = 128 << 20
 """Of the texts that one query makes here, all together: as much as an answer may have (``catalog_relations.py``)."""

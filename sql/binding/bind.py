@@ -19,7 +19,6 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
 from catalog_log.objects import Errors, Item, MaterializedView, Reference, Relation, Source, Table, View
-from collection.types import SqlType, spark_type
 from journal.errors import InvalidUsage
 from sql.binding.bind_errors import explain_unresolved
 from sql.binding.bind_order import sorted_outside
@@ -40,6 +39,7 @@ from sql.typing.check import Checker
 from sql.typing.check_zoned import checker_for
 from sql.typing.scope import Scope
 from sql.typing.zones import Zone
+from values.types import SqlType, spark_type
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql.binding.using import MERGED, merged
 from sql.trees import types as t
@@ -20,6 +19,7 @@ from sql.trees.nodes import position, unnest
 from sql.typing.check import Checker
 from sql.typing.comparing import SORTS, order_key
 from sql.typing.scope import Scope
+from values.types import SqlType
 
 Outputs = list[tuple[str, SqlType]]
 

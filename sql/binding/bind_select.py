@@ -7,7 +7,6 @@ from graphlib import CycleError, TopologicalSorter
 from sqlglot import exp
 
 from catalog_log.objects import Item
-from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql.binding.apart import group_keys, keep_apart
 from sql.binding.bind_distinct import distinct_rows
@@ -27,6 +26,7 @@ from sql.typing.free_numerics import check_no_free
 from sql.typing.same_numbers import distinct_by_keys, group_by_keys, union_by_keys
 from sql.typing.scope import Scope
 from sql.typing.series import series
+from values.types import SqlType
 
 Outputs = list[tuple[str, SqlType]]
 

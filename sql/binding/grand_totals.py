@@ -10,10 +10,10 @@ import math
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from sql.trees.errors import unsupported
 from sql.trees.nodes import cast, unnest
 from sql.typing.comparing import SORTS
+from values.types import SqlType
 
 NOTED = "grouped_as"
 """What a grouped expression's type is kept under, by the binder."""

@@ -6,7 +6,7 @@ a function of ours nor a subquery comes to stand inside of a lambda, where Spark
 
 from __future__ import annotations
 
-from collection.limits import SERIES_MAX, TOO_MANY
+from values.limits import SERIES_MAX, TOO_MANY
 
 
 def _of_row(parameters: str, spark: str, duckdb: str) -> tuple[str, str, str]:

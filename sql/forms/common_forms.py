@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from collection.limits import SERIES_MAX, TOO_MANY
+from values.limits import SERIES_MAX, TOO_MANY
 
 _LOGARITHM = (
     "WHEN :x = 0 THEN RAISE_ERROR('tm:2201E:cannot take logarithm of zero') "

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from collection.types import SqlType
 from sql.trees import types as t
+from values.types import SqlType
 
 
 @dataclass(frozen=True)

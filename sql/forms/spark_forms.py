@@ -17,8 +17,6 @@ from functools import lru_cache
 import sqlglot
 from sqlglot import exp
 
-from collection.limits import TOO_LARGE, VALUE_BYTES_MAX
-from collection.types import SqlType
 from functions.registry import OWN, SPARK_FORMS
 from sql.forms.array_forms import SPARK_ARRAYS
 from sql.forms.common_forms import COMMON, NO_CHARACTER
@@ -26,6 +24,8 @@ from sql.forms.regex import Regex, java_replacement, read_regex, read_similar
 from sql.forms.time_formats import spark_format
 from sql.trees.errors import unsupported
 from sql.trees.nodes import Ordinality, call, cast, copied
+from values.limits import TOO_LARGE, VALUE_BYTES_MAX
+from values.types import SqlType
 
 Build = Callable[..., exp.Expression]
 

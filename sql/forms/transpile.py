@@ -9,8 +9,6 @@ from decimal import Decimal
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
-from collection.numerics import shown
-from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql.forms.spark_forms import written_out
 from sql.forms.window_numbers import NUMBERED, numbered
@@ -18,6 +16,8 @@ from sql.trees.budget import bounded
 from sql.trees.errors import out_of_range, unsupported
 from sql.trees.nodes import cast, copied, data_type, literal, swap
 from sql.trees.types import INTERVAL, NUMERIC, numeric_text, parse_literal
+from values.numeric.numerics import shown
+from values.types import SqlType
 
 
 class SparkPrinted(Spark):

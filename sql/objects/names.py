@@ -9,10 +9,10 @@ from typing import Any, Protocol
 from catalog_log import model
 from catalog_log.model import Cluster, Database, Genesis, Schema
 from catalog_log.objects import Index, Item
-from collection.types import SqlType, parse_type
 from journal.errors import InvalidUsage
 from sql.syntax.statements import Name
 from sql.trees.errors import no_relation, no_schema, wrong_kind
+from values.types import SqlType, parse_type
 
 SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "tm_catalog", "tm_internal")
 

@@ -26,9 +26,7 @@ from catalog_log.objects import (
     View,
     ever,
 )
-from collection.bad_text import BadText
 from collection.rows import encode_value
-from collection.types import parse_type
 from journal.errors import InvalidUsage
 from sql.binding.bind import id_order
 from sql.objects.called import Objects
@@ -45,6 +43,8 @@ from sql.syntax.column_defs import COLUMNS_MAX
 from sql.syntax.statements import KIND_WORDS
 from sql.trees.errors import closest, unsupported, wrong_kind
 from sql.views.kept_views import reads_column
+from values.bad_text import BadText
+from values.types import parse_type
 
 
 @dataclass

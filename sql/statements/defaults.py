@@ -6,7 +6,6 @@ from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 
-from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql.binding.bind_select import check_query
 from sql.binding.known_args import check_known
@@ -18,6 +17,7 @@ from sql.typing.assign import assign
 from sql.typing.check import Checker
 from sql.typing.check_zoned import checker_for
 from sql.typing.scope import Scope
+from values.types import SqlType
 
 
 def check_default(node: exp.Expression, column: str, wanted: SqlType, zone: str = "UTC") -> exp.Expression:

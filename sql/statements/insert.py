@@ -9,11 +9,6 @@ from decimal import Decimal
 from sqlglot import exp
 
 from catalog_log.objects import MATERIALIZED_VIEW, SOURCE, VIEW, Item, Table
-from collection import numerics
-from collection.bad_text import BadText
-from collection.lengths import fitted
-from collection.numeric_casts import from_float8
-from collection.types import SqlType, carried, parse_type
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from sql.binding.bind import bind_query, cast_outputs, first_branch, unique_names
@@ -34,6 +29,11 @@ from sql.typing.check import Checker
 from sql.typing.check_expressions import PARAMETERS_MAX
 from sql.typing.check_zoned import checker_for
 from sql.typing.zones import Zone, has_moments
+from values.bad_text import BadText
+from values.numeric import numerics
+from values.numeric.numeric_casts import from_float8
+from values.text.lengths import fitted
+from values.types import SqlType, carried, parse_type
 
 NULL = Slot(None)
 

@@ -1,8 +1,9 @@
 """When the arrangement of an index can answer a query by itself: no Spark, milliseconds.
 
 That is a query over one indexed relation that only filters, projects, sorts and limits, or aggregates everything into
-one row, in the small portable grammar that ``controllers/lookup.py`` evaluates.  Whatever does not fit is ``None``,
-and Spark answers; the two must never differ, so anything doubtful (sums of floats, text functions) does not fit.
+one row, in the small portable grammar that ``controllers/arrangements/residual.py`` evaluates.  Whatever does not fit
+is ``None``, and Spark answers; the two must never differ, so anything doubtful (sums of floats, text functions) does
+not fit.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from __future__ import annotations
 from sqlglot import exp
 
 from catalog_log.objects import Index, Item, View, key_names, places
-from collection.types import SqlType, carried, parse_type
 from sql.binding.bind import Bound
 from sql.objects.names import ImageLike, Names, column_types
 from sql.statements.plans import LookupPlan
 from sql.trees import types as t
 from sql.trees.nodes import constant, declared_type, says_only, unnest
+from values.types import SqlType, carried, parse_type
 
 _COMPARE = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _SIGN = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
@@ -43,7 +44,7 @@ _KNOWN: dict[type[exp.Expression], frozenset[str]] = {
 """What is read of each kind of node.  A query in which anything else is said, or of another node, is Spark's."""
 
 DEPTH_MAX = 60
-"""Under the evaluator's own limit of 64 (controllers/lookup.py)."""
+"""Under the evaluator's own limit of 64 (controllers/arrangements/residual.py)."""
 
 
 _GIVEN = SqlType("numeric", 38, 9)

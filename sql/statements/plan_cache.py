@@ -12,6 +12,9 @@ because no plan depends on them: they change how parameters are read and answers
 plans.  The zone is one for every plan: sessions are in one or two, and whether a plan depends on it would be asked each
 time.
 
+A query whose text has values in it is planned by its skeleton where that means the same
+(:mod:`sql.statements.skeletons`): then the skeleton's plan is kept, and texts that differ in their values share it.
+
 Lives on one event loop.  Shared by all sessions of a process.
 """
 
@@ -23,15 +26,16 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
-from collection.types import SqlType
 from journal.timestamps import CatalogTs
 from sql.objects.names import ImageLike, Names
 from sql.objects.watched import Answers, Watched, same_answers
 from sql.statements.insert import plan_insert
 from sql.statements.plans import InsertPlan, SelectPlan
 from sql.statements.select import plan_select
+from sql.statements.skeletons import Skeleton, skeleton_of
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
+from values.types import SqlType
 
 PLANS_MAX = 2_000
 """Plans kept.  The plan of an everyday statement takes 10 to 65 KiB (measured with tracemalloc), so these are some
@@ -57,6 +61,9 @@ class Statement:
     declared: Mapping[int, SqlType]
     latest: tuple[Key, Planned] | None = None
     """Of a text that is too long for the cache: its last plan, so that preparing and running it plan it once."""
+    skeleton: Skeleton | None = None
+    """Of a text with values that may be taken out: then ``parsed`` is that of ``of``, the statement of its skeleton."""
+    of: Statement | None = None
 
     @property
     def planned(self) -> bool:
@@ -80,6 +87,8 @@ class Planned(Generic[P]):
     announced: object = None
     large: bool = False
     """Whether whoever made it found it too large for the event loop: then so is whatever walks its tree."""
+    serves: bool = False
+    """Of a skeleton's: whether it is known to serve for the texts of that skeleton."""
 
     @property
     def timeless(self) -> bool:
@@ -116,6 +125,7 @@ class PlanCache:
 
     def __post_init__(self) -> None:
         self._plans: OrderedDict[Key, tuple[Statement, Planned]] = OrderedDict()
+        self._unfit: OrderedDict[Key, int | None] = OrderedDict()
         self._chars = 0
         # A parsed statement lives as long as a plan here or somebody's prepared statement holds it.
         self._parsed: WeakValueDictionary[tuple[str, tuple[int, ...]], Statement] = WeakValueDictionary()
@@ -142,6 +152,21 @@ class PlanCache:
         """
         found = self.parsed(text, param_oids)
         return found if found is not None else self.keep_parsed(text, param_oids, parse(text), declared())
+
+    def skeleton_of(self, text: str) -> Skeleton | None:
+        """The skeleton of ``text``, where it has one and plans are kept at all."""
+        return skeleton_of(text) if self.plans_max else None
+
+    def may_serve(self, statement: Statement, names: Names, image: ImageLike) -> bool:
+        """Whether nothing is known against planning ``statement``, which has a skeleton, by that."""
+        refused_on = self._unfit.get(_key(statement.of, names), -1)
+        return refused_on is not None and refused_on != image.upper
+
+    def serves_not(self, statement: Statement, names: Names, image: ImageLike | None) -> None:
+        """The skeleton's plan does not fit; or, on ``image``, there is none: on another one there may be."""
+        self._unfit[_key(statement.of, names)] = None if image is None else image.upper
+        while len(self._unfit) > self.plans_max:
+            self._unfit.popitem(last=False)
 
     def parsed(self, text: str, param_oids: Sequence[int]) -> Statement | None:
         """``text`` as it was parsed before, if it was."""

@@ -14,12 +14,12 @@ from sqlglot import exp
 
 from catalog_log.model import Update
 from catalog_log.objects import Item
-from collection.types import SqlType, parse_type, single
 from journal.timestamps import CatalogTs
 from sql.binding.bind import OutputType
 from sql.forms.transpile import spark_sql, with_params
 from sql.trees.nodes import rounded
 from sql.trees.types import format_literal, parse_literal
+from values.types import SqlType, parse_type, single
 
 LARGE_NODES = 500
 """Nodes of a tree from which it is printed beside the event loop: 500 take some 5 ms (measured)."""
@@ -129,6 +129,10 @@ class SelectPlan:
     """Whether the same parameters on the same rows may give another answer (``now()``, ``random()``)."""
     literals: bool = False
     """Whether a literal in it was read by the session's zone."""
+    given: tuple[object | None, ...] = ()
+    given_types: Mapping[int, SqlType] = field(default_factory=dict)
+    """Values of the parameters in ``tree`` and ``lookup``, where its text had values in their places
+    (:mod:`sql.statements.skeletons`).  Nobody else gives any then: ``params`` is empty."""
 
     @cached_property
     def large(self) -> bool:
@@ -142,8 +146,15 @@ class SelectPlan:
 
     @cached_property
     def _spark_sql(self) -> str:
-        """Its text where there are no parameters: made once."""
-        return spark_sql(with_params(self.tree, (), self.params))
+        """Its text where nobody gives any parameters: made once."""
+        return spark_sql(with_params(self.tree, self.given, self.given_types))
+
+    def asked(self, params: Sequence[object | None]) -> tuple[tuple[object, ...], str]:
+        """Of a plan with a ``lookup``: ``(key values, residual text)`` for one execution."""
+        assert self.lookup is not None
+        if self.given:
+            return self.lookup.filled(self.given, self.given_types)
+        return self.lookup.filled(params, self.params)
 
 
 class Slot(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from sql.binding.bind import Bound, bind_query
@@ -16,6 +15,7 @@ from sql.statements.plans import SelectPlan
 from sql.statements.system_zones import check_system_query
 from sql.trees.budget import bounded
 from sql.views.kept_views import inline_views
+from values.types import SqlType
 
 
 @bounded

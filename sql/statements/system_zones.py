@@ -11,13 +11,13 @@ import re
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql.forms.functions import display_name
 from sql.objects.names import Names
 from sql.trees.nodes import position, unnest
 from sql.trees.types import is_time
 from sql.typing.zones import IN_UTC, has_moments
+from values.types import SqlType
 
 _KINDS = re.compile(
     "Date|Time|Day|Month|Year|Week|Hour|Minute|Second|Quarter|Extract|Unix|Julian|^Ts[A-Z]|MakeInterval"

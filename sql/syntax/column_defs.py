@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from collection.types import parse_type
 from journal.errors import InvalidUsage
 from sql.syntax import statements as st
 from sql.syntax.tokens import Cursor, parse_tokens
 from sql.trees.errors import unsupported
+from values.types import parse_type
 
 COLUMNS_MAX = 1600
 """As in Postgres (MaxHeapAttributeNumber)."""

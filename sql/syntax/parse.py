@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from sqlglot import exp
 from sqlglot.tokens import TokenType
 
@@ -274,13 +276,24 @@ def _comment(c: Cursor) -> st.Comment:
     return st.Comment(_DESCRIBED[kind], name, text or None)
 
 
+HEADS_MAX, HEAD_CHARS_MAX = 512, 1_000
+"""Beginnings of INSERTs that are remembered, and how long one may be: a program's INSERTs differ in their values."""
+
+
 def _insert_of(head: str, cells: Cells) -> st.Insert:
+    return st.Insert(*(_known_head if len(head) <= HEAD_CHARS_MAX else _head)(head), cells)
+
+
+def _head(head: str) -> tuple[st.Name, tuple[str, ...] | None]:
     c = Cursor(head)
     c.expect("insert", "into")
     table = c.name()
-    columns = c.names() if c.word() == "(" else None
+    columns = tuple(c.names()) if c.word() == "(" else None
     c.end()
-    return st.Insert(table, columns, cells)
+    return table, columns
+
+
+_known_head = lru_cache(HEADS_MAX)(_head)
 
 
 def _insert(c: Cursor, text: str) -> st.Insert:

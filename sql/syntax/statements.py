@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from catalog_log.objects import ERRORS, INDEX, MATERIALIZED_VIEW, SOURCE, TABLE, VIEW
-from collection.types import SqlType
 from sql.syntax.values_list import Cells
+from values.types import SqlType
 
 KIND_WORDS = {
     TABLE: "table",

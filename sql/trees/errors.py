@@ -10,8 +10,8 @@ import difflib
 import logging
 from collections.abc import Iterable
 
-from collection.bad_text import cut_short
 from journal.errors import InvalidUsage, reference
+from values.bad_text import cut_short
 
 log = logging.getLogger(__name__)
 

@@ -9,11 +9,11 @@ from functools import lru_cache
 import sqlglot
 from sqlglot import exp
 
-from collection.types import INTERVAL_FIELDS, SqlType, carried, parse_type, spark_type
 from journal.errors import InvalidUsage
 from sql.trees.budget import bounded, surveyed
 from sql.trees.errors import syntax
 from sql.trees.types import INTERVAL, TEXT, WIDE, as_interval, format_literal, parse_literal
+from values.types import INTERVAL_FIELDS, SqlType, carried, parse_type, spark_type
 
 _FROM_SQLGLOT = {
     "BOOLEAN": "bool",

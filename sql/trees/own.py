@@ -1,4 +1,4 @@
-"""Calls, in a bound tree, of the functions that the engines run in Python (:mod:`collection.functions`)."""
+"""Calls, in a bound tree, of the functions that the engines run in Python (:mod:`values.functions`)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Postgres decides which operands go together, what a result is called and how many digits it has.  A ``numeric`` of which
 that is known before its values are, and fits 38 digits, is a decimal of the engines; any other is free: each value has
-digits of its own (:mod:`collection.numerics`).
+digits of its own (:mod:`values.numeric.numerics`).
 """
 
 from __future__ import annotations
@@ -12,15 +12,11 @@ from collections.abc import Callable
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
-from collection import numerics
-from collection.arrays import read_array, show_array
-from collection.bad_text import BadText
-from collection.clock import read_time, show_time
-from collection.digits import fitted_interval
-from collection.interval_words import read_interval
-from collection.intervals import Interval, show_interval
-from collection.jsonb import read_jsonb
-from collection.scalars import (
+from journal.errors import InvalidUsage
+from sql.trees.errors import bad_text, out_of_range
+from values.bad_text import BadText
+from values.numeric import numerics
+from values.scalars import (
     NOT_FINITE,
     NUMBER,
     read_bool,
@@ -31,10 +27,14 @@ from collection.scalars import (
     read_moment,
     read_timestamp,
 )
-from collection.types import NUMERIC_PRECISION_MAX, SqlType
-from collection.uuids import read_uuid
-from journal.errors import InvalidUsage
-from sql.trees.errors import bad_text, out_of_range
+from values.text.arrays import read_array, show_array
+from values.text.jsonb import read_jsonb
+from values.text.uuids import read_uuid
+from values.time.clock import read_time, show_time
+from values.time.digits import fitted_interval
+from values.time.interval_words import read_interval
+from values.time.intervals import Interval, show_interval
+from values.types import NUMERIC_PRECISION_MAX, SqlType
 
 BOOL = SqlType("bool")
 INT2 = SqlType("int2")
@@ -175,7 +175,9 @@ def nullif(left: SqlType, right: SqlType) -> SqlType | None:
     both = common(left, right)
     if both is None or left == UNKNOWN:
         return TEXT if both is not None and both.name == "varchar" else both
-    if left.name == "varchar" and right.name != "bpchar" or is_text(left) and right == TEXT:
+    if left.name == "varchar" and right.name == "bpchar":
+        return SqlType("bpchar")
+    if left.name == "varchar" or is_text(left) and right == TEXT:
         return TEXT
     if is_float(right) and not is_float(left):
         return FLOAT8

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from sql.trees import types as t
 from sql.trees.errors import mismatch
 from sql.trees.nodes import position
 from sql.typing.casts import converted, text_of
+from values.types import SqlType
 
 if TYPE_CHECKING:
     from sql.typing.zones import Zone

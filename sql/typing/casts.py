@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from collection.clock import MICROS_PER_DAY
-from collection.lengths import cut
-from collection.types import NUMERIC_PRECISION_MAX, SECOND_DIGITS, SqlType, carried
 from journal.errors import InvalidUsage
 from sql.trees import types as t
 from sql.trees.errors import unsupported
 from sql.trees.nodes import call, cast, data_type, interval, interval_parts, position, unnest
 from sql.trees.own import own
+from values.text.lengths import cut
+from values.time.clock import MICROS_PER_DAY
+from values.types import NUMERIC_PRECISION_MAX, SECOND_DIGITS, SqlType, carried
 
 if TYPE_CHECKING:
     from sql.typing.zones import Zone

@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql.forms.functions import FUNCTIONS, display_name
 from sql.trees import types as t
@@ -34,6 +33,7 @@ from sql.typing.free_numerics import called_exactly, freed
 from sql.typing.rows_compared import compared_rows
 from sql.typing.scope import Scope
 from sql.typing.zones import Zone
+from values.types import SqlType
 
 _COMPARED = {
     exp.EQ: "=",
@@ -328,7 +328,7 @@ class Checker:
         return self.visit(made.this, scope)
 
     def plain_function(self, node: exp.Expression, scope: Scope) -> SqlType:
-        """A call of what is a line of :data:`sql.forms.spark_forms.functions.FUNCTIONS`."""
+        """A call of what is a line of :data:`sql.forms.functions.FUNCTIONS`."""
         if called_exactly(self, node, scope):
             return t.NUMERIC
         fn = FUNCTIONS[type(node)]

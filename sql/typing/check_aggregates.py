@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql.forms.functions import WINDOW_ONLY, display_name, folding
 from sql.trees import types as t
@@ -19,6 +18,7 @@ from sql.typing.check_arrays import gathered
 from sql.typing.comparing import check_extreme, check_grouped, order_key
 from sql.typing.free_numerics import check_no_free, deviation, extreme, key_of, reckoned, summed
 from sql.typing.scope import Scope
+from values.types import SqlType
 
 if TYPE_CHECKING:
     from sql.typing.check import Checker

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from sql.trees import types as t
 from sql.trees.errors import mismatch, no_function, no_operator, unsupported
 from sql.trees.nodes import call, cast, position, unnest
@@ -15,6 +14,7 @@ from sql.trees.own import own
 from sql.typing.casts import texts_of
 from sql.typing.free_numerics import check_no_free, freed, key_of
 from sql.typing.scope import Scope
+from values.types import SqlType
 
 if TYPE_CHECKING:
     from sql.typing.check import Checker

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql.forms.functions import display_name
 from sql.trees import types as t
@@ -21,6 +20,7 @@ from sql.typing.check_jsonb import subscripted
 from sql.typing.comparing import check_comparable
 from sql.typing.free_numerics import key_of
 from sql.typing.scope import Scope
+from values.types import SqlType
 
 if TYPE_CHECKING:
     from sql.typing.check import Checker

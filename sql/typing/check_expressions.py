@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql.forms.functions import WINDOW_ONLY, display_name, folding
 from sql.forms.window_numbers import NUMBERED, check_number, numbered
@@ -32,12 +31,20 @@ from sql.trees.own import own
 from sql.typing.casts import converted, limited
 from sql.typing.check_jsonb import lessened
 from sql.typing.check_time import interval_literal, time_arithmetic
-from sql.typing.comparing import check_comparable, check_extreme, check_grouped, order_key
+from sql.typing.comparing import (
+    blanks_differ,
+    check_comparable,
+    check_extreme,
+    check_grouped,
+    compared_as_postgres,
+    order_key,
+)
 from sql.typing.frames import check_frame
 from sql.typing.free_numerics import compared, compared_with_rows, freed, key_of, outermost, reckoned
 from sql.typing.interval_parts import length, negative
 from sql.typing.rows_compared import in_rows, is_condition
 from sql.typing.scope import Scope
+from values.types import SqlType
 
 if TYPE_CHECKING:
     from sql.typing.check import Checker
@@ -154,6 +161,14 @@ def _between(c: Checker, node: exp.Between, scope: Scope) -> SqlType:
         both = nearest
     check_comparable(both, ">=", position(node))
     types = c.settle_compared([node.args[key] for key in keys], types, both)
+    if blanks_differ(types):
+        low, high = (
+            kind(this=node.this.copy(), expression=node.args[key].copy())
+            for kind, key in ((exp.GTE, "low"), (exp.LTE, "high"))
+        )
+        made = exp.Paren(this=exp.And(this=low, expression=high))
+        node.replace(made)
+        return c.visit(made, scope)
     compared([node.args[key] for key in keys], types)
     c.meet([node.args[key] for key in keys], types, both)
     for key in keys:
@@ -207,12 +222,34 @@ def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
         both = nearest
     check_comparable(both, "=", position(node))
     types = c.settle_compared([node.this, *node.expressions], types, both)
+    if blanks_differ(types):
+        made = exp.Paren(
+            this=joined(exp.Or, [exp.EQ(this=node.this.copy(), expression=each.copy()) for each in node.expressions])
+        )
+        node.replace(exp.Not(this=made) if node.args.get("negate") else made)
+        return c.visit(made, scope)
+    _one_list(node, types)
     compared([node.this, *node.expressions], types)
     c.meet([node.this, *node.expressions], types, both)
     if both == t.INTERVAL:
         for each in [node.this, *node.expressions]:
             each.replace(length(each))
     return t.BOOL
+
+
+def _one_list(node: exp.In, types: list[SqlType]) -> None:
+    """Beside a ``real`` make several values without a column what Postgres makes of them: an array of ``real``.
+
+    A single one is compared by itself, as a double (:func:`sql.typing.free_numerics.compared`).
+    """
+    places = [place for place, each in enumerate(node.expressions, 1) if each.find(exp.Column) is None]
+    if len(places) < 2 or t.FLOAT8 in (types[0], *(types[place] for place in places)) or types[0] != t.FLOAT4:
+        return
+    for place in places:
+        if t.is_number(types[place]) and types[place] != t.FLOAT4:
+            each = node.expressions[place - 1]
+            swap(each, converted(each, types[place], t.FLOAT4))
+            types[place] = t.FLOAT4
 
 
 def _escape(c: Checker, node: exp.Escape, scope: Scope) -> SqlType:
@@ -311,9 +348,15 @@ def _case(c: Checker, node: exp.Case, scope: Scope) -> SqlType:
         c.alike([subject, got], t.common(subject, got), branch.this)
         if got == t.UNKNOWN:
             c.settle(branch.this, subject)
-    if subject is not None and t.is_number(subject):
+    against = [] if subject is None else [c.known(branch.this, subject) for branch in node.args["ifs"]]
+    if subject is not None and blanks_differ([subject, *against]):
+        for branch in node.args["ifs"]:
+            branch.set("this", exp.EQ(this=node.this.copy(), expression=branch.this.copy()))
+            c.boolean(branch, "this", scope, "CASE/WHEN")
+        node.set("this", None)
+    elif subject is not None and t.is_number(subject):
         operands = [node.this, *(branch.this for branch in node.args["ifs"])]
-        compared(operands, [c.known(each, subject) for each in operands])
+        compared(operands, [c.known(node.this, subject), *against])
     types = [c.child(branch, "true", scope) for branch in node.args["ifs"]]
     nodes = [branch.args["true"] for branch in node.args["ifs"]]
     if node.args.get("default") is not None:  # it is the first that is asked for its type
@@ -346,6 +389,12 @@ def _nullif(c: Checker, node: exp.Nullif, scope: Scope) -> SqlType:
         keys = [key_of(each, got) for each, got in zip((node.this, node.expression), types, strict=True)]
         same = exp.If(this=exp.EQ(this=keys[0], expression=keys[1]), true=cast(exp.null(), found))
         node.replace(exp.Case(ifs=[same], default=cast(node.this.copy(), found)))
+        return found
+    if exact and t.FLOAT4 in types or blanks_differ(types):
+        same = exp.EQ(this=node.this.copy(), expression=node.expression.copy())
+        compared_as_postgres(same, "=", types, t.common(*types))
+        missing = exp.If(this=same, true=cast(exp.null(), found))
+        node.replace(exp.Case(ifs=[missing], default=cast(node.this.copy(), found)))
         return found
     check_grouped(c.settle_all([node.this, node.expression], types, "NULLIF"), "NULLIF", position(node))
     if found != types[0] or t.is_time(found):  # what is compared may be another type

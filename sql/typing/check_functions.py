@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql.forms.spark_forms import BUILT, is_constant
 from sql.forms.time_formats import is_native
@@ -25,6 +24,7 @@ from sql.typing.own_signatures import SHOWN_NUMBERS, SIGNATURES
 from sql.typing.scope import Scope
 from sql.typing.signatures import Build, Signature, choose
 from sql.typing.zones import instant_at, local_at
+from values.types import SqlType
 
 if TYPE_CHECKING:
     from sql.typing.check import Checker

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql.trees import types as t
 from sql.trees.errors import mismatch, no_function, no_operator, unsupported
@@ -16,6 +15,7 @@ from sql.typing.casts import padded, text_of
 from sql.typing.check_array_functions import sides_alike
 from sql.typing.scope import Scope
 from sql.typing.variadic import listed
+from values.types import SqlType
 
 if TYPE_CHECKING:
     from sql.typing.check import Checker

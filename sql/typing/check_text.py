@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from sql.forms.functions import display_name
 from sql.forms.spark_forms import is_constant
 from sql.trees import types as t
@@ -20,6 +19,7 @@ from sql.typing.check_jsonb import joined_values
 from sql.typing.free_numerics import freed
 from sql.typing.scope import Scope
 from sql.typing.variadic import listed
+from values.types import SqlType
 
 if TYPE_CHECKING:
     from sql.typing.check import Checker

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from sql.trees import types as t
 from sql.trees.errors import no_function, no_operator, unsupported
 from sql.trees.nodes import call, cast, interval_type, position, text_literal
@@ -17,6 +16,7 @@ from sql.typing.own_signatures import moment
 from sql.typing.scope import Scope
 from sql.typing.time_units import FIELDS, LONG, cut, no_unit, truncated_to, unit_word
 from sql.typing.zones import Zone, instant_at, local_at, place_meant
+from values.types import SqlType
 
 if TYPE_CHECKING:
     from sql.typing.check import Checker

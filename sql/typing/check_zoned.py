@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from sql.forms.functions import display_name
 from sql.trees import types as t
 from sql.trees.nodes import branches, cast, position, swap, text_literal, unnest
@@ -17,6 +16,7 @@ from sql.typing import own_signatures
 from sql.typing.check import CHECKED, Checker
 from sql.typing.scope import Scope
 from sql.typing.zones import CLOCK, Zone, has_moments
+from values.types import SqlType
 
 Query = Callable[[exp.Expression, Scope], list[tuple[str, SqlType]]]
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from sql.trees import types as t
 from sql.trees.errors import no_function, no_operator, unsupported
 from sql.trees.nodes import call, cast, position
 from sql.typing.casts import trimmed
 from sql.typing.free_numerics import compared, key_of
 from sql.typing.interval_parts import length
+from values.types import SqlType
 
 _EQUALITIES = frozenset({"=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"})
 
@@ -32,6 +32,13 @@ def compared_as_postgres(node: exp.Expression, op: str, types: Sequence[SqlType]
             node.args[key].replace(call("TM_ARRAY_KEY", cast(node.args[key].copy(), both)))
         elif got.name == "varchar" and any(each.name == "bpchar" for each in types):
             node.args[key].replace(trimmed(node.args[key]))
+
+
+def blanks_differ(types: Sequence[SqlType]) -> bool:
+    """Whether ``types`` are of texts of which some count the blanks at their ends and others do not: then each pair
+    that is compared decides for itself (a ``char`` beside a ``varchar`` counts none, beside a ``text`` all)."""
+    names = {each.name for each in types}
+    return "bpchar" in names and "varchar" in names
 
 
 def check_comparable(sql_type: SqlType, op: str, at: int | None) -> None:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql.trees import types as t
 from sql.trees.errors import unsupported
 from sql.trees.nodes import cast, data_type, number, position, unnest
 from sql.typing.check_functions import signed
+from values.types import SqlType
 
 if TYPE_CHECKING:
     from sql.typing.zones import Zone

@@ -1,7 +1,8 @@
 """What is done with free numerics, in functions of our own: no engine has decimals of which each has its own scale.
 
-A free numeric (``numeric`` without a precision) is carried as its text; the functions are :mod:`collection.numerics`.
-Two of them are equal, or one is less, where their *keys* are: texts that any engine compares, groups and sorts by.
+A free numeric (``numeric`` without a precision) is carried as its text; the functions are
+:mod:`values.numeric.numerics`. Two of them are equal, or one is less, where their *keys* are: texts that any engine
+compares, groups and sorts by.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from collection import numerics
-from collection.numeric_sums import PARTS
-from collection.types import SqlType
 from sql.trees import types as t
 from sql.trees.errors import unsupported
 from sql.trees.nodes import call, cast, constant, position, swap, unnest
 from sql.trees.own import own
 from sql.typing.casts import converted, text_of
 from sql.typing.scope import Scope
+from values.numeric import numerics
+from values.numeric.numeric_sums import PARTS
+from values.types import SqlType
 
 if TYPE_CHECKING:
     from sql.typing.check import Checker
@@ -62,7 +63,7 @@ def compared(nodes: Sequence[exp.Expression], types: Sequence[SqlType]) -> None:
     known = [(node, got) for node, got in zip(nodes, types, strict=True) if t.is_number(got)]
     if any(t.is_float(got) for _, got in known):
         for node, got in known:
-            if got.is_free:
+            if _meets_as_float8(got, [each for _, each in known]):
                 swap(node, converted(node, got, t.FLOAT8))
         return
     decimals = [got for node, got in known if not (got.is_free and isinstance(unnest(node), exp.Parameter))]
@@ -72,6 +73,15 @@ def compared(nodes: Sequence[exp.Expression], types: Sequence[SqlType]) -> None:
     if both.is_free or (not any(got.name == "numeric" for got in decimals) and len(decimals) < len(known)):
         for node, got in known:
             swap(node, key_of(node, got))
+
+
+def _meets_as_float8(got: SqlType, types: Sequence[SqlType]) -> bool:
+    """Whether a number of type ``got`` among ``types`` is made a double by us.
+
+    Beside a ``real`` Postgres makes doubles of all that is no ``real``, and of the ``real`` too; DuckDB would make a
+    ``real`` of the other.  What stands beside doubles alone both engines make one, but for a free numeric.
+    """
+    return got.is_free or (not t.is_float(got) and t.FLOAT4 in types)
 
 
 def compared_with_rows(
@@ -84,7 +94,7 @@ def compared_with_rows(
     }  # fmt: skip
     floats = {
         place for place, pair in enumerate(zip(types, columns, strict=True))
-        if any(map(t.is_float, pair)) and any(each.is_free for each in pair)
+        if any(map(t.is_float, pair)) and any(_meets_as_float8(each, pair) for each in pair)
     }  # fmt: skip
     if not keyed and not floats:
         return
@@ -92,7 +102,8 @@ def compared_with_rows(
     def met(node: exp.Expression, got: SqlType, place: int) -> exp.Expression:
         if place in keyed:
             return key_of(node, got)
-        return converted(node, got, t.FLOAT8) if place in floats and got.is_free else node.copy()
+        made_float8 = place in floats and not t.is_float(got)
+        return converted(node, got, t.FLOAT8) if made_float8 else node.copy()
 
     for place, (side, got) in enumerate(zip(sides, types, strict=True)):
         if place in keyed or place in floats:

@@ -1,6 +1,6 @@
 """How intervals and times of day are reckoned with, said in what Spark and DuckDB both have.
 
-An interval is a struct of months, days and microseconds (:mod:`collection.types`), a time its microseconds since
+An interval is a struct of months, days and microseconds (:mod:`values.types`), a time its microseconds since
 midnight.  Everything here takes and gives syntax trees.
 """
 
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from collection.clock import MICROS_PER_DAY
-from collection.intervals import DAYS_PER_MONTH
-from collection.types import SqlType
 from sql.trees import types as t
 from sql.trees.nodes import cast, interval, interval_parts
 from sql.typing.casts import day_part, micros_of
+from values.time.clock import MICROS_PER_DAY
+from values.time.intervals import DAYS_PER_MONTH
+from values.types import SqlType
 
 _WIDE = {"months": SqlType("numeric", 11, 0), "days": SqlType("numeric", 11, 0), "micros": SqlType("numeric", 20, 0)}
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from functions.registry import FUNCTIONS, MOMENTS
 from functions.row import Function
 from sql.trees import types as t
@@ -20,6 +19,7 @@ from sql.typing.casts import micros_of, shown_text, text_of
 from sql.typing.scope import Scope
 from sql.typing.signatures import Build, Signature
 from sql.typing.variadic import listed
+from values.types import SqlType
 
 if TYPE_CHECKING:
     from sql.typing.check import Checker

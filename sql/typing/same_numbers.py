@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from sql.forms.functions import is_aggregate
 from sql.trees.errors import unsupported
 from sql.trees.nodes import position, swap
 from sql.typing.comparing import SORTS
 from sql.typing.free_numerics import check_no_free, key_of
+from values.types import SqlType
 
 _STAYS = ("limit", "offset", "with_")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from collection.types import SqlType
+from values.types import SqlType
 
 
 @dataclass

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from collection.clock import MICROS_PER_DAY
-from collection.limits import SERIES_MAX
-from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql.trees import types as t
 from sql.trees.errors import no_function, unsupported
@@ -19,6 +16,9 @@ from sql.typing.free_numerics import check_no_free, freed
 from sql.typing.interval_parts import native
 from sql.typing.own_signatures import moment
 from sql.typing.scope import Scope
+from values.limits import SERIES_MAX
+from values.time.clock import MICROS_PER_DAY
+from values.types import SqlType
 
 _ZERO = exp.Literal.number(0)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from sql.trees import types as t
+from values.types import SqlType
 
 Build = Callable[..., exp.Expression]
 

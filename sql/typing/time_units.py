@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from journal.errors import InvalidUsage
 from sql.trees import types as t
 from sql.trees.nodes import call
+from values.types import SqlType
 
 UNITS = {
     "microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade",

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from collection.types import SqlType
 from sql.forms.functions import display_name
 from sql.trees import types as t
 from sql.trees.errors import mismatch, unsupported
 from sql.trees.nodes import cast, position
 from sql.typing.casts import texts_of
 from sql.typing.scope import Scope
+from values.types import SqlType
 
 if TYPE_CHECKING:
     from sql.typing.check import Checker

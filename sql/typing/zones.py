@@ -22,10 +22,6 @@ from datetime import datetime, timedelta
 
 from sqlglot import exp
 
-from collection.bad_text import BadText
-from collection.types import SqlType
-from collection.zone_words import meaning
-from collection.zones import instant_of, zone_named
 from journal.errors import InvalidUsage
 from sql.forms.time_formats import is_native
 from sql.trees import types as t
@@ -37,6 +33,10 @@ from sql.typing.interval_parts import native, negative
 from sql.typing.own_signatures import moment
 from sql.typing.signatures import Build, Signature
 from sql.typing.time_units import cut
+from values.bad_text import BadText
+from values.time.zone_words import meaning
+from values.time.zones import instant_of, zone_named
+from values.types import SqlType
 
 IN_UTC = "SET TIME ZONE 'UTC' before it, or write AT TIME ZONE '…'"
 NOT_KEPT = "write AT TIME ZONE '…' or an offset, or SET TIME ZONE 'UTC' before it"

@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from catalog_log.objects import Column, Item, MaterializedView, Reference, Relation, SparkText, View
-from collection.types import parse_type
 from journal.errors import InvalidUsage
 from sql.binding.bind import Bound, bind_kept, cast_outputs, first_branch, name_of, real_tables
 from sql.forms.transpile import spark_sql
@@ -29,6 +28,7 @@ from sql.syntax import statements as st
 from sql.syntax.parse import parse
 from sql.trees.budget import DEPTH_MAX, bounded, check_expanded, surveyed, too_complex
 from sql.trees.nodes import copied, parse_spark, stand_in
+from values.types import parse_type
 
 INLINED_CHARS_MAX = 1 << 20
 """Texts of plain views in one query, as often as they are read there: as long as a statement may be."""

@@ -24,15 +24,14 @@ from catalog_log.objects import Column
 from collection import rows as row_batches
 from collection.columns import table_from_rows, with_diff
 from collection.json_rows import decode_batch
-from collection.types import parse_type
-from controllers.arrangement import Arrangement
+from controllers.arrangements.arrangement import Arrangement
+from controllers.arrangements.residual import compile_residual
+from controllers.arrangements.tuples import schema_of, to_rows, to_table
 from controllers.compute.plans import DELTA, Linear
 from controllers.compute.spark_text import text
 from controllers.compute.strategy import analyse
 from controllers.compute.vectors import compile_term
-from controllers.lookup import compile_residual
-from controllers.peek_codec import value_in, value_out
-from controllers.values import schema_of, to_rows, to_table
+from controllers.peeks.peek_codec import value_in, value_out
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
 from tests.adapter.test_clients import serving
@@ -41,6 +40,7 @@ from tests.seeds import new_seed
 from tests.sql.doubles import ddl, empty_image
 from tests.sql.doubles import names as resolved
 from tests.texts import literal, names, quoted, spelt, texts
+from values.types import parse_type
 
 WORDS = 24
 """Of one batch: a statement with all of them costs what one costs."""

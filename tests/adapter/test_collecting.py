@@ -9,8 +9,8 @@ import weakref
 import pytest
 
 from adapter.execute.planning import Planner
+from adapter.server import collecting
 from adapter.server.collecting import LAST_RESORT, YOUNG_MAX, YOUNG_OBJECTS, YOUNG_PASSES, Collector
-from adapter.server.server import collecting
 
 
 class Node:

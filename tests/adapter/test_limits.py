@@ -8,7 +8,6 @@ import pytest
 
 from adapter.duck.catalog_relations import CatalogRelations
 from adapter.duck.gate import admitted
-from collection.limits import VALUE_BYTES_MAX
 from journal.errors import InvalidUsage, TidemarkError
 from lower.duckdb.long_texts import ESCAPING, GROWING
 from sql.statements.select import plan_select
@@ -16,6 +15,7 @@ from sql.syntax.parse import parse
 from tests.adapter.test_duck_gate import Asked
 from tests.sql.doubles import names
 from tests.sql.test_stories import rich_shop
+from values.limits import VALUE_BYTES_MAX
 
 GROWN_MIB_MAX = 300
 """Of the process, while something is refused: several values as large as one may be, and DuckDB's own."""

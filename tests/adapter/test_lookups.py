@@ -14,8 +14,7 @@ from adapter.encode.values import PIECE_BYTES, WHOLE_ROWS_MAX, encoder_for
 from adapter.execute.lookups import Lookups, TableAnswer, Whole
 from adapter.execute.results import promised_rows
 from adapter.state.interfaces import OutputColumn, Part
-from collection.types import SqlType
-from controllers.lookup_codec import (
+from controllers.peeks.lookup_codec import (
     LOOKUPS_MAX,
     Asked,
     Found,
@@ -27,10 +26,11 @@ from controllers.lookup_codec import (
     framed,
     read_frame,
 )
-from controllers.peek import Lookup, Peek
+from controllers.peeks.peek import Lookup, Peek
 from journal.errors import InvalidUsage, Rejected, TidemarkError
 from journal.timestamps import CatalogTs, DataTs
 from sql.binding.bind import OutputType
+from values.types import SqlType
 
 
 def peek(key, as_of=5, name="p", timeout_ms=1000, relation="u1"):

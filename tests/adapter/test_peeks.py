@@ -18,9 +18,9 @@ from catalog_log import model, records
 from catalog_log.log import CatalogLog
 from catalog_log.model import Node
 from controllers.compute.lookup_server import LookupServer
-from controllers.lookup_codec import Asked, Found
-from controllers.peek import Lookup, Peek
-from controllers.peek_codec import decode_peek, encode_error
+from controllers.peeks.lookup_codec import Asked, Found
+from controllers.peeks.peek import Lookup, Peek
+from controllers.peeks.peek_codec import decode_peek, encode_error
 from embedded.ports import free_ports
 from journal.aio import Bridge
 from journal.errors import InvalidUsage, TidemarkError, Unavailable

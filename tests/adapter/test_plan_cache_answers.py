@@ -12,7 +12,7 @@ from journal.errors import TidemarkError
 from sql.statements.plan_cache import PlanCache
 from tests.adapter.world import World, rows_of
 
-STEPS = 60
+STEPS = 120
 
 DDL = (
     "create table public.t (x int)",
@@ -33,6 +33,10 @@ READS = (
     "select x from a.t order by x",
     "select 1 + 1 as two",
     "select t.x as x from t join u on t.x = u.x order by 1",
+    # by their skeletons, which differ in values
+    *(f"select x from t where x = {value}" for value in (1, 2, "'1'", "'one'", "'2'")),
+    *(f"select count(*) as n, x = {value} as it from t group by x = {value} order by 2" for value in (1, 2)),
+    *(f"select y from t where y = {value} or x >= 2" for value in ("'two'", "'three'", "2")),
 )
 PATHS = ("public", "a, public", "a")
 

@@ -15,8 +15,8 @@ from adapter.state.session_state import SessionState
 from embedded.layout import ROOT
 from journal.errors import InvalidUsage, Rejected
 from sql.binding import bind
+from sql.statements import insert
 from sql.syntax import parse, tokens
-from sql.syntax.statements import insert
 from sql.views import kept_views
 from tests.adapter.world import World
 
@@ -154,9 +154,9 @@ def test_as_many_wait_as_may(monkeypatch):
 
 LONG = "x" * ON_LOOP_CHARS_MAX
 STATEMENTS = {
-    "query": f"select a from t where c = '{LONG}'",
+    "query": f"select a from t where c = lower('{LONG}')",
     "parameters": f"select a from t where a = $1 and c = '{LONG}'",
-    "catalog": f"select relname from pg_class where relname = '{LONG}'",
+    "catalog": f"select relname from pg_class where relname = lower('{LONG}')",
     "insert": f"insert into t values (1, '{LONG}')",
     "expressions": f"insert into t values (1 + 1, lower('{LONG}'))",
     "view": f"create view long as select a from t where c = '{LONG}'",
@@ -214,5 +214,26 @@ def test_a_statement_is_cancelled_while_it_is_planned(monkeypatch):
             assert await a.sql("select 1", session=SessionState(77)) == [(1,)]
             asked.cancel()
             await endless.ended.wait()
+
+    run(story())
+
+
+def test_of_a_query_with_a_long_value_only_its_skeleton_is_read_on_the_loop(monkeypatch):
+    async def story():
+        async with World().adapter() as a:
+            await a.sql("create table t (a int, c text)")
+            here, read = threading.get_ident(), []
+            true = tokens.tokenize
+
+            def tokenize(text, *args, **named):
+                if threading.get_ident() == here:
+                    read.append(text)
+                return true(text, *args, **named)
+
+            for module in (tokens, parse):
+                monkeypatch.setattr(module, "tokenize", tokenize)
+            for sign in ("=", "<>"):
+                await a.sql(f"select a from t where c {sign} '{LONG}'")
+            assert read and not [text for text in read if LONG in text]
 
     run(story())

@@ -27,9 +27,9 @@ from embedded.child import GRACE_S
 from journal import process
 from journal.memory import MemoryTransport
 from journal.names import TopicNames
+from judge.live import shim
+from judge.live.clock import HOUR_MS, Clocks
 from tests.adapter.world import World
-from tests.judge.live import shim
-from tests.judge.live.clock import HOUR_MS, Clocks
 
 POLLS_BEGIN_S = 1.0
 """Until every poll in the process began under the present clock, which tells nobody: four of the longest (0.25 s)."""

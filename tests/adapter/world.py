@@ -26,17 +26,16 @@ from catalog_log.records import FORMAT_VERSION
 from collection.binding import Run
 from collection.columns import DIFF, table_from_rows
 from collection.rows import decode, encode
-from collection.types import parse_type
-from controllers.arrangement import Arrangement
-from controllers.lookup import compile_residual
-from controllers.values import canonical, to_rows
+from controllers.arrangements.arrangement import Arrangement
+from controllers.arrangements.residual import compile_residual
+from controllers.arrangements.tuples import canonical, to_rows
 from functions.registry import OWN
 from journal.aio import Bridge
-from journal.checkpoint import MemoryCheckpointStore
-from journal.memory import MemoryTopic, MemoryTransport
+from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from oracle.checkpoints import Checkpoints
 from oracle.client import Oracle
 from sql.trees.nodes import data_type
+from values.types import parse_type
 
 GENESIS = Genesis(FORMAT_VERSION, "env", "topic")
 

@@ -16,8 +16,8 @@ from decimal import Decimal
 import pyarrow as pa
 
 from adapter.state.interfaces import Kind, Notice, OutputColumn, Prepared, Result
-from collection.types import OID, SqlType, arrow_type, parse_type
 from journal.errors import InvalidUsage, Rejected
+from values.types import OID, SqlType, arrow_type, parse_type
 
 SERIES_BATCH = 1000
 NAME_OF_OID = {oid: name for name, oid in OID.items()}

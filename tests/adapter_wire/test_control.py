@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from adapter.session import control as c
+from adapter.session import nested_words as n
 from adapter.session.control import parse
-from adapter.session.session import control as c
-from adapter.session.session import nested_words as n
 from adapter.state.interfaces import Kind
 from adapter.state.session_state import SessionState
 from adapter.state.transaction import SAVEPOINTS_MAX, Status, Transaction

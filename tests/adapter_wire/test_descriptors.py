@@ -6,8 +6,8 @@ import resource
 
 import pytest
 
+from adapter.server import descriptors
 from adapter.server.descriptors import OTHERS, sessions_that_fit
-from adapter.server.server import descriptors
 
 INFINITE = resource.RLIM_INFINITY
 

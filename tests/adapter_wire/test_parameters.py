@@ -17,8 +17,8 @@ from psycopg.adapt import PyFormat
 from psycopg.types.json import Jsonb
 
 from adapter.encode.parameters import decode_params
-from collection.jsonb import read_jsonb
 from journal.errors import InvalidUsage
+from values.text.jsonb import read_jsonb
 
 _text = st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)))
 _zones = st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30)), timezone(-timedelta(hours=9))])

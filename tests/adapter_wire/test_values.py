@@ -22,11 +22,11 @@ from psycopg.pq import Format
 from adapter.encode import scalars, values
 from adapter.encode.values import FEW_ROWS, RowEncoder, formats_for, row_fields
 from adapter.state.interfaces import OutputColumn
-from collection.intervals import Interval
-from collection.jsonb import read_jsonb
-from collection.types import OID, SqlType, arrow_type, parse_type
 from journal.errors import InvalidUsage
 from tests.adapter_wire.frontend import backend_messages, row
+from values.text.jsonb import read_jsonb
+from values.time.intervals import Interval
+from values.types import OID, SqlType, arrow_type, parse_type
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _numeric = parse_type("numeric(38,9)")

@@ -9,8 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from catalog_log.bootstrap import create_environment, ensure_genesis
 from catalog_log.log import CatalogLog
-from journal.checkpoint import MemoryCheckpointStore
-from journal.memory import MemoryTopic, MemoryTransport
+from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from journal.names import TopicNames
 from journal.unreliable import Faults, UnreliableTransport
 from tests.catalog_log.histories import GENESIS

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from catalog_log import bootstrap, delta, model, records
-from catalog_log.attempts import Admitted
+from catalog_log.answers import Admitted
 from catalog_log.delta import Delta
 from catalog_log.fold import VerdictKind
 from catalog_log.log import CatalogLog

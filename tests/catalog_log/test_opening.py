@@ -18,10 +18,9 @@ from catalog_log.model import Genesis
 from catalog_log.records import FORMAT_VERSION, KNOWN_FORMATS, SCHEMA_VERSION_MAX, encode_proposal, version_max
 from embedded.ports import free_ports
 from journal import clients, topics
-from journal.checkpoint import MemoryCheckpointStore
 from journal.errors import FatalLog, Unavailable
 from journal.kafka import KafkaTransport
-from journal.memory import MemoryTopic, MemoryTransport
+from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from journal.names import TopicNames
 from schemas import codec
 from tests.catalog_log.histories import GENESIS, genesis_proposal, proposal, put_item

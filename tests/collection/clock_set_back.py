@@ -12,7 +12,7 @@ from pathlib import Path
 from catalog_log.objects import Column
 from collection.writer import CollectionWriter
 from journal.names import TopicNames
-from tests.judge.live.clock import HOUR_MS, replace_text
+from judge.live.clock import HOUR_MS, replace_text
 
 WAITING_S = 0.5
 """Five polls: by then everybody waits until some moment of the hour ahead."""

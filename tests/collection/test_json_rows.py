@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from catalog_log.objects import Column
 from collection import json_rows
 from collection.columns import arrow_schema, table_from_rows
-from collection.intervals import Interval
 from collection.json_rows import BadRow, decode_batch, decode_json
+from values.time.intervals import Interval
 
 TYPES = ("bool", "int2", "int4", "int8", "float4", "float8", "text", "bytea", "date", "timestamp", "timestamptz",
          "numeric(4,2)", "numeric(38,9)", "numeric(38,0)", "numeric(38,38)", "numeric(10,10)", "varchar(3)", "char(3)",

@@ -27,7 +27,7 @@ from journal.errors import InvalidUsage, Rejected, TidemarkError, Unavailable
 from journal.leaders import leaders_of
 from journal.names import TopicNames
 from journal.topics import data_spec, ensure_topic
-from tests.judge.live import shim
+from judge.live import shim
 
 pytestmark = pytest.mark.integration
 

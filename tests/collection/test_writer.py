@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collection import writer
 from journal import clients
-from tests.judge.live.gaps import SLOW
+from judge.live.gaps import SLOW
 
 FETCH_WAIT_S = 0.1
 """``replica.fetch.wait.max.ms`` of the fleet's brokers."""

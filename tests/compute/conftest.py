@@ -12,7 +12,7 @@ import pytest
 
 from catalog_log.objects import Column
 from collection.columns import DIFF
-from controllers.values import schema_of, to_rows, to_table
+from controllers.arrangements.tuples import schema_of, to_rows, to_table
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from controllers.arrangement import Arrangement, TooLarge
-from controllers.values import NAN, canonical_float
+from controllers.arrangements.arrangement import Arrangement, TooLarge
+from controllers.arrangements.tuples import NAN, canonical_float
 from journal.errors import InvalidUsage
 
 

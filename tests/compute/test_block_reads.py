@@ -13,8 +13,8 @@ from immutables import Map
 from catalog_log.objects import MATERIALIZED_VIEW, TABLE, Item
 from controllers.compute.inventory import Frontiers
 from controllers.compute.peeks import PeekDesk
-from controllers.lookup_codec import Found
-from controllers.peek import Lookup, Peek
+from controllers.peeks.lookup_codec import Found
+from controllers.peeks.peek import Lookup, Peek
 from controllers.waiting import Passed, PeekQueue, Ready
 from journal.errors import Conflict
 from journal.timestamps import CatalogTs, DataTs

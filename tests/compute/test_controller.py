@@ -24,8 +24,8 @@ from collection.writer import CollectionWriter
 from controllers.command_topic import open_command_topic
 from controllers.commands import Command, Kind
 from controllers.commands_log import encode
-from controllers.peek import Lookup, Peek
-from controllers.peek_codec import decode_error, encode_peek
+from controllers.peeks.peek import Lookup, Peek
+from controllers.peeks.peek_codec import decode_error, encode_peek
 from controllers.quarantine import Notes, fold_notes
 from journal.errors import TidemarkError
 from journal.kafka import KafkaTransport

@@ -17,11 +17,10 @@ from immutables import Map
 from catalog_log.objects import MATERIALIZED_VIEW, Column, Table
 from collection.binding import Binding, Run
 from collection.columns import DIFF
+from controllers.arrangements.tuples import to_rows
 from controllers.at_work import AtWork
 from controllers.protocol import ControllerState, Created
-from controllers.values import to_rows
-from journal.checkpoint import MemoryCheckpointStore
-from journal.memory import MemoryTopic, MemoryTransport
+from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from oracle.checkpoints import Checkpoints
 from oracle.client import Oracle
 from oracle.errors import StaleEpoch

@@ -11,17 +11,17 @@ from collections import Counter
 
 import pytest
 
-from collection.types import carried, parse_type
+from controllers.arrangements.tuples import canonical, to_rows
 from controllers.compute.operators import process, recompute
 from controllers.compute.operators.process import Process
 from controllers.compute.plans import Recompute
-from controllers.values import canonical, to_rows
 from lower.duckdb.decided import _LETTERS
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
 from tests.differential.routes import table_of
 from tests.differential.worlds import POOLS, World
 from tests.sql.doubles import ddl, empty_image, names
+from values.types import carried, parse_type
 
 pytestmark = pytest.mark.spark
 

@@ -13,13 +13,12 @@ import pytest
 from catalog_log.objects import Column, Table
 from collection.binding import Binding
 from collection.columns import DIFF
+from controllers.arrangements.tuples import to_rows
 from controllers.compute import relation as module
 from controllers.compute.feed import Feed
 from controllers.compute.relation import Relation
-from controllers.values import to_rows
-from journal.checkpoint import MemoryCheckpointStore
 from journal.errors import InvalidUsage, Rejected, Unavailable
-from journal.memory import MemoryTopic, MemoryTransport
+from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from oracle.checkpoints import CheckpointPolicy, Checkpoints
 from oracle.client import Oracle
 from oracle.model import CommitPart

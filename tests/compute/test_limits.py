@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from collection.limits import VALUE_BYTES_MAX
 from controllers.compute import spark_text
 from controllers.compute.failures import QueryFailed, of_spark
 from controllers.compute.running import answered
@@ -12,6 +11,7 @@ from sql.statements.select import plan_select
 from sql.syntax.parse import parse
 from tests.sql.doubles import names
 from tests.sql.test_stories import rich_shop
+from values.limits import VALUE_BYTES_MAX
 
 pytestmark = pytest.mark.spark
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collection.types import parse_type
-from controllers.arrangement import Arrangement
-from controllers.lookup import compile_residual
-from controllers.peek_codec import value_in, value_out
-from controllers.values import NAN, canonical, parse_literal
+from controllers.arrangements.arrangement import Arrangement
+from controllers.arrangements.residual import compile_residual
+from controllers.arrangements.tuples import NAN, canonical, parse_literal
+from controllers.peeks.peek_codec import value_in, value_out
 from journal.errors import InvalidUsage, TidemarkError
 from sql.statements.plans import LookupPlan
 from sql.trees.types import format_literal
+from values.types import parse_type
 
 COLUMNS = [parse_type(t) for t in ("int4", "text", "numeric(10,2)", "float8", "bool", "date")]
 ROWS = [

@@ -11,9 +11,9 @@ import pytest
 
 from controllers.compute import lookup_server
 from controllers.compute.lookup_server import LookupServer
-from controllers.lookup_codec import Asked, Found, decode_answers, encode_lookups, framed, read_frame
-from controllers.peek import Question
-from controllers.peek_codec import TICKET_BYTES_MAX
+from controllers.peeks.lookup_codec import Asked, Found, decode_answers, encode_lookups, framed, read_frame
+from controllers.peeks.peek import Question
+from controllers.peeks.peek_codec import TICKET_BYTES_MAX
 from journal.errors import InvalidUsage, TidemarkError
 from journal.timestamps import CatalogTs, DataTs
 

@@ -9,10 +9,10 @@ from decimal import Decimal
 import pytest
 from pyspark.errors import PySparkException
 
-from collection.types import parse_type, spark_type
-from controllers.lookup import compile_residual
-from controllers.values import NAN, schema_of, to_rows, to_table
+from controllers.arrangements.residual import compile_residual
+from controllers.arrangements.tuples import NAN, schema_of, to_rows, to_table
 from journal.errors import InvalidUsage
+from values.types import parse_type, spark_type
 
 pytestmark = pytest.mark.spark
 

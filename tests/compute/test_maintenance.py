@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
+from controllers.arrangements.tuples import NAN, canonical_float
 from controllers.compute import plans as st
-from controllers.values import NAN, canonical_float
 from journal.errors import Rejected
 
 pytestmark = pytest.mark.spark

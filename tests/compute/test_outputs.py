@@ -9,17 +9,17 @@ from decimal import Decimal
 import pytest
 
 from adapter.execute.explain import _strategy_of
-from collection.functions import own
-from collection.types import SqlType, parse_type
+from controllers.arrangements.tuples import Row, schema_of, to_rows, to_table
 from controllers.compute import expressions, groups, view
 from controllers.compute.expressions import NotHere
 from controllers.compute.outputs import Outputs, compile_outputs, left_to_spark
 from controllers.compute.plans import GROUPS, Aggregate, AggregateCall, fill
 from controllers.compute.spark_text import parse, text
 from controllers.compute.strategy import analyse
-from controllers.values import Row, schema_of, to_rows, to_table
 from functions.registry import OWN
 from tests.sql.doubles import empty_image
+from values.functions import own
+from values.types import SqlType, parse_type
 
 KEYS = {"k": "int4", "s": "text", "n": "numeric(10,2)"}
 ARGUMENTS = {"x": "int4", "y": "int8", "n": "numeric(10,2)", "CAST(y AS DECIMAL(28, 0))": "numeric(28,0)"}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controllers.peek import Lookup, Peek
-from controllers.peek_codec import TICKET_BYTES_MAX, decode_error, decode_peek, encode_error, encode_peek
+from controllers.peeks.peek import Lookup, Peek
+from controllers.peeks.peek_codec import TICKET_BYTES_MAX, decode_error, decode_peek, encode_error, encode_peek
 from journal.errors import Conflict, InvalidUsage, Rejected, TidemarkError, Unavailable, logged
 
 KEYS = st.one_of(

@@ -12,7 +12,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from controllers.compute.peeks import SPARK_PEEKS_MAX, PeekDesk, now_ms
-from controllers.peek import Peek
+from controllers.peeks.peek import Peek
 from journal.errors import TidemarkError, Unavailable
 from journal.timestamps import CatalogTs, DataTs
 

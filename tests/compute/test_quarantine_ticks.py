@@ -9,7 +9,7 @@ import pytest
 from catalog_log.objects import Table
 from controllers.at_work import AtWork
 from controllers.compute.heartbeat import SparkEnded
-from controllers.peek_codec import decode_error
+from controllers.peeks.peek_codec import decode_error
 from controllers.quarantine import REFUSED
 from journal.memory import MemoryTopic, MemoryTransport
 from tests.compute.test_crashes import KV, Node, view

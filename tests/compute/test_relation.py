@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from catalog_log.objects import INDEX, Column, Table
+from controllers.arrangements.tuples import schema_of, to_rows
 from controllers.at_work import AtWork
 from controllers.compute import relation as module
 from controllers.compute.indexes import Indexes
 from controllers.compute.rows import TS, stamp
 from controllers.compute.spark_text import text
-from controllers.values import schema_of, to_rows
 from journal.errors import InvalidUsage, Rejected, Unavailable
 from journal.memory import MemoryTransport
 from tests.objects import made
@@ -146,7 +146,7 @@ def test_too_large_is_refused_and_nothing_is_taken(bench, monkeypatch):
 def test_stamping_makes_floats_canonical():
     import pyarrow as pa
 
-    from collection.types import parse_type
+    from values.types import parse_type
 
     table = stamp(pa.table({"x": [0.0, -0.0, float("nan"), None]}), 5, [parse_type("float8")])
     assert [str(v) for v in table.column("c0").to_pylist()] == ["0.0", "0.0", "nan", "None"]

@@ -15,7 +15,7 @@ from controllers.at_work import AtWork
 from controllers.compute.indexes import Indexes
 from controllers.compute.peeks import SPARK_PEEKS_MAX, PeekDesk
 from controllers.compute.ticks import Target, Ticker
-from controllers.peek import Lookup, Peek
+from controllers.peeks.peek import Lookup, Peek
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
 from journal.memory import MemoryTransport
 from tests.objects import made

@@ -12,7 +12,7 @@ from confluent_kafka.admin import NewTopic
 from catalog_log.objects import SOURCE, Column, Item, Table
 from collection.binding import Binding, Run, pin, pinned
 from collection.reader import RunReader
-from controllers.peek_codec import decode_error
+from controllers.peeks.peek_codec import decode_error
 from journal import clients
 from journal.errors import Rejected
 from oracle.model import CommitPart

@@ -11,12 +11,12 @@ import pytest
 from pyspark.errors import ArithmeticException
 
 from collection.columns import DIFF
-from collection.types import SqlType, parse_type
+from controllers.arrangements.tuples import NAN, schema_of, to_rows, to_table
 from controllers.compute.plans import Aggregate, Linear, Term, fill, placeholders
 from controllers.compute.spark_text import parse, text
 from controllers.compute.strategy import analyse
 from controllers.compute.vectors import NotHere, compile_term, partial_groups
-from controllers.values import NAN, schema_of, to_rows, to_table
+from values.types import SqlType, parse_type
 
 R = {"k": "int4", "b": "int8", "h": "int2", "s": "text", "t": "bool", "d": "date", "z": "timestamptz",
      "n": "numeric(10,2)", "f": "float8"}  # fmt: skip

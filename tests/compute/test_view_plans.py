@@ -12,8 +12,7 @@ from collection.binding import Binding
 from collection.columns import DIFF
 from controllers.at_work import AtWork
 from controllers.compute import view_plans
-from journal.checkpoint import MemoryCheckpointStore
-from journal.memory import MemoryTopic, MemoryTransport
+from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from oracle.checkpoints import Checkpoints
 from oracle.client import Oracle
 from oracle.model import CommitPart

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from controllers.peek import Peek
+from controllers.peeks.peek import Peek
 from controllers.waiting import MOMENTS_MAX, NOTHING, Cancelled, Dropped, Passed, PeekQueue, Ready, TimedOut
 from journal.errors import InvalidUsage, Rejected
 
@@ -140,7 +140,7 @@ def test_every_admitted_peek_leaves_exactly_once_and_never_too_early(seed):
     queue, waiting, left = PeekQueue(waiting_max=8), {}, set()
     frontier, data, now, live = 0, {"u1": (0, NOTHING), "u2": (0, NOTHING)}, 0, {"u1", "u2"}
 
-    def settle(outcomes):
+    def resolve(outcomes):
         for outcome in outcomes:
             assert outcome.peek.peek_id not in left, f"seed {seed}"
             left.add(outcome.peek.peek_id)
@@ -157,25 +157,25 @@ def test_every_admitted_peek_leaves_exactly_once_and_never_too_early(seed):
                 p = peek(f"p{n}", inputs, rng.randrange(40), rng.choice([None, rng.randrange(60)]), rng.randrange(30))
                 if len(waiting) < 8:
                     waiting[p.peek_id] = p
-                    settle(queue.add(p, now))
+                    resolve(queue.add(p, now))
             case 1:
                 frontier += rng.randrange(4)
                 if rng.random() < 0.05:
                     live = live - {"u2"}
-                settle(queue.on_catalog_frontier(frontier, live))
+                resolve(queue.on_catalog_frontier(frontier, live))
             case 2:
                 name = rng.choice(["u1", "u2"])
                 first, last = data[name]
                 moved = last + rng.randrange(6)
                 data = {**data, name: (rng.randint(first, max(first, moved)), moved)}
-                settle(queue.on_data_frontier(data.__getitem__))
+                resolve(queue.on_data_frontier(data.__getitem__))
             case 3:
                 now += rng.randrange(5)
-                settle(queue.on_time(now))
+                resolve(queue.on_time(now))
             case 4 if waiting:
-                settle(queue.cancel(rng.choice(sorted(waiting))))
+                resolve(queue.cancel(rng.choice(sorted(waiting))))
         assert len(queue) == len(waiting)
-    settle(queue.on_time(now + 1000))
+    resolve(queue.on_time(now + 1000))
     assert not waiting
 
 

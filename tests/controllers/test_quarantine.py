@@ -7,7 +7,7 @@ import random
 import pytest
 
 from controllers.at_work import ALONE_MAX, AtWork
-from controllers.peek_codec import decode_error, encode_error
+from controllers.peeks.peek_codec import decode_error, encode_error
 from controllers.quarantine import Note, NoteKind, Notes, decode_note, encode_note, fold_notes, is_refusal
 from journal.api import Entry
 from journal.memory import MemoryTopic, MemoryTransport

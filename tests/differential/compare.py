@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
-from collection.numerics import shown
 from tests.differential.postgres import Answer, Refusal
+from values.numeric.numerics import shown
 
 FLOAT4_OID = 700
 BPCHAR_OID = 1042

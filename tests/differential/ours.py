@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from adapter.duck.catalog_relations import CatalogRelations
 from adapter.duck.catalog_rewrite import SessionFacts
-from collection.types import OID, SqlType, arrow_type, parse_type
 from controllers.compute.failures import of_spark
 from journal.errors import TidemarkError
 from sql.objects.identifiers import quoted
@@ -19,6 +18,7 @@ from sql.syntax import statements as st
 from sql.syntax.parse import parse
 from tests.differential.postgres import Answer, Refusal
 from tests.sql.doubles import ddl, empty_image, names
+from values.types import OID, SqlType, arrow_type, parse_type
 
 TABLES = {
     "t": {

@@ -20,17 +20,16 @@ import pyarrow as pa
 from adapter.duck.catalog_relations import CatalogRelations
 from catalog_log.image import Image
 from collection.columns import DIFF
-from collection.types import OID, SqlType, arrow_type, carried, parse_type
-from controllers.arrangement import Arrangement
+from controllers.arrangements.arrangement import Arrangement
+from controllers.arrangements.residual import compile_residual
+from controllers.arrangements.tuples import canonical, schema_of, to_rows, to_table
 from controllers.compute.operators.process import Left, Process
 from controllers.compute.operators.small import small
 from controllers.compute.plans import DELTA, NEW, OLD, Linear
 from controllers.compute.rows import canonical as canonical_floats
 from controllers.compute.strategy import analyse
 from controllers.compute.vectors import NotHere, compile_term
-from controllers.lookup import compile_residual
-from controllers.peek_codec import value_in, value_out
-from controllers.values import canonical, schema_of, to_rows, to_table
+from controllers.peeks.peek_codec import value_in, value_out
 from journal.errors import TidemarkError
 from sql.statements.insert import stored
 from sql.statements.plans import SelectPlan
@@ -40,6 +39,7 @@ from sql.trees.types import parse_literal
 from tests.differential.postgres import Answer, Refusal
 from tests.differential.worlds import Query, World, quoted
 from tests.sql.doubles import ddl, empty_image, names
+from values.types import OID, SqlType, arrow_type, carried, parse_type
 
 Route = Callable[[Query], Answer | Refusal | None]
 
@@ -89,9 +89,9 @@ def answer_of(table: pa.Table, types: Sequence[SqlType]) -> Answer:
 def _python(value: object, sql_type: SqlType) -> object:
     if value is None:
         return None
-    if sql_type.is_free and not sql_type.is_array:
-        return Decimal(value)
     match sql_type.name:
+        case "numeric":
+            return Decimal(value)  # one without a precision travels as its text
         case "uuid":
             return uuid.UUID(value)
         case "jsonb":

@@ -7,9 +7,9 @@ A routine is listed where the binder takes a call of it with arguments of exactl
 
 from __future__ import annotations
 
-from collection.types import OID
 from tests.differential.ours import Ours
 from tests.differential.postgres import Refusal, postgres
+from values.types import OID
 
 NAMES = {oid: name for name, oid in OID.items()}
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from collection.types import OID
 from tests.differential import generate, known
 from tests.differential.compare import difference
 from tests.differential.ours import Ours, fill_spark
 from tests.differential.postgres import Answer, Refusal, ask, missing
 from tests.differential.sides import Sides, lines
 from tests.seeds import new_seed
+from values.types import OID
 
 HERE = Path(__file__).parent
 GENERATED = 200

@@ -18,11 +18,10 @@ from dataclasses import replace
 import pytest
 from sqlglot import exp
 
-from collection.types import carried, parse_type
+from controllers.arrangements.residual import compile_residual
+from controllers.arrangements.tuples import schema_of, to_rows, to_table
 from controllers.compute.operators.small import small
 from controllers.compute.vectors import compile_term
-from controllers.lookup import compile_residual
-from controllers.values import schema_of, to_rows, to_table
 from journal.errors import TidemarkError
 from tests.differential.compare import difference
 from tests.differential.postgres import Answer, Refusal, ask, missing, postgres
@@ -41,6 +40,7 @@ from tests.differential.routes import (
 )
 from tests.differential.worlds import Queries, Query, World, world
 from tests.seeds import new_seed, seed_of_commit
+from values.types import carried, parse_type
 
 needs_postgres = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 

@@ -11,11 +11,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from collection import numeric_casts, numeric_counts, numerics
-from collection import numeric_roots as roots
-from collection import numeric_sums as sums
-from collection.bad_text import SHOWN_CHARS_MAX, BadText
 from tests.differential.postgres import missing, postgres
+from values.bad_text import SHOWN_CHARS_MAX, BadText
+from values.numeric import numeric_casts, numeric_counts, numerics
+from values.numeric import numeric_roots as roots
+from values.numeric import numeric_sums as sums
 
 pytestmark = pytest.mark.long
 

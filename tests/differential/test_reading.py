@@ -10,13 +10,13 @@ from datetime import date, datetime, timedelta
 
 import pytest
 
-from collection import scalars
-from collection.bad_text import BadText
-from collection.clock import read_time
-from collection.digits import fitted_interval
-from collection.interval_words import read_interval
-from collection.types import parse_type
 from tests.differential.postgres import missing, postgres
+from values import scalars
+from values.bad_text import BadText
+from values.time.clock import read_time
+from values.time.digits import fitted_interval
+from values.time.interval_words import read_interval
+from values.types import parse_type
 
 SEED, TEXTS = 20_000_101, 40_000
 

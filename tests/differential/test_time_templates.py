@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from collection import time_templates
-from collection.bad_text import BadText
-from collection.interval_words import read_interval
 from tests.differential.postgres import missing, postgres
+from values.bad_text import BadText
+from values.time import time_templates
+from values.time.interval_words import read_interval
 
 SEED, TEMPLATES = 20_000_202, 20_000
 

@@ -6,13 +6,13 @@ import itertools
 
 import pytest
 
-from collection.types import OID
 from journal.errors import TidemarkError
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
 from tests.differential.postgres import Answer, ask, missing
 from tests.differential.worlds import POOLS
 from tests.sql.doubles import ddl, empty_image, names
+from values.types import OID
 
 FORMS = (
     "nullif({a}, {b})", "coalesce({a}, {b})", "case when true then {a} else {b} end",

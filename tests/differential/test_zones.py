@@ -13,15 +13,15 @@ import pyarrow as pa
 import pytest
 
 from adapter.duck.catalog_relations import CatalogRelations
-from collection.interval_words import read_interval
-from collection.types import arrow_type, parse_type
-from collection.zones import zone_named
 from journal.errors import TidemarkError
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
 from tests.differential.ours import _as_read, run_spark
 from tests.differential.postgres import missing
 from tests.sql.doubles import ddl, empty_image, names
+from values.time.interval_words import read_interval
+from values.time.zones import zone_named
+from values.types import arrow_type, parse_type
 
 ZONES = (
     "UTC",

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from adapter.encode.parameters import decode_params
-from collection.types import OID, SCALARS, arrow_type, avro_type, carried, from_arrow, parse_type, spark_type
 from journal.errors import InvalidUsage
 from sql.statements.insert import stored
 from sql.trees.types import FLOAT4, parse_literal
+from values.types import OID, SCALARS, arrow_type, avro_type, carried, from_arrow, parse_type, spark_type
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "types.md").read_text()
 

@@ -19,8 +19,8 @@ import pytest
 from catalog_log.bootstrap import create_environment
 from embedded.child import GRACE_S
 from journal.names import TopicNames
-from tests.judge.live import shim
-from tests.judge.live.clock import HOUR_MS, Clocks
+from judge.live import shim
+from judge.live.clock import HOUR_MS, Clocks
 
 pytestmark = [
     pytest.mark.integration,

@@ -7,8 +7,8 @@ import uuid
 import pytest
 
 from journal import topics
-from journal.checkpoint import PIECE_BYTES, CheckpointStore, MemoryCheckpointStore, StoreOver
-from journal.memory import MemoryTopic, MemoryTransport
+from journal.checkpoint import PIECE_BYTES, CheckpointStore, StoreOver
+from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from schemas import codec
 
 

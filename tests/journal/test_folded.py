@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from journal.aio import Bridge
 from journal.api import Entry
-from journal.errors import FatalLog, Indeterminate, InvalidUsage, Rejected, TidemarkError, Unavailable
+from journal.errors import FatalLog, InvalidUsage, Rejected, TidemarkError, Unavailable
 from journal.folded import FoldedJournal
 from journal.memory import MemoryTopic, MemoryTransport
-from journal.unreliable import Faults, UnreliableTransport
+from journal.unreliable import UnreliableTransport
 
 
 class Echo(NamedTuple):
@@ -37,18 +37,6 @@ def remember(state: tuple[bytes, ...], entry: Entry) -> tuple[tuple[bytes, ...],
 def manual(**settings: object) -> tuple[MemoryTopic, FoldedJournal]:
     transport = MemoryTransport(manual=True)
     return transport.topic, FoldedJournal(transport, remember, (), threaded=False, **settings)
-
-
-def test_an_append_is_answered_by_the_fold_and_after_its_state_is_visible() -> None:
-    topic, journal = manual()
-    seen = []
-    done = journal.append(b"a", "a")
-    done.add_done_callback(lambda _: seen.append(journal.state))
-    assert not done.done()  # durable is not enough: the fold must have seen it
-    topic.pump()
-    assert done.result() == Echo("a", (b"a",))
-    assert seen == [(b"a",)]
-    assert journal.position == ((b"a",), 1)
 
 
 def test_subscribers_get_old_new_and_outcomes_until_they_unsubscribe() -> None:
@@ -87,35 +75,11 @@ def test_when_gives_up_at_its_deadline_and_not_before() -> None:
     assert error.sqlstate == "57014"
 
 
-def test_an_append_that_never_comes_back_is_indeterminate() -> None:
-    topic, journal = manual(append_timeout_s=15)
-    done = journal.append(b"a", "a")
-    journal.deadlines.expire(time.monotonic() + 16)
-    assert isinstance(done.exception(), Indeterminate)
-    topic.pump()  # and its late answer disturbs nobody
-    assert journal.state == (b"a",)
-
-
-def test_what_the_transport_says_of_an_append_is_passed_on() -> None:
-    transport = UnreliableTransport(MemoryTransport(manual=True), 1, Faults(1.0, 0, 0, 0))
-    journal = FoldedJournal(transport, remember, (), threaded=False)
-    assert isinstance(journal.append(b"a", "a").exception(), Indeterminate)
-    assert isinstance(manual()[1].append(b"x" * (9 << 20), "x").exception(), Rejected)
-
-
-def test_waiters_and_pending_appends_are_bounded() -> None:
-    _, journal = manual(waiters_max=2, pending_max=2)
-    for i in range(2):
+def test_waiters_are_bounded() -> None:
+    _, journal = manual(waiters_max=2)
+    for _ in range(2):
         journal.when(lambda state: False, 1)
-        journal.append(b"a", str(i))
     assert _sqlstate(journal.when(lambda state: False, 1)) == "53300"
-    assert _sqlstate(journal.append(b"a", "third")) == "53400"
-
-
-def test_a_token_in_flight_cannot_be_used_again() -> None:
-    _, journal = manual()
-    journal.append(b"a", "a")
-    assert isinstance(journal.append(b"a", "a").exception(), InvalidUsage)
 
 
 def test_a_fold_that_fails_stops_everything_for_good() -> None:
@@ -124,11 +88,10 @@ def test_a_fold_that_fails_stops_everything_for_good() -> None:
     topic.append(b"a")
     topic.append(b"poison")
     topic.append(b"b")
-    appended = journal.append(b"c", "c")
     topic.pump()
     topic.append(b"d")
     topic.pump()
-    for done in (waiting, appended, journal.when(lambda state: True, 1), journal.append(b"e", "e")):
+    for done in (waiting, journal.when(lambda state: True, 1)):
         assert isinstance(done.exception(), FatalLog)
     assert isinstance(journal.failed, FatalLog)
     assert journal.failure.result() is journal.failed
@@ -163,20 +126,11 @@ def test_cutting_away_what_was_not_read_stops_it() -> None:
 
 def test_closing_tells_everybody_and_twice_is_fine() -> None:
     _, journal = manual()
-    waiting, appended = journal.when(lambda state: False, 1), journal.append(b"a", "a")
+    waiting = journal.when(lambda state: False, 1)
     journal.close()
     journal.close()
     assert isinstance(waiting.exception(), Unavailable)
-    assert isinstance(appended.exception(), Indeterminate)
-    assert isinstance(journal.append(b"b", "b").exception(), Unavailable)
-
-
-def test_a_caller_that_cancels_does_not_disturb_the_reader() -> None:
-    topic, journal = manual()
-    done = journal.append(b"a", "a")
-    assert not done.cancel()
-    topic.pump()
-    assert done.result().token == "a"
+    assert isinstance(journal.when(lambda state: True, 1).exception(), Unavailable)
 
 
 @given(st.lists(st.binary(min_size=1, max_size=4).filter(lambda v: v != b"poison"), max_size=30), st.integers())
@@ -191,25 +145,6 @@ def test_cutting_batches_anywhere_gives_the_same_state(values: list[bytes], seed
     journal = FoldedJournal(transport, fold, (), threaded=False)
     transport.inner.topic.pump()
     assert journal.position == (tuple(values), len(values))
-
-
-def test_many_threads_get_their_own_answers() -> None:
-    journal = FoldedJournal(MemoryTransport(), lambda n, e: (n + 1, Echo(e.value.decode(), (n,))), 0)
-    wrong: list[object] = []
-
-    def work(worker: int) -> None:
-        for i in range(200):
-            token = f"{worker}/{i}"
-            if journal.append(token.encode(), token).result(20).token != token:
-                wrong.append(token)
-
-    threads = [threading.Thread(target=work, args=(w,)) for w in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (wrong, journal.state) == ([], 800)
-    journal.close()
 
 
 def test_real_deadlines_pass_without_being_asked() -> None:

@@ -7,8 +7,10 @@ The opinion is a script here, brokers and producers are real; three brokers that
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 
 import pytest
 
@@ -86,6 +88,20 @@ def test_one_that_began_to_wait_after_the_move_is_replaced_too(
     waits = transport.append(b"after the move")
     assert isinstance(waits.exception(PATIENCE_S), Indeterminate)
     assert transport.append(b"at the new one").result(PATIENCE_S) == 0
+    transport.close()
+
+
+def test_an_append_answers_nobody_else_in_its_callers_thread(broker: str, env_name: str) -> None:
+    """The bad story: a link appends under its lock, the producer is found broken, and whoever waited for that one is
+    told here and now, and wants the lock."""
+    topics.ensure_topic(broker, topics.journal_spec(env_name, 1))
+    transport = KafkaTransport(broker, env_name, ack_timeout_s=NEVER_S, producer_settings={"linger.ms": 5_000})
+    told_in: Future[threading.Thread] = Future()
+    transport.append(b"a").add_done_callback(lambda _: told_in.set_result(threading.current_thread()))
+    assert transport._session is not None
+    transport._session.broken = True
+    transport.append(b"b")
+    assert told_in.result(PATIENCE_S) is not threading.current_thread()
     transport.close()
 
 

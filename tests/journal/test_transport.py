@@ -8,7 +8,7 @@ import pytest
 
 from journal.api import Transport
 from journal.errors import FatalLog, Indeterminate, InvalidUsage, Rejected
-from journal.memory import VALUE_BYTES_MAX
+from journal.limits import VALUE_BYTES_MAX
 from tests.journal.collecting import PATIENCE_S, Collector
 
 Connect = Callable[[], Transport]

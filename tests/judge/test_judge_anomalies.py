@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.judge.checkers.anomalies import check
-from tests.judge.history import FAIL, INFO, OK, Op
-from tests.judge.notation import parse
-from tests.judge.verdict import INVALID, UNDECIDED, VALID
+from judge.checkers.anomalies import check
+from judge.history import FAIL, INFO, OK, Op
+from judge.notation import parse
+from judge.verdict import INVALID, UNDECIDED, VALID
 
 MISSING = ("42P01", 'relation "t" does not exist')
 

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog_log import model
-from tests.judge.checkers.catalog_set import check
-from tests.judge.checkers.wgl import linearizable
-from tests.judge.history import FAIL, INFO, OK, Op
-from tests.judge.notation import log, parse
-from tests.judge.verdict import INVALID, UNDECIDED, VALID
-from tests.judge.witness import GENESIS, PROPOSAL, CatalogRecord, Change
+from judge.checkers.catalog_set import check
+from judge.checkers.wgl import linearizable
+from judge.history import FAIL, INFO, OK, Op
+from judge.notation import log, parse
+from judge.verdict import INVALID, UNDECIDED, VALID
+from judge.witness import GENESIS, PROPOSAL, CatalogRecord, Change
 
 LOG = "0>1:genesis 1>5:+t 5>7:+u 7>9:-t"
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tests.judge.edn import Keyword, main, text, to_edn
-from tests.judge.history import INFO, INVOKE, OK, Event
-from tests.judge.notation import events
+from judge.edn import Keyword, main, text, to_edn
+from judge.history import INFO, INVOKE, OK, Event
+from judge.notation import events
 
 
 def test_a_register():

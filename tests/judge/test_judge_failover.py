@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from journal.names import TopicNames
-from tests.judge.live import gaps, network
-from tests.judge.live.brokers import KafkaCluster
-from tests.judge.live.gaps import Writer
+from judge.live import gaps, network
+from judge.live.brokers import KafkaCluster
+from judge.live.gaps import Writer
 
 REFUSAL = network.permitted()
 pytestmark = [

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from tests.judge.checkers import idle, poison
-from tests.judge.history import Fault, Op
-from tests.judge.notation import parse
-from tests.judge.verdict import INVALID, UNDECIDED, VALID
+from judge.checkers import idle, poison
+from judge.history import Fault, Op
+from judge.notation import parse
+from judge.verdict import INVALID, UNDECIDED, VALID
 
 S = 1_000_000_000
 

@@ -18,13 +18,13 @@ from rich.console import Console
 
 from cli.__main__ import main
 from journal.errors import InvalidUsage
-from tests.judge import command, judging
-from tests.judge.history import INFO, INVOKE, OK, Event, Fault
-from tests.judge.judging import judge, judge_and_write
-from tests.judge.live.nemesis import Pace
-from tests.judge.live.run import RunConfig, Status, chosen_faults, chosen_workloads
-from tests.judge.simulated import record_simulation
-from tests.judge.verdict import INVALID, UNDECIDED, VALID
+from judge import command, judging
+from judge.history import INFO, INVOKE, OK, Event, Fault
+from judge.judging import judge, judge_and_write
+from judge.live.nemesis import Pace
+from judge.live.run import RunConfig, Status, chosen_faults, chosen_workloads
+from judge.simulated import record_simulation
+from judge.verdict import INVALID, UNDECIDED, VALID
 
 WORKLOADS = ("register", "set", "once", "requests")
 

@@ -19,12 +19,12 @@ import pytest
 
 from embedded.jars import ensure_jars
 from embedded.layout import JARS
-from tests.judge.judging import judge_and_write
-from tests.judge.live.nemesis import QUICK
-from tests.judge.live.run import RunConfig, Status, run
-from tests.judge.live.stack import one_broker
-from tests.judge.verdict import VALID
-from tests.judge.workloads.registry import LONG, WORKLOADS
+from judge.judging import judge_and_write
+from judge.live.nemesis import QUICK
+from judge.live.run import RunConfig, Status, run
+from judge.live.stack import one_broker
+from judge.verdict import VALID
+from judge.workloads.registry import LONG, WORKLOADS
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 

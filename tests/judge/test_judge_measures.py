@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from tests.judge.history import Event, Fault, Op, operations
-from tests.judge.measures import SECOND, Spread, is_write, longest_without, measured, read_log
-from tests.judge.synthetic import history
-from tests.judge.verdict import INVALID, UNDECIDED, VALID
-from tests.judge.witness import CatalogRecord, Change
+from judge.history import Event, Fault, Op, operations
+from judge.measures import SECOND, Spread, is_write, longest_without, measured, read_log
+from judge.synthetic import history
+from judge.verdict import INVALID, UNDECIDED, VALID
+from judge.witness import CatalogRecord, Change
 
 
 def s(seconds: float) -> int:

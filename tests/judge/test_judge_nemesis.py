@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from journal.errors import Unavailable
-from tests.judge.live.cluster import HealFailed, Injected
-from tests.judge.live.nemesis import (
+from judge.live.cluster import HealFailed, Injected
+from judge.live.nemesis import (
     BAD_NETWORK,
     QUICK,
     TOGETHER_EVERY,
@@ -28,8 +28,8 @@ from tests.judge.live.nemesis import (
     is_broker,
     plan,
 )
-from tests.judge.live.network import BROKERS
-from tests.judge.live.process_faults import Kill, Lives, Pause, Restart, children, process_faults
+from judge.live.network import BROKERS
+from judge.live.process_faults import Kill, Lives, Pause, Restart, children, process_faults
 
 NAMES = ["broker", "adapter-1", "adapter-2", "storage", "compute"]
 TARGETS = {"kill": NAMES, "pause": NAMES, "restart": NAMES}
@@ -168,7 +168,7 @@ def test_one_that_does_not_heal_ends_it_and_stands_without_an_end() -> None:
 
 
 def test_one_that_heals_late_is_told_and_ends_nothing(monkeypatch) -> None:
-    monkeypatch.setattr("tests.judge.live.nemesis.HEAL_LATE_S", -1.0)
+    monkeypatch.setattr("judge.live.nemesis.HEAL_LATE_S", -1.0)
     log: list[str] = []
     nemesis = carried_out([Recording("kill", log)], [Step(0, "kill", "it", 0.0)] * 2)
     assert log == ["begin kill", "heal kill"] * 2 and nemesis.error is None
@@ -176,7 +176,7 @@ def test_one_that_heals_late_is_told_and_ends_nothing(monkeypatch) -> None:
 
 
 def test_one_that_starts_spark_several_times_is_given_as_many_times_as_long(monkeypatch) -> None:
-    monkeypatch.setattr("tests.judge.live.nemesis.HEAL_LATE_S", 1e-9)
+    monkeypatch.setattr("judge.live.nemesis.HEAL_LATE_S", 1e-9)
     fault = Recording("poison", [])
     fault.starts = 10**12
     assert carried_out([fault], [Step(0, "poison", "it", 0.0)]).late == []

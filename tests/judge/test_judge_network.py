@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.judge.live import network
-from tests.judge.live.network import Network
-from tests.judge.live.proxy import Shape
-from tests.judge.live.slowness import slow_down
+from judge.live import network
+from judge.live.network import Network
+from judge.live.proxy import Shape
+from judge.live.slowness import slow_down
 
 REFUSAL = network.permitted()
 pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
@@ -141,7 +141,7 @@ def test_who_was_slowed_down_is_told_when_that_is_over(net: Network) -> None:
 
 def test_a_killed_maker_leaves_nothing(tmp_path: Path) -> None:
     script = (
-        "import subprocess,sys,time\nfrom tests.judge.live.network import Network\nn=Network(('b1',))\n"
+        "import subprocess,sys,time\nfrom judge.live.network import Network\nn=Network(('b1',))\n"
         "p=subprocess.Popen(n.command('b1',['sleep','600']))\nprint(n.hosts['b1'].namespace,p.pid,flush=True)\ntime.sleep(600)"
     )
     maker = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT)

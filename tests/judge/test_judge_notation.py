@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.judge.history import MalformedHistory
-from tests.judge.notation import BadNotation, log, parse
+from judge.history import MalformedHistory
+from judge.notation import BadNotation, log, parse
 
 
 def said(text, workload=""):

@@ -27,15 +27,18 @@ from catalog_log.records import FORMAT_VERSION, Proposal, decode_proposal, encod
 from collection.binding import BoundRun, Run, pin
 from controllers.commands import Kind
 from controllers.commands_log import CommandFold, encode
-from controllers.peek import Peek
+from controllers.peeks.peek import Peek
 from controllers.quarantine import Notes
 from controllers.waiting import Dropped, PeekQueue
 from embedded import broker as embedded_broker
 from journal import clients, topics
 from journal.api import Entry
-from journal.checkpoint import MemoryCheckpointStore
-from journal.memory import MemoryTopic, MemoryTransport
+from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from journal.timestamps import TABLE, CatalogTs, DataTs
+from judge.planted.__main__ import main
+from judge.planted.patching import Applied
+from judge.planted.registry import BUGS, chosen, kind_of
+from judge.simulation import bugs as simulated
 from oracle.bindings import NOTHING, BoundRuns
 from oracle.checkpoints import Checkpoints
 from oracle.client import Oracle
@@ -44,10 +47,6 @@ from oracle.model import CommitPart
 from schemas import codec
 from subscribers.stepper import Stepper
 from tests.adapter.world import World
-from tests.judge.planted.__main__ import main
-from tests.judge.planted.patching import Applied
-from tests.judge.planted.registry import BUGS, chosen, kind_of
-from tests.judge.simulation import bugs as simulated
 
 ROOT = Path(__file__).resolve().parents[2]
 GENESIS = encode_proposal(Proposal("g", "test", 0, 10, (), Genesis(FORMAT_VERSION, "env", "topic")))
@@ -309,7 +308,7 @@ def test_the_launcher_plants_what_concerns_the_process_and_becomes_it() -> None:
     """As the stack starts its children: isolated from the working directory, and told apart by the module."""
     for module, planted in (("adapter", ["blind_resend"]), ("subscribers", ["lost_commands"])):
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "tests.judge.planted", "blind_resend,lost_commands", "--", module, "--help"],
+            [sys.executable, "-P", "-m", "judge.planted", "blind_resend,lost_commands", "--", module, "--help"],
             capture_output=True, text=True, timeout=60, env={"PYTHONPATH": str(ROOT)}, cwd="/",
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
@@ -318,10 +317,10 @@ def test_the_launcher_plants_what_concerns_the_process_and_becomes_it() -> None:
 
 
 def test_the_product_has_no_switch() -> None:
-    """Nothing outside of the tests knows of any bug by name, nor of who plants them."""
+    """Nothing outside of the judge knows of any bug by name, nor of who plants them."""
     for path in ROOT.glob("*/**/*.py"):
         inside = path.relative_to(ROOT).parts
-        if inside[0] in ("tests", ".tidemark"):
+        if inside[0] in ("tests", "judge", ".tidemark"):
             continue
         text = path.read_text()
         assert "judge.planted" not in text, path

@@ -24,21 +24,21 @@ from collection.writer import CollectionWriter
 from journal.errors import TidemarkError
 from journal.names import TopicNames
 from journal.topics import data_spec, ensure_topics
+from judge.checkers import once, register
+from judge.history import INFO
+from judge.live.brokers import HEAL_TIMEOUT_S, REPLICATION, KafkaCluster
+from judge.live.gaps import brokers
+from judge.live.network import BROKERS, permitted
+from judge.planted.registry import BUGS
+from judge.planted.small import History, entries_of, first_seen, perform
+from judge.verdict import INVALID, VALID
+from judge.witness import catalog_lines, catalog_record
+from judge.workloads.api import Invocation, World
+from judge.workloads.log_client import Logs
+from judge.workloads.outcome import outcome
+from judge.workloads.register import RegisterClient
 from oracle.client import Oracle
 from oracle.model import CommitPart
-from tests.judge.checkers import once, register
-from tests.judge.history import INFO
-from tests.judge.live.brokers import HEAL_TIMEOUT_S, REPLICATION, KafkaCluster
-from tests.judge.live.gaps import brokers
-from tests.judge.live.network import BROKERS, permitted
-from tests.judge.planted.registry import BUGS
-from tests.judge.planted.small import History, entries_of, first_seen, perform
-from tests.judge.verdict import INVALID, VALID
-from tests.judge.witness import catalog_lines, catalog_record
-from tests.judge.workloads.api import Invocation, World
-from tests.judge.workloads.log_client import Logs
-from tests.judge.workloads.outcome import outcome
-from tests.judge.workloads.register import RegisterClient
 
 pytestmark = [
     pytest.mark.integration,

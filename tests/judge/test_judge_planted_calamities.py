@@ -19,17 +19,17 @@ import pytest
 
 from embedded.jars import ensure_jars
 from embedded.layout import JARS
-from tests.judge.checkers import idle, poison, sources
-from tests.judge.history import Fault, Op
-from tests.judge.live.calamities import Day, PoisonView
-from tests.judge.live.cluster import ClusterSettings, FaultKind, HealFailed
-from tests.judge.live.stack import OneBroker, one_broker
-from tests.judge.planted.small import History, first_seen, perform
-from tests.judge.verdict import INVALID, VALID, Verdict
-from tests.judge.workloads.api import Invocation, Workload
-from tests.judge.workloads.idle import VIEWS, Idle
-from tests.judge.workloads.poison import ENDING, FAILING, SPARED, Poison, bad, renew
-from tests.judge.workloads.sources import Sources
+from judge.checkers import idle, poison, sources
+from judge.history import Fault, Op
+from judge.live.calamities import Day, PoisonView
+from judge.live.cluster import ClusterSettings, FaultKind, HealFailed
+from judge.live.stack import OneBroker, one_broker
+from judge.planted.small import History, first_seen, perform
+from judge.verdict import INVALID, VALID, Verdict
+from judge.workloads.api import Invocation, Workload
+from judge.workloads.idle import VIEWS, Idle
+from judge.workloads.poison import ENDING, FAILING, SPARED, Poison, bad, renew
+from judge.workloads.sources import Sources
 
 pytestmark = [
     pytest.mark.integration, pytest.mark.spark, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900),

@@ -27,22 +27,22 @@ from journal.errors import FatalLog, TidemarkError
 from journal.kafka import KafkaTransport
 from journal.names import TopicNames
 from journal.topics import data_spec, ensure_topic, verify_journal
+from judge.checkers import anomalies, catalog_set, oracle_laws, register, views
+from judge.history import Op
+from judge.live.observer import Tail, compared, read_all
+from judge.planted.desk import Session, session
+from judge.planted.patching import Applied
+from judge.planted.registry import BUGS
+from judge.planted.small import Small, first_seen, perform, soon
+from judge.verdict import INVALID, VALID, Verdict
+from judge.workloads.api import Failed, Invocation, World
+from judge.workloads.catalog_set import CatalogSet
+from judge.workloads.log_client import Logs
+from judge.workloads.oracle import OracleClient, OracleLaws
+from judge.workloads.register import Register, RegisterClient
+from judge.workloads.sql_client import prepare_world
+from judge.workloads.views import CUSTOMERS, EVENTS, VIEWS, Views
 from oracle.client import Oracle, wall_clock_ms
-from tests.judge.checkers import anomalies, catalog_set, oracle_laws, register, views
-from tests.judge.history import Op
-from tests.judge.live.observer import Tail, compared, read_all
-from tests.judge.planted.desk import Session, session
-from tests.judge.planted.patching import Applied
-from tests.judge.planted.registry import BUGS
-from tests.judge.planted.small import Small, first_seen, perform, soon
-from tests.judge.verdict import INVALID, VALID, Verdict
-from tests.judge.workloads.api import Failed, Invocation, World
-from tests.judge.workloads.catalog_set import CatalogSet
-from tests.judge.workloads.log_client import Logs
-from tests.judge.workloads.oracle import OracleClient, OracleLaws
-from tests.judge.workloads.register import Register, RegisterClient
-from tests.judge.workloads.sql_client import prepare_world
-from tests.judge.workloads.views import CUSTOMERS, EVENTS, VIEWS, Views
 
 pytestmark = pytest.mark.integration
 

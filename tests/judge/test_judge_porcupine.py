@@ -6,14 +6,14 @@ import subprocess
 
 import pytest
 
-from tests.judge.checkers.register import State
-from tests.judge.checkers.wgl import REGISTER, check_register_windows, linearizable
-from tests.judge.notation import log, parse
-from tests.judge.porcupine import run
-from tests.judge.porcupine.export import whole, windows
-from tests.judge.register_histories import made, spoiled
+from judge.checkers.register import State
+from judge.checkers.wgl import REGISTER, check_register_windows, linearizable
+from judge.notation import log, parse
+from judge.porcupine import run
+from judge.porcupine.export import whole, windows
+from judge.register_histories import made, spoiled
+from judge.verdict import INVALID, UNDECIDED, VALID
 from tests.judge.test_judge_register import LOG, MUST_FAIL, MUST_PASS, SEEN_ALONE
-from tests.judge.verdict import INVALID, UNDECIDED, VALID
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,9 @@ from collection.reader import RunReader
 from journal.clients import make_admin
 from journal.errors import FatalLog, TidemarkError
 from journal.names import TopicNames
+from judge.live import shim
+from judge.live.power_cut import RecordingBroker, cut_back, sql_front, synced
 from oracle.client import Oracle
-from tests.judge.live import shim
-from tests.judge.live.power_cut import RecordingBroker, cut_back, sql_front, synced
 
 REFUSAL = shim.unavailable()
 pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.judge.live.proxy import Proxy, Shape
+from judge.live.proxy import Proxy, Shape
 
 
 @pytest.fixture

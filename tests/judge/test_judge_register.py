@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.judge.checkers.register import State, check, windows
-from tests.judge.checkers.wgl import REGISTER, check_register_windows, linearizable
-from tests.judge.history import Op
-from tests.judge.notation import log, parse
-from tests.judge.register_histories import dumped, made, spoiled
-from tests.judge.verdict import INVALID, UNDECIDED, VALID
+from judge.checkers.register import State, check, windows
+from judge.checkers.wgl import REGISTER, check_register_windows, linearizable
+from judge.history import Op
+from judge.notation import log, parse
+from judge.register_histories import dumped, made, spoiled
+from judge.verdict import INVALID, UNDECIDED, VALID
 
 LOG = "0>1:genesis 1>5:w0-1 5>7:w1-1 1>9:w2-1"
 """w0-1 and w1-1 are admitted, w2-1 came too late."""

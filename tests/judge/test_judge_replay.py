@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from cli.__main__ import main
-from tests.judge.command import needed_words
-from tests.judge.judging import judge
-from tests.judge.live.nemesis import Pace
-from tests.judge.live.run import RunConfig
-from tests.judge.replay import fewer_faults, replayed, said
-from tests.judge.shrink import NothingToShrink
-from tests.judge.simulated import record_simulation
-from tests.judge.simulation.bugs import BUGS
-from tests.judge.simulation.run import simulate
-from tests.judge.verdict import INVALID
+from judge.command import needed_words
+from judge.judging import judge
+from judge.live.nemesis import Pace
+from judge.live.run import RunConfig
+from judge.replay import fewer_faults, replayed, said
+from judge.shrink import NothingToShrink
+from judge.simulated import record_simulation
+from judge.simulation.bugs import BUGS
+from judge.simulation.run import simulate
+from judge.verdict import INVALID
 
 SEED = 1
 STEPS = 10_000

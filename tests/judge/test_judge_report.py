@@ -7,15 +7,15 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tests.judge.history import Event, Fault, Op, operations
-from tests.judge.measures import measured
-from tests.judge.report.markup import Markup, tag, text
-from tests.judge.report.meanings import meaning
-from tests.judge.report.page import TOLD_MAX, render, write
-from tests.judge.report.timeline import GUTTER, WIDTH, brief, stretches, tale
-from tests.judge.shrink import Needed, Shrunk
-from tests.judge.synthetic import history
-from tests.judge.verdict import INVALID, UNDECIDED, VALID, Anomaly, combined, judged, undecided
+from judge.history import Event, Fault, Op, operations
+from judge.measures import measured
+from judge.report.markup import Markup, tag, text
+from judge.report.meanings import meaning
+from judge.report.page import TOLD_MAX, render, write
+from judge.report.timeline import GUTTER, WIDTH, brief, stretches, tale
+from judge.shrink import Needed, Shrunk
+from judge.synthetic import history
+from judge.verdict import INVALID, UNDECIDED, VALID, Anomaly, combined, judged, undecided
 
 ABOUT = {"seed": 7, "commit": "abc123", "layer": "three brokers", "started": "2026-01-01T00:00:00Z",
          "configuration": {"brokers": 3, "note": "</pre><script>evil()</script>"}}  # fmt: skip

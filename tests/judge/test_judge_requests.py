@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.judge.checkers import oracle_laws, requests
-from tests.judge.notation import log, parse
-from tests.judge.verdict import INVALID, UNDECIDED, VALID
+from judge.checkers import oracle_laws, requests
+from judge.notation import log, parse
+from judge.verdict import INVALID, UNDECIDED, VALID
 
 LOG = "0>1:genesis 1>5:#r1+t 5>7:#r2+u x"
 

@@ -13,13 +13,13 @@ import pytest
 
 from catalog_log.bootstrap import create_environment
 from journal.names import TopicNames
-from tests.judge.history import load
-from tests.judge.judging import judge_and_write
-from tests.judge.live.cluster import Cluster, ClusterSettings, HealFailed, Injected, Progress
-from tests.judge.live.nemesis import Pace
-from tests.judge.live.run import RunConfig, run
+from judge.history import load
+from judge.judging import judge_and_write
+from judge.live.cluster import Cluster, ClusterSettings, HealFailed, Injected, Progress
+from judge.live.nemesis import Pace
+from judge.live.run import RunConfig, run
+from judge.workloads.api import World
 from tests.judge.test_judge_runner import REGISTRY
-from tests.judge.workloads.api import World
 
 pytestmark = pytest.mark.integration
 

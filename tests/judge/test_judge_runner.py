@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from tests.judge.history import INVOKE, Event, Op, operations
-from tests.judge.live import observer, worker
-from tests.judge.live.observer import Seen, Vanished, compared
-from tests.judge.live.processes import ClientFailed, ClientProcess, python
-from tests.judge.live.recorder import Recorder, merged
-from tests.judge.live.worker import Config, Crew, Share, shared_out
-from tests.judge.workloads.api import Failed, Invocation, Unknown, World
+from judge.history import INVOKE, Event, Op, operations
+from judge.live import observer, worker
+from judge.live.observer import Seen, Vanished, compared
+from judge.live.processes import ClientFailed, ClientProcess, python
+from judge.live.recorder import Recorder, merged
+from judge.live.worker import Config, Crew, Share, shared_out
+from judge.workloads.api import Failed, Invocation, Unknown, World
 
 WORLD = World("kafka:1", "judge", ("dsn-1", "dsn-2"), ("adapter-1", "adapter-2"), seed=5, register_env="judge-reg")
 
@@ -399,7 +399,7 @@ def test_a_worker_process_works_until_it_is_told_to_finish(tmp_path: Path, regis
         if message.get("counts", {}).get("tiny", [0])[0] > 10:
             heard.set()
 
-    argv, env = python("tests.judge.live.worker", "run", told.to_json())
+    argv, env = python("judge.live.worker", "run", told.to_json())
     client = ClientProcess("worker-0", argv, env, tmp_path / "worker.err", listen)
     try:
         client.wait_for("started", 60)
@@ -416,7 +416,7 @@ def test_a_worker_process_works_until_it_is_told_to_finish(tmp_path: Path, regis
 
 def test_a_worker_ends_with_its_parent(tmp_path: Path, registry: str) -> None:
     told = Config(WORLD, (Share("tiny", (0,), 1, (0,), 50.0),), 1, str(tmp_path / "events.jsonl"), 7, registry)
-    argv, env = python("tests.judge.live.worker", "run", told.to_json())
+    argv, env = python("judge.live.worker", "run", told.to_json())
     client = ClientProcess("worker-0", argv, env, tmp_path / "worker.err")
     try:
         client.wait_for("started", 60)
@@ -429,7 +429,7 @@ def test_a_worker_ends_with_its_parent(tmp_path: Path, registry: str) -> None:
 
 
 def test_a_client_that_breaks_is_told_with_its_last_words(tmp_path: Path) -> None:
-    argv, env = python("tests.judge.live.worker", "run", "{}")
+    argv, env = python("judge.live.worker", "run", "{}")
     client = ClientProcess("worker-0", argv, env, tmp_path / "worker.err")
     with pytest.raises(ClientFailed, match="KeyError"):
         client.wait_for("started", 60)
@@ -437,7 +437,7 @@ def test_a_client_that_breaks_is_told_with_its_last_words(tmp_path: Path) -> Non
 
 
 def test_a_client_that_does_not_listen_is_killed(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("tests.judge.live.processes.END_GRACE_S", 0.3)
+    monkeypatch.setattr("judge.live.processes.END_GRACE_S", 0.3)
     code = 'import signal, time; print(\'{"event": "started"}\', flush=True); time.sleep(600)'
     argv, env = python("tests", "")[0][:1], {}
     client = ClientProcess("deaf", [*argv, "-c", code], env, tmp_path / "deaf.err")

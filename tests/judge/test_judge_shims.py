@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from embedded.java import find_java
-from tests.judge.live import shim
-from tests.judge.live.clock import HOUR_MS, Clocks, replace_text
+from judge.live import shim
+from judge.live.clock import HOUR_MS, Clocks, replace_text
 
 REFUSAL = shim.unavailable()
 pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.judge.history import Fault, Op
-from tests.judge.shrink import NothingToShrink, mentions, shrink, without_faults
-from tests.judge.synthetic import history
-from tests.judge.verdict import INVALID, Anomaly, judged, undecided
+from judge.history import Fault, Op
+from judge.shrink import NothingToShrink, mentions, shrink, without_faults
+from judge.synthetic import history
+from judge.verdict import INVALID, Anomaly, judged, undecided
 
 
 def lost_elements(ops):

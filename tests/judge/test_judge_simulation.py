@@ -12,12 +12,12 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from tests.judge.history import INVOKE, OK, operations
-from tests.judge.simulation.clients import EVERYDAY, WORKLOADS
-from tests.judge.simulation.judging import judged_world, laws, wrong
-from tests.judge.simulation.run import SimulatedRun, simulate
-from tests.judge.simulation.world import NO_FAULTS
-from tests.judge.verdict import VALID
+from judge.history import INVOKE, OK, operations
+from judge.simulation.clients import EVERYDAY, WORKLOADS
+from judge.simulation.judging import judged_world, laws, wrong
+from judge.simulation.run import SimulatedRun, simulate
+from judge.simulation.world import NO_FAULTS
+from judge.verdict import VALID
 
 STEPS = int(os.environ.get("TIDEMARK_JUDGE_STEPS", "1000000"))
 """Events of all worlds together: a million in everyday's tests, ten by option."""
@@ -77,7 +77,7 @@ def test_the_seed_alone_replays_a_run() -> None:
 def test_the_seed_replays_it_in_other_processes_too() -> None:
     """Neither the order of a set nor an address may decide anything."""
     text = (
-        "from tests.judge.simulation.run import simulate\n"
+        "from judge.simulation.run import simulate\n"
         "from tests.judge.test_judge_simulation import digest\n"
         "print(digest(simulate(7, 8_000)))"
     )
@@ -96,8 +96,8 @@ def test_nothing_of_the_product_stays_changed() -> None:
 
     from adapter.execute import executor
     from journal import deadlines, folded
+    from sql.statements import plan_cache
     from sql.syntax.parse import parse
-    from sql.syntax.statements import plan_cache
 
     simulate(1, 500)
     assert folded.time is time

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.judge.simulation.__main__ import main
-from tests.judge.simulation.bugs import BUGS
-from tests.judge.simulation.found import STEPS, find
-from tests.judge.simulation.judging import wrong
-from tests.judge.simulation.run import simulate
+from judge.simulation.__main__ import main
+from judge.simulation.bugs import BUGS
+from judge.simulation.found import STEPS, find
+from judge.simulation.judging import wrong
+from judge.simulation.run import simulate
 
 
 @pytest.mark.parametrize("bug", sorted(BUGS))

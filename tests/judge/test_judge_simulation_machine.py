@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from tests.judge.simulation.bugs import BUGS
-from tests.judge.simulation.clock import MS
-from tests.judge.simulation.judging import wrong
-from tests.judge.simulation.run import collected, inside
-from tests.judge.simulation.world import NO_FAULTS, World
+from judge.simulation.bugs import BUGS
+from judge.simulation.clock import MS
+from judge.simulation.judging import wrong
+from judge.simulation.run import collected, inside
+from judge.simulation.world import NO_FAULTS, World
 
 PROCESSES = ("adapter-1", "adapter-2", "compute", "subscriber-compute", "storage", "image-1", "register-1")
 TOPICS = ("env.catalog", "env.oracle", "env.views", "env.commands.compute-default", "register.oracle")

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from tests.judge.checkers.sources import check
-from tests.judge.history import Op
-from tests.judge.notation import parse
-from tests.judge.verdict import INVALID, UNDECIDED, VALID
+from judge.checkers.sources import check
+from judge.history import Op
+from judge.notation import parse
+from judge.verdict import INVALID, UNDECIDED, VALID
 
 S = 1_000_000_000
 

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.judge.checkers.views import MEANINGS, check
-from tests.judge.history import FAIL, INFO, OK, Op
-from tests.judge.notation import parse
-from tests.judge.verdict import INVALID, UNDECIDED, VALID
-from tests.judge.workloads.views import ASKED
+from judge.checkers.views import MEANINGS, check
+from judge.history import FAIL, INFO, OK, Op
+from judge.notation import parse
+from judge.verdict import INVALID, UNDECIDED, VALID
+from judge.workloads.views import ASKED
 
 EVENTS = "views_events"
 

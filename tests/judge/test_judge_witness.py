@@ -15,10 +15,8 @@ from catalog_log.model import Genesis, Request, Setting, Update
 from catalog_log.records import FORMAT_VERSION, Proposal, encode_proposal
 from collection.binding import Binding, Run
 from journal.api import Entry
-from oracle.model import CommitPart, Kind, Record, Stamp, Token, one_key
-from oracle.records import encode_record
-from tests.judge.notation import log
-from tests.judge.witness import (
+from judge.notation import log
+from judge.witness import (
     admitted,
     catalog_lines,
     catalog_record,
@@ -28,6 +26,8 @@ from tests.judge.witness import (
     read_catalog,
     read_oracle,
 )
+from oracle.model import CommitPart, Kind, Record, Stamp, Token, one_key
+from oracle.records import encode_record
 
 GENESIS = Proposal("g", "boot", 0, 10, tuple(initial_updates()), Genesis(FORMAT_VERSION, "e", "t"))
 

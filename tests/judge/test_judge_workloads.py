@@ -13,17 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from journal.errors import Conflict, FatalLog, Indeterminate, InvalidUsage, Rejected, TidemarkError, Unavailable
+from judge.checkers.poison import PLACES
+from judge.history import Op
+from judge.live.trap import hoarding
+from judge.measures import READS, UNSETTLED, _may_have_written
+from judge.workloads import anomalies, append, bank, poison, views
+from judge.workloads.api import Failed, Invocation, Unknown
+from judge.workloads.outcome import certain, outcome, sqlstate_certain
+from judge.workloads.registry import WORKLOADS
+from judge.workloads.requests import judged_replies
+from judge.workloads.settling import OWED_MAX, TRIES_MAX, Debts
 from oracle.errors import SnapshotTooOld, StaleCatalog
-from tests.judge.checkers.poison import PLACES
-from tests.judge.history import Op
-from tests.judge.live.trap import hoarding
-from tests.judge.measures import READS, UNSETTLED, _may_have_written
-from tests.judge.workloads import anomalies, append, bank, poison, views
-from tests.judge.workloads.api import Failed, Invocation, Unknown
-from tests.judge.workloads.outcome import certain, outcome, sqlstate_certain
-from tests.judge.workloads.registry import WORKLOADS
-from tests.judge.workloads.requests import judged_replies
-from tests.judge.workloads.settling import OWED_MAX, TRIES_MAX, Debts
 
 LEN = 600
 NAMES = sorted(WORKLOADS)

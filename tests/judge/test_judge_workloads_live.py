@@ -16,7 +16,7 @@ import pytest
 from embedded.ports import consecutive_ports, free_ports
 from embedded.stack import Settings, Stack, running
 from journal.names import TopicNames
-from tests.judge.checkers import (
+from judge.checkers import (
     anomalies,
     bank,
     catalog_set,
@@ -28,15 +28,15 @@ from tests.judge.checkers import (
     views,
     wgl,
 )
-from tests.judge.history import Event, Op, operations
-from tests.judge.live.observer import read_all, write_log
-from tests.judge.live.worker import Config, Crew, Share, set_up
-from tests.judge.verdict import VALID, Verdict
-from tests.judge.witness import CatalogRecord, read_catalog
-from tests.judge.workloads.api import World
-from tests.judge.workloads.log_client import LOGS
-from tests.judge.workloads.registry import LONG
-from tests.judge.workloads.registry import WORKLOADS as ALL
+from judge.history import Event, Op, operations
+from judge.live.observer import read_all, write_log
+from judge.live.worker import Config, Crew, Share, set_up
+from judge.verdict import VALID, Verdict
+from judge.witness import CatalogRecord, read_catalog
+from judge.workloads.api import World
+from judge.workloads.log_client import LOGS
+from judge.workloads.registry import LONG
+from judge.workloads.registry import WORKLOADS as ALL
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 

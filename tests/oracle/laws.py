@@ -1,5 +1,5 @@
 """Recording what an oracle gave out, from many threads, and a notation for it.  The laws themselves (I3) are
-``tests/judge/checkers/oracle_laws.py``: record first, judge later.
+``judge/checkers/oracle_laws.py``: record first, judge later.
 
 An operation is ``(start, end, timeline, kind, ts)`` with times from one clock that never stands still.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import threading
 
-from tests.judge.checkers.oracle_laws import APPLY, COMMIT, READ, WRITE, Given, violations
+from judge.checkers.oracle_laws import APPLY, COMMIT, READ, WRITE, Given, violations
 
 __all__ = ["APPLY", "COMMIT", "READ", "WRITE", "History", "parse", "violations"]
 

@@ -61,7 +61,7 @@ class World:
     def pass_time(self, seconds):
         self.now_s += seconds
         for node in self.nodes:
-            node.journal.deadlines.expire(float("inf"))
+            node.journal.deadlines.expire(self.now_s)
 
     def settle_down(self):
         """The network is good again: until nobody waits."""
@@ -72,7 +72,7 @@ class World:
                 self.decide("ok")
             for node in self.nodes:
                 busy |= node.read(1_000_000)
-            if not busy and not any(node.oracle._link._sender.busy for node in self.nodes):
+            if not busy and not any(node.oracle._link._sender.backlog for node in self.nodes):
                 return
             if not busy:
                 self.pass_time(0.25)

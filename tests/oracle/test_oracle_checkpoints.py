@@ -5,10 +5,10 @@ import random
 import pytest
 
 from collection.binding import Binding, Run
-from journal.checkpoint import CheckpointStore, MemoryCheckpointStore
+from journal.checkpoint import CheckpointStore
 from journal.errors import FatalLog
 from journal.kafka import KafkaTransport
-from journal.memory import MemoryTopic, MemoryTransport
+from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from journal.names import TopicNames
 from journal.topics import ensure_topics, journal_spec
 from oracle.checkpoints import CheckpointPolicy, Checkpoints

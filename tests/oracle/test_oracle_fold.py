@@ -6,8 +6,8 @@ import pytest
 
 from collection.binding import Binding
 from journal.errors import InvalidUsage
+from journal.fences import WRITERS_MAX, Fences
 from oracle.errors import Reason, SnapshotTooOld
-from oracle.fences import WRITERS_MAX, Fences
 from oracle.image import dump, load
 from oracle.model import TS_MAX, CommitPart, KeyRange, Kind, Record, Stamp, Token, check_part, one_key
 from oracle.records import decode_record, encode_record

@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
-from journal.checkpoint import CheckpointStore, MemoryCheckpointStore
+from journal.checkpoint import CheckpointStore
 from journal.errors import TidemarkError, Unavailable
 from journal.kafka import KafkaTransport
-from journal.memory import MemoryTopic, MemoryTransport
+from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from journal.names import TopicNames
 from journal.topics import ensure_topics, journal_spec
 from journal.unreliable import UnreliableTransport

@@ -143,7 +143,7 @@ def test_the_same_seed_gives_the_same_run():
 
 def test_without_fences_the_judge_would_notice(monkeypatch):
     """The checker is checked: a fold that counts what comes late must be convicted."""
-    from oracle.fences import Fences
+    from journal.fences import Fences
 
     monkeypatch.setattr(Fences, "shuts_out", lambda *_: False)
     convicted = 0
@@ -282,7 +282,7 @@ def test_closing_answers_everybody_honestly():
 
 
 def test_queues_are_bounded(monkeypatch):
-    monkeypatch.setattr("oracle.sender.QUEUE_LEN_MAX", 10)
+    monkeypatch.setattr("journal.sender.QUEUE_LEN_MAX", 10)
     world = World(0)
     node = world.node("one")
     futures = [node.oracle.commit(CommitPart(f"p{i}")) for i in range(12)]

@@ -4,9 +4,8 @@ import threading
 
 import pytest
 
-from journal.checkpoint import MemoryCheckpointStore
 from journal.errors import Conflict, InvalidUsage
-from journal.memory import MemoryTopic, MemoryTransport
+from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from journal.unreliable import UnreliableTransport
 from oracle.checkpoints import Checkpoints
 from oracle.errors import StaleEpoch

@@ -97,7 +97,7 @@ def test_a_lookup_is_made_only_of_what_is_known():
     )
     aggregates = "select count(*), count(a), min(a), max(b), sum(a) from t where x is not null and id = $1"
     from sql.binding.bind import bind_query
-    from sql.syntax.statements import lookup_plan
+    from sql.statements import lookup_plan
 
     asked = 0
     for each in (text, aggregates):
@@ -133,6 +133,6 @@ def test_a_term_is_evaluated_in_process_only_if_all_of_it_is_known():
 
 
 def _typed(**kinds: str):
-    from collection.types import parse_type
+    from values.types import parse_type
 
     return [(name, parse_type(kind)) for name, kind in kinds.items()]

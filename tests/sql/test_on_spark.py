@@ -14,13 +14,13 @@ import pytest
 
 from adapter.duck.catalog_relations import CatalogRelations
 from catalog_log.objects import Index, View
-from collection.types import arrow_type, parse_type
 from sql.statements.select import plan_select
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
 from tests.sql.doubles import names
 from tests.sql.test_stories import STORIES, rich_shop
 from tests.sql.test_zones import SAME
+from values.types import arrow_type, parse_type
 
 pytestmark = pytest.mark.spark
 

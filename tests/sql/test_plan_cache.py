@@ -12,10 +12,10 @@ from hypothesis import strategies as some
 from journal.errors import InvalidUsage
 from sql.objects.names import ImageLike
 from sql.objects.watched import Watched
+from sql.statements import plan_cache
 from sql.statements.ddl import plan_ddl
 from sql.statements.plan_cache import PlanCache
 from sql.syntax.parse import parse
-from sql.syntax.statements import plan_cache
 from tests.sql.doubles import ddl, empty_image, names
 
 START = ddl(empty_image(), "create schema a", "create schema b", "create table public.t (x int, y text)")

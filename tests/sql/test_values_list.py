@@ -6,14 +6,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
-from collection.types import parse_type
 from journal.errors import TidemarkError
+from sql.statements import insert
 from sql.statements.insert import plan_insert
 from sql.syntax import parse as parsing
 from sql.syntax import tokens
 from sql.syntax.parse import parse
-from sql.syntax.statements import insert
 from tests.sql.doubles import ddl, empty_image, names
+from values.types import parse_type
 
 IMAGE = ddl(
     empty_image(),

@@ -8,7 +8,6 @@ import pytest
 from sqlglot import exp
 
 from adapter.duck.catalog_relations import CatalogRelations
-from collection.types import SqlType
 from journal.errors import InvalidUsage, TidemarkError
 from sql.forms.functions import FUNCTIONS, VOLATILE
 from sql.statements.ddl import plan_ddl
@@ -22,6 +21,7 @@ from sql.typing import check_functions, zones
 from sql.typing.casts import castable
 from sql.typing.signatures import Signature
 from tests.sql.doubles import ddl, empty_image, names
+from values.types import SqlType
 
 BERLIN = names(zone="Europe/Berlin")
 KINDS = {

@@ -118,3 +118,25 @@ def test_a_lost_command_is_sent_again_though_others_go_on_coming() -> None:
         commands.close()
 
     asyncio.run(story())
+
+
+def test_never_more_than_a_window_is_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender, "RESEND_S", 60)
+
+    async def story() -> None:
+        topic = MemoryTopic(manual=True)
+        commands = CommandSender(MemoryTransport(topic), asyncio.get_running_loop())
+        sending = asyncio.create_task(commands.send([advance(lower) for lower in range(5 * sender.WINDOW // 2)]))
+        ends = []
+        while not sending.done():
+            await asyncio.sleep(0)
+            if topic.end > commands.state.frontier:
+                ends.append(topic.end)
+                assert topic.end - commands.state.frontier <= sender.WINDOW
+                topic.pump()
+        topic.pump()
+        await commands.flush()
+        assert ends[0] == sender.WINDOW and topic.end == commands.state.frontier == 5 * sender.WINDOW // 2
+        commands.close()
+
+    asyncio.run(story())

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collection.types import SqlType
 from controllers.compute.operators.small import Small
 from journal.errors import TidemarkError
 from lower.duckdb.engine import Engine, Running, as_types
+from values.types import SqlType
 
 MEMORY_LIMIT = "256MB"
 """For all questions at once, of which there are four (``maintainer.PARALLEL_VIEWS``): each is about tables of 10 MB."""

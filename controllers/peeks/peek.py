@@ -1,0 +1,61 @@
+"""A peek: one read, sent to a controller with the two timestamps it must wait for (DESIGN I7)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from journal.timestamps import CatalogTs, DataTs
+
+PEEK_TIMEOUT_MS = 60_000
+"""How long a peek waits for its frontiers unless the session's statement_timeout is shorter."""
+
+
+class Lookup(NamedTuple):
+    """A read that the arrangement of an index can answer by itself: no Spark.
+
+    ``key`` gives a value for each leading index column that the query fixes by equality (empty: scan); ``residual`` is
+    the rest of the query in the arrangement's own portable form (see ``controllers/arrangements/residual.py``).
+    """
+
+    index_id: str
+    relation_id: str
+    key: tuple[object, ...]
+    residual: str
+
+
+class Question(NamedTuple):
+    """What lookups of many readers have in common: everything that makes the answer but the key."""
+
+    inputs: tuple[str, ...]
+    catalog_ts: CatalogTs
+    as_of: DataTs | None
+    only_at: bool
+    index_id: str
+    relation_id: str
+    residual: str
+
+
+class Peek(NamedTuple):
+    """``sql`` is Spark SQL over relations named by item id; ``inputs`` are those ids.
+
+    ``as_of`` is ``None`` for a serializable read: the controller then picks the newest timestamp at which all inputs
+    are already exact, and says which it was.  Otherwise it is the earliest timestamp that will do: a busy view is read
+    at the tick that passed it (``controllers/waiting.py``).  With ``only_at`` nothing but ``as_of`` itself will do: the
+    timestamp of a transaction block that has read before.
+    """
+
+    peek_id: str
+    sql: str
+    inputs: tuple[str, ...]
+    catalog_ts: CatalogTs
+    as_of: DataTs | None
+    lookup: Lookup | None = None
+    timeout_ms: int = PEEK_TIMEOUT_MS
+    only_at: bool = False
+
+    def question(self) -> Question:
+        """Of a peek with a lookup: it and ``lookup.key`` make the answer; who asks and how patiently does not."""
+        lookup = self.lookup
+        return Question(
+            self.inputs, self.catalog_ts, self.as_of, self.only_at, lookup.index_id, lookup.relation_id, lookup.residual
+        )

@@ -1,0 +1,233 @@
+"""The bugs themselves: each function replaces as little of the product as makes the mistake.
+
+Nothing of the product is imported before a bug is applied, so that an adapter does not load Spark to be wrong.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+from judge.planted.patching import Applied
+
+RETENTION_MS = 5000
+"""What stands for "a week is enough" in a run of minutes: longer than an environment takes to be opened."""
+
+BROKER_SETTINGS = {"log.retention.check.interval.ms": "500", "log.initial.task.delay.ms": "0"}
+"""So that a broker looks for what is too old within the run, and not every five minutes."""
+
+
+def acks_one(planted: Applied) -> None:
+    from journal import clients
+
+    correct = clients.producer_settings
+
+    def producer_settings(bootstrap: str, **override: object) -> dict[str, object]:
+        return {**correct(bootstrap, **override), "acks": "1", "enable.idempotence": False}
+
+    planted.replace(clients, "producer_settings", producer_settings)
+
+
+def list_offsets_read(planted: Applied) -> None:
+    import asyncio
+
+    from journal.sender import DEADLINE_MS
+    from oracle.client import Oracle
+
+    def barrier(self: Oracle) -> Future:
+        return self._journal.when_offset(self._journal.transport.bounds()[1], DEADLINE_MS / 1000)
+
+    def barrier_async(self: Oracle) -> asyncio.Future:
+        async def ask() -> object:
+            return await asyncio.wrap_future(await asyncio.to_thread(barrier, self))
+
+        return asyncio.ensure_future(ask())
+
+    planted.replace(Oracle, "barrier", barrier)
+    planted.replace(Oracle, "barrier_async", barrier_async)
+
+
+def blind_resend(planted: Applied) -> None:
+    from adapter.execute.ddl_commit import DdlQueue
+
+    correct = DdlQueue._plan
+
+    async def plan(self: DdlQueue, group, image, ts):
+        sent = getattr(group[0], "planted_proposal", None) if group else None
+        if sent is not None:  # it lost: the same updates again, at the new upper
+            accepted, updates = sent
+            return accepted, [], group[len(accepted) :], updates
+        accepted, judged, later, updates = await correct(self, group, image, ts)
+        for each in accepted:
+            each.planted_proposal = (accepted, updates)
+        return accepted, judged, later, updates
+
+    planted.replace(DdlQueue, "_plan", plan)
+
+
+def wall_clock_oracle(planted: Applied) -> None:
+    from adapter.execute.executor import TidemarkExecutor
+    from journal.timestamps import TABLE
+    from oracle.client import Oracle
+    from oracle.timeline import Timeline
+
+    def given(value: int) -> Future[int]:
+        done: Future[int] = Future()
+        done.set_result(value)
+        return done
+
+    def now(self: Oracle, _timeline: str) -> Future[int]:
+        return given(self._now_ms())
+
+    async def now_async(self: Oracle, _timeline: str) -> int:
+        return self._now_ms()
+
+    correct = TidemarkExecutor._barrier
+
+    async def executor_barrier(self: TidemarkExecutor):
+        state, image = await correct(self)
+        table = state.timelines.get(TABLE, Timeline())
+        # Read at the present by our own clock, so far as that is complete.
+        table = table._replace(read_ts=min(table.read_ts, self._oracle._now_ms()))
+        return state._replace(timelines=state.timelines.set(TABLE, table)), image
+
+    planted.replace(Oracle, "read_ts", now)
+    planted.replace(Oracle, "read_ts_async", now_async)
+    planted.replace(Oracle, "write_ts", now)
+    planted.replace(Oracle, "write_ts_async", now_async)
+    planted.replace(TidemarkExecutor, "_barrier", executor_barrier)
+
+
+def skipped_apply_write(planted: Applied) -> None:
+    from oracle.client import Oracle
+
+    def apply_catalog(self: Oracle, _upper: int) -> Future[None]:
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+    async def apply_catalog_async(self: Oracle, _upper: int) -> None:
+        return None
+
+    planted.replace(Oracle, "apply_catalog", apply_catalog)
+    planted.replace(Oracle, "apply_catalog_async", apply_catalog_async)
+
+
+def early_catalog(planted: Applied) -> None:
+    from controllers.waiting import PeekQueue
+
+    correct = PeekQueue._judge
+
+    def judge(self: PeekQueue, waiting):
+        frontier = self._catalog_frontier
+        self._catalog_frontier = max(frontier, waiting.peek.catalog_ts + 1)
+        try:
+            return correct(self, waiting)
+        finally:
+            self._catalog_frontier = frontier
+
+    planted.replace(PeekQueue, "_judge", judge)
+
+
+def lost_commands(planted: Applied) -> None:
+    from catalog_log.delta import between
+    from catalog_log.fold import VerdictKind, admit
+    from journal.timestamps import CatalogTs
+    from subscribers.stepper import Stepper
+    from subscribers.translate import translate
+
+    correct = Stepper.feed
+
+    def feed(self: Stepper, entry):
+        if self._new or entry.offset != self.next_offset:
+            return correct(self, entry)
+        before = self.image
+        self.image, verdict = admit(before, entry)
+        self.next_offset += 1
+        old = self.next_offset <= self._begin_offset  # it was in the catalog when we started: it must have been sent
+        if old or verdict.kind is not VerdictKind.ACCEPTED or self.image.upper <= self.frontier:
+            return []
+        commands = [c._replace(lower=self.frontier) for c in translate(between(before, self.image), self.controller)]
+        self.frontier = CatalogTs(self.image.upper)
+        return commands
+
+    planted.replace(Stepper, "feed", feed)
+
+
+def double_view_commit(planted: Applied) -> None:
+    from controllers.compute.view import View
+    from journal.timestamps import DataTs
+
+    correct = View.restore
+
+    def restore(self: View, sources, upper) -> None:
+        correct(self, sources, DataTs(upper - 1))  # one tick back: as if the last one's commit had not landed
+
+    planted.replace(View, "restore", restore)
+
+
+def retention(planted: Applied) -> None:
+    from embedded import broker
+    from journal import topics
+
+    correct = topics._durable
+
+    def durable(replication_factor: int) -> dict[str, str]:
+        # What is made and what is checked come from here, so the check at every start is content.
+        return correct(replication_factor) | {"retention.ms": str(RETENTION_MS)}
+
+    planted.replace(topics, "_durable", durable)
+    lines = "".join(f"{name}={value}\n" for name, value in BROKER_SETTINGS.items())
+    planted.replace(broker, "_PROPERTIES", broker._PROPERTIES + lines)
+
+
+def history_for_ever(planted: Applied) -> None:
+    from controllers.compute.feed import Feed
+
+    correct = Feed.catch_up
+
+    def catch_up(self: Feed, relation, item, through) -> None:
+        if relation.upper <= through:
+            self._bound(item)[0].at(through)  # what a view reached can be read, so all is as of then
+        correct(self, relation, item, through)
+
+    planted.replace(Feed, "catch_up", catch_up)
+
+
+def restarted_into(planted: Applied) -> None:
+    from controllers.quarantine import Notes
+
+    planted.replace(Notes, "quarantined", lambda self: [])
+    planted.replace(Notes, "is_quarantined", lambda self, name: False)
+
+
+def topic_by_name(planted: Applied) -> None:
+    from collection.reader import RunReader
+    from controllers.storage import source
+
+    planted.replace(source, "made_anew", lambda topic, topic_id, pins: None)
+    planted.replace(source.Source, "_check_id", lambda self, topic_id: None)
+    planted.replace(RunReader, "_ask_ids", lambda self, runs: None)
+
+
+def unknown_version_skipped(planted: Applied) -> None:
+    from catalog_log.records import FORMAT_VERSION, SCHEMA_VERSION_MAX
+    from schemas import codec
+
+    newer = 2
+    versions, schema = codec.released_versions, codec.released_schema
+
+    def released_versions(name: str) -> tuple[int, ...]:
+        return (*versions(name), newer) if name == "proposal" else versions(name)
+
+    def released_schema(name: str, version: int) -> dict:
+        return schema(name, 1 if (name, version) == ("proposal", newer) else version)
+
+    def forget() -> None:
+        for remembered in (codec.version, codec._writer, codec._reader):
+            remembered.cache_clear()
+
+    planted.also(forget)  # undone last, when the originals are back
+    planted.replace(codec, "released_versions", released_versions)
+    planted.replace(codec, "released_schema", released_schema)
+    planted.put(SCHEMA_VERSION_MAX, FORMAT_VERSION, newer)
+    forget()

@@ -1,0 +1,600 @@
+"""Subscribers and controllers: thin shells around the product's own classes.
+
+A subscriber runs the real stepper, translation and command sender; a compute controller the real fold of its commands,
+``PeekQueue``, ``Frontiers``, the deciding half of ``Ticking`` and a ``ViewsLog``.  What the simulation plays itself is
+the evaluation of queries (:mod:`judge.simulation.queries`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from catalog_log.objects import Item, MaterializedView, Source
+from collection.binding import BoundRun, Run
+from controllers import commands
+from controllers.at_work import AtWork
+from controllers.commands_log import CommandFold
+from controllers.compute.feed import Feed
+from controllers.compute.inventory import Frontiers
+from controllers.compute.ordering import levels
+from controllers.compute.ticking import Ticking
+from controllers.peeks.peek import Peek
+from controllers.peeks.peek_codec import decode_error, encode_error
+from controllers.protocol import Dropped, FrontierAdvanced
+from controllers.waiting import Cancelled, PeekQueue, Ready, TimedOut
+from controllers.waiting import Dropped as PeekDropped
+from journal.api import Entry
+from journal.errors import InvalidUsage, TidemarkError, Unavailable
+from journal.timestamps import DataTs
+from judge.simulation import queries
+from judge.simulation.clock import MS, S
+from judge.simulation.data import Answer, DataWriter
+from judge.simulation.kafka import Topic
+from judge.simulation.process import Process
+from judge.simulation.sources import SimSource
+from oracle.errors import SnapshotTooOld, StaleEpoch
+from oracle.views_records import ViewCommit
+from subscribers.sender import CommandSender
+from subscribers.stepper import Stepper
+
+if TYPE_CHECKING:
+    from judge.simulation.world import World
+
+CLUSTER = "default"
+
+
+class Subscriber(Process):
+    """Feeds one controller: ``subscribers.worker.Subscriber`` without Faust, whose part the world's reader plays."""
+
+    kind = "subscriber"
+
+    def __init__(self, world: World, name: str, skew_ms: int, controller: str) -> None:
+        super().__init__(world, name, skew_ms)
+        self.controller = controller
+
+    def boot(self) -> None:
+        self.queue: list[Entry] = []
+        self.arrived = asyncio.Event()
+        self.sender = CommandSender(self.transport(f"env.commands.{self.controller}"), self.loop)
+        catalog = self.transport("env.catalog")
+        self.begin = catalog.bounds()[1]
+        catalog.subscribe(0, self._on_entries, self.stopped)
+        self.ready = True
+        self.serve(self._work())
+
+    def _on_entries(self, entries: Sequence[Entry]) -> None:
+        self.queue.extend(entries)
+        self.arrived.set()
+
+    async def _work(self) -> None:
+        stepper = None
+        try:
+            while True:
+                await self.arrived.wait()
+                self.arrived.clear()
+                taken, self.queue = self.queue, []
+                for entry in taken:
+                    if stepper is None:
+                        state = await self.sender.learn()
+                        await self.sender.flush()
+                        stepper = self.world.stepper(self.controller, state.frontier, self.begin)
+                    found = stepper.feed(entry)
+                    if found:
+                        await self.sender.send(found)
+        except TidemarkError as error:
+            self.stopped(error)
+
+
+def new_stepper(controller: str, frontier: int, begin: int) -> Stepper:
+    return Stepper(controller, frontier, begin)
+
+
+class Storage(Process):
+    """The storage controller: it folds its commands, and reads sources where a workload has any."""
+
+    kind = "storage"
+
+    def boot(self) -> None:
+        self.fold = CommandFold()
+        self.sources: dict[str, SimSource] = {}
+        self.life = self.world.storage_lives = self.world.storage_lives + 1
+        if "sources" in self.world.workloads:
+            self.catalog = self.open_catalog()
+            self.oracle = self.open_oracle(self.catalog.upper)
+            self.serve(self._open())
+        else:
+            self._follow()
+
+    async def _open(self) -> None:
+        try:
+            await self.caught_up(self.catalog.journal, self.oracle._journal)
+            self._follow()
+        except TidemarkError as error:
+            self.stopped(error)
+
+    def _follow(self) -> None:
+        self.ready = True
+        self.transport("env.commands.storage").subscribe(0, self._on_entries, self.stopped)
+
+    def _on_entries(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            if any(isinstance(effect, FrontierAdvanced) for effect in self.fold.take(entry)):
+                self.world.check_controller("storage", self.fold.state)
+                self._reconcile()
+
+    def _reconcile(self) -> None:
+        objects = self.fold.state.objects
+        for item_id in [each for each in self.sources if each not in objects]:
+            self.sources.pop(item_id).stopped = True
+        for item in [each for each in objects.values() if isinstance(each, Source)]:
+            if item.id not in self.sources:
+                self.sources[item.id] = SimSource(self, item)
+
+
+class _Inventory:
+    """What ``Ticking`` asks of ``controllers.compute.inventory.Inventory``."""
+
+    def __init__(self, compute: Compute) -> None:
+        self._compute = compute
+
+    @property
+    def catalog(self) -> Any:
+        return self._compute.fold.state
+
+    def frontiers(self) -> Frontiers:
+        views = self._compute.views.state
+        return Frontiers(self._compute.fold.state.objects, self._compute.oracle.state, views)
+
+    def views_of(self, cluster: str) -> dict[str, Item]:
+        return self._compute.views_by_id
+
+
+class SimTicking(Ticking):
+    """The real decisions; evaluating and committing are the world's, one event after the other."""
+
+    def __init__(self, compute: Compute, epoch: int) -> None:
+        self.at_work = AtWork(Notes(compute.world.notes), f"{compute.name}-{epoch}")
+        super().__init__(None, _Inventory(compute), compute.views, None, CLUSTER, epoch, compute.name, 0, self.at_work)
+        self._compute = compute
+
+    def tick(self, ts: int) -> None:
+        frontiers = self._inventory.frontiers()
+        ts = DataTs(min(ts, self._reachable(frontiers)))
+        needing = self._needing(frontiers, ts)
+        if not needing:
+            return
+        todo = sorted(v for v in self._with_readers(needing) if self._ready(v, frontiers, ts))
+        todo = self._together(todo)
+        self.busy = True
+        self._compute.serve(self._compute.run_tick(todo, frozenset(needing), frontiers, ts))
+
+    def _together(self, todo: list[str]) -> list[str]:
+        """As ``Ticking._part``: those of which none is suspected of having ended a life before, or one that is."""
+        inputs = {v: self._compute.views_by_id[v].inputs for v in todo}
+        suspects = set(self.at_work.suspects([*todo, *sorted({i for v in todo for i in inputs[v]})]))
+        wary = {v for v in todo if v in suspects or not suspects.isdisjoint(inputs[v])}
+        if not wary:
+            return todo
+        later = set(self._with_readers(sorted(wary)))
+        found = [v for v in todo if v not in later] or [next(v for l_ in levels(inputs) for v in l_ if v in wary)]
+        for input_id in inputs[found[0]] if found[0] in wary else ():
+            if input_id in suspects and input_id not in self._compute.views_by_id:
+                with self.at_work.on([input_id]):
+                    pass  # loading a table ends nobody here
+        return found
+
+
+class Notes:
+    """A controller's topic of notes: it answers at once."""
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+
+    def append(self, value: bytes) -> Future[int]:
+        done: Future[int] = Future()
+        self.topic.values.append(value)
+        done.set_result(self.topic.end - 1)
+        return done
+
+    def bounds(self) -> tuple[int, int]:
+        return self.topic.start, self.topic.end
+
+    def cut(self, below_offset: int) -> None:
+        self.topic.start = max(self.topic.start, below_offset)
+
+    def renew(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class Compute(Process):
+    """The compute controller of the one cluster."""
+
+    kind = "compute"
+
+    def boot(self) -> None:
+        self.fold = CommandFold()
+        self.catalog = self.open_catalog()
+        self.oracle = self.open_oracle(self.catalog.upper)
+        self.views = self.open_views()
+        self.writer = DataWriter(self)
+        self.queue = PeekQueue()
+        self.ticking: SimTicking | None = None
+        self.views_by_id: dict[str, Item] = {}
+        self.waiting: dict[str, tuple[Process, asyncio.Future]] = {}
+        self.clients: list[tuple[Process, asyncio.Future]] = []
+        self.contents = Contents(self)
+        self.epoch = 0
+        self.writes = 0
+        self._looking = False
+        self._ticking_soon = False
+        self._next_offset = 0
+        self._gone: list[Item] = []
+        self.serve(self._open())
+
+    async def _open(self) -> None:
+        try:
+            await self.caught_up(self.catalog.journal, self.oracle._journal, self.views._journal)
+            for _ in range(20):
+                try:
+                    self.epoch = await self.bridge.wait(self.views.claim(CLUSTER))
+                    break
+                except StaleEpoch:
+                    continue
+            transport = self.transport(f"env.commands.{commands.compute(CLUSTER)}")
+            end = transport.bounds()[1]
+            transport.subscribe(0, self._on_entries, self.stopped)
+            while self._next_offset < end:
+                await asyncio.sleep(0.02)
+            self.ticking = SimTicking(self, self.epoch)
+            self.oracle.subscribe(lambda *_: self.look_soon())
+            self.views.subscribe(lambda *_: self.look_soon())
+            self.ready = True
+            self.world.on_ready(self)
+            self.look_soon()
+        except TidemarkError as error:
+            self.stopped(error)
+
+    def kill(self) -> None:
+        super().kill()
+        world = self.world
+        for owner, answer in self.clients:
+            if not answer.done():
+                world.schedule.after(world.delay(1_000_000), owner, _refuse, answer)
+
+    def stopped(self, error: Exception) -> None:
+        if self.alive and self.ticking is not None:
+            self.ticking.at_work.ended()
+        super().stopped(error)
+
+    async def end(self) -> None:
+        """What it evaluates ends it, between two words.  Does not return."""
+        world = self.world
+        world.note_stop(self, RuntimeError("it was ended by what it evaluated"))
+        self.kill()
+        world.restart_later(self.name)
+        await asyncio.get_running_loop().create_future()
+
+    def _on_entries(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            for effect in self.fold.take(entry):
+                if isinstance(effect, Dropped):
+                    self._gone.append(effect.item)
+                elif isinstance(effect, FrontierAdvanced):
+                    self.world.check_controller(commands.compute(CLUSTER), self.fold.state)
+        objects = self.fold.state.objects
+        self.views_by_id = {i: objects[i] for i in sorted(objects) if isinstance(objects[i], MaterializedView)}
+        self._next_offset = entries[-1].offset + 1
+        self.look_soon()
+
+    # -- looking, as the real controller's loop does
+
+    def look_soon(self) -> None:
+        if not self._looking and self.ready:
+            self._looking = True
+            self.world.schedule.after(self.world.delay(500_000), self, self._look)
+
+    def _look(self) -> None:
+        self._looking = False
+        views = self.views.state
+        if views.epoch(CLUSTER) > self.epoch:
+            self.stopped(StaleEpoch(self.epoch, views.epoch(CLUSTER)))
+            return
+        catalog = self.fold.state
+        gone, self._gone = self._gone, []
+        for item in gone:
+            if item.id not in catalog.objects:
+                self.ticking.drop(item)
+        frontiers = Frontiers(catalog.objects, self.oracle.state, views)
+        outcomes = []
+        if catalog.frontier > self.queue.catalog_frontier:
+            outcomes += self.queue.on_catalog_frontier(catalog.frontier, catalog.objects)
+        outcomes += self.queue.on_data_frontier(frontiers.exact)
+        outcomes += self.queue.on_time(self.world.schedule.now // MS)
+        self._resolve(outcomes)
+        if not self._ticking_soon and not self.ticking.busy:
+            target = self.ticking.wanted(frontiers)
+            if target is not None:
+                self._ticking_soon = True
+                self.world.schedule.after(self.world.delay(2_000_000), self, self._tick, target)
+        deadline = self.queue.next_deadline_ms()
+        if deadline is not None:
+            self.world.schedule.at(max(deadline * MS, self.world.schedule.now + S), self, self.look_soon)
+
+    def _tick(self, target: int) -> None:
+        self._ticking_soon = False
+        self.ticking.tick(target)
+
+    async def run_tick(self, todo: Sequence[str], needing: frozenset, frontiers: Frontiers, ts: DataTs) -> None:
+        """One tick: evaluate at ``ts``, write the differences, commit all views together."""
+        at_work = self.ticking.at_work
+        names = [*todo, *sorted({i for v in todo for i in self.views_by_id[v].inputs})]
+        try:
+            with at_work.on([name for name in names if at_work.refused(name) is None]):
+                await self._evaluate_and_commit(todo, needing, frontiers, ts)
+        except (TidemarkError, KeyError) as error:
+            if isinstance(error, KeyError):
+                raise
+            self.stopped(error)
+        finally:
+            self.ticking.busy = False
+            self.look_soon()
+
+    async def _evaluate_and_commit(
+        self, todo: Sequence[str], needing: frozenset, frontiers: Frontiers, ts: DataTs
+    ) -> None:
+        commits = []
+        made: dict[str, list[tuple] | TidemarkError] = {}
+        for view_id in self._in_order(todo):
+            item = self.views_by_id.get(view_id)
+            if item is None:
+                continue
+            progress = frontiers.views.view(view_id)
+            before = self.contents.put_out(item, progress) if progress.upper else []
+            after = await self._evaluated(item, made, frontiers, ts)
+            made[view_id] = after
+            if isinstance(after, TidemarkError):
+                commits.append(ViewCommit(view_id, progress.upper, (), encode_error(after)))
+                continue
+            rows = _difference(before, after)
+            rows = self.world.view_rows(self, view_id, rows)
+            if not rows and view_id not in needing:
+                continue
+            self.writes += 1
+            runs = []
+            if rows:
+                attempt = f"{self.name}-{self.epoch}-{self.writes}"
+                runs = await self.bridge.wait(self.writer.write(view_id, (), rows, attempt))
+            commits.append(ViewCommit(view_id, progress.upper, tuple(runs)))
+        if commits:
+            await self.bridge.wait(self.views.commit(CLUSTER, self.epoch, ts, commits))
+
+    async def _evaluated(self, item: Item, made: dict, frontiers: Frontiers, ts: DataTs) -> list[tuple] | TidemarkError:
+        """The view's rows, or its error: its own, its quarantine, or that of what it reads."""
+        refused = self.ticking.at_work.refused(item.id)
+        if refused is not None:
+            return refused
+        inputs = {}
+        for input_id in item.inputs:
+            found = made[input_id] if input_id in made else self.contents.input(input_id, frontiers, ts)
+            if isinstance(found, TidemarkError):
+                return found
+            inputs[self._label(input_id)] = found
+        try:
+            return queries.VIEWS[item.name][1](inputs)
+        except queries.Ending:
+            await self.end()
+            raise
+        except TidemarkError as error:
+            return error
+
+    def _in_order(self, todo: Sequence[str]) -> list[str]:
+        """Views after the views that they read."""
+        done: list[str] = []
+        left = list(todo)
+        while left:
+            ready = [v for v in left if not any(i in left for i in self.views_by_id[v].inputs)] or left
+            done += ready
+            left = [v for v in left if v not in ready]
+        return done
+
+    def _label(self, object_id: str) -> str:
+        item = self.fold.state.objects[object_id]
+        return item.name
+
+    # -- peeks
+
+    def asked(self, peek: Peek, client: Process, answer: asyncio.Future) -> None:
+        if not self.ready:
+            self._send(client, answer, Unavailable("the controller is starting"))
+            return
+        self.waiting[peek.peek_id] = client, answer
+        try:
+            self._resolve(self.queue.add(peek, self.world.schedule.now // MS))
+        except TidemarkError as error:
+            self._send(client, answer, error)
+        self.look_soon()
+
+    def _resolve(self, outcomes: Sequence[Any]) -> None:
+        for outcome in outcomes:
+            client, answer = self.waiting.pop(outcome.peek.peek_id, (None, None))
+            if client is None or isinstance(outcome, Cancelled):
+                continue
+            match outcome:
+                case Ready(peek, as_of):
+                    self.world.schedule.after(self.world.delay(500_000), self, self._run, peek, as_of, client, answer)
+                case PeekDropped(_, object_id):
+                    self._send(client, answer, InvalidUsage(f"relation {object_id} was dropped", sqlstate="42P01"))
+                case TimedOut(peek, waiting_for):
+                    self._send(client, answer, TidemarkError("canceling statement due to statement timeout",
+                               sqlstate="57014", detail=waiting_for))  # fmt: skip
+
+    def _run(self, peek: Peek, as_of: int, client: Process, answer: asyncio.Future) -> None:
+        self.world.check_peek(self, peek, as_of)
+        text, params, named, width = json.loads(peek.sql)
+        frontiers = Frontiers(self.fold.state.objects, self.oracle.state, self.views.state)
+        try:
+            if peek.lookup is not None and peek.lookup.index_id not in self.fold.state.objects:
+                raise InvalidUsage(f"index {peek.lookup.index_id} is unknown here", sqlstate="42704")
+            for object_id in named.values():
+                if object_id not in self.fold.state.objects:
+                    raise InvalidUsage(f"relation {object_id} was dropped", sqlstate="42P01")
+            inputs = {name: self.contents.at(i, frontiers, as_of) for name, i in named.items()}
+            rows = queries.answer(text, params, inputs)
+        except TidemarkError as error:
+            self._send(client, answer, error)
+            return
+        self._send(client, answer, Answer(rows, width, as_of))
+
+    def _send(self, client: Process, answer: asyncio.Future, found: Any) -> None:
+        self.clients = [pair for pair in self.clients if pair[1] is not answer]
+        self.world.schedule.after(self.world.delay(300_000), client, _complete, answer, found)
+
+
+class Output:
+    """What ``controllers.compute.relation.Relation`` is to the feed, of counted rows."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.upper = 0
+        self.advancing = nullcontext()
+        self.counts: Counter = Counter()
+
+    def check_open(self) -> None:
+        pass
+
+    def reset(self) -> None:
+        self.upper = 0
+
+    def load(self, changes: Iterable[tuple[int, tuple]], upper: int, _since: int) -> None:
+        self.counts = Counter()
+        self.append(changes, upper)
+
+    def append(self, changes: Iterable[tuple[int, tuple]], upper: int) -> None:
+        for diff, row in changes:
+            self.counts[row] += diff
+        self.upper = upper
+
+    def advance(self, upper: int) -> None:
+        self.upper = upper
+
+
+class SimFeed(Feed):
+    """The product's feed; rows come from the virtual topics."""
+
+    def __init__(self, compute: Compute) -> None:
+        super().__init__("", compute.oracle, compute.views)
+        self._compute = compute
+
+    def _read(self, _output: Any, _item: Item, runs: Sequence[BoundRun], _merged_at: int) -> Iterator:
+        for bound in runs:
+            yield from self._compute.contents.rows(bound.run)
+
+
+class Contents:
+    """Collections as lists of rows at a timestamp, read from bound runs: what a controller keeps in memory."""
+
+    def __init__(self, compute: Compute) -> None:
+        self._compute = compute
+        self._feed = SimFeed(compute)
+        self._outputs: dict[str, Output] = {}
+        self._kept: dict[str, tuple[int, int, list[int], list[tuple]]] = {}
+        """Collection -> (since, through, timestamps, rows): tables only grow."""
+
+    def at(self, object_id: str, frontiers: Frontiers, ts: int) -> list[tuple]:
+        if frontiers.inputs_of(object_id) is not None:
+            return self.of_view(object_id, frontiers.views.view(object_id), ts)
+        bindings = frontiers.oracle.bindings(object_id)
+        since, through, times, rows = self._kept.get(object_id, (bindings.since, 0, [], []))
+        if ts < since:  # what was merged by the time that it was read is not told apart below that
+            raise SnapshotTooOld("snapshot too old", detail=f"asked for {ts}, read when {since} was the oldest")
+        if ts > through:
+            try:
+                found = bindings.between(through + 1, ts + 1) if through else bindings.at(ts)
+            except SnapshotTooOld:
+                since, times, rows, found = bindings.since, [], [], bindings.at(ts)
+            for bound in sorted(found, key=lambda bound: bound.ts):
+                for row in self.rows(bound.run):
+                    times.append(bound.ts)
+                    rows.append(row)
+            self._kept[object_id] = since, ts, times, rows
+            return rows
+        return rows[: bisect_right(times, ts)]
+
+    def input(self, object_id: str, frontiers: Frontiers, ts: int) -> list[tuple] | TidemarkError:
+        """As :meth:`at`, and where its rows are lost for good or it is in error that is said, not raised."""
+        try:
+            return self.at(object_id, frontiers, ts)
+        except TidemarkError as error:
+            if isinstance(error, SnapshotTooOld):
+                raise
+            return error
+
+    def put_out(self, item: Item, progress: Any) -> list[tuple]:
+        """What a view has put out so far, by the product's own feed: step by step, or anew where history is gone."""
+        output = self._outputs.get(item.id)
+        if output is None:
+            output = self._outputs[item.id] = Output(item.id)
+        self._feed.catch_up(output, item, DataTs(progress.upper - 1))
+        self._negative(item.id, output.counts, progress.upper - 1)
+        return [row for row, count in output.counts.items() for _ in range(count)]
+
+    def _negative(self, view_id: str, counts: Counter, ts: int) -> None:
+        if any(count < 0 for count in counts.values()):
+            self._compute.world.violated("view-negative", f"view {view_id} has rows less than no times at {ts}")
+
+    def of_view(self, view_id: str, progress: Any, ts: int) -> list[tuple]:
+        error = progress.error_at(ts)
+        if error is not None:
+            raise decode_error(error)
+        counts: Counter = Counter()
+        for bound in progress.runs.at(ts):
+            for diff, row in self.rows(bound.run):
+                counts[row] += diff
+        self._negative(view_id, counts, ts)
+        return [row for row, count in counts.items() for _ in range(count)]
+
+    def rows(self, run: Run) -> list[tuple]:
+        world = self._compute.world
+        if not run.topic.startswith("env."):
+            return world.user_topics.rows(run)
+        topic = world.topic(run.topic)
+        found: list[tuple] = []
+        for offset in range(run.lower, run.upper):
+            value = topic.values[offset] if offset < topic.end else ("", ())
+            if run.attempt and value[0] != run.attempt:
+                self._compute.world.violated(
+                    "lost-rows", f"{run.topic} offset {offset} is bound to attempt {run.attempt} and holds {value[0]!r}"
+                )
+                raise TidemarkError("rows are gone", sqlstate="58P01", detail=f"{run}")
+            found.extend(value[1])
+        return found
+
+
+def _difference(before: Sequence[tuple], after: Sequence[tuple]) -> list[tuple[int, tuple]]:
+    counts = Counter(after)
+    counts.subtract(Counter(before))
+    return [(count, row) for row, count in counts.items() if count]
+
+
+def _refuse(answer: asyncio.Future) -> None:
+    if not answer.done():
+        answer.set_exception(Unavailable("the cluster's controller cannot be reached"))
+
+
+def _complete(answer: asyncio.Future, found: Any) -> None:
+    if answer.done():
+        return
+    if isinstance(found, BaseException):
+        answer.set_exception(found)
+    else:
+        answer.set_result(found)

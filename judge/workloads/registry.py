@@ -1,0 +1,31 @@
+"""The workloads by name."""
+
+from __future__ import annotations
+
+from judge.workloads.anomalies import Anomalies
+from judge.workloads.api import Workload
+from judge.workloads.append import Append
+from judge.workloads.bank import Bank
+from judge.workloads.catalog_set import CatalogSet
+from judge.workloads.idle import Idle
+from judge.workloads.once import Once
+from judge.workloads.oracle import OracleLaws
+from judge.workloads.poison import Poison
+from judge.workloads.register import Register
+from judge.workloads.requests import Requests
+from judge.workloads.sources import Sources
+from judge.workloads.views import Views
+
+WORKLOADS: dict[str, Workload] = {
+    each.name: each
+    for each in (
+        Register(), CatalogSet(), OracleLaws(), Append(), Bank(), Views(), Once(), Requests(), Anomalies(),
+        Sources(), Idle(), Poison(),
+    )
+}  # fmt: skip
+
+LONG: tuple[str, ...] = ("sources", "idle", "poison")
+"""Those that a short run has only where they are named: what they do, and wait for, takes minutes."""
+
+FAULTS: dict[str, tuple[str, ...]] = {"idle": ("day",), "poison": ("poison",)}
+"""Kinds of fault that a workload is there for: without it they are done only where they are named."""

@@ -1,0 +1,144 @@
+"""A query's skeleton: its text with the values that it compares columns with taken out.
+
+``SELECT * FROM t WHERE id = 7`` and ``… = 8`` are one query, asked for other values: who plans the first has planned
+the second.  Programs that put values into their texts, and drivers that do so for them, say each query anew.
+
+:func:`skeleton_of` takes out what is certainly nothing but a value: a whole number or a text that stands alone behind
+``name =`` (or another comparison), so that as a parameter it is typed as the literal would have been: the number is an
+``int4``, the text what it is compared with.  All else stays where it is: what is cast or reckoned with, LIMIT,
+patterns, places in ORDER BY, arguments of functions.  :func:`fits` says whether the plan of a skeleton may serve,
+:func:`filled` puts the values in.  Whatever a literal may be refused for is found by planning the text itself: where
+anything here does not fit, that is what happens.  Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from journal.errors import InvalidUsage
+from sql.statements.plans import SelectPlan
+from sql.trees.types import parse_literal
+
+CHARS_MAX = 2_000
+"""Of a text that is looked at: what people and programs ask by hand.  The look takes some 30 µs for 200 characters."""
+
+VALUES_MAX = 32
+"""Taken out of one text.  One with more has been generated, and others of its kind have another number of them."""
+
+INT4_OID = 23
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<text>'[^']*(?:''[^']*)*')
+      | (?P<quoted>"[^"]*(?:""[^"]*)*")
+      | (?P<number>[0-9][0-9a-z_.]*)
+      | (?P<word>[^\W\d][\w$]*)
+      | (?P<sign>[-+*/<>=~!@\#%^&|`?:]+|[().,;\[\]{}])
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_QUERY = re.compile(r"\s*select\b", re.IGNORECASE)
+_COMPARED = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
+_BEHIND = frozenset({None, ";", ")", "and", "or", "order", "group", "limit", "offset", "union", "having"})
+_NO_COLUMN = frozenset(
+    "all and any as between by case cast date default distinct else end escape except exists false for from group "
+    "having ilike in intersect interval is isnull join like limit not notnull null offset on or order select similar "
+    "some then time timestamp timestamptz true union using values when where with".split()
+)
+"""Words in whose place no column's name can stand without quotes, or behind which a comparison would not be one."""
+
+_WHOLE = re.compile(r"[0-9]{1,10}")
+_INT4_MAX = (1 << 31) - 1
+
+_READ_ALIKE = frozenset({"text", "varchar", "int2", "int4", "int8", "uuid", "bool"})
+"""Types whose texts mean the same for a literal and for a parameter, whatever the session's settings."""
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """``text`` has ``$1``… where ``values`` were: an ``int`` for a number, a ``str`` for a text."""
+
+    text: str
+    values: tuple[int | str, ...]
+
+    @property
+    def param_oids(self) -> tuple[int, ...]:
+        """What the parameters are declared as; 0 for what is decided by what it is compared with."""
+        return tuple([INT4_OID if isinstance(value, int) else 0 for value in self.values])
+
+
+def skeleton_of(text: str) -> Skeleton | None:
+    """The skeleton of ``text``, or ``None`` where nothing is taken out or not all of it is understood."""
+    if len(text) > CHARS_MAX or _QUERY.match(text) is None or "--" in text or "/*" in text or "$" in text:
+        return None
+    tokens = []
+    at = 0
+    while (found := _TOKEN.match(text, at)) is not None:
+        tokens.append((found.lastgroup, found[found.lastgroup], found.start(found.lastgroup)))
+        at = found.end()
+    if text[at:].strip():
+        return None
+    parts, values, done = [], [], 0
+    for place, (kind, token, start) in enumerate(tokens):
+        if kind == "text" and text[max(0, start - 1)] not in " \t\r\n=<>(,":
+            return None  # E'…', B'…', U&'…' are read by other rules
+        if kind not in ("text", "number") or not _alone(tokens, place):
+            continue
+        value = token[1:-1].replace("''", "'") if kind == "text" else _int4(token)
+        if value is None:
+            continue
+        if isinstance(value, str) or value not in values:  # equal numbers are one, for GROUP BY and its kin
+            values.append(value)
+        number = len(values) if isinstance(value, str) else values.index(value) + 1
+        parts += [text[done:start], f"${number}"]
+        done = start + len(token)
+        if len(values) > VALUES_MAX:
+            return None
+    return Skeleton("".join([*parts, text[done:]]), tuple(values)) if values else None
+
+
+def _alone(tokens: list[tuple[str, str, int]], place: int) -> bool:
+    """Whether the literal at ``place`` is all that a column is compared with."""
+    if place < 2 or tokens[place - 1][1] not in _COMPARED:
+        return False
+    kind, name, _ = tokens[place - 2]
+    if kind != "quoted" and (kind != "word" or name.lower() in _NO_COLUMN):
+        return False
+    behind = tokens[place + 1] if place + 1 < len(tokens) else (None, None, 0)
+    return behind[0] in (None, "word", "sign") and (behind[1] and behind[1].lower()) in _BEHIND
+
+
+def _int4(token: str) -> int | None:
+    value = int(token) if _WHOLE.fullmatch(token) else None
+    return value if value is not None and value <= _INT4_MAX else None
+
+
+def filled(plan: SelectPlan, skeleton: Skeleton) -> SelectPlan | None:
+    """``plan``, which is of the text of ``skeleton`` and :func:`fits`, with its values; ``None`` where one of them is
+    none of its type: planning the text itself says so."""
+    try:
+        values = tuple([
+            value if isinstance(value, int) else parse_literal(value, plan.params[number])
+            for number, value in enumerate(skeleton.values, 1)
+        ])
+    except InvalidUsage:
+        return None
+    return replace(plan, params={}, given=values, given_types=plan.params)
+
+
+def fits(plan: object, written: object) -> bool:
+    """Whether ``plan``, of a skeleton, serves for texts of it, of which ``written`` is the plan of one as it stands:
+    its values mean what they mean as literals, and what is found by an index there is found so here."""
+    return (
+        isinstance(plan, SelectPlan)
+        and isinstance(written, SelectPlan)
+        and plan.kind == written.kind == "peek"
+        and plan.columns == written.columns
+        and _index_of(plan) == _index_of(written)
+        and all(kind.name in _READ_ALIKE and not kind.is_array for kind in plan.params.values())
+    )
+
+
+def _index_of(plan: SelectPlan) -> tuple[str, int] | None:
+    return None if plan.lookup is None else (plan.lookup.index_id, len(plan.lookup.key))

@@ -1,0 +1,271 @@
+"""One JSON value to one SQL value: the rules, type by type.
+
+Pure and deterministic: the verdict depends on the bytes and the column's type alone, never on a library's taste, the
+stack's depth or the machine.  :mod:`collection.json_rows` applies these rules; its columnar path must agree with them.
+
+The rules: an integer is a JSON number without fraction or exponent; a float is any JSON number that is finite in the
+type; numeric is a JSON number or a string that spells one, rounded half away from zero to the scale as Postgres does;
+text is a JSON string without U+0000; bytea is a string in Postgres's hex form (``\\x00ff``); dates and timestamps are
+ISO-8601 strings, years 1 to 9999, at most microseconds (further digits of the fraction are dropped); uuid, time and
+interval are strings in any form that Postgres reads; varchar(n) and char(n) are text that is not too long, but for
+blanks at its end; jsonb is any JSON value but null, which is NULL as everywhere; an array is a JSON array of its
+element's.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+import struct
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+from values.bad_text import BadText
+from values.numeric import numerics
+from values.text.jsonb import of_json
+from values.text.lengths import fitted as fitted_text
+from values.text.uuids import read_uuid
+from values.time.clock import read_time
+from values.time.digits import fitted
+from values.time.interval_words import read_interval
+from values.types import SqlType
+
+
+class Number(str):
+    """A JSON number as it was written, so that no digit is lost before its column's type is known."""
+
+    __slots__ = ()
+
+
+class BadValue(ValueError):
+    """The value is not one of the type's.  The text says what was expected, in a person's words."""
+
+
+Converter = Callable[[object], object]
+
+_INT_LIMITS = {"int2": (-(1 << 15), (1 << 15) - 1), "int4": (-(1 << 31), (1 << 31) - 1),
+               "int8": (-(1 << 63), (1 << 63) - 1)}  # fmt: skip
+
+_INT = re.compile(r"-?[0-9]{1,19}\Z")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z", re.ASCII)
+_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})\Z", re.ASCII)
+_TIMESTAMP = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?"
+    r"(?:(Z)|([+-])([0-9]{2})(?::?([0-9]{2}))?)?\Z",
+    re.ASCII,
+)
+
+_EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
+"""Enough digits for any numeric(38,s) before rounding: literals beyond 150 characters are refused first."""
+
+_LITERAL_LEN_MAX = 150
+_OFFSET_HOURS_MAX = 15
+"""Postgres's own bound for a zone offset: 15:59."""
+
+
+def kind_of(value: object) -> str:
+    """What JSON calls ``value``, for messages."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, Number):
+        return "a number"
+    if isinstance(value, str):
+        return "a string"
+    return "an array" if isinstance(value, list) else "an object"
+
+
+def converter(sql: SqlType) -> Converter:
+    """The function from a parsed JSON value (never None) to the Python value of ``sql``; it raises ``BadValue``."""
+    if sql.name in _INT_LIMITS:
+        return _integer(sql.name)
+    if sql.is_free and not sql.is_array:
+        return _free
+    if sql.name == "numeric":
+        return _numeric(sql.precision, sql.scale)
+    if sql.is_array:
+        return _array(converter(sql.element))
+    if sql.name in ("varchar", "bpchar"):
+        return lambda value: _read(lambda text: fitted_text(text, sql), _text(value))
+    read = {
+        "bool": _boolean, "float4": _float4, "float8": _float8, "text": _text, "bytea": _bytea, "date": _date,
+        "timestamp": _timestamp, "timestamptz": _timestamptz, "jsonb": lambda value: _read(of_json, value),
+        "uuid": lambda value: _read(read_uuid, _text(value)),
+        "time": lambda value: _read(read_time, _text(value)),
+        "interval": lambda value: _read(lambda text: read_interval(text, sql.fields), _text(value)),
+    }[sql.name]  # fmt: skip
+    if sql == sql.plain:
+        return read
+    return lambda value: _read(lambda each: fitted(each, sql), read(value))
+
+
+def _expected(what: str, value: object) -> BadValue:
+    return BadValue(f"expected {what}, got {kind_of(value)}")
+
+
+def _read(read: Callable, given: object) -> object:
+    try:
+        return read(given)
+    except BadText as error:
+        raise BadValue(error.message) from None
+
+
+def _array(element: Converter) -> Converter:
+    def convert(value: object) -> list[object]:
+        if not isinstance(value, list):
+            raise _expected("an array", value)
+        return [None if each is None else element(each) for each in value]
+
+    return convert
+
+
+def _boolean(value: object) -> bool:
+    if value is True or value is False:
+        return value
+    raise _expected("a boolean", value)
+
+
+def _integer(name: str) -> Converter:
+    low, high = _INT_LIMITS[name]
+
+    def convert(value: object) -> int:
+        if type(value) is not Number:
+            raise _expected("an integer", value)
+        if not _INT.match(value):
+            if value.lstrip("-").isdigit():
+                raise BadValue(f"{name} out of range")
+            raise BadValue("expected an integer, got a number with a fraction or an exponent")
+        number = int(value)
+        if not low <= number <= high:
+            raise BadValue(f"{name} out of range")
+        return number
+
+    return convert
+
+
+def _float8(value: object) -> float:
+    if type(value) is not Number:
+        raise _expected("a number", value)
+    number = float(value)
+    if math.isinf(number):
+        raise BadValue("float8 out of range")
+    return number
+
+
+def _float4(value: object) -> float:
+    number = _float8(value)
+    try:
+        return struct.unpack("<f", struct.pack("<f", number))[0]
+    except OverflowError:
+        raise BadValue("float4 out of range") from None
+
+
+def _number_text(value: object) -> str:
+    """The digits of a JSON number, or of a string that is one."""
+    if not isinstance(value, str):
+        raise _expected("a number", value)
+    if len(value) > _LITERAL_LEN_MAX:
+        raise BadValue("numeric out of range")
+    if not _DECIMAL.match(value):
+        raise BadValue("expected a number, got a string that is not one")
+    return value
+
+
+def _numeric(precision: int, scale: int) -> Converter:
+    unit = Decimal(1).scaleb(-scale)
+    bound = Decimal(10) ** (precision - scale)
+
+    def convert(value: object) -> Decimal:
+        text = _number_text(value)
+        try:
+            number = _EXACT.create_decimal(text)
+            if number and number.adjusted() >= 39:
+                raise BadValue("numeric out of range")
+            number = number.quantize(unit, context=_EXACT)
+        except ArithmeticError:
+            raise BadValue("numeric out of range") from None
+        if not -bound < number < bound:
+            raise BadValue("numeric out of range")
+        return number if number else abs(number)
+
+    return convert
+
+
+def _free(value: object) -> str:
+    return _read(numerics.read, _number_text(value))
+
+
+def _text(value: object) -> str:
+    if type(value) is not str:
+        raise _expected("a string", value)
+    if "\x00" in value:
+        raise BadValue("text holds the character U+0000")
+    if not value.isascii():
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise BadValue("text holds half of a surrogate pair") from None
+    return value
+
+
+_HEX = re.compile(r"\\x(?:[0-9a-fA-F]{2})*\Z")
+
+
+def _bytea(value: object) -> bytes:
+    if type(value) is not str:
+        raise _expected("a string", value)
+    if not _HEX.match(value):
+        raise BadValue("expected bytes in hex form (\\x00ff)")
+    return bytes.fromhex(value[2:])
+
+
+def _date(value: object) -> dt.date:
+    if type(value) is not str:
+        raise _expected("a string", value)
+    match = _DATE.match(value)
+    if not match:
+        raise BadValue("expected a date (YYYY-MM-DD)")
+    try:
+        return dt.date(int(match[1]), int(match[2]), int(match[3]))
+    except ValueError:
+        raise BadValue("date out of range") from None
+
+
+def _timestamp(value: object) -> dt.datetime:
+    moment, offset = _moment(value)
+    if offset:
+        raise BadValue("a timestamp without time zone cannot have a zone offset")
+    return moment
+
+
+def _timestamptz(value: object) -> dt.datetime:
+    moment, offset = _moment(value)
+    try:
+        return (moment - dt.timedelta(minutes=offset or 0)).replace(tzinfo=dt.UTC)
+    except OverflowError:
+        raise BadValue("timestamp out of range") from None
+
+
+def _moment(value: object) -> tuple[dt.datetime, int | None]:
+    """The wall clock and the zone offset in minutes (``None`` where none was written; ``Z`` is 0)."""
+    if type(value) is not str:
+        raise _expected("a string", value)
+    match = _TIMESTAMP.match(value)
+    if not match:
+        raise BadValue("expected a timestamp (YYYY-MM-DDTHH:MM:SS)")
+    year, month, day, hour, minute, second, fraction, zulu, sign, zone_hours, zone_minutes = match.groups()
+    micros = int((fraction or "0")[:6].ljust(6, "0"))
+    try:
+        moment = dt.datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0), micros)
+    except ValueError:
+        raise BadValue("timestamp out of range") from None
+    if zulu:
+        return moment, 0
+    if sign is None:
+        return moment, None
+    hours, minutes = int(zone_hours), int(zone_minutes or 0)
+    if hours > _OFFSET_HOURS_MAX or minutes > 59:
+        raise BadValue("zone offset out of range")
+    return moment, (hours * 60 + minutes) * (-1 if sign == "-" else 1)

@@ -1,0 +1,1 @@
+"""Numbers, ``numeric`` above all: to the digit, as Postgres reckons."""

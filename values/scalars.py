@@ -1,0 +1,147 @@
+"""The text forms of booleans, bytes, floats, dates and moments, read as Postgres reads them.  Pure.
+
+Literals, parameters and casts of texts read by these alike, whatever engine a cast is in: what engines take themselves
+is more (``2024``, ``1.5d``), less (``on``), or something else (a date with anything behind it, ``1e400`` as Infinity).
+All raise ``BadText``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+
+from journal.errors import InvalidUsage
+from values.bad_text import BadText, bad_text, cut_short
+from values.time.date_words import Read, not_carried, read_date_words, read_words
+from values.types import single
+
+Instant = Callable[[datetime], datetime]
+"""The moment in UTC, without a zone, at which clocks show a local time."""
+
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+NOT_FINITE = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
+"""Python's own readers take more than Postgres does, ``1_0`` for one."""
+
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+def read_bool(text: str) -> bool:
+    """Any unique prefix of true, yes, on, 1 and their opposites."""
+    word = text.strip().lower()
+    if word and any(full.startswith(word) for full in _TRUE) and word != "o":
+        return True
+    if word and any(full.startswith(word) for full in _FALSE) and word != "o":
+        return False
+    raise bad_text("boolean", text)
+
+
+# -- floats -----------------------------------------------------------------------------------------------------------
+
+
+def read_float8(text: str) -> float:
+    return _float(text, "double precision", float)
+
+
+def read_float4(text: str) -> float:
+    return _float(text, "real", _single)
+
+
+def _single(value: str) -> float:
+    try:
+        return single(float(value))
+    except InvalidUsage:
+        return float("inf")
+
+
+def _float(text: str, shown: str, read: Callable[[str], float]) -> float:
+    value = text.strip()
+    if NOT_FINITE.fullmatch(value):
+        return float(value)
+    if not NUMBER.fullmatch(value):
+        raise bad_text(shown, text)
+    number = read(value)
+    vanished = number == 0 and re.split("[eE]", value)[0].strip("+-0.")
+    if vanished or number in (float("inf"), float("-inf")):
+        raise BadText(f'value "{cut_short(text)}" is out of range for type {shown}', "22003")
+    return number
+
+
+# -- bytes ------------------------------------------------------------------------------------------------------------
+
+
+def read_bytea(text: str) -> bytes:
+    r"""``\x00ff``, or the older form: any text, with ``\\`` and bytes in octal."""
+    if text.startswith("\\x"):
+        try:
+            return bytes.fromhex(text[2:])
+        except ValueError as error:
+            raise bad_text("bytea", text) from error
+    if re.sub(_ESCAPED, "", text).count("\\"):
+        raise bad_text("bytea", text)
+    return re.sub(_ESCAPED.encode(), _unescaped, text.encode())
+
+
+_ESCAPED = r"\\(\\|[0-3][0-7]{2})"
+"""A backslash, or a byte in octal."""
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    return b"\\" if found[1] == b"\\" else bytes([int(found[1], 8)])
+
+
+# -- times ------------------------------------------------------------------------------------------------------------
+
+_PLAIN = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?", re.ASCII)
+"""What most texts are, and Python's own reader takes as Postgres does, ten times as fast."""
+
+
+def _plain(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if _PLAIN.fullmatch(text) else None
+    except ValueError:
+        return None
+
+
+def read_date(text: str) -> date:
+    found = _plain(text)
+    return read_date_words(text) if found is None else found.date()
+
+
+def read_timestamp(text: str) -> datetime:
+    """What an offset says counts for nothing."""
+    found = _plain(text)
+    return read_words(text, "timestamp").local if found is None else found
+
+
+def read_moment(text: str, instant: Instant | None = None) -> datetime:
+    """In UTC.  What names neither an offset nor a zone is UTC, or what ``instant`` makes of the local time."""
+    found = _plain(text)
+    read = read_words(text, _MOMENT) if found is None else Read(found, None)
+    try:
+        if read.offset is not None:
+            return (read.local - read.offset).replace(tzinfo=UTC)
+        return (read.local if instant is None else instant(read.local)).replace(tzinfo=UTC)
+    except OverflowError as error:
+        raise not_carried(text, _MOMENT) from error
+
+
+_MOMENT = "timestamp with time zone"
+
+
+# -- as engines carry them --------------------------------------------------------------------------------------------
+
+_EPOCH, _MICRO = datetime(1970, 1, 1), timedelta(microseconds=1)
+
+
+def date_micros(text: str) -> int:
+    """The beginning of a date in microseconds since 1970."""
+    return (datetime.combine(read_date(text), datetime.min.time()) - _EPOCH) // _MICRO
+
+
+def timestamp_micros(text: str) -> int:
+    return (read_timestamp(text) - _EPOCH) // _MICRO
+
+
+def moment_micros(text: str) -> int:
+    return (read_moment(text).replace(tzinfo=None) - _EPOCH) // _MICRO

@@ -1,0 +1,1 @@
+"""Texts and what is carried as one: bytes, words, arrays, ``jsonb``, UUIDs."""

@@ -1,0 +1,1 @@
+"""Dates, times, moments, zones and intervals, as Postgres reads, shows and reckons with them."""
