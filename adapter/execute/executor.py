@@ -82,7 +82,7 @@ from sql.objects.watched import TooLongHere, same_answers
 from sql.statements.ddl_columns import to_evaluate, with_values
 from sql.statements.plan_cache import PlanCache, Planned, Statement, plan_afresh
 from sql.statements.plans import InsertPlan, SelectPlan, Slot
-from sql.statements.shapes import filled, fits
+from sql.statements.skeletons import filled, fits
 from sql.syntax import statements as st
 from sql.syntax.parse import parse, split
 from sql.trees.errors import unsupported
@@ -301,8 +301,8 @@ class TidemarkExecutor:
 
     async def _plan(self, statement: Statement, image: Image, session: SessionState) -> Planned:
         """The statement's plan on ``image`` for the names of ``session``: made beside the loop if that takes long."""
-        if statement.shape is not None:
-            found = await self._plan_by_shape(statement, image, session)
+        if statement.skeleton is not None:
+            found = await self._plan_by_skeleton(statement, image, session)
             if found is not None:
                 return found
             statement = await self._as_written(statement.text, ())
@@ -321,10 +321,10 @@ class TidemarkExecutor:
             made.large = True
         return self.plans.keep(statement, names, made)
 
-    async def _plan_by_shape(self, statement: Statement, image: Image, session: SessionState) -> Planned | None:
-        """The plan of the statement's shape with its values; ``None`` where its text must be planned as it is.
+    async def _plan_by_skeleton(self, statement: Statement, image: Image, session: SessionState) -> Planned | None:
+        """The plan of the statement's skeleton with its values; ``None`` where its text must be planned as it is.
 
-        The first text of a shape is planned both ways, which tells whether the shape serves."""
+        The first text of a skeleton is planned both ways, which tells whether the skeleton serves."""
         names = self._names(session)
         if not self.plans.may_serve(statement, names, image):
             return None
@@ -339,7 +339,7 @@ class TidemarkExecutor:
                 self.plans.serves_not(statement, names, None)
                 return written
             planned.serves = True
-        plan = filled(planned.plan, statement.shape)
+        plan = filled(planned.plan, statement.skeleton)
         return None if plan is None else replace(planned, plan=plan, announced=self._announced(planned))
 
     async def _plan_as(
@@ -358,21 +358,21 @@ class TidemarkExecutor:
         return await self._plan(as_then, image, session)
 
     async def _statement(self, sql: str, param_oids: Sequence[int]) -> Statement:
-        """``sql`` parsed, beside the loop if that takes long.  One that is a shape with values is not parsed itself."""
-        found = None if param_oids else await self._shaped(sql)
+        """``sql`` parsed, beside the loop if that takes long.  A skeleton with values is not parsed itself."""
+        found = None if param_oids else await self._as_skeleton(sql)
         return found if found is not None else await self._as_written(sql, param_oids)
 
-    async def _shaped(self, sql: str) -> Statement | None:
-        """``sql`` as a shape and its values; ``None`` where it has none, or where the parser refuses it (it is parsed
-        as it stands then, which says why)."""
-        shape = self.plans.shape_of(sql)
-        if shape is None:
+    async def _as_skeleton(self, sql: str) -> Statement | None:
+        """``sql`` as a skeleton and its values; ``None`` where it has none, or where the parser refuses it (it is
+        parsed as it stands then, which says why)."""
+        skeleton = self.plans.skeleton_of(sql)
+        if skeleton is None:
             return None
         try:
-            of = await self._as_written(shape.text, shape.param_oids)
+            of = await self._as_written(skeleton.text, skeleton.param_oids)
         except InvalidUsage:
             return None
-        return Statement(sql, (), of.parsed, {}, shape=shape, of=of) if isinstance(of.parsed, st.Query) else None
+        return Statement(sql, (), of.parsed, {}, skeleton=skeleton, of=of) if isinstance(of.parsed, st.Query) else None
 
     async def _as_written(self, sql: str, param_oids: Sequence[int]) -> Statement:
         if len(sql) <= ON_LOOP_CHARS_MAX:

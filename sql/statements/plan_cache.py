@@ -12,8 +12,8 @@ because no plan depends on them: they change how parameters are read and answers
 plans.  The zone is one for every plan: sessions are in one or two, and whether a plan depends on it would be asked each
 time.
 
-A query whose text has values in it is planned by its shape where that means the same (:mod:`sql.statements.shapes`):
-then the shape's plan is what is kept, and texts that differ in their values share it.
+A query whose text has values in it is planned by its skeleton where that means the same
+(:mod:`sql.statements.skeletons`): then the skeleton's plan is kept, and texts that differ in their values share it.
 
 Lives on one event loop.  Shared by all sessions of a process.
 """
@@ -32,7 +32,7 @@ from sql.objects.watched import Answers, Watched, same_answers
 from sql.statements.insert import plan_insert
 from sql.statements.plans import InsertPlan, SelectPlan
 from sql.statements.select import plan_select
-from sql.statements.shapes import Shape, shape_of
+from sql.statements.skeletons import Skeleton, skeleton_of
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
 from values.types import SqlType
@@ -61,8 +61,8 @@ class Statement:
     declared: Mapping[int, SqlType]
     latest: tuple[Key, Planned] | None = None
     """Of a text that is too long for the cache: its last plan, so that preparing and running it plan it once."""
-    shape: Shape | None = None
-    """Of a text with values that may be taken out: then ``parsed`` is that of ``of``, the statement of its shape."""
+    skeleton: Skeleton | None = None
+    """Of a text with values that may be taken out: then ``parsed`` is that of ``of``, the statement of its skeleton."""
     of: Statement | None = None
 
     @property
@@ -88,7 +88,7 @@ class Planned(Generic[P]):
     large: bool = False
     """Whether whoever made it found it too large for the event loop: then so is whatever walks its tree."""
     serves: bool = False
-    """Of a shape's: whether it is known to serve for the texts of that shape."""
+    """Of a skeleton's: whether it is known to serve for the texts of that skeleton."""
 
     @property
     def timeless(self) -> bool:
@@ -153,17 +153,17 @@ class PlanCache:
         found = self.parsed(text, param_oids)
         return found if found is not None else self.keep_parsed(text, param_oids, parse(text), declared())
 
-    def shape_of(self, text: str) -> Shape | None:
-        """The shape of ``text``, where it has one and plans are kept at all."""
-        return shape_of(text) if self.plans_max else None
+    def skeleton_of(self, text: str) -> Skeleton | None:
+        """The skeleton of ``text``, where it has one and plans are kept at all."""
+        return skeleton_of(text) if self.plans_max else None
 
     def may_serve(self, statement: Statement, names: Names, image: ImageLike) -> bool:
-        """Whether nothing is known against planning ``statement``, which has a shape, by that."""
+        """Whether nothing is known against planning ``statement``, which has a skeleton, by that."""
         refused_on = self._unfit.get(_key(statement.of, names), -1)
         return refused_on is not None and refused_on != image.upper
 
     def serves_not(self, statement: Statement, names: Names, image: ImageLike | None) -> None:
-        """The shape's plan does not fit; or, on ``image``, there is none: on another one there may be."""
+        """The skeleton's plan does not fit; or, on ``image``, there is none: on another one there may be."""
         self._unfit[_key(statement.of, names)] = None if image is None else image.upper
         while len(self._unfit) > self.plans_max:
             self._unfit.popitem(last=False)

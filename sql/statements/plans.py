@@ -132,7 +132,7 @@ class SelectPlan:
     given: tuple[object | None, ...] = ()
     given_types: Mapping[int, SqlType] = field(default_factory=dict)
     """Values of the parameters in ``tree`` and ``lookup``, where its text had values in their places
-    (:mod:`sql.statements.shapes`).  Nobody else gives any then: ``params`` is empty."""
+    (:mod:`sql.statements.skeletons`).  Nobody else gives any then: ``params`` is empty."""
 
     @cached_property
     def large(self) -> bool:

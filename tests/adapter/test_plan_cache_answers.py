@@ -33,7 +33,7 @@ READS = (
     "select x from a.t order by x",
     "select 1 + 1 as two",
     "select t.x as x from t join u on t.x = u.x order by 1",
-    # by their shapes, which differ in values
+    # by their skeletons, which differ in values
     *(f"select x from t where x = {value}" for value in (1, 2, "'1'", "'one'", "'2'")),
     *(f"select count(*) as n, x = {value} as it from t group by x = {value} order by 2" for value in (1, 2)),
     *(f"select y from t where y = {value} or x >= 2" for value in ("'two'", "'three'", "2")),

@@ -218,7 +218,7 @@ def test_a_statement_is_cancelled_while_it_is_planned(monkeypatch):
     run(story())
 
 
-def test_of_a_query_with_a_long_value_only_its_shape_is_read_on_the_loop(monkeypatch):
+def test_of_a_query_with_a_long_value_only_its_skeleton_is_read_on_the_loop(monkeypatch):
     async def story():
         async with World().adapter() as a:
             await a.sql("create table t (a int, c text)")

@@ -1,12 +1,12 @@
-"""A query's shape: its text with the values that it compares columns with taken out.
+"""A query's skeleton: its text with the values that it compares columns with taken out.
 
 ``SELECT * FROM t WHERE id = 7`` and ``… = 8`` are one query, asked for other values: who plans the first has planned
 the second.  Programs that put values into their texts, and drivers that do so for them, say each query anew.
 
-:func:`shape_of` takes out what is certainly nothing but a value: a whole number or a text that stands alone behind
+:func:`skeleton_of` takes out what is certainly nothing but a value: a whole number or a text that stands alone behind
 ``name =`` (or another comparison), so that as a parameter it is typed as the literal would have been: the number is an
 ``int4``, the text what it is compared with.  All else stays where it is: what is cast or reckoned with, LIMIT,
-patterns, places in ORDER BY, arguments of functions.  :func:`fits` says whether the plan of a shape may serve,
+patterns, places in ORDER BY, arguments of functions.  :func:`fits` says whether the plan of a skeleton may serve,
 :func:`filled` puts the values in.  Whatever a literal may be refused for is found by planning the text itself: where
 anything here does not fit, that is what happens.  Pure.
 """
@@ -56,7 +56,7 @@ _READ_ALIKE = frozenset({"text", "varchar", "int2", "int4", "int8", "uuid", "boo
 
 
 @dataclass(frozen=True)
-class Shape:
+class Skeleton:
     """``text`` has ``$1``… where ``values`` were: an ``int`` for a number, a ``str`` for a text."""
 
     text: str
@@ -68,8 +68,8 @@ class Shape:
         return tuple([INT4_OID if isinstance(value, int) else 0 for value in self.values])
 
 
-def shape_of(text: str) -> Shape | None:
-    """The shape of ``text``, or ``None`` where nothing is taken out or not all of it is understood."""
+def skeleton_of(text: str) -> Skeleton | None:
+    """The skeleton of ``text``, or ``None`` where nothing is taken out or not all of it is understood."""
     if len(text) > CHARS_MAX or _QUERY.match(text) is None or "--" in text or "/*" in text or "$" in text:
         return None
     tokens = []
@@ -95,7 +95,7 @@ def shape_of(text: str) -> Shape | None:
         done = start + len(token)
         if len(values) > VALUES_MAX:
             return None
-    return Shape("".join([*parts, text[done:]]), tuple(values)) if values else None
+    return Skeleton("".join([*parts, text[done:]]), tuple(values)) if values else None
 
 
 def _alone(tokens: list[tuple[str, str, int]], place: int) -> bool:
@@ -114,13 +114,13 @@ def _int4(token: str) -> int | None:
     return value if value is not None and value <= _INT4_MAX else None
 
 
-def filled(plan: SelectPlan, shape: Shape) -> SelectPlan | None:
-    """``plan``, which is of the text of ``shape`` and :func:`fits`, with its values; ``None`` where one of them is none
-    of its type: planning the text itself says so."""
+def filled(plan: SelectPlan, skeleton: Skeleton) -> SelectPlan | None:
+    """``plan``, which is of the text of ``skeleton`` and :func:`fits`, with its values; ``None`` where one of them is
+    none of its type: planning the text itself says so."""
     try:
         values = tuple([
             value if isinstance(value, int) else parse_literal(value, plan.params[number])
-            for number, value in enumerate(shape.values, 1)
+            for number, value in enumerate(skeleton.values, 1)
         ])
     except InvalidUsage:
         return None
@@ -128,8 +128,8 @@ def filled(plan: SelectPlan, shape: Shape) -> SelectPlan | None:
 
 
 def fits(plan: object, written: object) -> bool:
-    """Whether ``plan``, of a shape, serves for texts of it, of which ``written`` is the plan of one as it stands: its
-    values mean what they mean as literals, and nothing is found by an index there that is not found so here."""
+    """Whether ``plan``, of a skeleton, serves for texts of it, of which ``written`` is the plan of one as it stands:
+    its values mean what they mean as literals, and what is found by an index there is found so here."""
     return (
         isinstance(plan, SelectPlan)
         and isinstance(written, SelectPlan)

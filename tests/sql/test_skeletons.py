@@ -1,4 +1,4 @@
-"""What is taken out of a text, and that the plan of a shape with its values is the plan of the text."""
+"""What is taken out of a text, and that the plan of a skeleton with its values is the plan of the text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from journal.errors import TidemarkError
 from sql.statements.select import plan_select
-from sql.statements.shapes import filled, fits, shape_of
+from sql.statements.skeletons import filled, fits, skeleton_of
 from sql.syntax.parse import parse
 from tests.differential.routes import Lookups, image_of, planned
 from tests.differential.test_metamorphic import indexes_of
@@ -22,7 +22,7 @@ WORLDS, QUERIES = 2, 40
 VALUES = ("7", "0", "'7'", "'a'", "'t'", "''", "'2024-01-01'", "'00000000-0000-0000-0000-000000000001'")
 
 
-@pytest.mark.parametrize("text, shape, values", [
+@pytest.mark.parametrize("text, skeleton, values", [
     ("select * from t where id = 7", "select * from t where id = $1", (7,)),
     ("SELECT * FROM t WHERE t.id=7 AND name <> 'it''s';", "SELECT * FROM t WHERE t.id=$1 AND name <> $2;", (7, "it's")),
     ("select * from t where (\"Id\" >= 7) or x < '' order by 1 limit 5",
@@ -31,9 +31,9 @@ VALUES = ("7", "0", "'7'", "'a'", "'t'", "''", "'2024-01-01'", "'00000000-0000-0
      "select a = 1, (a = $1) from t where b = $1 and c = $2", (1, 2)),
     ("select * from t where a = '1' and b = '1'", "select * from t where a = $1 and b = $2", ("1", "1")),
 ])  # fmt: skip
-def test_values_beside_columns_are_taken_out(text, shape, values):
-    found = shape_of(text)
-    assert (found.text, found.values) == (shape, values)
+def test_values_beside_columns_are_taken_out(text, skeleton, values):
+    found = skeleton_of(text)
+    assert (found.text, found.values) == (skeleton, values)
 
 
 @pytest.mark.parametrize("text", [
@@ -50,29 +50,29 @@ def test_values_beside_columns_are_taken_out(text, shape, values):
     "select * from t where a = 1 for update", "select * from t where id = 0x1F", "select * from t where id = 1_000",
 ])  # fmt: skip
 def test_what_may_mean_something_else_stays(text):
-    assert shape_of(text) is None
+    assert skeleton_of(text) is None
 
 
-def plan_by_shape(text: str, image):
-    """The plan of ``text`` by its shape, or ``None`` where it is to be planned as it is."""
-    shape = shape_of(text)
-    if shape is None:
+def plan_by_skeleton(text: str, image):
+    """The plan of ``text`` by its skeleton, or ``None`` where it is to be planned as it is."""
+    skeleton = skeleton_of(text)
+    if skeleton is None:
         return None
-    declared = {n: parse_type("int4") for n, oid in enumerate(shape.param_oids, 1) if oid}
+    declared = {n: parse_type("int4") for n, oid in enumerate(skeleton.param_oids, 1) if oid}
     try:
-        plan, written = plan_select(parse(shape.text).ast, image, names(), declared), planned(text, image)
+        plan, written = plan_select(parse(skeleton.text).ast, image, names(), declared), planned(text, image)
     except TidemarkError:
         return None
-    return filled(plan, shape) if fits(plan, written) else None
+    return filled(plan, skeleton) if fits(plan, written) else None
 
 
 def same(text: str, image) -> bool:
     """Whether both ways plan alike, where there are two: columns, text for Spark but for how values are written, key
     and conditions of a look-up.  ``False`` where there is one way."""
-    plan = plan_by_shape(text, image)
+    plan = plan_by_skeleton(text, image)
     if plan is None:
         return False
-    written = planned(text, image)  # what its shape plans is no error
+    written = planned(text, image)  # what its skeleton plans is no error
     assert (plan.columns, plan.inputs, plan.volatile, plan.params) == (
         written.columns, written.inputs, written.volatile, written.params,
     ), text  # fmt: skip
@@ -82,7 +82,7 @@ def same(text: str, image) -> bool:
     return True
 
 
-def test_the_plan_of_a_shape_is_the_plan_of_the_text():
+def test_the_plan_of_a_skeleton_is_the_plan_of_the_text():
     seed, checked = seed_of_commit(), 0
     draw = random.Random(seed)
     for _ in range(WORLDS):
@@ -104,7 +104,7 @@ def test_the_plan_of_a_shape_is_the_plan_of_the_text():
                         try:
                             planned(text, image)
                         except TidemarkError:
-                            assert plan_by_shape(text, image) is None, text
+                            assert plan_by_skeleton(text, image) is None, text
                             continue
                         checked += same(text, image)
     assert checked > 40, (seed, checked)
@@ -113,5 +113,5 @@ def test_the_plan_of_a_shape_is_the_plan_of_the_text():
 def test_a_value_that_is_none_of_its_type_is_left_to_the_text():
     made = world(random.Random(3))
     table, column = next((t, c) for t, cs in made.tables.items() for c, k in cs.items() if k in ("int4", "int8"))
-    assert plan_by_shape(f"select * from {table} where {column} = 'seven'", image_of(made)) is None
-    assert plan_by_shape(f"select * from {table} where {column} = '7'", image_of(made)) is not None
+    assert plan_by_skeleton(f"select * from {table} where {column} = 'seven'", image_of(made)) is None
+    assert plan_by_skeleton(f"select * from {table} where {column} = '7'", image_of(made)) is not None
