@@ -18,7 +18,7 @@ from sqlglot.tokens import Token, TokenType
 from functions.registry import FUNCTIONS
 from journal.errors import InvalidUsage
 from sql.syntax.constants import escaped, plain_constants, unicode_text
-from sql.syntax.statements import Name
+from sql.syntax.statement import Name
 from sql.trees.budget import TOKENS_MAX, bounded
 from sql.trees.errors import no_function, out_of_range, syntax, unsupported, untold
 
