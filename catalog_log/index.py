@@ -14,8 +14,7 @@ import immutables
 from catalog_log import model, records
 from schemas.codec import Undecodable
 
-Ids = immutables.Map  # name -> ids, ascending; almost always one
-Named = immutables.Map  # container id -> Ids
+Named = immutables.Map  # container id -> name -> ids, ascending; almost always one
 
 
 class HasData(Protocol):

@@ -53,15 +53,15 @@ class BadRow(NamedTuple):
     index: int = 0
 
 
-def decode_json(value: bytes | None, columns: Columns) -> tuple[object, ...] | BadRow:
-    """The row in ``value``, one Python value per column, or why there is none.  Never raises for any bytes."""
-    return _decode_one(value, _plan(_key(columns)))
+def planned(columns: Columns) -> tuple[Field, ...]:
+    """What :func:`decode_json` goes by, remembered (4096 distinct shapes: far above what a catalog declares)."""
+    return _plan(_key(columns))
 
 
 def decode_batch(values: Sequence[bytes | None], columns: Columns) -> tuple[pa.Table, list[BadRow]]:
     """All good rows in order as an Arrow table (columns only, no ``__diff``), and the bad ones with their index."""
     schema = arrow_schema(columns)
-    plan = _plan(_key(columns))
+    plan = planned(columns)
     tables: list[pa.Table] = []
     bad: list[BadRow] = []
     for start, chunk in _chunks(values):
@@ -69,7 +69,7 @@ def decode_batch(values: Sequence[bytes | None], columns: Columns) -> tuple[pa.T
         if table is None:
             rows = []
             for index, value in enumerate(chunk, start):
-                row = _decode_one(value, plan)
+                row = decode_json(value, plan)
                 if type(row) is BadRow:
                     bad.append(BadRow(row.reason, index))
                 else:
@@ -79,7 +79,7 @@ def decode_batch(values: Sequence[bytes | None], columns: Columns) -> tuple[pa.T
     return (pa.concat_tables(tables) if tables else schema.empty_table()), bad
 
 
-class _Field(NamedTuple):
+class Field(NamedTuple):
     name: str
     sql: SqlType
     nullable: bool
@@ -91,8 +91,8 @@ def _key(columns: Columns) -> tuple[tuple[str, str, bool], ...]:
 
 
 @lru_cache(maxsize=4096)
-def _plan(key: tuple[tuple[str, str, bool], ...]) -> tuple[_Field, ...]:
-    return tuple(_Field(name, sql_type(text), nullable, converter(sql_type(text))) for name, text, nullable in key)
+def _plan(key: tuple[tuple[str, str, bool], ...]) -> tuple[Field, ...]:
+    return tuple(Field(name, sql_type(text), nullable, converter(sql_type(text))) for name, text, nullable in key)
 
 
 def _no_constant(name: str) -> object:
@@ -102,7 +102,8 @@ def _no_constant(name: str) -> object:
 _DECODER = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant=_no_constant)
 
 
-def _decode_one(value: bytes | None, plan: tuple[_Field, ...]) -> tuple[object, ...] | BadRow:
+def decode_json(value: bytes | None, plan: tuple[Field, ...]) -> tuple[object, ...] | BadRow:
+    """The row in ``value``, one Python value per column, or why there is none.  Never raises for any bytes."""
     if value is None:
         return BadRow("the record has no value")
     try:
@@ -144,7 +145,7 @@ def _chunks(values: Sequence[bytes | None]):
         start += len(chunk)
 
 
-def _fast(values: Sequence[bytes | None], plan: tuple[_Field, ...], schema: pa.Schema) -> pa.Table | None:
+def _fast(values: Sequence[bytes | None], plan: tuple[Field, ...], schema: pa.Schema) -> pa.Table | None:
     """The chunk as a table where every value is a good row, beyond doubt; otherwise ``None``."""
     numbered = []
     for index, value in enumerate(values):
@@ -205,7 +206,7 @@ def _wire_type(sql: SqlType) -> pa.DataType:
     return arrow_type(sql)
 
 
-def _finish(column: pa.ChunkedArray, field: _Field) -> pa.Array | None:
+def _finish(column: pa.ChunkedArray, field: Field) -> pa.Array | None:
     """The column in its final type, or ``None`` where some value is not beyond doubt."""
     if column.null_count and not field.nullable:
         return None

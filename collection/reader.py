@@ -215,15 +215,6 @@ class _Doubt:
             self._unfollow.pop()()
 
 
-def read_runs(bootstrap: str, runs: Iterable[Run], columns: Columns, format: str = ROWS) -> pa.Table:
-    """One read with a consumer of its own; to read often keep a :class:`RunReader` (connecting costs milliseconds)."""
-    reader = RunReader(bootstrap)
-    try:
-        return reader.read(runs, columns, format)
-    finally:
-        reader.close()
-
-
 def _spans(bound: Iterable[BoundRun]) -> dict[tuple[str, int], list[_Span]]:
     """Spans per partition, the *next* one last (they are popped)."""
     by_partition: dict[tuple[str, int], list[BoundRun]] = {}

@@ -173,19 +173,6 @@ def topic_exists(admin: AdminClient, name: str) -> bool | None:
     return True if error is None else False if error.code() in clients.UNKNOWN else None
 
 
-def delete_topic(bootstrap: str, name: str) -> bool:
-    """Delete the topic; False if there was none.  Raises ``Unavailable``."""
-    admin = clients.make_admin(bootstrap)  # kept in a name: its answers never come once it is collected
-    [answer] = admin.delete_topics([name], request_timeout=TOPIC_READY_S).values()
-    try:
-        answer.result()
-    except KafkaException as error:
-        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            return False
-        raise clients.unreachable(bootstrap, TOPIC_READY_S, error.args[0]) from None
-    return True
-
-
 def _durable(replication_factor: int) -> dict[str, str]:
     config = {
         "cleanup.policy": "delete",

@@ -72,12 +72,3 @@ def _through(
             through = min(through, change - 1)
     # Below its upper a view is maintained, whatever its inputs did; but nothing is complete beyond what we folded.
     return DataTs(min(max(through, upper - 1), oracle.last_ts))
-
-
-def inputs_complete_through(
-    inputs: Iterable[str], inputs_of: InputsOf, oracle: OracleState, views: ViewsState
-) -> DataTs:
-    """The largest timestamp at which all ``inputs`` (views or not) are complete: the newest ``as_of`` of a read."""
-    needed = [each for each in inputs if inputs_of(each) is not None]
-    known = complete_through_all(needed, inputs_of, oracle, views)
-    return DataTs(min((known[each] for each in needed), default=oracle.last_ts))

@@ -62,11 +62,6 @@ class KeyRange(NamedTuple):
     upper: bytes | None = None
 
 
-def one_key(collection: str, key: bytes) -> KeyRange:
-    """The range that holds exactly ``key``."""
-    return KeyRange(collection, key, key + b"\0")
-
-
 class CommitPart(NamedTuple):
     """One transaction's share of a commit record.  Admitted or refused as a whole.
 

@@ -71,9 +71,5 @@ class OracleState(NamedTuple):
         manager = self.managers.get(collection)
         return self.catalog_upper >= dropped_below and (manager is None or manager.last <= self.since)
 
-    def collections(self) -> tuple[str, ...]:
-        """Every collection that has bindings, in no order."""
-        return tuple(self.bound)
-
 
 EMPTY = OracleState()

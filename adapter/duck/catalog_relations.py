@@ -28,10 +28,10 @@ from adapter.system.macro_tables import HELPERS
 from adapter.system.rows import System
 from adapter.system.schemas import HIDDEN, SYSTEM, SYSTEM_OIDS
 from lower.duckdb import long_texts
-from lower.duckdb.engine import Engine, Running, as_types, text_of
+from lower.duckdb.engine import Engine, Running, as_types
 from lower.duckdb.errors import explain
 from lower.duckdb.gate import one_select, plain_words
-from lower.duckdb.lowering import for_duckdb
+from lower.duckdb.lowering import for_duckdb, text_of
 from sql.forms.transpile import with_params
 from sql.objects.names import ImageLike
 from sql.statements.plans import SelectPlan

@@ -56,7 +56,6 @@ from adapter.execute.results import (
     check_zone,
     collect,
     ddl_result,
-    ddl_tag,
     declared_types,
     oids_of,
     promised_rows,
@@ -87,7 +86,6 @@ from sql.statements.skeletons import filled, fits
 from sql.syntax import statements as st
 from sql.syntax.parse import parse, split
 from sql.trees.errors import unsupported
-from values.types import SqlType
 
 CATALOG_WAIT_S = 15.0
 """How long a catalog upper that the oracle knows may take to arrive here (settling an append is bounded alike)."""
@@ -105,6 +103,9 @@ VALUES_AT_ONCE_MAX = 100
 """Expressions of an INSERT that DuckDB is asked in one query: a query costs it as much as some dozens of them."""
 
 T = TypeVar("T")
+
+Handler = Callable[[SessionState, Prepared, Statement, Sequence[object | None]], Awaitable[Result]]
+"""Runs one statement that was prepared, with its parameters."""
 
 
 class TidemarkExecutor:
@@ -135,6 +136,11 @@ class TidemarkExecutor:
         """The sessions that this process serves; set by whoever serves them."""
         self.plans = PlanCache()
         self.planner = Planner()
+        self._handlers: dict[type[st.Statement], Handler] = {
+            st.Query: self._select, st.Insert: self._insert, st.DDL: self._ddl, st.SetVariable: self._set,
+            st.ResetAll: self._reset_all, st.ShowVariable: self._show_variable, st.ShowObjects: self._show,
+            st.ShowCreate: self._show, st.Explain: self._explain,
+        }  # fmt: skip
         self._inserter = Inserter(catalog, oracle, writer, bridge)
         self.ddl = DdlQueue(catalog, oracle, bridge, now_ms, self.planner)
 
@@ -168,31 +174,22 @@ class TidemarkExecutor:
     async def prepare(self, session: SessionState, sql: str, param_oids: Sequence[int] = ()) -> Prepared:
         statement = await self._statement(sql, param_oids)
         parsed = statement.parsed
-        if isinstance(parsed, (st.Query, st.Insert)):
+        if statement.planned:
             planned = await self._certain(session, lambda image: self._plan(statement, image, session))
             return await self._prepared(session, statement, planned)
-        if isinstance(parsed, st.DDL):
-            return Prepared(sql, Kind.DDL, (), None, ddl_tag(parsed), statement)
-        if isinstance(parsed, st.Explain):
-            return Prepared(sql, Kind.SESSION, (), (OutputColumn("QUERY PLAN", SqlType("text")),), "EXPLAIN", statement)
-        if isinstance(parsed, (st.ShowObjects, st.ShowCreate, st.ShowVariable)):
-            if isinstance(parsed, st.ShowVariable) and parsed.name not in ("all", show.PLAN_CACHE):
-                session.variable(parsed.name)
-            return Prepared(sql, Kind.SESSION, (), show.columns_of(parsed, session), "SHOW", statement)
-        if isinstance(parsed, (st.SetVariable, st.ResetAll)):
-            reset = isinstance(parsed, st.ResetAll) or parsed.value is None
-            return Prepared(sql, Kind.SESSION, (), None, "RESET" if reset else "SET", statement)
-        if isinstance(parsed, st.Harmless):
-            return Prepared(sql, Kind.SESSION, (), None, parsed.tag, statement)
-        raise unsupported(f"{type(parsed).__name__} here")
+        self._handler(parsed)
+        if isinstance(parsed, st.ShowVariable):
+            show.check_variable(parsed, session)
+        columns = parsed.returns
+        told = None if columns is None else tuple([OutputColumn(name, kind) for name, kind in columns])
+        return Prepared(sql, parsed.sort, (), told, parsed.tag, statement)
 
     async def _prepared(self, session: SessionState, statement: Statement, planned: Planned) -> Prepared:
         """What a query or an INSERT is by its plan."""
         plan, zone = planned.plan, self._names(session).zone
-        oids, kind, columns = _param_oids(statement, planned), Kind.INSERT, None
-        if isinstance(statement.parsed, st.Query):
-            kind, columns = Kind.SELECT, await self._columns(planned, session)
-        return Prepared(statement.text, kind, oids, columns, kind.name, statement, zone, plan.literals)
+        parsed, oids = statement.parsed, _param_oids(statement, planned)
+        columns = await self._columns(planned, session) if parsed.sort is Kind.SELECT else None
+        return Prepared(statement.text, parsed.sort, oids, columns, parsed.tag, statement, zone, plan.literals)
 
     async def again(self, session: SessionState, prepared: Prepared) -> Prepared:
         statement = prepared.plan
@@ -212,25 +209,14 @@ class TidemarkExecutor:
     async def run(self, session: SessionState, prepared: Prepared, params: Sequence[object | None] = ()) -> Result:
         statement = prepared.plan
         assert isinstance(statement, Statement), type(statement)
-        parsed = statement.parsed
-        if isinstance(parsed, st.Query):
-            return await self._select(session, prepared, statement, params)
-        if isinstance(parsed, st.Insert):
-            return await self._insert(session, prepared, statement, params)
-        if isinstance(parsed, st.DDL):
-            return ddl_result(await self._ddl(session, parsed, prepared.sql))
-        if isinstance(parsed, st.SetVariable):
-            if parsed.value is None:
-                session.reset_variable(parsed.name)
-                return Result("RESET")
-            session.set_variable(parsed.name, parsed.value, local=parsed.local)
-            return Result("SET")
-        if isinstance(parsed, st.ResetAll):
-            session.reset_variable("all")
-            return Result("RESET")
-        if isinstance(parsed, st.Harmless):
-            return Result(parsed.tag)
-        return await self._show(session, prepared, parsed)
+        return await self._handler(statement.parsed)(session, prepared, statement, params)
+
+    def _handler(self, parsed: st.Statement) -> Handler:
+        """Who runs statements of its class.  0A000 where that is the session's to do, or nobody's."""
+        found = next((self._handlers[each] for each in type(parsed).__mro__ if each in self._handlers), None)
+        if found is None:
+            raise unsupported(f"{parsed.tag} here")
+        return found
 
     async def commit(self, session: SessionState) -> Sequence[Notice]:
         entries = list(session.buffer)
@@ -254,17 +240,19 @@ class TidemarkExecutor:
                 statement = with_values(statement, dict(zip(trees, given, strict=True)))
         return await self._finish(self.ddl.submit(statement, names, asked, request_id))
 
-    async def _ddl(self, session: SessionState, statement: object, text: str) -> DdlOutcome:
-        asked = None
+    async def _ddl(
+        self, session: SessionState, prepared: Prepared, planned: Statement, params: Sequence[object | None]
+    ) -> Result:
+        statement, asked = planned.parsed, None
         if isinstance(statement, st.CreateSource):  # beside the statement, which waits for nobody's opinion (I8)
             asked = asyncio.ensure_future(asyncio.to_thread(self._topic_exists, statement.topic))
         try:
-            outcome = await self.execute_ddl(statement, self._names(session), Asked(text, session.user))
+            outcome = await self.execute_ddl(statement, self._names(session), Asked(prepared.sql, session.user))
             session.catalog_ts_seen = max(session.catalog_ts_seen, outcome.catalog_ts)
             if asked is not None and await asked is False:
                 session.notify(Notice(f'topic "{statement.topic}" does not exist yet',
                                       detail="the source waits for it, and reads it from its beginning"))  # fmt: skip
-            return outcome
+            return ddl_result(outcome)
         finally:
             if asked is not None:
                 asked.cancel()
@@ -675,25 +663,49 @@ class TidemarkExecutor:
                     hint="it may have happened and may still: look before trying again",
                 ) from None
 
-    # --- looking
+    # --- the session's own variables, and looking
 
-    async def _show(self, session: SessionState, prepared: Prepared, parsed: object) -> Result:
-        columns = prepared.columns
-        names = self._names(session)
-        if isinstance(parsed, st.ShowVariable):
-            if parsed.name == show.PLAN_CACHE:
-                return Result("SHOW", columns, [show.batch(columns, [(self.plans.status(),)])])
-            return Result("SHOW", columns, [show.batch(columns, show.show_variable(parsed, session))])
+    async def _set(
+        self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
+    ) -> Result:
+        said = statement.parsed
+        if said.value is None:
+            session.reset_variable(said.name)
+        else:
+            session.set_variable(said.name, said.value, local=said.local)
+        return Result(said.tag)
+
+    async def _reset_all(
+        self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
+    ) -> Result:
+        session.reset_variable("all")
+        return Result(statement.parsed.tag)
+
+    async def _show_variable(
+        self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
+    ) -> Result:
+        if statement.parsed.name == show.PLAN_CACHE:
+            return _shown(prepared, [(self.plans.status(),)])
+        return _shown(prepared, show.show_variable(statement.parsed, session))
+
+    async def _show(
+        self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
+    ) -> Result:
+        _, image = await self._barrier()
+        self._saw(session, image)
+        return _shown(prepared, show.ROWS[type(statement.parsed)](statement.parsed, image, self._names(session)))
+
+    async def _explain(
+        self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
+    ) -> Result:
         state, image = await self._barrier()
         self._saw(session, image)
-        if isinstance(parsed, st.ShowObjects):
-            rows = show.show_objects(parsed, image, names)
-        elif isinstance(parsed, st.ShowCreate):
-            rows = show.show_create(parsed, image, names)
-        else:
-            lines = await self.planner.run(len(prepared.sql), explain, parsed, image, names, state)
-            rows = [(line,) for line in lines]
-        return Result("EXPLAIN" if isinstance(parsed, st.Explain) else "SHOW", columns, [show.batch(columns, rows)])
+        told = statement.parsed, image, self._names(session), state
+        return _shown(prepared, [(line,) for line in await self.planner.run(len(prepared.sql), explain, *told)])
+
+
+def _shown(prepared: Prepared, rows: Sequence[tuple]) -> Result:
+    return Result(prepared.tag_hint, prepared.columns, [show.batch(prepared.columns, rows)])
 
 
 def _misses(answer: PeekAnswer, written_ts: DataTs) -> bool:

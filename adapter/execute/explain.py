@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from sqlglot import exp
+
 from catalog_log.objects import Item, MaterializedView, Relation, View, ever, key_names
+from controllers.compute.operators.small import small
 from controllers.compute.outputs import left_to_spark
-from controllers.compute.strategy import Aggregate, analyse
+from controllers.compute.strategy import Aggregate, Recompute, analyse
 from oracle.state import OracleState
 from plan.text import lines as plan_lines
 from sql.binding.bind import bind_query, inputs_of
+from sql.forms.transpile import with_params
 from sql.objects.called import Objects
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike, Names, SystemRelation, full_name, relation
@@ -25,7 +29,7 @@ from sql.trees.budget import bounded
 from sql.trees.errors import wrong_kind
 from sql.trees.nodes import parse_spark
 from sql.views.inlined import as_called, with_views
-from sql.views.kept_views import spark_query
+from sql.views.kept_views import bound_query, spark_query
 
 
 @bounded
@@ -162,16 +166,21 @@ def _strategy(statement: st.Explain, image: ImageLike, names: Names) -> list[str
         item = relation(image, names, statement.name)
         if isinstance(item, SystemRelation) or not isinstance(item, (View, MaterializedView)):
             raise wrong_kind(str(statement.name), "view")
-        return _strategy_of(spark_query(item, Objects.of(image)), item.inputs, item)
+        objects = Objects.of(image)
+        return _strategy_of(spark_query(item, objects), item.inputs, item, bound_query(item, objects), image)
     inner = statement.statement
     query = inner.query if isinstance(inner, st.CreateView) else inner.ast if isinstance(inner, st.Query) else None
     if query is None:
         raise wrong_kind("this statement", "query")
     plan = plan_select(query, image, names)
-    return _strategy_of(plan.spark_sql([None] * len(plan.params)), plan.inputs, None)
+    nothing = [None] * len(plan.params)
+    tree = with_params(plan.tree, nothing, plan.params)
+    return _strategy_of(plan.spark_sql(nothing), plan.inputs, None, tree, image)
 
 
-def _strategy_of(sql: str, inputs: tuple[str, ...], item: Item | None) -> list[str]:
+def _strategy_of(
+    sql: str, inputs: tuple[str, ...], item: Item | None, tree: exp.Expression | None, image: ImageLike
+) -> list[str]:
     found = analyse(sql, inputs)
     lines = [str(getattr(found, "name", type(found).__name__))]
     if reason := getattr(found, "reason", None):
@@ -180,7 +189,19 @@ def _strategy_of(sql: str, inputs: tuple[str, ...], item: Item | None) -> list[s
         lines.append(f"  columns of changed groups by spark because of {left}")
     if terms := getattr(found, "terms", None):
         lines += [f"  change of {term.leaf}" for term in terms]
+    if isinstance(found, Recompute):
+        lines.append(_gear(tree, inputs, image))
     if item is not None:
         lines.append("inputs: " + ", ".join(inputs_of(item) if isinstance(item, View) else item.inputs))
     text = parse_spark(sql).sql("spark", pretty=True, identify=True)
     return [*lines, "query:", *(f"  {line}" for line in text.splitlines())]
+
+
+def _gear(tree: exp.Expression | None, inputs: tuple[str, ...], image: ImageLike) -> str:
+    """Which gear a whole query goes to, as a cluster decides it that is not told another."""
+    items = {i: image.item(i) for i in inputs}
+    columns = {i: [column.name for column in item.stored] for i, item in items.items() if isinstance(item, Relation)}
+    told = small(tree, columns)
+    if isinstance(told, str):
+        return f"gear: spark because {told}"
+    return "gear: process while the view and its inputs are small, otherwise spark"

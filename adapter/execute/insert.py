@@ -37,7 +37,7 @@ from sql.statements.plans import InsertPlan, Slot
 from sql.trees.errors import no_relation, not_null
 from values.bad_text import BadText
 from values.time.digits import kept
-from values.types import SqlType, arrow_type, parse_type
+from values.types import SqlType, arrow_type
 
 CATALOG_WAIT_S = 15.0
 """How long a catalog upper that the oracle knows may take to arrive here."""
@@ -150,11 +150,6 @@ def _limited(values: pa.Array | pa.ChunkedArray | None, column: Column) -> pa.Ar
         return kept(values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values]), kind)
     except BadText as error:
         raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
-
-
-def sql_columns(columns: Sequence[Column]) -> list:
-    """Columns as :mod:`collection` wants them."""
-    return [(column.name, parse_type(column.type)) for column in columns]
 
 
 def merged(entries: Sequence[Rows]) -> Rows:

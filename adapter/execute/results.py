@@ -13,9 +13,7 @@ from adapter.execute.peeks import PeekAnswer
 from adapter.state.interfaces import Notice, Outdated, OutputColumn, Part, Prepared, Result
 from journal.errors import InvalidUsage, Rejected, TidemarkError
 from sql.binding.bind import OutputType
-from sql.statements.ddl_alter import alter_tag
 from sql.statements.plans import InsertPlan, SelectPlan
-from sql.syntax import statements as st
 from values.types import OID, SqlType, arrow_type, parse_type
 
 DECLARED = {oid: parse_type(name) for name, oid in OID.items()} | {
@@ -31,17 +29,6 @@ def declared_types(param_oids: Sequence[int]) -> dict[int, SqlType]:
     return {n: DECLARED[oid] for n, oid in enumerate(param_oids, 1) if oid in DECLARED}
 
 
-_TAGS = {
-    st.CreateSchema: "CREATE SCHEMA",
-    st.CreateTable: "CREATE TABLE",
-    st.CreateSource: "CREATE SOURCE",
-    st.CreateIndex: "CREATE INDEX",
-    st.ResetSource: "ALTER SOURCE",
-    st.RenameSchema: "ALTER SCHEMA",
-    st.Comment: "COMMENT",
-}
-
-
 def oids_of(
     params: Mapping[int, SqlType], given: Sequence[int], arrays: Mapping[int, int] | None = None
 ) -> tuple[int, ...]:
@@ -55,16 +42,6 @@ def oids_of(
     for number, oid in (arrays or {}).items():
         found[number - 1] = oid
     return tuple(found)
-
-
-def ddl_tag(parsed: object) -> str:
-    if isinstance(parsed, st.CreateView):
-        return "CREATE MATERIALIZED VIEW" if parsed.materialized else "CREATE VIEW"
-    if isinstance(parsed, st.Drop):
-        return f"DROP {parsed.kind.replace('_', ' ').upper()}"
-    if isinstance(parsed, (st.Rename, st.SetSchema, st.AlterColumns)):
-        return alter_tag(parsed.kind)
-    return _TAGS[type(parsed)]
 
 
 def ddl_result(outcome: DdlOutcome) -> Result:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pyarrow as pa
 
@@ -41,11 +42,7 @@ from sql.objects.names import (
 from sql.syntax import statements as st
 from sql.syntax.statements import KIND_WORDS
 from sql.trees.errors import no_relation, wrong_kind
-from values.types import SqlType, arrow_type, parse_type
-
-TEXT = SqlType("text")
-INT4 = SqlType("int4")
-BOOL = SqlType("bool")
+from values.types import arrow_type, parse_type
 
 _KINDS = {
     "tables": (TABLE,),
@@ -56,32 +53,6 @@ _KINDS = {
     "indexes": (INDEX,),
 }
 
-_COLUMNS: dict[str, tuple[tuple[str, SqlType], ...]] = {
-    "tables": (("name", TEXT),),
-    "views": (("name", TEXT),),
-    "materialized views": (("name", TEXT), ("cluster", TEXT)),
-    "sources": (("name", TEXT), ("topic", TEXT), ("format", TEXT)),
-    "objects": (("name", TEXT), ("type", TEXT)),
-    "indexes": (("name", TEXT), ("on", TEXT), ("cluster", TEXT), ("key", TEXT)),
-    "schemas": (("name", TEXT),),
-    "databases": (("name", TEXT),),
-    "clusters": (("name", TEXT), ("address", TEXT)),
-    "columns": (("name", TEXT), ("nullable", BOOL), ("type", TEXT)),
-}
-
-
-def columns_of(statement: object, session: SessionState) -> tuple[OutputColumn, ...]:
-    """The result columns of a SHOW statement."""
-    if isinstance(statement, st.ShowObjects):
-        return tuple(OutputColumn(name, kind) for name, kind in _COLUMNS[statement.what])
-    if isinstance(statement, st.ShowCreate):
-        return (OutputColumn("name", TEXT), OutputColumn("create_sql", TEXT))
-    assert isinstance(statement, st.ShowVariable)
-    if statement.name == "all":
-        return (OutputColumn("name", TEXT), OutputColumn("setting", TEXT), OutputColumn("description", TEXT))
-    return (OutputColumn(statement.name, TEXT),)
-
-
 PLAN_CACHE = "plan_cache"
 """``SHOW plan_cache``: how this adapter's plan cache does.  It is no variable: it belongs to no session."""
 
@@ -90,6 +61,12 @@ def batch(columns: tuple[OutputColumn, ...], rows: list[tuple]) -> pa.RecordBatc
     """Rows as one record batch of ``columns``."""
     arrays = [pa.array([row[i] for row in rows], arrow_type(column.type)) for i, column in enumerate(columns)]
     return pa.RecordBatch.from_arrays(arrays, [f"c{i}" for i in range(len(columns))])
+
+
+def check_variable(statement: st.ShowVariable, session: SessionState) -> None:
+    """42704 for a name that is none."""
+    if statement.name not in ("all", PLAN_CACHE):
+        session.variable(statement.name)
 
 
 def show_variable(statement: st.ShowVariable, session: SessionState) -> list[tuple]:
@@ -209,3 +186,7 @@ def create_statement(item: Item, name: str, image: ImageLike) -> str:
     word = "VIEW" if isinstance(item, View) else "MATERIALIZED VIEW"
     where = f" IN CLUSTER {quoted(cluster.name)}" if cluster is not None else ""
     return f"CREATE {word} {name} ({listed}){where} AS\n{(view_definition(item, image) or '').strip().rstrip(';')}"
+
+
+ROWS: dict[type[st.Statement], Callable[..., list[tuple]]] = {st.ShowObjects: show_objects, st.ShowCreate: show_create}
+"""What shows something of the catalog: its rows, of the statement, an image and a session's names."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from adapter.session import control as c
 from adapter.session.named import Portals, Statements
 from adapter.state.interfaces import Executor, Kind, Notice, Prepared, Result
 from adapter.state.session_state import SessionState
 from journal.errors import InvalidUsage
+from sql.syntax import control as c
+from sql.syntax.statement import Statement
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ class Blocks:
 
     def check_alive(self, plan: object) -> None:
         """In a failed block only its end may come: raises 25P02 for anything else."""
-        if self._state.transaction.failed and not isinstance(plan, c.Commit | c.Rollback | c.RollbackTo | c.Empty):
+        if self._state.transaction.failed and not (isinstance(plan, Statement) and plan.in_failed_block):
             raise InvalidUsage(
                 "current transaction is aborted, commands ignored until end of transaction block", sqlstate="25P02"
             )
@@ -95,13 +96,12 @@ class Blocks:
         """Execute a control statement; gives its command tag."""
         state, transaction = self._state, self._state.transaction
         match statement:
-            case c.Begin(isolation, read_only, tag):
+            case c.Begin(isolation, read_only):
                 if transaction.in_block:
                     self._notice(Notice("there is already a transaction in progress", "WARNING", "25001"))
                 else:
                     transaction.begin(isolation, read_only)
                     state.variables.begin()
-                return tag
             case c.Commit(chain):
                 return await self._end(portals, commit=True, chain=chain)
             case c.Rollback(chain):
@@ -109,33 +109,28 @@ class Blocks:
             case c.Savepoint(name):
                 self._require_block("SAVEPOINT")
                 transaction.savepoint(name, len(state.buffer), portals.opened, state.variables.mark())
-                return "SAVEPOINT"
             case c.Release(name):
                 self._require_block("RELEASE SAVEPOINT")
                 transaction.release(name)
-                return "RELEASE"
             case c.RollbackTo(name):
                 self._require_block("ROLLBACK TO SAVEPOINT")
                 found = transaction.rollback_to(name)
                 state.variables.back_to(found.variables)
                 await portals.close_all(lambda portal: portal.number > found.opened)
                 await self._drop_buffer(found.buffered)
-                return "ROLLBACK"
             case c.SetTransaction():
                 self._set_transaction(statement)
-                return "SET"
             case c.Deallocate(name):
                 statements.deallocate(name)
-                return "DEALLOCATE ALL" if name is None else "DEALLOCATE"
             case c.CloseCursors(name):
                 await portals.close_cursor(name)
-                return "CLOSE CURSOR ALL" if name is None else "CLOSE CURSOR"
             case c.Discard(what):
                 await self._discard(what, statements, portals)
-                return f"DISCARD {what.upper()}"
-            case c.Unlisten():
-                return "UNLISTEN"
-        raise AssertionError(statement)
+            case c.Unlisten() | c.Empty():
+                pass
+            case _:
+                raise AssertionError(statement)
+        return statement.tag
 
     def _require_block(self, what: str) -> None:
         if not self._state.transaction.in_block:

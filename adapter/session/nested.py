@@ -15,13 +15,13 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from adapter.session.blocks import Blocks
-from adapter.session.control import CONTROLS
 from adapter.session.named import Portals, Statements
-from adapter.session.nested_words import Declare, ExecuteNamed, Fetch, Nested, PrepareAs, forward_only
 from adapter.session.portals import Portal
 from adapter.state.interfaces import Executor, Kind, Prepared, Result
 from adapter.state.session_state import SessionState
 from journal.errors import InvalidUsage, TidemarkError
+from sql.syntax.control import Control
+from sql.syntax.nested_words import Declare, ExecuteNamed, Fetch, Nested, PrepareAs, forward_only
 from values.types import OID, parse_type
 
 _CAST = {oid: name for name, oid in OID.items()}
@@ -110,7 +110,7 @@ class NestedStatements:
 
     async def _prepare_execute(self, sql: str, statement: ExecuteNamed, oids: Sequence[int]) -> Prepared:
         inner = self._statements.get(statement.name)
-        if isinstance(inner.plan, (*CONTROLS, Plan)):
+        if isinstance(inner.plan, (Control, Plan)):
             raise InvalidUsage(
                 f'prepared statement "{statement.name}" cannot be executed by name', sqlstate="0A000",
                 detail="It is about the session, or names another statement itself.",

@@ -8,10 +8,10 @@ from contextlib import aclosing
 import pyarrow as pa
 
 from adapter.encode.values import FEW_ROWS, PIECE_BYTES, RowEncoder, encoder_for, formats_for
-from adapter.session.control import CONTROLS, Control
 from adapter.state.interfaces import Part, Prepared, Result
 from adapter.wire.messages import Bind
 from journal.errors import InvalidUsage
+from sql.syntax.control import Control
 
 
 async def _aiter(batches: Iterable[pa.RecordBatch]) -> AsyncIterator[pa.RecordBatch]:
@@ -37,7 +37,7 @@ class Portal:
         """``asked``: the format codes of Bind (none: all text; one: it is for all).  Raises 08P01 for another number
         of them than there are columns."""
         self.name = name
-        self.control: Control | None = prepared.plan if isinstance(prepared.plan, CONTROLS) else None
+        self.control: Control | None = prepared.plan if isinstance(prepared.plan, Control) else None
         self.asked = asked
         self.zone = zone
         self.bind: Bind | None = None

@@ -15,13 +15,10 @@ from dataclasses import replace
 from adapter.encode.parameters import decode_params
 from adapter.session.blocks import Blocks
 from adapter.session.connection import Connection, Outbox
-from adapter.session.control import Empty, is_empty
-from adapter.session.control import parse as parse_control
 from adapter.session.interruption import Interrupt, Interrupted, Interruption
 from adapter.session.named import Portals, Statements
 from adapter.session.nested import NestedStatements
 from adapter.session.nested import Plan as NestedPlan
-from adapter.session.nested_words import Nested
 from adapter.session.portals import Portal
 from adapter.session.replies import error_message, row_description
 from adapter.state import variables
@@ -30,6 +27,9 @@ from adapter.state.session_state import SessionState
 from adapter.wire import messages as m
 from adapter.wire.machine import Broken, Event, Input, State
 from journal.errors import InvalidUsage, Rejected, TidemarkError, Unavailable, logged
+from sql.syntax.control import Empty, is_empty
+from sql.syntax.control import parse as parse_control
+from sql.syntax.nested_words import Nested
 
 log = logging.getLogger(__name__)
 
@@ -288,7 +288,7 @@ class Session:
             return await self._executor.prepare(self.state, sql, oids)
         if isinstance(control, Nested):
             return await self._nested.prepare(sql, control, oids)
-        return Prepared(sql, Kind.SESSION, (), None, type(control).__name__.upper(), control)
+        return Prepared(sql, Kind.SESSION, (), None, control.tag, control)
 
     async def _bind(self, bind: m.Bind) -> None:
         prepared = self._statements.get(bind.statement)
@@ -433,11 +433,7 @@ class Session:
         """Run the portal's statement; its rows are still to be read.  Gives the command tag."""
         control = portal.control
         if control is not None:
-            tag = (
-                await self._blocks.control(control, self._statements, self._portals)
-                if type(control) is not Empty
-                else ""
-            )
+            tag = await self._blocks.control(control, self._statements, self._portals)
             portal.start(Result(tag))
             return tag
         result = await self._run(portal, defer=defer)

@@ -17,29 +17,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from journal.errors import InvalidUsage
+from sql.syntax.statement import Kind
 from values.types import OID, SqlType
 
 if TYPE_CHECKING:
     from adapter.state.session_state import SessionState
-
-
-class Kind(StrEnum):
-    """What sort of statement it is, as far as transactions care."""
-
-    SELECT = "select"
-    """Returns rows and changes nothing: SELECT, VALUES, TABLE."""
-    INSERT = "insert"
-    """Writes rows; honours ``session.defers_writes``."""
-    DDL = "ddl"
-    """Changes the catalog."""
-    SESSION = "session"
-    """Reads or changes only the session, or only looks: SET, RESET, SHOW, EXPLAIN."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,8 +118,11 @@ def _view_status(told: Told) -> Iterable[Row]:
         found = said.get("views", {}).get(item.id, {})
         status = "unknown" if not said or "error" in said else "created" if not found else \
             "failing" if found.get("error") else "running" if found.get("hydrated") else "hydrating"  # fmt: skip
+        ticks = found.get("ticks", {})
         yield {"id": item.id, "name": item.name, "cluster_id": item.cluster_id, "status": status,
-               "strategy": found.get("strategy"), "error": found.get("error"), "told_by": key}  # fmt: skip
+               "strategy": found.get("strategy"), "gear": found.get("gear"), "gear_reason": found.get("gear_reason"),
+               "process_ticks": ticks.get("process"), "spark_ticks": ticks.get("spark"),
+               "error": found.get("error"), "told_by": key}  # fmt: skip
 
 
 def _source_status(told: Told) -> Iterable[Row]:

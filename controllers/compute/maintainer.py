@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
+from sqlglot import exp
 
 from collection.rows import ROW_BYTES_MAX, encode
 from controllers.compute.failures import of_object
+from controllers.compute.operators.process import Process
+from controllers.compute.operators.recompute import AUTO
 from controllers.compute.ordering import levels
 from controllers.compute.relation import Relation
 from controllers.compute.rows import stamp
@@ -34,8 +37,11 @@ PARALLEL_VIEWS = 4
 class Maintainer:
     """The maintained views of one cluster.  ``tick`` and ``install`` are called by one thread at a time."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, gear: Callable[[], str] = lambda: AUTO) -> None:
+        """``gear()``: what the cluster is told of its gears."""
         self.spark = spark
+        self._gear = gear
+        self._process = Process()
         self.views: dict[str, View] = {}
         self.errors: dict[str, TidemarkError] = {}
         """Views in error, with what they said when last evaluated."""
@@ -45,10 +51,13 @@ class Maintainer:
             PARALLEL_VIEWS, thread_name_prefix="tick", initializer=_use_pool, initargs=(spark, TICK_POOL)
         )
 
-    def install(self, relation: Relation, sql: str, inputs: dict[str, Relation]) -> View:
-        """Maintain a view from the next tick on.  ``relation`` is its output, with what it holds already."""
+    def install(
+        self, relation: Relation, sql: str, inputs: dict[str, Relation], tree: exp.Expression | None = None
+    ) -> View:
+        """Maintain a view from the next tick on.  ``relation`` is its output, with what it holds already; ``sql`` its
+        query as Spark is told it, ``tree`` the same bound, for any engine."""
         with Sources(self.spark) as sources:
-            view = View(relation, sql, inputs, sources)
+            view = View(relation, sql, inputs, sources, tree, self._process, self._gear)
         self.views[view.id] = view
         return view
 

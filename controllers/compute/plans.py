@@ -68,10 +68,6 @@ class Aggregate:
 
     name = "incremental: aggregate"
 
-    @property
-    def post_sql(self) -> str:
-        return text(self.post)
-
 
 @dataclass(frozen=True)
 class Recompute:

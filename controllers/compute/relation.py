@@ -51,6 +51,9 @@ ASKED_LATELY_S = 60.0
 """For so long after a read of Spark's new chunks go to its cache at once: a read then finds them there.  A source that
 only feeds views is never read by Spark, and filling its cache would be the largest part of what a row costs."""
 
+PIECES_MAX = 64
+"""Pieces of what is held in memory as a whole: each costs a reader some 20 µs, putting 100,000 rows together 1 ms."""
+
 RESIDENT_ROWS_MAX = 100_000
 """Changes of a relation above which it is not held in memory as a whole: some 10 MB, and 5 ms to hash for a join."""
 
@@ -354,7 +357,10 @@ class Relation:
                     delta = self.delta(DataTs(before), as_of)
                     grown = pa.concat_tables([held[before], delta]) if delta.num_rows else held[before]
                     # Retracted rows and small pieces go when they are many.
-                    held[as_of] = consolidate(grown) if grown.num_rows > 2 * self.count + TAIL_ROWS_MAX else grown
+                    if grown.num_rows > 2 * self.count + TAIL_ROWS_MAX:
+                        grown = consolidate(grown)
+                    many = grown.num_columns and grown.column(0).num_chunks > PIECES_MAX
+                    held[as_of] = grown.combine_chunks() if many else grown
                 self._resident = {ts: held[ts] for ts in sorted(held)[-2:]}
             return held[as_of]
 

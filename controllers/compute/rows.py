@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -39,6 +40,23 @@ def stamp(table: pa.Table, ts: int | pa.Array, types: Sequence[SqlType]) -> pa.T
     arrays = [_canonical(v.cast(f.type)) for v, f in zip(values, schema, strict=False)]
     stamps = pa.repeat(pa.scalar(ts, pa.int64()), table.num_rows) if isinstance(ts, int) else ts
     return pa.Table.from_arrays([*arrays, stamps, diff], schema=schema)
+
+
+def canonical(table: pa.Table) -> pa.Table:
+    """``table`` with its floats as :func:`stamp` makes them."""
+    return pa.Table.from_arrays([_canonical(column) for column in table.columns], names=table.column_names)
+
+
+def present(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The rows that are there by ``table``, changes with ``__diff`` as the last column, each as often as it is; called
+    ``names``."""
+    if not only_insertions(table):
+        table = consolidate(table)
+        counts = table.column(DIFF)
+        if not only_insertions(table):
+            places = np.repeat(np.arange(table.num_rows), np.maximum(counts.to_numpy(), 0))
+            table = table.take(pa.array(places, pa.int64()))
+    return table.drop_columns([DIFF]).rename_columns(list(names))
 
 
 def _canonical(column: pa.ChunkedArray) -> pa.ChunkedArray:

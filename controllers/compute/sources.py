@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from collection.columns import DIFF
 from controllers.compute.relation import Relation, Snapshot, own_name
+from controllers.compute.rows import present
 from journal.timestamps import DataTs
 
 _serial = itertools.count()
@@ -26,6 +27,7 @@ class Sources(AbstractContextManager):
         self._snapshots: dict[tuple[Relation, int], Snapshot] = {}
         self._tables: dict[tuple[Relation, int, int], pa.Table] = {}
         self._deltas: dict[tuple[Relation, int, int], str] = {}
+        self._present: dict[tuple[Relation, int], pa.Table | None] = {}
 
     def rows(self, relation: Relation, as_of: DataTs) -> exp.Expression:
         """The rows of ``relation`` at ``as_of``, each as often as it occurs."""
@@ -58,6 +60,16 @@ class Sources(AbstractContextManager):
                 self._tables[key] = relation.delta(after, through)
             return self._tables[key]
 
+    def present(self, relation: Relation, as_of: DataTs) -> pa.Table | None:
+        """The rows of ``relation`` at ``as_of``, each as often as it occurs, its columns by their names; ``None`` where
+        they are too many to be held in memory."""
+        key = (relation, as_of)
+        with self._lock:
+            if key not in self._present:
+                held = relation.resident(as_of)
+                self._present[key] = None if held is None else present(held, relation.names)
+            return self._present[key]
+
     def _snapshot(self, relation: Relation, as_of: DataTs) -> Snapshot:
         key = (relation, as_of)
         with self._lock:
@@ -71,7 +83,7 @@ class Sources(AbstractContextManager):
                 snapshot.release()
             for (relation, _, _), view in self._deltas.items():
                 relation.handing.take_back(view)
-            self._snapshots, self._deltas, self._tables = {}, {}, {}
+            self._snapshots, self._deltas, self._tables, self._present = {}, {}, {}, {}
 
     def __exit__(self, *exc: object) -> None:
         self.close()

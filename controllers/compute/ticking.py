@@ -296,7 +296,7 @@ class Ticking:
                 self._ticking.release()
 
     def status(self, frontiers: Frontiers) -> dict[str, dict]:
-        """By view: upper, complete_through, strategy, rows, error, hydrated."""
+        """By view: upper, complete_through, strategy, gear and why, ticks by gear, rows, error, hydrated."""
         found = {}
         for view_id, item in self._inventory.views_of(self._cluster).items():
             progress = frontiers.views.view(view_id)
@@ -306,6 +306,9 @@ class Ticking:
                 "upper": progress.upper,
                 "complete_through": frontiers.complete(view_id),
                 "strategy": self._strategy_name(item) if view is None else view.strategy.name,
+                "gear": None if view is None else view.gears.last,
+                "gear_reason": None if view is None else view.gears.reason,
+                "ticks": {} if view is None else dict(view.gears.counts),
                 "quarantined": self._at_work.refused(view_id) is not None,
                 "rows": None if view is None else view.relation.count,
                 "error": progress.error,
@@ -388,7 +391,7 @@ class Ticking:
             self._inventory.relation_through(item.id, through)
             for input_relation in inputs.values():
                 self._load(input_relation, through)
-        return self._maintainer.install(relation, query, inputs)
+        return self._maintainer.install(relation, query, inputs, self._plans.tree(item))
 
     def _load(self, relation: Relation, through: DataTs) -> None:
         """Bring an input that no view of ours computes to ``through``.

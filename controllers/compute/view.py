@@ -23,7 +23,9 @@ from controllers.compute import spark_text as sp
 from controllers.compute.failures import Interrupted, of_spark, unexplained
 from controllers.compute.groups import EXACT, Group, Groups, TooManyGroups, call_type
 from controllers.compute.handing import schema_sql
-from controllers.compute.naming import name_relations
+from controllers.compute.operators.process import Process
+from controllers.compute.operators.recompute import PROCESS, SPARK, Recompute
+from controllers.compute.operators.small import told
 from controllers.compute.outputs import Outputs, compile_outputs
 from controllers.compute.relation import Relation, own_name
 from controllers.compute.rows import consolidate
@@ -51,14 +53,42 @@ class Change:
     accept: Callable[[], None]
 
 
-class View:
-    """``relation`` is the view's own output collection, ``inputs`` those that its query reads, by id."""
+class Gears:
+    """Which gear took each tick of a view, for who asks: ``process`` or ``spark``, and why it was Spark."""
 
-    def __init__(self, relation: Relation, sql: str, inputs: dict[str, Relation], sources: Sources) -> None:
+    def __init__(self) -> None:
+        self.last: str | None = None
+        self.reason: str | None = None
+        self.counts = {PROCESS: 0, SPARK: 0}
+        self._left: str | None = None
+
+    def left(self, reason: str) -> None:
+        """Something of the tick under way is left to Spark."""
+        self._left = self._left or reason
+
+    def begun(self) -> None:
+        """A tick begins."""
+        self._left = None
+
+    def ended(self) -> None:
+        """The tick has evaluated something."""
+        self.last, self.reason = (PROCESS, None) if self._left is None else (SPARK, self._left)
+        self.counts[self.last] += 1
+
+
+class View:
+    """``relation`` is the view's own output collection, ``inputs`` those that its query reads, by id.
+
+    ``sql`` is its query as Spark is told it, ``tree`` the same for any engine, ``None`` where there is none.
+    """
+
+    def __init__(
+        self, relation: Relation, sql: str, inputs: dict[str, Relation], sources: Sources,
+        tree: exp.Expression | None, process: Process, gear: Callable[[], str],
+    ) -> None:  # fmt: skip
         self.id = relation.id
         self.relation = relation
         self.inputs = inputs
-        self._sql = sql
         self._spark = sources.spark
         self._types = relation.types
         self._schema = schema_of(self._types, [f"c{i}" for i in range(len(self._types))]).append(
@@ -68,8 +98,9 @@ class View:
         """Timestamp that the held state is of; ``None`` where it must be found again (after an error, a restart)."""
         self.compared = 0
         """How often the whole query was compared with the output."""
+        self.gears = Gears()
         self.in_process = 0
-        """How many changes were found without Spark."""
+        """How many changes of linear parts were found without Spark."""
         self.columns_in_spark = 0
         """How many times Spark was asked for the columns of groups that changed."""
         self._compiled: dict[st.Term, Compiled] = {}
@@ -78,6 +109,8 @@ class View:
         self._key_types: list[SqlType] = []
         self._argument_types: list[SqlType] = []
         self._call_types: list[SqlType] = []
+        columns = {i: each.names for i, each in inputs.items()}
+        self._recompute = Recompute(relation, inputs, sql, told(tree, columns), self._schema, process, gear)
         names = [name for each in inputs.values() for name in each.names]
         self.strategy = self._install(analyse(sql, inputs.keys(), names))
 
@@ -153,6 +186,7 @@ class View:
     def evaluate(self, sources: Sources, t1: DataTs) -> Change:
         """The change of the output at ``t1``.  All inputs and the output are known through ``t1`` and ``upper - 1``."""
         nothing = self._schema.empty_table()
+        self.gears.begun()
         if self._can_go_on():
             try:
                 if self.state_ts != NEVER and not any(
@@ -160,7 +194,9 @@ class View:
                 ):
                     return Change(self.id, nothing, None, lambda: self._reached(t1))
                 if not isinstance(self.strategy, st.Recompute):
-                    return self._incremental(sources, t1)
+                    found = self._incremental(sources, t1)
+                    self.gears.ended()
+                    return found
             except Exception as error:
                 if isinstance(of_spark(error), Interrupted):
                     raise
@@ -169,8 +205,11 @@ class View:
                 if isinstance(error, TooManyGroups):
                     self.recompute(error.message)
         try:
-            return self._whole(sources, t1)
+            found = self._whole(sources, t1)
+            self.gears.ended()
+            return found
         except Exception as error:
+            self.gears.ended()
             failure = of_spark(error)
             if isinstance(failure, Interrupted):
                 raise
@@ -222,6 +261,7 @@ class View:
             if here is not None:
                 rows = consolidate(_cast_to(here, self._schema))
                 return Change(self.id, rows, None, lambda: self._reached(t1))
+            self.gears.left("its change is not of the small language")
             delta = self._delta_query(self.strategy, sources, self.state_ts, t1)
             if delta is None:
                 return Change(self.id, self._schema.empty_table(), None, lambda: self._reached(t1))
@@ -245,18 +285,7 @@ class View:
     def _whole(self, sources: Sources, t1: DataTs) -> Change:
         """Compare the query at ``t1`` with the output held."""
         self.compared += 1
-        rows_of = {i: sources.rows(r, t1) for i, r in self.inputs.items()}
-        query = name_relations(self._sql, self.inputs.keys(), rows_of)
-        held = sources.diffs(self.relation, DataTs(self.relation.upper - 1))
-        columns = [sp.column(n) for n in self._names]
-        both = sp.union_all([
-            sp.select([*self._casts(), sp.called(sp.number(1), DIFF)], sp.derived(query, "q", self._names)),
-            sp.select([*columns, sp.called(exp.Neg(this=sp.column(DIFF)), DIFF)],
-                      sp.derived(held, "h", [*self._names, DIFF])),
-        ])  # fmt: skip
-        differ = exp.NEQ(this=sp.total(DIFF), expression=exp.Literal.number(0))
-        merged = sp.select([*map(sp.column, self._names), sp.called(sp.total(DIFF), DIFF)], sp.derived(both, "b"))
-        rows = self._run(sp.grouped(merged, self._names, differ))
+        rows = self._recompute.compared(sources, t1, self.gears.left)
         touched: dict[Row, Group | None] | None = None
         if self._groups is not None:
             try:
@@ -351,6 +380,7 @@ class View:
                 return partial_groups(here, [*self._key_types, *self._argument_types], plan.keys, summed)
             except NotHere as why:
                 log.debug("groups are left to spark", extra={"view": self.id, "why": str(why)})
+        self.gears.left("the change of its groups is not of the small language")
         delta = self._delta_query(plan.input, sources, t0, t1)
         if delta is None:
             return []
@@ -378,6 +408,7 @@ class View:
             except NotHere as why:
                 log.debug("a change of columns is left to spark", extra={"view": self.id, "why": str(why)})
         self.columns_in_spark += 1
+        self.gears.left("the columns of its groups are not of the small language")
         plan, columns = self.strategy, [*self._group_columns, (DIFF, SqlType("int8"))]
         names = [name for name, _ in columns[:-1]]
         schema = schema_of([kind for _, kind in columns], [name for name, _ in columns])

@@ -13,15 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import duckdb
 import pyarrow as pa
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from functions.registry import OWN
 from journal.errors import InvalidUsage, Rejected
 from lower.duckdb import long_texts
+from lower.duckdb.decided import MACROS
 from lower.duckdb.errors import explain
 from lower.duckdb.gate import one_select
-from sql.trees.errors import untold
 from sql.trees.nodes import data_type
 from values.types import SqlType, arrow_type
 
@@ -88,6 +86,8 @@ class Engine:
                 run, kind = own.run, "native"
             self._db.create_function(name, run, types[:-1], types[-1], type=kind, null_handling="special")
         long_texts.create(self._db)
+        for macro in MACROS:
+            self._db.execute(macro)
         prepare(self._db)
         self._db.execute("SET lock_configuration = true")
 
@@ -135,7 +135,7 @@ class Engine:
             return pa.Table.from_batches(batches, reader.schema)
         except duckdb.Error as error:
             raise explain(error) from error
-        except pa.ArrowException as error:  # what the reader makes of an error of DuckDB's
+        except (pa.ArrowException, OSError) as error:  # what the reader makes of an error of DuckDB's
             raise explain(duckdb.Error(str(error))) from error
         finally:
             running.detach()
@@ -149,14 +149,6 @@ def _by_columns(run: Callable, result: pa.DataType) -> Callable:
         return pa.array([run(*values) for values in zip(*(c.to_pylist() for c in columns), strict=True)], result)
 
     return over
-
-
-def text_of(tree: exp.Expression, identify: bool = False) -> str:
-    """``tree`` as DuckDB reads it.  0A000 where it has no words for it."""
-    try:
-        return tree.sql("duckdb", identify=identify, comments=False)
-    except (SqlglotError, ValueError) as error:
-        raise untold("this query", error) from error
 
 
 def as_types(found: pa.Table, types: Sequence[SqlType]) -> pa.Table:

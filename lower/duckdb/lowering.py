@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from lower.duckdb.forms import written_out
+from sql.trees.errors import untold
 from sql.trees.nodes import Ordinality, call, data_type
 from sql.trees.types import DATE, INT8, TIMESTAMP
 
@@ -110,6 +112,20 @@ def _may_grow(tree: exp.Expression) -> bool:
     return any(str(node.this).upper() in _LONG for node in tree.find_all(exp.Anonymous))
 
 
+def joins(tree: exp.Expression) -> int:
+    """In how many places ``tree`` puts texts together: each may double the longest."""
+    found = [n for n in tree.find_all(exp.Anonymous) if str(n.this).upper() in ("CONCAT", "CONCAT_WS", "TM_BYTES_JOIN")]
+    return len(found) + sum(1 for _ in tree.find_all(exp.DPipe))
+
+
+def text_of(tree: exp.Expression, identify: bool = False) -> str:
+    """``tree`` as DuckDB reads it.  0A000 where it has no words for it."""
+    try:
+        return tree.sql("duckdb", identify=identify, comments=False)
+    except (SqlglotError, ValueError) as error:
+        raise untold("this query", error) from error
+
+
 def _together(parts: list[exp.Expression]) -> exp.Expression:
     """Texts put together, looking at how long that will be; one by one, since functions here take two."""
     made = parts[0].copy()
@@ -145,10 +161,14 @@ def _spread(node: exp.AggFunc) -> None:
     root.set("this", whole)
 
 
-def for_duckdb(tree: exp.Expression) -> exp.Expression:
-    """A copy of ``tree`` that DuckDB runs with the same result."""
+def for_duckdb(tree: exp.Expression, grows: bool | None = None) -> exp.Expression:
+    """A copy of ``tree`` that DuckDB runs with the same result.
+
+    ``grows``: whether texts that are put together are looked at for how long they become; ``None``: as ``tree``, which
+    reads no relation, asks for.
+    """
     holder = exp.Paren(this=tree.copy())
-    grows = _may_grow(tree)
+    grows = _may_grow(tree) if grows is None else grows
     for node in reversed(list(holder.walk())):
         if isinstance(node, Ordinality):
             node.replace(_ordinality(node))

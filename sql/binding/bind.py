@@ -57,10 +57,9 @@ class Bound:
 
     ``tree`` is in Spark's types with relations named by item id and parameters still in it; ``plain`` is the qualified
     query before plain views were inlined (what :mod:`sql.statements.lookup_plan` looks at).  ``system`` is true where
-    it reads relations of the system schemas: then only ``original`` counts, which DuckDB answers.
+    it reads relations of the system schemas: then there is no tree, and DuckDB answers the query as it was written.
     """
 
-    original: exp.Expression
     tree: exp.Expression | None
     columns: tuple[OutputType, ...]
     depends_on: tuple[str, ...]
@@ -145,7 +144,7 @@ def _bound(
     if system:
         if items:
             raise unsupported("a query that reads both system and user relations")
-        return Bound(ast, None, (), (), (), dict(declared or {}), system=True)
+        return Bound(None, (), (), (), dict(declared or {}), system=True)
     tree = prepare_tree(ast)
     check_known(tree)
     tree = exp.Paren(this=tree)
@@ -174,7 +173,7 @@ def _bound(
             holder.set("this", handed_in(holder.this))
     params = {n: checker.params.get(n, t.TEXT) for n in range(1, max(checker.seen, default=0) + 1)}
     used = sorted(by_id, key=id_order)
-    bound = Bound(ast, holder.this, tuple(columns), tuple(used), (), params, volatile, relations=by_id)
+    bound = Bound(holder.this, tuple(columns), tuple(used), (), params, volatile, relations=by_id)
     bound.references = references
     bound.zone = checker.zone
     bound.inputs = tuple(sorted({i for item in by_id.values() for i in inputs_of(item)}, key=id_order))

@@ -17,7 +17,7 @@ from sql.forms.functions import is_aggregate
 from sql.objects.names import column_types
 from sql.trees import types as t
 from sql.trees.errors import ambiguous, grouping, mismatch, unsupported
-from sql.trees.nodes import bare, cast, position, swap
+from sql.trees.nodes import bare, branches, cast, position, swap, unnest
 from sql.typing.check import Checker
 from sql.typing.check_expressions import partition
 from sql.typing.comparing import check_grouped, order_key
@@ -120,7 +120,11 @@ def _set_operation(c: Checker, query: exp.SetOperation, scope: Scope, items: dic
     left, right = check_query(c, query.this, scope, items), check_query(c, query.expression, scope, items)
     _match_columns(query, left, right, word)
     found: Outputs = []
-    for (name, a), (_, b) in zip(left, right, strict=False):
+    for place, ((name, a), (_, b)) in enumerate(zip(left, right, strict=False)):
+        if a.name == "numeric" and b == t.UNKNOWN:
+            b = _own_digits(query.expression, place)
+        elif b.name == "numeric" and a == t.UNKNOWN:
+            a = _own_digits(query.this, place)
         both = t.alternative(a, b)
         if both is None:
             raise mismatch(f"{word} types {t.shown(a)} and {t.shown(b)} cannot be matched", position(query))
@@ -137,6 +141,18 @@ def _set_operation(c: Checker, query: exp.SetOperation, scope: Scope, items: dic
         if word != "UNION":
             check_no_free(t.NUMERIC, word, query)
         union_by_keys(query, [name for name, _ in found], types)
+    return found
+
+
+def _own_digits(query: exp.Expression, place: int) -> SqlType:
+    """What the untyped output of ``query`` at ``place`` is beside numerics: of their digits it has its own."""
+    found = t.UNKNOWN
+    for branch in branches(query):
+        value = unnest(branch.expressions[place].unalias())
+        if isinstance(value, exp.Literal) and value.is_string:
+            found = t.alternative(found, t.numeric_text(value.this, position(value)))
+        elif not isinstance(value, exp.Null):
+            return t.NUMERIC
     return found
 
 
@@ -174,11 +190,27 @@ def _join(c: Checker, join: exp.Join, scope: Scope, items: dict[str, Item]) -> N
         raise unsupported(
             f"{join.args['method']} JOIN", hint="say the columns: JOIN … USING (…)", position=position(join)
         )
+    _check_lateral(join, scope)
     _source(c, join.this, scope, items)
     if join.args.get("on") is not None:
         _no_aggregates(join.args["on"], "JOIN conditions")
         _no_windows(join.args["on"], "JOIN conditions")
         c.boolean(join, "on", scope, "JOIN/ON")
+
+
+def _check_lateral(join: exp.Join, scope: Scope) -> None:
+    """42P10 for LATERAL behind RIGHT or FULL JOIN that looks at what stands before it."""
+    if join.side not in ("RIGHT", "FULL") or not isinstance(join.this, exp.Lateral):
+        return
+    within = {each.alias_or_name for each in join.this.this.find_all(exp.Table, exp.Subquery, exp.Lateral, exp.Values)}
+    for column in join.this.find_all(exp.Column):
+        if column.table in scope.sources and column.table not in within:
+            raise InvalidUsage(
+                f'invalid reference to FROM-clause entry for table "{column.table}"',
+                sqlstate="42P10",
+                detail="the combining JOIN type must be INNER or LEFT for a LATERAL reference",
+                position=position(column),
+            )
 
 
 def _source(c: Checker, source: exp.Expression, scope: Scope, items: dict[str, Item]) -> None:

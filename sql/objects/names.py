@@ -160,8 +160,3 @@ def full_name(image: ImageLike, item: Item) -> str:
     """``schema.name`` for messages."""
     schema = image.get(model.SCHEMAS, item.schema_id)
     return f"{schema.name}.{item.name}" if schema else item.name
-
-
-def full_name_of(image: ImageLike, item_id: str) -> str:
-    item = image.item(item_id)
-    return full_name(image, item) if item else item_id

@@ -6,7 +6,7 @@ refuses them on any other, and then the statement is planned again.  It never ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from catalog_log import model, records
 from catalog_log.model import Schema
@@ -66,36 +66,6 @@ ERRORS_COLUMNS = (
 """What is kept of a message that is no row of its source."""
 
 
-@bounded
-def plan_ddl(statement: object, image: ImageLike, names: Names) -> DdlPlan:
-    """The updates, tag and notices of a DDL statement.  Raises ``InvalidUsage`` with Postgres's SQLSTATEs."""
-    if isinstance(statement, st.CreateSchema):
-        return _create_schema(statement, image, names)
-    if isinstance(statement, st.CreateTable):
-        return _create_table(statement, image, names)
-    if isinstance(statement, st.CreateSource):
-        return _create_source(statement, image, names)
-    if isinstance(statement, st.CreateView):
-        return _create_view(statement, image, names)
-    if isinstance(statement, st.CreateIndex):
-        return _create_index(statement, image, names)
-    if isinstance(statement, st.Drop):
-        return plan_drop(statement, image, names)
-    if isinstance(statement, st.ResetSource):
-        return plan_reset(statement, image, names)
-    if isinstance(statement, st.Rename):
-        return plan_rename(statement, image, names)
-    if isinstance(statement, st.RenameSchema):
-        return plan_rename_schema(statement, image, names)
-    if isinstance(statement, st.SetSchema):
-        return plan_set_schema(statement, image, names)
-    if isinstance(statement, st.AlterColumns):
-        return plan_columns(statement, image, names)
-    if isinstance(statement, st.Comment):
-        return plan_comment(statement, image, names)
-    raise unsupported(f"{type(statement).__name__} as DDL")
-
-
 def _exists(kind: str, name: str, if_not_exists: bool, tag: str, sqlstate: str = "42P07") -> DdlPlan:
     error = already_exists(kind, name, sqlstate)
     if not if_not_exists:
@@ -113,12 +83,12 @@ def _create_schema(s: st.CreateSchema, image: ImageLike, names: Names) -> DdlPla
         raise InvalidUsage(f'database "{s.name.parts[0]}" does not exist', sqlstate="3D000")
     name = check_schema_name(s.name.last)
     if image.schema_by_name(database.id, name) is not None:
-        return _exists("schema", name, s.if_not_exists, "CREATE SCHEMA", "42P06")
+        return _exists("schema", name, s.if_not_exists, s.tag, "42P06")
     ids = ItemIds(image)
     schema_id = ids.schema()
     return DdlPlan(
         (records.put(model.SCHEMAS, schema_id, Schema(schema_id, database.id, name)), ids.update()),
-        "CREATE SCHEMA",
+        s.tag,
         created=(schema_id,),
     )
 
@@ -145,10 +115,10 @@ def _create_table(s: st.CreateTable, image: ImageLike, names: Names) -> DdlPlan:
     columns = _columns(s.columns, "table", image, names)
     name = check_identifier(s.name.last)
     if _taken(image, schema, name):
-        return _exists("relation", name, s.if_not_exists, "CREATE TABLE")
+        return _exists("relation", name, s.if_not_exists, s.tag)
     ids = ItemIds(image)
     item = Table(ids.item(), schema.id, name, s.text, columns)
-    return _created(ids, "CREATE TABLE", item)
+    return _created(ids, s.tag, item)
 
 
 def _created(ids: ItemIds, tag: str, *items: Item, notices: tuple[PlanNotice, ...] = ()) -> DdlPlan:
@@ -171,7 +141,7 @@ def _create_source(s: st.CreateSource, image: ImageLike, names: Names) -> DdlPla
             hint="copy what is to be read to a topic with another prefix",
         )
     if _taken(image, schema, name):
-        return _exists("relation", name, s.if_not_exists, "CREATE SOURCE")
+        return _exists("relation", name, s.if_not_exists, s.tag)
     of_errors = check_identifier(errors_name(name))
     if _taken(image, schema, of_errors):
         raise already_exists("relation", of_errors)
@@ -189,16 +159,15 @@ def _create_source(s: st.CreateSource, image: ImageLike, names: Names) -> DdlPla
         errors_id=errors_id,
     )
     errors = Errors(errors_id, schema.id, of_errors, s.text, _new_columns(image, ERRORS_COLUMNS), source_id=source_id)
-    return _created(ids, "CREATE SOURCE", source, errors)
+    return _created(ids, s.tag, source, errors)
 
 
 def _create_view(s: st.CreateView, image: ImageLike, names: Names) -> DdlPlan:
     schema = target_schema(image, names, s.name)
-    tag = "CREATE MATERIALIZED VIEW" if s.materialized else "CREATE VIEW"
     cluster = cluster_named(image, s.cluster or names.cluster) if s.materialized else None
     name = check_identifier(s.name.last)
     if _taken(image, schema, name):
-        return _exists("relation", name, s.if_not_exists, tag)
+        return _exists("relation", name, s.if_not_exists, s.tag)
     bound = bind_query(s.query, image, names, defines=True)
     _check_view(bound, s)
     columns = _new_columns(image, _view_columns(bound, s))
@@ -211,7 +180,7 @@ def _create_view(s: st.CreateView, image: ImageLike, names: Names) -> DdlPlan:
         query = SparkText(named_query(bound, columns, objects), bound.depends_on, bound.inputs)
     item = View(*head, query=query) if cluster is None else MaterializedView(*head, query=query, cluster_id=cluster.id)
     keep_lowered(item, bound, objects)  # what could not be told to Spark is refused here
-    return _created(ids, tag, item)
+    return _created(ids, s.tag, item)
 
 
 def _check_view(bound: Bound, s: st.CreateView) -> None:
@@ -260,12 +229,12 @@ def _create_index(s: st.CreateIndex, image: ImageLike, names: Names) -> DdlPlan:
     name = s.name.last if s.name is not None else _index_name(image, schema, found, s.columns)
     check_identifier(name)
     if _taken(image, schema, name):
-        return _exists("relation", name, s.if_not_exists, "CREATE INDEX")
+        return _exists("relation", name, s.if_not_exists, s.tag)
     ids = ItemIds(image)
     item = Index(
         ids.item(), schema.id, name, s.text, relation_id=found.id, key=key, cluster_id=cluster.id
     )
-    return _created(ids, "CREATE INDEX", item)
+    return _created(ids, s.tag, item)
 
 
 def _index_name(image: ImageLike, schema: Schema, found: Item, columns: tuple[str, ...]) -> str:
@@ -276,3 +245,26 @@ def _index_name(image: ImageLike, schema: Schema, found: Item, columns: tuple[st
         n += 1
         name = f"{stem}_idx{n}"
     return name
+
+
+_PLANS: dict[type[st.DDL], Callable[..., DdlPlan]] = {
+    st.CreateSchema: _create_schema,
+    st.CreateTable: _create_table,
+    st.CreateSource: _create_source,
+    st.CreateView: _create_view,
+    st.CreateIndex: _create_index,
+    st.Drop: plan_drop,
+    st.ResetSource: plan_reset,
+    st.Rename: plan_rename,
+    st.RenameSchema: plan_rename_schema,
+    st.SetSchema: plan_set_schema,
+    st.AlterColumns: plan_columns,
+    st.Comment: plan_comment,
+}
+"""What each statement is planned by: its value, an image and a session's names to what is to be appended."""
+
+
+@bounded
+def plan_ddl(statement: st.DDL, image: ImageLike, names: Names) -> DdlPlan:
+    """The updates, tag and notices of a DDL statement.  Raises ``InvalidUsage`` with Postgres's SQLSTATEs."""
+    return _PLANS[type(statement)](statement, image, names)

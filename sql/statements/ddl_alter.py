@@ -37,16 +37,15 @@ def plan_rename(s: st.Rename, image: ImageLike, names: Names) -> DdlPlan:
     Raises 42P01, 3F000, 42501 or 42809 for what is not there or not of the kind (ALTER TABLE may name any, as in
     Postgres), 42P07 for a name that is taken, 42622 for one that is too long.
     """
-    tag = alter_tag(s.kind)
     item = altered(s, image, names)
     if isinstance(item, PlanNotice):
-        return DdlPlan((), tag, (item,))
+        return DdlPlan((), s.tag, (item,))
     now = [replace(item, name=check_identifier(s.to))]
     if isinstance(item, Source):
         errors = image.item(item.errors_id)
         if errors is not None and errors.name == errors_name(item.name):
             now.append(replace(errors, name=check_identifier(errors_name(s.to))))
-    return _moved(image, now, tag)
+    return _moved(image, now, s.tag)
 
 
 def plan_rename_schema(s: st.RenameSchema, image: ImageLike, names: Names) -> DdlPlan:
@@ -60,7 +59,7 @@ def plan_rename_schema(s: st.RenameSchema, image: ImageLike, names: Names) -> Dd
     if image.schema_by_name(schema.database_id, check_schema_name(s.to)) is not None:
         raise already_exists("schema", s.to, "42P06")
     update = records.put(model.SCHEMAS, schema.id, replace(schema, name=s.to))
-    return DdlPlan((update,), "ALTER SCHEMA", described=(schema.id,))
+    return DdlPlan((update,), s.tag, described=(schema.id,))
 
 
 def plan_set_schema(s: st.SetSchema, image: ImageLike, names: Names) -> DdlPlan:
@@ -68,10 +67,9 @@ def plan_set_schema(s: st.SetSchema, image: ImageLike, names: Names) -> DdlPlan:
 
     Raises as :func:`plan_rename`, and 42809 or 0A000 for what goes where something else goes.
     """
-    tag = alter_tag(s.kind)
     item = altered(s, image, names)
     if isinstance(item, PlanNotice):
-        return DdlPlan((), tag, (item,))
+        return DdlPlan((), s.tag, (item,))
     if isinstance(item, Index):
         on = image.item(item.relation_id)
         whose = f'of "{on.name}"' if on is not None else "of its relation"
@@ -84,13 +82,9 @@ def plan_set_schema(s: st.SetSchema, image: ImageLike, names: Names) -> DdlPlan:
         )
     schema = target_schema(image, names, st.Name((s.schema, item.name), s.at))
     if schema.id == item.schema_id:
-        return DdlPlan((), tag)
+        return DdlPlan((), s.tag)
     moving = with_its_own(image, [item]).values()
-    return _moved(image, [replace(each, schema_id=schema.id) for each in moving], tag)
-
-
-def alter_tag(kind: str) -> str:
-    return f"ALTER {KIND_WORDS[kind].upper()}"
+    return _moved(image, [replace(each, schema_id=schema.id) for each in moving], s.tag)
 
 
 def altered(s: st.Rename | st.SetSchema | st.AlterColumns, image: ImageLike, names: Names) -> Item | PlanNotice:

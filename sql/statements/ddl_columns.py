@@ -32,7 +32,7 @@ from sql.binding.bind import id_order
 from sql.objects.called import Objects
 from sql.objects.identifiers import check_columns
 from sql.objects.names import ImageLike, Names
-from sql.statements.ddl_alter import alter_tag, altered
+from sql.statements.ddl_alter import altered
 from sql.statements.ddl_comment import column_key, without_comments
 from sql.statements.ddl_drop import everything, told_cascade, told_dependents
 from sql.statements.defaults import check_default
@@ -65,10 +65,9 @@ def plan_columns(s: st.AlterColumns, image: ImageLike, names: Names) -> DdlPlan:
     Raises 42P01, 42809 for what is not there or not of the kind; 42703, 42701 for columns; 2BP01 where other objects
     read a column that is dropped and CASCADE was not said; 0A000 in catalogs whose columns have no ids.
     """
-    tag = alter_tag(s.kind)
     found = altered(s, image, names)
     if isinstance(found, PlanNotice):
-        return DdlPlan((), tag, (found,))
+        return DdlPlan((), s.tag, (found,))
     if not isinstance(found, Relation):
         raise wrong_kind(found.name, KIND_WORDS[TABLE], "an index is of the columns that it was made of")
     if image.genesis.format_version < records.COLUMN_IDS_FROM:
@@ -86,7 +85,7 @@ def plan_columns(s: st.AlterColumns, image: ImageLike, names: Names) -> DdlPlan:
     if draft.item != found:
         updates.append(records.put(model.ITEMS, found.id, draft.item))
         updates += _comments_gone(image, found, draft.item)
-    return DdlPlan(tuple(updates), tag, tuple(draft.notices), dropped=tuple(gone), described=(found.id,))
+    return DdlPlan(tuple(updates), s.tag, tuple(draft.notices), dropped=tuple(gone), described=(found.id,))
 
 
 def _comments_gone(image: ImageLike, before: Relation, after: Relation) -> list[Update]:

@@ -27,7 +27,6 @@ from sql.trees.errors import no_column, no_relation, unsupported, wrong_kind
 _TABLES = (TABLE, SOURCE, ERRORS)
 """What clients see as tables, and so describe as tables."""
 
-TAG = "COMMENT"
 
 
 def plan_comment(s: st.Comment, image: ImageLike, names: Names) -> DdlPlan:
@@ -46,7 +45,7 @@ def plan_comment(s: st.Comment, image: ImageLike, names: Names) -> DdlPlan:
         updates: tuple[Update, ...] = (records.remove(model.COMMENTS, key),) if present else ()
     else:
         updates = (records.put(model.COMMENTS, key, Comment(s.text)),)
-    return DdlPlan(updates, TAG, described=(object_id,))
+    return DdlPlan(updates, s.tag, described=(object_id,))
 
 
 def column_key(item_id: str, number: int) -> str:

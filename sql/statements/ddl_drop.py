@@ -28,8 +28,6 @@ LISTED_MAX = 100
 
 def plan_drop(s: st.Drop, image: ImageLike, names: Names) -> DdlPlan:
     """Updates that remove what ``s`` names.  2BP01 where other objects depend on it and CASCADE was not said."""
-    word = "schema" if s.kind == "schema" else KIND_WORDS[s.kind]
-    tag = f"DROP {word.upper()}"
     notices: list[PlanNotice] = []
     items: dict[str, Item] = {}
     schemas: dict[str, Schema] = {}
@@ -49,7 +47,7 @@ def plan_drop(s: st.Drop, image: ImageLike, names: Names) -> DdlPlan:
     going, standing = closure(image, [*items.values(), *inside])
     blocked = [*((item, None) for item in inside), *standing] if schemas else standing
     if blocked and not s.cascade:
-        raise _still_needed(image, s, word, blocked)
+        raise _still_needed(image, s, blocked)
     if blocked:
         notices.extend(told_cascade("drop", [item for item, _ in blocked]))
         going = everything(image, [*items.values(), *inside])
@@ -60,7 +58,7 @@ def plan_drop(s: st.Drop, image: ImageLike, names: Names) -> DdlPlan:
         updates += without_comments(image, item)
     for schema_id in schemas:
         updates += without_comments(image, schemas[schema_id])
-    return DdlPlan(tuple(updates), tag, tuple(notices), dropped=(*gone, *schemas))
+    return DdlPlan(tuple(updates), s.tag, tuple(notices), dropped=(*gone, *schemas))
 
 
 def _schema(image: ImageLike, names: Names, name: st.Name) -> Schema:
@@ -142,9 +140,9 @@ def _described(item: Item) -> str:
     return f"{KIND_WORDS[item.kind]} {item.name}"
 
 
-def _still_needed(image: ImageLike, s: st.Drop, word: str, blocked: list[tuple[Item, Item | None]]) -> InvalidUsage:
+def _still_needed(image: ImageLike, s: st.Drop, blocked: list[tuple[Item, Item | None]]) -> InvalidUsage:
     one = len(s.names) == 1
-    what = f"{word} {s.names[0]}" if one else "desired object(s)"
+    what = f"{s.word} {s.names[0]}" if one else "desired object(s)"
     return InvalidUsage(
         f"cannot drop {what} because other objects depend on it"
         if one

@@ -37,8 +37,6 @@ from sql.syntax import statements as st
 from sql.trees.errors import unsupported
 from sql.trees.nodes import parse_spark
 
-TAG = "ALTER SOURCE"
-
 
 def plan_reset(s: st.ResetSource, image: ImageLike, names: Names) -> DdlPlan:
     """The updates.  Raises 42P01, 42809; 2BP01 where other objects depend on the source and CASCADE was not said."""
@@ -46,7 +44,7 @@ def plan_reset(s: st.ResetSource, image: ImageLike, names: Names) -> DdlPlan:
         source = item_of_kind(image, names, s.name, SOURCE)
     except InvalidUsage as error:
         if s.if_exists and error.sqlstate in ("42P01", "3F000"):
-            return DdlPlan((), TAG, (PlanNotice(f"{error.message}, skipping", "00000"),))
+            return DdlPlan((), s.tag, (PlanNotice(f"{error.message}, skipping", "00000"),))
         raise
     going, standing = closure(image, [source])
     if standing and not s.cascade:
@@ -68,7 +66,7 @@ def plan_reset(s: st.ResetSource, image: ImageLike, names: Names) -> DdlPlan:
         made = renamed(item, anew)
         updates.append(records.put(model.ITEMS, made.id, made))
         updates += _comments(image, item, made.id)
-    return DdlPlan((*updates, ids.update()), TAG, tuple(notices), tuple(anew.values()), tuple(anew))
+    return DdlPlan((*updates, ids.update()), s.tag, tuple(notices), tuple(anew.values()), tuple(anew))
 
 
 def renamed(item: Item, anew: Mapping[str, str]) -> Item:

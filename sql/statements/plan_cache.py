@@ -57,7 +57,7 @@ class Statement:
 
     text: str
     param_oids: tuple[int, ...]
-    parsed: object
+    parsed: st.Statement
     declared: Mapping[int, SqlType]
     latest: tuple[Key, Planned] | None = None
     """Of a text that is too long for the cache: its last plan, so that preparing and running it plan it once."""
@@ -68,7 +68,7 @@ class Statement:
     @property
     def planned(self) -> bool:
         """Whether it is planned here: queries and INSERTs are, everything else is not worth keeping."""
-        return isinstance(self.parsed, (st.Query, st.Insert))
+        return self.parsed.sort in (st.Kind.SELECT, st.Kind.INSERT)
 
 
 @dataclass(eq=False)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.syntax import statements as st
 from sql.syntax.tokens import Cursor, parse_tokens
 from sql.trees.errors import unsupported
-from values.types import parse_type
+from values.types import SqlType, parse_type
 
 COLUMNS_MAX = 1600
 """As in Postgres (MaxHeapAttributeNumber)."""
@@ -31,7 +32,16 @@ _AFTER_TYPE = (
 )
 
 
-def column_list(c: Cursor) -> tuple[st.ColumnDef, ...]:
+@dataclass(frozen=True)
+class ColumnDef:
+    name: str
+    type: SqlType
+    nullable: bool = True
+    default: exp.Expression | None = None
+    default_sql: str | None = None
+
+
+def column_list(c: Cursor) -> tuple[ColumnDef, ...]:
     """``( column, … )``; 54011 for too many."""
     c.expect("(")
     if c.take(")"):
@@ -45,7 +55,7 @@ def column_list(c: Cursor) -> tuple[st.ColumnDef, ...]:
     return tuple(found)
 
 
-def column_def(c: Cursor) -> st.ColumnDef:
+def column_def(c: Cursor) -> ColumnDef:
     """One column: its name, its type, and what is said of it."""
     if c.word() in ("primary", "unique", "check", "foreign", "constraint", "exclude", "like"):
         raise unsupported(f"{c.word().upper()} in a table definition", position=c.position)
@@ -77,7 +87,7 @@ def column_def(c: Cursor) -> st.ColumnDef:
             raise c.error()
     if isinstance(default, exp.Null):  # as if nothing were said
         default = default_sql = None
-    return st.ColumnDef(name, sql_type, nullable, default, default_sql)
+    return ColumnDef(name, sql_type, nullable, default, default_sql)
 
 
 def default_expression(c: Cursor) -> tuple[exp.Expression, str]:

@@ -7,7 +7,7 @@ are read here.  All positions are offsets into the text that was given to :class
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from sqlglot import exp
@@ -18,7 +18,7 @@ from sqlglot.tokens import Token, TokenType
 from functions.registry import FUNCTIONS
 from journal.errors import InvalidUsage
 from sql.syntax.constants import escaped, plain_constants, unicode_text
-from sql.syntax.statements import Name
+from sql.syntax.statement import Name
 from sql.trees.budget import TOKENS_MAX, bounded
 from sql.trees.errors import no_function, out_of_range, syntax, unsupported, untold
 
@@ -526,13 +526,18 @@ _LABELS = frozenset({TokenType.SELECT, TokenType.INSERT, TokenType.UPDATE, Token
 """Keywords that sqlglot refuses behind AS, where Postgres takes any word for a label."""
 
 
+_ORDERING = {TokenType.LT: TokenType.ASC, TokenType.GT: TokenType.DESC}
+"""What ORDER BY … USING says with an operator, where NULLs too go as they go behind that word."""
+
+
 def _mended(tokens: list[Token]) -> list[Token]:
-    """``tokens`` with what sqlglot stumbles over put as it understands it: ``x::oid[]`` and ``… AS update``.
+    """``tokens`` with what sqlglot stumbles over put as it understands it: ``x::oid[]``, ``… AS update`` and
+    ``ORDER BY x USING >``.
 
     The schema of a built-in function is left out: it says nothing, and sqlglot does not know the function behind it.
     """
     tokens = [token for at, token in enumerate(tokens) if not _needless(tokens, at)]
-    found = list(tokens)
+    found: list[Token | None] = list(tokens)
     for at, token in enumerate(tokens[1:], 1):
         before = tokens[at - 1].token_type
         after = [t.token_type for t in tokens[at + 1 : at + 3]]
@@ -541,7 +546,25 @@ def _mended(tokens: list[Token]) -> list[Token]:
         elif before == TokenType.ALIAS and token.token_type in _LABELS:
             if not after or after[0] in (TokenType.COMMA, TokenType.FROM, TokenType.R_PAREN):
                 found[at] = _retyped(token, TokenType.VAR)
-    return found
+    for at in _sorted_using(tokens):
+        found[at : at + 2] = None, _retyped(tokens[at + 1], _ORDERING[tokens[at + 1].token_type])
+    return [token for token in found if token is not None]
+
+
+def _sorted_using(tokens: list[Token]) -> Iterator[int]:
+    """Where the USING of an ORDER BY stands, with an operator behind it.  A JOIN's is none of these."""
+    sorts = [False]  # of each parenthesis that is open: whether what was said last in it is ORDER BY
+    for at, (token, following) in enumerate(pairwise(tokens)):
+        if token.token_type == TokenType.L_PAREN:
+            sorts.append(False)
+        elif token.token_type == TokenType.R_PAREN and len(sorts) > 1:
+            sorts.pop()
+        elif token.token_type == TokenType.ORDER_BY:
+            sorts[-1] = True
+        elif token.token_type in (TokenType.FROM, TokenType.JOIN):
+            sorts[-1] = False
+        elif token.token_type == TokenType.USING and sorts[-1] and following.token_type in _ORDERING:
+            yield at
 
 
 def _needless(tokens: list[Token], at: int) -> bool:

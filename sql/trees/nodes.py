@@ -130,6 +130,10 @@ def literal(value: object | None, sql_type: SqlType) -> exp.Expression:
     return text if carried(sql_type) == TEXT else cast(text, sql_type)
 
 
+INEXACT = "inexact"
+"""What the checker notes on a sum of floats: its last digits hang on the order in which they are added."""
+
+
 class Ordinality(exp.Expression, exp.Func):
     """What number a row has among those that the EXPLODE beside it in its SELECT makes, from 1."""
 

@@ -206,6 +206,9 @@ class Checker:
                 for branch in branches(query):
                     output = branch.expressions[number]
                     swap(output.unalias(), freed(output.unalias(), got))
+            elif got == t.UNKNOWN and not t.is_text(found):
+                for branch in branches(query):
+                    self.settle(branch.expressions[number].unalias(), found)
 
     def settle_all(self, nodes: list[exp.Expression], types: list[SqlType], where: str) -> SqlType:
         """Bring alternatives (CASE, COALESCE, IN…) to their common type.  42804 where there is none."""

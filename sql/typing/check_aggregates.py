@@ -11,7 +11,7 @@ from journal.errors import InvalidUsage
 from sql.forms.functions import WINDOW_ONLY, display_name, folding
 from sql.trees import types as t
 from sql.trees.errors import no_aggregate, no_function, no_window, unsupported
-from sql.trees.nodes import call, cast, position, swap, unnest
+from sql.trees.nodes import INEXACT, call, cast, position, swap, unnest
 from sql.trees.own import own
 from sql.typing.casts import converted
 from sql.typing.check_arrays import gathered
@@ -86,6 +86,7 @@ def _ordered(c: Checker, node: exp.Order, scope: Scope) -> SqlType:
 def _summed(c: Checker, node: exp.Sum, scope: Scope) -> SqlType:
     got = _number(c, node, scope)
     if t.is_float(got):
+        node.meta[INEXACT] = True
         return got
     if got.is_free:
         _no_distinct(node, got)

@@ -101,10 +101,6 @@ def regex(form: str, args: list[exp.Expression]) -> exp.Expression:
     return call(form, *args)
 
 
-def _sub_regex(*args: exp.Expression) -> exp.Expression:
-    return _regex("TM_REGEX_TAKE", "")(*args)
-
-
 T, I4, I8, F8, N = t.TEXT, t.INT4, t.INT8, t.FLOAT8, t.NUMERIC
 
 NAMED: dict[str, tuple[Signature, ...]] = {
@@ -260,6 +256,10 @@ def _trunc(c: Checker, node: exp.Anonymous, got: list[SqlType]) -> SqlType:
     return result
 
 
+EXACT_DIGITS = 15
+"""Digits that any whole number may have which DuckDB divides to: it makes doubles of decimals for that."""
+
+
 def _div(c: Checker, node: exp.Anonymous, got: list[SqlType]) -> SqlType:
     if len(got) != 2 or any(t.is_float(g) or not (t.is_number(g) or g == t.UNKNOWN) for g in got):
         raise no_function(f"div({', '.join(map(t.shown, got))})", position=position(node))
@@ -267,7 +267,8 @@ def _div(c: Checker, node: exp.Anonymous, got: list[SqlType]) -> SqlType:
         if kind == t.UNKNOWN:
             c.settle(each, t.NUMERIC)
     a, b = (t.NUMERIC if g == t.UNKNOWN else t.as_numeric(g) for g in got)
-    if a.is_free or b.is_free or (result := t.numeric(a.precision - a.scale + b.scale, 0)).is_free:
+    result = t.NUMERIC if a.is_free or b.is_free else t.numeric(a.precision - a.scale + b.scale, 0)
+    if result.is_free or result.precision > EXACT_DIGITS:
         kinds = [t.NUMERIC if g == t.UNKNOWN else g for g in got]
         made = (freed(each, kind) for each, kind in zip(node.expressions, kinds, strict=True))
         node.replace(own("tm_numeric_int_div", *made))

@@ -595,6 +595,12 @@ def test_system_relations_and_session_statements():
             assert await a.sql("show application_name") == [("x",)]
             assert "CREATE TABLE tidemark.public.t" in (await a.sql("show create table t"))[0][1]
             assert (await a.sql("explain strategy m"))[0][0].startswith("incremental")
+            for asked, gear in (
+                ("max(a)", "process while the view and its inputs are small, otherwise spark"),
+                ("string_agg(a::text, ',')", "spark because the order in which string_agg() joins values is an "
+                 "engine's own without ORDER BY"),
+            ):  # fmt: skip
+                assert (f"gear: {gear}",) in await a.sql(f"explain strategy for select {asked} from t")
             assert "as_of" in str(await a.sql("explain timestamp for select * from t"))
             assert await a.sql("explain select 1") == [("Constant: answered by the adapter",)]
             assert (await refused(a.sql("show nonsense"))).sqlstate == "42704"

@@ -80,7 +80,8 @@ def test_what_they_say_is_asked_for_each_statement_and_kept_for_none():
         await a.oracle.commit_async(CommitPart("p", tuple(Binding(ids[name], run) for name, run in runs.items())))
         upper, last_ts = a.catalog.upper(), a.oracle.state.last_ts
         view = {"name": "m", "upper": last_ts - 4, "complete_through": last_ts - 5, "strategy": "incremental",
-                "rows": 1, "error": None, "hydrated": True}  # fmt: skip
+                "gear": "spark", "gear_reason": "large", "ticks": {"process": 7, "spark": 2}, "rows": 1, "error": None,
+                "hydrated": True}  # fmt: skip
         index = {"relation": ids["m"], "rows": 1, "upper": last_ts - 4, "error": None}
         source = {"id": ids["s"], "name": "s", "topic": "x", "state": "running", "error": None, "good_rows": 0,
                   "bad_rows": 0, "commits": 2, "positions": {"0": 4}, "ends": {"0": 67_004}, "behind": 67_000,
@@ -109,6 +110,9 @@ def test_what_they_say_is_asked_for_each_statement_and_kept_for_none():
         ) == [("running", 3, 1, '{"0": 4}', '{"0": 67004}', 67_000, 4_321, last_ts)]
         assert await a.sql("select lag_ms from tm_internal.frontiers where object_name = 's'") == [(4_321,)]
         assert await a.sql("select status, strategy from tm_internal.view_status") == [("running", "incremental")]
+        assert await a.sql(
+            "select gear, gear_reason, process_ticks, spark_ticks from tm_internal.view_status"
+        ) == [("spark", "large", 7, 2)]
         view["error"] = "division by zero"
         assert await a.sql("select status, error from tm_internal.view_status") == [("failing", "division by zero")]
         when = await a.sql("select distinct told_at from tm_internal.frontiers")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.session import control as c
-from adapter.session import nested_words as n
-from adapter.session.control import parse
 from adapter.state.interfaces import Kind
 from adapter.state.session_state import SessionState
 from adapter.state.transaction import SAVEPOINTS_MAX, Status, Transaction
 from adapter.state.variables import KNOWN, Variables
 from journal.errors import InvalidUsage
+from sql.syntax import control as c
+from sql.syntax import nested_words as n
+from sql.syntax.control import parse
 
 
 @pytest.mark.parametrize(

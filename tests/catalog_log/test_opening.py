@@ -24,6 +24,7 @@ from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from journal.names import TopicNames
 from schemas import codec
 from tests.catalog_log.histories import GENESIS, genesis_proposal, proposal, put_item
+from tests.kafka_topics import delete_topic
 
 
 def topic_with(*values: bytes) -> MemoryTopic:
@@ -176,7 +177,7 @@ def test_a_catalog_topic_made_anew_or_copied_is_refused(broker: str, env_name: s
     names = TopicNames(env_name)
     create_environment(broker, names, 1)
     [genesis, *_] = _records(broker, names.catalog)
-    topics.delete_topic(broker, names.catalog)
+    delete_topic(broker, names.catalog)
     topics.ensure_topic(broker, topics.journal_spec(names.catalog, 1))
     with pytest.raises(FatalLog, match="no genesis"):
         CatalogLog.open(broker, names, "w")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from catalog_log.objects import Column
 from collection import json_rows
 from collection.columns import arrow_schema, table_from_rows
-from collection.json_rows import BadRow, decode_batch, decode_json
+from collection.json_rows import BadRow, decode_batch, decode_json, planned
 from values.time.intervals import Interval
 
 TYPES = ("bool", "int2", "int4", "int8", "float4", "float8", "text", "bytea", "date", "timestamp", "timestamptz",
@@ -25,7 +25,8 @@ TYPES = ("bool", "int2", "int4", "int8", "float4", "float8", "text", "bytea", "d
 
 def one(type_text: str, literal: str, nullable: bool = True) -> object:
     """The verdict on one literal in one column: its value, or the reason."""
-    got = decode_json(b'{"a":' + literal.encode("utf-8", "surrogatepass") + b"}", (Column("a", type_text, nullable),))
+    columns = (Column("a", type_text, nullable),)
+    got = decode_json(b'{"a":' + literal.encode("utf-8", "surrogatepass") + b"}", planned(columns))
     return got.reason if isinstance(got, BadRow) else got[0]
 
 
@@ -110,7 +111,7 @@ def test_the_rules(type_text: str, literal: str, expected: object) -> None:
     ],
 )
 def test_what_is_no_row(value: bytes | None, reason: str) -> None:
-    assert decode_json(value, (Column("a", "int4", False),)) == BadRow(reason)
+    assert decode_json(value, planned((Column("a", "int4", False),))) == BadRow(reason)
 
 
 def test_brackets_inside_strings_are_not_nesting() -> None:
@@ -118,14 +119,14 @@ def test_brackets_inside_strings_are_not_nesting() -> None:
 
 
 def test_a_repeated_key_counts_last_and_unknown_keys_do_not_count() -> None:
-    assert decode_json(b'{"a":1,"z":[{}],"a":2}', (Column("a", "int4"),)) == (2,)
+    assert decode_json(b'{"a":1,"z":[{}],"a":2}', planned((Column("a", "int4"),))) == (2,)
 
 
 def expect(values: list[bytes | None], columns: tuple[Column, ...]) -> tuple[pa.Table, list[BadRow]]:
     """What the batch must give, by the row-wise rules alone."""
     rows, bad = [], []
     for index, value in enumerate(values):
-        row = decode_json(value, columns)
+        row = decode_json(value, planned(columns))
         if isinstance(row, BadRow):
             bad.append(BadRow(row.reason, index))
         else:

@@ -19,7 +19,7 @@ from collection import reader as reader_module
 from collection import writer as writer_module
 from collection.binding import Run
 from collection.columns import DIFF, table_from_rows, with_diff
-from collection.reader import JSON, RunReader, read_runs
+from collection.reader import JSON, RunReader
 from collection.rows import Undecodable
 from collection.writer import CollectionWriter
 from journal import clients
@@ -28,6 +28,7 @@ from journal.leaders import leaders_of
 from journal.names import TopicNames
 from journal.topics import data_spec, ensure_topic
 from judge.live import shim
+from tests.runs import read_runs
 
 pytestmark = pytest.mark.integration
 

@@ -34,7 +34,8 @@ class Bench:
 
         self.spark = spark
         self.scratch = scratch
-        self.maintainer = Maintainer(spark)
+        self.gear = "auto"
+        self.maintainer = Maintainer(spark, lambda: self.gear)
         self.now = 0
         self.relations = {}
         self.queries = {}
@@ -47,11 +48,11 @@ class Bench:
         self.relations[relation_id] = found
         return found
 
-    def view(self, sql: str, columns: dict[str, str], *inputs, recompute=False):
-        """``sql`` names its inputs ``{0}``, ``{1}``…"""
+    def view(self, sql: str, columns: dict[str, str], *inputs, recompute=False, tree=None):
+        """``sql`` names its inputs ``{0}``, ``{1}``…; ``tree`` is the same bound, by their ids."""
         relation = self.relation(columns)
         text = sql.format(*(i.id for i in inputs))
-        view = self.maintainer.install(relation, text, {i.id: i for i in inputs})
+        view = self.maintainer.install(relation, text, {i.id: i for i in inputs}, tree)
         if recompute:
             view.recompute("asked for")
         self.queries[relation.id] = text

@@ -78,7 +78,7 @@ def test_an_aggregate_is_split_into_its_input_and_what_is_done_with_groups():
         INPUTS,
     )
     assert found.calls == (st.AggregateCall("count_star", None), st.AggregateCall("sum", 0))
-    assert found.post_sql == (
+    assert text(found.post) == (
         "SELECT CAST(`q`.`k` AS INT) AS `k`, `q`.`n` FROM (SELECT `k0` AS `k`, `a0` AS `n` FROM `tm`.`groups` "
         "WHERE `a1` > 5) AS `q` WHERE `q`.`n` > 1"
     )
@@ -95,7 +95,7 @@ def test_a_union_is_the_distinct_rows_of_all():
         found = analyse(sql, INPUTS)
         assert isinstance(found, st.Aggregate) and (found.keys, found.calls) == (1, ())
         assert [term.leaf for term in found.input.terms] == ["u5", "u7", "u5"]
-        assert found.post_sql == "SELECT `k0` AS `a` FROM `tm`.`groups`"
+        assert text(found.post) == "SELECT `k0` AS `a` FROM `tm`.`groups`"
 
 
 SOURCES = {"u5": parse("SELECT 5 AS a"), "u7": parse("SELECT 7 AS a")}

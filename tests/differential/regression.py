@@ -2,11 +2,12 @@
 
     python -m tests.differential.regression DIRECTORY --ours DSN [--details FILE] [NAME …]
 
-DIRECTORY holds PostgreSQL's ``src/test/regress/sql``, which is no part of this project.  Every statement of a file goes
-to a PostgreSQL of our own and to Tidemark, in turn.  Compared are queries, INSERTs, and what makes and drops tables and
-views: rows as the texts that a client gets, in any order; types; SQLSTATEs.  Left out is what needs a statement that is
-not here (``LACKING``), or an object that such a statement made.  Tables that one filled or changed are made here as
-PostgreSQL has them, so that queries on them can be asked.
+DIRECTORY is PostgreSQL's ``src/test/regress``, which is no part of this project: its ``sql``, and ``data`` if tables
+are to be filled from there.  Every statement of a file goes to a PostgreSQL of our own and to Tidemark, in turn.
+Compared are queries, INSERTs, and what makes and drops tables and views: rows as the texts that a client gets, in any
+order; types; SQLSTATEs.  Left out is what needs a statement that is not here (``LACKING``), or an object that such a
+statement made.  Tables that one filled or changed are made here as PostgreSQL has them, so that queries on them can be
+asked; the end of a block too may change them.
 """
 
 from __future__ import annotations
@@ -28,11 +29,14 @@ from tests.differential.postgres import postgres
 SETUP = "test_setup"
 """The file that makes the tables of all others."""
 
-SETTINGS = "-c datestyle=ISO,MDY -c timezone=America/Los_Angeles"
-"""Those of the suite, but that dates are written as ISO 8601 says."""
+SETTINGS = "-c datestyle=ISO,MDY -c timezone=America/Los_Angeles -c statement_timeout=15s"
+"""Those of the suite, but that dates are written as ISO 8601 says and that no statement lasts.
+
+PostgreSQL answers each of those compared in less than a second; what takes longer here is a difference (57014).
+"""
 
 GENERATED = {"onek": 1_000, "tenk1": 10_000}
-"""Tables that the suite reads from files, and their rows: made here by the rule by which these were."""
+"""Tables that the suite reads from files, and their rows: without the files, made by the rule by which these were."""
 
 ROWS_AT_ONCE = 500
 """Of one INSERT; some 50 KB of text."""
@@ -80,25 +84,30 @@ _TOKEN = re.compile(
 )
 
 
-def statements(text: str) -> Iterator[str]:
-    """What psql would send, without comments; what ends with one of its own commands (``\\gset``) is its own affair."""
-    at, depth, parts = 0, 0, []
+def statements(text: str) -> Iterator[tuple[str, str]]:
+    """What psql would send, without comments, and the rows behind a COPY.
+
+    What ends with one of its own commands (``\\gset``) is its own affair, except that ``\\set`` names a file of rows.
+    """
+    at, depth, parts, file = 0, 0, [], ""
     while found := _TOKEN.match(text, at):
         at, token = found.end(), found[0]
         if found["comment"]:
             token = " "
         elif found["psql"]:
+            file = named[1] if (named := re.search(r"/(data/\w+\.data)'", token)) else file
             depth, parts, token = 0, [], ""
         depth += (token == "(") - (token == ")")
         if token != ";" or depth > 0:
             parts.append(token)
             continue
-        sql = "".join(parts).strip()
+        sql, rows = "".join(parts).strip().replace(":'filename'", f"'{file}'"), ""
         depth, parts = 0, []
-        if sql:
-            yield sql
         if re.match(r"copy\b.*\bfrom\s+stdin\b", bare(sql)):
-            at = text.index("\n\\.", at) + 3
+            begin, at = text.index("\n", at) + 1, text.index("\n\\.", at) + 3
+            rows = text[begin : at - 2]
+        if sql:
+            yield sql, rows
 
 
 def bare(sql: str) -> str:
@@ -121,6 +130,8 @@ class Side:
     """A connection, and what it says to a statement: ``types`` and ``rows`` of texts, or an ``error``'s SQLSTATE."""
 
     connection: psycopg.Connection
+    schema: str = "public"
+    """Of the tables made here: that of the file, whose tables hide those of the setup and leave them as they are."""
 
     def ask(self, sql: str) -> dict:
         result = self.connection.pgconn.exec_(sql.encode())
@@ -161,27 +172,34 @@ def difference(theirs: dict, ours: dict) -> str | None:
     return None if left == right else "rows"
 
 
-def make_alike(theirs: Side, ours: Side, table: str) -> None:
-    """Make ``table`` here as PostgreSQL has it, where there is such a table and its types are here."""
-    columns = theirs.ask(
+def make_alike(theirs: Side, ours: Side, table: str) -> bool:
+    """Make ``table`` here as PostgreSQL has it, where there is one and its types are here: whether both are so."""
+    described = theirs.ask(
         "select quote_ident(attname), format_type(atttypid, atttypmod) "
         "from pg_attribute join pg_class c on c.oid = attrelid "
         f"where c.oid = to_regclass('{table}') and relkind in ('r', 'p') and attnum > 0 and not attisdropped "
         "order by attnum"
-    )["rows"]
-    ours.ask(f"drop table if exists {table} cascade")
+    )
+    if "error" in described:  # a block that failed: its end says what became of the table
+        return True
+    columns = described["rows"]
+    ours.ask(f"drop table if exists {ours.schema}.{table} cascade")
     shown = ", ".join(f"{name} {kind if kind != 'name' else 'text'}" for name, kind in columns)
-    if not columns or "error" in ours.ask(f"create table {table} ({shown})"):
-        return
+    if not columns:  # no table, or one without columns, which cannot be here
+        found = theirs.ask(f"select from pg_class where oid = to_regclass('{table}') and relkind in ('r', 'p')")
+        return not found["rows"]
+    if "error" in ours.ask(f"create table {ours.schema}.{table} ({shown})"):
+        return False
     values = ", ".join(f"quote_nullable({name}::text)" for name, _ in columns)
     rows = theirs.ask(f"select {values} from {table}")["rows"]
     for lower in range(0, len(rows), ROWS_AT_ONCE):
         values = ", ".join(f"({', '.join(row)})" for row in rows[lower : lower + ROWS_AT_ONCE])
-        done = ours.ask(f"insert into {table} values {values}")
+        done = ours.ask(f"insert into {ours.schema}.{table} values {values}")
         if "error" in done:
             print(f"  {table} could not be filled: {done}", file=sys.stderr)
-            ours.ask(f"drop table if exists {table} cascade")
-            return
+            ours.ask(f"drop table if exists {ours.schema}.{table} cascade")
+            return False
+    return True
 
 
 def generate(theirs: Side, table: str) -> None:
@@ -196,33 +214,74 @@ def generate(theirs: Side, table: str) -> None:
     )
 
 
-def run(theirs: Side, ours: Side, name: str, text: str, lacking: set[str]) -> list[dict]:
-    """Every statement of a file, with what it lacks or how the answers differ.  Adds to ``lacking``."""
-    found = []
-    for sql in statements(text):
-        words = bare(sql)
-        if (copied := re.match(r"copy\s+(\w+)", words)) is not None:
-            if copied[1] in GENERATED:
-                generate(theirs, copied[1])
-                make_alike(theirs, ours, copied[1])
-            continue
-        if _SESSION.match(words):
-            _set(theirs, ours, sql)
-            continue
-        lacks = needs(words, lacking)
-        answer = theirs.ask(sql)
-        if lacks is None:
-            here = ours.ask(sql)
-            differs = difference(answer, here)
-            found.append({"file": name, "sql": sql, "differs": differs, "theirs": _cut(answer), "ours": _cut(here)})
-        else:
-            found.append({"file": name, "sql": sql, "lacks": lacks})
-            differs = "error" not in answer
-            lacking |= set(_MAKES.findall(words))
-        if differs and not (lacks is None and _QUERY.match(words)):
+@dataclass
+class File:
+    """One file's run: what its statements answered, and what only PostgreSQL has."""
+
+    theirs: Side
+    ours: Side
+    name: str
+    directory: Path
+    lacking: set[str]
+    """Names of objects that only PostgreSQL has, because it took a statement that is not here to make them."""
+    touched: set[str] | None = None
+    """Tables changed since BEGIN; ``None`` outside of a block."""
+
+    def run(self) -> list[dict]:
+        """Every statement of the file, with what it lacks or how the answers differ."""
+        found = []
+        for sql, rows in statements((self.directory / "sql" / f"{self.name}.sql").read_text()):
+            words = bare(sql)
+            if (copied := re.match(r"copy\s+(\w+)[^;]*\bfrom\b", words)) is not None:
+                self._fill(sql, copied[1], rows)
+            elif _SESSION.match(words):
+                _set(self.theirs, self.ours, sql)
+            else:
+                found.append({"file": self.name, "sql": sql, **self._ask(sql, words)})
+        return found
+
+    def _ask(self, sql: str, words: str) -> dict:
+        lacks = needs(words, self.lacking)
+        answer = self.theirs.ask(sql)
+        if lacks is not None:
+            if "error" not in answer:
+                self.lacking |= set(_MAKES.findall(words))
+                self._follow(words, lacks)
+            return {"lacks": lacks}
+        here = self.ours.ask(sql)
+        differs = difference(answer, here)
+        if self.touched is not None:
+            self.touched |= set(_TABLES.findall(words))
+        if differs and not _QUERY.match(words):
             for table in set(_TABLES.findall(words)):
-                make_alike(theirs, ours, table)
-    return found
+                make_alike(self.theirs, self.ours, table)
+        return {"differs": differs, "theirs": _cut(answer), "ours": _cut(here)}
+
+    def _follow(self, words: str, lacks: str) -> None:
+        """What a statement that is not here did to tables is done here too; a block's end may undo it."""
+        tables = set(_TABLES.findall(words))
+        if re.match(r"(begin|start)\b", words):
+            self.touched = set()
+        elif re.match(r"(rollback|abort|commit|end)\b", words):
+            tables |= self.touched or set()
+            self.touched = self.touched if re.match(r"rollback\s+to\b", words) else None
+        elif self.touched is not None:
+            self.touched |= tables
+        for table in tables:
+            if not make_alike(self.theirs, self.ours, table):
+                self.lacking.add(table)
+
+    def _fill(self, sql: str, table: str, rows: str) -> None:
+        file = re.search(r"'(data/\w+\.data)'", sql)
+        if file and (self.directory / file[1]).exists():
+            rows = (self.directory / file[1]).read_text()
+        elif file and table in GENERATED:
+            generate(self.theirs, table)
+        if rows:
+            with self.theirs.connection.cursor().copy(re.sub(r"'data/\w+\.data'|(?i:\bstdin\b)", "stdin", sql)) as copy:
+                copy.write(rows)
+        if not make_alike(self.theirs, self.ours, table):
+            self.lacking.add(table)
 
 
 def _set(theirs: Side, ours: Side, sql: str) -> None:
@@ -252,21 +311,22 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--details", type=Path, help="where every statement and the two answers are written, as JSON")
     parser.add_argument("names", nargs="*", help="files, without .sql (all of them)")
     given = parser.parse_intermixed_args(argv)
-    names = given.names or sorted(each.stem for each in given.directory.glob("*.sql") if each.stem != SETUP)
+    names = given.names or sorted(each.stem for each in (given.directory / "sql").glob("*.sql") if each.stem != SETUP)
     everything, known = [], set()
     with postgres() as peer, psycopg.connect(given.ours, autocommit=True, options=SETTINGS) as connection:
         ours = Side(connection)
         peer.execute("create database base")
         with psycopg.connect(peer.info.dsn, dbname="base", autocommit=True, options=SETTINGS) as base:
-            run(Side(base), ours, SETUP, (given.directory / f"{SETUP}.sql").read_text(), known)
+            File(Side(base), ours, SETUP, given.directory, known).run()
         print(f"{'':20} {'all':>6} {'asked':>6} {'alike':>6}")
         for name in names:
             peer.execute(f'create database "{name}" template base')
             for sql in (f"drop schema if exists of_{name} cascade", f"create schema of_{name}",
                         f"set search_path = of_{name}, public"):  # fmt: skip
                 connection.execute(sql)
+            ours.schema = f"of_{name}"
             with psycopg.connect(peer.info.dsn, dbname=name, autocommit=True, options=SETTINGS) as theirs:
-                found = run(Side(theirs), ours, name, (given.directory / f"{name}.sql").read_text(), set(known))
+                found = File(Side(theirs), ours, name, given.directory, set(known)).run()
             everything += found
             print(_line(name, found), flush=True)
             if given.details:

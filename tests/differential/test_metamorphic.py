@@ -2,8 +2,8 @@
 
 Everyday a few seconds of it without Spark: by an index with literals and with parameters, as constants, and kept in
 process while rows come and go.  Marked ``long``: also on Spark, through a view, and in materialized views kept in
-process and by Spark.  ``TIDEMARK_CHECKS`` is how many checks there are to be then (a million, say), ``TIDEMARK_SEED``
-where they begin; a world is decided by its seed alone, and each that is wrong is told with it.
+process, recomputed by either gear.  ``TIDEMARK_CHECKS`` is how many checks there are to be then (a million, say),
+``TIDEMARK_SEED`` where they begin; a world is decided by its seed alone, and each that is wrong is told with it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from sqlglot import exp
 
 from controllers.arrangements.residual import compile_residual
 from controllers.arrangements.tuples import schema_of, to_rows, to_table
+from controllers.compute.operators.small import small
 from controllers.compute.vectors import compile_term
 from journal.errors import TidemarkError
 from tests.differential.compare import difference
@@ -29,6 +30,7 @@ from tests.differential.routes import (
     Lookups,
     OnSpark,
     Route,
+    Small,
     Ticks,
     answer_of,
     image_of,
@@ -117,7 +119,7 @@ def in_process(draw: random.Random, made: World) -> dict[str, Route]:
     lookups = Lookups(made, indexes_of(draw, made))
     return {
         "index": lookups, "index, parameters": lookups.with_parameters, "constants": Constants(made),
-        "ticks": Ticks(made, draw),
+        "ticks": Ticks(made, draw), "process": Small(made, draw),
     }  # fmt: skip
 
 
@@ -133,8 +135,8 @@ def run(
         query = asked.query()
         theirs = ask(peer, query.written)
         for name, route in routes.items():
-            # a view has no order
-            tally.check(name, seed, query, theirs, route(query), ordered=False if name == "ticks" else None)
+            ordered = False if name in ("ticks", "process") else None  # a view has no order
+            tally.check(name, seed, query, theirs, route(query), ordered)
 
 
 @needs_postgres
@@ -144,7 +146,7 @@ def test_in_process_beside_postgres(peer):
         run(peer, seed, tally, in_process, 15)
     run(peer, seed_of_commit(), tally, in_process, 10)
     tally.settle()
-    assert tally.checks.keys() == {"index", "index, parameters", "constants", "ticks"}
+    assert tally.checks.keys() == {"index", "index, parameters", "constants", "ticks", "process"}
 
 
 def test_the_parts_of_a_predicate_add_up():
@@ -192,6 +194,9 @@ def test_a_planted_fault_is_found(peer):
     def forgets_equality(term, columns):
         return compile_term(replace(term, tree=term.tree.transform(less)), columns)
 
+    def told_less(tree, columns):
+        return small(tree.transform(less), columns)
+
     def less(node):
         return exp.LT(this=node.this, expression=node.expression) if isinstance(node, exp.LTE) else node
 
@@ -208,6 +213,7 @@ def test_a_planted_fault_is_found(peer):
     for route, expected in (
         (Lookups(made, [("ra", ("a0",))], ignores_not), 1), (Ticks(made, draw, compile_=forgets_equality), 1),
         (Lookups(made, [("ra", ("a0",))]), 0), (Ticks(made, draw), 0),
+        (Small(made, draw, told_less), 1), (Small(made, draw), 0),
     ):  # fmt: skip
         tally = Tally()
         for query in asked:
@@ -264,6 +270,7 @@ def in_views(peer, spark, scratch, seed: int, tally: Tally) -> None:
                 continue  # a view has no order
             text = plan.spark_sql([]).replace("{", "{{").replace("}", "}}")
             views += [(query, plan, bench.view(text, columns, *inputs, recompute=again)) for again in (False, True)]
+            views.append((query, plan, bench.view(text, columns, *inputs, recompute=True, tree=plan.tree)))
         for upto in (0, 1, None):
             end = None if upto is None else upto * 3
             part = World(made.tables, {name: rows[:end] for name, rows in made.rows.items()})

@@ -211,7 +211,8 @@ def test_kept_sums_and_deviations_have_the_same_digits(peer):
         total = _total(values)
         squares = _total([numerics.mul(each, each) for each in values])
         count = len(values)
-        ours = total, sums.average(total, count), *(sums.deviation(each, count, total, squares) for each in MEASURES)
+        average = numerics.div(total, str(count))
+        ours = total, average, *(sums.deviation(each, count, total, squares) for each in MEASURES)
         if ours != theirs:
             unlike.append((values, theirs, ours))
     assert unlike == []

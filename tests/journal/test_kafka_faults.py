@@ -20,6 +20,7 @@ from journal.errors import FatalLog, Indeterminate, Rejected
 from journal.kafka import KafkaTransport
 from journal.names import TopicNames
 from tests.journal.collecting import PATIENCE_S, Collector
+from tests.kafka_topics import delete_topic
 
 pytestmark = pytest.mark.integration
 
@@ -36,7 +37,7 @@ def read_under_deletion(broker: str) -> Iterator[Collector]:
     transport.append(b"a").result(PATIENCE_S)
     reader = Collector(transport).until(lambda c: bool(c.entries))
     assert not reader.errors
-    topics.delete_topic(broker, topic)
+    delete_topic(broker, topic)
     yield reader
     transport.close()
 

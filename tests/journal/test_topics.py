@@ -18,6 +18,7 @@ from journal.errors import FatalLog, Unavailable
 from journal.kafka import KafkaTransport
 from journal.topic_ids import TopicIds
 from journal.topics import journal_spec
+from tests.kafka_topics import delete_topic
 
 WRONG = {
     "cleanup.policy": "compact",
@@ -107,18 +108,11 @@ def test_what_the_broker_refuses_is_said(broker: str, name: str) -> None:
 
 
 @pytest.mark.integration
-def test_deleting_says_whether_there_was_one(broker: str, name: str) -> None:
-    topics.ensure_topic(broker, topics.journal_spec(name, 1))
-    assert topics.delete_topic(broker, name)
-    assert not topics.delete_topic(broker, name)
-
-
-@pytest.mark.integration
 def test_the_topic_id_tells_a_topic_from_its_successor(broker: str, name: str) -> None:
     spec = topics.journal_spec(name, 1)
     topics.ensure_topic(broker, spec)
     first = topics.verify_journal(broker, name)
-    topics.delete_topic(broker, name)
+    delete_topic(broker, name)
     topics.ensure_topic(broker, spec)
     assert topics.verify_journal(broker, name) != first
 

@@ -26,8 +26,9 @@ from judge.witness import (
     read_catalog,
     read_oracle,
 )
-from oracle.model import CommitPart, Kind, Record, Stamp, Token, one_key
+from oracle.model import CommitPart, Kind, Record, Stamp, Token
 from oracle.records import encode_record
+from tests.oracle.oracle_logs import one_key
 
 GENESIS = Proposal("g", "boot", 0, 10, tuple(initial_updates()), Genesis(FORMAT_VERSION, "e", "t"))
 

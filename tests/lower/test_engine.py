@@ -66,6 +66,15 @@ def test_an_answer_has_a_bound_and_so_has_memory(engine):
     assert full.value.sqlstate == "53200"
 
 
+def test_an_error_says_its_reason_wherever_in_the_answer_it_is(engine):
+    """Behind the first rows it came as an OSError of the reader's."""
+    for at in (0, 50_000):
+        with pytest.raises(InvalidUsage) as refused:
+            ask(engine, f"SELECT CASE WHEN range = {at} THEN error('tm:22012:division by zero') ELSE 1 END FROM r",
+                bytes_max=1 << 30, r=pa.table({"range": range(100_000)}))  # fmt: skip
+        assert (refused.value.sqlstate, refused.value.message) == ("22012", "division by zero")
+
+
 def test_an_answer_has_the_types_that_are_wanted_or_is_out_of_range():
     assert as_types(pa.table({"a": pa.array([1], pa.int32())}), [INT8]).schema.types == [pa.int64()]
     with pytest.raises(InvalidUsage) as wide:

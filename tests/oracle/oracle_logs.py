@@ -12,6 +12,11 @@ from oracle.records import encode_record
 from oracle.state import EMPTY
 
 
+def one_key(collection: str, key: bytes) -> KeyRange:
+    """The range that holds exactly ``key``."""
+    return KeyRange(collection, key, key + b"\0")
+
+
 class Log:
     """Appends records and folds them at once; remembers the bytes, so that they can be folded again."""
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from journal.errors import InvalidUsage
-from oracle.completeness import complete_through, complete_through_all, inputs_complete_through
+from oracle.completeness import complete_through, complete_through_all
 from oracle.model import Kind, Stamp
 from tests.oracle.oracle_logs import Log
 from tests.oracle.test_oracle_views import ViewsHistory, ViewsKind, moved, rows
@@ -81,13 +81,6 @@ def test_deep_stacks_and_circles():
     assert complete_through("v4999", inputs.get, log.state, views.state) == 77
     with pytest.raises(InvalidUsage):
         complete_through("p", {"p": ("q",), "q": ("p",)}.get, log.state, views.state)
-
-
-def test_inputs_of_a_read():
-    log, views = fresh(("v",))
-    log.write("a", 0, 1, ts=10)
-    assert inputs_complete_through(("a", "b"), INPUTS.get, log.state, views.state) == 10
-    assert inputs_complete_through(("a", "v"), INPUTS.get, log.state, views.state) == 9
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -9,11 +9,11 @@ from journal.errors import InvalidUsage
 from journal.fences import WRITERS_MAX, Fences
 from oracle.errors import Reason, SnapshotTooOld
 from oracle.image import dump, load
-from oracle.model import TS_MAX, CommitPart, KeyRange, Kind, Record, Stamp, Token, check_part, one_key
+from oracle.model import TS_MAX, CommitPart, KeyRange, Kind, Record, Stamp, Token, check_part
 from oracle.records import decode_record, encode_record
 from oracle.state import EMPTY
 from oracle.timeline import TIMELINES_MAX
-from tests.oracle.oracle_logs import Log, fold_all, part_of, random_log, run
+from tests.oracle.oracle_logs import Log, fold_all, one_key, part_of, random_log, run
 
 
 def runs_at(log, collection, ts):

@@ -4,13 +4,13 @@ import pytest
 
 from collection.binding import Binding, Run
 from oracle.image import dump, load
-from oracle.model import CommitPart, KeyRange, Kind, Record, Stamp, Token, one_key
+from oracle.model import CommitPart, KeyRange, Kind, Record, Stamp, Token
 from oracle.records import Malformed, decode_record, encode_record
 from oracle.views_image import dump_views, load_views
 from oracle.views_records import ViewCommit, ViewsKind, ViewsRecord, decode_views_record, encode_views_record
 from schemas import codec
 from schemas.codec import FRAME_LEN, MARKER
-from tests.oracle.oracle_logs import Log
+from tests.oracle.oracle_logs import Log, one_key
 from tests.oracle.test_oracle_views import ViewsHistory, moved, rows
 
 RUN = Run("env.data.u1", 2, 100, 142, "attempt-1", 42)

@@ -12,8 +12,7 @@ from catalog_log import model, records
 from catalog_log.model import Schema
 from catalog_log.objects import Column, Definition, MaterializedView, Reference, View
 from journal.errors import InvalidUsage
-from lower.duckdb.engine import text_of
-from lower.duckdb.lowering import for_duckdb
+from lower.duckdb.lowering import for_duckdb, text_of
 from sql.forms.transpile import spark_sql
 from sql.objects.called import Objects
 from sql.objects.watched import TooLongHere, Watched

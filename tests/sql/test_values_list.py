@@ -89,7 +89,8 @@ def test_a_plain_list_is_planned_as_the_parser_would(columns, rows, listed, rest
 
 
 @pytest.mark.parametrize(
-    "text", ["insert into t values ($1)", "INSERT  INTO public.t (a, \"b\")VALUES(1,'x;'),\n(null,$2::varchar);"]
+    "text",
+    ["insert into never_said values ($1)", "INSERT  INTO never.said (a, \"b\")VALUES(1,'x;'),\n(null,$2::varchar);"],
 )
 def test_plain_lists_reach_no_tokenizer_but_for_their_head(text, monkeypatch):
     seen = []

@@ -18,7 +18,7 @@ from catalog_log import model
 from catalog_log.bootstrap import create_environment
 from catalog_log.log import CatalogLog
 from catalog_log.objects import MATERIALIZED_VIEW, Column, Errors, Item, Source, Table
-from collection.reader import JSON, read_runs
+from collection.reader import JSON
 from controllers import commands_log
 from controllers.at_work import open_at_work
 from controllers.command_topic import open_command_topic
@@ -34,6 +34,7 @@ from journal.names import TopicNames
 from oracle.checkpoints import CheckpointPolicy
 from oracle.client import Oracle
 from tests.objects import made
+from tests.runs import read_runs
 
 pytestmark = pytest.mark.integration
 

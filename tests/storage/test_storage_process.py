@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from catalog_log.bootstrap import create_environment
 from catalog_log.objects import Column, Errors, Source
-from collection.reader import JSON, read_runs
+from collection.reader import JSON
 from controllers.command_topic import open_command_topic
 from controllers.commands import STORAGE, Command, Kind
 from controllers.commands_log import encode
@@ -24,6 +24,7 @@ from controllers.storage.source import ERROR_COLUMNS
 from journal import clients
 from journal.names import TopicNames
 from oracle.client import Oracle
+from tests.runs import read_runs
 
 pytestmark = pytest.mark.integration
 

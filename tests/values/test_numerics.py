@@ -323,11 +323,6 @@ def test_other_types_are_read_and_made():
     assert _error(numeric_casts.to_int, "-2147483648.5", "int4") == ("22003", "integer out of range")
     assert _error(numeric_casts.to_int, "NaN", "int4") == ("0A000", "cannot convert NaN to integer")
     assert _error(numeric_casts.to_int, "-Infinity", "int8") == ("0A000", "cannot convert infinity to bigint")
-    assert numeric_casts.to_float8("0.1") == 0.1
-    assert numeric_casts.to_float8("Infinity") == float("inf")
-    tiny = numerics.read("1e-400")
-    assert _error(numeric_casts.to_float8, tiny)[0] == "22003"
-    assert _error(numeric_casts.to_float8, "1" + "0" * 310)[0] == "22003"
 
 
 def test_factorials():
@@ -363,11 +358,6 @@ def test_keys_have_the_order_of_values(a, b):
     assert x.isascii()
 
 
-@given(VALUES)
-def test_a_key_has_its_value(value):
-    assert numerics.of_key(numerics.key(value)) == numerics.trim_scale(value)
-
-
 @given(VALUES, VALUES)
 def test_what_is_added_can_be_taken_away(a, b):
     if not {a, b} & {"NaN", "Infinity", "-Infinity"}:
@@ -389,7 +379,6 @@ def test_kept_sums_are_those_of_the_values_that_stayed(stayed, gone):
     for value in stayed:
         expected = numerics.add(expected, value)
     assert numeric_sums.total(sums) == expected
-    assert numeric_sums.total_count(sums) == len(stayed)
 
 
 def test_sums_of_as_many_rows_as_promised_are_int8():
@@ -397,7 +386,6 @@ def test_sums_of_as_many_rows_as_promised_are_int8():
     for text in ("9" * 40 + "." + "9" * 40, "-" + "9" * 40, "0." + "1" * 39, "NaN", "Infinity", "-Infinity"):
         sums = [part * most for part in numeric_sums.parts(text)]
         assert all(-(2**63) <= sum_ < 2**63 for sum_ in sums)
-        assert numeric_sums.total_count(sums) == most
         assert numeric_sums.total(sums) == numerics.mul(text, str(most))
 
 
@@ -428,5 +416,5 @@ def test_deviations_are_of_exact_sums(given_):
 
 
 def test_averages_divide_as_postgres_does():
-    assert numeric_sums.average("10", 3) == "3.3333333333333333"
-    assert numeric_sums.average("Infinity", 3) == "Infinity"
+    assert numerics.div("10", "3") == "3.3333333333333333"
+    assert numerics.div("Infinity", "3") == "Infinity"

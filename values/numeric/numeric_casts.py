@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from decimal import ROUND_HALF_UP, Decimal
 
-from values.bad_text import BadText, cut_short
-from values.numeric.numerics import EXACT, INFINITY, NAN, NEGATIVE_INFINITY, is_special, read, signed
+from values.bad_text import BadText
+from values.numeric.numerics import EXACT, INFINITY, NAN, NEGATIVE_INFINITY, is_special, read
 
 
 def from_float8(value: float) -> str:
@@ -39,11 +39,3 @@ def to_int(text: str, name: str) -> int:
         if -bound <= number < bound:
             return number
     raise BadText(f"{shown_name} out of range", "22003")
-
-
-def to_float8(text: str) -> float:
-    """``text::float8``.  Raises ``BadText`` 22003."""
-    value = float(text)
-    if not is_special(text) and (math.isinf(value) or (value == 0 and signed(text))):
-        raise BadText(f'"{cut_short(text)}" is out of range for type double precision', "22003")
-    return value

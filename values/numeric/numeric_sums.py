@@ -17,7 +17,6 @@ from values.numeric.numerics import (
     INFINITY,
     NAN,
     NEGATIVE_INFINITY,
-    div,
     is_special,
     quotient,
     quotient_scale,
@@ -88,11 +87,6 @@ def _counts(sums: Sequence[int]) -> list[int]:
     return [count for packed in sums[_GROUPS:PARTS] for count in (packed & _COUNT_MASK, packed >> _COUNT_BITS)]
 
 
-def total_count(sums: Sequence[int]) -> int:
-    """How many values, of those whose parts were added up."""
-    return sum(_counts(sums))
-
-
 def total(sums: Sequence[int]) -> str:
     """The sum of the values whose parts were added up to ``sums``; of none, ``0``."""
     counts = _counts(sums)
@@ -107,11 +101,6 @@ def total(sums: Sequence[int]) -> str:
     whole, behind = divmod(abs(number), 10**SUMMED_SCALE_MAX)
     minus = "-" if number < 0 else ""
     return f"{minus}{whole}.{behind:0{SUMMED_SCALE_MAX}}"[: -(SUMMED_SCALE_MAX - scale) or None].rstrip(".")
-
-
-def average(sum_text: str, count: int) -> str:
-    """``avg`` of ``count`` values, which are more than none, whose sum is ``sum_text``."""
-    return div(sum_text, str(count))
 
 
 def deviation(kind: str, n: int, sum_text: str, sum_of_squares_text: str) -> str | None:

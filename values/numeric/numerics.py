@@ -349,7 +349,6 @@ def compare(a: str, b: str) -> int:
 
 
 _KEYS_OF_SPECIALS = {NEGATIVE_INFINITY: "0", "0": "2", INFINITY: "4", NAN: "5"}
-_SPECIALS_OF_KEYS = {key_: text for text, key_ in _KEYS_OF_SPECIALS.items()}
 _EXPONENT_ORIGIN = 20_000
 """Makes exponents positive: from -16382 to 131072."""
 
@@ -380,19 +379,3 @@ def key(text: str) -> str:
     if negative:
         return f"1{999_999 - place:06}{digits.translate(_COMPLEMENT)}{_END}"
     return f"3{place:06}{digits}"
-
-
-def of_key(key_: str) -> str:
-    """The shortest text of the value of a :func:`key`."""
-    if len(key_) == 1:
-        return _SPECIALS_OF_KEYS[key_]
-    place, digits = key_[1:7], key_[7:]
-    minus = "" if key_[0] == "3" else "-"
-    if minus:
-        place, digits = place.translate(_COMPLEMENT), digits[:-1].translate(_COMPLEMENT)
-    before = int(place) - _EXPONENT_ORIGIN
-    if before <= 0:
-        return f"{minus}0.{'0' * -before}{digits}"
-    if len(digits) <= before:
-        return minus + digits.ljust(before, "0")
-    return f"{minus}{digits[:before]}.{digits[before:]}"

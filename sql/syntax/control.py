@@ -1,87 +1,127 @@
 """Statements that are about the session itself, so that the executor never sees them: transactions, savepoints,
-DEALLOCATE, DISCARD, CLOSE, LISTEN; and those that are refused outright, such as COPY.
+DEALLOCATE, DISCARD, CLOSE, UNLISTEN; and those that are refused outright, such as COPY.
 
-Those that hold or name another statement (PREPARE, DECLARE…) are read by :mod:`adapter.session.nested_words`.
+Those that hold or name another statement (PREPARE, DECLARE…) are read by :mod:`sql.syntax.nested_words`.
 
-Pure.  Their grammar is tiny and regular, so it is read here by words.
+Pure.  Their grammar is tiny and regular, so it is read here by words, and nowhere else.
 """
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from adapter.session.nested_words import NESTED_WORDS, Nested, parse_nested
 from journal.errors import InvalidUsage
+from sql.syntax.nested_words import NESTED_WORDS, Nested, parse_nested
+from sql.syntax.statement import Statement
+from sql.trees.errors import unsupported
 
 
-class Begin(NamedTuple):
+class Control(Statement):
+    """What a session does for itself."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True)
+class Begin(Control):
     isolation: str | None
     read_only: bool | None
     tag: str
 
 
-class Commit(NamedTuple):
+@dataclass(frozen=True)
+class Commit(Control):
+    tag = "COMMIT"
+    in_failed_block = True
+
     chain: bool = False
 
 
-class Rollback(NamedTuple):
+@dataclass(frozen=True)
+class Rollback(Control):
+    tag = "ROLLBACK"
+    in_failed_block = True
+
     chain: bool = False
 
 
-class Savepoint(NamedTuple):
+@dataclass(frozen=True)
+class Savepoint(Control):
+    tag = "SAVEPOINT"
+
     name: str
 
 
-class Release(NamedTuple):
+@dataclass(frozen=True)
+class Release(Control):
+    tag = "RELEASE"
+
     name: str
 
 
-class RollbackTo(NamedTuple):
+@dataclass(frozen=True)
+class RollbackTo(Control):
+    tag = "ROLLBACK"
+    in_failed_block = True
+
     name: str
 
 
-class SetTransaction(NamedTuple):
+@dataclass(frozen=True)
+class SetTransaction(Control):
     """``session``: SET SESSION CHARACTERISTICS, which sets the defaults of later blocks."""
+
+    tag = "SET"
 
     isolation: str | None
     read_only: bool | None
     session: bool
 
 
-class Deallocate(NamedTuple):
+@dataclass(frozen=True)
+class Deallocate(Control):
     """``name`` ``None``: all."""
 
     name: str | None
 
+    @property
+    def tag(self) -> str:
+        return "DEALLOCATE ALL" if self.name is None else "DEALLOCATE"
 
-class Discard(NamedTuple):
+
+@dataclass(frozen=True)
+class Discard(Control):
     what: str
 
+    @property
+    def tag(self) -> str:
+        return f"DISCARD {self.what.upper()}"
 
-class CloseCursors(NamedTuple):
+
+@dataclass(frozen=True)
+class CloseCursors(Control):
     """``name`` ``None``: all."""
 
     name: str | None
 
+    @property
+    def tag(self) -> str:
+        return "CLOSE CURSOR ALL" if self.name is None else "CLOSE CURSOR"
 
-class Unlisten(NamedTuple):
-    pass
+
+@dataclass(frozen=True)
+class Unlisten(Control):
+    tag = "UNLISTEN"
 
 
-class Empty(NamedTuple):
+@dataclass(frozen=True)
+class Empty(Control):
     """Nothing but space and comments."""
 
+    tag = ""
+    in_failed_block = True
 
-Control = (
-    Begin | Commit | Rollback | Savepoint | Release | RollbackTo | SetTransaction | Deallocate | Discard | CloseCursors
-    | Unlisten | Empty
-)  # fmt: skip
-
-CONTROLS = (
-    Begin, Commit, Rollback, Savepoint, Release, RollbackTo, SetTransaction, Deallocate, Discard, CloseCursors,
-    Unlisten, Empty,
-)  # fmt: skip
 
 _SPACE = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 _WORD = re.compile(r'[A-Za-z_][A-Za-z0-9_$]*|"(?:[^"]|"")+"|\S')
@@ -92,7 +132,7 @@ _REFUSED = {
     "notify": "NOTIFY is not supported",
 }
 _HINTS = {
-    "copy": "use INSERT, or a source over a Kafka topic",
+    "copy": "use INSERT with many rows, or a source over a Kafka topic",
     "listen": "nothing here sends notifications: read a materialized view, or its topic",
     "notify": "nothing here hears notifications: produce to a Kafka topic",
 }
@@ -130,6 +170,14 @@ def first_word(sql: str) -> str:
 
 def is_empty(sql: str) -> bool:
     return first_word(sql) in ("", ";") and not _words(sql)
+
+
+def read_control(sql: str) -> Control | None:
+    """As :func:`parse`, for whoever has no session: 0A000 for what holds or names another statement."""
+    word = first_word(sql)
+    if word in NESTED_WORDS:
+        raise unsupported(word.upper())
+    return parse(sql)
 
 
 def parse(sql: str) -> Control | Nested | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sqlglot import exp
 
 from catalog_log.objects import INDEX, MATERIALIZED_VIEW, SOURCE, TABLE, VIEW
-from sql.syntax import statements as st
-from sql.syntax.column_defs import column_def, default_expression
-from sql.syntax.statements import KIND_WORDS
+from sql.syntax.column_defs import ColumnDef, column_def, default_expression
+from sql.syntax.statement import DDL, KIND_WORDS, Name
 from sql.syntax.tokens import Cursor
 from sql.trees.errors import unsupported
 
@@ -16,8 +17,117 @@ _INSTEAD = "drop the object and create it as it should be"
 _ALTERED = {"table": TABLE, "source": SOURCE, "view": VIEW, "index": INDEX}
 
 
-def parse_alter(c: Cursor) -> st.ResetSource | st.Rename | st.RenameSchema | st.SetSchema | st.AlterColumns:
-    """What stands after ALTER.  42601, 0A000 for what Postgres alters and we do not."""
+@dataclass(frozen=True)
+class ResetSource(DDL):
+    """ALTER SOURCE … RESET: begin anew with the topic that has the source's topic's name now."""
+
+    tag = "ALTER SOURCE"
+
+    name: Name
+    if_exists: bool
+    cascade: bool
+
+
+@dataclass(frozen=True)
+class Rename(DDL):
+    """ALTER … RENAME TO.  ``kind`` is an item kind as the user said it: a table's word may be said of any relation."""
+
+    kind: str
+    name: Name
+    to: str
+    if_exists: bool
+
+    @property
+    def tag(self) -> str:
+        return _tag(self.kind)
+
+
+@dataclass(frozen=True)
+class RenameSchema(DDL):
+    """ALTER SCHEMA … RENAME TO."""
+
+    tag = "ALTER SCHEMA"
+
+    name: Name
+    to: str
+
+
+@dataclass(frozen=True)
+class SetSchema(DDL):
+    """ALTER … SET SCHEMA.  ``kind`` as for :class:`Rename`; ``at`` is where ``schema`` stands."""
+
+    kind: str
+    name: Name
+    schema: str
+    if_exists: bool
+    at: int = 0
+
+    @property
+    def tag(self) -> str:
+        return _tag(self.kind)
+
+
+@dataclass(frozen=True)
+class AddColumn:
+    """``evaluated`` holds what a DEFAULT that is no literal was when the statement was sent."""
+
+    column: ColumnDef
+    if_not_exists: bool = False
+    evaluated: tuple[object] | None = None
+
+
+@dataclass(frozen=True)
+class DropColumn:
+    name: Name
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class RenameColumn:
+    name: Name
+    to: str
+
+
+@dataclass(frozen=True)
+class SetDefault:
+    """``default`` is ``None`` for DROP DEFAULT."""
+
+    name: Name
+    default: exp.Expression | None = None
+    default_sql: str | None = None
+
+
+@dataclass(frozen=True)
+class DropNotNull:
+    name: Name
+
+
+ColumnAction = AddColumn | DropColumn | RenameColumn | SetDefault | DropNotNull
+
+
+@dataclass(frozen=True)
+class AlterColumns(DDL):
+    """ALTER … with one or more actions on columns, each on what those before it left.  ``kind`` as for
+    :class:`Rename`."""
+
+    kind: str
+    name: Name
+    actions: tuple[ColumnAction, ...]
+    if_exists: bool
+
+    @property
+    def tag(self) -> str:
+        return _tag(self.kind)
+
+
+def _tag(kind: str) -> str:
+    return f"ALTER {KIND_WORDS[kind].upper()}"
+
+
+def read_alter(c: Cursor, text: str) -> ResetSource | Rename | RenameSchema | SetSchema | AlterColumns:
+    """What stands from ALTER on.  42601, 0A000 for what Postgres alters and we do not."""
+    c.expect("alter")
     if c.take("materialized", "view"):
         kind = MATERIALIZED_VIEW
     elif c.take("schema"):
@@ -35,7 +145,7 @@ def parse_alter(c: Cursor) -> st.ResetSource | st.Rename | st.RenameSchema | st.
     name = c.name()
     if kind == TABLE:
         c.take("*")
-    said = f"ALTER {KIND_WORDS[kind].upper()} …"
+    said = f"{_tag(kind)} …"
     at = c.position
     if c.take("rename"):
         return _rename(c, kind, name, exists)
@@ -43,19 +153,19 @@ def parse_alter(c: Cursor) -> st.ResetSource | st.Rename | st.RenameSchema | st.
         where = c.position - 1
         schema = c.identifier()
         c.end()
-        return st.SetSchema(kind, name, schema, exists, where)
+        return SetSchema(kind, name, schema, exists, where)
     if kind == SOURCE and c.take("reset"):
         cascade = c.take("cascade")
         if not cascade:
             c.take("restrict")
         c.end()
-        return st.ResetSource(name, exists, cascade)
+        return ResetSource(name, exists, cascade)
     if kind == TABLE and c.word() in ("add", "drop", "alter"):
         actions = [_action(c)]
         while c.take(","):
             actions.append(_action(c))
         c.end()
-        return st.AlterColumns(kind, name, tuple(actions), exists)
+        return AlterColumns(kind, name, tuple(actions), exists)
     if c.word() in _ALTERATIONS:
         raise unsupported(f"{said} {c.word().upper()}", hint=_INSTEAD, position=at)
     raise c.error()
@@ -75,32 +185,32 @@ _ALTERATIONS = frozenset(
 """First words of how Postgres alters things and we do not."""
 
 
-def _schema(c: Cursor) -> st.RenameSchema:
+def _schema(c: Cursor) -> RenameSchema:
     name = c.name()
     if c.word() == "owner":
         raise unsupported("ALTER SCHEMA … OWNER", hint=_INSTEAD, position=c.position)
     c.expect("rename", "to")
     new = c.identifier()
     c.end()
-    return st.RenameSchema(name, new)
+    return RenameSchema(name, new)
 
 
-def _rename(c: Cursor, kind: str, name: st.Name, exists: bool) -> st.Rename | st.AlterColumns:
+def _rename(c: Cursor, kind: str, name: Name, exists: bool) -> Rename | AlterColumns:
     if c.take("to"):
         new = c.identifier()
         c.end()
-        return st.Rename(kind, name, new, exists)
+        return Rename(kind, name, new, exists)
     if kind == INDEX or c.word() in ("constraint", "attribute", "value"):
         raise unsupported(f"ALTER {KIND_WORDS[kind].upper()} … RENAME {(c.word() or '').upper()}".rstrip())
     c.take("column")
     column = _column(c)
     c.expect("to")
-    action = st.RenameColumn(column, c.identifier())
+    action = RenameColumn(column, c.identifier())
     c.end()
-    return st.AlterColumns(kind, name, (action,), exists)
+    return AlterColumns(kind, name, (action,), exists)
 
 
-def _action(c: Cursor) -> st.ColumnAction:
+def _action(c: Cursor) -> ColumnAction:
     """One of ALTER TABLE's.  Constraints and partitions are refused by name."""
     at, verb = c.current, c.word()
     c.at += 1
@@ -109,21 +219,21 @@ def _action(c: Cursor) -> st.ColumnAction:
     c.take("column")
     if verb == "add":
         exists = c.take("if", "not", "exists")
-        return st.AddColumn(column_def(c), exists)
+        return AddColumn(column_def(c), exists)
     exists = verb == "drop" and c.take("if", "exists")
     column = _column(c)
     if verb == "drop":
         cascade = c.take("cascade")
         if not cascade:
             c.take("restrict")
-        return st.DropColumn(column, exists, cascade)
+        return DropColumn(column, exists, cascade)
     if c.take("set", "default"):
         default, text = default_expression(c)
-        return st.SetDefault(column) if isinstance(default, exp.Null) else st.SetDefault(column, default, text)
+        return SetDefault(column) if isinstance(default, exp.Null) else SetDefault(column, default, text)
     if c.take("drop", "default"):
-        return st.SetDefault(column)
+        return SetDefault(column)
     if c.take("drop", "not", "null"):
-        return st.DropNotNull(column)
+        return DropNotNull(column)
     if c.take("set", "not", "null"):
         raise unsupported(
             "ALTER COLUMN … SET NOT NULL",
@@ -138,6 +248,6 @@ def _action(c: Cursor) -> st.ColumnAction:
 _CONSTRAINTS = frozenset("check constraint exclude foreign primary unique".split())
 
 
-def _column(c: Cursor) -> st.Name:
+def _column(c: Cursor) -> Name:
     start = c.position - 1
-    return st.Name((c.identifier(),), start)
+    return Name((c.identifier(),), start)

@@ -1,0 +1,1 @@
+"""How views are kept: one file for each way, and the gears that evaluate a tick."""

@@ -1,0 +1,140 @@
+"""The whole query at a timestamp, compared with what the view holds: by DuckDB where all is small, otherwise by Spark.
+
+Promises: either gear gives the change from what the view's output collection holds to what its query is then, equal
+rows merged; where neither fails they give the same.  Which gear it was is told, with the reason where it was Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from collection.columns import DIFF
+from controllers.compute import spark_text as sp
+from controllers.compute.naming import name_relations
+from controllers.compute.operators.process import REST_MAX, Left, Process
+from controllers.compute.operators.small import Told
+from controllers.compute.relation import RESIDENT_ROWS_MAX, Relation
+from controllers.compute.rows import canonical, consolidate
+from controllers.compute.running import answered
+from controllers.compute.sources import Sources
+from journal.timestamps import DataTs
+
+AUTO, PROCESS, SPARK = "auto", "process", "spark"
+"""What a cluster may be told of its gears.  ``process``: also where floats differ from engine to engine."""
+
+
+class Recompute:
+    """Of one view, by one thread at a time.
+
+    ``told`` is what DuckDB is told of the query ``sql``, ``schema`` the view's columns by position, then ``__diff``.
+    """
+
+    def __init__(
+        self, relation: Relation, inputs: Mapping[str, Relation], sql: str, told: Told, schema: pa.Schema,
+        process: Process, gear: Callable[[], str] = lambda: AUTO,
+    ) -> None:  # fmt: skip
+        self._relation = relation
+        self._inputs = inputs
+        self._sql = sql
+        self._told = told
+        self._schema = schema
+        self._process = process
+        self._gear = gear
+        self._too_large = False
+        """Whether it was when last looked at: it is small again at half of that."""
+        self._rests = 0
+        self._rest = 1
+
+    def compared(self, sources: Sources, t1: DataTs, on_left: Callable[[str], None]) -> pa.Table:
+        """The change at ``t1``: columns by position, then ``__diff``.  Raises what Spark throws; before Spark is asked,
+        ``on_left`` is told why."""
+        try:
+            return self._here(sources, t1)
+        except Left as left:
+            if left.lasting:
+                self._told = Told(str(left), str(left))
+            if left.large:
+                self._rests, self._rest = self._rest, min(2 * self._rest, REST_MAX)
+            on_left(str(left))
+            return self._on_spark(sources, t1)
+
+    # -- in process ---------------------------------------------------------------------------------------------------
+
+    def _here(self, sources: Sources, t1: DataTs) -> pa.Table:
+        gear = self._gear()
+        if gear == SPARK:
+            raise Left("the cluster's gear is spark")
+        small = self._told.whatever if gear == PROCESS else self._told.ordinary
+        if isinstance(small, str):
+            raise Left(small)
+        if self._rests:
+            self._rests -= 1
+            raise Left("it took too much in process lately")
+        self._check_size()
+        tables = {}
+        for input_id, relation in self._inputs.items():
+            table = sources.present(relation, t1)
+            if table is None:
+                raise self._large(relation)
+            tables[input_id] = table
+        held = self._held()
+        found = canonical(self._process.rows(small, self._relation.types, tables))
+        self._rest = 1
+        one = pa.repeat(pa.scalar(1, pa.int64()), found.num_rows)
+        return consolidate(pa.concat_tables([_as(found.append_column(DIFF, one), self._schema), held]))
+
+    def _check_size(self) -> None:
+        bound = RESIDENT_ROWS_MAX // 2 if self._too_large else RESIDENT_ROWS_MAX
+        for relation in (*self._inputs.values(), self._relation):
+            if relation.rows > bound:
+                raise self._large(relation)
+        self._too_large = False
+
+    def _large(self, relation: Relation) -> Left:
+        self._too_large = True
+        what = "what it holds" if relation is self._relation else f"its input {relation.id}"
+        return Left(f"{what} has more changes than {RESIDENT_ROWS_MAX}")
+
+    def _held(self) -> pa.Table:
+        """What the view holds, to be taken away."""
+        upper = self._relation.upper
+        if not upper:
+            return self._schema.empty_table()
+        held = self._relation.resident(DataTs(upper - 1))
+        if held is None:
+            raise self._large(self._relation)
+        return taken_away(held, self._schema)
+
+    # -- by Spark -----------------------------------------------------------------------------------------------------
+
+    def _on_spark(self, sources: Sources, t1: DataTs) -> pa.Table:
+        rows_of = {i: sources.rows(r, t1) for i, r in self._inputs.items()}
+        query = name_relations(self._sql, self._inputs.keys(), rows_of)
+        held = sources.diffs(self._relation, DataTs(self._relation.upper - 1))
+        names = self._schema.names[:-1]
+        casts = [sp.cast(sp.column(n), t, n) for n, t in zip(names, self._relation.types, strict=True)]
+        columns = [sp.column(n) for n in names]
+        both = sp.union_all([
+            sp.select([*casts, sp.called(sp.number(1), DIFF)], sp.derived(query, "q", names)),
+            sp.select([*columns, sp.called(exp.Neg(this=sp.column(DIFF)), DIFF)],
+                      sp.derived(held, "h", [*names, DIFF])),
+        ])  # fmt: skip
+        differ = exp.NEQ(this=sp.total(DIFF), expression=exp.Literal.number(0))
+        merged = sp.select([*map(sp.column, names), sp.called(sp.total(DIFF), DIFF)], sp.derived(both, "b"))
+        # Spark's own Arrow types differ in nothing but field names and nullability.
+        return _as(answered(sources.spark, sp.grouped(merged, names, differ)), self._schema)
+
+
+def taken_away(held: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The changes that take away what ``held``, of a view's contents, has."""
+    arrays = [*held.columns[:-1], pc.negate(held.columns[-1])]
+    return _as(pa.Table.from_arrays(arrays, names=held.column_names), schema)
+
+
+def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    arrays = [c.cast(f.type) for c, f in zip(table.columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)

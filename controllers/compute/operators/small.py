@@ -1,0 +1,80 @@
+"""What DuckDB in this process is told of a view's query, or the reason why only Spark is asked it.
+
+Promises: :func:`small` gives texts that answer by the view's contents alone, whatever the order of rows
+(:mod:`lower.duckdb.decided`), so that a tick may go to either engine without a change that nobody made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from functions.registry import OWN
+from journal.errors import InvalidUsage
+from lower.duckdb.decided import Undecided, decided
+from lower.duckdb.gate import plain_words
+from lower.duckdb.long_texts import FUNCTIONS as LONG_TEXTS
+from lower.duckdb.lowering import for_duckdb, joins, text_of
+from sql.trees.budget import bounded
+
+TEXT_ALONE = "the catalog keeps its query as spark's text"
+"""Of views of formats 1 and 2."""
+
+JOINED_BYTES_MAX = 32 << 10
+"""What texts that are put together may become without a look at each.  DuckDB makes 2,048 rows at once: 64 MB."""
+
+
+@dataclass(frozen=True)
+class Small:
+    """``text`` for values so short that nothing of it can become long, ``guarded`` for any."""
+
+    text: str
+    guarded: str
+    joins: int
+    calls: int
+    """How many different calls of Python's functions a row may go through."""
+
+    def for_values(self, bytes_max: int) -> str:
+        """The text for values of at most so many bytes."""
+        return self.text if bytes_max << min(self.joins, 32) <= JOINED_BYTES_MAX else self.guarded
+
+
+@bounded
+def _small(tree: exp.Expression, columns: Mapping[str, Sequence[str]], inexact: bool) -> Small:
+    made = decided(tree, columns, inexact)
+    short, guarded = for_duckdb(made, grows=False), for_duckdb(made, grows=True)
+    for each in (short, guarded):
+        plain_words(each)
+    names = OWN.keys() | LONG_TEXTS.keys()
+    calls = {node for node in guarded.find_all(exp.Anonymous) if str(node.this).lower() in names}
+    return Small(text_of(short, identify=True), text_of(guarded, identify=True), joins(made), len(calls))
+
+
+def small(tree: exp.Expression | None, columns: Mapping[str, Sequence[str]], inexact: bool = False) -> Small | str:
+    """What DuckDB is told of the bound query ``tree`` over relations with ``columns``, or why it is not asked.
+
+    ``inexact``: also where floats may differ in their last digits.
+    """
+    if tree is None:
+        return TEXT_ALONE
+    try:
+        return _small(tree, columns, inexact)
+    except Undecided as why:
+        return str(why)
+    except InvalidUsage as error:
+        return f"duckdb is not told it: {error.message}"
+
+
+class Told(NamedTuple):
+    """What DuckDB is told of one query, or why it is not: by a cluster's ordinary gears, and where it is to do all."""
+
+    ordinary: Small | str
+    whatever: Small | str
+
+
+def told(tree: exp.Expression | None, columns: Mapping[str, Sequence[str]]) -> Told:
+    ordinary = small(tree, columns)
+    return Told(ordinary, small(tree, columns, inexact=True) if isinstance(ordinary, str) else ordinary)

@@ -1,0 +1,191 @@
+"""CREATE: what is to be made, before any name in it is looked up.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from sql.syntax.column_defs import ColumnDef, column_list
+from sql.syntax.statement import DDL, Name
+from sql.syntax.tokens import Cursor
+from sql.trees.errors import unsupported
+
+
+@dataclass(frozen=True)
+class CreateSchema(DDL):
+    tag = "CREATE SCHEMA"
+
+    name: Name
+    if_not_exists: bool
+
+    @classmethod
+    def read(cls, c: Cursor, text: str) -> CreateSchema:
+        exists = _if_not_exists(c)
+        name = c.name()
+        c.end()
+        return cls(name, exists)
+
+
+@dataclass(frozen=True)
+class CreateTable(DDL):
+    tag = "CREATE TABLE"
+
+    name: Name
+    columns: tuple[ColumnDef, ...]
+    if_not_exists: bool
+    text: str
+
+    @classmethod
+    def read(cls, c: Cursor, text: str) -> CreateTable:
+        exists = _if_not_exists(c)
+        name = c.name()
+        if c.word() == "as":
+            raise unsupported("CREATE TABLE AS", hint="create the table, then INSERT INTO … SELECT")
+        columns = column_list(c)
+        if c.word() in ("with", "inherits", "partition", "using", "tablespace", "as"):
+            raise unsupported(f"CREATE TABLE … {c.word().upper()}")
+        c.end()
+        return cls(name, columns, exists, text)
+
+
+@dataclass(frozen=True)
+class CreateSource(DDL):
+    tag = "CREATE SOURCE"
+
+    name: Name
+    columns: tuple[ColumnDef, ...]
+    topic: str
+    format: str
+    envelope: str
+    if_not_exists: bool
+    text: str
+
+    @classmethod
+    def read(cls, c: Cursor, text: str) -> CreateSource:
+        exists = _if_not_exists(c)
+        name = c.name()
+        if c.word() != "(":
+            raise c.error("CREATE SOURCE needs a column list")
+        columns = column_list(c)
+        for column in columns:
+            if column.default is not None:
+                raise unsupported("DEFAULT in a source's column list")
+        c.expect("from", "kafka")
+        bracket = c.take("(")
+        if c.word() in ("broker", "connection"):
+            raise unsupported("a source from another Kafka cluster")
+        c.expect("topic")
+        c.take("=")
+        topic = c.string()
+        if bracket:
+            c.expect(")")
+        c.expect("format")
+        if not c.take("json"):
+            if c.word() in ("avro", "csv", "protobuf", "text", "bytes", "regex"):
+                raise unsupported(f"FORMAT {c.word().upper()}", hint="use FORMAT JSON", position=c.position)
+            raise c.error()
+        if c.take("envelope") and not c.take("none"):
+            if c.word() in ("upsert", "debezium"):
+                raise unsupported(f"ENVELOPE {c.word().upper()}", hint="use ENVELOPE NONE", position=c.position)
+            raise c.error()
+        c.end()
+        return cls(name, columns, topic, "json", "none", exists, text)
+
+
+@dataclass(frozen=True)
+class CreateView(DDL):
+    """A plain view, or a materialized one (then ``cluster`` may name where it is kept)."""
+
+    name: Name
+    columns: tuple[str, ...] | None
+    query: exp.Expression
+    materialized: bool
+    cluster: str | None
+    if_not_exists: bool
+    text: str
+
+    @property
+    def tag(self) -> str:
+        return "CREATE MATERIALIZED VIEW" if self.materialized else "CREATE VIEW"
+
+    @classmethod
+    def read(cls, c: Cursor, text: str, materialized: bool = False) -> CreateView:
+        exists = _if_not_exists(c)
+        name = c.name()
+        columns = c.names() if c.word() == "(" else None
+        cluster = _in_cluster(c) if materialized else None
+        c.expect("as")
+        return cls(name, columns, c.parse_query(), materialized, cluster, exists, text)
+
+
+@dataclass(frozen=True)
+class CreateIndex(DDL):
+    tag = "CREATE INDEX"
+
+    name: Name | None
+    relation: Name
+    columns: tuple[str, ...]
+    cluster: str | None
+    if_not_exists: bool
+    text: str
+
+    @classmethod
+    def read(cls, c: Cursor, text: str) -> CreateIndex:
+        c.take("concurrently")
+        exists = _if_not_exists(c)
+        name = c.name() if c.word() not in ("on", "in") else None
+        cluster = _in_cluster(c)
+        c.expect("on")
+        relation = c.name()
+        if c.take("using") and c.identifier() not in ("btree", "hash"):
+            raise unsupported("an index method other than the arrangement")
+        columns = c.names()
+        c.end()
+        return cls(name, relation, columns, cluster, exists, text)
+
+
+def _if_not_exists(c: Cursor) -> bool:
+    return c.take("if", "not", "exists")
+
+
+def _in_cluster(c: Cursor) -> str | None:
+    return c.identifier(allow=("default",)) if c.take("in", "cluster") else None
+
+
+def _materialized(c: Cursor, text: str) -> CreateView:
+    return CreateView.read(c, text, materialized=True)
+
+
+_CREATED: dict[tuple[str, ...], Callable[[Cursor, str], DDL]] = {
+    ("schema",): CreateSchema.read,
+    ("table",): CreateTable.read,
+    ("source",): CreateSource.read,
+    ("materialized", "view"): _materialized,
+    ("view",): CreateView.read,
+    ("index",): CreateIndex.read,
+}
+"""What stands after CREATE, and who reads on."""
+
+_ELSEWHERE = frozenset(
+    "aggregate cluster connection database domain extension function operator policy procedure role rule sequence sink "
+    "trigger type user".split()
+)
+"""What Postgres (or Materialize) creates and we do not."""
+
+
+def read_create(c: Cursor, text: str) -> DDL:
+    """What stands from CREATE on.  42601, 0A000 for what Postgres creates and we do not."""
+    c.expect("create")
+    if c.take("or", "replace"):
+        raise unsupported("CREATE OR REPLACE", hint="drop the object first, in a statement of its own")
+    for word in ("temp", "temporary", "unlogged", "unique", "recursive"):
+        if c.word() == word:
+            raise unsupported(f"CREATE {word.upper()} {(c.word(1) or '').upper()}".rstrip())
+    for words, read in _CREATED.items():
+        if c.take(*words):
+            return read(c, text)
+    if c.word() in _ELSEWHERE:
+        raise unsupported(f"CREATE {c.word().upper()}")
+    raise c.error()

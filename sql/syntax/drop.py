@@ -1,0 +1,88 @@
+"""DROP, and COMMENT, which names objects by the same words.  Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from catalog_log.objects import INDEX, MATERIALIZED_VIEW, SOURCE, TABLE, VIEW
+from sql.syntax.statement import DDL, KIND_WORDS, Name
+from sql.syntax.tokens import Cursor
+from sql.trees.errors import unsupported
+
+_DROPPED = {"table": TABLE, "source": SOURCE, "view": VIEW, "index": INDEX, "schema": "schema"}
+
+
+@dataclass(frozen=True)
+class Drop(DDL):
+    """``kind`` is an item kind of ``catalog_log.model`` or ``schema``."""
+
+    kind: str
+    names: tuple[Name, ...]
+    if_exists: bool
+    cascade: bool
+
+    @property
+    def word(self) -> str:
+        return KIND_WORDS.get(self.kind, self.kind)
+
+    @property
+    def tag(self) -> str:
+        return f"DROP {self.word.upper()}"
+
+    @classmethod
+    def read(cls, c: Cursor, text: str) -> Drop:
+        c.expect("drop")
+        if c.take("materialized", "view"):
+            kind = MATERIALIZED_VIEW
+        elif (word := c.word()) in _DROPPED:
+            c.at += 1
+            kind = _DROPPED[word]
+        elif word in _ELSEWHERE:
+            raise unsupported(f"DROP {word.upper()}")
+        else:
+            raise c.error()
+        exists = c.take("if", "exists")
+        names = [c.name()]
+        while c.take(","):
+            names.append(c.name())
+        cascade = c.take("cascade")
+        if not cascade:
+            c.take("restrict")
+        c.end()
+        return cls(kind, tuple(names), exists, cascade)
+
+
+_ELSEWHERE = frozenset("cluster database extension function owned role sequence sink type user".split())
+"""What Postgres (or Materialize) drops and we do not."""
+
+_DESCRIBED = {
+    **_DROPPED, "materialized view": MATERIALIZED_VIEW, "database": "database", "cluster": "cluster",
+    "column": "column",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Comment(DDL):
+    """``kind`` is an item kind of ``catalog_log.model``, ``schema``, ``database``, ``cluster`` or ``column`` (then
+    ``name`` ends in the column's); ``text`` is ``None`` where the comment is taken away."""
+
+    tag = "COMMENT"
+
+    kind: str
+    name: Name
+    text: str | None
+
+    @classmethod
+    def read(cls, c: Cursor, text: str) -> Comment:
+        """What stands after COMMENT."""
+        c.expect("on")
+        kind = "materialized view" if c.take("materialized", "view") else c.word()
+        if kind not in _DESCRIBED:
+            raise c.error() if c.current is None else unsupported(f"COMMENT ON {(kind or '').upper()}".rstrip())
+        if kind != "materialized view":
+            c.at += 1
+        name = Name((c.identifier(allow=("default",)),)) if kind == "cluster" else c.name()
+        c.expect("is")
+        said = None if c.take("null") else c.string()
+        c.end()
+        return cls(_DESCRIBED[kind], name, said or None)

@@ -1,0 +1,84 @@
+"""Queries and INSERTs as they are written.  Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sqlglot import exp
+
+from sql.syntax.statement import Kind, Name, Statement
+from sql.syntax.tokens import Cursor
+from sql.syntax.values_list import Cells
+from sql.trees.errors import unsupported
+
+
+@dataclass(frozen=True)
+class Query(Statement):
+    sort = Kind.SELECT
+    tag = "SELECT"
+
+    ast: exp.Expression
+    text: str
+
+    @classmethod
+    def read(cls, c: Cursor, text: str) -> Query:
+        return cls(c.parse_query(), text)
+
+
+@dataclass(frozen=True)
+class Insert(Statement):
+    """``source`` is ``None`` for ``DEFAULT VALUES``; ``columns`` is ``None`` where the list was left out."""
+
+    sort = Kind.INSERT
+    tag = "INSERT"
+
+    table: Name
+    columns: tuple[str, ...] | None
+    source: exp.Expression | Cells | None
+
+    @classmethod
+    def of_cells(cls, head: str, cells: Cells) -> Insert:
+        """One of plain literals and parameters: ``head`` is what stands before VALUES."""
+        return cls(*(_known_head if len(head) <= HEAD_CHARS_MAX else _head)(head), cells)
+
+    @classmethod
+    def read(cls, c: Cursor, text: str) -> Insert:
+        c.expect("insert", "into")
+        table = c.name()
+        if c.take("as"):
+            c.identifier()
+        columns = None
+        if c.word() == "(" and c.word(1) not in ("select", "with", "values", "("):
+            columns = c.names()
+        if c.word() == "overriding":
+            raise unsupported("OVERRIDING")
+        if c.take("default", "values"):
+            c.end()
+            return cls(table, columns, None)
+        body = c.tokens[c.at :]
+        for this, following in zip(body, [*body[1:], None], strict=False):
+            word = c.source(this).lower()
+            if word == "returning" or (
+                word == "on" and following is not None and c.source(following).lower() == "conflict"
+            ):
+                raise unsupported(
+                    "INSERT … " + ("RETURNING" if word == "returning" else "ON CONFLICT"), position=this.start + 1
+                )
+        return cls(table, columns, Cursor(c.text, body).parse_query())
+
+
+HEADS_MAX, HEAD_CHARS_MAX = 512, 1_000
+"""Beginnings of INSERTs that are remembered, and how long one may be: a program's INSERTs differ in their values."""
+
+
+def _head(head: str) -> tuple[Name, tuple[str, ...] | None]:
+    c = Cursor(head)
+    c.expect("insert", "into")
+    table = c.name()
+    columns = tuple(c.names()) if c.word() == "(" else None
+    c.end()
+    return table, columns
+
+
+_known_head = lru_cache(HEADS_MAX)(_head)
