@@ -13,6 +13,7 @@ from catalog_log.objects import Item, MaterializedView, Relation, View, ever, ke
 from controllers.compute.operators.small import small
 from controllers.compute.outputs import left_to_spark
 from controllers.compute.strategy import Aggregate, Recompute, analyse
+from journal.errors import InvalidUsage
 from oracle.state import OracleState
 from plan.text import lines as plan_lines
 from sql.binding.bind import bind_query, inputs_of
@@ -59,9 +60,13 @@ def explain(statement: st.Explain, image: ImageLike, names: Names, state: Oracle
 
 
 def _planned(query: st.Query, image: ImageLike, names: Names) -> list[str]:
-    """What is worked out, whoever does it."""
+    """What is worked out, whoever does it; for a query that has no plan yet the reason, since it can be run all the
+    same."""
     objects = Objects.of(image)
-    made = with_views(bind_query(query.ast, image, names).plan, objects)
+    try:
+        made = with_views(bind_query(query.ast, image, names).plan, objects)
+    except InvalidUsage as error:
+        return [f"Plan: {error.message}"]
     shown = as_called(made, objects, lambda item: f"{_label(image, item.id)} ({item.id})")
     return ["Plan:", *(f"  {line}" for line in plan_lines(shown))]
 

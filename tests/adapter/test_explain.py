@@ -6,6 +6,8 @@ from pathlib import Path
 
 from adapter.execute.explain import explain
 from journal.errors import TidemarkError
+from sql.algebra.scope import NotPlanned
+from sql.binding import bind
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
 from tests.differential.ours import catalog
@@ -78,3 +80,13 @@ def test_no_refusal_has_a_word_of_the_engines():
             if words := foreign_words(error):
                 found[text] = words
     assert not found and refused > 20
+
+
+def test_a_query_without_a_plan_is_explained_all_the_same(monkeypatch):
+    def refuses(*_: object) -> None:
+        raise NotPlanned("something new")
+
+    image = ddl(empty_image(), "create table t (id int)")
+    monkeypatch.setattr(bind, "plan_query", refuses)
+    lines = explain(parse("explain select id from t where id > 1"), image, names(), None)
+    assert lines[0] == "Spark query" and any(line.startswith("Plan: this query is not supported") for line in lines)
