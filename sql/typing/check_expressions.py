@@ -162,11 +162,9 @@ def _between(c: Checker, node: exp.Between, scope: Scope) -> SqlType:
     check_comparable(both, ">=", position(node))
     types = c.settle_compared([node.args[key] for key in keys], types, both)
     if blanks_differ(types):
-        low, high = (
-            kind(this=node.this.copy(), expression=node.args[key].copy())
-            for kind, key in ((exp.GTE, "low"), (exp.LTE, "high"))
-        )
-        made = exp.Paren(this=exp.And(this=low, expression=high))
+        made = exp.Paren(this=_between_pairs(node, "low", "high"))
+        if node.args.get("symmetric"):
+            made = exp.Paren(this=exp.Or(this=made, expression=exp.Paren(this=_between_pairs(node, "high", "low"))))
         node.replace(made)
         return c.visit(made, scope)
     compared([node.args[key] for key in keys], types)
@@ -175,6 +173,14 @@ def _between(c: Checker, node: exp.Between, scope: Scope) -> SqlType:
         if both == t.INTERVAL:
             node.args[key].replace(length(node.args[key]))
     return t.BOOL
+
+
+def _between_pairs(node: exp.Between, low: str, high: str) -> exp.And:
+    """``node`` as two comparisons, of which each decides for itself how its sides are compared."""
+    above, below = (
+        kind(this=node.this.copy(), expression=node.args[key].copy()) for kind, key in ((exp.GTE, low), (exp.LTE, high))
+    )
+    return exp.And(this=above, expression=below)
 
 
 def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
