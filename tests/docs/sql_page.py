@@ -37,10 +37,25 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 | `ALTER TABLE … ADD`, `DROP`, `RENAME COLUMN`, `ALTER COLUMN` | no row is written anew; not `TYPE`, `SET NOT NULL` |
 | `ALTER TABLE` (`VIEW`, `INDEX`, `SCHEMA`…) `RENAME TO`, `SET SCHEMA` | what reads it reads on; `TABLE` may name any |
 | `DROP …`, `ALTER SOURCE … RESET [CASCADE]`, `COMMENT ON …` | `CASCADE` drops what depends on it |
-| `EXPLAIN [PLAN]`, `EXPLAIN TIMESTAMP`, `EXPLAIN STRATEGY` | who answers, at which timestamp, how a view is kept |
+| `EXPLAIN [PLAN]`, `EXPLAIN TIMESTAMP`, `EXPLAIN STRATEGY` | who answers and how, as of when, how a view is kept |
 | `BEGIN`, `COMMIT`, `ROLLBACK`, `SAVEPOINT` | a block reads at one timestamp, and commits all of its rows or none |
 | `SET`, `SHOW`, `RESET`, `DISCARD` | the session's variables |
 | `PREPARE`, `EXECUTE`, `DEALLOCATE`, `DECLARE`, `FETCH`, `MOVE`, `CLOSE` | as in Postgres |
+
+### A plan
+
+`EXPLAIN` of a query shows its plan as a tree, one operator a line, each above what it reads:
+
+    > EXPLAIN SELECT name, count(*) FROM items WHERE price > 3 GROUP BY name
+    Outputs: name text, count int8 not null
+    Project #0{name}::text, #1::int8
+      Reduce by #1{name}: count(*)
+        Filter #2{price} > 3
+          Get public.items (u1) (id, name, price)
+
+`#1{name}` is the second column of what the operator reads, and `name` what it was called where it came from; `^#0` is a
+column of the row around a subquery, whose plan stands below its operator as `q1`. Plain views are opened. The text that
+Spark gets comes behind it.
 
 ### A topic for a source
 
