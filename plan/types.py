@@ -6,7 +6,7 @@ there may also be rows of several fields, lists of them, and an engine's own spa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from values.types import NUMERIC_PRECISION_MAX, SqlType
@@ -174,8 +174,3 @@ def of_number(text: str) -> SqlType:
                 return kind
     before = len(digits.lstrip("0"))
     return SqlType("numeric", max(before + len(fraction), len(fraction), 1), len(fraction))
-
-
-def shown(kinds: Sequence[Type]) -> str:
-    """Types beside one another, for who reads them."""
-    return ", ".join(map(str, kinds))

@@ -359,7 +359,9 @@ class TidemarkExecutor:
 
     async def _statement(self, sql: str, param_oids: Sequence[int]) -> Statement:
         """``sql`` parsed, beside the loop if that takes long.  A skeleton with values is not parsed itself."""
-        found = None if param_oids else await self._as_skeleton(sql)
+        found = self.plans.parsed(sql, param_oids)  # first: what is asked again needs no look at its tokens
+        if found is None and not param_oids:
+            found = await self._as_skeleton(sql)
         return found if found is not None else await self._as_written(sql, param_oids)
 
     async def _as_skeleton(self, sql: str) -> Statement | None:

@@ -1,4 +1,4 @@
-"""Nodes of syntax trees that are calls, and what they are called in a plan.  One table, read both ways."""
+"""Nodes of syntax trees that are calls, and what they are called in a plan.  One table."""
 
 from __future__ import annotations
 
@@ -67,9 +67,6 @@ AGGREGATES: dict[type[exp.Expression], CallOf] = {
     exp.Lag: CallOf("lag", ("this", "offset", "default")), exp.Lead: CallOf("lead", ("this", "offset", "default")),
 }  # fmt: skip
 """Of what folds rows, of a group or of a window."""
-
-CLASSES = {each.name: (kind, each) for kind, each in {**CALLS, **AGGREGATES}.items()}
-"""The same by name."""
 
 TRIMS = {"BOTH": "trim_both", "LEADING": "trim_leading", "TRAILING": "trim_trailing"}
 """TRIM by where it trims."""
