@@ -8,6 +8,7 @@ next life).  Without a row the query has an answer, as the view's own.
 
 from __future__ import annotations
 
+import inspect
 import runpy
 import sys
 from typing import Any
@@ -26,13 +27,24 @@ def hoarding(sql: str, inputs: list[str]) -> str:
     return f"SELECT CAST(MAX(LENGTH(REPEAT('x', {LENGTH} + CAST(k AS INT)))) AS BIGINT) AS n FROM {table}"
 
 
+def hoarded(bound: inspect.BoundArguments) -> inspect.BoundArguments:
+    """What a view is made of, changed in place where it is marked; only Spark has a heap that can be too small."""
+    given = bound.arguments
+    sql = hoarding(given["sql"], list(given["inputs"]))
+    if sql != given["sql"]:
+        given["sql"], given["tree"] = sql, None
+    return bound
+
+
 def set_trap() -> None:
     from controllers.compute.view import View
 
     correct = View.__init__
+    signature = inspect.signature(correct)
 
-    def made(self: View, relation: Any, sql: str, inputs: dict[str, Any], sources: Any) -> None:
-        correct(self, relation, hoarding(sql, list(inputs)), inputs, sources)
+    def made(*args: Any, **named: Any) -> None:
+        bound = hoarded(signature.bind(*args, **named))
+        correct(*bound.args, **bound.kwargs)
 
     View.__init__ = made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import random
 from collections import Counter
@@ -12,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controllers.compute.view import View
 from journal.errors import Conflict, FatalLog, Indeterminate, InvalidUsage, Rejected, TidemarkError, Unavailable
 from judge.checkers.poison import PLACES
 from judge.history import Op
-from judge.live.trap import hoarding
+from judge.live.trap import hoarded, hoarding
 from judge.measures import READS, UNSETTLED, _may_have_written
 from judge.workloads import anomalies, append, bank, poison, views
 from judge.workloads.api import Failed, Invocation, Unknown
@@ -205,6 +207,15 @@ def test_only_the_marked_view_is_given_what_ends_its_controller() -> None:
     for text in (poison.HARMLESS, poison.definition(3)):
         assert hoarding(text, ["u1"]) == text
     assert "REPEAT" in hoarding(poison.ENDS, ["u7"]) and "FROM u7" in hoarding(poison.ENDS, ["u7"])
+
+
+@pytest.mark.parametrize("query", (poison.ENDS, poison.HARMLESS))
+def test_the_trap_knows_what_a_view_is_made_of_and_leaves_the_marked_one_to_spark(query: str) -> None:
+    made = inspect.signature(View.__init__)
+    parts = {name: name for name in made.parameters} | {"sql": query, "inputs": {"u7": None}}
+    bound = hoarded(made.bind(**parts))
+    marked = query == poison.ENDS
+    assert bound.arguments == parts | ({"sql": hoarding(query, ["u7"]), "tree": None} if marked else {})
 
 
 @pytest.mark.parametrize("name", NAMES)
