@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functions.row import in_python, native
 from values.numeric import numbers, numeric_counts, numerics
+from values.numeric.number_reading import read_number
 
 _OUTSIDE = "THEN RAISE_ERROR('tm:22003:input is out of range')"
 
@@ -20,6 +21,7 @@ FUNCTIONS = (
     in_python("gcd(numeric, numeric) -> numeric", numeric_counts.gcd, "tm_gcd_numeric"),
     in_python("lcm(numeric, numeric) -> numeric", numeric_counts.lcm, "tm_lcm_numeric"),
     in_python("factorial(int8) -> numeric", numeric_counts.factorial),
+    in_python("to_number(text, text) -> numeric", read_number),
     in_python("scale(numeric) -> int4", numerics.scale),
     in_python("min_scale(numeric) -> int4", numerics.min_scale),
     in_python("trim_scale(numeric) -> numeric", numerics.trim_scale),

@@ -326,6 +326,7 @@ _ROUTINES = """\
 1780 to_date fs date text text
 2089 to_hex fi text int4
 2090 to_hex fi text int8
+1777 to_number fs numeric text text
 1158 to_timestamp fi timestamptz float8
 1778 to_timestamp fs timestamptz text text
 878 translate fi text text text text

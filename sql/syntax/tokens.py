@@ -23,7 +23,7 @@ from sql.trees.budget import TOKENS_MAX, bounded
 from sql.trees.errors import no_function, out_of_range, syntax, unsupported, untold
 
 _BY_NAME = {row.name.upper() for row in FUNCTIONS if row.name != "make_interval"}.union(
-    "TO_CHAR TO_NUMBER DECODE ENCODE FORMAT TRUNC REGEXP_REPLACE REGEXP_COUNT REGEXP_LIKE REGEXP_SUBSTR REGEXP_INSTR "
+    "TO_CHAR DECODE ENCODE FORMAT TRUNC REGEXP_REPLACE REGEXP_COUNT REGEXP_LIKE REGEXP_SUBSTR REGEXP_INSTR "
     "DIV DATE_PART DATE_TRUNC ARRAY_APPEND ARRAY_PREPEND ARRAY_CAT ARRAY_POSITION ARRAY_REMOVE".split()
 )
 """Functions that sqlglot would make another system's, arguments and all: :mod:`sql.typing.check_functions` reads them.

@@ -16,6 +16,7 @@ from values.bad_text import SHOWN_CHARS_MAX, BadText
 from values.numeric import numeric_casts, numeric_counts, numerics
 from values.numeric import numeric_roots as roots
 from values.numeric import numeric_sums as sums
+from values.numeric.number_reading import read_number
 
 pytestmark = pytest.mark.long
 
@@ -89,6 +90,22 @@ def _text(random_: random.Random) -> str:
     return random_.choice(("", "", " ", "\t", "+", "-")) + found + random_.choice(("", "", " ", "\n", ".", "_"))
 
 
+_PLACES = (
+    *"99990099", ".", "D", ",", "G", "S", "MI", "PL", "SG", "PR", "L", "TH", "th", "FM", "V", "B", "SP", "x", "é",
+    '"ab"', "EEEE", "RN", " ",
+)  # fmt: skip
+
+
+def _template(random_: random.Random) -> str:
+    """Of numbers, as often as not a senseless one."""
+    places = _PLACES[:12] if random_.random() < 0.6 else _PLACES
+    return "".join(random_.choices(places, k=random_.randint(0, 9)))
+
+
+def _number_shown(random_: random.Random) -> str:
+    return "".join(random_.choices("0123456789123456..,,+-- <>$xé€th", k=random_.randint(0, 9)))
+
+
 A, B = "$1::numeric", "$2::numeric"
 
 FUNCTIONS: dict[str, tuple[Callable[..., object], tuple[Draw, ...]]] = {
@@ -111,6 +128,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., object], tuple[Draw, ...]]] = {
     f"trim_scale({A})": (numerics.trim_scale, (_any,)),
     f"gcd({A}, {B})": (numeric_counts.gcd, (_any, _any)),
     f"lcm({A}, {B})": (numeric_counts.lcm, (_any, _any)),
+    "to_number($1, $2)": (read_number, (_number_shown, _template)),
     "factorial($1::int8)": (lambda n: numeric_counts.factorial(int(n)), (_int(-2, 200),)),
     f"case when {A} < {B} then -1 when {A} > {B} then 1 else 0 end": (numerics.compare, (_any, _any)),
     f"width_bucket({A}, {B}, $3::numeric, $4::int)": (
