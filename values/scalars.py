@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from journal.errors import InvalidUsage
 from values.bad_text import BadText, bad_text, cut_short
+from values.blanks import BLANKS
 from values.time.date_words import Read, not_carried, read_date_words, read_words
 from values.types import single
 
@@ -28,7 +29,7 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 def read_bool(text: str) -> bool:
     """Any unique prefix of true, yes, on, 1 and their opposites."""
-    word = text.strip().lower()
+    word = text.strip(BLANKS).lower()
     if word and any(full.startswith(word) for full in _TRUE) and word != "o":
         return True
     if word and any(full.startswith(word) for full in _FALSE) and word != "o":
@@ -55,7 +56,7 @@ def _single(value: str) -> float:
 
 
 def _float(text: str, shown: str, read: Callable[[str], float]) -> float:
-    value = text.strip()
+    value = text.strip(BLANKS)
     if NOT_FINITE.fullmatch(value):
         return float(value)
     if not NUMBER.fullmatch(value):

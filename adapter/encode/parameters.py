@@ -25,6 +25,7 @@ from adapter.encode import text_arrays
 from adapter.encode.scalars import DAYS_TO_2000, MICROS_TO_2000
 from journal.errors import InvalidUsage
 from values.bad_text import BadText
+from values.blanks import BLANKS
 from values.numeric import numerics
 from values.scalars import read_date, read_moment, read_timestamp
 from values.text.arrays import read_array
@@ -53,7 +54,7 @@ _EPOCH = datetime(1970, 1, 1)
 _RANGES = {20: 63, 21: 15, 23: 31}
 
 _INTEGER = re.compile(rb"^\s*([+-]?\d+)\s*$")
-_FLOAT = re.compile(r"^[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf(inity)?|nan)$", re.IGNORECASE)
+_FLOAT = re.compile(r"^[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf(inity)?|nan)$", re.IGNORECASE | re.ASCII)
 
 
 def _invalid(oid: int, shown: str) -> InvalidUsage:
@@ -103,7 +104,7 @@ def _oid_text(raw: bytes) -> int:
 
 
 def _bool_text(raw: bytes) -> bool:
-    text = decode_text(raw).strip().lower()
+    text = decode_text(raw).strip(BLANKS).lower()
     if text and ("true".startswith(text) or "yes".startswith(text) or text in ("on", "1")):
         return True
     if text and ("false".startswith(text) or "no".startswith(text) or text in ("of", "off", "0")):
@@ -115,7 +116,7 @@ def _float_text(oid: int) -> Callable[[bytes], float]:
     largest, tiny = (3.4028235677973366e38, 0.7006492321624085e-45) if oid == 700 else (float("inf"), 0.0)
 
     def decode(raw: bytes) -> float:
-        text = decode_text(raw).strip()
+        text = decode_text(raw).strip(BLANKS)
         if not _FLOAT.match(text):
             raise _invalid(oid, text)
         value = float(text)

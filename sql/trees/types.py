@@ -15,6 +15,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from journal.errors import InvalidUsage
 from sql.trees.errors import bad_text, out_of_range
 from values.bad_text import BadText
+from values.blanks import BLANKS
 from values.numeric import numerics
 from values.scalars import (
     NOT_FINITE,
@@ -224,8 +225,8 @@ def number_literal(text: str) -> SqlType:
 
 def numeric_text(text: str, position: int | None = None) -> SqlType:
     """The numeric type of a quoted number: its own digits, or free (``NaN``).  22P02 where it is none."""
-    value = text.strip()
-    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", value):
+    value = text.strip(BLANKS)
+    if NUMBER.fullmatch(value):
         return as_numeric(number_literal(value.lstrip("+-")))
     if NOT_FINITE.fullmatch(value):
         return NUMERIC
@@ -238,7 +239,7 @@ def parse_literal(text: str, sql_type: SqlType, instant: Callable[[datetime], da
     A ``varchar(n)`` is neither cut nor checked here: that depends on what is done with it.  A timestamptz without an
     offset or zone is UTC, or what ``instant`` makes of the local time; ``now`` and its kin are not accepted.
     """
-    name, value = sql_type.name, text.strip()
+    name, value = sql_type.name, text.strip(BLANKS)
     if name in ("text", "varchar"):
         return text
     if name == "bpchar":
@@ -251,7 +252,7 @@ def parse_literal(text: str, sql_type: SqlType, instant: Callable[[datetime], da
     if name in _READERS:
         return _read(_READERS[name], text)
     if name in INT_RANGE:
-        if not re.fullmatch(r"[+-]?\d+", value):
+        if not re.fullmatch(r"[+-]?[0-9]+", value):
             raise bad_text(shown(sql_type), text)
         # Digits first: Python converts no text of more than 4,300.
         number = int(value) if len(value.lstrip("+-").lstrip("0")) < 20 else INT_RANGE[name]
@@ -281,7 +282,8 @@ def _read(read: Callable[[str], object], text: str) -> object:
 def _parse_numeric(text: str, sql_type: SqlType) -> Decimal | str:
     if sql_type.is_free:
         return _read(numerics.read, text)
-    if not NUMBER.fullmatch(text.strip()) and not NOT_FINITE.fullmatch(text.strip()):
+    value = text.strip(BLANKS)
+    if not NUMBER.fullmatch(value) and not NOT_FINITE.fullmatch(value):
         raise bad_text("numeric", text)
     number = Decimal(_read(numerics.read, text))
     if not number.is_finite():

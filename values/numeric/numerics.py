@@ -27,6 +27,7 @@ from decimal import (
 )
 
 from values.bad_text import BadText, bad_text
+from values.blanks import BLANKS
 
 WHOLE_DIGITS_MAX = 131_072
 SCALE_MAX = 16_383
@@ -58,7 +59,6 @@ _ONE = Decimal(1)
 # -- texts ------------------------------------------------------------------------------------------------------------
 
 _NUMBER = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:[eE]([ \t\n\v\f\r]*[+-]?\d+))?", re.ASCII)
-_BLANKS = " \t\n\v\f\r"
 _WORDS = {"nan": NAN} | {
     sign + word: NEGATIVE_INFINITY if sign == "-" else INFINITY
     for sign in ("", "+", "-")
@@ -69,7 +69,7 @@ _EXPONENT_END = 1_073_741_823
 
 def read(text: str) -> str:
     """What ``text::numeric`` is.  Raises ``BadText`` 22P02 and 22003."""
-    value = text.strip(_BLANKS)
+    value = text.strip(BLANKS)
     found = _NUMBER.fullmatch(value)
     if found is None:
         word = _WORDS.get(value.lower())
@@ -79,7 +79,7 @@ def read(text: str) -> str:
     sign, digits, exponent = found.groups()
     whole, _, fraction = digits.partition(".")
     if exponent is not None:
-        power = exponent.strip(_BLANKS)
+        power = exponent.strip(BLANKS)
         places = power.lstrip("+-0") or "0"
         if len(places) > 10 or int(places) >= _EXPONENT_END:
             raise overflow()

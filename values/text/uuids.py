@@ -12,9 +12,9 @@ _UUID = re.compile(r"(\{)?((?:[0-9a-f]{4}-?){7}[0-9a-f]{4})(?(1)\})", re.IGNOREC
 def read_uuid(text: str) -> str:
     """The UUID in any form that Postgres takes: either case, braces around it, hyphens after any four digits.
 
-    Raises ``BadText`` 22P02.
+    Blanks around it are none of these.  Raises ``BadText`` 22P02.
     """
-    match = _UUID.fullmatch(text.strip())
+    match = _UUID.fullmatch(text)
     if not match:
         raise bad_text("uuid", text)
     return hyphened(match[2].replace("-", "").lower())
