@@ -13,25 +13,22 @@ from __future__ import annotations
 
 from catalog_log import model
 from catalog_log.delta import Delta
-from catalog_log.objects import ERRORS, MATERIALIZED_VIEW, SOURCE, TABLE, Definition, Index, Item, View
+from catalog_log.objects import Audience, Item, cluster_of
 from controllers.commands import STORAGE, Command, Kind, compute, in_dependency_order
 from journal.timestamps import CatalogTs
 
-_STORED = frozenset({TABLE, SOURCE, ERRORS, MATERIALIZED_VIEW})
-"""What has rows of its own: storage keeps its topics, and any cluster may read it."""
-
 
 def concerns(item: Item, controller: str) -> bool:
-    """Whether ``controller`` must know of ``item``.
-
-    Storage and every cluster know all collections; a cluster also its own indexes, and what plain views mean, since it
-    lowers the views that read them.  (Of those that the catalog keeps as Spark text nobody is told, as ever.)
-    """
-    if item.kind in _STORED:
-        return True
-    if isinstance(item, View):
-        return controller != STORAGE and isinstance(item.query, Definition)
-    return isinstance(item, Index) and controller != STORAGE and controller == compute(item.cluster_id)
+    """Whether ``controller`` must know of ``item``: every kind of object says for whom it is."""
+    match item.audience:
+        case Audience.EVERYBODY:
+            return True
+        case Audience.CLUSTERS:
+            return controller != STORAGE
+        case Audience.ITS_CLUSTER:
+            return controller == compute(cluster_of(item))
+        case Audience.NOBODY:
+            return False
 
 
 def translate(delta: Delta, controller: str) -> list[Command]:

@@ -15,8 +15,9 @@ from sqlglot import exp
 
 from adapter.duck.macros import MACROS, SCALAR_MACROS, TABLE_MACROS
 from adapter.encode import text_arrays
-from adapter.system.rows import DISPLAY, OWNER, OWNER_OID, TYPE_NAMES, item_oid
+from adapter.system.rows import OWNER, OWNER_OID, item_oid
 from adapter.system.schemas import HIDDEN, RELATIONS, SCHEMA_OIDS, SYSTEM, SYSTEM_OIDS
+from adapter.system.types import DISPLAY, TYPE_NAMES
 from catalog_log.objects import Item
 from journal.errors import InvalidUsage
 from sql.binding.prepare_tree import figure_name

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 
-from adapter.system.rows import DISPLAY, OWNER, TYPE_NAMES
+from adapter.system.rows import OWNER
+from adapter.system.types import DISPLAY, TYPE_NAMES
 from values.text.keywords import KEYWORDS
 from values.types import FIELDS, field_bits
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from catalog_log.objects import Item, MaterializedView, Relation, View, ever, key_names
+from catalog_log.objects import Item, MaterializedView, Queried, Relation, View, ever, key_names
 from controllers.compute.operators.small import small
 from controllers.compute.outputs import left_to_spark
 from controllers.compute.strategy import Aggregate, Recompute, analyse
@@ -169,7 +169,7 @@ def _timestamp(plan: SelectPlan, image: ImageLike, state: OracleState | None) ->
 def _strategy(statement: st.Explain, image: ImageLike, names: Names) -> list[str]:
     if statement.name is not None:
         item = relation(image, names, statement.name)
-        if isinstance(item, SystemRelation) or not isinstance(item, (View, MaterializedView)):
+        if isinstance(item, SystemRelation) or not isinstance(item, Queried):
             raise wrong_kind(str(statement.name), "view")
         objects = Objects.of(image)
         return _strategy_of(spark_query(item, objects), item.inputs, item, bound_query(item, objects), image)

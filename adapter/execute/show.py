@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from adapter.state.interfaces import OutputColumn
 from adapter.state.session_state import SessionState
-from adapter.system.rows import type_display, view_definition
+from adapter.system.kinds import KIND_ROWS
+from adapter.system.types import type_display
 from catalog_log import model
 from catalog_log.model import Cluster
 from catalog_log.objects import (
@@ -19,14 +20,9 @@ from catalog_log.objects import (
     SOURCE,
     TABLE,
     VIEW,
-    Index,
     Item,
-    Source,
-    Table,
-    View,
     cluster_of,
     key_names,
-    own_columns,
 )
 from sql.objects.identifiers import quoted
 from sql.objects.names import (
@@ -159,33 +155,7 @@ def show_create(statement: st.ShowCreate, image: ImageLike, names: Names) -> lis
         raise wrong_kind(statement.name.last, KIND_WORDS[statement.kind])
     schema = image.get(model.SCHEMAS, found.schema_id)
     name = ".".join(map(quoted, (names.database, schema.name, found.name)))
-    return [(name, create_statement(found, name, image))]
-
-
-def create_statement(item: Item, name: str, image: ImageLike) -> str:
-    """DDL that would make ``item`` again under its full name."""
-    cluster = _cluster(item, image)
-    columns = ",\n".join(
-        f"    {quoted(c.name)} {type_display(parse_type(c.type))}"
-        + ("" if c.nullable else " NOT NULL")
-        + (f" DEFAULT {c.default}" if c.default is not None else "")
-        for c in own_columns(item)
-    )
-    if isinstance(item, Table):
-        return f"CREATE TABLE {name} (\n{columns}\n)"
-    if isinstance(item, Source):
-        topic = item.topic.replace("'", "''")
-        return f"CREATE SOURCE {name} (\n{columns}\n)\nFROM KAFKA TOPIC '{topic}' FORMAT JSON ENVELOPE NONE"
-    if isinstance(item, Index):
-        on = image.item(item.relation_id)
-        schema = image.get(model.SCHEMAS, on.schema_id) if on else None
-        where = f"{quoted(schema.name)}.{quoted(on.name)}" if on and schema else item.relation_id
-        keys = ", ".join(map(quoted, key_names(item, on)))
-        return f"CREATE INDEX {quoted(item.name)} IN CLUSTER {quoted(cluster.name)} ON {where} ({keys})"
-    listed = ", ".join(quoted(c.name) for c in item.columns)
-    word = "VIEW" if isinstance(item, View) else "MATERIALIZED VIEW"
-    where = f" IN CLUSTER {quoted(cluster.name)}" if cluster is not None else ""
-    return f"CREATE {word} {name} ({listed}){where} AS\n{(view_definition(item, image) or '').strip().rstrip(';')}"
+    return [(name, KIND_ROWS[found.kind].created(found, name, image))]
 
 
 ROWS: dict[type[st.Statement], Callable[..., list[tuple]]] = {st.ShowObjects: show_objects, st.ShowCreate: show_create}

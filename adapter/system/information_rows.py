@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache
 
+from adapter.system.kinds import KIND_ROWS
 from adapter.system.rows import (
-    DISPLAY,
     KIND_OIDS,
     OWNER,
-    TYPE_NAMES,
     Rows,
     System,
     system_classes,
     view_definition,
 )
 from adapter.system.schemas import SCHEMA_OIDS
+from adapter.system.types import DISPLAY, TYPE_NAMES
 from catalog_log.model import Schema
-from catalog_log.objects import INDEX, MATERIALIZED_VIEW, Item, Table, View, numbered_columns
+from catalog_log.objects import INDEX, MATERIALIZED_VIEW, Item, View, numbered_columns
 from values.types import OID, SECOND_DIGITS, TIMES, SqlType, parse_type
 
 _HIDDEN = (INDEX, MATERIALIZED_VIEW)
@@ -39,8 +39,8 @@ def _schemata(s: System) -> Rows:
 def _tables(s: System) -> Rows:
     for schema, item in _shown(s):
         yield {"table_catalog": s.database, "table_schema": schema.name, "table_name": item.name,
-               "table_type": "VIEW" if isinstance(item, View) else "BASE TABLE", "is_typed": "NO",
-               "is_insertable_into": "YES" if isinstance(item, Table) else "NO"}  # fmt: skip
+               "table_type": KIND_ROWS[item.kind].table_type, "is_typed": "NO",
+               "is_insertable_into": "YES" if KIND_ROWS[item.kind].insertable else "NO"}  # fmt: skip
     for _, schema, name, kind, _ in system_classes():
         yield {"table_catalog": s.database, "table_schema": schema, "table_name": name, "is_typed": "NO",
                "table_type": "VIEW" if kind == "v" else "BASE TABLE", "is_insertable_into": "NO"}  # fmt: skip
@@ -116,14 +116,9 @@ def _view_table_usage(s: System) -> Rows:
                        "table_name": used.name}  # fmt: skip
 
 
-def _privileges_of(item: Item) -> tuple[str, ...]:
-    """What can be done with it at all: there are no roles to be granted less."""
-    return ("SELECT", "INSERT") if isinstance(item, Table) else ("SELECT",)
-
-
 def _table_privileges(s: System) -> Rows:
     for schema, item in _shown(s):
-        for privilege in _privileges_of(item):
+        for privilege in KIND_ROWS[item.kind].privileges:
             yield {"grantor": OWNER, "grantee": OWNER, "table_catalog": s.database, "table_schema": schema.name,
                    "table_name": item.name, "privilege_type": privilege, "is_grantable": "YES",
                    "with_hierarchy": "YES" if privilege == "SELECT" else "NO"}  # fmt: skip
@@ -132,7 +127,7 @@ def _table_privileges(s: System) -> Rows:
 def _column_privileges(s: System) -> Rows:
     for schema, item in _shown(s):
         for column in item.columns:
-            for privilege in _privileges_of(item):
+            for privilege in KIND_ROWS[item.kind].privileges:
                 yield {"grantor": OWNER, "grantee": OWNER, "table_catalog": s.database, "table_schema": schema.name,
                        "table_name": item.name, "column_name": column.name, "privilege_type": privilege,
                        "is_grantable": "YES"}  # fmt: skip

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from adapter.state.session_state import SessionState
 from catalog_log import model
-from catalog_log.objects import Errors, Index, Item, MaterializedView, Source, Table
+from catalog_log.objects import Errors, Index, Item, Maintained, MaterializedView, Source, Table
 from controllers.commands import STORAGE
 from oracle.state import OracleState
 from sql.objects.names import ImageLike
@@ -98,7 +98,7 @@ def _frontiers(told: Told) -> Iterable[Row]:
 
 def _hydration(told: Told) -> Iterable[Row]:
     for item in told.image.objects():
-        if not isinstance(item, (MaterializedView, Index)):
+        if not isinstance(item, Maintained):
             continue
         key, said = _said(told, item)
         view = isinstance(item, MaterializedView)

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from adapter.system.rows import DISPLAY, ROWS, System, index_definition, item_oid, view_definition
+from adapter.system.rows import ROWS, System, index_definition, item_oid, view_definition
 from adapter.system.schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM_OIDS
+from adapter.system.types import DISPLAY
 from catalog_log.objects import Index, Table, key_names
 from sql.objects.identifiers import quoted
 

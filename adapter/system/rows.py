@@ -11,83 +11,32 @@ from functools import cache
 from zoneinfo import available_timezones
 
 from adapter.state import variables as vars_
+from adapter.system.kinds import KIND_ROWS
+from adapter.system.kinds.index import ARRANGEMENT
+from adapter.system.kinds.kind import HEAP
+from adapter.system.kinds.view import definition
 from adapter.system.routines import operators, routines
 from adapter.system.schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM, SYSTEM_OIDS, TABLES
+from adapter.system.types import ALIGN, LENGTHS, OTHER_TYPES, TYPES
 from catalog_log import model
 from catalog_log.model import Schema
 from catalog_log.objects import (
-    ERRORS,
-    INDEX,
-    MATERIALIZED_VIEW,
-    SOURCE,
-    TABLE,
-    VIEW,
     Column,
-    Errors,
     Index,
     Item,
     MaterializedView,
+    Queried,
     View,
     key_names,
     numbered_columns,
 )
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike
-from sql.views.view_text import query_today
-from values.types import OID, TIMES, SqlType, modifier, parse_type
+from values.types import OID, modifier, parse_type
 
 OWNER = "tidemark"
 OWNER_OID = 10
-HEAP_OID, INDEX_AM_OID = 2, 403
 INTERNAL_LANGUAGE_OID = 12
-
-RELKIND = {TABLE: "r", SOURCE: "r", ERRORS: "r", VIEW: "v", MATERIALIZED_VIEW: "m",
-           INDEX: "i"}  # fmt: skip
-"""Sources and errors collections show as tables: that is what clients can do with them."""
-
-_TYPES = (
-    # name, length, by value, category, preferred, array's oid, display name
-    ("bool", 1, True, "B", True, 1000), ("bytea", -1, False, "U", False, 1001), ("int8", 8, True, "N", False, 1016),
-    ("int2", 2, True, "N", False, 1005), ("int4", 4, True, "N", False, 1007), ("text", -1, False, "S", True, 1009),
-    ("float4", 4, True, "N", False, 1021), ("float8", 8, True, "N", True, 1022), ("date", 4, True, "D", False, 1182),
-    ("timestamp", 8, True, "D", False, 1115), ("timestamptz", 8, True, "D", True, 1185),
-    ("numeric", -1, False, "N", False, 1231), ("varchar", -1, False, "S", False, 1015),
-    ("bpchar", -1, False, "S", False, 1014), ("uuid", 16, False, "U", False, 2951),
-    ("jsonb", -1, False, "U", False, 3807), ("interval", 16, False, "T", True, 1187),
-    ("time", 8, True, "D", False, 1183),
-)  # fmt: skip
-
-_OTHER_TYPES = (
-    ("char", 18, 1, True, "Z"), ("name", 19, 64, False, "S"), ("oid", 26, 4, True, "N"),
-    ("regclass", 2205, 4, True, "N"),
-    ("regtype", 2206, 4, True, "N"), ("unknown", 705, -2, False, "X"), ("json", 114, -1, False, "U"),
-    ("record", 2249, -1, False, "P"), ("void", 2278, 4, True, "P"), ("int2vector", 22, -1, False, "A"),
-    ("oidvector", 30, -1, False, "A"), ("regproc", 24, 4, True, "N"), ("tid", 27, 6, False, "U"),
-    ("xid", 28, 4, True, "U"), ("cid", 29, 4, True, "U"), ("regnamespace", 4089, 4, True, "N"),
-    ("regrole", 4096, 4, True, "N"), ("trigger", 2279, 4, True, "P"), ("event_trigger", 3838, 4, True, "P"),
-    ("cstring", 2275, -2, False, "P"), ("internal", 2281, 8, True, "P"), ("any", 2276, 4, True, "P"),
-    ("anyelement", 2283, 4, True, "P"), ("anyarray", 2277, -1, False, "P"), ("anynonarray", 2776, 4, True, "P"),
-)  # fmt: skip
-
-_LENGTHS = {OID[name]: (length, by_value) for name, length, by_value, *_ in _TYPES} | {26: (4, True)}
-_ALIGN = {1: "c", 2: "s", 4: "i", 8: "d"}
-
-DISPLAY = {
-    16: "boolean", 17: "bytea", 20: "bigint", 21: "smallint", 23: "integer", 25: "text", 700: "real",
-    701: "double precision", 1082: "date", 1114: "timestamp without time zone", 1184: "timestamp with time zone",
-    1700: "numeric", 18: '"char"', 19: "name", 26: "oid", 1043: "character varying", 1042: "character", 705: "unknown",
-    114: "json", 3802: "jsonb", 2950: "uuid", 1186: "interval", 1083: "time without time zone", 2205: "regclass",
-    2206: "regtype", 2249: "record", 2278: "void", **{oid: name for name, oid, *_ in _OTHER_TYPES[9:]},
-}  # fmt: skip
-"""format_type without a modifier."""
-
-TYPE_NAMES = {
-    **{OID[name]: name for name, *_ in _TYPES},
-    **{array: f"_{name}" for name, _, _, _, _, array in _TYPES},
-    **{oid: name for name, oid, *_ in _OTHER_TYPES},
-    1028: "_oid",
-}
-"""Oid -> typname."""
 
 
 @dataclass(frozen=True)
@@ -117,25 +66,11 @@ def item_oid(item_id: str) -> int:
     return (16384 + 2 * number + (item_id[0] == "s")) % (1 << 32)
 
 
-def type_display(sql_type: SqlType) -> str:
-    """As format_type says it."""
-    base = sql_type.element if sql_type.is_array else sql_type
-    name = DISPLAY[OID[base.name]]
-    if base.name == "numeric":
-        name = str(base)
-    elif base.name == "interval":
-        name = str(base)
-    elif base.precision is not None:
-        first, *rest = name.split(" ") if base.name in TIMES else [name]
-        name = " ".join([f"{first}({base.precision})", *rest])
-    return f"{name}[]" if sql_type.is_array else name
-
-
 def view_definition(item: Item, image: ImageLike) -> str | None:
     """The query of a view as its creator wrote it, what it reads called as it is called now."""
-    if not isinstance(item, (View, MaterializedView)):
+    if not isinstance(item, Queried):
         return None
-    return " " + query_today(item, image).sql("postgres", pretty=True) + ";"
+    return f" {definition(item, image)};"
 
 
 def index_definition(schema: str, index: Item, relation: Item | None) -> str:
@@ -185,12 +120,12 @@ def _pg_class(s: System) -> Rows:
     for schema, item in s.named():
         yield {
             "oid": item_oid(item.id), "relname": item.name, "relnamespace": item_oid(schema.id), "reltype": 0,
-            "reloftype": 0, "relowner": OWNER_OID, "relam": INDEX_AM_OID if isinstance(item, Index) else
-            (0 if isinstance(item, View) else HEAP_OID), "relfilenode": 0, "reltablespace": 0, "relpages": 0,
+            "reloftype": 0, "relowner": OWNER_OID,
+            "relam": KIND_ROWS[item.kind].access, "relfilenode": 0, "reltablespace": 0, "relpages": 0,
             "reltuples": -1.0, "relallvisible": 0, "reltoastrelid": 0, "relhasindex": item.id in indexed,
-            "relisshared": False, "relpersistence": "p", "relkind": RELKIND[item.kind],
+            "relisshared": False, "relpersistence": "p", "relkind": KIND_ROWS[item.kind].relkind,
             "relnatts": max((number for number, _ in columns_of(s, item)), default=0), "relchecks": 0,
-            "relhasrules": isinstance(item, View),
+            "relhasrules": KIND_ROWS[item.kind].relkind == "v",
             "relhastriggers": False, "relhassubclass": False, "relrowsecurity": False, "relforcerowsecurity": False,
             "relispopulated": True, "relreplident": "n", "relispartition": False, "relrewrite": 0, "relfrozenxid": 0,
             "relminmxid": 0,
@@ -206,18 +141,18 @@ def _system_class_rows() -> tuple[dict[str, object], ...]:
                        "relforcerowsecurity relispartition".split(), False)  # fmt: skip
     return tuple(
         {**none, **no, "oid": oid, "relname": name, "relnamespace": SCHEMA_OIDS[schema], "relowner": OWNER_OID,
-         "relam": HEAP_OID if kind == "r" else 0, "reltuples": -1.0, "relpersistence": "p", "relkind": kind,
+         "relam": HEAP if kind == "r" else 0, "reltuples": -1.0, "relpersistence": "p", "relkind": kind,
          "relnatts": len(columns), "relispopulated": True, "relreplident": "n"}
         for oid, schema, name, kind, columns in system_classes()
     )  # fmt: skip
 
 
 def _attribute(relation: int, number: int, name: str, oid: int, modifier: int) -> dict[str, object]:
-    length, by_value = _LENGTHS.get(oid, (-1, False))
+    length, by_value = LENGTHS.get(oid, (-1, False))
     return {
         "attrelid": relation, "attname": name, "atttypid": oid, "attstattarget": -1, "attlen": length,
         "attnum": number, "attndims": 1 if oid in (1009, 1028, 1005) else 0, "attcacheoff": -1, "atttypmod": modifier,
-        "attbyval": by_value, "attalign": _ALIGN.get(length, "i"), "attstorage": "p" if length > 0 else "x",
+        "attbyval": by_value, "attalign": ALIGN.get(length, "i"), "attstorage": "p" if length > 0 else "x",
         "attcompression": "", "attnotnull": False, "atthasdef": False, "atthasmissing": False, "attidentity": "",
         "attgenerated": "", "attisdropped": False, "attislocal": True, "attinhcount": 0,
         "attcollation": 100 if oid in (25, 1042, 1043) else 0,
@@ -280,10 +215,10 @@ def _pg_type(s: System) -> Rows:
                 "typtype": "p" if category in "PX" else "b", "typcategory": category, "typispreferred": preferred,
                 "typelem": 0, "typarray": array, "typcollation": 100 if category == "S" else 0}  # fmt: skip
 
-    for name, length, by_value, category, preferred, array in _TYPES:
+    for name, length, by_value, category, preferred, array in TYPES:
         yield one(name, OID[name], length, by_value, category, preferred, array)
         yield {**one(f"_{name}", array, -1, False, "A", False, 0), "typelem": OID[name]}
-    for name, oid, length, by_value, category in _OTHER_TYPES:
+    for name, oid, length, by_value, category in OTHER_TYPES:
         array = 1028 if name == "oid" else 0
         element = {"int2vector": 21, "oidvector": 26}.get(name, 0)  # as arrays, which is how drivers read them
         yield {**one(name, oid, length, by_value, category, False, array), "typelem": element}
@@ -313,8 +248,8 @@ def _pg_operator(s: System) -> Rows:
 
 
 def _pg_am(s: System) -> Rows:
-    yield {"oid": HEAP_OID, "amname": "heap", "amhandler": "heap_tableam_handler", "amtype": "t"}
-    yield {"oid": INDEX_AM_OID, "amname": "arrangement", "amhandler": "-", "amtype": "i"}
+    yield {"oid": HEAP, "amname": "heap", "amhandler": "heap_tableam_handler", "amtype": "t"}
+    yield {"oid": ARRANGEMENT, "amname": "arrangement", "amhandler": "-", "amtype": "i"}
 
 
 def _pg_database(s: System) -> Rows:
@@ -338,7 +273,7 @@ def _pg_timezone_names(s: System) -> Rows:
 def _pg_stat_tables(s: System) -> Rows:
     """Every table and materialized view; nobody here counts scans or rows, so the numbers are NULL."""
     for schema, item in s.named():
-        if RELKIND[item.kind] in "rm":
+        if KIND_ROWS[item.kind].relkind in "rm":
             yield {"relid": item_oid(item.id), "schemaname": schema.name, "relname": item.name}
 
 
@@ -375,7 +310,7 @@ def _pg_settings(s: System) -> Rows:
 def _pg_tables(s: System) -> Rows:
     indexed = _indexed(s)
     for schema, item in s.named():
-        if RELKIND[item.kind] == "r":
+        if KIND_ROWS[item.kind].relkind == "r":
             yield {"schemaname": schema.name, "tablename": item.name, "tableowner": OWNER, "rowsecurity": False,
                    "hasindexes": item.id in indexed, "hasrules": False, "hastriggers": False}  # fmt: skip
 
@@ -438,7 +373,7 @@ def _pg_depend(s: System) -> Rows:
         for other in item.depends_on:
             yield {"classid": CLASS_OIDS["pg_class"], "objid": item_oid(item.id), "objsubid": 0,
                    "refclassid": CLASS_OIDS["pg_class"], "refobjid": item_oid(other), "refobjsubid": 0,
-                   "deptype": "a" if isinstance(item, (Index, Errors)) else "n"}  # fmt: skip
+                   "deptype": "a" if item.belongs else "n"}  # fmt: skip
 
 
 ROWS: dict[str, Callable[[System], Rows]] = {

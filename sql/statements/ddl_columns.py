@@ -20,10 +20,9 @@ from catalog_log.objects import (
     Column,
     Index,
     Item,
-    MaterializedView,
+    Queried,
     Relation,
     Table,
-    View,
     ever,
 )
 from collection.rows import encode_value
@@ -226,7 +225,7 @@ def _drop(draft: _Draft, action: st.DropColumn) -> None:
 def _reads(draft: _Draft, item: Item, column: Column) -> bool:
     if isinstance(item, Index):
         return column.stored_as in item.key
-    is_view = isinstance(item, (View, MaterializedView))
+    is_view = isinstance(item, Queried)
     return is_view and reads_column(item, draft.item.id, column.id, Objects.of(draft.image))
 
 

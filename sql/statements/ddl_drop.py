@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from catalog_log import model, records
 from catalog_log.model import Schema
-from catalog_log.objects import INDEX, Errors, Index, Item
+from catalog_log.objects import INDEX, Errors, Item
 from journal.errors import InvalidUsage
 from sql.binding.bind import id_order
 from sql.objects.names import (
@@ -90,11 +90,6 @@ def item_of_kind(image: ImageLike, names: Names, name: st.Name, kind: str) -> It
     return found
 
 
-def _automatic(item: Item, on: Item) -> bool:
-    """Whether ``item`` goes with ``on`` without being asked for: its indexes and its errors collection."""
-    return isinstance(item, (Index, Errors))
-
-
 def with_its_own(image: ImageLike, roots: list[Item]) -> dict[str, Item]:
     """``roots`` and what is theirs, by id: their indexes, the errors of sources, and the indexes on those."""
     going = {item.id: item for item in roots}
@@ -102,7 +97,7 @@ def with_its_own(image: ImageLike, roots: list[Item]) -> dict[str, Item]:
     while queue:
         here = queue.pop()
         for each in image.dependents(here.id):
-            if each.id not in going and _automatic(each, here):
+            if each.id not in going and each.belongs:
                 going[each.id] = each
                 queue.append(each)
     return going
@@ -119,9 +114,9 @@ def closure(image: ImageLike, roots: list[Item]) -> tuple[set[str], list[tuple[I
             if each.id not in going and each.id not in seen:
                 seen.add(each.id)
                 standing.append((each, here))
-                if not _automatic(each, here):
+                if not each.belongs:
                     queue.append(each)
-    return set(going), [(a, b) for a, b in standing if not _automatic(a, b)]
+    return set(going), [(a, b) for a, b in standing if not a.belongs]
 
 
 def everything(image: ImageLike, roots: list[Item]) -> set[str]:

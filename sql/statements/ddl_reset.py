@@ -8,7 +8,6 @@ names, definitions and comments that they had.  Controllers are told of drops an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from sqlglot import exp
 
@@ -16,14 +15,7 @@ from catalog_log import model, records
 from catalog_log.model import Update
 from catalog_log.objects import (
     SOURCE,
-    Definition,
-    Errors,
-    Index,
     Item,
-    MaterializedView,
-    Source,
-    SparkText,
-    View,
     numbered_columns,
 )
 from journal.errors import InvalidUsage
@@ -71,26 +63,7 @@ def plan_reset(s: st.ResetSource, image: ImageLike, names: Names) -> DdlPlan:
 
 def renamed(item: Item, anew: Mapping[str, str]) -> Item:
     """``item`` under its new id, naming the new ids of all that has one."""
-
-    def now(object_id: str) -> str:
-        return anew.get(object_id, object_id)
-
-    match item:
-        case Source():
-            item = replace(item, errors_id=now(item.errors_id))
-        case Errors():
-            item = replace(item, source_id=now(item.source_id))
-        case Index():
-            item = replace(item, relation_id=now(item.relation_id))
-        case View() | MaterializedView():
-            depends_on, inputs = (tuple(map(now, ids)) for ids in (item.depends_on, item.inputs))
-            if isinstance(item.query, Definition):
-                references = tuple(replace(r, relation_id=now(r.relation_id)) for r in item.query.references)
-                item = replace(item, query=Definition(references, inputs))
-            else:
-                sql = _renamed_query(item.query.sql, item.name, anew)
-                item = replace(item, query=SparkText(sql, depends_on, inputs))
-    return replace(item, id=now(item.id))
+    return item.with_ids(lambda each: anew.get(each, each), lambda sql: _renamed_query(sql, item.name, anew))
 
 
 def _renamed_query(sql: str, view: str, anew: Mapping[str, str]) -> str:

@@ -12,17 +12,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from catalog_log.objects import ERRORS, INDEX, MATERIALIZED_VIEW, SOURCE, TABLE, VIEW
+from catalog_log.objects import KINDS
 from values.types import SqlType
 
-KIND_WORDS = {
-    TABLE: "table",
-    SOURCE: "source",
-    ERRORS: "errors collection",
-    VIEW: "view",
-    MATERIALIZED_VIEW: "materialized view",
-    INDEX: "index",
-}
+KIND_WORDS = {each.kind: each.word for each in KINDS}
 
 
 class Kind(StrEnum):

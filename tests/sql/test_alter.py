@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from adapter.execute.show import create_statement
+from adapter.system.kinds import KIND_ROWS
 from catalog_log import model
 from catalog_log.objects import Index, MaterializedView, Relation, View, own_columns
 from journal.errors import InvalidUsage
@@ -77,7 +77,7 @@ def test_what_reads_it_reads_on_and_is_shown_as_a_statement_that_would_do_so(see
         if isinstance(item, Index):
             assert item.schema_id == image.item(item.relation_id).schema_id
         if isinstance(item, (View, MaterializedView)):
-            said = create_statement(item, f"public.again_{item.id}", image)
+            said = KIND_ROWS[item.kind].created(item, f"public.again_{item.id}", image)
             after = altered(image, said)
             made = next(i for i in after.objects() if i.name == f"again_{item.id}")
             assert own_columns(made) == own_columns(item)

@@ -10,7 +10,7 @@ import random
 import pytest
 from sqlglot import exp
 
-from adapter.execute.show import create_statement
+from adapter.system.kinds import KIND_ROWS
 from catalog_log import model, records
 from catalog_log.objects import Index, MaterializedView, Table, View, ever, own_columns, places
 from journal.errors import InvalidUsage
@@ -119,7 +119,7 @@ def test_in_any_order_nothing_changes_for_who_reads_and_what_is_shown_makes_it_a
             assert len(set(ids)) == len(ids)
             assert len({c.name.lower() for c in each.stored}) == len(each.stored), "engines tell them all apart"
         if isinstance(each, (View, MaterializedView)):
-            said = create_statement(each, f"public.again_{each.id}", image)
+            said = KIND_ROWS[each.kind].created(each, f"public.again_{each.id}", image)
             after = altered(image, said)
             again = item(after, f"again_{each.id}")
             assert [(c.name, c.type) for c in own_columns(again)] == [(c.name, c.type) for c in own_columns(each)]
@@ -197,7 +197,7 @@ def test_an_index_is_of_its_columns_whatever_they_are_called() -> None:
     assert plan.lookup.residual["project"] == [["col", 4], ["col", 3], ["col", 1]], "by their places in what is stored"
     plan = plan_select(parse("select a from t where c = '5'").ast, image, names())
     assert plan.lookup is None or not plan.lookup.key
-    assert create_statement(item(image, "by_c"), "x", image).endswith("(cc, id)")
+    assert KIND_ROWS["index"].created(item(image, "by_c"), "x", image).endswith("(cc, id)")
 
 
 @pytest.mark.parametrize(

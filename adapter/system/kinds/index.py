@@ -1,0 +1,24 @@
+"""Of indexes."""
+
+from __future__ import annotations
+
+from adapter.system.kinds.kind import KindRows, in_cluster
+from catalog_log import model
+from catalog_log.objects import Index, key_names
+from sql.objects.identifiers import quoted
+from sql.objects.names import ImageLike
+
+ARRANGEMENT = 403
+"""The oid of the access method of indexes, as of Postgres's btree."""
+
+
+def _created(item: Index, name: str, image: ImageLike) -> str:
+    """By its name alone: its schema is its relation's."""
+    on = image.item(item.relation_id)
+    schema = image.get(model.SCHEMAS, on.schema_id) if on else None
+    where = f"{quoted(schema.name)}.{quoted(on.name)}" if on and schema else item.relation_id
+    keys = ", ".join(map(quoted, key_names(item, on)))
+    return f"CREATE INDEX {quoted(item.name)}{in_cluster(item, image)} ON {where} ({keys})"
+
+
+ROWS = KindRows("i", _created, access=ARRANGEMENT)

@@ -1,0 +1,49 @@
+"""What SHOW CREATE and the system relations ask of a kind of object, and what most kinds write alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from adapter.system.types import type_display
+from catalog_log import model
+from catalog_log.objects import Item, cluster_of, own_columns
+from sql.objects.identifiers import quoted
+from sql.objects.names import ImageLike
+from values.types import parse_type
+
+HEAP, NO_ACCESS = 2, 0
+"""Oids of access methods."""
+
+
+@dataclass(frozen=True)
+class KindRows:
+    """``created``: DDL that would make the object again under the full name that it is given."""
+
+    relkind: str
+    created: Callable[[Any, str, ImageLike], str]
+    access: int = HEAP
+    table_type: str = "BASE TABLE"
+    privileges: tuple[str, ...] = ("SELECT",)
+
+    @property
+    def insertable(self) -> bool:
+        return "INSERT" in self.privileges
+
+
+def column_lines(item: Item) -> str:
+    """The columns of a relation as CREATE TABLE declares them."""
+    return ",\n".join(
+        f"    {quoted(c.name)} {type_display(parse_type(c.type))}"
+        + ("" if c.nullable else " NOT NULL")
+        + (f" DEFAULT {c.default}" if c.default is not None else "")
+        for c in own_columns(item)
+    )
+
+
+def in_cluster(item: Item, image: ImageLike) -> str:
+    """`` IN CLUSTER`` and its name, for what a cluster keeps."""
+    cluster_id = cluster_of(item)
+    cluster = None if cluster_id is None else image.get(model.CLUSTERS, cluster_id)
+    return "" if cluster is None else f" IN CLUSTER {quoted(cluster.name)}"

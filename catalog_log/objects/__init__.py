@@ -1,0 +1,28 @@
+"""What has a name in a schema: one class for each kind of object, in a file of its own, with its own fields.
+
+A class says what the catalog, statements and subscribers want to know of its kind: how it is called, its record, what
+goes with what, which controllers are told of it.  What SHOW CREATE and the system relations say is beside those
+(``adapter/system/kinds/``).
+"""
+
+from catalog_log.objects.asked import cluster_of, ever, numbered_columns, own_columns, places, view_inputs
+from catalog_log.objects.definition import Definition, Reference, SparkText
+from catalog_log.objects.errors import Errors
+from catalog_log.objects.index import Index, key_names
+from catalog_log.objects.item import Audience, Column, Item, Maintained, Queried, Relation, numbered
+from catalog_log.objects.materialized_view import MaterializedView
+from catalog_log.objects.source import Source
+from catalog_log.objects.table import Table
+from catalog_log.objects.view import View
+
+TABLE, SOURCE, ERRORS = Table.kind, Source.kind, Errors.kind
+VIEW, MATERIALIZED_VIEW, INDEX = View.kind, MaterializedView.kind, Index.kind
+
+KINDS: tuple[type[Item], ...] = (Table, Source, Errors, View, MaterializedView, Index)
+
+__all__ = [
+    "ERRORS", "INDEX", "KINDS", "MATERIALIZED_VIEW", "SOURCE", "TABLE", "VIEW", "Audience", "Column", "Definition",
+    "Errors", "Index", "Item", "Maintained", "MaterializedView", "Queried", "Reference", "Relation", "Source",
+    "SparkText", "Table", "View", "cluster_of", "ever", "key_names", "numbered", "numbered_columns", "own_columns",
+    "places", "view_inputs",
+]  # fmt: skip

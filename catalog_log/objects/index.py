@@ -1,0 +1,47 @@
+"""An index: an arrangement of a relation by some of its columns, kept by a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from catalog_log.objects.item import Audience, Column, Item, Maintained, Record, Relation, required
+
+
+@dataclass(frozen=True, kw_only=True)
+class Index(Maintained):
+    kind = word = "index"
+    belongs = True
+
+    relation_id: str
+    key: tuple[str, ...]
+    """The columns in order, each by the name that engines know it by (:attr:`Column.stored_as`)."""
+
+    @property
+    def depends_on(self) -> tuple[str, ...]:
+        return (self.relation_id,)
+
+    @property
+    def audience(self) -> Audience:
+        return Audience.ITS_CLUSTER
+
+    def with_ids(self, now: Callable[[str], str], spark: Callable[[str], str]) -> Index:
+        return replace(super().with_ids(now, spark), relation_id=now(self.relation_id))
+
+    def fields(self) -> dict[str, Any]:
+        return {"index_columns": self.key}
+
+    @classmethod
+    def of_record(cls, head: tuple[str, str, str, str], columns: tuple[Column, ...], record: Record) -> Index:
+        return cls(
+            *head, relation_id=record["depends_on"][0], key=tuple(record["index_columns"]),
+            cluster_id=required(record["cluster_id"]),
+        )  # fmt: skip
+
+
+def key_names(index: Index, relation: Item | None) -> tuple[str, ...]:
+    """What the columns of an index are called now."""
+    columns = relation.columns if isinstance(relation, Relation) else ()
+    now = {column.stored_as: column.name for column in columns}
+    return tuple(now.get(column, column) for column in index.key)
