@@ -10,9 +10,9 @@ import pyarrow as pa
 from adapter.state.interfaces import OutputColumn
 from adapter.state.session_state import SessionState
 from adapter.system.kinds import KIND_ROWS
+from adapter.system.kinds.kind import kept_in
 from adapter.system.types import type_display
 from catalog_log import model
-from catalog_log.model import Cluster
 from catalog_log.objects import (
     INDEX,
     KINDS,
@@ -21,7 +21,6 @@ from catalog_log.objects import (
     TABLE,
     VIEW,
     Item,
-    cluster_of,
     key_names,
 )
 from sql.objects.identifiers import quoted
@@ -119,13 +118,8 @@ def _rows(statement: st.ShowObjects, image: ImageLike, names: Names) -> list[tup
     ]
 
 
-def _cluster(item: Item, image: ImageLike) -> Cluster | None:
-    cluster_id = cluster_of(item)
-    return None if cluster_id is None else image.get(model.CLUSTERS, cluster_id)
-
-
 def _row(item: Item, what: str, image: ImageLike) -> tuple:
-    cluster = _cluster(item, image)
+    cluster = kept_in(item, image)
     name = cluster.name if cluster is not None else None
     if what == "indexes":
         on = image.item(item.relation_id)

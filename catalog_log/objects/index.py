@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from catalog_log.objects.item import Audience, Column, Item, Maintained, Record, Relation, required
+from catalog_log.objects.asked import own_columns
+from catalog_log.objects.item import Audience, Column, Item, Maintained, Record, required
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +43,5 @@ class Index(Maintained):
 
 def key_names(index: Index, relation: Item | None) -> tuple[str, ...]:
     """What the columns of an index are called now."""
-    columns = relation.columns if isinstance(relation, Relation) else ()
-    now = {column.stored_as: column.name for column in columns}
+    now = {} if relation is None else {column.stored_as: column.name for column in own_columns(relation)}
     return tuple(now.get(column, column) for column in index.key)

@@ -16,6 +16,7 @@ from catalog_log.objects.definition import Definition, SparkText
 Record = Mapping[str, Any]
 """An object as the catalog's schema has it (``schemas/``): all fields that any kind has."""
 
+
 @dataclass(frozen=True)
 class Column:
     """A column: ``type`` is the text form of a :class:`values.types.SqlType`, e.g. ``int4``, ``numeric(10,2)``."""

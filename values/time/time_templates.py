@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from values.bad_text import BadText, cut_short
+from values.blanks import BLANKS
 from values.limits import check_bytes
 from values.time.digits import rounded_moment
 from values.time.intervals import Interval
@@ -88,7 +89,7 @@ def _is_separator(char: str) -> bool:
 
 
 def _kind(char: str) -> str:
-    return "separator" if _is_separator(char) else "space" if char in " \t\n\v\f\r" else "char"
+    return "separator" if _is_separator(char) else "space" if char in BLANKS else "char"
 
 
 # -- the calendar, of years before Christ too -------------------------------------------------------------------------
@@ -354,7 +355,6 @@ def _not_carried(text: str) -> BadText:
 
 
 _FIRST_DAY, _LAST_DAY = julian(1, 1, 1), julian(9999, 12, 31)
-_SPACES = " \t\n\v\f\r"
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?\d+)", re.ASCII)
 _DAYS_BEFORE = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365)
 _OF_FIELD = {
@@ -385,7 +385,7 @@ class _Reader:
 
     def _skip_spaces(self) -> int:
         start = self.at
-        while self.at < len(self.text) and self.text[self.at] in _SPACES:
+        while self.at < len(self.text) and self.text[self.at] in BLANKS:
             self.at += 1
         return self.at - start
 
@@ -403,7 +403,7 @@ class _Reader:
                 else:
                     skipped -= 1
                     here = self.text[self.at : self.at + 1]
-                    if here and (here in _SPACES or _is_separator(here)):
+                    if here and (here in BLANKS or _is_separator(here)):
                         self.at += 1
                         skipped += 1
                 continue

@@ -8,6 +8,7 @@ from typing import Any
 
 from adapter.system.types import type_display
 from catalog_log import model
+from catalog_log.model import Cluster
 from catalog_log.objects import Item, cluster_of, own_columns
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike
@@ -42,8 +43,13 @@ def column_lines(item: Item) -> str:
     )
 
 
+def kept_in(item: Item, image: ImageLike) -> Cluster | None:
+    """The cluster that maintains it, if one does."""
+    cluster_id = cluster_of(item)
+    return None if cluster_id is None else image.get(model.CLUSTERS, cluster_id)
+
+
 def in_cluster(item: Item, image: ImageLike) -> str:
     """`` IN CLUSTER`` and its name, for what a cluster keeps."""
-    cluster_id = cluster_of(item)
-    cluster = None if cluster_id is None else image.get(model.CLUSTERS, cluster_id)
+    cluster = kept_in(item, image)
     return "" if cluster is None else f" IN CLUSTER {quoted(cluster.name)}"

@@ -16,8 +16,7 @@ def definition(item: Queried, image: ImageLike) -> str:
 
 def created(item: Queried, name: str, image: ImageLike) -> str:
     columns = ", ".join(quoted(c.name) for c in item.columns)
-    query = definition(item, image).strip().rstrip(";")
-    return f"CREATE {item.word.upper()} {name} ({columns}){in_cluster(item, image)} AS\n{query}"
+    return f"CREATE {item.word.upper()} {name} ({columns}){in_cluster(item, image)} AS\n{definition(item, image)}"
 
 
 ROWS = KindRows("v", created, access=NO_ACCESS, table_type="VIEW")
