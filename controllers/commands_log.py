@@ -5,9 +5,9 @@ every other log of ours.  Each Kafka record holds one command.
 
 A topic does not keep all that ever happened.  Its controller, once it has acted on everything, says its own state anew
 as a new controller would be told it (``restate``), and cuts what is before that (``Compaction``): whoever begins there
-comes to the same state, and hears of no object that is gone.  It is cut only where that was seen to be so: a command
-that came between two of the restated ones would be lost to who begins there, and then all is left as it is until the
-next time.
+comes to the same state, and hears of no object that is gone.  A command that came between two of the restated ones is
+lost to who begins there, for it continues a state that he does not have yet: so it is said once more after them, as
+often as others come between.  It is cut only where all was seen to be well; else it is left as it is for a while.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 
 from catalog_log.model import ITEMS
@@ -23,6 +23,7 @@ from catalog_log.records import decode_value, encode_value
 from controllers.commands import Command, Kind, in_dependency_order
 from controllers.protocol import ControllerState, Effect
 from journal.api import Entry, Subscription, Transport
+from journal.errors import Indeterminate
 from journal.reading import read_range
 from journal.timestamps import CatalogTs
 from schemas import codec
@@ -84,6 +85,13 @@ CUT_AFTER_S = 30.0
 """Between restating and cutting, for readers that are behind: as long as one survives an absent broker.  One that is
 later ends, and begins where the topic begins."""
 
+AGAIN_MAX = 100
+"""Commands that came between and are said once more, beside as many as there are objects: more would hardly end."""
+
+PAUSE_MAX_S = 16 * CUT_AFTER_S
+"""Between two tries to restate that come to nothing: by then a topic that is told a thousand objects each time has
+grown by a hundredth of what a day of DDL adds."""
+
 
 def compaction_due(records: int, state: ControllerState) -> bool:
     """Whether a topic of ``records`` says much more than ``state`` needs."""
@@ -103,63 +111,96 @@ def restate(state: ControllerState) -> list[Command]:
 class Compaction:
     """Of the topic of the controller that calls it, from one thread at a time."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, clock: Callable[[], float] = time.monotonic) -> None:
         self._transport = transport
+        self._clock = clock
         self._start = transport.bounds()[0]
         self._restated: tuple[int, float] | None = None
         """Where the topic may be cut, and when."""
+        self._pause_s = CUT_AFTER_S
+        self._not_before = float("-inf")
 
     def due(self, through: int, state: ControllerState) -> bool:
         """Whether :meth:`run` has something to do, now that everything below ``through`` was acted on."""
         if self._restated is not None:
-            return time.monotonic() >= self._restated[1]
-        return compaction_due(through - self._start, state)
+            return self._clock() >= self._restated[1]
+        return compaction_due(through - self._start, state) and self._clock() >= self._not_before
 
     def run(self, through: int) -> int | None:
-        """Restate, or cut what was restated before; where it was cut.  Blocks, and raises as :func:`restated`."""
+        """Restate, or cut what was restated before; where it was cut.  Blocks, and raises as :func:`restated`.
+
+        Where it comes to nothing the topic is the longer for it, and reading it took a while: the next try is after
+        ``CUT_AFTER_S``, the one after that after twice as long, up to ``PAUSE_MAX_S``.
+        """
+        self._not_before = self._clock() + self._pause_s
+        self._pause_s = min(2 * self._pause_s, PAUSE_MAX_S)
         if self._restated is None:
-            first = restated(self._transport, through)
+            try:
+                first = restated(self._transport, through)
+            except Indeterminate:
+                self._transport.renew()  # it may hang on a leader that was deposed, and nobody else writes through it
+                raise
             if first is None:
                 log.info("the commands are not cut: others wrote meanwhile", extra={"through": through})
             else:
-                self._restated = first, time.monotonic() + CUT_AFTER_S
+                self._restated = first, self._clock() + CUT_AFTER_S
             return None
         (first, _), self._restated = self._restated, None
         self._transport.cut(first)
         self._start = first
+        self._pause_s, self._not_before = CUT_AFTER_S, float("-inf")
         return first
 
 
 def restated(transport: Transport, through: int) -> int | None:
     """Restate what the topic says below ``through``; the offset at which it may be cut now, ``None`` if others wrote
-    meanwhile.
+    meanwhile, all the time.
 
-    Blocks, and reads the topic.  Raises ``Unavailable``, ``Indeterminate``, ``Rejected``.
+    Blocks, and reads the topic.  What came between is said once more, which is less each time, for it takes as long as
+    it is much.  Raises ``Unavailable``, ``Indeterminate``, ``Rejected``.
     """
     start, _ = transport.bounds()
-    fold = CommandFold()
-    for batch in read_range(transport, start, through):
-        for entry in batch:
-            fold.take(entry)
-    sent: deque[Future[int]] = deque()
+    fold, anew = CommandFold(), CommandFold()
+    for entry in _entries(transport, start, through):
+        fold.take(entry)
+    # What whoever begins there must have taken: what is restated, and what came since.
+    told = restate(fold.state)
     first: int | None = None
-    for command in restate(fold.state):
-        sent.append(transport.append(encode(command)))
-        if first is None or len(sent) >= IN_FLIGHT_MAX:
-            offset = sent.popleft().result(ANSWER_TIMEOUT_S)
-            first = offset if first is None else first
-    for each in sent:
-        each.result(ANSWER_TIMEOUT_S)
-    if first is None:
-        return None
-    end = transport.bounds()[1]
-    anew = CommandFold()
-    for batch in read_range(transport, through, end):
-        for entry in batch:
-            fold.take(entry)
+    untold, left = told, 2 * len(told) + AGAIN_MAX
+    while untold and len(untold) <= left:  # else it would never end
+        left -= len(untold)
+        offset = _append_all(transport, untold)
+        first = offset if first is None else first
+        end = transport.bounds()[1]
+        for entry in _entries(transport, through, end):
+            command = fold.taken(entry)
+            if command is not None:
+                told.append(command)
             if entry.offset >= first:
                 anew.take(entry)
-    return first if _known(anew.state) == _known(fold.state) else None
+        through = end
+        if _known(anew.state) == _known(fold.state):
+            return first
+        untold = [command for command in told if not anew.state.has(command)]
+    return None
+
+
+def _append_all(transport: Transport, commands: Sequence[Command]) -> int:
+    """The offset of the first, once all are there."""
+    first = transport.append(encode(commands[0])).result(ANSWER_TIMEOUT_S)
+    sent: deque[Future[int]] = deque()
+    for command in commands[1:]:
+        sent.append(transport.append(encode(command)))
+        if len(sent) >= IN_FLIGHT_MAX:
+            sent.popleft().result(ANSWER_TIMEOUT_S)
+    for each in sent:
+        each.result(ANSWER_TIMEOUT_S)
+    return first
+
+
+def _entries(transport: Transport, start: int, end: int) -> Iterator[Entry]:
+    for batch in read_range(transport, start, end):
+        yield from batch
 
 
 def _known(state: ControllerState) -> tuple[object, ...]:
@@ -176,14 +217,23 @@ class CommandFold:
 
     def take(self, entry: Entry) -> tuple[Effect, ...]:
         """Fold one record; what there is to do now."""
+        return self._fold(entry)[1]
+
+    def taken(self, entry: Entry) -> Command | None:
+        """Fold one record; its command, if that had an effect or will have."""
+        ignored = self.state.ignored
+        command, _ = self._fold(entry)
+        return command if self.state.ignored == ignored else None
+
+    def _fold(self, entry: Entry) -> tuple[Command | None, tuple[Effect, ...]]:
         try:
             command = decode(entry.value)
         except Undecodable as error:
             self.undecodable += 1
             log.warning("skipped a record that is no command", extra={"offset": entry.offset, "reason": str(error)})
-            return ()
+            return None, ()
         self.state, effects = self.state.apply(command)
-        return effects
+        return command, effects
 
 
 def follow(

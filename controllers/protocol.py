@@ -81,6 +81,12 @@ class ControllerState:
         opened = self.collecting[0].catalog_ts if self.collecting else None
         return self.frontier, opened, len(self.collecting)
 
+    def has(self, command: Command) -> bool:
+        """Whether ``command``, of the history that this state is of, was taken already, whoever sent it: they count in
+        the order of their ids."""
+        frontier, opened, ordinal = self.next_id()
+        return command.catalog_ts < frontier or (command.catalog_ts == opened and command.ordinal < ordinal)
+
     def _continues(self, command: Command) -> bool:
         if command.lower != self.frontier or command.catalog_ts < self.frontier:
             return False

@@ -243,12 +243,6 @@ class Leaders:
         with self._lock:
             if not useful and self._admins.get(address) is admin:
                 del self._admins[address]  # asked anew next time
-            dropped = self._admins.get(address) is not admin
-        if dropped:
-            # Not in this thread: there are a dozen of them for all questions.
-            holder = [admin]
-            del admin
-            clients.let_go(holder, "admin")
         return found
 
     def _understood(self, answer: ClusterMetadata, address: str, topic: str) -> tuple[tuple[int, int] | None, bool]:

@@ -52,14 +52,8 @@ LANE = LaneSpec("command", items_max=1, flights_max=WINDOW)
 
 
 def seen(state: ControllerState, flights: Iterable[Flight]) -> Iterable[Flight]:
-    """Those whose command is on the topic, whoever sent it: commands count in the order of their ids."""
-    frontier, opened, ordinal = state.next_id()
-
-    def counts(flight: Flight) -> bool:
-        command = flight.payload
-        return command.catalog_ts < frontier or (command.catalog_ts == opened and command.ordinal < ordinal)
-
-    return takewhile(counts, flights)
+    """Those whose command is on the topic, whoever sent it."""
+    return takewhile(lambda flight: state.has(flight.payload), flights)
 
 
 class CommandSender:

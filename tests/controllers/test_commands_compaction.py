@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import Future
+from itertools import pairwise
 
 import pytest
 
@@ -11,6 +13,7 @@ from controllers import commands_log as module
 from controllers.commands import Command, Kind
 from controllers.commands_log import CommandFold, Compaction, compaction_due, encode, follow, restated
 from controllers.protocol import ControllerState, Created, FrontierAdvanced
+from journal.errors import Indeterminate
 from journal.memory import MemoryTopic, MemoryTransport
 
 
@@ -101,6 +104,64 @@ def test_who_begins_at_a_cut_knows_what_everybody_knows(seed):
     for _ in range(50):
         writer.write()
     assert known(begin(topic)[0]) == known(writer.learn()) and cuts
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_subscriber_that_is_never_quiet_keeps_nothing_from_being_cut(seed):
+    """Seen: a command came between the restated ones each time, and the topic was told all there is every few seconds
+    for as long as anybody made objects."""
+    rng = random.Random(seed)
+    topic = MemoryTopic()
+    writer = Writer(topic, rng)
+    while len(writer.learn().objects) < 40:
+        writer.write()
+
+    def others():
+        if rng.random() < 0.2:
+            writer.write()
+
+    end = topic.end
+    cut = restated(Busy(topic, others), end)
+    assert cut is not None
+    assert sum(1 for n in range(end, cut) if topic.read(n, 1)) < 3, "others wrote while it was said, not before"
+    topic.cut(cut)
+    assert known(begin(topic)[0]) == known(writer.learn())
+
+
+class Silent(MemoryTransport):
+    """Nobody says what became of what is written."""
+
+    renewed = 0
+
+    def append(self, value):
+        super().append(value)
+        answer = Future()
+        answer.set_exception(Indeterminate("no answer"))
+        return answer
+
+    def renew(self):
+        self.renewed += 1
+
+
+def test_what_comes_to_nothing_is_tried_again_later_and_by_another_producer(monkeypatch):
+    """Seen: every seven seconds, all there is, through a producer that never got an answer."""
+    topic = MemoryTopic()
+    writer = Writer(topic, random.Random(1))
+    while topic.end < 100:
+        writer.write()
+    monkeypatch.setattr(module, "COMPACT_EVERY", 20)
+    now, transport, state = [0.0], Silent(topic), writer.learn()
+    compaction = Compaction(transport, lambda: now[0])
+    tries = []
+    while now[0] < 4 * module.PAUSE_MAX_S:
+        if compaction.due(topic.end, state):
+            tries.append(now[0])
+            with pytest.raises(Indeterminate):
+                compaction.run(topic.end)
+        now[0] += 1
+    assert transport.renewed == len(tries)
+    pauses = [after - before for before, after in pairwise(tries)]
+    assert pauses[:4] == [30, 60, 120, 240] and set(pauses[4:]) == {module.PAUSE_MAX_S} and topic.start == 0
 
 
 def test_what_is_gone_is_not_told_again(monkeypatch):

@@ -99,7 +99,7 @@ def test_a_client_that_does_not_end_keeps_nobody_who_asks(monkeypatch: pytest.Mo
             ended_by.append(threading.current_thread())
             over.wait(10)
 
-    monkeypatch.setattr("journal.leaders.clients.make_admin", lambda address: Silent())
+    monkeypatch.setattr("journal.leaders.clients.AdminClient", lambda settings: Silent())
     try:
         assert Leaders("b1:9092")._ask("b1:9092", "t") is None
         until(lambda: ended_by)
