@@ -25,35 +25,17 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from journal import clients
 from journal.api import Entry, Subscription
-from journal.errors import FatalLog, InvalidUsage, Rejected, TidemarkError, Unavailable
+from journal.errors import FatalLog, InvalidUsage, Rejected
 from journal.kafka_producer import ACK_TIMEOUT_S, ProducerSession
+from journal.kafka_reader import Reader
 from journal.leaders import SUSPECT_S, Agreed, leaders_of
 from journal.limits import VALUE_BYTES_MAX, too_large
 
 log = logging.getLogger(__name__)
-
-BATCH_LEN_MAX = 10_000
-"""Records handed to a fold at once while catching up; live batches are one or a few."""
-
-POLL_S = 0.1
-"""How long a reader waits before it looks whether it was closed.  A record wakes it at once."""
-
-OUT_OF_RANGE_S = 10.0
-"""How long the end may lie below what was read before the log counts as broken: a broker that was just started may
-still take itself for the leader of a shorter log.  Five times what an election takes."""
-
-OUT_OF_RANGE_AGAIN_S = 0.25
-
-QUIET_S = 15.0
-"""A reader without records asks this often whether its topic is there still, and whether it holds more than was read:
-four times what a restart takes."""
-
-EXISTS_TIMEOUT_S = 1.0
-"""For each of the two; the reader does nothing else meanwhile."""
 
 CUT_TIMEOUT_S = 30.0
 
@@ -86,7 +68,7 @@ class KafkaTransport:
         """Producers in a row, before the present one, that never had an answer."""
         self._moved_at = float("-inf")
         """When most brokers named another leader, last."""
-        self._readers: list[_Reader] = []
+        self._readers: list[Reader] = []
         self._leaders = leaders_of(bootstrap)
         # Metadata comes through a consumer: asking through a producer could create the topic on a lenient broker.
         self._control_lock = threading.Lock()
@@ -133,7 +115,7 @@ class KafkaTransport:
         on_entries: Callable[[Sequence[Entry]], None],
         on_error: Callable[[Exception], None],
     ) -> Subscription:
-        reader = _Reader(self, from_offset, on_entries, on_error)
+        reader = Reader(self, from_offset, on_entries, on_error)
         with self._lock:
             self._readers.append(reader)
         return reader
@@ -181,7 +163,7 @@ class KafkaTransport:
         with self._control_lock:
             self._control.close()
 
-    def forget(self, reader: _Reader) -> None:
+    def forget(self, reader: Reader) -> None:
         """``reader`` was closed."""
         with self._lock:
             if reader in self._readers:
@@ -254,149 +236,6 @@ class KafkaTransport:
         partitions = clients.known(self.bootstrap, self.topic, look)
         if partitions != 1:
             raise FatalLog(f"topic {self.topic} has {partitions} partitions, expected 1")
-
-
-class _Reader:
-    def __init__(
-        self,
-        transport: KafkaTransport,
-        from_offset: int,
-        on_entries: Callable[[Sequence[Entry]], None],
-        on_error: Callable[[Exception], None],
-    ) -> None:
-        self._transport = transport
-        self._topic = transport.topic
-        self._next = from_offset
-        self._on_entries = on_entries
-        self._on_error = on_error
-        self._closed = False
-        self._quiet_since = time.monotonic()
-        self._was_missing = False
-        self._away = False
-        self._renew = False
-        self._out_of_range_since: float | None = None
-        self._thread = threading.Thread(target=self._run, name=f"read-{self._topic}", daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._closed = True
-        if self._thread is not threading.current_thread():
-            self._thread.join()
-        self._transport.forget(self)
-
-    def renew(self) -> None:
-        """Go on with a fresh consumer, soon: the present one may be asking a leader that was deposed."""
-        self._renew = True
-
-    def _run(self) -> None:
-        try:
-            while not self._closed:
-                self._renew = False
-                consumer = clients.make_consumer(self._transport.bootstrap_now(), error_cb=self._on_client_error)
-                try:
-                    consumer.assign([TopicPartition(self._topic, 0, self._next)])
-                    self._read(consumer)
-                finally:
-                    if self._renew and not self._closed:
-                        # Letting go of a leader that is silent takes until its time-out; reading goes on meanwhile.
-                        clients.discard(consumer, self._topic)
-                    else:
-                        consumer.close()
-        except Exception as error:  # handed over, not swallowed: this is the thread's only way to tell anybody
-            if not self._closed:
-                self._on_error(error)
-
-    def _read(self, consumer: Consumer) -> None:
-        # poll() returns with the first record at once; consume() alone would wait for a full batch or its timeout.
-        poll, consume, on_entries = consumer.poll, consumer.consume, self._on_entries
-        while not self._closed and not self._renew:
-            first = poll(POLL_S)
-            if first is None:
-                self._look_around()
-                continue
-            entries = []
-            for message in (first, *consume(BATCH_LEN_MAX, 0)):
-                if message.error() is None:
-                    entries.append(Entry(message.offset(), message.value() or b""))
-                else:
-                    self._judge(message)
-            if entries:
-                self._quiet_since, self._was_missing = time.monotonic(), False
-                self._out_of_range_since = None
-                self._is_back()
-                self._next = entries[-1].offset + 1
-                on_entries(entries)
-
-    def _judge(self, message: Message) -> None:
-        """Raise what ends reading; anything else is the broker being away, which librdkafka retries for ever."""
-        error = message.error()
-        if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            self._judge_range()
-            return
-        log.debug("reader waits", extra={"topic": self._topic, "error": error.str()})
-
-    def _on_client_error(self, error: KafkaError) -> None:
-        if error.code() == KafkaError._ALL_BROKERS_DOWN and not self._away:
-            self._away = True
-            log.warning("no broker answers; waiting", extra={"topic": self._topic})
-
-    def _is_back(self) -> None:
-        if self._away:
-            self._away = False
-            log.warning("the broker is back", extra={"topic": self._topic})
-
-    def _look_around(self) -> None:
-        """librdkafka tells a reader nothing of a deleted topic (measured: not within 100 s), so a quiet one asks.
-
-        A broker that was just restarted may not know its topics yet: it is believed at the second time.
-
-        And one that hears nothing though there is more goes on with a fresh consumer: whatever its own one waits for,
-        everybody who waits for this reader would wait with it, without a word and for ever.
-        """
-        now = time.monotonic()
-        if now - self._quiet_since < QUIET_S:
-            return
-        self._quiet_since = now
-        try:
-            exists = self._transport.exists(EXISTS_TIMEOUT_S)
-        except Unavailable:
-            return  # a broker that is away is waited for
-        self._is_back()
-        if not exists and self._was_missing:
-            raise FatalLog(f"topic {self._topic} does not exist any more", hint="restore it from a backup")
-        self._was_missing = not exists
-        try:
-            end = self._transport.bounds(EXISTS_TIMEOUT_S)[1] if exists else 0
-        except (Unavailable, InvalidUsage):
-            return  # asked again next time, or closed
-        if end > self._next:
-            more = {"topic": self._topic, "offset": self._next, "end": end}
-            log.warning("a reader stands still, another goes on", extra=more)
-            self._renew = True
-
-    def _judge_range(self) -> None:
-        """Our next offset is not there, says whoever we asked.
-
-        Cut away below us is for ever, and so is a log that lost its end.  But amid an election one may ask a broker
-        that does not lead any more, or just started: so unless the beginning is gone it is asked again for a while.
-        """
-        now = time.monotonic()
-        since = self._out_of_range_since = self._out_of_range_since or now
-        try:
-            start, end = self._transport.bounds()
-            held = f"the topic holds [{start}, {end})"
-        except TidemarkError as error:
-            start, held = 0, f"its bounds are unknown ({error.message})"
-        if self._next < start or now - since > OUT_OF_RANGE_S:
-            raise FatalLog(
-                f"offset {self._next} of {self._topic} is not there: {held}",
-                detail="the log was cut above what this process had read, or lost its end",
-                hint="start again from the newest checkpoint; if that fails too, restore the topic",
-            )
-        log.info("offset is not there yet", extra={"topic": self._topic, "offset": self._next, "bounds": held})
-        self._transport.suspect()
-        time.sleep(OUT_OF_RANGE_AGAIN_S)
-        self._renew = True
 
 
 def patience_s(ack_timeout_s: float, fruitless: int) -> float:

@@ -20,7 +20,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import NamedTuple
 
@@ -40,6 +40,10 @@ SUSPECTED_MAX = 16
 
 ASK_TIMEOUT_S = 0.4
 """For one broker's answer: a healthy one needs a millisecond, and those that answer in time are enough."""
+
+HANGS_S = 4.0
+"""For one broker's answer where librdkafka does not come back in time, since it waits by the wall clock and that was
+set back: ten times its own limit, for a busy machine is late too."""
 
 SUSPECT_EVERY_S = 0.2
 """Between two questions about a suspected topic: an election takes about 2 s, so this adds a tenth to it."""
@@ -95,7 +99,7 @@ class Leaders:
         self._thread: threading.Thread | None = None
         # Their threads come with the first question.  Rounds wait for questions, so these need threads of their own.
         self._rounds = ThreadPoolExecutor(4, "kafka-leaders")
-        self._questions = ThreadPoolExecutor(12, "kafka-leaders-ask")
+        self._questions = _questions()
         self._addresses: dict[int, str] = {}
         self._admins: dict[str, AdminClient] = {}
         self._turn = 0
@@ -186,7 +190,7 @@ class Leaders:
             turn = self._turn
         if not addresses:
             return
-        answer = self._ask(addresses[turn % len(addresses)], topic)
+        answer = next(self._answers([addresses[turn % len(addresses)]], topic), None)
         with self._lock:
             followed = self._followed.get(topic)
             opinion = None if followed is None else followed.agreed
@@ -203,13 +207,12 @@ class Leaders:
             asked = list(self._addresses.values()) or [a.strip() for a in self._bootstrap.split(",")]
         answers: dict[int, int] = {}
         opinion = None
-        for done in as_completed([self._questions.submit(self._ask, address, topic) for address in asked]):
-            if (answer := done.result()) is not None:
-                answers[answer[0]] = answer[1]
-                with self._lock:
-                    opinion = agreed(answers, self._addresses)
-                if opinion is not None:
-                    break  # enough said: those that are away would only cost their time-out
+        for broker, leader in self._answers(asked, topic):
+            answers[broker] = leader
+            with self._lock:
+                opinion = agreed(answers, self._addresses)
+            if opinion is not None:
+                break  # enough said: those that are away would only cost their time-out
         if opinion is None:
             return
         with self._lock:
@@ -226,6 +229,20 @@ class Leaders:
                 callback(opinion)
             except Exception:
                 log.exception("a follower could not take in that another leads", extra={"topic": topic})
+
+    def _answers(self, addresses: Sequence[str], topic: str) -> Iterator[tuple[int, int]]:
+        """What those brokers say that answer, as they do, within ``HANGS_S``."""
+        asking = {self._questions.submit(self._ask, address, topic): address for address in addresses}
+        try:
+            for done in as_completed(asking, HANGS_S):
+                if (answer := done.result()) is not None:
+                    yield answer
+        except TimeoutError:
+            with self._lock:
+                self._questions = _questions()  # the old one's threads end when they come back
+                for done, address in asking.items():
+                    if not done.done():
+                        self._admins.pop(address, None)
 
     def _ask(self, address: str, topic: str) -> tuple[int, int] | None:
         """``(broker, leader)`` as the broker at ``address`` has it."""
@@ -264,6 +281,10 @@ class Leaders:
         if broker < 0 or found is None or 0 not in found.partitions:
             return None, useful
         return (broker, found.partitions[0].leader), useful
+
+
+def _questions() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(12, "kafka-leaders-ask")
 
 
 @functools.cache

@@ -7,6 +7,7 @@ line is how a supervisor learns that a child serves: it waits for the line, neve
 from __future__ import annotations
 
 import argparse
+import asyncio
 import faulthandler
 import json
 import logging
@@ -80,11 +81,29 @@ def setup_logging(process: str) -> None:
 
 _ready = threading.Event()
 
+_beaten_at: list[float] = []
+"""When the loop that is watched ran last, by the monotonic clock; empty: none is."""
+
 
 def announce_ready(**fields: object) -> None:
     """Print the one ready line on stdout: ``{"event": "ready", …}``."""
     _ready.set()
     print(json.dumps({"event": "ready", "pid": os.getpid(), **fields}), flush=True)
+
+
+def watch_loop() -> None:
+    """Look after the running loop as after the process: where nothing of it ran for ``STILL_S`` the process ends.
+
+    For processes that do nothing but what one loop does.  Threads of a library go on beside a loop that stands still,
+    and so does the timer that notices a process that does.
+    """
+    loop = asyncio.get_running_loop()
+
+    def beat() -> None:
+        _beaten_at[:] = [time.monotonic()]
+        loop.call_later(STILL_S / 8, beat)
+
+    beat()
 
 
 def stop_event() -> threading.Event:
@@ -112,6 +131,9 @@ def stop_event() -> threading.Event:
                 orders.get(timeout=STILL_S / 4)
                 break
             except queue.Empty:
+                if _beaten_at and time.monotonic() - _beaten_at[0] > STILL_S:
+                    faulthandler.dump_traceback()
+                    os._exit(1)
                 passed_s = time.monotonic() - began
                 if not _ready.is_set() and passed_s > (told + 1) * SLOW_START_S:
                     told += 1

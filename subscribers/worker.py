@@ -22,6 +22,7 @@ from journal.api import Entry
 from journal.errors import TidemarkError
 from journal.kafka import KafkaTransport
 from journal.names import TopicNames
+from journal.process import watch_loop
 from subscribers.sender import CommandSender
 from subscribers.stepper import Stepper
 
@@ -100,6 +101,7 @@ async def run(
 ) -> Exception | None:  # fmt: skip
     """Serve until ``stopped``; the exception that ended it earlier, or ``None``.  Calls ``on_ready`` once it serves."""
     loop = asyncio.get_running_loop()
+    watch_loop()
     app = make_app(bootstrap, names, controller)
     begin, _ = await loop.run_in_executor(None, commands.bounds)
     sender = CommandSender(commands, loop, begin)

@@ -98,8 +98,8 @@ def test_a_reader_that_stands_still_goes_on_with_another_consumer(
         made.append(make(*args, **kwargs))
         return Still(made[-1]) if len(made) == 1 else made[-1]
 
-    monkeypatch.setattr("journal.kafka.QUIET_S", 0.3)
-    monkeypatch.setattr("journal.kafka.clients.make_consumer", make_consumer)
+    monkeypatch.setattr("journal.kafka_reader.QUIET_S", 0.3)
+    monkeypatch.setattr("journal.kafka_reader.clients.make_consumer", make_consumer)
     reader = Collector(transport).until(lambda c: bool(c.entries))
     transport.append(b"after").result(PATIENCE_S)
     reader.until(lambda c: len(c.entries) == 2)
@@ -156,7 +156,7 @@ def test_silence_and_death_of_the_broker(
     assert {k for k, _ in seen.all(model.SETTINGS)} >= {"before", "silence", "after"}
     assert reader.failed is catalog.failed is None
     for told in ("no broker answers; waiting", "the broker is back"):  # once for each of the two readers
-        assert [r.getMessage() for r in caplog.records if r.name == "journal.kafka"].count(told) == 2
+        assert [r.getMessage() for r in caplog.records if r.name == "journal.kafka_reader"].count(told) == 2
     reader.close()
     catalog.close()
     said = "".join(capfd.readouterr())

@@ -108,6 +108,29 @@ def test_a_client_that_does_not_end_keeps_nobody_who_asks(monkeypatch: pytest.Mo
         over.set()
 
 
+def test_a_question_that_never_comes_back_keeps_no_other_from_being_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of a second of librdkafka's is an hour where the clock was set back: seen with all processes told of
+    another leader but the one whose clock had been thrown to and fro."""
+    over, asked = threading.Event(), []
+
+    class Hangs:
+        def list_topics(self, topic: str, timeout: float) -> object:
+            asked.append(topic)
+            over.wait(20)
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+    monkeypatch.setattr("journal.leaders.HANGS_S", 0.1)
+    monkeypatch.setattr("journal.leaders.QUIET_EVERY_S", 0.05)
+    monkeypatch.setattr("journal.leaders.clients.make_admin", lambda address: Hangs())
+    leaders = Leaders("b1:9092,b2:9092,b3:9092")
+    unfollow = leaders.follow("t", lambda _: None)
+    try:
+        until(lambda: len(asked) > 24)
+    finally:
+        over.set()
+        unfollow()
+
+
 class Cluster:
     """Brokers by script: who they say there is, and who leads."""
 

@@ -65,6 +65,34 @@ def test_a_process_that_stands_still_is_ended_and_one_that_only_waits_is_not() -
     assert b"holds_the_interpreter" in said
 
 
+LOOP_STANDING_STILL = """
+import asyncio, threading, time
+from journal import process
+process.STILL_S = 0.4
+process.stop_event()
+def keeps_the_loop():
+    threading.Event().wait()
+async def serve():
+    process.watch_loop()
+    await asyncio.sleep(1.2)
+    process.announce_ready()
+    keeps_the_loop()
+asyncio.run(serve())
+"""
+
+
+def test_a_loop_that_stands_still_ends_its_process_and_one_that_only_waits_does_not() -> None:
+    command = [sys.executable, "-c", LOOP_STANDING_STILL]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        try:
+            assert b"ready" in child.stdout.readline(), "three times as long as it may stand still, and it only waited"
+            _, said = child.communicate(timeout=30)
+        finally:
+            child.kill()
+    assert child.returncode == 1
+    assert b"keeps_the_loop" in said
+
+
 STARTING_SLOWLY = """
 import logging, threading
 from journal import process
