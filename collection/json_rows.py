@@ -31,8 +31,8 @@ import pyarrow.json as pj
 from collection.columns import Columns, arrow_schema, sql_type, table_from_rows
 from values.bad_text import BadText
 from values.json_values import BadValue, Converter, Number, converter
+from values.keeping import kept
 from values.text.jsonb import DEPTH_MAX, too_deep
-from values.time.digits import kept
 from values.types import SqlType, arrow_type
 
 _CHUNK_ROWS = 2048

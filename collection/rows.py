@@ -29,7 +29,7 @@ import pyarrow as pa
 from collection.columns import DIFF, ColumnLike, Columns, diff_schema, fit, sql_type
 from journal.errors import FatalLog, InvalidUsage, Rejected
 from schemas.codec import leading_strings
-from values.time.digits import kept
+from values.keeping import kept
 from values.types import SqlType, arrow_type, avro_type
 
 MARKER = 0x54

@@ -171,6 +171,7 @@ OWN: dict[str, Own] = {
     "tm_with_nulls": own(_TEXTS, _with_nulls, _TEXTS, _TEXT),
     "tm_numeric": own(_TEXT, numerics.read, _TEXT),
     "tm_numeric_limited": own(_TEXT, _decimal, _TEXT, _INT4, _INT4),
+    "tm_numeric_kept": own(_TEXT, numerics.limited, _TEXT, _INT4, _INT4),
     "tm_numeric_array": own(_TEXTS, _numerics, _TEXTS),
     "tm_numeric_key": own(_TEXT, numerics.key, _TEXT),
     "tm_numeric_keys": own(_TEXTS, numeric_keys.keys, _TEXTS),

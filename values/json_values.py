@@ -22,12 +22,12 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 from values.bad_text import BadText
+from values.keeping import fitted
 from values.numeric import numerics
 from values.text.jsonb import of_json
 from values.text.lengths import fitted as fitted_text
 from values.text.uuids import read_uuid
 from values.time.clock import read_time
-from values.time.digits import fitted
 from values.time.interval_words import read_interval
 from values.types import SqlType
 
@@ -81,16 +81,15 @@ def converter(sql: SqlType) -> Converter:
     """The function from a parsed JSON value (never None) to the Python value of ``sql``; it raises ``BadValue``."""
     if sql.name in _INT_LIMITS:
         return _integer(sql.name)
-    if sql.is_free and not sql.is_array:
-        return _free
-    if sql.name == "numeric":
+    if sql.name == "numeric" and not sql.is_free:
         return _numeric(sql.precision, sql.scale)
     if sql.is_array:
         return _array(converter(sql.element))
     if sql.name in ("varchar", "bpchar"):
         return lambda value: _read(lambda text: fitted_text(text, sql), _text(value))
     read = {
-        "bool": _boolean, "float4": _float4, "float8": _float8, "text": _text, "bytea": _bytea, "date": _date,
+        "bool": _boolean, "numeric": _free, "float4": _float4, "float8": _float8, "text": _text,
+        "bytea": _bytea, "date": _date,
         "timestamp": _timestamp, "timestamptz": _timestamptz, "jsonb": lambda value: _read(of_json, value),
         "uuid": lambda value: _read(read_uuid, _text(value)),
         "time": lambda value: _read(read_time, _text(value)),

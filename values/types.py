@@ -16,7 +16,10 @@ import pyarrow as pa
 from journal.errors import InvalidUsage
 
 NUMERIC_PRECISION_MAX = 38
-"""Spark's and Arrow's decimal128 limit; a declared precision above it is refused, never rounded silently."""
+"""Of decimals as the engines have them (Spark's, Arrow's decimal128); with more a numeric is carried as a free one."""
+
+DECLARED_MAX = 1000
+"""Postgres's bound for the precision and the scale that a ``numeric`` may be declared with."""
 
 LENGTH_MAX = 10_485_760
 """Postgres's bound for ``varchar(n)`` and ``char(n)``, in characters."""
@@ -45,8 +48,11 @@ class SqlType:
 
     @property
     def is_free(self) -> bool:
-        """Whether it is a ``numeric`` without a precision, each of whose values has digits of its own; or an array."""
-        return self.precision is None and self.name in ("numeric", "numeric[]")
+        """Whether it is a ``numeric`` each of whose values has digits of its own, or an array of such: one without a
+        precision, or with one that the engines have no decimals for, to which only its column and casts hold it."""
+        if self.name not in ("numeric", "numeric[]"):
+            return False
+        return self.precision is None or self.precision > NUMERIC_PRECISION_MAX or not 0 <= self.scale <= self.precision
 
     def __deepcopy__(self, memo: dict) -> SqlType:
         return self  # copies of a syntax tree share what is noted on it
@@ -55,7 +61,7 @@ class SqlType:
         base = self.element if self.is_array else self
         shown = base.name
         if base.name == "numeric":
-            shown = "numeric" if base.is_free else f"numeric({base.precision},{base.scale})"
+            shown = "numeric" if base.precision is None else f"numeric({base.precision},{base.scale})"
         else:
             shown = "char" if base.name == "bpchar" and base.precision is not None else base.name
             shown += f" {base.fields}" if base.fields is not None else ""
@@ -80,13 +86,15 @@ class SqlType:
 
     @property
     def plain(self) -> SqlType:
-        """A type of time with all digits and fields; any other type as it is.
+        """A type of time with all digits and fields, a numeric beyond the engines' decimals without a precision; any
+        other type as it is.
 
         What an expression is typed with: fewer digits are a matter of casts and of what is kept in a column
-        (:mod:`values.time.digits`), and no operation on the values asks for them.
+        (:mod:`values.keeping`), and no operation on the values asks for them.
         """
-        limited = self.name.removesuffix("[]") in TIMES and (self.precision, self.fields) != (None, None)
-        return SqlType(self.name) if limited else self
+        if self.precision is None and self.fields is None:
+            return self
+        return SqlType(self.name) if self.name.removesuffix("[]") in TIMES or self.is_free else self
 
 
 INTERVAL_FIELDS = (("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64()))
@@ -174,7 +182,7 @@ _ALIASES = {
     "timestamp with time zone": "timestamptz",
 }
 
-_WITH_ARGUMENTS = re.compile(r"^([a-z_][a-z0-9_ ]*?)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)$")
+_WITH_ARGUMENTS = re.compile(r"^([a-z_][a-z0-9_ ]*?)\s*\(\s*(-?\d+)\s*(?:,\s*(-?\d+)\s*)?\)$")
 _ARRAY = re.compile(r"^(.*?)\s*(?:\[\s*\d*\s*\]|\barray(?:\s*\[\s*\d*\s*\])?)$")
 
 _SCALAR_OID = {
@@ -281,9 +289,10 @@ _ELSEWHERE = {
 
 
 def _numeric(precision: int, scale: int = 0) -> SqlType:
-    if not 1 <= precision <= NUMERIC_PRECISION_MAX or scale > precision:
-        raise InvalidUsage(f"numeric({precision},{scale}) is out of range", sqlstate="22023",
-                           hint=f"precision is 1 to {NUMERIC_PRECISION_MAX}, scale 0 to precision")  # fmt: skip
+    for what, number, least in (("precision", precision, 1), ("scale", scale, -DECLARED_MAX)):
+        if not least <= number <= DECLARED_MAX:
+            bounds = f"{least} and {DECLARED_MAX}"
+            raise InvalidUsage(f"NUMERIC {what} {number} must be between {bounds}", sqlstate="22023")
     return SqlType("numeric", precision, scale)
 
 
@@ -310,8 +319,8 @@ def modifier(sql_type: SqlType) -> int:
         return fields << 16 | (0xFFFF if base.precision is None else base.precision)
     if base.name in TIMES:
         return -1 if base.precision is None else base.precision
-    if base.name == "numeric" and not base.is_free:
-        return ((base.precision << 16) | base.scale) + 4
+    if base.name == "numeric":
+        return -1 if base.precision is None else ((base.precision << 16) | (base.scale & 0x7FF)) + 4
     return base.precision + 4 if base.name in ("varchar", "bpchar") and base.precision else -1
 
 

@@ -36,16 +36,25 @@ _keywords = ", ".join(
 _of_interval = " ".join(f"WHEN {field_bits(fields)} THEN ' {fields}'" for fields in FIELDS)
 _digits = "CASE WHEN (m & 65535) <= 6 THEN '(' || (m & 65535) || ')' ELSE '' END"
 
-_DESCRIBES = f"""
-format_type(t, m) AS CASE WHEN t IS NULL THEN NULL WHEN t = 1700 AND m > 4 THEN
-  'numeric(' || ((m - 4) >> 16) || ',' || ((m - 4) & 65535) || ')' WHEN t IN (1042, 1043) AND m > 4 THEN
-  CASE t WHEN 1042 THEN 'character(' ELSE 'character varying(' END || (m - 4) || ')'
-  WHEN t IN (1083, 1114, 1184) AND m >= 0 THEN
-  CASE t WHEN 1083 THEN 'time(' || m || ') without' WHEN 1114 THEN 'timestamp(' || m || ') without'
+
+
+def _formatted(t: str) -> str:
+    """The words for the type whose oid is ``t``, with the modifier ``m``; NULL if it is no scalar type."""
+    return f"""
+  CASE WHEN {t} = 1700 AND m > 4 THEN
+  'numeric(' || ((m - 4) >> 16) || ',' || (((((m - 4) & 2047) + 1024) & 2047) - 1024) || ')'
+  WHEN {t} IN (1042, 1043) AND m > 4 THEN
+  CASE {t} WHEN 1042 THEN 'character(' ELSE 'character varying(' END || (m - 4) || ')'
+  WHEN {t} IN (1083, 1114, 1184) AND m >= 0 THEN
+  CASE {t} WHEN 1083 THEN 'time(' || m || ') without' WHEN 1114 THEN 'timestamp(' || m || ') without'
   ELSE 'timestamp(' || m || ') with' END || ' time zone'
-  WHEN t = 1186 AND m >= 0 THEN 'interval' || (CASE m >> 16 {_of_interval} ELSE '' END) || {_digits}
-  ELSE CASE t {_format_type} WHEN 0 THEN '-'
-  ELSE coalesce((SELECT tm_t_name || '[]' FROM "tm.arrays" WHERE tm_t_array = t), '???') END END
+  WHEN {t} = 1186 AND m >= 0 THEN 'interval' || (CASE m >> 16 {_of_interval} ELSE '' END) || {_digits}
+  ELSE CASE {t} {_format_type} WHEN 0 THEN '-' END END"""
+
+
+_DESCRIBES = f"""
+format_type(t, m) AS CASE WHEN t IS NOT NULL THEN coalesce({_formatted('t')},
+  (SELECT coalesce({_formatted('tm_t_scalar')}, tm_t_name) || '[]' FROM "tm.arrays" WHERE tm_t_array = t), '???') END
 to_regtype(n) AS (CASE lower(n) {_to_regtype} END)::UINTEGER
 pg_get_expr(e, r) AS e, (e, r, p) AS e
 pg_get_userbyid(o) AS CASE WHEN o = 10 THEN '{OWNER}' ELSE 'unknown (OID=' || o || ')' END

@@ -36,7 +36,7 @@ from sql.statements.insert import fit_length, stored
 from sql.statements.plans import InsertPlan, Slot
 from sql.trees.errors import no_relation, not_null
 from values.bad_text import BadText
-from values.time.digits import kept
+from values.keeping import kept
 from values.types import SqlType, arrow_type
 
 CATALOG_WAIT_S = 15.0
@@ -142,7 +142,7 @@ def checked(table: Item, arrays: Sequence[pa.Array | pa.ChunkedArray | None]) ->
 
 
 def _limited(values: pa.Array | pa.ChunkedArray | None, column: Column) -> pa.Array | pa.ChunkedArray | None:
-    """Types of time with the digits and fields that the column has.  Raises 22008."""
+    """Values with the digits and fields that the column has.  Raises 22003, 22008."""
     kind = sql_type(column.type)
     if values is None or kind == kind.plain:
         return values

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from adapter.system.rows import ROWS, System, index_definition, item_oid, view_definition
 from adapter.system.schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM_OIDS
-from adapter.system.types import DISPLAY
 from catalog_log.objects import Index, Table, key_names
 from sql.objects.identifiers import quoted
 
@@ -50,7 +49,7 @@ def _definitions(s: System) -> Iterable[tuple]:
 def _arrays(s: System) -> Iterable[tuple]:
     for row in ROWS["pg_type"](s):
         if row["typarray"]:
-            yield row["typarray"], DISPLAY.get(row["oid"], row["typname"])
+            yield row["typarray"], row["oid"], row["typname"]
 
 
 def _settings(s: System) -> Iterable[tuple]:
@@ -74,7 +73,7 @@ HELPERS: dict[str, Helper] = {
     "definitions": Helper(
         {"tm_i_oid": pa.uint32(), "tm_i_def": pa.string(), "tm_i_keys": pa.list_(pa.string())}, _definitions
     ),
-    "arrays": Helper({"tm_t_array": pa.uint32(), "tm_t_name": pa.string()}, _arrays),
+    "arrays": Helper({"tm_t_array": pa.uint32(), "tm_t_scalar": pa.uint32(), "tm_t_name": pa.string()}, _arrays),
     "settings": Helper({"tm_s_name": pa.string(), "tm_s_value": pa.string()}, _settings),
     "descriptions": Helper(
         {"tm_d_oid": pa.uint32(), "tm_d_sub": pa.int32(), "tm_d_class": pa.string(), "tm_d_shared": pa.bool_(),

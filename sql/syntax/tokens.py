@@ -138,6 +138,15 @@ class Dialect(Postgres):
                     found.set("unit", None)
             return found
 
+        def _parse_type_size(self):
+            """A scale may be less than 0."""
+            if not self._match(TokenType.DASH):
+                return super()._parse_type_size()
+            number = self._parse_number()
+            if number is None:
+                self.raise_error("a number of digits is missing", self._curr)
+            return self.expression(exp.DataTypeParam(this=exp.Neg(this=number)))
+
         def _parse_types(self, *args, **named):
             """sqlglot does not know that an interval's seconds may have digits."""
             found = super()._parse_types(*args, **named)

@@ -134,6 +134,8 @@ def limited(node: exp.Expression, declared: SqlType) -> exp.Expression:
         return node
     if declared.is_array:
         raise unsupported(f"a cast to {declared}", f"cast to {declared.plain}", position(node))
+    if declared.is_free:
+        return own("tm_numeric_kept", node, *map(exp.Literal.number, (declared.precision, declared.scale)))
     digits = exp.Literal.number(SECOND_DIGITS if declared.precision is None else declared.precision)
     if declared.name == "interval":
         return own("tm_interval_limited", node, exp.Literal.string(declared.fields or ""), digits)

@@ -504,6 +504,53 @@ def test_a_default_of_a_new_column_is_what_it_is_when_the_column_is_added():
     run(story)
 
 
+def test_a_column_holds_numbers_to_digits_that_no_engine_has_decimals_for():
+    """By whatever way a value comes into it."""
+    long = "1" + "0" * 46
+
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create table t (k int, n numeric(50,3), h numeric(3,-2), s numeric(2,4)[])")
+            await a.sql(f"insert into t (k, n, h) values (1, 1.23456, 12345), (2, {long}, -49), (3, 'NaN', null)")
+            await a.sql("insert into t (k, n) values ($1, $2)", 4, "0.0005")
+            await a.sql("insert into t (k, n) select 5, 2::int8 union all select 6, 0.1::float8 + 0.2")
+            await a.sql("insert into t (k, s) values (7, array[0.00994, null])")
+            assert sorted(await a.sql("select k, n, h, s from t")) == [
+                (1, "1.235", "12300", None), (2, long + ".000", "0", None), (3, "NaN", None, None),
+                (4, "0.001", None, None), (5, "2.000", None, None), (6, "0.300", None, None),
+                (7, None, None, ["0.0099", None]),
+            ]  # fmt: skip
+            assert await a.sql("select n + 1, n::numeric(60,1), h::int from t where k = 1") == [("2.235", "1.2", 12300)]
+            await a.sql("alter table t add d numeric(40,2) default 1.005")
+            assert {d for (d,) in await a.sql("select d from t")} == {"1.01"}, "of rows that were there"
+            for wide in (
+                f"insert into t (n) values ({long}0)",
+                "insert into t (h) values (99950)",
+                "insert into t (n) values ('infinity')",
+                "insert into t (s) values (array[0.01])",
+                "insert into t (h) select 1e6",
+                "select 1e50::numeric(45,2)",
+            ):
+                assert (await refused(a.sql(wide))).sqlstate == "22003", wide
+            shown = "select format_type(atttypid, atttypmod) from pg_attribute where attrelid = 't'::regclass"
+            types = [t for (t,) in await a.sql(shown + " and attnum > 0 order by attnum")]
+            assert types == ["integer", "numeric(50,3)", "numeric(3,-2)", "numeric(2,4)[]", "numeric(40,2)"]
+            ((*_, made),) = await a.sql("show create table t")
+            assert "numeric(50,3)" in made and "numeric(3,-2)" in made and "numeric(2,4)[]" in made
+            scales = "select column_name, numeric_precision, numeric_scale from information_schema.columns"
+            assert set(await a.sql(scales + " where table_name = 't' and column_name in ('n', 'h')")) == {
+                ("n", 50, 3), ("h", 3, -2)
+            }  # fmt: skip
+            for wrong, sqlstate in (
+                ("select 1::numeric(0)", "22023"), ("select 1::numeric(-3,1)", "22023"),
+                ("select 1::numeric(3,-)", "42601"), ("select 1::numeric(3,1001)", "22023"),
+                ("select 1::numeric(3,-1001)", "22023"),
+            ):  # fmt: skip
+                assert (await refused(a.sql(wrong))).sqlstate == sqlstate, wrong
+
+    run(story)
+
+
 def test_a_column_has_the_digits_and_fields_that_it_was_declared_with():
     """By whatever way a value comes into it."""
     at, rounded = dt.datetime(2024, 1, 1, 0, 0, 0, 999_600), dt.datetime(2024, 1, 1, 0, 0, 1)
