@@ -5,3 +5,4 @@ opens a socket, reads a clock or knows Kafka, Spark or DuckDB: the adapter does 
 """
 
 from sql.trees import acyclic as acyclic
+from sql.trees import walking as walking
