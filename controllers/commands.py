@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from catalog_log.index import id_order
+from catalog_log.model import Setting
 from catalog_log.objects import Item, view_inputs
 from journal.timestamps import CatalogTs
 
@@ -25,6 +26,9 @@ class Kind(StrEnum):
     """An object exists from now on.  ``item`` says what it is; for an object that exists already, what it is now."""
     DROP = "drop"
     """The object with ``object_id`` is gone."""
+    SET = "set"
+    """A setting of the controller's cluster: ``object_id`` is its key, ``setting`` what it is (``None``: its default).
+    """
     ADVANCE_CATALOG_FRONTIER = "advance_catalog_frontier"
     """All commands below ``frontier`` have been sent."""
 
@@ -40,6 +44,7 @@ class Command(NamedTuple):
     """For the closing advance: the catalog's upper after this timestamp, ``catalog_ts + 1``."""
     lower: CatalogTs = CatalogTs(0)
     """The frontier that this timestamp's commands continue; 0 for the first of a new controller."""
+    setting: Setting | None = None
 
 
 STORAGE = "storage"

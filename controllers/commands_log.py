@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 
-from catalog_log.model import ITEMS
+from catalog_log.model import ITEMS, SETTINGS
 from catalog_log.records import decode_value, encode_value
 from controllers.commands import Command, Kind, in_dependency_order
 from controllers.protocol import ControllerState, Effect
@@ -48,10 +48,17 @@ def encode(command: Command) -> bytes:
             "lower": command.lower,
             "kind": str(command.kind),
             "object_id": command.object_id,
-            "item": None if command.item is None else encode_value(ITEMS, command.item),
+            "item": _encoded(command),
             "frontier": command.frontier,
         },
     )
+
+
+def _encoded(command: Command) -> bytes | None:
+    """The record that a command carries: an item, or a setting."""
+    if command.setting is not None:
+        return encode_value(SETTINGS, command.setting)
+    return None if command.item is None else encode_value(ITEMS, command.item)
 
 
 def decode(value: bytes) -> Command:
@@ -61,9 +68,11 @@ def decode(value: bytes) -> Command:
         kind = Kind(record["kind"])
     except ValueError as error:
         raise Undecodable(f"unknown kind of command {record['kind']!r}") from error
-    item = None if record["item"] is None else decode_value(ITEMS, record["item"])
+    said = record["item"]
+    setting = decode_value(SETTINGS, said) if said is not None and kind == Kind.SET else None
+    item = decode_value(ITEMS, said) if said is not None and kind != Kind.SET else None
     command = Command(CatalogTs(record["catalog_ts"]), record["ordinal"], kind, record["object_id"], item,
-                      record["frontier"], CatalogTs(record["lower"]))  # fmt: skip
+                      record["frontier"], CatalogTs(record["lower"]), setting)  # fmt: skip
     if command.ordinal < 0 or not _complete(command):
         raise Undecodable(f"a command of kind {kind} without what it needs")
     return command
@@ -72,7 +81,7 @@ def decode(value: bytes) -> Command:
 def _complete(command: Command) -> bool:
     if command.kind == Kind.CREATE:
         return command.item is not None and command.item.id == command.object_id
-    if command.kind == Kind.DROP:
+    if command.kind in (Kind.DROP, Kind.SET):
         return command.object_id is not None
     return command.frontier is not None
 
@@ -104,8 +113,10 @@ def restate(state: ControllerState) -> list[Command]:
         return []
     ts = CatalogTs(state.frontier - 1)
     items = in_dependency_order(dict(state.objects))
-    creates = [Command(ts, n, Kind.CREATE, item.id, item) for n, item in enumerate(items)]
-    return [*creates, Command(ts, len(creates), Kind.ADVANCE_CATALOG_FRONTIER, frontier=state.frontier)]
+    told = [Command(ts, 0, Kind.CREATE, item.id, item) for item in items]
+    told += [Command(ts, 0, Kind.SET, key, setting=state.settings[key]) for key in sorted(state.settings)]
+    told.append(Command(ts, 0, Kind.ADVANCE_CATALOG_FRONTIER, frontier=state.frontier))
+    return [command._replace(ordinal=n) for n, command in enumerate(told)]
 
 
 class Compaction:
@@ -205,7 +216,7 @@ def _entries(transport: Transport, start: int, end: int) -> Iterator[Entry]:
 
 def _known(state: ControllerState) -> tuple[object, ...]:
     """All that the commands to come depend on."""
-    return state.frontier, state.objects, state.collecting
+    return state.frontier, state.objects, state.settings, state.collecting
 
 
 class CommandFold:

@@ -62,6 +62,8 @@ class ControllerState:
     frontier: CatalogTs = CatalogTs(0)
     objects: Map = field(default_factory=Map)
     """Live objects by id: ``Map[str, Item]``."""
+    settings: Map = field(default_factory=Map)
+    """What its cluster's settings are where they are not their defaults: ``Map[str, Setting]`` by key."""
     collecting: tuple[Command, ...] = ()
     """Commands of the timestamp that is not closed yet, ordinals 0, 1, 2…"""
     ignored: int = 0
@@ -99,7 +101,7 @@ class ControllerState:
 
     def _close(self, commands: tuple[Command, ...]) -> tuple[ControllerState, tuple[Effect, ...]]:
         effects: list[Effect] = []
-        objects = self.objects
+        objects, settings = self.objects, self.settings
         for command in commands:
             before = objects.get(command.object_id) if command.object_id else None
             if command.kind == Kind.CREATE:
@@ -113,7 +115,14 @@ class ControllerState:
             elif command.kind == Kind.DROP and before is not None:
                 objects = objects.delete(command.object_id)
                 effects.append(Dropped(command.catalog_ts, before))
+            elif command.kind == Kind.SET:
+                key = command.object_id
+                if command.setting is not None:
+                    settings = settings.set(key, command.setting)
+                elif key in settings:
+                    settings = settings.delete(key)
         frontier = commands[-1].frontier
         assert frontier is not None, f"advance without a frontier: {commands[-1]}"
         effects.append(FrontierAdvanced(frontier))
-        return replace(self, frontier=frontier, objects=objects, collecting=()), tuple(effects)
+        now = replace(self, frontier=frontier, objects=objects, settings=settings, collecting=())
+        return now, tuple(effects)

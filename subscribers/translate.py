@@ -6,14 +6,16 @@ when nothing in it concerns this controller.  A new controller gets the delta fr
 
 Objects are dropped before others are created, dependents before what they depend on; created in the order of their
 dependencies.  An object that only changed (a new name) is created again under its id: the controller's own state says
-that it existed.
+that it existed.  Settings of the controller's cluster come after the objects, in the order of their keys.
 """
 
 from __future__ import annotations
 
 from catalog_log import model
 from catalog_log.delta import Delta
+from catalog_log.model import Setting
 from catalog_log.objects import Audience, Item, cluster_of
+from catalog_log.settings import cluster_of_key
 from controllers.commands import STORAGE, Command, Kind, compute, in_dependency_order
 from journal.timestamps import CatalogTs
 
@@ -40,7 +42,10 @@ def translate(delta: Delta, controller: str) -> list[Command]:
         return []
     dropped: dict[str, Item] = {}
     created: dict[str, Item] = {}
+    settings: dict[str, Setting | None] = {}
     for change in delta.changes:
+        if change.collection == model.SETTINGS and _is_its(change.key, controller):
+            settings[change.key] = change.after if isinstance(change.after, Setting) else None
         if change.collection != model.ITEMS:
             continue
         before = _told(change.key, change.before, controller)
@@ -50,14 +55,17 @@ def translate(delta: Delta, controller: str) -> list[Command]:
         elif before is not None and after is None:
             dropped[before.id] = before
     ts, lower = CatalogTs(delta.catalog_ts), CatalogTs(delta.from_ts)
-    commands = [(Kind.DROP, item.id, None) for item in reversed(in_dependency_order(dropped))]
-    commands += [(Kind.CREATE, item.id, item) for item in in_dependency_order(created)]
-    numbered = [
-        Command(ts, ordinal, kind, object_id, item, None, lower)
-        for ordinal, (kind, object_id, item) in enumerate(commands)
-    ]
-    advance = Command(ts, len(commands), Kind.ADVANCE_CATALOG_FRONTIER, frontier=CatalogTs(delta.to_ts), lower=lower)
-    return [*numbered, advance]
+    commands = [Command(ts, 0, Kind.DROP, item.id, lower=lower) for item in reversed(in_dependency_order(dropped))]
+    commands += [Command(ts, 0, Kind.CREATE, item.id, item, lower=lower) for item in in_dependency_order(created)]
+    commands += [Command(ts, 0, Kind.SET, key, lower=lower, setting=value) for key, value in settings.items()]
+    commands.append(Command(ts, 0, Kind.ADVANCE_CATALOG_FRONTIER, frontier=CatalogTs(delta.to_ts), lower=lower))
+    return [command._replace(ordinal=ordinal) for ordinal, command in enumerate(commands)]
+
+
+def _is_its(key: str, controller: str) -> bool:
+    """Whether it is a setting of the cluster that ``controller`` controls."""
+    cluster_id = cluster_of_key(key)
+    return cluster_id is not None and controller == compute(cluster_id)
 
 
 def _told(key: str, value: object, controller: str) -> Item | None:

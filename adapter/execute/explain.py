@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from catalog_log.objects import Item, MaterializedView, Queried, Relation, View, ever, key_names
+from catalog_log.settings import GEAR, PROCESS, SPARK, cluster_setting
 from controllers.compute.operators.small import small
 from controllers.compute.outputs import left_to_spark
 from controllers.compute.strategy import Aggregate, Recompute, analyse
@@ -20,7 +21,7 @@ from sql.binding.bind import bind_query, inputs_of
 from sql.forms.transpile import with_params
 from sql.objects.called import Objects
 from sql.objects.identifiers import quoted
-from sql.objects.names import ImageLike, Names, SystemRelation, full_name, relation
+from sql.objects.names import ImageLike, Names, SystemRelation, cluster_named, full_name, relation
 from sql.statements.ddl import plan_ddl
 from sql.statements.insert import plan_insert
 from sql.statements.plans import SelectPlan
@@ -167,12 +168,14 @@ def _timestamp(plan: SelectPlan, image: ImageLike, state: OracleState | None) ->
 
 
 def _strategy(statement: st.Explain, image: ImageLike, names: Names) -> list[str]:
+    session_cluster = cluster_named(image, names.cluster).id
     if statement.name is not None:
         item = relation(image, names, statement.name)
         if isinstance(item, SystemRelation) or not isinstance(item, Queried):
             raise wrong_kind(str(statement.name), "view")
         objects = Objects.of(image)
-        return _strategy_of(spark_query(item, objects), item.inputs, item, bound_query(item, objects), image)
+        kept_by = item.cluster_id if isinstance(item, MaterializedView) else session_cluster
+        return _strategy_of(spark_query(item, objects), item.inputs, item, bound_query(item, objects), image, kept_by)
     inner = statement.statement
     query = inner.query if isinstance(inner, st.CreateView) else inner.ast if isinstance(inner, st.Query) else None
     if query is None:
@@ -180,11 +183,11 @@ def _strategy(statement: st.Explain, image: ImageLike, names: Names) -> list[str
     plan = plan_select(query, image, names)
     nothing = [None] * len(plan.params)
     tree = with_params(plan.tree, nothing, plan.params)
-    return _strategy_of(plan.spark_sql(nothing), plan.inputs, None, tree, image)
+    return _strategy_of(plan.spark_sql(nothing), plan.inputs, None, tree, image, session_cluster)
 
 
 def _strategy_of(
-    sql: str, inputs: tuple[str, ...], item: Item | None, tree: exp.Expression | None, image: ImageLike
+    sql: str, inputs: tuple[str, ...], item: Item | None, tree: exp.Expression | None, image: ImageLike, cluster_id: str
 ) -> list[str]:
     found = analyse(sql, inputs)
     lines = [str(getattr(found, "name", type(found).__name__))]
@@ -195,18 +198,21 @@ def _strategy_of(
     if terms := getattr(found, "terms", None):
         lines += [f"  change of {term.leaf}" for term in terms]
     if isinstance(found, Recompute):
-        lines.append(_gear(tree, inputs, image))
+        lines.append(_gear(tree, inputs, image, cluster_id))
     if item is not None:
         lines.append("inputs: " + ", ".join(inputs_of(item) if isinstance(item, View) else item.inputs))
     text = parse_spark(sql).sql("spark", pretty=True, identify=True)
     return [*lines, "query:", *(f"  {line}" for line in text.splitlines())]
 
 
-def _gear(tree: exp.Expression | None, inputs: tuple[str, ...], image: ImageLike) -> str:
-    """Which gear a whole query goes to, as a cluster decides it that is not told another."""
+def _gear(tree: exp.Expression | None, inputs: tuple[str, ...], image: ImageLike, cluster_id: str) -> str:
+    """Which gear a whole query goes to in a cluster."""
+    gear = cluster_setting(image, GEAR, cluster_id)
+    if gear == SPARK:
+        return "gear: spark because the cluster's gear is spark"
     items = {i: image.item(i) for i in inputs}
     columns = {i: [column.name for column in item.stored] for i, item in items.items() if isinstance(item, Relation)}
-    told = small(tree, columns)
+    told = small(tree, columns, inexact=gear == PROCESS)
     if isinstance(told, str):
         return f"gear: spark because {told}"
     return "gear: process while the view and its inputs are small, otherwise spark"

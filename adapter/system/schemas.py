@@ -184,7 +184,7 @@ views: table_catalog table_schema table_name view_definition check_option is_upd
 _TM_CATALOG = """
 databases: id name
 schemas: id database_id name
-clusters: id name
+clusters: id name gear
 nodes: kind cluster address incarnation started:timestamptz
 objects: id database_name schema_name name kind cluster_id topic definition
 columns: object_id schema_name object_name position:int4 name type nullable:bool default_expression

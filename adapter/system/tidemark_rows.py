@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from adapter.system.rows import Rows, System, comments_of
 from catalog_log import model
 from catalog_log.objects import Index, Source, cluster_of, key_names, numbered_columns
+from catalog_log.settings import GEAR, cluster_setting
 
 
 def _objects(s: System) -> Rows:
@@ -63,6 +64,11 @@ def _plain(collection: str, **columns: str) -> Callable[[System], Rows]:
     return rows
 
 
+def _clusters(s: System) -> Rows:
+    for _, cluster in s.image.all(model.CLUSTERS):
+        yield {"id": cluster.id, "name": cluster.name, "gear": cluster_setting(s.image, GEAR, cluster.id)}
+
+
 def _comments(s: System) -> Rows:
     named = {item.id: (item.kind, f"{schema.name}.{item.name}") for schema, item in s.named()}
     named |= {schema.id: ("schema", schema.name) for schema in s.schemas()}
@@ -92,7 +98,7 @@ ROWS: dict[str, Callable[[System], Rows]] = {
     "comments": _comments, "ddl_audit": _ddl_audit,
     "databases": _plain(model.DATABASES, id="id", name="name"),
     "schemas": _plain(model.SCHEMAS, id="id", database_id="database_id", name="name"),
-    "clusters": _plain(model.CLUSTERS, id="id", name="name"),
+    "clusters": _clusters,
     "settings": _plain(model.SETTINGS, name="key", value="value"),
     "ddl_requests": _plain(model.REQUESTS, request_id="key", catalog_ts="catalog_ts", status="status",
                            message="message"),

@@ -20,6 +20,7 @@ from functools import partial
 
 from catalog_log.log import CatalogLog
 from catalog_log.model import Node
+from catalog_log.settings import GEAR, key_of, setting_of
 from collection.writer import CollectionWriter
 from controllers.at_work import open_at_work
 from controllers.command_topic import open_command_topic
@@ -130,7 +131,7 @@ class ComputeController:
             unsubscribe.append(self._oracle.subscribe(lambda *_: self._wake.set()))
             unsubscribe.append(self._views.subscribe(lambda *_: self._wake.set()))
             self._ticking = Ticking(
-                Maintainer(self._spark), self._inventory, self._views, self._writer, self._cluster, epoch,
+                Maintainer(self._spark, self._gear), self._inventory, self._views, self._writer, self._cluster, epoch,
                 self._incarnation, WINDOW_MS, self._at_work, self._desk.awaited,
             )  # fmt: skip
             warm = threading.Event()
@@ -229,6 +230,11 @@ class ComputeController:
             self._ticker.move_to(target, again=target <= self._ticker.target.ts and not self._ticking.busy)
         self._acted_offset = heard
         self._follow_wake.set()
+
+    def _gear(self) -> str:
+        """What the cluster's setting is now.  Any thread."""
+        found = self._inventory.catalog.settings.get(key_of(GEAR, self._cluster))
+        return setting_of(GEAR, None if found is None else found.value)
 
     def _tick(self, ts: int, warm: threading.Event) -> None:
         """On the streaming query's thread."""

@@ -15,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pyspark.sql import SparkSession
 from sqlglot import exp
 
+from catalog_log.settings import AUTO
 from collection.rows import ROW_BYTES_MAX, encode
 from controllers.compute.failures import of_object
 from controllers.compute.operators.process import Process
-from controllers.compute.operators.recompute import AUTO
 from controllers.compute.ordering import levels
 from controllers.compute.relation import Relation
 from controllers.compute.rows import stamp

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from sqlglot import exp
 
+from catalog_log.settings import PROCESS, SPARK
 from collection.columns import DIFF
 from controllers.arrangements.tuples import Row, schema_of, to_rows, to_table
 from controllers.compute import plans as st
@@ -24,7 +25,7 @@ from controllers.compute.failures import Interrupted, of_spark, unexplained
 from controllers.compute.groups import EXACT, Group, Groups, TooManyGroups, call_type
 from controllers.compute.handing import schema_sql
 from controllers.compute.operators.process import Process
-from controllers.compute.operators.recompute import PROCESS, SPARK, Recompute
+from controllers.compute.operators.recompute import TOLD_SPARK, Recompute
 from controllers.compute.operators.small import told
 from controllers.compute.outputs import Outputs, compile_outputs
 from controllers.compute.relation import Relation, own_name
@@ -103,6 +104,7 @@ class View:
         """How many changes of linear parts were found without Spark."""
         self.columns_in_spark = 0
         """How many times Spark was asked for the columns of groups that changed."""
+        self._gear = gear
         self._compiled: dict[st.Term, Compiled] = {}
         self._groups: Groups | None = None
         self._outputs: Outputs | None = None
@@ -320,6 +322,9 @@ class View:
     def _delta_here(self, linear: st.Linear, sources: Sources, t0: DataTs, t1: DataTs) -> pa.Table | None:
         """The linear part's change of ``(t0, t1]``, found in this process; ``None`` where that needs Spark."""
         if t0 == NEVER:
+            return None
+        if self._gear() == SPARK:
+            self.gears.left(TOLD_SPARK)
             return None
         parts = []
         for term in linear.terms:

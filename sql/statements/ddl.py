@@ -45,6 +45,7 @@ from sql.objects.names import (
     target_schema,
 )
 from sql.statements.ddl_alter import plan_rename, plan_rename_schema, plan_set_schema
+from sql.statements.ddl_cluster import plan_cluster
 from sql.statements.ddl_columns import plan_columns
 from sql.statements.ddl_comment import plan_comment
 from sql.statements.ddl_drop import plan_drop
@@ -259,6 +260,7 @@ _PLANS: dict[type[st.DDL], Callable[..., DdlPlan]] = {
     st.RenameSchema: plan_rename_schema,
     st.SetSchema: plan_set_schema,
     st.AlterColumns: plan_columns,
+    st.AlterCluster: plan_cluster,
     st.Comment: plan_comment,
 }
 """What each statement is planned by: its value, an image and a session's names to what is to be appended."""

@@ -121,17 +121,38 @@ class AlterColumns(DDL):
         return _tag(self.kind)
 
 
+@dataclass(frozen=True)
+class ClusterSetting:
+    """One parameter in SET or RESET; ``value`` is ``None`` for the latter.  ``at`` is where its name stands."""
+
+    name: str
+    value: str | None
+    at: int = 0
+
+
+@dataclass(frozen=True)
+class AlterCluster(DDL):
+    """ALTER CLUSTER … SET (…) or RESET (…): what a person decides about a cluster."""
+
+    tag = "ALTER CLUSTER"
+
+    name: Name
+    settings: tuple[ClusterSetting, ...]
+
+
 def _tag(kind: str) -> str:
     return f"ALTER {KIND_WORDS[kind].upper()}"
 
 
-def read_alter(c: Cursor, text: str) -> ResetSource | Rename | RenameSchema | SetSchema | AlterColumns:
+def read_alter(c: Cursor, text: str) -> ResetSource | Rename | RenameSchema | SetSchema | AlterColumns | AlterCluster:
     """What stands from ALTER on.  42601, 0A000 for what Postgres alters and we do not."""
     c.expect("alter")
     if c.take("materialized", "view"):
         kind = MATERIALIZED_VIEW
     elif c.take("schema"):
         return _schema(c)
+    elif c.take("cluster"):
+        return _cluster(c)
     elif (word := c.word()) in _ALTERED:
         c.at += 1
         kind = _ALTERED[word]
@@ -172,7 +193,7 @@ def read_alter(c: Cursor, text: str) -> ResetSource | Rename | RenameSchema | Se
 
 
 _ALTERED_ELSEWHERE = frozenset(
-    "aggregate cluster collation connection conversion database default domain event extension foreign function group "
+    "aggregate collation connection conversion database default domain event extension foreign function group "
     "language large operator policy procedure publication role routine rule secret sequence server sink "
     "statistics subscription system tablespace text trigger type user".split()
 )
@@ -193,6 +214,34 @@ def _schema(c: Cursor) -> RenameSchema:
     new = c.identifier()
     c.end()
     return RenameSchema(name, new)
+
+
+def _cluster(c: Cursor) -> AlterCluster:
+    start = c.position - 1
+    name = Name((c.identifier(allow=("default",)),), start)
+    at = c.position
+    resets = c.take("reset")
+    if not resets and not c.take("set"):
+        if c.word() in (*_ALTERATIONS, "rename"):
+            raise unsupported(f"ALTER CLUSTER … {c.word().upper()}", position=at)
+        raise c.error()
+    c.expect("(")
+    found = [_cluster_setting(c, resets)]
+    while c.take(","):
+        found.append(_cluster_setting(c, resets))
+    c.expect(")")
+    c.end()
+    return AlterCluster(name, tuple(found))
+
+
+def _cluster_setting(c: Cursor, resets: bool) -> ClusterSetting:
+    at = c.position - 1
+    name = c.identifier()
+    if resets:
+        return ClusterSetting(name, None, at)
+    c.take("=")
+    value = c.string() if c.at_string else c.identifier(allow=("default",))
+    return ClusterSetting(name, value, at)
 
 
 def _rename(c: Cursor, kind: str, name: Name, exists: bool) -> Rename | AlterColumns:

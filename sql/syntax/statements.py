@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from sql.syntax.alter import (
     AddColumn,
+    AlterCluster,
     AlterColumns,
+    ClusterSetting,
     ColumnAction,
     DropColumn,
     DropNotNull,
@@ -42,10 +44,10 @@ from sql.syntax.statement import DDL, KIND_WORDS, Kind, Name, Statement
 from sql.syntax.variables import ResetAll, SetVariable
 
 __all__ = [
-    "DDL", "KIND_WORDS", "AddColumn", "AlterColumns", "Begin", "CloseCursors", "ColumnAction", "ColumnDef", "Comment",
-    "Commit", "Control", "CreateIndex", "CreateSchema", "CreateSource", "CreateTable", "CreateView", "Deallocate",
-    "Discard", "Drop", "DropColumn", "DropNotNull", "Empty", "Explain", "Insert", "Kind", "Name", "Query", "Release",
-    "Rename", "RenameColumn", "RenameSchema", "ResetAll", "ResetSource", "Rollback", "RollbackTo", "Savepoint",
-    "SetDefault", "SetSchema", "SetTransaction", "SetVariable", "ShowCreate", "ShowObjects", "ShowVariable",
-    "Statement", "Unlisten",
+    "DDL", "KIND_WORDS", "AddColumn", "AlterCluster", "AlterColumns", "Begin", "CloseCursors", "ClusterSetting",
+    "ColumnAction", "ColumnDef", "Comment", "Commit", "Control", "CreateIndex", "CreateSchema", "CreateSource",
+    "CreateTable", "CreateView", "Deallocate", "Discard", "Drop", "DropColumn", "DropNotNull", "Empty", "Explain",
+    "Insert", "Kind", "Name", "Query", "Release", "Rename", "RenameColumn", "RenameSchema", "ResetAll", "ResetSource",
+    "Rollback", "RollbackTo", "Savepoint", "SetDefault", "SetSchema", "SetTransaction", "SetVariable", "ShowCreate",
+    "ShowObjects", "ShowVariable", "Statement", "Unlisten",
 ]  # fmt: skip

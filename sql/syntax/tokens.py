@@ -439,6 +439,10 @@ class Cursor:
             raise syntax(None, start + 1, f"improper qualified name (too many dotted names): {'.'.join(parts)}")
         return Name(tuple(parts), start)
 
+    @property
+    def at_string(self) -> bool:
+        return self.current is not None and self.current.token_type in _STRINGS
+
     def string(self) -> str:
         token = self.current
         if token is None or token.token_type not in _STRINGS:

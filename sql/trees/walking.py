@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 
 from sqlglot.expressions.core import Expression
 
+
 def _level_by_level(self: Expression, prune: Callable[[Expression], bool] | None = None) -> Iterator[Expression]:
     queue = [self]
     for node in queue:  # which grows meanwhile
@@ -26,7 +27,9 @@ def _level_by_level(self: Expression, prune: Callable[[Expression], bool] | None
                 queue.append(value)
 
 
-def _walk(self: Expression, bfs: bool = True, prune: Callable[[Expression], bool] | None = None) -> Iterator[Expression]:
+def _walk(
+    self: Expression, bfs: bool = True, prune: Callable[[Expression], bool] | None = None
+) -> Iterator[Expression]:
     return _level_by_level(self, prune) if bfs else self.dfs(prune=prune)
 
 

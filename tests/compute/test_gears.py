@@ -151,6 +151,23 @@ def test_a_cluster_may_be_told_its_gear(bench):
     assert exact.gears.counts == {"process": 2, "spark": 1}
 
 
+def test_what_is_kept_by_its_changes_goes_to_spark_where_the_cluster_is_told_so(bench):
+    t = bench.relation({"k": "int4", "x": "int8"}, "ut")
+    linear = bench.view("SELECT k, x FROM {ut} AS ut WHERE k > 0", {"c0": "int4", "c1": "int8"}, t)
+    counted = bench.view("SELECT k, count(*) AS n FROM {ut} AS ut GROUP BY k", {"c0": "int4", "c1": "int8"}, t)
+    rng = random.Random(3)
+    for gear in ("auto", "spark", "process"):
+        bench.gear = gear
+        for _ in range(2):
+            bench.change({t: [((rng.randrange(3), rng.randrange(9)), 1) for _ in range(4)]})
+            bench.tick()
+        here = "spark" if gear == "spark" else "process"
+        for view in (linear, counted):
+            assert not isinstance(view.strategy, Recompute) and view.gears.last == here, gear
+            assert (view.gears.reason == "the cluster's gear is spark") is (gear == "spark")
+            assert bench.held(view) == bench.truth(view)
+
+
 def test_an_error_is_the_one_that_spark_says_and_clears_in_either_gear(bench):
     bases = bases_of(bench)
     view = installed(bench, "select max(10 / k) as m from t", bases)

@@ -89,6 +89,29 @@ def test_what_reads_a_table_reads_on_when_it_is_called_otherwise(both) -> None:
     one.execute(f"DROP SCHEMA {table} CASCADE")
 
 
+def test_a_cluster_is_told_its_gear_by_any_adapter(both) -> None:
+    """And tells who evaluated a view last, and why it was Spark."""
+    one, two = both
+    table, view = fresh("t"), fresh("v")
+    one.execute(f"CREATE TABLE {table} (k int, n int)")
+    one.execute(f"CREATE MATERIALIZED VIEW {view} AS SELECT k, max(n) AS m FROM {table} GROUP BY k")
+    status = f"SELECT gear, gear_reason FROM tm_internal.view_status WHERE name = '{view}'"
+    try:
+        for number, gear in enumerate(("process", "spark", "auto"), 1):
+            one.execute(f"ALTER CLUSTER default SET (gear = '{gear}')")
+            two.execute(f"SELECT count(*) FROM {view}")  # waits until the cluster knows what the catalog says
+            one.execute(f"INSERT INTO {table} VALUES (1, {number})")
+            assert two.execute(f"SELECT m FROM {view}").fetchall() == [(number,)]
+            assert two.execute("SELECT gear FROM tm_catalog.clusters WHERE name = 'default'").fetchall() == [(gear,)]
+            told = ("spark", "the cluster's gear is spark") if gear == "spark" else ("process", None)
+            assert two.execute(status).fetchall() == [told]
+            strategy = [line for (line,) in two.execute(f"EXPLAIN STRATEGY {view}") if line.startswith("gear: ")]
+            assert strategy[0].startswith("gear: spark because the cluster's" if gear == "spark" else "gear: process")
+    finally:
+        one.execute("ALTER CLUSTER default RESET (gear)")
+    one.execute(f"DROP TABLE {table} CASCADE")
+
+
 def test_two_views_are_read_at_one_timestamp(both) -> None:
     """A join of two views of one table never shows one of them ahead of the other (I9), while rows stream in."""
     one, two = both

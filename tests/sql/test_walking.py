@@ -10,7 +10,7 @@ from sqlglot import exp, parse_one
 TEXTS = [
     "select 1",
     "with a as (select x, y from t where x in (1, 2, 3)) select count(*) filter (where x > 1), y from a group by y",
-    "select a.b, c::numeric(3, 1)[], case when x then y end from a join lateral (select 1) s on true order by 1 limit 2",
+    "select a.b, c::numeric(3, 1)[], case when x then y end from a join lateral (select 1) s on true order by 1",
     "values (1, 'a'), (2, null)",
 ]
 

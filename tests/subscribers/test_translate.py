@@ -10,7 +10,7 @@ from catalog_log import model, objects
 from catalog_log.delta import between, from_empty
 from catalog_log.fold import admit_all, fold
 from catalog_log.image import EMPTY
-from catalog_log.model import Cluster, Genesis
+from catalog_log.model import Cluster, Genesis, Setting
 from catalog_log.objects import Item
 from catalog_log.records import FORMAT_VERSION, Proposal, encode_proposal, put, remove
 from controllers.commands import STORAGE, Command, Kind, compute, in_dependency_order
@@ -60,6 +60,13 @@ class Log:
             remove(model.ITEMS, c) if isinstance(c, str) else put(model.ITEMS, c.id, c) for c in changes
         ]  # fmt: skip
         self._propose(self.upper, self.upper + 10, updates)
+        self.upper += 10
+        return self
+
+    def set(self, key: str, value: str | None) -> Log:
+        """One admitted proposal about a setting."""
+        update = remove(model.SETTINGS, key) if value is None else put(model.SETTINGS, key, Setting(value))
+        self._propose(self.upper, self.upper + 10, [update])
         self.upper += 10
         return self
 
@@ -118,6 +125,26 @@ def test_what_storage_is_told() -> None:
         "59.2 create u1",
         "59.3 frontier 60",
     ]
+
+
+def test_a_cluster_is_told_its_own_settings_and_nobody_else_is() -> None:
+    log = Log().set("gear/default", "spark").set("next_item_id", "7").set("gear/c2", "process")
+    log.set("gear/default", None)
+    sent = commands(log, DEFAULT)
+    assert told(sent) == [
+        "9.0 frontier 10", "19.0 set gear/default", "19.1 frontier 20", "29.0 frontier 30", "39.0 frontier 40",
+        "49.0 set gear/default", "49.1 frontier 50",
+    ]  # fmt: skip
+    assert [c.setting for c in sent if c.kind == Kind.SET] == [Setting("spark"), None]
+    assert [decode(encode(c)) for c in sent] == sent
+    assert [c.object_id for c in commands(log, compute("c2")) if c.kind == Kind.SET] == ["gear/c2"]
+    assert not [c for c in commands(log, STORAGE) if c.kind == Kind.SET]
+    fold = CommandFold()
+    known = []
+    for n, command in enumerate(sent):
+        fold.take(Entry(n, encode(command)))
+        known.append(dict(fold.state.settings))
+    assert known == [{}, {}, *[{"gear/default": Setting("spark")}] * 4, {}], "from its timestamp's end on"
 
 
 def test_a_cluster_knows_all_collections_and_its_own_indexes() -> None:
@@ -283,6 +310,7 @@ def test_garbage_on_the_command_topic_is_counted_and_skipped() -> None:
 def test_what_a_controller_restates_is_what_a_new_one_is_told() -> None:
     """So it does not matter whether a controller's history was cut: both are the delta from the empty catalog."""
     log = Log().change(TABLE).change(OTHER, SOURCE, ERRORS).change("u1").change(MATERIALIZED).change(INDEX, ELSEWHERE)
+    log.set("gear/default", "spark").set("gear/c2", "process").set("gear/c2", None)
     log.change(item("u2", name="renamed"), "u5")
     image = admit_all(EMPTY, log.entries)[0]
     for controller in (STORAGE, DEFAULT, compute("c2")):

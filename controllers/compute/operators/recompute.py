@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from catalog_log.settings import AUTO, PROCESS, SPARK
 from collection.columns import DIFF
 from controllers.compute import spark_text as sp
 from controllers.compute.naming import name_relations
@@ -23,8 +24,8 @@ from controllers.compute.running import answered
 from controllers.compute.sources import Sources
 from journal.timestamps import DataTs
 
-AUTO, PROCESS, SPARK = "auto", "process", "spark"
-"""What a cluster may be told of its gears.  ``process``: also where floats differ from engine to engine."""
+TOLD_SPARK = "the cluster's gear is spark"
+"""Why a change goes there that would not have to."""
 
 
 class Recompute:
@@ -67,7 +68,7 @@ class Recompute:
     def _here(self, sources: Sources, t1: DataTs) -> pa.Table:
         gear = self._gear()
         if gear == SPARK:
-            raise Left("the cluster's gear is spark")
+            raise Left(TOLD_SPARK)
         small = self._told.whatever if gear == PROCESS else self._told.ordinary
         if isinstance(small, str):
             raise Left(small)

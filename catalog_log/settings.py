@@ -1,0 +1,45 @@
+"""What a person decides about a cluster, and where the catalog keeps it: among its settings.  Pure.
+
+A cluster's setting has the key ``<name>/<cluster id>``; one that is not there has its default.  Every format of the
+catalog has settings, so that there is nothing to upgrade.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from catalog_log.image import Image
+from catalog_log.model import SETTINGS
+
+GEAR = "gear"
+"""Who evaluates the changes of a cluster's views."""
+
+AUTO, PROCESS, SPARK = "auto", "process", "spark"
+"""Gears.  ``auto``: DuckDB in the cluster's own process while all is small, otherwise Spark.  ``process``: likewise,
+and also where floats may differ in their last digits from engine to engine.  ``spark``: Spark alone."""
+
+CLUSTER_SETTINGS: Mapping[str, tuple[str, ...]] = {GEAR: (AUTO, PROCESS, SPARK)}
+"""What each may be; the first is its default."""
+
+
+def key_of(name: str, cluster_id: str) -> str:
+    """Where the setting ``name`` of a cluster is."""
+    return f"{name}/{cluster_id}"
+
+
+def cluster_of_key(key: str) -> str | None:
+    """Whose setting has this key; ``None`` where it is no cluster's."""
+    name, slash, cluster_id = key.partition("/")
+    return cluster_id if slash and name in CLUSTER_SETTINGS else None
+
+
+def cluster_setting(image: Image, name: str, cluster_id: str) -> str:
+    """What the setting ``name`` of a cluster is by ``image``."""
+    found = image.get(SETTINGS, key_of(name, cluster_id))
+    return setting_of(name, None if found is None else found.value)
+
+
+def setting_of(name: str, value: str | None) -> str:
+    """What ``name`` is where the catalog has ``value`` of it.  A value of a later release is the default."""
+    known = CLUSTER_SETTINGS[name]
+    return value if value in known else known[0]
