@@ -174,8 +174,8 @@ def restated(transport: Transport, through: int) -> int | None:
     fold, anew = CommandFold(), CommandFold()
     for entry in _entries(transport, start, through):
         fold.take(entry)
-    # What whoever begins there must have taken: what is restated, and what came since.
-    told = restate(fold.state)
+    # What whoever begins there must have taken: what is restated, what is said of a timestamp that is open, what comes.
+    told = [*restate(fold.state), *fold.state.collecting]
     first: int | None = None
     untold, left = told, 2 * len(told) + AGAIN_MAX
     while untold and len(untold) <= left:  # else it would never end

@@ -263,7 +263,10 @@ class _Lookout:
 
     def _run(self) -> None:
         while True:
-            time.sleep(LOOK_S)  # by Python's monotonic clock
+            before = time.monotonic()
+            time.sleep(LOOK_S)  # by that clock
+            if time.monotonic() - before > 2 * LOOK_S:
+                continue  # the whole process stood still, not a poll: each comes back now
             with self._lock:
                 readers = list(self._readers)
             for reader in readers:

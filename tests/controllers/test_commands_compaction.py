@@ -128,6 +128,20 @@ def test_a_subscriber_that_is_never_quiet_keeps_nothing_from_being_cut(seed):
     assert known(begin(topic)[0]) == known(writer.learn())
 
 
+def test_a_timestamp_that_is_open_meanwhile_is_told_too():
+    topic = MemoryTopic()
+    writer = Writer(topic, random.Random(3))
+    while topic.end < 50 or not writer.learn().collecting:
+        writer.write()
+    cut = restated(MemoryTransport(topic), topic.end)
+    assert cut is not None
+    topic.cut(cut)
+    assert known(begin(topic)[0]) == known(writer.learn())
+    while writer.unsent:
+        writer.write()
+    assert known(begin(topic)[0]) == known(writer.learn())
+
+
 class Silent(MemoryTransport):
     """Nobody says what became of what is written."""
 

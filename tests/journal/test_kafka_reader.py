@@ -133,6 +133,25 @@ def test_whoever_takes_long_with_what_it_was_told_does_not_hang(topic: Topic) ->
     assert len(topic.made) == 1
 
 
+def test_a_process_that_was_stopped_is_no_poll_that_hangs(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, sleeps = [], iter([0.0, 3600.0, 0.0])
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        late = next(sleeps, None)
+        if late is None:
+            raise StopIteration
+        now[0] += seconds + late
+
+    lookout = kafka_reader._Lookout()
+    lookout._readers = [SimpleNamespace(look=looks.append)]  # type: ignore[assignment]
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
+    with monkeypatch.context() as patched, pytest.raises(StopIteration):
+        patched.setattr(kafka_reader, "time", clock)
+        lookout._run()
+    assert looks == [1.0, 3603.0], "at the first and the third look, not when it had been away"
+
+
 def test_somebody_looks(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafka_reader, "LOOK_S", 0.05)
     monkeypatch.setattr(kafka_reader, "_lookout", kafka_reader._Lookout())
