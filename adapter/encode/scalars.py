@@ -75,6 +75,22 @@ def float4_text(value: float) -> bytes:
     return _float_text(value, str(np.float32(value)), FLOAT_FIXED_POWERS["float4"])
 
 
+FLOAT_DIGITS = {"float4": 6, "float8": 15}
+"""Digits that every value of the type has (C's ``FLT_DIG``, ``DBL_DIG``): what ``extra_float_digits`` 0 shows."""
+
+
+def float_rounded(name: str, extra: int) -> Encode:
+    """A float's text where ``extra_float_digits`` is ``extra``, 0 or less: so many digits, as ``%g`` has them."""
+    digits = max(1, FLOAT_DIGITS[name] + extra)
+
+    def encode(value: float) -> bytes:
+        if isnan(value) or isinf(value):
+            return _float_text(value, "", (0, 0))
+        return b"%.*g" % (digits, value)
+
+    return encode
+
+
 def civil(days: int) -> tuple[int, int, int]:
     """Year, month and day of the proleptic Gregorian calendar, for any day number (H. Hinnant's days algorithms).
 
@@ -238,11 +254,11 @@ def _array_binary(element: Encode, oid: int) -> Encode:
     return encode
 
 
-def encoder(sql_type: SqlType, oid: int, binary: bool, zone: str) -> Encode:
-    """How one non-null value of a column is written."""
+def encoder(sql_type: SqlType, oid: int, binary: bool, zone: str, extra_digits: int = 1) -> Encode:
+    """How one non-null value of a column is written.  ``extra_digits``: as ``extra_float_digits``."""
     if sql_type.is_array:
         inner = OID[sql_type.element.name]
-        element = encoder(sql_type.element, inner, binary, zone)
+        element = encoder(sql_type.element, inner, binary, zone, extra_digits)
         return _array_binary(element, inner) if binary else _array_text(element)
     if binary and oid in OID_LIKE:
         return _oid_binary
@@ -254,4 +270,6 @@ def encoder(sql_type: SqlType, oid: int, binary: bool, zone: str) -> Encode:
         if oid in text_arrays.ELEMENTS and sql_type.name == "text":
             return text_arrays.binary(oid)
         return BINARY[sql_type.name]
+    if extra_digits < 1 and sql_type.name in FLOAT_DIGITS:
+        return float_rounded(sql_type.name, extra_digits)
     return timestamptz_text(zone) if sql_type.name == "timestamptz" else TEXT[sql_type.name]

@@ -231,9 +231,12 @@ def _shifted_binary(dtype: str, epoch: int, type_name: str) -> Callable[[pa.Arra
     return column
 
 
-def _column_encoder(column: OutputColumn, binary: bool, zone: str) -> Callable[[pa.Array], pa.Array]:
-    name, one = column.type.name, scalars.encoder(column.type, column.type_oid, binary, zone)
-    if name in _ONE_BY_ONE or column.type.is_array:
+def _column_encoder(
+    column: OutputColumn, binary: bool, zone: str, extra_digits: int
+) -> Callable[[pa.Array], pa.Array]:
+    name, one = column.type.name, scalars.encoder(column.type, column.type_oid, binary, zone, extra_digits)
+    rounded = extra_digits < 1 and not binary and name in scalars.FLOAT_DIGITS
+    if name in _ONE_BY_ONE or column.type.is_array or rounded:
         return _scalar_column(one)
     if name == "bpchar":
         return _padded(column.type.precision)
@@ -276,9 +279,11 @@ _INTEGERS_UNDER = {"date": pa.int32(), "timestamp": pa.int64(), "timestamptz": p
 
 
 @lru_cache(maxsize=512)  # a statement's columns are the same at each execution; an encoder takes about a kilobyte
-def encoder_for(columns: tuple[OutputColumn, ...], formats: tuple[int, ...], zone: str) -> RowEncoder:
+def encoder_for(
+    columns: tuple[OutputColumn, ...], formats: tuple[int, ...], zone: str, extra_digits: int = 1
+) -> RowEncoder:
     """The encoder of these, made once: it has no state but for the last small answers that it wrote."""
-    return RowEncoder(columns, formats, zone)
+    return RowEncoder(columns, formats, zone, extra_digits)
 
 
 def _under(sql_type: SqlType) -> pa.DataType | None:
@@ -294,13 +299,15 @@ def _gone() -> None:
 
 
 class RowEncoder:
-    """Encodes a result's batches for one set of formats and one time zone."""
+    """Encodes a result's batches for one set of formats, one time zone and one ``extra_float_digits``."""
 
-    def __init__(self, columns: Sequence[OutputColumn], formats: Sequence[int], zone: str = "UTC") -> None:
+    def __init__(
+        self, columns: Sequence[OutputColumn], formats: Sequence[int], zone: str = "UTC", extra_digits: int = 1
+    ) -> None:
         self._types = [(arrow_type(c.type), _under(c.type)) for c in columns]
         pairs = list(zip(columns, formats, strict=True))
-        self._columns = [_column_encoder(c, bool(code), zone) for c, code in pairs]
-        self._scalars = [scalars.encoder(c.type, c.type_oid, bool(code), zone) for c, code in pairs]
+        self._columns = [_column_encoder(c, bool(code), zone, extra_digits) for c, code in pairs]
+        self._scalars = [scalars.encoder(c.type, c.type_oid, bool(code), zone, extra_digits) for c, code in pairs]
         # By reference to what was written: a small batch may be a part of a response of megabytes.
         self._last: tuple[Callable[[], pa.RecordBatch | None], bytes] = _gone, b""
         self._whole: Callable[[], pa.RecordBatch | None] = _gone

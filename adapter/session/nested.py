@@ -153,7 +153,8 @@ class NestedStatements:
             )  # fmt: skip
         self._portals.check_cursor_free(statement.name)
         zone = self._state.variables.get("TimeZone")
-        cursor = Portal(statement.name, inner, tuple(params), (int(statement.binary),), zone)
+        cursor = Portal(statement.name, inner, tuple(params), (int(statement.binary),), zone,
+                        int(self._state.variables.get("extra_float_digits")))
         result = await self._blocks.run(inner, params, defer=False)
         try:
             cursor.start(result)

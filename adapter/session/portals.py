@@ -28,11 +28,14 @@ def _bytes(batch: pa.RecordBatch) -> int:
 class Portal:
     """Holds at most one batch of its result."""
 
-    __slots__ = ("_encoder", "_failed", "_left", "_source", "asked", "bind", "control", "finished", "formats", "holds",
-                 "kept", "name", "number", "params", "position", "prepared", "result", "zone")  # fmt: skip
+    __slots__ = (
+        "_encoder", "_failed", "_left", "_source", "asked", "bind", "control", "extra_digits", "finished", "formats",
+        "holds", "kept", "name", "number", "params", "position", "prepared", "result", "zone",
+    )  # fmt: skip
 
     def __init__(
-        self, name: str, prepared: Prepared, params: tuple[object | None, ...], asked: Sequence[int], zone: str
+        self, name: str, prepared: Prepared, params: tuple[object | None, ...], asked: Sequence[int], zone: str,
+        extra_digits: int = 1,
     ) -> None:
         """``asked``: the format codes of Bind (none: all text; one: it is for all).  Raises 08P01 for another number
         of them than there are columns."""
@@ -40,6 +43,7 @@ class Portal:
         self.control: Control | None = prepared.plan if isinstance(prepared.plan, Control) else None
         self.asked = asked
         self.zone = zone
+        self.extra_digits = extra_digits
         self.bind: Bind | None = None
         """The message that made it: its parameters are read again where the statement is prepared again."""
         self.hold(prepared, params)
@@ -79,7 +83,7 @@ class Portal:
             raise InvalidUsage("cached plan must not change result type", sqlstate="0A000",
                                hint="prepare the statement again")  # fmt: skip
         if actual is not None:
-            self._encoder = encoder_for(tuple(actual), self.formats, self.zone)
+            self._encoder = encoder_for(tuple(actual), self.formats, self.zone, self.extra_digits)
             batches = result.batches
             self._source = aiter(batches) if hasattr(batches, "__aiter__") else _aiter(batches)
 

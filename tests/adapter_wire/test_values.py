@@ -96,9 +96,11 @@ def _loaded(name: str, value: object) -> object:
     return value
 
 
-def encode(sql_type: SqlType, array: pa.Array, code: int, zone: str = "UTC") -> list[bytes | None]:
-    column = OutputColumn("x", sql_type)
-    data = b"".join(bytes(p) for p, _ in RowEncoder([column], [code], zone).encode(pa.record_batch([array], ["x"])))
+def encode(
+    sql_type: SqlType, array: pa.Array, code: int, zone: str = "UTC", extra: int = 1
+) -> list[bytes | None]:
+    encoder = RowEncoder([OutputColumn("x", sql_type)], [code], zone, extra)
+    data = b"".join(bytes(p) for p, _ in encoder.encode(pa.record_batch([array], ["x"])))
     messages = backend_messages(data)
     assert {kind for kind, _ in messages} <= {"D"}
     return [row(body)[0] for _, body in messages]
@@ -157,6 +159,30 @@ def test_a_column_of_floats_leaves_plain_notation_where_postgres_does(name):
     encoder = RowEncoder([OutputColumn("x", sql_type)], [0], "UTC")
     arrays = encoder._arrays(pa.record_batch([array], ["x"]))
     assert len(array) >= FEW_ROWS and bytes(encoder._many(arrays)) == encoder._few(arrays)
+
+
+ROUNDED = {
+    # As PostgreSQL 15 shows them.
+    ("float8", 0): {
+        0.1 + 0.2: "0.3", 1 / 3: "0.333333333333333", 123456789012345678.0: "1.23456789012346e+17", 1e15: "1e+15",
+        1e14: "100000000000000", 5e-324: "4.94065645841247e-324", -0.0: "-0", 0.0001: "0.0001", 0.00001: "1e-05",
+        math.nan: "NaN", -math.inf: "-Infinity", 1004.3: "1004.3",
+    },
+    ("float8", -10): {12345.678: "12346", 0.1: "0.1"},
+    ("float8", -15): {12345.678: "1e+04", 0.25: "0.2"},
+    ("float4", 0): {1 / 3: "0.333333", 16777216.0: "1.67772e+07", 100000.0: "100000"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "extra"), ROUNDED)
+@pytest.mark.parametrize("count", [1, FEW_ROWS])
+def test_floats_are_shown_with_fewer_digits_where_the_session_says_so(name: str, extra: int, count: int):
+    shown = ROUNDED[name, extra]
+    kind, lists = SqlType(name), SqlType(name + "[]")
+    array = array_of(kind, [*shown] * count)
+    assert encode(kind, array, 0, extra=extra) == [text.encode() for text in shown.values()] * count
+    assert encode(lists, array_of(lists, [[*shown]]), 0, extra=extra) == [f"{{{','.join(shown.values())}}}".encode()]
+    assert encode(kind, array, 1, extra=extra) == encode(kind, array, 1), "binary loses nothing"
 
 
 @pytest.mark.parametrize("name", ["date", "timestamp", "timestamptz"])
