@@ -152,9 +152,9 @@ def test_a_cluster_may_be_told_its_gear(bench):
 
 
 def test_what_is_kept_by_its_changes_goes_to_spark_where_the_cluster_is_told_so(bench):
-    t = bench.relation({"k": "int4", "x": "int8"}, "ut")
-    linear = bench.view("SELECT k, x FROM {ut} AS ut WHERE k > 0", {"c0": "int4", "c1": "int8"}, t)
-    counted = bench.view("SELECT k, count(*) AS n FROM {ut} AS ut GROUP BY k", {"c0": "int4", "c1": "int8"}, t)
+    t = bench.relation({"k": "int4", "x": "int8"})
+    linear = bench.view("SELECT k, x FROM {0} WHERE k > 0", {"c0": "int4", "c1": "int8"}, t)
+    counted = bench.view("SELECT k, count(*) AS n FROM {0} GROUP BY k", {"c0": "int4", "c1": "int8"}, t)
     rng = random.Random(3)
     for gear in ("auto", "spark", "process"):
         bench.gear = gear

@@ -154,9 +154,11 @@ def test_a_row_that_fails_is_sparks_to_tell(sql: str, group: Row) -> None:
 
 
 def test_explain_tells_what_leaves_the_columns_to_spark() -> None:
-    told = _strategy_of("SELECT k, ROUND(AVG(n), 2) AS a FROM u1 GROUP BY k", ("u1",), None, None, empty_image())
+    nothing = ("u1",), None, None, empty_image(), "default"
+    told = _strategy_of("SELECT k, ROUND(AVG(n), 2) AS a FROM u1 GROUP BY k", *nothing)
     assert told[:2] == ["incremental: aggregate", "  columns of changed groups by spark because of round()"]
-    assert _strategy_of("SELECT k, UPPER(k) AS a FROM u1 GROUP BY k", ("u1",), None, None, empty_image())[1] == "query:"
+    told = _strategy_of("SELECT k, UPPER(k) AS a FROM u1 GROUP BY k", *nothing)
+    assert told[1] == "query:"
 
 
 def test_a_call_that_stands_in_several_columns_is_made_once(monkeypatch) -> None:
