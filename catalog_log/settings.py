@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from catalog_log.image import Image
-from catalog_log.model import SETTINGS
+from catalog_log.model import SETTINGS, Setting
 
 GEAR = "gear"
 """Who evaluates the changes of a cluster's views."""
@@ -35,11 +35,10 @@ def cluster_of_key(key: str) -> str | None:
 
 def cluster_setting(image: Image, name: str, cluster_id: str) -> str:
     """What the setting ``name`` of a cluster is by ``image``."""
-    found = image.get(SETTINGS, key_of(name, cluster_id))
-    return setting_of(name, None if found is None else found.value)
+    return setting_of(name, image.get(SETTINGS, key_of(name, cluster_id)))
 
 
-def setting_of(name: str, value: str | None) -> str:
-    """What ``name`` is where the catalog has ``value`` of it.  A value of a later release is the default."""
+def setting_of(name: str, kept: Setting | None) -> str:
+    """What ``name`` is where the catalog has ``kept`` of it.  A value of a later release is the default."""
     known = CLUSTER_SETTINGS[name]
-    return value if value in known else known[0]
+    return kept.value if kept is not None and kept.value in known else known[0]

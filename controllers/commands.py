@@ -11,7 +11,7 @@ does not continue the log is not taken, and the subscriber that reads back its o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -45,6 +45,11 @@ class Command(NamedTuple):
     lower: CatalogTs = CatalogTs(0)
     """The frontier that this timestamp's commands continue; 0 for the first of a new controller."""
     setting: Setting | None = None
+
+
+def numbered(commands: Iterable[Command]) -> list[Command]:
+    """Those of one ``catalog_ts``, with their ordinals."""
+    return [command._replace(ordinal=ordinal) for ordinal, command in enumerate(commands)]
 
 
 STORAGE = "storage"

@@ -20,7 +20,7 @@ from concurrent.futures import Future
 
 from catalog_log.model import ITEMS, SETTINGS
 from catalog_log.records import decode_value, encode_value
-from controllers.commands import Command, Kind, in_dependency_order
+from controllers.commands import Command, Kind, in_dependency_order, numbered
 from controllers.protocol import ControllerState, Effect
 from journal.api import Entry, Subscription, Transport
 from journal.errors import Indeterminate
@@ -116,7 +116,7 @@ def restate(state: ControllerState) -> list[Command]:
     told = [Command(ts, 0, Kind.CREATE, item.id, item) for item in items]
     told += [Command(ts, 0, Kind.SET, key, setting=state.settings[key]) for key in sorted(state.settings)]
     told.append(Command(ts, 0, Kind.ADVANCE_CATALOG_FRONTIER, frontier=state.frontier))
-    return [command._replace(ordinal=n) for n, command in enumerate(told)]
+    return numbered(told)
 
 
 class Compaction:

@@ -16,7 +16,7 @@ from catalog_log.delta import Delta
 from catalog_log.model import Setting
 from catalog_log.objects import Audience, Item, cluster_of
 from catalog_log.settings import cluster_of_key
-from controllers.commands import STORAGE, Command, Kind, compute, in_dependency_order
+from controllers.commands import STORAGE, Command, Kind, compute, in_dependency_order, numbered
 from journal.timestamps import CatalogTs
 
 
@@ -59,7 +59,7 @@ def translate(delta: Delta, controller: str) -> list[Command]:
     commands += [Command(ts, 0, Kind.CREATE, item.id, item, lower=lower) for item in in_dependency_order(created)]
     commands += [Command(ts, 0, Kind.SET, key, lower=lower, setting=value) for key, value in settings.items()]
     commands.append(Command(ts, 0, Kind.ADVANCE_CATALOG_FRONTIER, frontier=CatalogTs(delta.to_ts), lower=lower))
-    return [command._replace(ordinal=ordinal) for ordinal, command in enumerate(commands)]
+    return numbered(commands)
 
 
 def _is_its(key: str, controller: str) -> bool:

@@ -37,7 +37,6 @@ _of_interval = " ".join(f"WHEN {field_bits(fields)} THEN ' {fields}'" for fields
 _digits = "CASE WHEN (m & 65535) <= 6 THEN '(' || (m & 65535) || ')' ELSE '' END"
 
 
-
 def _formatted(t: str) -> str:
     """The words for the type whose oid is ``t``, with the modifier ``m``; NULL if it is no scalar type."""
     return f"""

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from catalog_log.objects import Item, MaterializedView, Queried, Relation, View, ever, key_names
 from catalog_log.settings import GEAR, PROCESS, SPARK, cluster_setting
-from controllers.compute.operators.small import small
+from controllers.compute.operators.small import TOLD_SPARK, small
 from controllers.compute.outputs import left_to_spark
 from controllers.compute.strategy import Aggregate, Recompute, analyse
 from journal.errors import InvalidUsage
@@ -209,7 +209,7 @@ def _gear(tree: exp.Expression | None, inputs: tuple[str, ...], image: ImageLike
     """Which gear a whole query goes to in a cluster."""
     gear = cluster_setting(image, GEAR, cluster_id)
     if gear == SPARK:
-        return "gear: spark because the cluster's gear is spark"
+        return f"gear: spark because {TOLD_SPARK}"
     items = {i: image.item(i) for i in inputs}
     columns = {i: [column.name for column in item.stored] for i, item in items.items() if isinstance(item, Relation)}
     told = small(tree, columns, inexact=gear == PROCESS)

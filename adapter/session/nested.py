@@ -154,7 +154,7 @@ class NestedStatements:
         self._portals.check_cursor_free(statement.name)
         zone = self._state.variables.get("TimeZone")
         cursor = Portal(statement.name, inner, tuple(params), (int(statement.binary),), zone,
-                        int(self._state.variables.get("extra_float_digits")))
+                        self._state.extra_float_digits)
         result = await self._blocks.run(inner, params, defer=False)
         try:
             cursor.start(result)

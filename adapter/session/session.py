@@ -248,7 +248,7 @@ class Session:
         prepared = await self._prepare(sql, ())
         if prepared.param_oids:
             raise InvalidUsage("there is no parameter $1", sqlstate="42P02")
-        portal = Portal("", prepared, (), (), self.state.variables.get("TimeZone"), self._extra_digits())
+        portal = Portal("", prepared, (), (), self.state.variables.get("TimeZone"), self.state.extra_float_digits)
         try:
             tag = await self._start(portal, defer=not alone)
             if portal.prepared.columns is not None:
@@ -290,9 +290,6 @@ class Session:
             return await self._nested.prepare(sql, control, oids)
         return Prepared(sql, Kind.SESSION, (), None, control.tag, control)
 
-    def _extra_digits(self) -> int:
-        return int(self.state.variables.get("extra_float_digits"))
-
     async def _bind(self, bind: m.Bind) -> None:
         prepared = self._statements.get(bind.statement)
         self._portals.check_free(bind.portal)
@@ -300,7 +297,7 @@ class Session:
 
         def portal_of(prepared: Prepared) -> Portal:
             params = _params(bind, prepared, zone)
-            return Portal(bind.portal, prepared, params, bind.result_formats, zone, self._extra_digits())
+            return Portal(bind.portal, prepared, params, bind.result_formats, zone, self.state.extra_float_digits)
 
         try:
             portal = portal_of(prepared)

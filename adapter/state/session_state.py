@@ -132,6 +132,10 @@ class SessionState:
         return vars_.duration_ms("statement_timeout", self.variables.get("statement_timeout"))
 
     @property
+    def extra_float_digits(self) -> int:
+        return int(self.variables.get("extra_float_digits"))
+
+    @property
     def search_path(self) -> tuple[str, ...]:
         """Schema names to search, in order.  ``"$user"`` is left out: there are no schemas by user."""
         return _schemas(self.variables.get("search_path"))

@@ -233,8 +233,7 @@ class ComputeController:
 
     def _gear(self) -> str:
         """What the cluster's setting is now.  Any thread."""
-        found = self._inventory.catalog.settings.get(key_of(GEAR, self._cluster))
-        return setting_of(GEAR, None if found is None else found.value)
+        return setting_of(GEAR, self._inventory.catalog.settings.get(key_of(GEAR, self._cluster)))
 
     def _tick(self, ts: int, warm: threading.Event) -> None:
         """On the streaming query's thread."""

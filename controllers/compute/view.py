@@ -25,8 +25,8 @@ from controllers.compute.failures import Interrupted, of_spark, unexplained
 from controllers.compute.groups import EXACT, Group, Groups, TooManyGroups, call_type
 from controllers.compute.handing import schema_sql
 from controllers.compute.operators.process import Process
-from controllers.compute.operators.recompute import TOLD_SPARK, Recompute
-from controllers.compute.operators.small import told
+from controllers.compute.operators.recompute import Recompute
+from controllers.compute.operators.small import TOLD_SPARK, told
 from controllers.compute.outputs import Outputs, compile_outputs
 from controllers.compute.relation import Relation, own_name
 from controllers.compute.rows import consolidate

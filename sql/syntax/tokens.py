@@ -444,9 +444,9 @@ class Cursor:
         return self.current is not None and self.current.token_type in _STRINGS
 
     def string(self) -> str:
-        token = self.current
-        if token is None or token.token_type not in _STRINGS:
+        if not self.at_string:
             raise self.error()
+        token = self.current
         self.at += 1
         return unicode_text(token.text) if token.token_type == TokenType.UNICODE_STRING else token.text
 

@@ -39,6 +39,18 @@ def test_a_process_that_cannot_end_is_ended_and_says_where_it_stood(signum: int)
     assert b"waits_for_what_never_comes" in said
 
 
+def said_at_the_end_of(script: str) -> bytes:
+    """Of one that is ready, and ends itself after that."""
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        try:
+            assert b"ready" in child.stdout.readline(), "three times as long as it may stand still, and it only waited"
+            _, said = child.communicate(timeout=30)
+        finally:
+            child.kill()
+    assert child.returncode == 1
+    return said
+
+
 STANDING_STILL = """
 import ctypes, sys, threading, time
 from journal import process
@@ -54,15 +66,7 @@ time.sleep(60)
 
 
 def test_a_process_that_stands_still_is_ended_and_one_that_only_waits_is_not() -> None:
-    command = [sys.executable, "-c", STANDING_STILL]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
-        try:
-            assert b"ready" in child.stdout.readline(), "three times as long as it may stand still, and it only waited"
-            _, said = child.communicate(timeout=30)
-        finally:
-            child.kill()
-    assert child.returncode == 1
-    assert b"holds_the_interpreter" in said
+    assert b"holds_the_interpreter" in said_at_the_end_of(STANDING_STILL)
 
 
 LOOP_STANDING_STILL = """
@@ -82,15 +86,7 @@ asyncio.run(serve())
 
 
 def test_a_loop_that_stands_still_ends_its_process_and_one_that_only_waits_does_not() -> None:
-    command = [sys.executable, "-c", LOOP_STANDING_STILL]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
-        try:
-            assert b"ready" in child.stdout.readline(), "three times as long as it may stand still, and it only waited"
-            _, said = child.communicate(timeout=30)
-        finally:
-            child.kill()
-    assert child.returncode == 1
-    assert b"keeps_the_loop" in said
+    assert b"keeps_the_loop" in said_at_the_end_of(LOOP_STANDING_STILL)
 
 
 STARTING_SLOWLY = """

@@ -71,6 +71,7 @@ def test_what_is_refused(text: str, sqlstate: str, position: int | None) -> None
 
 
 def test_a_value_of_a_later_release_is_the_default_and_other_settings_are_no_clusters() -> None:
-    assert setting_of(GEAR, "warp") == setting_of(GEAR, None) == "auto" and setting_of(GEAR, "spark") == "spark"
+    assert setting_of(GEAR, Setting("warp")) == setting_of(GEAR, None) == "auto"
+    assert setting_of(GEAR, Setting("spark")) == "spark"
     assert cluster_of_key("gear/c/2") == "c/2" and cluster_of_key("gear/") == ""
     assert [cluster_of_key(key) for key in ("gear", "next_item_id", "size/default", "")] == [None] * 4

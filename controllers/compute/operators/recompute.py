@@ -17,15 +17,12 @@ from collection.columns import DIFF
 from controllers.compute import spark_text as sp
 from controllers.compute.naming import name_relations
 from controllers.compute.operators.process import REST_MAX, Left, Process
-from controllers.compute.operators.small import Told
+from controllers.compute.operators.small import TOLD_SPARK, Told
 from controllers.compute.relation import RESIDENT_ROWS_MAX, Relation
 from controllers.compute.rows import canonical, consolidate
 from controllers.compute.running import answered
 from controllers.compute.sources import Sources
 from journal.timestamps import DataTs
-
-TOLD_SPARK = "the cluster's gear is spark"
-"""Why a change goes there that would not have to."""
 
 
 class Recompute:

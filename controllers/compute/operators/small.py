@@ -23,6 +23,9 @@ from sql.trees.budget import bounded
 TEXT_ALONE = "the catalog keeps its query as spark's text"
 """Of views of formats 1 and 2."""
 
+TOLD_SPARK = "the cluster's gear is spark"
+"""Of what would not have to go there."""
+
 JOINED_BYTES_MAX = 32 << 10
 """What texts that are put together may become without a look at each.  DuckDB makes 2,048 rows at once: 64 MB."""
 
