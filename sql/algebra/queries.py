@@ -21,6 +21,7 @@ from plan.nodes import Node
 from plan.types import NOTHING, element_of
 from sql.algebra.scalars import Scalars
 from sql.algebra.scope import NotPlanned, Rows, Source, beside
+from sql.binding.recursion import reads_itself
 from sql.trees.nodes import Ordinality, bare, branches, unnest
 from values.types import SqlType, carried, parse_type
 
@@ -66,24 +67,29 @@ class _Planner:
         raise NotPlanned(f"{type(node).__name__} as a query")
 
     def _with(self, node: exp.Expression, with_: exp.With, outer: Rows | None) -> r.Relation:
+        values = self._named_queries(with_, outer)
+        found = self._body(node, outer)
+        for name, value, recursive in reversed(values):
+            found = r.Let(name, value, found, recursive)
+        return found
+
+    def _named_queries(self, with_: exp.With, outer: Rows | None) -> list[tuple[str, r.Relation, bool]]:
+        """Each query's name, rows, and whether it reads itself.  From here on they can be read by those names."""
         values = []
         for cte in with_.expressions:
             aliases = [column.name for column in cte.args["alias"].columns]
             names = aliases + _output_names(cte.this)[len(aliases) :]
-            recursive = bool(with_.args.get("recursive")) and any(
-                table.name == cte.alias and not table.db for table in cte.this.find_all(exp.Table)
-            )
+            recursive = bool(with_.args.get("recursive")) and reads_itself(cte)
             if recursive:
-                first = self.query(bare(cte.this).this, outer)
+                if cte.this.args.get("with_") is not None:
+                    self._named_queries(cte.this.args["with_"], outer)
+                first = self.query(cte.this.this, outer)
                 self.named[cte.alias] = tuple(names), tuple(k._replace(nullable=True) for k in first.columns)
             value = self.query(cte.this, outer)
             if not recursive:
                 self.named[cte.alias] = tuple(names), value.columns
             values.append((cte.alias, value, recursive))
-        found = self._body(node, outer)
-        for name, value, recursive in reversed(values):
-            found = r.Let(name, value, found, recursive)
-        return found
+        return values
 
     def _set_operation(self, node: exp.SetOperation, outer: Rows | None) -> r.Relation:
         left, right = self.query(node.this, outer), self.query(node.expression, outer)

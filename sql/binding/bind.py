@@ -25,12 +25,13 @@ from sql.algebra.queries import plan_query
 from sql.algebra.scope import NotPlanned
 from sql.binding.bind_errors import explain_unresolved
 from sql.binding.bind_order import sorted_outside
-from sql.binding.bind_select import Outputs, check_query
+from sql.binding.bind_select import ALIASES, Outputs, check_query
 from sql.binding.ctes import cte_of, rename_ctes
 from sql.binding.grand_totals import with_grand_totals
 from sql.binding.handed_in import handed_in
 from sql.binding.known_args import check_known
 from sql.binding.prepare_tree import prepare_tree
+from sql.binding.recursion import well_formed
 from sql.forms.functions import VOLATILE, VOLATILE_NAMES, display_name
 from sql.objects.called import Called, Meant, Objects
 from sql.objects.names import ImageLike, Names, SystemRelation, column_types
@@ -151,6 +152,8 @@ def _bound(
     tables = rename_ctes(tree, folded, _cte_name)
     tree = tree.this
     by_id, references = _name_by_id(tree, tables, called)
+    well_formed(tree)
+    _count_aliases(tree)
     schema = MappingSchema(
         {item.id: {c: spark_type(ty) for c, ty in column_types(item).items()} for item in by_id.values()},
         dialect="postgres",
@@ -317,6 +320,12 @@ def _qualified(tree: exp.Expression, schema: MappingSchema, columns: dict[str, l
         raise untold("this query", error) from error
     except (SqlglotError, LookupError, ValueError, AttributeError, TypeError) as error:
         raise untold("this query", error) from error
+
+
+def _count_aliases(tree: exp.Expression) -> None:
+    """Note how many columns each alias names: making columns of ``*`` forgets those that there are not."""
+    for alias in tree.find_all(exp.TableAlias):
+        alias.meta[ALIASES] = len(alias.columns)
 
 
 def _check_stars(tree: exp.Expression) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from graphlib import CycleError, TopologicalSorter
-
 from sqlglot import exp
 
 from catalog_log.objects import Item
@@ -12,12 +10,13 @@ from sql.binding.apart import group_keys, keep_apart
 from sql.binding.bind_distinct import distinct_rows
 from sql.binding.bind_order import check_limits, check_order, from_columns, sorted_by
 from sql.binding.grand_totals import NOTED, without_empty_sets
+from sql.binding.recursion import called, reads_itself
 from sql.binding.using import MERGED, merged
 from sql.forms.functions import is_aggregate
 from sql.objects.names import column_types
 from sql.trees import types as t
 from sql.trees.errors import ambiguous, grouping, mismatch, unsupported
-from sql.trees.nodes import bare, branches, cast, position, swap, unnest
+from sql.trees.nodes import bare, branches, cast, copied, position, swap, unnest
 from sql.typing.check import Checker
 from sql.typing.check_expressions import partition
 from sql.typing.comparing import check_grouped, order_key
@@ -29,6 +28,9 @@ from sql.typing.series import series
 from values.types import SqlType
 
 Outputs = list[tuple[str, SqlType]]
+
+ALIASES = "aliases"
+"""Of an alias: how many columns it names, as it was written."""
 
 
 def check_query(c: Checker, query: exp.Expression, outer: Scope, items: dict[str, Item]) -> Outputs:
@@ -48,50 +50,74 @@ def check_query(c: Checker, query: exp.Expression, outer: Scope, items: dict[str
 
 
 def _with(c: Checker, with_: exp.With, scope: Scope, items: dict[str, Item]) -> None:
-    if with_.args.get("recursive"):
-        with_.set("expressions", _read_first(with_.expressions))
     for cte in with_.expressions:
         name, query = cte.alias, cte.this
-        aliases = [column.name for column in cte.args["alias"].columns]
         if not isinstance(query, (exp.Query, exp.Subquery)):
             raise unsupported("a data-modifying WITH query")
-        if with_.args.get("recursive") and isinstance(query, exp.SetOperation) and _mentions(query, name):
-            found = check_query(c, query.this, scope, items)
-            found = _settled(query.this, found)
-            scope.ctes[name] = _named(found, aliases)
-            right = check_query(c, query.expression, scope, items)
-            _match_columns(query, found, right, "WITH RECURSIVE")
-            c.align(query.expression, [ty for _, ty in right], [ty for _, ty in found])
-            _push(query.expression, [ty for _, ty in found])
-            for _, ty in found if query.args.get("distinct") else ():
-                check_no_free(ty, "a recursive UNION", query)
-            continue
-        scope.ctes[name] = _named(_settled(query, check_query(c, query, scope, items)), aliases)
+        if with_.args.get("recursive") and reads_itself(cte):
+            _recursive(c, cte, scope, items)
+        else:
+            found = _settled(query, check_query(c, query, scope, items))
+            scope.ctes[name] = _named(found, cte, _with_query(cte))
 
 
-def _read_first(ctes: list[exp.CTE]) -> list[exp.CTE]:
-    """What others read before these: WITH RECURSIVE may name what stands behind.  0A000 where two read each other."""
-    by_name = {cte.alias: cte for cte in ctes}
-    reads = {
-        name: [each for each in by_name if each != name and _mentions(cte.this, each)] for name, cte in by_name.items()
-    }
-    try:
-        return [by_name[name] for name in TopologicalSorter(reads).static_order()]
-    except CycleError:
-        raise unsupported("mutual recursion between WITH items", position=position(ctes[0])) from None
+def _with_query(cte: exp.CTE) -> str:
+    return f'WITH query "{called(cte)}"'
 
 
-def _mentions(query: exp.Expression, name: str) -> bool:
-    return any(table.name == name and not table.db for table in query.find_all(exp.Table))
+def _recursive(c: Checker, cte: exp.CTE, scope: Scope, items: dict[str, Item]) -> None:
+    """A query that reads itself: its types are those of the first term, and the second must not make others of them."""
+    query = cte.this
+    inner = Scope(parent=scope)
+    if query.args.get("with_") is not None:
+        _with(c, query.args["with_"], inner, items)
+    found = _settled(query.this, check_query(c, query.this, inner, items))
+    if any(ty.name == "numeric" and not ty.is_free for _, ty in found):
+        # Numbers of a step may have more digits than those of the one before: then each keeps its own.
+        scope.ctes[cte.alias] = _named(found, cte, _with_query(cte))
+        trial = Scope(parent=inner)
+        step = check_query(c, copied(query.expression), trial, items)
+        found = [
+            (name, t.NUMERIC if ty.name == "numeric" and t.alternative(ty, other) != ty else ty)
+            for (name, ty), (_, other) in zip(found, step, strict=False)
+        ]
+        _push(query.this, [ty for _, ty in found])
+    scope.ctes[cte.alias] = _named(found, cte, _with_query(cte))
+    right = check_query(c, query.expression, inner, items)
+    _match_columns(query, found, right, "UNION")
+    for place, ((_, first), (_, then)) in enumerate(zip(found, right, strict=True), 1):
+        overall = t.alternative(first, then)
+        if overall is None:
+            raise mismatch(f"UNION types {t.shown(first)} and {t.shown(then)} cannot be matched", position(query))
+        if overall.name != first.name or overall.is_array != first.is_array:
+            raise InvalidUsage(
+                f'recursive query "{called(cte)}" column {place} has type {t.shown(first)} in non-recursive term '
+                f"but type {t.shown(overall)} overall",
+                sqlstate="42804",
+                hint="Cast the output of the non-recursive term to the correct type.",
+                position=position(query.this),
+            )
+    c.align(query.expression, [ty for _, ty in right], [ty for _, ty in found])
+    _push(query.expression, [ty for _, ty in found])
+    for _, ty in found if query.args.get("distinct") else ():
+        check_no_free(ty, "a recursive UNION", query)
 
 
-def _named(found: Outputs, aliases: list[str]) -> dict[str, SqlType]:
-    names = aliases + [name for name, _ in found][len(aliases) :]
-    if len(aliases) > len(found):
-        raise InvalidUsage(
-            f"there are {len(found)} columns available but {len(aliases)} columns specified", sqlstate="42P10"
-        )
-    return {name: t.AMBIGUOUS if names.count(name) > 1 else ty for name, (_, ty) in zip(names, found, strict=False)}
+def _named(found: Outputs, source: exp.Expression, what: str) -> dict[str, SqlType]:
+    """``found`` as what it is in ``source``: by the alias's names as far as they go."""
+    names = _renamed([name for name, _ in found], source, what)
+    return {name: t.AMBIGUOUS if names.count(name) > 1 else ty for name, (_, ty) in zip(names, found, strict=True)}
+
+
+def _renamed(columns: list[str], source: exp.Expression, what: str) -> list[str]:
+    """``columns`` with its alias's in the place of the first ones.  42P10 where there are not so many."""
+    alias = source.args.get("alias")
+    aliases = [column.name for column in alias.columns] if alias is not None else []
+    given = alias.meta.get(ALIASES, 0) if alias is not None else 0
+    if given > len(columns):
+        told = f"{what} has {len(columns)} columns available but {given} columns specified"
+        raise InvalidUsage(told, sqlstate="42P10")
+    return aliases + columns[len(aliases) :]
 
 
 def _settled(query: exp.Expression, found: Outputs) -> Outputs:
@@ -219,14 +245,16 @@ def _source(c: Checker, source: exp.Expression, scope: Scope, items: dict[str, I
     if isinstance(source, exp.Table):
         cte = scope.cte(source.name)
         columns = cte if cte is not None and source.name not in items else column_types(items[source.name])
-        names = aliases + list(columns)[len(aliases) :]
-        _add(scope, alias, dict(zip(names, columns.values(), strict=False)))
+        names = _renamed(list(columns), source, f'table "{alias}"')
+        _add(scope, alias, dict(zip(names, columns.values(), strict=True)))
     elif isinstance(source, exp.Lateral):
         inner = source.this
-        _add(scope, alias, _named(_settled(inner, check_query(c, inner, scope, items)), aliases))
+        found = _settled(inner, check_query(c, inner, scope, items))
+        _add(scope, alias, _named(found, source, f'table "{alias}"'))
     elif isinstance(source, exp.Subquery) and isinstance(_innermost(source), (exp.Select, exp.SetOperation)):
         around = Scope(parent=scope.parent, ctes=scope.ctes)
-        _add(scope, alias, _named(_settled(source, check_query(c, source.this, around, items)), aliases))
+        found = _settled(source, check_query(c, source.this, around, items))
+        _add(scope, alias, _named(found, source, f'table "{alias}"'))
     elif isinstance(source, exp.Values):
         _add(scope, alias, _values(c, source, scope, aliases))
     elif isinstance(source, (exp.Subquery, exp.Paren)):
