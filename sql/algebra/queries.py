@@ -21,8 +21,7 @@ from plan.nodes import Node
 from plan.types import NOTHING, element_of
 from sql.algebra.scalars import Scalars
 from sql.algebra.scope import NotPlanned, Rows, Source, beside
-from sql.binding.recursion import reads_itself
-from sql.trees.nodes import Ordinality, bare, branches, unnest
+from sql.trees.nodes import Ordinality, bare, branches, reads_itself, unnest
 from values.types import SqlType, carried, parse_type
 
 

@@ -10,13 +10,13 @@ from sql.binding.apart import group_keys, keep_apart
 from sql.binding.bind_distinct import distinct_rows
 from sql.binding.bind_order import check_limits, check_order, from_columns, sorted_by
 from sql.binding.grand_totals import NOTED, without_empty_sets
-from sql.binding.recursion import called, reads_itself
+from sql.binding.recursion import called
 from sql.binding.using import MERGED, merged
 from sql.forms.functions import is_aggregate
 from sql.objects.names import column_types
 from sql.trees import types as t
 from sql.trees.errors import ambiguous, grouping, mismatch, unsupported
-from sql.trees.nodes import bare, branches, cast, copied, position, swap, unnest
+from sql.trees.nodes import bare, branches, cast, copied, position, reads_itself, swap, unnest
 from sql.typing.check import Checker
 from sql.typing.check_expressions import partition
 from sql.typing.comparing import check_grouped, order_key

@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from journal.errors import InvalidUsage
 from sql.forms.functions import is_aggregate
-from sql.trees.nodes import position
+from sql.trees.nodes import position, readings, reads
 
 _TAILS = (("order", "ORDER BY"), ("offset", "OFFSET"), ("limit", "LIMIT"))
 """What may not stand behind such a UNION, in the order in which Postgres looks for it."""
@@ -32,35 +32,22 @@ def well_formed(tree: exp.Expression) -> None:
             continue
         with_.set("expressions", _read_first(with_.expressions))
         for cte in with_.expressions:
-            if _mentions(cte.this, cte.alias):
+            if reads(cte.this, cte.alias):
                 _check(cte)
-
-
-def reads_itself(cte: exp.CTE) -> bool:
-    """Of a query of a WITH RECURSIVE that is well formed."""
-    return isinstance(cte.this, exp.SetOperation) and _mentions(cte.this, cte.alias)
 
 
 def _read_first(ctes: list[exp.CTE]) -> list[exp.CTE]:
     """What others read before these: WITH RECURSIVE may name what stands behind.  0A000 where two read each other."""
     by_name = {cte.alias: cte for cte in ctes}
-    reads = {
-        name: [each for each in by_name if each != name and _mentions(cte.this, each)] for name, cte in by_name.items()
+    needed = {
+        name: [each for each in by_name if each != name and reads(cte.this, each)] for name, cte in by_name.items()
     }
     try:
-        return [by_name[name] for name in TopologicalSorter(reads).static_order()]
+        return [by_name[name] for name in TopologicalSorter(needed).static_order()]
     except CycleError:
         raise InvalidUsage(
             "mutual recursion between WITH items is not implemented", sqlstate="0A000", position=_at(ctes[0])
         ) from None
-
-
-def _mentions(query: exp.Expression, name: str) -> bool:
-    return next(_readings(query, name), None) is not None
-
-
-def _readings(query: exp.Expression, name: str) -> Iterator[exp.Table]:
-    return (table for table in query.find_all(exp.Table) if table.name == name and not table.db)
 
 
 def _check(cte: exp.CTE) -> None:
@@ -71,16 +58,16 @@ def _check(cte: exp.CTE) -> None:
     if not isinstance(union, exp.Union):
         raise _refused(f'recursive query "{called(cte)}" {_FORM}', cte)
     if union.args.get("with_") is not None:
-        for table in _readings(union.args["with_"], name):
+        for table in readings(union.args["with_"], name):
             raise _misplaced(table, cte, "a subquery")
     for key, word in _TAILS:
         if union.args.get(key) is not None:
             raise InvalidUsage(
                 f"{word} in a recursive query is not implemented", sqlstate="0A000", position=position(union.args[key])
             )
-    for table in _readings(union.this, name):
+    for table in readings(union.this, name):
         raise _misplaced(table, cte, "its non-recursive term")
-    found = list(_readings(union.expression, name))
+    found = list(readings(union.expression, name))
     for place, table in enumerate(found):
         where = _hidden(table, union)
         if where is not None:

@@ -360,3 +360,18 @@ def constant(node: exp.Expression) -> tuple[str | None, SqlType] | None:
             except InvalidUsage:
                 return None
     return None
+
+
+def readings(query: exp.Expression, name: str) -> Iterator[exp.Table]:
+    """Where ``query`` reads the WITH query that is called ``name`` and nothing else is."""
+    return (table for table in query.find_all(exp.Table) if table.name == name and not table.db)
+
+
+def reads(query: exp.Expression, name: str) -> bool:
+    """Whether it does so anywhere."""
+    return next(readings(query, name), None) is not None
+
+
+def reads_itself(cte: exp.CTE) -> bool:
+    """Of a query of a WITH RECURSIVE that is well formed: a UNION without brackets if it does."""
+    return reads(cte.this, cte.alias)
