@@ -64,7 +64,9 @@ FORMS: Mapping[str, tuple[str, str]] = {
     "TM_EXP": (
         "x",
         "CASE WHEN :x > 709.782712893384 AND NOT isinf(:x::DOUBLE) AND NOT isnan(:x::DOUBLE) "
-        "THEN error('tm:22003:value out of range: overflow') ELSE exp(:x) END",
+        "THEN error('tm:22003:value out of range: overflow') "
+        "WHEN :x < -745.1332191019412 AND NOT isinf(:x::DOUBLE) "
+        "THEN error('tm:22003:value out of range: underflow') ELSE exp(:x) END",
     ),
     "TM_ASIN": (
         "x",
@@ -82,7 +84,9 @@ FORMS: Mapping[str, tuple[str, str]] = {
         "WHEN :x < 0 AND :y <> round(:y, 0) AND NOT isnan(:y::DOUBLE) "
         "THEN error('tm:2201F:a negative number raised to a non-integer power yields a complex result') "
         "WHEN isinf(power(:x::DOUBLE, :y::DOUBLE)) AND NOT isinf(:x::DOUBLE) AND NOT isinf(:y::DOUBLE) "
-        "THEN error('tm:22003:value out of range: overflow') ELSE power(:x::DOUBLE, :y::DOUBLE) END",
+        "THEN error('tm:22003:value out of range: overflow') "
+        "WHEN power(:x::DOUBLE, :y::DOUBLE) = 0 AND :x <> 0 AND NOT isinf(:x::DOUBLE) AND NOT isinf(:y::DOUBLE) "
+        "THEN error('tm:22003:value out of range: underflow') ELSE power(:x::DOUBLE, :y::DOUBLE) END",
     ),
     "TM_SHIFT_LEFT": ("x n", "(:x << :n)"),
     "TM_SHIFT_RIGHT": ("x n", "(:x >> :n)"),

@@ -130,7 +130,9 @@ SPARK: Mapping[str, tuple[str, str]] = {
     "TM_EXP": (
         "x",
         "CASE WHEN :x > 709.782712893384 AND :x < DOUBLE('Infinity') "
-        "THEN RAISE_ERROR('tm:22003:value out of range: overflow') ELSE EXP(:x) END",
+        "THEN RAISE_ERROR('tm:22003:value out of range: overflow') "
+        "WHEN :x < -745.1332191019412 AND :x > DOUBLE('-Infinity') "
+        "THEN RAISE_ERROR('tm:22003:value out of range: underflow') ELSE EXP(:x) END",
     ),
     "TM_ASIN": ("x", f"CASE {_OUTSIDE} ELSE ASIN(:x) END"),
     "TM_ACOS": ("x", f"CASE {_OUTSIDE} ELSE ACOS(:x) END"),
@@ -142,6 +144,8 @@ SPARK: Mapping[str, tuple[str, str]] = {
         "WHEN ABS(POWER(:x, :y)) = DOUBLE('Infinity') AND ABS(:x) <> DOUBLE('Infinity') "
         "AND ABS(:y) <> DOUBLE('Infinity') "
         "THEN RAISE_ERROR('tm:22003:value out of range: overflow') "
+        "WHEN POWER(:x, :y) = 0 AND :x <> 0 AND ABS(:x) <> DOUBLE('Infinity') AND ABS(:y) <> DOUBLE('Infinity') "
+        "THEN RAISE_ERROR('tm:22003:value out of range: underflow') "
         "WHEN :x = 1 OR :y = 0 THEN DOUBLE(1) ELSE POWER(:x, :y) END",
     ),
     "TM_SHIFT_LEFT": ("x n", "SHIFTLEFT(:x, :n)"),

@@ -75,8 +75,21 @@ def _distinct(c: Checker, node: exp.Distinct, scope: Scope) -> SqlType:
     return types[0] if types else t.UNKNOWN
 
 
+def _ordered_by_itself(node: exp.Order) -> None:
+    """42P10 where distinct values are ordered by what is none of them: rows that are one would stand in two places."""
+    if not isinstance(node.this, exp.Distinct):
+        return
+    separator = node.parent.args.get("separator") if isinstance(node.parent, exp.GroupConcat) else None
+    listed = [unnest(each) for each in (*node.this.expressions, separator) if each is not None]
+    for each in node.expressions:
+        if unnest(each.this) not in listed:
+            told = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list"
+            raise InvalidUsage(told, sqlstate="42P10", position=position(each.this))
+
+
 def _ordered(c: Checker, node: exp.Order, scope: Scope) -> SqlType:
     _of_an_aggregate(node, "ORDER BY")
+    _ordered_by_itself(node)
     for each in list(node.expressions):
         got = c.child(each, "this", scope)  # which may put another in its place
         order_key(each.this, got)
