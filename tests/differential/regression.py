@@ -18,6 +18,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -278,8 +279,9 @@ class File:
         elif file and table in GENERATED:
             generate(self.theirs, table)
         if rows:
-            with self.theirs.connection.cursor().copy(re.sub(r"'data/\w+\.data'|(?i:\bstdin\b)", "stdin", sql)) as copy:
-                copy.write(rows)
+            copying = re.sub(r"'data/\w+\.data'|(?i:\bstdin\b)", "stdin", sql)
+            with suppress(psycopg.Error), self.theirs.connection.cursor().copy(copying) as copy:
+                copy.write(rows)  # some are there to be refused: the table here becomes what it is there
         if not make_alike(self.theirs, self.ours, table):
             self.lacking.add(table)
 
@@ -312,6 +314,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("names", nargs="*", help="files, without .sql (all of them)")
     given = parser.parse_intermixed_args(argv)
     names = given.names or sorted(each.stem for each in (given.directory / "sql").glob("*.sql") if each.stem != SETUP)
+    unknown = [name for name in names if not (given.directory / "sql" / f"{name}.sql").exists()]
+    if unknown:
+        parser.error(f"there is no sql/{unknown[0]}.sql in {given.directory}")
     everything, known = [], set()
     with postgres() as peer, psycopg.connect(given.ours, autocommit=True, options=SETTINGS) as connection:
         ours = Side(connection)
