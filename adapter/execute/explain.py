@@ -17,7 +17,7 @@ from controllers.compute.strategy import Aggregate, Recompute, analyse
 from journal.errors import InvalidUsage
 from oracle.state import OracleState
 from plan.text import lines as plan_lines
-from sql.binding.bind import bind_query, inputs_of
+from sql.binding.bind import Bound, inputs_of
 from sql.forms.transpile import with_params
 from sql.objects.called import Objects
 from sql.objects.identifiers import quoted
@@ -25,7 +25,7 @@ from sql.objects.names import ImageLike, Names, SystemRelation, cluster_named, f
 from sql.statements.ddl import plan_ddl
 from sql.statements.insert import plan_insert
 from sql.statements.plans import SelectPlan
-from sql.statements.select import plan_select
+from sql.statements.select import bind_select, plan_bound, plan_select
 from sql.syntax import statements as st
 from sql.trees.budget import bounded
 from sql.trees.errors import wrong_kind
@@ -41,10 +41,12 @@ def explain(statement: st.Explain, image: ImageLike, names: Names, state: Oracle
     if statement.mode == "strategy":
         return _strategy(statement, image, names)
     if isinstance(inner, st.Query):
+        bound = bind_select(inner.ast, image, names) if statement.mode != "timestamp" else None
+        if bound is not None:
+            planned = _planned(bound, image)
+            return _select(plan_bound(bound, image, names), image, planned)
         plan = plan_select(inner.ast, image, names)
-        if statement.mode == "timestamp":
-            return _timestamp(plan, image, state)
-        return _select(plan, image) if plan.kind == "catalog" else _select(plan, image, _planned(inner, image, names))
+        return _select(plan, image) if statement.mode != "timestamp" else _timestamp(plan, image, state)
     if statement.mode == "timestamp":
         raise wrong_kind("this statement", "query")
     if isinstance(inner, st.Insert):
@@ -60,12 +62,12 @@ def explain(statement: st.Explain, image: ImageLike, names: Names, state: Oracle
     raise wrong_kind("this statement", "statement that can be explained")
 
 
-def _planned(query: st.Query, image: ImageLike, names: Names) -> list[str]:
+def _planned(bound: Bound, image: ImageLike) -> list[str]:
     """What is worked out, whoever does it; for a query that has no plan yet the reason, since it can be run all the
     same."""
     objects = Objects.of(image)
     try:
-        made = with_views(bind_query(query.ast, image, names).plan, objects)
+        made = with_views(bound.plan, objects)
     except InvalidUsage as error:
         return [f"Plan: {error.message}"]
     shown = as_called(made, objects, lambda item: f"{_label(image, item.id)} ({item.id})")

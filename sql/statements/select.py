@@ -24,15 +24,21 @@ def plan_select(
 ) -> SelectPlan:
     """Plan a query.  A query over system relations (or constants that only the system knows) has kind ``catalog``;
     its columns and types are decided by whoever answers it."""
+    bound = bind_select(ast, image, names, declared)
+    return _catalog(ast, image, names, declared) if bound is None else plan_bound(bound, image, names)
+
+
+def bind_select(
+    ast: exp.Expression, image: ImageLike, names: Names, declared: dict[int, SqlType] | None = None
+) -> Bound | None:
+    """A query bound, ``None`` where its plan is of kind ``catalog``."""
     try:
         bound = bind_query(ast, image, names, declared)
     except InvalidUsage as error:
         if error.sqlstate in ("42883", "0A000", "42704") and reads_nothing(ast) and asks_the_system(ast):
-            return _catalog(ast, image, names, declared)
+            return None
         raise
-    if bound.system:
-        return _catalog(ast, image, names, declared)
-    return plan_bound(bound, image, names)
+    return None if bound.system else bound
 
 
 def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
