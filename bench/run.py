@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import journals, planning, sessions, starts, statements, views
+from bench import eight, journals, planning, sessions, starts, statements, views
 from bench.figure import Figure, table
 from embedded.broker import Broker
 from embedded.child import Child
@@ -69,6 +69,7 @@ def main(argv: list[str]) -> int:
     if "views" in wanted:
         say("views: freshness, throughput, a read on Spark")
         measured += views.figures(arguments.sample, chosen)
+        measured += eight.figures(chosen)
     if "starts" in wanted:
         say("starts: warm, and from a fresh clone")
         measured += starts.figures(chosen)

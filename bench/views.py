@@ -107,16 +107,26 @@ class Orders:
         """The next orders."""
         return [orders.value_at(i, self.customers) for i in range(self.sent, self.sent + count)]
 
-    def send(self, values: list[bytes], rows_per_s: float | None, probe_every_s: float) -> tuple[np.ndarray, float]:
-        """Send them and wait until all are visible: seconds from sending to being seen by row, and until all were."""
+    def send(
+        self,
+        values: list[bytes],
+        rows_per_s: float | None,
+        probe_every_s: float,
+        visible: Callable[[], int] | None = None,
+    ) -> tuple[np.ndarray, float]:
+        """Send them and wait until all are visible: seconds from sending to being seen by row, and until all were.
+
+        ``visible`` says how many are; if it is not given, those in the totals.
+        """
         start, seen = self.sent, self.sent
+        visible = visible or self.visible
         fresh = np.zeros(len(values))
         progress_at = time.monotonic()
         with orders.Sender(self.kafka, self.topic, values, rows_per_s) as sender:
             self.sent += len(values)
             while seen < self.sent:
                 asked_at = time.monotonic()
-                count = self.visible()
+                count = visible()
                 now = time.monotonic()
                 if count < seen:
                     raise FatalLog(f"the view went back from {seen} to {count} orders")
@@ -149,7 +159,7 @@ def _orders(stack: Stack, customers: int) -> Iterator[Orders]:
         found.close()
 
 
-def _ticks(stack: Stack) -> str:
+def ticks(stack: Stack) -> str:
     """Where the recent ticks' time went, as the compute controller tells it: medians, ms."""
     reader, nodes = FrontierReader(stack.kafka, stack.names, "bench"), NodeStatus()
     try:
@@ -173,7 +183,7 @@ def _freshness(stack: Stack) -> list[Figure]:
         warm_up = CALM_WARM_UP_S * CALM_ROWS_PER_S
         fresh, _ = each.send(each.values(warm_up + CALM_S * CALM_ROWS_PER_S), CALM_ROWS_PER_S, PROBE_EVERY_S)
         fresh = fresh[warm_up:]
-        note = f"exact; {_ticks(stack)}"
+        note = f"exact; {ticks(stack)}"
         each.check()
     peer = flink.freshness_ms(stack.kafka, CALM_ROWS_PER_S, CALM_S)
     ms = fresh * 1e3
@@ -193,7 +203,7 @@ def _throughput(stack: Stack, sample: int, spark) -> list[Figure]:
         each.send(each.values(BUSY_WARM_UP_ROWS), None, BUSY_PROBE_EVERY_S)
         values = each.values(sample)
         _, seconds = each.send(values, None, BUSY_PROBE_EVERY_S)
-        note = f"exact; {seconds:.1f} s; {_ticks(stack)}"
+        note = f"exact; {seconds:.1f} s; {ticks(stack)}"
         each.check()
         bare = _bare_rows_per_s(values[:100_000])
         limit = "json.loads and a dict group-by in one process"

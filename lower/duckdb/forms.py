@@ -37,7 +37,10 @@ FORMS: Mapping[str, tuple[str, str]] = {
     **DUCKDB_FORMS,
     "TM_FLOAT8_TEXT": ("x", _float_text("DOUBLE", "1e15", 16)),
     "TM_FLOAT4_TEXT": ("x", _float_text("FLOAT", "1e6", 8)),
-    "TM_AS_FLOAT4": ("x", ":x::FLOAT"),
+    "TM_AS_FLOAT4": (
+        "x",
+        "CASE WHEN :x::FLOAT = 0 AND :x <> 0 THEN error('tm:22003:value out of range: underflow') ELSE :x::FLOAT END",
+    ),
     "TM_BYTEA_TEXT": ("x", r"'\x' || lower(hex(:x))"),
     "TM_FRACTION_TEXT": ("x", r"regexp_replace(:x::VARCHAR, '^(-?)\.', '\10.')"),
     "TM_WHOLE_TEXT": ("x kind", _number_text("[0-9]+", ":x::HUGEINT")),

@@ -80,7 +80,8 @@ SPARK: Mapping[str, tuple[str, str]] = {
     "TM_AS_FLOAT4": (
         "x",
         "CASE WHEN ABS(CAST(:x AS FLOAT)) = FLOAT('Infinity') AND ABS(:x) <> DOUBLE('Infinity') "
-        "THEN RAISE_ERROR('tm:22003:value out of range: overflow') ELSE CAST(:x AS FLOAT) END",
+        "THEN RAISE_ERROR('tm:22003:value out of range: overflow') WHEN CAST(:x AS FLOAT) = 0 AND :x <> 0 "
+        "THEN RAISE_ERROR('tm:22003:value out of range: underflow') ELSE CAST(:x AS FLOAT) END",
     ),
     "TM_BYTEA_TEXT": ("x", r"CONCAT('\\x', LOWER(HEX(:x)))"),
     "TM_FRACTION_TEXT": ("x", "CAST(:x AS STRING)"),

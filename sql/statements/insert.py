@@ -206,12 +206,14 @@ def fit_length(text: str, wanted: SqlType) -> str:
 
 
 def _stored_float(value: float, wanted: SqlType) -> float:
-    """A single beyond the largest one would become infinity on the way to the topic: Postgres refuses it."""
+    """A double that would become infinity or nothing as a single on the way to the topic: Postgres refuses it."""
     if wanted == t.FLOAT4 and math.isfinite(value):
         try:
-            struct.pack("<f", value)
+            (kept,) = struct.unpack("<f", struct.pack("<f", value))
         except OverflowError:
             raise out_of_range("real", str(value)) from None
+        if value and not kept:
+            raise out_of_range("real", str(value))
     return value
 
 

@@ -326,7 +326,7 @@ def main(argv: list[str]) -> int:
         print(f"{'':20} {'all':>6} {'asked':>6} {'alike':>6}")
         for name in names:
             peer.execute(f'create database "{name}" template base')
-            for sql in (f"drop schema if exists of_{name} cascade", f"create schema of_{name}",
+            for sql in ("reset all", f"drop schema if exists of_{name} cascade", f"create schema of_{name}",
                         f"set search_path = of_{name}, public"):  # fmt: skip
                 connection.execute(sql)
             ours.schema = f"of_{name}"
