@@ -24,7 +24,7 @@ from controllers.compute import spark_text as sp
 from controllers.compute.failures import Interrupted, of_spark, unexplained
 from controllers.compute.groups import EXACT, Group, Groups, TooManyGroups, call_type
 from controllers.compute.handing import schema_sql
-from controllers.compute.operators.process import Process
+from controllers.compute.operators.process import Left, Process
 from controllers.compute.operators.recompute import Recompute
 from controllers.compute.operators.small import TOLD_SPARK, told
 from controllers.compute.outputs import Outputs, compile_outputs
@@ -263,7 +263,9 @@ class View:
             if here is not None:
                 rows = consolidate(_cast_to(here, self._schema))
                 return Change(self.id, rows, None, lambda: self._reached(t1))
-            self.gears.left("its change is not of the small language")
+            moved = self._moved(self.strategy, sources, self.state_ts, t1)
+            if moved is not None:
+                return Change(self.id, moved, None, lambda: self._reached(t1))
             delta = self._delta_query(self.strategy, sources, self.state_ts, t1)
             if delta is None:
                 return Change(self.id, self._schema.empty_table(), None, lambda: self._reached(t1))
@@ -350,6 +352,20 @@ class View:
                 return None
         self.in_process += 1
         return pa.concat_tables(parts) if parts else None
+
+    def _moved(self, linear: st.Linear, sources: Sources, t0: DataTs, t1: DataTs) -> pa.Table | None:
+        """The view's change, found by DuckDB in this process; ``None`` where that needs Spark."""
+        leaves = [term.leaf for term in linear.terms]
+        if t0 == NEVER or len(set(leaves)) < len(leaves):
+            self.gears.left("its change is not of the small language")
+            return None
+        try:
+            found = self._recompute.moved(sources, leaves, t0, t1)
+        except Left as left:
+            self.gears.left(str(left))
+            return None
+        self.in_process += 1
+        return found
 
     def _delta_query(self, linear: st.Linear, sources: Sources, t0: DataTs, t1: DataTs) -> exp.Expression | None:
         """The linear part's change of ``(t0, t1]`` as a query; ``None`` if no input changed."""

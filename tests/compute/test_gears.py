@@ -14,7 +14,8 @@ import pytest
 from controllers.arrangements.tuples import canonical, to_rows
 from controllers.compute.operators import process, recompute
 from controllers.compute.operators.process import Process
-from controllers.compute.plans import Recompute
+from controllers.compute.operators.small import TEXT_ALONE
+from controllers.compute.plans import Linear, Recompute
 from lower.duckdb.decided import _LETTERS
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
@@ -58,16 +59,24 @@ SHAPES = (
 )
 
 
+LINEAR = (
+    "select k, upper(s) as s, x from t where s like 'a%' or k > 1",
+    "select t.k, lower(t.s) || u.v as b, u.d from t join u on t.k = u.k",
+    "select k, left(s, 1) as s from t union all select k, reverse(v) from u where d is not null",
+)
+"""Linear queries with calls that are not of the small language."""
+
+
 def planned(query: str):
     return plan_select(parse(query).ast, IMAGE, names())
 
 
-def installed(bench, query: str, bases, tree: bool = True):
+def installed(bench, query: str, bases, tree: bool = True, recompute: bool = True):
     plan = planned(query)
     columns = {f"o{i}": str(carried(c.type)) for i, c in enumerate(plan.columns)}
     text = plan.spark_sql([]).replace("{", "{{").replace("}", "}}")
     inputs = [bases[name] for name in WORLD.tables if IDS[name] in plan.inputs]
-    return bench.view(text, columns, *inputs, recompute=True, tree=plan.tree if tree else None)
+    return bench.view(text, columns, *inputs, recompute=recompute, tree=plan.tree if tree else None)
 
 
 def bases_of(bench) -> dict:
@@ -101,6 +110,39 @@ def told(change) -> Counter:
     for *row, diff in to_rows(change.rows):
         found[repr(row)] += diff
     return found
+
+
+def test_the_change_of_a_linear_query_is_found_in_process_from_what_changed(bench):
+    rng = random.Random(7)
+    bases = bases_of(bench)
+    held = {name: Counter() for name in bases}
+    pairs = [
+        (installed(bench, q, bases, recompute=False), installed(bench, q, bases, tree=False, recompute=False), q)
+        for q in LINEAR
+    ]
+    assert all(isinstance(view.strategy, Linear) for here, there, _ in pairs for view in (here, there))
+    for step in range(6):
+        bench.change({bases[name]: rows for name, rows in changes(rng, held).items()})
+        found = bench.tick()
+        assert not bench.maintainer.errors
+        for here, there, query in pairs:
+            assert told(found[here.id]) == told(found[there.id]), (step, query)
+            assert bench.held(here) == bench.held(there), (step, query)
+    for here, there, query in pairs:
+        assert (here.gears.last, here.gears.counts["spark"]) == ("process", 1), (query, here.gears.reason)
+        assert (there.gears.counts["process"], there.gears.reason) == (0, TEXT_ALONE)
+        assert here.compared == there.compared == 0
+
+
+def test_a_join_with_itself_is_left_to_spark(bench):
+    bases = bases_of(bench)
+    view = installed(bench, "select a.k, lower(b.s) as s from t a join t b on a.k = b.x", bases, recompute=False)
+    assert isinstance(view.strategy, Linear) and len(view.strategy.terms) == 2
+    rng = random.Random(3)
+    for _ in range(2):
+        bench.change({bases["t"]: [(row, 1) for row in some_rows(rng, "t", 8)]})
+        bench.tick()
+    assert (view.gears.counts["process"], view.gears.reason) == (0, "its change is not of the small language")
 
 
 def test_the_two_gears_give_equal_changes(bench):

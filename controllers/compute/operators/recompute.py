@@ -2,11 +2,12 @@
 
 Promises: either gear gives the change from what the view's output collection holds to what its query is then, equal
 rows merged; where neither fails they give the same.  Which gear it was is told, with the reason where it was Spark.
+Of a query that is linear in its inputs DuckDB gives the change from what changed in them alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,9 +18,9 @@ from collection.columns import DIFF
 from controllers.compute import spark_text as sp
 from controllers.compute.naming import name_relations
 from controllers.compute.operators.process import REST_MAX, Left, Process
-from controllers.compute.operators.small import TOLD_SPARK, Told
+from controllers.compute.operators.small import TOLD_SPARK, Small, Told
 from controllers.compute.relation import RESIDENT_ROWS_MAX, Relation
-from controllers.compute.rows import canonical, consolidate
+from controllers.compute.rows import canonical, consolidate, present
 from controllers.compute.running import answered
 from controllers.compute.sources import Sources
 from journal.timestamps import DataTs
@@ -53,16 +54,52 @@ class Recompute:
         try:
             return self._here(sources, t1)
         except Left as left:
-            if left.lasting:
-                self._told = Told(str(left), str(left))
-            if left.large:
-                self._rests, self._rest = self._rest, min(2 * self._rest, REST_MAX)
+            self._remember(left)
             on_left(str(left))
             return self._on_spark(sources, t1)
 
+    def moved(self, sources: Sources, leaves: Sequence[str], t0: DataTs, t1: DataTs) -> pa.Table:
+        """The change of ``(t0, t1]`` of a query that is linear in its inputs ``leaves``, each of which it reads in one
+        place: columns by position, then ``__diff``.  Raises :class:`Left`.
+
+        One input moves after the other.  What the query gives of an input's changes in its place, those that came less
+        those that went, is what it gives after it moved less what it gave before; and of inputs that have moved already
+        it reads what they are at ``t1``, of the others what they were at ``t0``.
+        """
+        try:
+            small = self._asked()
+            parts = [self._schema.empty_table()]
+            for place, leaf in enumerate(leaves):
+                delta = sources.table(self._inputs[leaf], t0, t1)
+                if not delta.num_rows:
+                    continue
+                if delta.num_rows > RESIDENT_ROWS_MAX:
+                    raise Left(f"more than {RESIDENT_ROWS_MAX} changes of {leaf} at once")
+                others = {
+                    each: self._there(sources, each, t1 if at < place else t0)
+                    for at, each in enumerate(leaves) if at != place
+                }  # fmt: skip
+                for sign, rows in ((1, delta), (-1, _negated(delta))):
+                    came = present(rows, self._inputs[leaf].names)
+                    if came.num_rows:
+                        found = self._process.rows(small, self._relation.types, {**others, leaf: came})
+                        parts.append(_counted(canonical(found), sign, self._schema))
+        except Left as left:
+            self._remember(left)
+            raise
+        self._rest = 1
+        return consolidate(pa.concat_tables(parts))
+
+    def _remember(self, left: Left) -> None:
+        if left.lasting:
+            self._told = Told(str(left), str(left))
+        if left.large:
+            self._rests, self._rest = self._rest, min(2 * self._rest, REST_MAX)
+
     # -- in process ---------------------------------------------------------------------------------------------------
 
-    def _here(self, sources: Sources, t1: DataTs) -> pa.Table:
+    def _asked(self) -> Small:
+        """What DuckDB is asked.  Raises :class:`Left` where it is not asked now."""
         gear = self._gear()
         if gear == SPARK:
             raise Left(TOLD_SPARK)
@@ -72,18 +109,22 @@ class Recompute:
         if self._rests:
             self._rests -= 1
             raise Left("it took too much in process lately")
+        return small
+
+    def _here(self, sources: Sources, t1: DataTs) -> pa.Table:
+        small = self._asked()
         self._check_size()
-        tables = {}
-        for input_id, relation in self._inputs.items():
-            table = sources.present(relation, t1)
-            if table is None:
-                raise self._large(relation)
-            tables[input_id] = table
+        tables = {input_id: self._there(sources, input_id, t1) for input_id in self._inputs}
         held = self._held()
         found = canonical(self._process.rows(small, self._relation.types, tables))
         self._rest = 1
-        one = pa.repeat(pa.scalar(1, pa.int64()), found.num_rows)
-        return consolidate(pa.concat_tables([_as(found.append_column(DIFF, one), self._schema), held]))
+        return consolidate(pa.concat_tables([_counted(found, 1, self._schema), held]))
+
+    def _there(self, sources: Sources, input_id: str, as_of: DataTs) -> pa.Table:
+        table = sources.present(self._inputs[input_id], as_of)
+        if table is None:
+            raise self._large(self._inputs[input_id])
+        return table
 
     def _check_size(self) -> None:
         bound = RESIDENT_ROWS_MAX // 2 if self._too_large else RESIDENT_ROWS_MAX
@@ -129,8 +170,17 @@ class Recompute:
 
 def taken_away(held: pa.Table, schema: pa.Schema) -> pa.Table:
     """The changes that take away what ``held``, of a view's contents, has."""
-    arrays = [*held.columns[:-1], pc.negate(held.columns[-1])]
-    return _as(pa.Table.from_arrays(arrays, names=held.column_names), schema)
+    return _as(_negated(held), schema)
+
+
+def _negated(changes: pa.Table) -> pa.Table:
+    arrays = [*changes.columns[:-1], pc.negate(changes.columns[-1])]
+    return pa.Table.from_arrays(arrays, names=changes.column_names)
+
+
+def _counted(rows: pa.Table, diff: int, schema: pa.Schema) -> pa.Table:
+    """``rows``, each ``diff`` times."""
+    return _as(rows.append_column(DIFF, pa.repeat(pa.scalar(diff, pa.int64()), rows.num_rows)), schema)
 
 
 def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
