@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, Signature
 
 from values.bad_text import BadText
@@ -23,6 +23,8 @@ from values.scalars import (
     read_bytea,
     read_float4,
     read_float8,
+    show_float4,
+    show_float8,
     timestamp_micros,
 )
 from values.text import jsonb, jsonb_changes, octets, texts
@@ -121,6 +123,10 @@ def _letters(text: str) -> list[str]:
     return list(text)
 
 
+def _each(show: Callable[[float], str], values: list[float | None]) -> list[str | None]:
+    return [None if value is None else show(value) for value in values]
+
+
 def _with_nulls(texts: list[str | None], null: str) -> list[str | None]:
     return [None if text == null else text for text in texts]
 
@@ -129,6 +135,10 @@ OWN: dict[str, Own] = {
     "tm_bool": own(_BOOL, read_bool, _TEXT),
     "tm_float4": own(_FLOAT4, read_float4, _TEXT),
     "tm_float8": own(_FLOAT8, read_float8, _TEXT),
+    "tm_float4_text": own(_TEXT, show_float4, _FLOAT8),
+    "tm_float8_text": own(_TEXT, show_float8, _FLOAT8),
+    "tm_float4_texts": own(_TEXTS, partial(_each, show_float4), _FLOAT8.array),
+    "tm_float8_texts": own(_TEXTS, partial(_each, show_float8), _FLOAT8.array),
     "tm_bytea": own(_BYTEA, read_bytea, _TEXT),
     "tm_date_micros": own(_INT8, date_micros, _TEXT),
     "tm_timestamp_micros": own(_INT8, timestamp_micros, _TEXT),

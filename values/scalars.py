@@ -1,4 +1,4 @@
-"""The text forms of booleans, bytes, floats, dates and moments, read as Postgres reads them.  Pure.
+"""The text forms of booleans, bytes, floats, dates and moments, read as Postgres reads them, floats also shown.  Pure.
 
 Literals, parameters and casts of texts read by these alike, whatever engine a cast is in: what engines take themselves
 is more (``2024``, ``1.5d``), less (``on``), or something else (a date with anything behind it, ``1e400`` as Infinity).
@@ -10,6 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from math import isinf, isnan
+
+import numpy as np
 
 from journal.errors import InvalidUsage
 from values.bad_text import BadText, bad_text, cut_short
@@ -46,6 +50,41 @@ def read_float8(text: str) -> float:
 
 def read_float4(text: str) -> float:
     return _float(text, "real", _single)
+
+
+FIXED_POWERS = {"float4": (-4, 6), "float8": (-4, 15)}
+"""Postgres prints a float in fixed notation where its shortest digits' power of ten is in this half-open range
+(ryu's f2s.c and d2s.c), else as ``1e+15``."""
+
+
+def show_float8(value: float) -> str:
+    """The shortest digits that are read as ``value`` again, laid out as Postgres does.
+
+    Above 2**53 Postgres's own digits are one longer now and then (its ryu excludes interval bounds); same value.
+    """
+    return _laid_out(value, repr(float(value)), FIXED_POWERS["float8"])
+
+
+def show_float4(value: float) -> str:
+    """The same for a single."""
+    return _laid_out(value, str(np.float32(value)), FIXED_POWERS["float4"])
+
+
+def _laid_out(value: float, shortest: str, fixed_powers: tuple[int, int]) -> str:
+    if isnan(value):
+        return "NaN"
+    if isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    sign, digits, exponent = Decimal(shortest).normalize().as_tuple()
+    minus = "-" if sign else ""
+    if value == 0:
+        return f"{minus}0"
+    power = exponent + len(digits) - 1
+    if fixed_powers[0] <= power < fixed_powers[1]:
+        return f"{Decimal(shortest).normalize():f}"
+    mantissa = "".join(map(str, digits))
+    point = f".{mantissa[1:]}" if len(mantissa) > 1 else ""
+    return f"{minus}{mantissa[0]}{point}e{'-' if power < 0 else '+'}{abs(power):02d}"
 
 
 def _single(value: str) -> float:

@@ -14,12 +14,12 @@ from math import isinf, isnan
 from struct import Struct
 from zoneinfo import ZoneInfo
 
-import numpy as np
 from psycopg import adapters
 from psycopg.adapt import PyFormat
 
 from adapter.encode import text_arrays
 from journal.errors import InvalidUsage
+from values.scalars import show_float4, show_float8
 from values.text.arrays import show_array
 from values.time.clock import show_time
 from values.time.intervals import Interval, show_interval
@@ -33,10 +33,6 @@ MICROS_TO_2000 = DAYS_TO_2000 * 86_400_000_000
 
 MICROS_PER_DAY = 86_400_000_000
 
-FLOAT_FIXED_POWERS = {"float4": (-4, 6), "float8": (-4, 15)}
-"""Postgres prints a float in fixed notation where its shortest digits' power of ten is in this half-open range
-(ryu's f2s.c and d2s.c), else as ``1e+15``."""
-
 Encode = Callable[[object], bytes]
 
 _INTERVAL = Struct("!qii").pack
@@ -46,33 +42,12 @@ _ordinal_epoch = date(1970, 1, 1).toordinal()
 _epoch = datetime(1970, 1, 1)
 
 
-def _float_text(value: float, shortest: str, fixed_powers: tuple[int, int]) -> bytes:
-    """``shortest`` is any shortest round-trip form of ``value``; this lays its digits out as Postgres does.
-
-    Above 2**53 Postgres's own digits are one longer now and then (its ryu excludes interval bounds); same value.
-    """
-    if isnan(value):
-        return b"NaN"
-    if isinf(value):
-        return b"Infinity" if value > 0 else b"-Infinity"
-    sign, digits, exponent = Decimal(shortest).normalize().as_tuple()
-    minus = "-" if sign else ""
-    if value == 0:
-        return f"{minus}0".encode()
-    power = exponent + len(digits) - 1
-    if fixed_powers[0] <= power < fixed_powers[1]:
-        return f"{Decimal(shortest).normalize():f}".encode()
-    mantissa = "".join(map(str, digits))
-    point = f".{mantissa[1:]}" if len(mantissa) > 1 else ""
-    return f"{minus}{mantissa[0]}{point}e{'-' if power < 0 else '+'}{abs(power):02d}".encode()
-
-
 def float8_text(value: float) -> bytes:
-    return _float_text(value, repr(value), FLOAT_FIXED_POWERS["float8"])
+    return show_float8(value).encode()
 
 
 def float4_text(value: float) -> bytes:
-    return _float_text(value, str(np.float32(value)), FLOAT_FIXED_POWERS["float4"])
+    return show_float4(value).encode()
 
 
 FLOAT_DIGITS = {"float4": 6, "float8": 15}
@@ -85,7 +60,7 @@ def float_rounded(name: str, extra: int) -> Encode:
 
     def encode(value: float) -> bytes:
         if isnan(value) or isinf(value):
-            return _float_text(value, "", (0, 0))
+            return float8_text(value)
         return b"%.*g" % (digits, value)
 
     return encode

@@ -16,15 +16,6 @@ from sql.trees.errors import unsupported
 from sql.trees.nodes import call
 
 
-def _float_text(kind: str, limit: str, digits: int) -> str:
-    """DuckDB writes the shortest digits; ``.0``, ``inf`` and the exponent's place are not Postgres's."""
-    return rf"""CASE WHEN isnan(:x) THEN 'NaN' WHEN isinf(:x) THEN CASE WHEN :x > 0 THEN 'Infinity' ELSE '-Infinity' END
-      WHEN :x = 0 THEN regexp_replace(:x::VARCHAR, '\.0$', '')
-      WHEN abs(:x) >= {limit} AND contains(:x::VARCHAR, 'e') = FALSE
-      THEN regexp_replace(regexp_replace(printf('%.{digits}e', :x::DOUBLE), '\.?0+e', 'e'), 'e\+0(\d\d)$', 'e+\1')
-      ELSE regexp_replace(:x::VARCHAR, '\.0$', '') END"""
-
-
 def _number_text(form: str, carried: str = ":x") -> str:
     """A text that is to be a number, if it is one for Postgres: DuckDB makes 6 of ``5.5`` and 1000 of ``1_000``."""
     return rf"""CASE WHEN :x IS NULL OR regexp_full_match(:x, '\s*[+-]?{form}\s*') THEN {carried}
@@ -35,8 +26,6 @@ FORMS: Mapping[str, tuple[str, str]] = {
     **{name: (parameters, in_duckdb(text)) for name, (parameters, text) in COMMON.items()},
     **DUCKDB_ARRAYS,
     **DUCKDB_FORMS,
-    "TM_FLOAT8_TEXT": ("x", _float_text("DOUBLE", "1e15", 16)),
-    "TM_FLOAT4_TEXT": ("x", _float_text("FLOAT", "1e6", 8)),
     "TM_AS_FLOAT4": (
         "x",
         "CASE WHEN :x::FLOAT = 0 AND :x <> 0 THEN error('tm:22003:value out of range: underflow') ELSE :x::FLOAT END",

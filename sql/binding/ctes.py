@@ -11,6 +11,9 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from journal.errors import InvalidUsage
+from sql.trees.nodes import position
+
 
 def cte_of(table: exp.Table, name_of: Callable[[exp.Expression], str]) -> exp.CTE | None:
     """The WITH query that ``table`` names, ``None`` where it names a relation.  ``name_of`` folds an identifier."""
@@ -40,10 +43,13 @@ def rename_ctes(
 ) -> list[exp.Table]:
     """Call the n-th WITH query ``new(n)`` wherever it is read (its old name stays as the alias there); gives the tables
     that name relations."""
+    for with_ in root.find_all(exp.With):
+        _check_names(with_, name_of)
     tables = [t for t in root.find_all(exp.Table) if isinstance(t.this, (exp.Identifier, exp.Dot))]
     found = [(table, cte_of(table, name_of)) for table in tables]
     names: dict[int, exp.Identifier] = {}
     for cte in [x for x in root.find_all(exp.CTE)]:
+        cte.set("materialized", None)  # asks an engine for a plan, and says nothing of the rows
         alias = cte.args["alias"]
         names[id(cte)] = exp.to_identifier(new(len(names)), quoted=True)
         old = alias.this
@@ -64,3 +70,15 @@ def rename_ctes(
             alias.set("this", exp.to_identifier(name_of(old), quoted=True))
         table.set("this", made)
     return [table for table, cte in found if cte is None]
+
+
+def _check_names(with_: exp.With, name_of: Callable[[exp.Expression], str]) -> None:
+    """42712 where two of its queries are called the same."""
+    seen = set()
+    for cte in with_.expressions:
+        identifier = cte.args["alias"].this
+        name = name_of(identifier)
+        if name in seen:
+            told = f'WITH query name "{name}" specified more than once'
+            raise InvalidUsage(told, sqlstate="42712", position=position(identifier))
+        seen.add(name)

@@ -30,16 +30,6 @@ from values.types import SqlType
 Build = Callable[..., exp.Expression]
 
 
-def _float_text(below: str, places: int) -> str:
-    """Postgres's shortest text: in full between 1e-4 and 1eDIG, otherwise with an exponent of two digits or more."""
-    return rf"""CASE WHEN ISNAN(:x) OR ABS(:x) = DOUBLE('Infinity') OR :x = 0
-      THEN REGEXP_REPLACE(CAST(:x AS STRING), '\\.0$', '')
-      WHEN ABS(:x) >= 1E-4 AND ABS(:x) < {below}
-      THEN REGEXP_REPLACE(CAST(CAST(CAST(:x AS STRING) AS DECIMAL(38, {places})) AS STRING), '\\.?0+$', '')
-      ELSE CONCAT(REGEXP_REPLACE(SUBSTRING_INDEX(CAST(:x AS STRING), 'E', 1), '\\.0$', ''), 'e',
-        FORMAT_STRING('%+03d', CAST(SUBSTRING_INDEX(CAST(:x AS STRING), 'E', -1) AS INT))) END"""
-
-
 def _within(too_much: str, value: str) -> str:
     """``value``, refused where ``too_much`` holds.
 
@@ -75,8 +65,6 @@ SPARK: Mapping[str, tuple[str, str]] = {
     **COMMON,
     **SPARK_ARRAYS,
     **SPARK_FORMS,
-    "TM_FLOAT8_TEXT": ("x", _float_text("1E15", 21)),
-    "TM_FLOAT4_TEXT": ("x", _float_text("1E6", 21)),
     "TM_AS_FLOAT4": (
         "x",
         "CASE WHEN ABS(CAST(:x AS FLOAT)) = FLOAT('Infinity') AND ABS(:x) <> DOUBLE('Infinity') "

@@ -23,11 +23,13 @@ _READ_BY_US = {"bool": "tm_bool", "float4": "tm_float4", "float8": "tm_float8", 
 _MICROS_OF = {"date": "tm_date_micros", "timestamp": "tm_timestamp_micros", "timestamptz": "tm_moment_micros"}
 """Types that engines have, and whose text they read otherwise than Postgres does."""
 
-_SHOWN = {"time": "tm_time_text", "interval": "tm_interval_text"}
+_SHOWN = {
+    "time": "tm_time_text", "interval": "tm_interval_text", "float4": "tm_float4_text", "float8": "tm_float8_text",
+}  # fmt: skip
+
+_SHOWN_EACH = {"float4[]": "tm_float4_texts", "float8[]": "tm_float8_texts"}
 
 _WRITTEN = {
-    t.FLOAT8: "TM_FLOAT8_TEXT",
-    t.FLOAT4: "TM_FLOAT4_TEXT",
     t.BYTEA: "TM_BYTEA_TEXT",
     t.TIMESTAMPTZ: "TM_TIMESTAMPTZ_TEXT",
 }
@@ -213,6 +215,8 @@ def _is_fraction(kind: SqlType) -> bool:
 
 def texts_of(node: exp.Expression, got: SqlType, zone: Zone | None = None) -> exp.Expression:
     """An array as the array of its elements' texts.  0A000 where the engines would show these otherwise."""
+    if got.name in _SHOWN_EACH:
+        return own(_SHOWN_EACH[got.name], node)
     each = exp.column("e")
     written = call("TM_BOOL_OUT", each) if got.element == t.BOOL else None
     if got.element in _WRITTEN and (got.element != t.TIMESTAMPTZ or zone is None):

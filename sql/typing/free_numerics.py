@@ -159,7 +159,7 @@ def outermost(node: exp.Func, arguments: Sequence[exp.Expression], types: Sequen
     keyed = [own("tm_numeric_keyed", freed(each, got)) for each, got in zip(arguments, types, strict=True)]
     if len(keyed) == 1:
         return freed(arguments[0], types[0])
-    return own("tm_numeric_of_keyed", type(node)(this=keyed[0], expressions=keyed[1:]))
+    return own("tm_numeric_of_keyed", type(node)(**{**node.args, "this": keyed[0], "expressions": keyed[1:]}))
 
 
 def deviation(kind: str, value: exp.Expression, got: SqlType) -> exp.Expression:

@@ -56,6 +56,8 @@ SHAPES = (
     "select k, sum(x), avg(n), stddev(x) from t group by rollup (k)",
     "with w as (select k, count(*) as c from t group by k) select w.k, w.c, u.v from w join u using (k)",
     "select upper(s) || v as b, s || s as d from t join u on t.k = u.k",
+    "select k, max(greatest(m, n)) as g, min(least(m, 1.5)) as l from t group by k",
+    "select distinct greatest(m, n) as g, f::text as ft from t",
 )
 
 
