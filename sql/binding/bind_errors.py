@@ -106,10 +106,22 @@ def _reach(node: exp.Expression, columns: dict[str, list[str]]) -> list[tuple[st
             if alias is not None and alias.columns:
                 found.append((name, [_folded(c) for c in alias.columns]))
             elif isinstance(inner, exp.Table):
-                found.append((name, columns.get(inner.name)))
+                found.append((name, columns.get(inner.name, _outputs(node, inner.name))))
             elif isinstance(inner, exp.Subquery):
                 found.append((name, [s.alias_or_name for s in inner.this.selects if not s.is_star]))
         if found and any(each is not None for _, each in found):
             break
         select = select.find_ancestor(exp.Select)
     return found
+
+
+def _outputs(node: exp.Expression, name: str) -> list[str] | None:
+    """What the WITH query called ``name`` gives, ``None`` where that is not known yet."""
+    for cte in node.root().find_all(exp.CTE):
+        if cte.alias == name:
+            selects = cte.this.selects
+            given = [_folded(each) for each in cte.args["alias"].columns]
+            if any(each.is_star for each in selects):
+                return given or None
+            return given + [each.alias_or_name for each in selects][len(given) :]
+    return None

@@ -67,7 +67,8 @@ def cluster_named(image: ImageLike, name: str) -> Cluster:
     """42704 where there is no such cluster."""
     found = image.cluster_by_name(name)
     if found is None:
-        raise InvalidUsage(f'cluster "{name}" does not exist', sqlstate="42704")
+        hint = "tm_catalog.clusters lists the clusters that there are"
+        raise InvalidUsage(f'cluster "{name}" does not exist', sqlstate="42704", hint=hint)
     return found
 
 
