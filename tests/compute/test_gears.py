@@ -114,22 +114,27 @@ def told(change) -> Counter:
     return found
 
 
-def test_the_change_of_a_linear_query_is_found_in_process_from_what_changed(bench):
-    rng = random.Random(7)
-    bases = bases_of(bench)
+def alike_at_each_tick(bench, bases, pairs, seed: int, ticks: int) -> None:
+    """Each pair of views of one query changes alike and holds the same while its inputs change at random."""
+    rng = random.Random(seed)
     held = {name: Counter() for name in bases}
-    pairs = [
-        (installed(bench, q, bases, recompute=False), installed(bench, q, bases, tree=False, recompute=False), q)
-        for q in LINEAR
-    ]
-    assert all(isinstance(view.strategy, Linear) for here, there, _ in pairs for view in (here, there))
-    for step in range(6):
+    for step in range(ticks):
         bench.change({bases[name]: rows for name, rows in changes(rng, held).items()})
         found = bench.tick()
         assert not bench.maintainer.errors
         for here, there, query in pairs:
             assert told(found[here.id]) == told(found[there.id]), (step, query)
             assert bench.held(here) == bench.held(there), (step, query)
+
+
+def test_the_change_of_a_linear_query_is_found_in_process_from_what_changed(bench):
+    bases = bases_of(bench)
+    pairs = [
+        (installed(bench, q, bases, recompute=False), installed(bench, q, bases, tree=False, recompute=False), q)
+        for q in LINEAR
+    ]
+    assert all(isinstance(view.strategy, Linear) for here, there, _ in pairs for view in (here, there))
+    alike_at_each_tick(bench, bases, pairs, seed=7, ticks=6)
     for here, there, query in pairs:
         assert (here.gears.last, here.gears.counts["spark"]) == ("process", 1), (query, here.gears.reason)
         assert (there.gears.counts["process"], there.gears.reason) == (0, TEXT_ALONE)
@@ -148,17 +153,9 @@ def test_a_join_with_itself_is_left_to_spark(bench):
 
 
 def test_the_two_gears_give_equal_changes(bench):
-    rng = random.Random(5)
     bases = bases_of(bench)
-    held = {name: Counter() for name in bases}
     pairs = [(installed(bench, q, bases), installed(bench, q, bases, tree=False), q) for q in SHAPES]
-    for step in range(3):
-        bench.change({bases[name]: rows for name, rows in changes(rng, held).items()})
-        found = bench.tick()
-        assert not bench.maintainer.errors
-        for here, there, query in pairs:
-            assert told(found[here.id]) == told(found[there.id]), (step, query)
-            assert bench.held(here) == bench.held(there), (step, query)
+    alike_at_each_tick(bench, bases, pairs, seed=5, ticks=3)
     for here, there, query in pairs:
         assert (here.gears.last, here.gears.reason) == ("process", None), (query, here.gears.reason)
         assert here.gears.counts["spark"] == 0 and here.gears.counts["process"] >= 2, query
