@@ -11,7 +11,8 @@ from sqlglot import exp
 
 from catalog_log.objects import Item, MaterializedView, Queried, Relation, View, ever, key_names
 from catalog_log.settings import GEAR, PROCESS, SPARK, cluster_setting
-from controllers.compute.operators.small import TOLD_SPARK, small
+from controllers.compute.operators.planned import slices_of
+from controllers.compute.operators.small import TOLD_SPARK, Small, small
 from controllers.compute.outputs import left_to_spark
 from controllers.compute.strategy import Aggregate, Recompute, analyse
 from journal.errors import InvalidUsage
@@ -32,6 +33,7 @@ from sql.trees.errors import wrong_kind
 from sql.trees.nodes import parse_spark
 from sql.views.inlined import as_called, with_views
 from sql.views.kept_views import bound_query, spark_query
+from values.types import carried, parse_type
 
 
 @bounded
@@ -200,21 +202,32 @@ def _strategy_of(
     if terms := getattr(found, "terms", None):
         lines += [f"  change of {term.leaf}" for term in terms]
     if isinstance(found, Recompute):
-        lines.append(_gear(tree, inputs, image, cluster_id))
+        lines += _gear(tree, inputs, image, cluster_id)
     if item is not None:
         lines.append("inputs: " + ", ".join(inputs_of(item) if isinstance(item, View) else item.inputs))
     text = parse_spark(sql).sql("spark", pretty=True, identify=True)
     return [*lines, "query:", *(f"  {line}" for line in text.splitlines())]
 
 
-def _gear(tree: exp.Expression | None, inputs: tuple[str, ...], image: ImageLike, cluster_id: str) -> str:
+def _gear(tree: exp.Expression | None, inputs: tuple[str, ...], image: ImageLike, cluster_id: str) -> list[str]:
     """Which gear a whole query goes to in a cluster."""
     gear = cluster_setting(image, GEAR, cluster_id)
     if gear == SPARK:
-        return f"gear: spark because {TOLD_SPARK}"
-    items = {i: image.item(i) for i in inputs}
-    columns = {i: [column.name for column in item.stored] for i, item in items.items() if isinstance(item, Relation)}
+        return [f"gear: spark because {TOLD_SPARK}"]
+    items = {i: item for i in inputs if isinstance(item := image.item(i), Relation)}
+    columns = {i: [column.name for column in item.stored] for i, item in items.items()}
     told = small(tree, columns, inexact=gear == PROCESS)
     if isinstance(told, str):
-        return f"gear: spark because {told}"
-    return "gear: process while the view and its inputs are small, otherwise spark"
+        return [f"gear: spark because {told}"]
+    lines = ["gear: process while the view and its inputs are small, otherwise spark"]
+    keys = _keys(tree, items) if isinstance(small(tree, columns), Small) else []
+    return [*lines, f"  of a small change what it touches, by {', '.join(keys)}"] if keys else lines
+
+
+def _keys(tree: exp.Expression, items: Mapping[str, Relation]) -> list[str]:
+    """The columns by which what a change touches is told from what it does not; none where all is worked out again."""
+    found = slices_of(tree, {i: [(c.name, carried(parse_type(c.type))) for c in r.stored] for i, r in items.items()})
+    roots = [way for way in found.ways if way.parent is None] if found is not None else []
+    called = {i: {column.stored_as: column.name for column in item.columns} for i, item in items.items()}
+    each = [f"{quoted(items[w.item_id].name)}.{quoted(called[w.item_id][name])}" for w in roots for name in w.columns]
+    return list(dict.fromkeys(each))

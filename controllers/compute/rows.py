@@ -59,6 +59,12 @@ def present(table: pa.Table, names: Sequence[str]) -> pa.Table:
     return table.drop_columns([DIFF]).rename_columns(list(names))
 
 
+def negated(changes: pa.Table) -> pa.Table:
+    """What takes ``changes`` back: their last column is ``__diff``."""
+    arrays = [*changes.columns[:-1], pc.negate(changes.columns[-1])]
+    return pa.Table.from_arrays(arrays, names=changes.column_names)
+
+
 def _canonical(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_list(column.type) and pa.types.is_floating(column.type.value_type):
         return pa.chunked_array([to_column(to_values(column), column.type)])

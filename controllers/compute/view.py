@@ -24,6 +24,7 @@ from controllers.compute import spark_text as sp
 from controllers.compute.failures import Interrupted, of_spark, unexplained
 from controllers.compute.groups import EXACT, Group, Groups, TooManyGroups, call_type
 from controllers.compute.handing import schema_sql
+from controllers.compute.operators.affected import affected_of
 from controllers.compute.operators.process import Left, Process
 from controllers.compute.operators.recompute import Recompute
 from controllers.compute.operators.small import TOLD_SPARK, told
@@ -102,6 +103,8 @@ class View:
         self.gears = Gears()
         self.in_process = 0
         """How many changes of linear parts were found without Spark."""
+        self.by_keys = 0
+        """How many changes were found from the keys that were touched."""
         self.columns_in_spark = 0
         """How many times Spark was asked for the columns of groups that changed."""
         self._gear = gear
@@ -112,7 +115,8 @@ class View:
         self._argument_types: list[SqlType] = []
         self._call_types: list[SqlType] = []
         columns = {i: each.names for i, each in inputs.items()}
-        self._recompute = Recompute(relation, inputs, sql, told(tree, columns), self._schema, process, gear)
+        affected = affected_of(tree, inputs)
+        self._recompute = Recompute(relation, inputs, sql, told(tree, columns), self._schema, process, gear, affected)
         names = [name for each in inputs.values() for name in each.names]
         self.strategy = self._install(analyse(sql, inputs.keys(), names))
 
@@ -197,6 +201,10 @@ class View:
                     return Change(self.id, nothing, None, lambda: self._reached(t1))
                 if not isinstance(self.strategy, st.Recompute):
                     found = self._incremental(sources, t1)
+                    self.gears.ended()
+                    return found
+                found = self._touched(sources, t1)
+                if found is not None:
                     self.gears.ended()
                     return found
             except Exception as error:
@@ -285,6 +293,18 @@ class View:
             self._reached(t1)
 
         return Change(self.id, rows, None, accept)
+
+    def _touched(self, sources: Sources, t1: DataTs) -> Change | None:
+        """The change of the keys that changed, where the query falls apart by some and they are few."""
+        if self.state_ts == NEVER or self._recompute.affected is None:
+            return None
+        try:
+            rows = self._recompute.touched(sources, self.state_ts, t1)
+        except Left as left:
+            log.debug("more than what was touched is worked out", extra={"view": self.id, "why": str(left)})
+            return None
+        self.by_keys += 1
+        return Change(self.id, rows, None, lambda: self._reached(t1))
 
     def _whole(self, sources: Sources, t1: DataTs) -> Change:
         """Compare the query at ``t1`` with the output held."""

@@ -90,3 +90,19 @@ def test_a_query_without_a_plan_is_explained_all_the_same(monkeypatch):
     monkeypatch.setattr(bind, "plan_query", refuses)
     lines = explain(parse("explain select id from t where id > 1"), image, names(), None)
     assert lines[0] == "Spark query" and any(line.startswith("Plan: this query is not supported") for line in lines)
+
+
+def test_what_a_change_touches_is_told_by_the_users_columns():
+    image = ddl(
+        empty_image(),
+        "create table t (id int, a int)",
+        "create table u (b int, c int)",
+        'alter table t rename a to "Kind"',
+    )
+    query = 'explain strategy select u.c, max(t.id) from u left join t on t."Kind" = u.b group by u.c'
+    lines = explain(parse(query), image, names(), None)
+    assert "  of a small change what it touches, by u.c" in lines
+    query = 'explain strategy select "Kind" from t except select b from u'
+    assert '  of a small change what it touches, by t."Kind", u.b' in explain(parse(query), image, names(), None)
+    query = "explain strategy select max(id) from t"
+    assert not any("touches" in line for line in explain(parse(query), image, names(), None))

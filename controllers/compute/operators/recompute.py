@@ -2,7 +2,8 @@
 
 Promises: either gear gives the change from what the view's output collection holds to what its query is then, equal
 rows merged; where neither fails they give the same.  Which gear it was is told, with the reason where it was Spark.
-Of a query that is linear in its inputs DuckDB gives the change from what changed in them alone.
+Of a query that is linear in its inputs DuckDB gives the change from what changed in them alone, of one that falls apart
+by keys from the rows of the keys that were touched.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
 from catalog_log.settings import AUTO, PROCESS, SPARK
 from collection.columns import DIFF
 from controllers.compute import spark_text as sp
 from controllers.compute.naming import name_relations
+from controllers.compute.operators.affected import Affected
 from controllers.compute.operators.process import REST_MAX, Left, Process
 from controllers.compute.operators.small import TOLD_SPARK, Small, Told
 from controllers.compute.relation import RESIDENT_ROWS_MAX, Relation
-from controllers.compute.rows import canonical, consolidate, present
+from controllers.compute.rows import canonical, consolidate, negated, present
 from controllers.compute.running import answered
 from controllers.compute.sources import Sources
 from journal.timestamps import DataTs
@@ -34,7 +35,7 @@ class Recompute:
 
     def __init__(
         self, relation: Relation, inputs: Mapping[str, Relation], sql: str, told: Told, schema: pa.Schema,
-        process: Process, gear: Callable[[], str] = lambda: AUTO,
+        process: Process, gear: Callable[[], str] = lambda: AUTO, affected: Affected | None = None,
     ) -> None:  # fmt: skip
         self._relation = relation
         self._inputs = inputs
@@ -43,6 +44,7 @@ class Recompute:
         self._schema = schema
         self._process = process
         self._gear = gear
+        self.affected = affected
         self._too_large = False
         """Whether it was when last looked at: it is small again at half of that."""
         self._rests = 0
@@ -79,16 +81,42 @@ class Recompute:
                     each: self._there(sources, each, t1 if at < place else t0)
                     for at, each in enumerate(leaves) if at != place
                 }  # fmt: skip
-                for sign, rows in ((1, delta), (-1, _negated(delta))):
+                for sign, rows in ((1, delta), (-1, negated(delta))):
                     came = present(rows, self._inputs[leaf].names)
                     if came.num_rows:
-                        found = self._process.rows(small, self._relation.types, {**others, leaf: came})
-                        parts.append(_counted(canonical(found), sign, self._schema))
+                        parts.append(self._given(small, {**others, leaf: came}, sign))
         except Left as left:
             self._remember(left)
             raise
         self._rest = 1
         return consolidate(pa.concat_tables(parts))
+
+    def touched(self, sources: Sources, t0: DataTs, t1: DataTs) -> pa.Table:
+        """The change of ``(t0, t1]`` of a query that falls apart by keys: columns by position, then ``__diff``.  Raises
+        :class:`Left`.
+
+        What floats add up to hangs on the order of rows in their last digits: a query with such is compared with what
+        the view holds, not with what DuckDB would find again.
+        """
+        try:
+            small = self._asked()
+            if self.affected is None or small is not self._told.ordinary:
+                raise Left("it does not fall apart by keys")
+            found = self.affected.between(sources, t0, t1)
+            now = self._given(small, found.now, 1)
+            if found.rows is None:
+                parts = [now, self._given(small, found.then(), -1)]
+            else:
+                parts = [found.rows(now), found.rows(self._held())]
+        except Left as left:
+            self._remember(left)
+            raise
+        self._rest = 1
+        return consolidate(pa.concat_tables(parts))
+
+    def _given(self, small: Small, tables: Mapping[str, pa.Table], diff: int) -> pa.Table:
+        """What the query gives of ``tables``, each row ``diff`` times."""
+        return _counted(canonical(self._process.rows(small, self._relation.types, tables)), diff, self._schema)
 
     def _remember(self, left: Left) -> None:
         if left.lasting:
@@ -116,9 +144,9 @@ class Recompute:
         self._check_size()
         tables = {input_id: self._there(sources, input_id, t1) for input_id in self._inputs}
         held = self._held()
-        found = canonical(self._process.rows(small, self._relation.types, tables))
+        found = self._given(small, tables, 1)
         self._rest = 1
-        return consolidate(pa.concat_tables([_counted(found, 1, self._schema), held]))
+        return consolidate(pa.concat_tables([found, held]))
 
     def _there(self, sources: Sources, input_id: str, as_of: DataTs) -> pa.Table:
         table = sources.present(self._inputs[input_id], as_of)
@@ -170,12 +198,7 @@ class Recompute:
 
 def taken_away(held: pa.Table, schema: pa.Schema) -> pa.Table:
     """The changes that take away what ``held``, of a view's contents, has."""
-    return _as(_negated(held), schema)
-
-
-def _negated(changes: pa.Table) -> pa.Table:
-    arrays = [*changes.columns[:-1], pc.negate(changes.columns[-1])]
-    return pa.Table.from_arrays(arrays, names=changes.column_names)
+    return _as(negated(held), schema)
 
 
 def _counted(rows: pa.Table, diff: int, schema: pa.Schema) -> pa.Table:
