@@ -8,7 +8,7 @@ by item id and every output is cast to its type.  What is left to do is to put p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 
@@ -38,7 +38,7 @@ from sql.objects.names import ImageLike, Names, SystemRelation, column_types
 from sql.syntax.statements import Name
 from sql.trees import types as t
 from sql.trees.errors import no_from_entry, unsupported, untold
-from sql.trees.nodes import bare, branches, cast, copied, position, unnest
+from sql.trees.nodes import bare, branches, cast, position, unnest
 from sql.typing.check import Checker
 from sql.typing.check_zoned import checker_for
 from sql.typing.scope import Scope
@@ -146,20 +146,15 @@ def _bound(
         if items:
             raise unsupported("a query that reads both system and user relations")
         return Bound(None, (), (), (), dict(declared or {}), system=True)
-    tree = prepare_tree(ast)
-    check_known(tree)
-    tree = exp.Paren(this=tree)
-    tables = rename_ctes(tree, folded, _cte_name)
-    tree = tree.this
-    by_id, references = _name_by_id(tree, tables, called)
+    tree, by_id, references = _prepared(ast, called)
     well_formed(tree)
-    _count_aliases(tree)
     schema = MappingSchema(
         {item.id: {c: spark_type(ty) for c, ty in column_types(item).items()} for item in by_id.values()},
         dialect="postgres",
         normalize=False,
     )
-    tree = _qualified(tree, schema, {i.id: list(column_types(i)) for i in by_id.values()})
+    columns_of = {i.id: list(column_types(i)) for i in by_id.values()}
+    tree = _qualified(tree, schema, lambda error: explain_unresolved(_prepared(ast, called)[0], error, columns_of))
     checker = checker_for(zone, lambda node, scope: check_query(checker, node, scope, by_id), declared, defines)
     holder = exp.Paren(this=tree)
     outputs = check_query(checker, tree, Scope(), by_id)
@@ -181,6 +176,19 @@ def _bound(
     bound.zone = checker.zone
     bound.inputs = tuple(sorted({i for item in by_id.values() for i in inputs_of(item)}, key=id_order))
     return bound
+
+
+def _prepared(
+    ast: exp.Expression, called: Called | Meant
+) -> tuple[exp.Expression, dict[str, Relation], tuple[Reference, ...]]:
+    """A copy of ``ast`` whose relations are named by their ids; those, and what names in it mean."""
+    tree = prepare_tree(ast)
+    check_known(tree)
+    holder = exp.Paren(this=tree)
+    tables = rename_ctes(holder, folded, _cte_name)
+    by_id, references = _name_by_id(holder.this, tables, called)
+    _count_aliases(holder.this)
+    return holder.this, by_id, references
 
 
 def _settled(
@@ -302,8 +310,11 @@ def folded(identifier: exp.Expression) -> str:
     return identifier.name if identifier.args.get("quoted") else identifier.name.lower()
 
 
-def _qualified(tree: exp.Expression, schema: MappingSchema, columns: dict[str, list[str]]) -> exp.Expression:
-    before = copied(tree)
+def _qualified(
+    tree: exp.Expression, schema: MappingSchema, explained: Callable[[str], Exception]
+) -> exp.Expression:
+    """``tree`` with every column named with its relation, and with types; ``explained`` is what to raise for the
+    library's word of what it does not find."""
     try:
         tree = qualify(tree, schema=schema, dialect="postgres", quote_identifiers=False, identify=False)
         _check_stars(tree)
@@ -312,7 +323,7 @@ def _qualified(tree: exp.Expression, schema: MappingSchema, columns: dict[str, l
         return annotate_types(tree, schema=schema, dialect="postgres")
     except OptimizeError as error:
         _check_stars(tree)
-        raise explain_unresolved(before, str(error), columns) from error
+        raise explained(str(error)) from error
     except InvalidUsage:
         raise
     except AssertionError as error:

@@ -199,19 +199,19 @@ _PLACES = frozenset({"start", "end", "line", "col"})
 
 
 def inline_views(tree: exp.Expression, relations: Mapping[str, Relation], objects: Objects) -> exp.Expression:
-    """A copy of ``tree`` with every plain view's query in its place, and over relations of which engines know columns
-    by other names one that calls them as they are called now.  54001 where that is too much."""
-    tree = copied(tree)
-    holder = exp.Paren(this=tree)
-    inlined, replaced = 0, False
+    """``tree`` with every plain view's query in its place, and over relations of which engines know columns by other
+    names one that calls them as they are called now: a copy, unless it is the same.  54001 where that is too much."""
+    if not any(_stands_for_another(table, relations) for table in tree.find_all(exp.Table)):
+        if tree.find(exp.With) is not None:
+            check_expanded(tree)
+        return tree
+    holder = exp.Paren(this=copied(tree))
+    inlined = 0
     for table in list(holder.find_all(exp.Table)):
-        item = None if table.db else relations.get(table.name)
-        if item is None:
+        if not _stands_for_another(table, relations):
             continue
+        item = relations[table.name]
         outputs = [(column.stored_as, column.name) for column in item.columns]
-        called_otherwise = any(one != other for one, other in outputs)
-        # A relation that its query calls the columns of has those columns, also once it has got more.
-        listed = table.args.get("alias") is not None and bool(table.args["alias"].columns)
         if isinstance(item, View):
             text = spark_query(item, objects)
             inlined += len(text)
@@ -220,19 +220,28 @@ def inline_views(tree: exp.Expression, relations: Mapping[str, Relation], object
             objects.spend(len(text))
             below = bound_query(item, objects)
             source: exp.Expression = parse_spark(text) if below is None else copied(below)
-            if called_otherwise:
+            if _calls_otherwise(item):
                 source = _called(exp.Subquery(this=source), outputs)
-        elif called_otherwise or listed:
-            source = _called(exp.Table(this=table.this.copy()), outputs)
         else:
-            continue
+            source = _called(exp.Table(this=table.this.copy()), outputs)
         stand_in(table, source)
-        replaced = True
-    if replaced:
-        surveyed(holder.this, ())
-    if replaced or holder.find(exp.With) is not None:
-        check_expanded(holder.this)
+    surveyed(holder.this, ())
+    check_expanded(holder.this)
     return holder.this
+
+
+def _stands_for_another(table: exp.Table, relations: Mapping[str, Relation]) -> bool:
+    """Whether something else goes where ``table`` stands."""
+    item = None if table.db else relations.get(table.name)
+    if item is None:
+        return False
+    # A relation that its query calls the columns of has those columns, also once it has got more.
+    listed = table.args.get("alias") is not None and bool(table.args["alias"].columns)
+    return listed or isinstance(item, View) or _calls_otherwise(item)
+
+
+def _calls_otherwise(item: Relation) -> bool:
+    return any(column.stored_as != column.name for column in item.columns)
 
 
 def _called(source: exp.Subquery | exp.Table, outputs: Iterable[tuple[str, str]]) -> exp.Select:
