@@ -53,8 +53,7 @@ def _settled(node: r.Relation) -> tuple[r.Relation, list[int]]:
         core, places = _settled(node.input)
         picked = [places[each.position] for each in node.outputs]
         if isinstance(core, r.Project):
-            made = r.Project(core.input, tuple(core.outputs[place] for place in picked))
-            return made, _all(made)
+            return _settled(r.Project(core.input, tuple(core.outputs[place] for place in picked)))
         return core, picked
     if isinstance(node, (r.Distinct, r.SetOp, r.Let)):
         made = node.with_parts(_within)
@@ -92,8 +91,12 @@ def _settled(node: r.Relation) -> tuple[r.Relation, list[int]]:
 
 
 def _without_unused(node: r.Relation, places: Sequence[int], used: set[int]) -> tuple[r.Relation, list[int]]:
-    """``node`` without aggregates that neither it nor who is above it names, and the others in an order of their own:
-    a plan has them as they are first named."""
+    """``node`` without outputs and aggregates that neither it nor who is above it names, and the other aggregates in an
+    order of their own: a plan has them as they are first named."""
+    if isinstance(node, r.Project) and len(used) < len(node.outputs):
+        now = {place: at for at, place in enumerate(sorted(used))}
+        core, inner = _settled(r.Project(node.input, tuple(node.outputs[place] for place in sorted(used))))
+        return core, [inner[now[place]] if place in now else -1 for place in places]
     above, reduce = None, node
     if isinstance(node, r.Filter):
         above, reduce = node.condition, node.input
