@@ -49,6 +49,13 @@ def _changed(value: object, change: Callable[[Node], Node]) -> object:
     return value
 
 
+def rewritten(node: Node, change: Callable[[Node], Node | None]) -> Node:
+    """``node`` with what ``change`` gives in the place of each node in it; what it gives ``None`` for stays, and its
+    parts are looked at."""
+    found = change(node)
+    return node.with_parts(lambda part: rewritten(part, change)) if found is None else found
+
+
 def walk(node: Node) -> Iterator[Node]:
     """``node`` and everything in it, itself first."""
     stack = [node]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from plan.nodes import Node
+from plan.nodes import Node, rewritten
 from plan.scalars import Aggregate, Column, Scalar, Sort, WindowCall
 from plan.types import INT8, Type, common
 
@@ -230,11 +230,7 @@ class Query:
 
 def with_gets(relation: Relation, change: Callable[[Get], Relation]) -> Relation:
     """``relation`` over what ``change`` makes of each that it reads, in its subqueries too."""
-
-    def changed(node: Node) -> Node:
-        return change(node) if isinstance(node, Get) else node.with_parts(changed)
-
-    return changed(relation)
+    return rewritten(relation, lambda node: change(node) if isinstance(node, Get) else None)
 
 
 def _kinds(scalars: tuple[Scalar, ...]) -> tuple[Kind, ...]:

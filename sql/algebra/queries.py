@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from types import MappingProxyType
 
 from sqlglot import exp
 
+from catalog_log.objects import Column
 from catalog_log.objects import Relation as Item
 from plan import relations as r
 from plan import scalars as s
 from plan.columns import moved, own_columns
-from plan.nodes import Node
+from plan.nodes import Node, rewritten
 from plan.types import NOTHING, element_of
 from sql.algebra.scalars import Scalars
 from sql.algebra.scope import NotPlanned, Rows, Source, beside
@@ -28,8 +30,29 @@ from values.types import SqlType, carried, parse_type
 def plan_query(tree: exp.Expression, relations: Mapping[str, Item], params: Mapping[int, SqlType]) -> r.Query:
     """The plan of a tree that is bound: relations by their ids in ``relations``.  Raises ``NotPlanned``."""
     planner = _Planner(relations, params)
-    relation = planner.query(tree, None)
+    try:
+        relation = planner.query(tree, None)
+    finally:
+        del planner.scalars  # or it and they would hold each other (:mod:`sql.trees.acyclic`)
     return r.Query(relation, tuple(_output_names(tree)))
+
+
+Columns = Mapping[str, Sequence[tuple[str, SqlType]]]
+"""The names and types of relations' columns as engines know them, by the relations' ids."""
+
+
+def plan_over(
+    tree: exp.Expression, columns: Columns, params: Mapping[int, SqlType] = MappingProxyType({})
+) -> r.Query:
+    """The plan of a bound tree over relations with ``columns``.  Raises ``NotPlanned``."""
+    reads = {i: _Read(i, tuple(Column(name, str(kind)) for name, kind in each)) for i, each in columns.items()}
+    return plan_query(tree, reads, params)
+
+
+@dataclass(frozen=True)
+class _Read:
+    id: str
+    columns: tuple[Column, ...]
 
 
 def _output_names(query: exp.Expression) -> list[str]:
@@ -378,33 +401,45 @@ def _grouped(
     kept: Sequence[s.Scalar],
 ) -> tuple[r.Relation, list[s.Scalar]]:
     """The groups of ``relation``, and ``kept`` as what is made of them."""
-    aggregates: dict[s.Aggregate, int] = {}
-    by_depth: dict[int, dict[Node, int]] = {}
-    kinds = {type(key) for key in keys}
+    groups = _Groups(keys, sets is not None)
+    made = [groups.of(each) for each in kept]
+    return r.Reduce(relation, keys, tuple(groups.aggregates), sets), made
 
-    def group(node: Node, depth: int = 0) -> Node:
-        if type(node) in kinds:
-            if depth not in by_depth:
-                by_depth[depth] = {moved(key, depth): place for place, key in enumerate(keys)}
-            place = by_depth[depth].get(node)
-            if place is not None:
-                return s.Column(node.type, node.nullable or sets is not None, place, depth)
+
+class _Groups:
+    """What scalars of rows are of their groups: keys, and aggregates, which are found."""
+
+    def __init__(self, keys: tuple[s.Scalar, ...], several: bool) -> None:
+        self._keys = keys
+        self._several = several
+        """Whether keys are NULL in groups of another choice of keys."""
+        self._kinds = {type(key) for key in keys}
+        self._by_depth: dict[int, dict[Node, int]] = {}
+        self.aggregates: dict[s.Aggregate, int] = {}
+
+    def of(self, node: Node, depth: int = 0) -> Node:
+        """``node``, whose row is ``depth`` levels out."""
+        place = self._key(node, depth) if type(node) in self._kinds else None
+        if place is not None:
+            return s.Column(node.type, node.nullable or self._several, place, depth)
         if isinstance(node, s.Aggregate) and depth == 0:
-            place = aggregates.setdefault(node, len(aggregates))
-            return s.Column(node.type, node.nullable, len(keys) + place)
+            place = self.aggregates.setdefault(node, len(self.aggregates))
+            return s.Column(node.type, node.nullable, len(self._keys) + place)
         if isinstance(node, s.Column) and node.level == depth:
             raise NotPlanned(f"column {node.position} beside aggregates")
         if isinstance(node, s.WindowCall) and depth == 0:
-            function = node.function.with_parts(group)
-            others = s.WindowCall(node.type, node.nullable, _NO_FUNCTION, *_rest(node)).with_parts(group)
+            function = node.function.with_parts(self.of)
+            others = s.WindowCall(node.type, node.nullable, _NO_FUNCTION, *_rest(node)).with_parts(self.of)
             return s.WindowCall(node.type, node.nullable, function, *_rest(others))
         if isinstance(node, r.Join) and node.lateral:
-            return node.with_parts(lambda part: group(part, depth + (part is node.right)))
+            return node.with_parts(lambda part: self.of(part, depth + (part is node.right)))
         enters = isinstance(node, s.Scalar)
-        return node.with_parts(lambda part: group(part, depth + (enters and isinstance(part, r.Relation))))
+        return node.with_parts(lambda part: self.of(part, depth + (enters and isinstance(part, r.Relation))))
 
-    made = [group(each) for each in kept]
-    return r.Reduce(relation, keys, tuple(aggregates), sets), made
+    def _key(self, node: Node, depth: int) -> int | None:
+        if depth not in self._by_depth:
+            self._by_depth[depth] = {moved(key, depth): place for place, key in enumerate(self._keys)}
+        return self._by_depth[depth].get(node)
 
 
 _NO_FUNCTION = s.Literal(NOTHING, True, None)
@@ -419,13 +454,13 @@ def _windowed(relation: r.Relation, kept: Sequence[s.Scalar]) -> tuple[r.Relatio
     calls: dict[s.WindowCall, int] = {}
     width = len(relation.columns)
 
-    def out(node: Node) -> Node:
+    def out(node: Node) -> Node | None:
         if isinstance(node, s.WindowCall):
             place = calls.setdefault(node, len(calls))
             return s.Column(node.type, node.nullable, width + place)
-        return node if isinstance(node, r.Relation) else node.with_parts(out)
+        return node if isinstance(node, r.Relation) else None
 
-    made = [out(each) for each in kept]
+    made = [rewritten(each, out) for each in kept]
     return (r.Window(relation, tuple(calls)) if calls else relation), made
 
 
@@ -434,12 +469,12 @@ def _of_outputs(key: s.Scalar, places: Mapping[s.Scalar, int]) -> s.Scalar | Non
     if key in places:
         return s.Column(key.type, key.nullable, places[key])
 
-    def out(node: Node) -> Node:
+    def out(node: Node) -> Node | None:
         if isinstance(node, s.Scalar) and node in places:
             return s.Column(node.type, node.nullable, places[node], -1)
-        return node if isinstance(node, r.Relation) else node.with_parts(out)
+        return node if isinstance(node, r.Relation) else None
 
-    made = out(key)
+    made = rewritten(key, out)
     if any(True for _ in own_columns(made)):
         return None
     return _settled(made)

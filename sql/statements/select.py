@@ -14,7 +14,7 @@ from sql.statements.lookup_plan import plan_lookup
 from sql.statements.plans import SelectPlan
 from sql.statements.system_zones import check_system_query
 from sql.trees.budget import bounded
-from sql.views.kept_views import inline_views
+from sql.views.kept_views import as_planned, inline_views
 from values.types import SqlType
 
 
@@ -43,15 +43,20 @@ def bind_select(
 
 def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
     """The plan of a bound query over user relations."""
+    objects = Objects.of(image)
+    tree = inline_views(bound.tree, bound.relations, objects)
+    lookup = plan_lookup(bound, image, names)
+    if not bound.constant and lookup is None:
+        tree = as_planned(tree, bound.params, objects)
     return SelectPlan(
         kind="constant" if bound.constant else "peek",
-        tree=inline_views(bound.tree, bound.relations, Objects.of(image)),
+        tree=tree,
         columns=bound.columns,
         inputs=bound.inputs,
         depends_on=bound.depends_on,
         params=bound.params,
         catalog_ts=CatalogTs(image.upper - 1),
-        lookup=plan_lookup(bound, image, names),
+        lookup=lookup,
         volatile=bound.volatile is not None,
         literals=bound.literals,
     )

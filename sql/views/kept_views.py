@@ -12,6 +12,7 @@ may call.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
@@ -21,6 +22,9 @@ from sqlglot import exp
 
 from catalog_log.objects import Column, Item, MaterializedView, Reference, Relation, SparkText, View
 from journal.errors import InvalidUsage
+from sql.algebra.queries import plan_over
+from sql.algebra.scope import NotPlanned
+from sql.algebra.spelled import NotSpelled, spelled
 from sql.binding.bind import Bound, bind_kept, cast_outputs, first_branch, name_of, real_tables
 from sql.forms.transpile import spark_sql
 from sql.objects.called import Objects
@@ -28,7 +32,9 @@ from sql.syntax import statements as st
 from sql.syntax.parse import parse
 from sql.trees.budget import DEPTH_MAX, bounded, check_expanded, surveyed, too_complex
 from sql.trees.nodes import copied, parse_spark, stand_in
-from values.types import parse_type
+from values.types import SqlType, carried, parse_type
+
+log = logging.getLogger(__name__)
 
 INLINED_CHARS_MAX = 1 << 20
 """Texts of plain views in one query, as often as they are read there: as long as a statement may be."""
@@ -187,12 +193,29 @@ def _named(bound: Bound, columns: tuple[Column, ...], objects: Objects) -> tuple
     outputs = [(each.alias_or_name, column.stored_as) for each, column in zip(first.expressions, columns, strict=False)]
     if any(one != other for one, other in outputs):
         tree = _called(exp.Subquery(this=tree), outputs)
+    tree = as_planned(tree, {}, objects)
     text = spark_sql(tree)
     parse_spark(text)  # it is read again by who maintains it: what could not be is refused here
     for node in tree.walk():  # its places in a statement that is not the reader's
         if node._meta is not None:
             node._meta = {key: value for key, value in node._meta.items() if key not in _PLACES} or None
     return text, tree
+
+
+def as_planned(tree: exp.Expression, params: Mapping[int, SqlType], objects: Objects) -> exp.Expression:
+    """What the plan of ``tree`` says: nothing is left of how a query was written, and every engine is told what
+    operators see.  Itself where there is no plan, since something in it is known as Spark's text alone."""
+    items = {table.name: objects.item(table.name) for table in tree.find_all(exp.Table)}
+    columns = {
+        i: [(column.name, carried(parse_type(column.type))) for column in item.stored]
+        for i, item in items.items() if isinstance(item, Relation)
+    }  # fmt: skip
+    try:
+        query = plan_over(tree, columns, params)
+        return spelled(query.relation, query.names)
+    except (NotPlanned, NotSpelled) as why:
+        log.info("a query is told as it was bound", extra={"why": str(why)})
+        return tree
 
 
 _PLACES = frozenset({"start", "end", "line", "col"})

@@ -112,7 +112,7 @@ def test_what_would_tell_equal_numbers_apart_is_refused(text):
 
 def test_rows_are_grouped_by_keys_and_show_a_number():
     written = plan("select free, count(*) from f group by free order by free").spark_sql([])
-    assert "GROUP BY CAST(TM_NUMERIC_KEY(" in written and "MAX(`f`.`free`)" in written
+    assert "GROUP BY CAST(TM_NUMERIC_KEY(" in written and "MAX(`t0`.`free`)" in written
     assert "DISTINCT" not in plan("select distinct free from f").spark_sql([])
     assert "UNION ALL" in plan("select free from f union select price from f").spark_sql([])
 

@@ -101,7 +101,7 @@ def test_a_number_of_a_window_function_may_be_one():
     calls = "lag(id, $1) over (order by id), nth_value(id, $2) over (order by id), ntile($3) over (order by id)"
     plan = plan_select(parse(f"select {calls} from items").ast, shop(), names())
     assert "NTILE(CAST('2' AS INT))" in plan.spark_sql([2, 1, 2])
-    assert plan.spark_sql([None, None, None]).count("LAG(CASE WHEN FALSE THEN `items`.`id` END, 1)") == 2
+    assert plan.spark_sql([None, None, None]).count("LAG(CASE WHEN FALSE THEN `t0`.`id` END, 1)") == 2
     assert "LAG(CAST(NULL AS INT), 1)" in plan.spark_sql([1, 1, None])
     for params, sqlstate in (([1, 0, 1], "22016"), ([1, 1, -1], "22014")):
         with pytest.raises(InvalidUsage, match="must be greater than zero") as caught:

@@ -24,8 +24,8 @@ from tests.differential.sides import lines
 
 DIFFERENTIAL = Path(__file__).resolve().parents[1] / "differential"
 GRAMMAR = frozenset(
-    "all as cube except exists from group in intersect join lateral materialized on over rollup sets then union using "
-    "values view when where by select any filter within else".split()
+    "all as cube except exists from group having in intersect join lateral materialized on over rollup sets then union "
+    "using values view when where by select any filter within else".split()
 )
 """Words before a bracket that are no function's name."""
 

@@ -22,13 +22,13 @@ from itertools import count
 
 from sqlglot import exp
 
-from lower.spelled_scalars import NotSpelled, Scope, Spelling, identifier, ordered, taken
 from plan import relations as r
 from plan import scalars as s
 from plan.columns import moved, outer_columns, own_columns
 from plan.nodes import Node, walk
 from plan.types import NOTHING, is_integer
 from sql.algebra.kinds import CALLS
+from sql.algebra.spelled_scalars import NotSpelled, Scope, Spelling, identifier, ordered, taken
 from sql.forms.functions import VOLATILE, is_aggregate
 from sql.trees.budget import bounded
 from sql.trees.nodes import Ordinality, copied
@@ -49,7 +49,10 @@ def spelled(relation: r.Relation, names: Sequence[str] | None = None) -> exp.Exp
     if names is not None and len(names) != width:
         raise NotSpelled(f"{len(names)} names of {width} columns")
     speller = _Speller(relation, names or ())
-    return speller.finished(speller.of(relation, None), names)
+    try:
+        return speller.finished(speller.of(relation, None), names)
+    finally:
+        del speller.scalars  # or it and they would hold each other (:mod:`sql.trees.acyclic`)
 
 
 class _Stage(IntEnum):

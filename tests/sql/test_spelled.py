@@ -14,7 +14,6 @@ from catalog_log.image import Image
 from controllers.compute.operators.process import Left, Process
 from controllers.compute.operators.small import Small, told
 from journal.errors import TidemarkError
-from lower.spelled import NotSpelled, spelled
 from plan import relations as r
 from plan import scalars as s
 from plan.calls import aggregate, call
@@ -22,6 +21,7 @@ from plan.columns import outer_columns, over, own_columns, placed, replaced
 from plan.nodes import Node, walk
 from plan.types import FLOAT8, INT4, INT8, TEXT
 from sql.algebra.queries import plan_query
+from sql.algebra.spelled import NotSpelled, spelled
 from sql.binding.bind import Bound, bind_query
 from sql.forms.transpile import spark_sql
 from sql.syntax import statements as st
