@@ -259,8 +259,8 @@ class _Planner:
         kept = [*values, *(each.key for each in order), *([condition] if condition is not None else ())]
         group = select.args.get("group")
         if group is not None or condition is not None or any(_folds(each) for each in kept):
-            keys, sets = self._keys(group, rows, values)
-            relation, kept = _grouped(relation, keys, sets, kept)
+            keys, sets, named = self._keys(group, rows, values)
+            relation, kept = _grouped(relation, keys, sets, kept, named)
         if condition is not None:
             relation = r.Filter(relation, kept.pop())
         relation, kept = _windowed(relation, kept)
@@ -287,27 +287,37 @@ class _Planner:
 
     def _keys(
         self, group: exp.Group | None, rows: Rows, values: Sequence[s.Scalar]
-    ) -> tuple[tuple[s.Scalar, ...], tuple[tuple[int, ...], ...] | None]:
-        """What is grouped by, and the choices of it where there are several."""
+    ) -> tuple[tuple[s.Scalar, ...], tuple[tuple[int, ...], ...] | None, dict[int, int]]:
+        """What is grouped by, the choices of it where there are several, and which outputs are which key.
+
+        Two outputs of one constant are two keys: each is NULL where only the other is grouped by.
+        """
         if group is None:
-            return (), None
+            return (), None, {}
         keys: list[s.Scalar] = []
+        named: dict[int, int] = {}
 
         def key(node: exp.Expression) -> int:
             place = _place(node)
+            if place in named:
+                return named[place]
             made = values[place] if place is not None else self.scalars.of(node, rows)
-            if made not in keys:
+            constant = place is not None and not any(True for _ in own_columns(made))
+            if made not in keys or constant:
                 keys.append(made)
-            return keys.index(made)
+            found = len(keys) - 1 if constant else keys.index(made)
+            if constant:
+                named[place] = found
+            return found
 
         parts = [*group.expressions]
         for word in ("rollup", "cube", "grouping_sets"):
             parts += group.args.get(word) or ()
         chosen = [_sets(unnest(part), key) for part in parts]
         if all(not isinstance(unnest(part), _SETS) for part in parts):
-            return tuple(keys), None
+            return tuple(keys), None, named
         sets = tuple(tuple(sorted({place for each in picked for place in each})) for picked in product(*chosen))
-        return tuple(keys), sets
+        return tuple(keys), sets, named
 
     def _finished(
         self,
@@ -399,10 +409,11 @@ def _grouped(
     keys: tuple[s.Scalar, ...],
     sets: tuple[tuple[int, ...], ...] | None,
     kept: Sequence[s.Scalar],
+    named: Mapping[int, int],
 ) -> tuple[r.Relation, list[s.Scalar]]:
-    """The groups of ``relation``, and ``kept`` as what is made of them."""
+    """The groups of ``relation``, and ``kept`` as what is made of them: those of ``named`` are a key."""
     groups = _Groups(keys, sets is not None)
-    made = [groups.of(each) for each in kept]
+    made = [groups.key(named[at]) if at in named else groups.of(each) for at, each in enumerate(kept)]
     return r.Reduce(relation, keys, tuple(groups.aggregates), sets), made
 
 
@@ -419,9 +430,9 @@ class _Groups:
 
     def of(self, node: Node, depth: int = 0) -> Node:
         """``node``, whose row is ``depth`` levels out."""
-        place = self._key(node, depth) if type(node) in self._kinds else None
+        place = self._place(node, depth) if type(node) in self._kinds else None
         if place is not None:
-            return s.Column(node.type, node.nullable or self._several, place, depth)
+            return self.key(place, depth)
         if isinstance(node, s.Aggregate) and depth == 0:
             place = self.aggregates.setdefault(node, len(self.aggregates))
             return s.Column(node.type, node.nullable, len(self._keys) + place)
@@ -436,7 +447,11 @@ class _Groups:
         enters = isinstance(node, s.Scalar)
         return node.with_parts(lambda part: self.of(part, depth + (enters and isinstance(part, r.Relation))))
 
-    def _key(self, node: Node, depth: int) -> int | None:
+    def key(self, place: int, depth: int = 0) -> s.Column:
+        key = self._keys[place]
+        return s.Column(key.type, key.nullable or self._several, place, depth)
+
+    def _place(self, node: Node, depth: int) -> int | None:
         if depth not in self._by_depth:
             self._by_depth[depth] = {moved(key, depth): place for place, key in enumerate(self._keys)}
         return self._by_depth[depth].get(node)

@@ -317,7 +317,7 @@ class _Speller:
         return query, self._of_alias(alias, self._names(len(select.columns)))
 
     def _reduce(self, node: r.Reduce, outer: Scope | None) -> _Select:
-        if any(self._is_worked_out(key) for key in node.keys):
+        if any(self._is_worked_out(key) for key in node.keys) or len(set(node.keys)) < len(node.keys):
             return self.of(_of_columns(node), outer)
         found = self.until(node.input, outer, _Stage.WHERE)
         scope = Scope(found.columns, outer)
@@ -354,7 +354,9 @@ class _Speller:
         sorts = [each for each in node.order if not isinstance(each.key, s.Literal)]  # a number would be an output's
         made = [each.key for each in sorts if not (isinstance(each.key, s.Column) and each.key.level == 0)]
         open_ = found.stage < _Stage.TOP and not found.ctes
-        if not open_ or made and (found.distinct or found.sides is not None or found.rows):
+        # Spark knows no row around a subquery that something is sorted by.
+        asks = any(found.columns[place].find(exp.Query) for each in sorts for place in own_columns(each.key))
+        if not open_ or asks or made and (found.distinct or found.sides is not None or found.rows):
             found = self.apart(found)
         found = self._settled(found, made)
         scope = Scope(found.columns, outer)
@@ -520,7 +522,9 @@ def _of_columns(node: r.Reduce) -> r.Reduce:
     """``node`` over a relation of which all keys are columns."""
     width = len(node.input.columns)
     worked_out = [key for key in node.keys if not isinstance(key, s.Column)]
-    placed = {key: s.Column(key.type, key.nullable, width + place) for place, key in enumerate(worked_out)}
+    columns_of = [s.Column(key.type, key.nullable, width + place) for place, key in enumerate(worked_out)]
+    placed = dict(zip(worked_out, columns_of, strict=True))
+    below = iter(columns_of)
 
     def grouping(each: s.Aggregate) -> s.Aggregate:
         if each.name != "grouping":
@@ -530,7 +534,7 @@ def _of_columns(node: r.Reduce) -> r.Reduce:
     columns = tuple(node.input.column(place) for place in range(width))
     return r.Reduce(
         r.Project(node.input, (*columns, *worked_out)),
-        tuple(placed.get(key, key) for key in node.keys),
+        tuple(key if isinstance(key, s.Column) else next(below) for key in node.keys),
         tuple(grouping(each) for each in node.aggregates),
         node.sets,
     )

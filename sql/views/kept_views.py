@@ -22,6 +22,7 @@ from sqlglot import exp
 
 from catalog_log.objects import Column, Item, MaterializedView, Reference, Relation, SparkText, View
 from journal.errors import InvalidUsage
+from plan.folding import folded
 from sql.algebra.queries import plan_over
 from sql.algebra.scope import NotPlanned
 from sql.algebra.spelled import NotSpelled, spelled
@@ -212,7 +213,7 @@ def as_planned(tree: exp.Expression, params: Mapping[int, SqlType], objects: Obj
     }  # fmt: skip
     try:
         query = plan_over(tree, columns, params)
-        return spelled(query.relation, query.names)
+        return spelled(folded(query.relation), query.names)
     except (NotPlanned, NotSpelled) as why:
         log.info("a query is told as it was bound", extra={"why": str(why)})
         return tree
