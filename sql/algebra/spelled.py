@@ -33,7 +33,7 @@ from sql.forms.functions import VOLATILE, is_aggregate
 from sql.trees.budget import bounded
 from sql.trees.nodes import Ordinality, copied
 
-__all__ = ["NotSpelled", "spelled"]
+__all__ = ["VOLATILE_CALLS", "NotSpelled", "spelled"]
 
 
 @bounded
@@ -106,7 +106,8 @@ class _Select:
 
 
 _SET = {"union": exp.Union, "except": exp.Except, "intersect": exp.Intersect}
-_VOLATILE = frozenset(CALLS[kind].name for kind in VOLATILE)
+VOLATILE_CALLS = frozenset(CALLS[kind].name for kind in VOLATILE)
+"""Calls that give another value each time, as plans name them."""
 
 
 class _Speller:
@@ -119,7 +120,7 @@ class _Speller:
                 ids.add(node.item_id)
                 given.update(node.names)
             elif isinstance(node, s.Call):
-                self.volatile = self.volatile or node.name in _VOLATILE
+                self.volatile = self.volatile or node.name in VOLATILE_CALLS
         self._letter = _prefix("c", [each for each in given | ids if each != each.lower()])
         self._aliases = (f"{_prefix('t', given | ids)}{number}" for number in count())
         self._taken = {each.lower() for each in given | ids}

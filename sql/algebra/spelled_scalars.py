@@ -64,7 +64,7 @@ _LOOSE = (exp.Binary, exp.Unary, exp.Between, exp.In)
 _CLOSED = (exp.Paren, exp.Dot)
 
 _CHAINS: dict[type[exp.Expression], tuple[type[exp.Expression], ...]] = {
-    exp.And: (exp.And,), exp.Or: (exp.Or,), exp.DPipe: (exp.DPipe,), exp.Mul: (exp.Mul,),
+    exp.DPipe: (exp.DPipe,), exp.Mul: (exp.Mul,),
     exp.Add: (exp.Add, exp.Sub), exp.Sub: (exp.Add, exp.Sub),
 }  # fmt: skip
 """What may stand on the left of an operator without brackets.  Chains stay chains: the lowerings look at
@@ -74,6 +74,11 @@ _CHAINS: dict[type[exp.Expression], tuple[type[exp.Expression], ...]] = {
 def bracketed(node: exp.Expression) -> exp.Expression:
     """``node`` as an operand."""
     return exp.Paren(this=node) if isinstance(node, _LOOSE) and not isinstance(node, _CLOSED) else node
+
+
+_LOOSEST = {exp.And, exp.Or}
+"""What all else binds closer than, and what means the same wherever its own brackets are: the binder makes long ones as
+wide as they are deep."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +170,9 @@ class Spelling:
         made = self.all(given, scope)
         if not issubclass(kind, _LOOSE):
             return _node(kind, known, made)
+        if kind in _LOOSEST:
+            other = _LOOSEST - {kind}
+            return _node(kind, known, [exp.Paren(this=each) if type(each) in other else each for each in made])
         chained = isinstance(made[0], _CHAINS.get(kind, ()))
         return _node(kind, known, [made[0] if chained else bracketed(made[0]), *map(bracketed, made[1:])])
 

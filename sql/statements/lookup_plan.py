@@ -8,10 +8,11 @@ not fit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlglot import exp
 
-from catalog_log.objects import Index, Item, View, key_names, places
-from sql.binding.bind import Bound
+from catalog_log.objects import Index, Item, Relation, View, key_names, places
 from sql.objects.names import ImageLike, Names, column_types
 from sql.statements.plans import LookupPlan
 from sql.trees import types as t
@@ -55,22 +56,21 @@ class _NotPortable(Exception):
     pass
 
 
-def plan_lookup(bound: Bound, image: ImageLike, names: Names) -> LookupPlan | None:
-    """The lookup that answers ``bound``, or ``None``."""
-    select = bound.tree
-    if len(bound.relations) != 1 or not isinstance(select, exp.Select) or select.args.get("from_") is None:
+def plan_lookup(
+    select: exp.Expression, params: Mapping[int, SqlType], image: ImageLike, names: Names
+) -> LookupPlan | None:
+    """The lookup that answers ``select``, a query as its plan says it, or ``None``."""
+    if not isinstance(select, exp.Select) or select.args.get("from_") is None:
         return None
     source = select.args["from_"].this
-    if not isinstance(source, exp.Table) or source.name not in bound.relations:
-        return None
-    item = bound.relations[source.name]
-    if isinstance(item, View):
+    item = image.item(source.name) if isinstance(source, exp.Table) else None
+    if not isinstance(item, Relation) or isinstance(item, View):
         return None
     indexes = _indexes(item, image, names)
     if not indexes or not says_only(select, _KNOWN):
         return None
     try:
-        residual, conjuncts = _Portable(item, bound.params).residual(select)
+        residual, conjuncts = _Portable(item, params).residual(select)
     except _NotPortable:
         return None
     index, fixed = max(((each, _fixed(each, conjuncts, item)) for each in indexes), key=lambda pair: len(pair[1]))
@@ -122,9 +122,10 @@ def _same_family(left: SqlType, right: SqlType) -> bool:
 
 
 class _Portable:
-    def __init__(self, item: Item, params: dict[int, SqlType]) -> None:
+    def __init__(self, item: Item, params: Mapping[int, SqlType]) -> None:
         place = places(item)
-        self.columns = {name: (place[name], carried(ty)) for name, ty in column_types(item).items()}
+        types = column_types(item)
+        self.columns = {each.stored_as: (place[each.name], carried(types[each.name])) for each in item.columns}
         self.found: list[SqlType] = []
         """Types of the outputs that are no aggregates."""
         self.params = {number: _GIVEN if ty.is_free else carried(ty) for number, ty in params.items()}

@@ -45,8 +45,7 @@ def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
     """The plan of a bound query over user relations."""
     objects = Objects.of(image)
     tree = inline_views(bound.tree, bound.relations, objects)
-    lookup = plan_lookup(bound, image, names)
-    if not bound.constant and lookup is None:
+    if not bound.constant:
         tree = as_planned(tree, bound.params, objects)
     return SelectPlan(
         kind="constant" if bound.constant else "peek",
@@ -56,7 +55,7 @@ def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
         depends_on=bound.depends_on,
         params=bound.params,
         catalog_ts=CatalogTs(image.upper - 1),
-        lookup=lookup,
+        lookup=plan_lookup(tree, bound.params, image, names),
         volatile=bound.volatile is not None,
         literals=bound.literals,
     )

@@ -23,9 +23,10 @@ from sqlglot import exp
 from catalog_log.objects import Column, Item, MaterializedView, Reference, Relation, SparkText, View
 from journal.errors import InvalidUsage
 from plan.folding import folded
+from plan.inlining import inlined
 from sql.algebra.queries import plan_over
 from sql.algebra.scope import NotPlanned
-from sql.algebra.spelled import NotSpelled, spelled
+from sql.algebra.spelled import VOLATILE_CALLS, NotSpelled, spelled
 from sql.binding.bind import Bound, bind_kept, cast_outputs, first_branch, name_of, real_tables
 from sql.forms.transpile import spark_sql
 from sql.objects.called import Objects
@@ -213,7 +214,7 @@ def as_planned(tree: exp.Expression, params: Mapping[int, SqlType], objects: Obj
     }  # fmt: skip
     try:
         query = plan_over(tree, columns, params)
-        return spelled(folded(query.relation), query.names)
+        return spelled(folded(inlined(query.relation, VOLATILE_CALLS)), query.names)
     except (NotPlanned, NotSpelled) as why:
         log.info("a query is told as it was bound", extra={"why": str(why)})
         return tree

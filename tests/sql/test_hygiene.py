@@ -52,7 +52,8 @@ def told(text: str) -> str:
     ("with a as (select id from b), b as (select 1 as id) select 1 from a", None, "42P01"),
     ("with recursive t as (select 1 as n union all select n + 1 from t where n < 3) select n from t", (),
      "FROM `cte0` AS `t`"),
-    ("with u1 as (select 1 as id), u2 as (select 2 as id) select v.id from v", ("u1", "u2"), "(WITH `cte0` AS (SELECT"),
+    ("with u1 as (select 1 as id), u2 as (select 2 as id) select v.id from v", ("u1", "u2"),
+     "FROM `u1` AS `t0` CROSS JOIN (`u1` AS `t1`"),
     ("with q as (select 1 as a) select (with q as (select 2 as a) select a from q), a from q", (),
      "(WITH `cte1` AS (SELECT 2 AS `a`) SELECT `q`.`a` AS `a` FROM `cte1` AS `q`)"),
 ])  # fmt: skip
@@ -69,7 +70,7 @@ def test_what_a_name_means(text, inputs, wanted):
 def test_a_comma_binds_less_than_a_join():
     wanted = "`u1` AS `a` CROSS JOIN (`u1` AS `t` RIGHT JOIN `u2` AS `u` ON `t`.`id` = `u`.`id`)"
     assert wanted in told("select 1 from t a, t right join u on t.id = u.id")
-    assert "CROSS JOIN (`u1` AS `t2` RIGHT JOIN `u2` AS `t3` ON" in told("select id from v")
+    assert "CROSS JOIN (`u1` AS `t1` RIGHT JOIN `u2` AS `t2` ON" in told("select id from v")
     plain = "FROM `u1` AS `a`, `u1` AS `t` LEFT JOIN `u2` AS `u` ON `t`.`id` = `u`.`id`"
     assert plain in told("select 1 from t a, t left join u on t.id = u.id")
     first = "`u1` AS `t` FULL JOIN `u2` AS `u` ON `t`.`id` = `u`.`id`, `u1` AS `a`"

@@ -1,0 +1,45 @@
+"""WITH queries that are read once, in the place where they are read: what is asked of them then reaches their inputs.
+
+Promises: the same rows.  What reads itself, is read several times, gives another value each time or names a row around
+it stays what it is.  Pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+from plan import relations as r
+from plan import scalars as s
+from plan.columns import outer_columns
+from plan.nodes import Node, rewritten, walk
+
+
+def inlined(relation: r.Relation, volatile: Collection[str]) -> r.Relation:
+    """``relation`` without the WITH queries that need not be; ``volatile`` are calls that give another value each
+    time."""
+    lets = [each for each in walk(relation) if isinstance(each, r.Let)]
+    if not lets:
+        return relation
+    reads = Counter(each.name for each in walk(relation) if isinstance(each, r.Named))
+    once = {let.name for let in lets if reads[let.name] == 1 and not let.recursive and not _is_own(let.value, volatile)}
+    return rewritten(relation, _Inlining(once).change)
+
+
+class _Inlining:
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+        self._values: dict[str, r.Relation] = {}
+
+    def change(self, node: Node) -> Node | None:
+        """What goes where ``node`` is; ``None`` where its parts do."""
+        if isinstance(node, r.Let) and node.name in self._names:
+            self._values[node.name] = rewritten(node.value, self.change)
+            return rewritten(node.body, self.change)
+        return self._values.get(node.name) if isinstance(node, r.Named) else None
+
+
+def _is_own(value: r.Relation, volatile: Collection[str]) -> bool:
+    """Whether it hangs on where or how often it is worked out."""
+    calls = any(isinstance(each, s.Call) and each.name in volatile for each in walk(value))
+    return calls or any(True for _ in outer_columns(value))
