@@ -1,0 +1,64 @@
+"""Spark answers a query that is spelled from its plan as it answers the tree that the binder made."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from controllers.compute.failures import of_spark
+from sql.forms.transpile import spark_sql
+from sql.objects.called import Objects
+from sql.trees.budget import bounded
+from sql.views.kept_views import as_planned, inline_views
+from tests.differential.ours import catalog, fill_spark
+from tests.differential.sides import lines
+from tests.plan.test_whole_corpus import DIFFERENTIAL, bound
+
+pytestmark = pytest.mark.spark
+
+EVERYDAY = 25
+"""Each so manieth statement is asked every day."""
+
+
+def answer(spark, text: str) -> Counter | str:
+    """The rows, whatever their order; or that it is an error, of whatever kind."""
+    try:
+        columns = spark.sql(text).toArrow().columns
+    except Exception as error:
+        assert of_spark(error) is not None, text
+        return "an error"
+    return Counter(map(repr, zip(*(column.to_pylist() for column in columns), strict=True)))
+
+
+def differing(spark, asked: list[str]) -> list[str]:
+    image = catalog()
+    objects = Objects.of(image)
+    fill_spark(spark)
+    found, compared = [], 0
+    for text in asked:
+        made = bound(text, image)
+        if made is None or made.constant:
+            continue
+        tree = inline_views(made.tree, made.relations, objects)
+        spelled = bounded(as_planned)(tree, made.params, objects)
+        assert spelled is not tree, text
+        compared += 1
+        if answer(spark, spark_sql(tree)) != answer(spark, spark_sql(spelled)):
+            found.append(text)
+    assert compared > len(asked) // 2
+    return found
+
+
+def corpus() -> list[str]:
+    expressions = [f"select {text} as v from t" for text in lines(DIFFERENTIAL / "expressions.txt")]
+    return [*lines(DIFFERENTIAL / "once_wrong.txt"), *lines(DIFFERENTIAL / "queries.txt"), *expressions]
+
+
+def test_a_share_of_the_corpus_is_answered_alike(spark):
+    assert differing(spark, corpus()[::EVERYDAY]) == []
+
+
+@pytest.mark.long
+def test_the_corpus_is_answered_alike(spark):
+    assert differing(spark, corpus()) == []
