@@ -4,10 +4,10 @@ The catalog keeps a view as its statement and what the names in it mean (:class:
 process lowers that by its own code when it needs it, so that what is mended in lowering is mended for views that exist.
 A view that cannot be lowered any more is an error for who reads it, and nobody else's.
 
-What is lowered is one bound tree, plain views standing in it where they are named: Spark's text is printed of it, and
-so is any other engine's.  Lowered views are remembered: a lowering is a function of the view, of the relations that it
-names and of how the plain views among them are lowered, and holds for as long as those are what they were.  Any thread
-may call.
+What is lowered is the plan of one bound tree, plain views standing in it where they are named; passes over plans make
+it less, and it is spelled as a tree again, which Spark's text is printed of, and any other engine's.  Lowered views are
+remembered: a lowering is a function of the view, of the relations that it names and of how the plain views among them
+are lowered, and holds for as long as those are what they were.  Any thread may call.
 """
 
 from __future__ import annotations
