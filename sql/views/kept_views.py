@@ -206,8 +206,11 @@ def _named(bound: Bound, columns: tuple[Column, ...], objects: Objects) -> tuple
 
 def as_planned(tree: exp.Expression, params: Mapping[int, SqlType], objects: Objects) -> exp.Expression:
     """What the plan of ``tree`` says: nothing is left of how a query was written, and every engine is told what
-    operators see.  Itself where there is no plan, since something in it is known as Spark's text alone."""
-    items = {table.name: objects.item(table.name) for table in tree.find_all(exp.Table)}
+    operators see.  Itself where something in it is known as Spark's text alone, whose words mean what Spark means."""
+    tables = list(tree.find_all(exp.Table))
+    if any(table.meta.get(_TEXT_ALONE) for table in tables):
+        return tree
+    items = {table.name: objects.item(table.name) for table in tables}
     columns = {
         i: [(column.name, carried(parse_type(column.type))) for column in item.stored]
         for i, item in items.items() if isinstance(item, Relation)
@@ -244,7 +247,7 @@ def inline_views(tree: exp.Expression, relations: Mapping[str, Relation], object
                 raise too_complex(f"the views that it reads are more than {INLINED_CHARS_MAX} characters")
             objects.spend(len(text))
             below = bound_query(item, objects)
-            source: exp.Expression = parse_spark(text) if below is None else copied(below)
+            source: exp.Expression = _known_as_text(text) if below is None else copied(below)
             if _calls_otherwise(item):
                 source = _called(exp.Subquery(this=source), outputs)
         else:
@@ -253,6 +256,17 @@ def inline_views(tree: exp.Expression, relations: Mapping[str, Relation], object
     surveyed(holder.this, ())
     check_expanded(holder.this)
     return holder.this
+
+
+_TEXT_ALONE = "text alone"
+"""Noted on the relations that a query of Spark's reads of which nothing else is known."""
+
+
+def _known_as_text(text: str) -> exp.Expression:
+    tree = parse_spark(text)
+    for table in tree.find_all(exp.Table):
+        table.meta[_TEXT_ALONE] = True
+    return tree
 
 
 def _stands_for_another(table: exp.Table, relations: Mapping[str, Relation]) -> bool:

@@ -10,9 +10,10 @@ from sqlglot import exp
 
 from catalog_log import model, records
 from catalog_log.model import Schema
-from catalog_log.objects import Column, Definition, MaterializedView, Reference, View
+from catalog_log.objects import Column, Definition, MaterializedView, Reference, SparkText, View
 from journal.errors import InvalidUsage
 from lower.duckdb.lowering import for_duckdb, text_of
+from sql.binding.bind import bind_query
 from sql.forms.transpile import spark_sql
 from sql.objects.called import Objects
 from sql.objects.watched import TooLongHere, Watched
@@ -20,7 +21,7 @@ from sql.statements.ddl import plan_ddl
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
 from sql.views import kept_views
-from sql.views.kept_views import bound_query, spark_query
+from sql.views.kept_views import as_planned, bound_query, inline_views, spark_query
 from tests.sql.doubles import apply, ddl, names, shop
 
 VIEWS = (
@@ -204,3 +205,16 @@ def test_who_may_read_little_text_is_told_of_views_whose_short_statements_mean_m
     assert plan_select(query, Watched(image, 1_000_000), names()).columns
     with pytest.raises(TooLongHere):
         plan_select(query, Watched(image, 5_000), names())
+
+
+def test_what_is_known_as_sparks_text_is_told_as_it_is(monkeypatch) -> None:
+    """A word of Spark's there is Spark's, also where a query of now means another thing by it."""
+    image, items = made("create view v as select id, name from items")
+    text = SparkText("SELECT i.id AS id, TRIM(i.name) AS name FROM u1 AS i", items["v"].depends_on, items["v"].inputs)
+    kept = replace(items["v"], query=text)
+    objects = Objects(lambda object_id: kept if object_id == kept.id else image.item(object_id))
+    bound = bind_query(parse("select name from v where id = 1").ast, image, names())
+    tree = inline_views(bound.tree, {kept.id: kept}, objects)
+    assert as_planned(tree, {}, objects) is tree and "`u1` AS `i`" in spark_sql(tree)
+    monkeypatch.setattr(kept_views, "_TEXT_ALONE", "noted otherwise")
+    assert as_planned(tree, {}, objects) is not tree
