@@ -228,6 +228,8 @@ class _Planner:
             return called(get(item), [column.name for column in item.columns])
         if isinstance(node, exp.Lateral):
             return called(self.query(node.this, outer), _output_names(node.this))
+        if _is_bracket(node):
+            return self._source(node.this, outer)
         if isinstance(node, exp.Subquery) and isinstance(bare(node), exp.Query):
             return called(self.query(node, outer), _output_names(node))
         if isinstance(node, exp.Values):
@@ -357,6 +359,14 @@ def get(item: Item) -> r.Get:
     """All columns of a relation of the catalog."""
     names = tuple(column.stored_as for column in item.columns)
     return r.Get(item.id, names, tuple(r.Kind(carried(parse_type(c.type)), True) for c in item.columns))
+
+
+def _is_bracket(node: exp.Expression) -> bool:
+    """Whether it is ``(relation JOIN …)``, where a query stands in the relation's place."""
+    inner = node.this
+    if not isinstance(node, exp.Subquery) or not isinstance(inner, exp.Subquery) or node.alias:
+        return False
+    return bool(inner.alias or inner.args.get("joins"))
 
 
 def _is_comma(join: exp.Join) -> bool:

@@ -208,7 +208,7 @@ def stand_in(table: exp.Table, query: exp.Expression) -> None:
     made = exp.Subquery(this=query, alias=table.args["alias"].copy())
     for key in ("joins", "laterals"):
         if table.args.get(key):
-            made.set(key, [each.copy() for each in table.args[key]])
+            made.set(key, table.args[key])  # the nodes themselves: somebody may be about to replace one of them
     table.replace(made)
 
 

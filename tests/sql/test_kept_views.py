@@ -218,3 +218,13 @@ def test_what_is_known_as_sparks_text_is_told_as_it_is(monkeypatch) -> None:
     assert as_planned(tree, {}, objects) is tree and "`u1` AS `i`" in spark_sql(tree)
     monkeypatch.setattr(kept_views, "_TEXT_ALONE", "noted otherwise")
     assert as_planned(tree, {}, objects) is not tree
+
+
+def test_views_are_put_into_joins_in_brackets_wherever_they_stand() -> None:
+    """What is joined to a relation that something stands in for was left as it was: the next view, unknown to Spark."""
+    image, items = made("create view v as select id, name from items", "create view w as select id from items")
+    joined = ("(v join w using (id))", "(items i join v using (id) join w using (id)) j",
+              "((v join w using (id)) join items using (id))")  # fmt: skip
+    for text in (f"select 1 from {each}" for each in joined):
+        told = plan_select(parse(text).ast, image, names()).spark_sql([])
+        assert f"`{items['v'].id}`" not in told and f"`{items['w'].id}`" not in told and "`t0`" in told
