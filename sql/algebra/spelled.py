@@ -230,9 +230,12 @@ class _Speller:
         return _Select(self._of_alias(alias, names), source=exp.Values(expressions=rows, alias=_alias(alias, names)))
 
     def _project(self, node: r.Project, outer: Scope | None) -> _Select:
-        found = self.of(node.input, outer)
         places = [each.position for each in node.outputs if isinstance(each, s.Column) and each.level == 0]
-        if len(places) == len(node.outputs):
+        picks = len(places) == len(node.outputs)
+        if picks and isinstance(node.input, r.TopK):
+            return self._picked(self._top(node.input, outer, places), places)
+        found = self.of(node.input, outer)
+        if picks:
             return self._picked(found, places)
         if not found.takes(_Stage.ROWS) or not _made_once(found, node.outputs):
             found = self.apart(found)
@@ -256,6 +259,8 @@ class _Speller:
         if places == list(range(len(select.columns))):
             return select
         columns = [select.columns[place] for place in places]
+        if any(_is_heavy(key) and not any(key is each for each in columns) for _, key in select.order):
+            raise NotSpelled("an order by what is made of rows and no output")
         once = {id(each) for each in columns}
         loose = [each for each in columns if not isinstance(each, exp.Column)]
         whole = select.stage == _Stage.DISTINCT or select.distinct
@@ -350,14 +355,20 @@ class _Speller:
         found.distinct, found.stage = True, _Stage.DISTINCT
         return found
 
-    def _top(self, node: r.TopK, outer: Scope | None) -> _Select:
+    def _top(self, node: r.TopK, outer: Scope | None, kept: Collection[int] | None = None) -> _Select:
+        """``kept``: the columns that stay behind it."""
         found = self.of(node.input, outer)
         sorts = [each for each in node.order if not isinstance(each.key, s.Literal)]  # a number would be an output's
         made = [each.key for each in sorts if not (isinstance(each.key, s.Column) and each.key.level == 0)]
         open_ = found.stage < _Stage.TOP and not found.ctes
-        # Spark knows no row around a subquery that something is sorted by.
-        asks = any(found.columns[place].find(exp.Query) for each in sorts for place in own_columns(each.key))
-        if not open_ or asks or made and (found.distinct or found.sides is not None or found.rows):
+        # Spark sorts by what it has folded, or numbered, or asked for, only where that is an output.
+        heavy = False
+        for each in sorts:
+            for place in own_columns(each.key):
+                column, lost = found.columns[place], kept is not None and place not in kept
+                asks = column.find(exp.Query) is not None
+                heavy = heavy or asks or _is_heavy(column) and (lost or each.key in made)
+        if not open_ or heavy or made and (found.distinct or found.sides is not None or found.rows):
             found = self.apart(found)
         found = self._settled(found, made)
         scope = Scope(found.columns, outer)
@@ -473,6 +484,14 @@ def _key(select: _Select, key: exp.Expression) -> exp.Expression:
         if each is key:
             return exp.Literal.number(place + 1)
     return taken(key)
+
+
+def _is_heavy(node: exp.Expression) -> bool:
+    """Whether it is made of several rows, or asks for some."""
+    return any(
+        isinstance(each, (exp.Window, exp.Query)) or is_aggregate(each) or each.meta.get("aggregate")
+        for each in node.walk()
+    )
 
 
 def _keys(select: _Select) -> list[exp.Expression]:

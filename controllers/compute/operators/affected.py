@@ -70,8 +70,10 @@ class Affected:
         for input_id in self._whole:
             if deltas[input_id].num_rows:
                 raise Left(f"a change in {input_id} may be of any row")
-        touched = self._touched(held, deltas)
-        wanted = self._wanted(held, touched)
+        # What is gone may be gone from ``held`` too, and what it was linked to must be found all the same.
+        known = {i: pa.concat_tables([held[i], deltas[i]]) if deltas[i].num_rows else held[i] for i in held}
+        touched = self._touched(known, deltas)
+        wanted = self._wanted(known, touched)
         now, taken, parts = {}, 0, {}
         for input_id, relation in self._inputs.items():
             ways = [place for place, way in enumerate(self._ways) if way.item_id == input_id]
@@ -105,8 +107,8 @@ class Affected:
         keys, outputs = next(iter(touched.values())), self._outputs
         return lambda table: table.filter(_among(table, outputs, keys))
 
-    def _touched(self, held: Mapping[str, pa.Table], deltas: Mapping[str, pa.Table]) -> dict[int, Keys]:
-        """The keys in which something changed, by their numbers."""
+    def _touched(self, known: Mapping[str, pa.Table], deltas: Mapping[str, pa.Table]) -> dict[int, Keys]:
+        """The keys in which something changed, by their numbers; ``known`` are rows of now and of then."""
         by_way: list[list[Keys]] = [[] for _ in self._ways]
         found: dict[int, list[Keys]] = {}
         for place, way in reversed(list(enumerate(self._ways))):
@@ -115,12 +117,12 @@ class Affected:
             if way.parent is None:
                 found.setdefault(way.keys, []).append(keys)
             elif len(keys[0]):
-                rows = held[self._ways[way.parent].item_id]
+                rows = known[self._ways[way.parent].item_id]
                 above = rows.filter(_among(rows, self._columns(way.parent, way.parent_columns), keys))
                 by_way[way.parent].append(_picked(above, self._columns_of(way.parent)))
         return {number: _put_together(parts) for number, parts in found.items()}
 
-    def _wanted(self, held: Mapping[str, pa.Table], touched: Mapping[int, Keys]) -> list[Keys]:
+    def _wanted(self, known: Mapping[str, pa.Table], touched: Mapping[int, Keys]) -> list[Keys]:
         """For each way what its columns are in the rows that belong to ``touched``."""
         found: list[Keys] = []
         rows: dict[int, pa.Table] = {}
@@ -129,7 +131,7 @@ class Affected:
                 found.append(touched[way.keys])
                 continue
             if way.parent not in rows:
-                table = held[self._ways[way.parent].item_id]
+                table = known[self._ways[way.parent].item_id]
                 rows[way.parent] = table.filter(_among(table, self._columns_of(way.parent), found[way.parent]))
             found.append(_picked(rows[way.parent], self._columns(way.parent, way.parent_columns)))
         return found
