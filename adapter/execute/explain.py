@@ -12,7 +12,7 @@ from sqlglot import exp
 from catalog_log.objects import Item, MaterializedView, Queried, Relation, View, ever, key_names
 from catalog_log.settings import GEAR, PROCESS, SPARK, cluster_setting
 from controllers.compute.operators.planned import slices_of
-from controllers.compute.operators.small import TOLD_SPARK, Small, small
+from controllers.compute.operators.small import TOLD_SPARK, Small, told
 from controllers.compute.outputs import left_to_spark
 from controllers.compute.strategy import Aggregate, Recompute, analyse
 from journal.errors import InvalidUsage
@@ -33,7 +33,6 @@ from sql.trees.errors import wrong_kind
 from sql.trees.nodes import parse_spark
 from sql.views.inlined import as_called, with_views
 from sql.views.kept_views import bound_query, spark_query
-from values.types import carried, parse_type
 
 
 @bounded
@@ -216,18 +215,20 @@ def _gear(tree: exp.Expression | None, inputs: tuple[str, ...], image: ImageLike
         return [f"gear: spark because {TOLD_SPARK}"]
     items = {i: item for i in inputs if isinstance(item := image.item(i), Relation)}
     columns = {i: [column.name for column in item.stored] for i, item in items.items()}
-    told = small(tree, columns, inexact=gear == PROCESS)
-    if isinstance(told, str):
-        return [f"gear: spark because {told}"]
+    found = told(tree, columns)
+    asked = found.whatever if gear == PROCESS else found.ordinary
+    if isinstance(asked, str):
+        return [f"gear: spark because {asked}"]
     lines = ["gear: process while the view and its inputs are small, otherwise spark"]
-    keys = _keys(tree, items) if isinstance(small(tree, columns), Small) else []
+    keys = _keys(tree, items) if isinstance(found.ordinary, Small) else []
     return [*lines, f"  of a small change what it touches, by {', '.join(keys)}"] if keys else lines
 
 
 def _keys(tree: exp.Expression, items: Mapping[str, Relation]) -> list[str]:
     """The columns by which what a change touches is told from what it does not; none where all is worked out again."""
-    found = slices_of(tree, {i: [(c.name, carried(parse_type(c.type))) for c in r.stored] for i, r in items.items()})
+    found = slices_of(tree, {i: item.stored for i, item in items.items()})
     roots = [way for way in found.ways if way.parent is None] if found is not None else []
     called = {i: {column.stored_as: column.name for column in item.columns} for i, item in items.items()}
-    each = [f"{quoted(items[w.item_id].name)}.{quoted(called[w.item_id][name])}" for w in roots for name in w.columns]
-    return list(dict.fromkeys(each))
+    # Rows that are told apart by all of their columns are so by those too that their relation has no more.
+    pairs = [(w.item_id, called[w.item_id][name]) for w in roots for name in w.columns if name in called[w.item_id]]
+    return list(dict.fromkeys(f"{quoted(items[i].name)}.{quoted(name)}" for i, name in pairs))

@@ -37,16 +37,15 @@ def plan_query(tree: exp.Expression, relations: Mapping[str, Item], params: Mapp
     return r.Query(relation, tuple(_output_names(tree)))
 
 
-Columns = Mapping[str, Sequence[tuple[str, SqlType]]]
-"""The names and types of relations' columns as engines know them, by the relations' ids."""
+Columns = Mapping[str, Sequence[Column]]
+"""Relations' columns by the relations' ids, each by the name that engines know it by."""
 
 
 def plan_over(
     tree: exp.Expression, columns: Columns, params: Mapping[int, SqlType] = MappingProxyType({})
 ) -> r.Query:
     """The plan of a bound tree over relations with ``columns``.  Raises ``NotPlanned``."""
-    reads = {i: _Read(i, tuple(Column(name, str(kind)) for name, kind in each)) for i, each in columns.items()}
-    return plan_query(tree, reads, params)
+    return plan_query(tree, {i: _Read(i, tuple(each)) for i, each in columns.items()}, params)
 
 
 @dataclass(frozen=True)

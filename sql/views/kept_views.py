@@ -34,7 +34,7 @@ from sql.syntax import statements as st
 from sql.syntax.parse import parse
 from sql.trees.budget import DEPTH_MAX, bounded, check_expanded, surveyed, too_complex
 from sql.trees.nodes import copied, parse_spark, stand_in
-from values.types import SqlType, carried, parse_type
+from values.types import SqlType, parse_type
 
 log = logging.getLogger(__name__)
 
@@ -211,10 +211,7 @@ def as_planned(tree: exp.Expression, params: Mapping[int, SqlType], objects: Obj
     if any(table.meta.get(_TEXT_ALONE) for table in tables):
         return tree
     items = {table.name: objects.item(table.name) for table in tables}
-    columns = {
-        i: [(column.name, carried(parse_type(column.type))) for column in item.stored]
-        for i, item in items.items() if isinstance(item, Relation)
-    }  # fmt: skip
+    columns = {i: item.stored for i, item in items.items() if isinstance(item, Relation)}
     try:
         query = plan_over(tree, columns, params)
         return spelled(folded(inlined(query.relation, VOLATILE_CALLS)), query.names)

@@ -7,8 +7,9 @@ of what there is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -66,7 +67,7 @@ class Affected:
             self._rests -= 1
             raise Left("most of its keys were touched lately")
         deltas = {i: sources.table(relation, t0, t1) for i, relation in self._inputs.items()}
-        held = {i: self._held(relation, t1) for i, relation in self._inputs.items()}
+        held = {i: _there(relation, relation.resident(t1)) for i, relation in self._inputs.items()}
         for input_id in self._whole:
             if deltas[input_id].num_rows:
                 raise Left(f"a change in {input_id} may be of any row")
@@ -78,7 +79,7 @@ class Affected:
         for input_id, relation in self._inputs.items():
             ways = [place for place, way in enumerate(self._ways) if way.item_id == input_id]
             if input_id in self._whole or not ways:
-                now[input_id] = self._present(sources, relation, t1)
+                now[input_id] = _there(relation, sources.present(relation, t1))
                 continue
             lets = [(self._columns_of(place), wanted[place]) for place in ways]
             rows = held[input_id].filter(_any(held[input_id], lets))
@@ -143,24 +144,18 @@ class Affected:
         known = self._inputs[self._ways[place].item_id].names
         return [known.index(name) for name in names]
 
-    def _held(self, relation: Relation, as_of: DataTs) -> pa.Table:
-        found = relation.resident(as_of)
-        if found is None:
-            raise Left(f"its input {relation.id} has more changes than {RESIDENT_ROWS_MAX}")
-        return found
-
-    def _present(self, sources: Sources, relation: Relation, as_of: DataTs) -> pa.Table:
-        found = sources.present(relation, as_of)
-        if found is None:
-            raise Left(f"its input {relation.id} has more changes than {RESIDENT_ROWS_MAX}")
-        return found
-
 
 def affected_of(tree: exp.Expression | None, inputs: Mapping[str, Relation]) -> Affected | None:
     """That of a view whose query is bound as ``tree``; ``None`` where it does not fall apart by keys."""
-    columns = {i: list(zip(each.names, each.types, strict=True)) for i, each in inputs.items()}
-    found = slices_of(tree, columns)
+    found = slices_of(tree, {i: each.columns for i, each in inputs.items()})
     return None if found is None else Affected(found, inputs)
+
+
+def _there(relation: Relation, table: pa.Table | None) -> pa.Table:
+    """``table``, of ``relation``, which is too large where there is none."""
+    if table is None:
+        raise Left(f"its input {relation.id} has more changes than {RESIDENT_ROWS_MAX}")
+    return table
 
 
 def _picked(table: pa.Table, columns: Sequence[int]) -> Keys:
@@ -176,23 +171,9 @@ def _put_together(parts: Sequence[Keys]) -> Keys:
 
 def _among(table: pa.Table, columns: Sequence[int], keys: Keys) -> pa.ChunkedArray:
     """Which rows may have one of ``keys`` in ``columns``: each of their values is in one of them."""
-    return _all(
-        pc.is_in(column, value_set=pc.unique(values))
-        for column, values in zip(_picked(table, columns), keys, strict=True)
-    )
+    pairs = zip(_picked(table, columns), keys, strict=True)
+    return reduce(pc.and_, (pc.is_in(column, value_set=pc.unique(values)) for column, values in pairs))
 
 
 def _any(table: pa.Table, lets: Sequence[tuple[Sequence[int], Keys]]) -> pa.ChunkedArray:
-    masks = [_among(table, columns, keys) for columns, keys in lets]
-    return _folded(pc.or_, masks)
-
-
-def _all(masks: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray:
-    return _folded(pc.and_, list(masks))
-
-
-def _folded(both: Callable, masks: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
-    found = masks[0]
-    for each in masks[1:]:
-        found = both(found, each)
-    return found
+    return reduce(pc.or_, (_among(table, columns, keys) for columns, keys in lets))
