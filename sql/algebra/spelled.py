@@ -194,11 +194,11 @@ class _Speller:
     def _settled(self, select: _Select, scalars: Sequence[Node]) -> _Select:
         """``select``, of whose columns ``scalars`` can be worked out in it."""
         loose = {place for place, each in enumerate(select.columns) if not isinstance(each, exp.Column)}
-        if not loose:
-            return select
-        for scalar in scalars:
+        # Beside groups Spark takes no subquery that names one of their keys.
+        grouped = select.stage in (_Stage.GROUP, _Stage.HAVING)
+        for scalar in scalars if loose or grouped else ():
             inside = {c.position for each in _relations(scalar) for c in outer_columns(each) if c.level == 1}
-            if loose & inside or self.volatile and loose.intersection(own_columns(scalar)):
+            if inside and (grouped or loose & inside) or self.volatile and loose.intersection(own_columns(scalar)):
                 return self.apart(select)
         return select
 

@@ -21,7 +21,10 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from catalog_log.objects import Column, Item, MaterializedView, Reference, Relation, SparkText, View
+from functions.registry import OWN
 from journal.errors import InvalidUsage
+from plan.asked_apart import asked_apart
+from plan.compared import compared_as_columns
 from plan.folding import folded
 from plan.inlining import inlined
 from sql.algebra.queries import plan_over
@@ -214,7 +217,9 @@ def as_planned(tree: exp.Expression, params: Mapping[int, SqlType], objects: Obj
     columns = {i: item.stored for i, item in items.items() if isinstance(item, Relation)}
     try:
         query = plan_over(tree, columns, params)
-        return spelled(folded(inlined(query.relation, VOLATILE_CALLS)), query.names)
+        relation = folded(inlined(query.relation, VOLATILE_CALLS))
+        relation = asked_apart(compared_as_columns(relation, VOLATILE_CALLS), OWN)
+        return spelled(relation, query.names)
     except (NotPlanned, NotSpelled) as why:
         log.info("a query is told as it was bound", extra={"why": str(why)})
         return tree

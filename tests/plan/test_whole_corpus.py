@@ -45,10 +45,14 @@ def check(made: Bound) -> None:
     query: Query = bounded(lambda: made.plan)()
     assert [kind.type for kind in query.relation.columns] == [carried(column.type) for column in made.columns]
     assert len(query.names) == len(query.relation.columns)
-    for node in walk(query.relation):
+    check_columns(query.relation)
+    assert bounded(lines)(query)
+
+
+def check_columns(relation: Relation) -> None:
+    for node in walk(relation):
         if isinstance(node, Relation):
             _columns_are_there(node)
-    assert bounded(lines)(query)
 
 
 def _columns_are_there(node: Relation) -> None:

@@ -1,0 +1,108 @@
+"""What a limited subquery compares with the row around it, as a column of that row.  Pure.
+
+Promises: the same rows.  In ``(select … from b where b.k = <something of the row around> … limit 1)`` that something
+becomes a column of the relation around, put there below.  Spark limits such a subquery for each row around it by the
+columns that it is equal to; one that equals an expression, a cast to a wider integer among them, it limits as a whole
+(``DecorrelateInnerQuery``, Spark 4.1): rows are missing then, and nothing says so.
+
+Only equalities are: what else a subquery says of the row around joins both first.  They may be worked out where the
+subquery asks for no row, as any engine may that takes conditions in an order of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+
+from plan import relations as r
+from plan import scalars as s
+from plan.below import input_of, over_more, without
+from plan.columns import moved, replaced
+from plan.nodes import Node, walk
+from plan.types import Type, common
+
+EQUALITIES = frozenset({"=", "is_not_distinct"})
+
+
+def compared_as_columns(node: Node, volatile: Collection[str]) -> Node:
+    """``node``, and all in it, with what its limited subqueries are equal to among the columns around them;
+    ``volatile`` are calls that give another value each time."""
+    found = node.with_parts(lambda part: compared_as_columns(part, volatile))
+    if isinstance(found, r.Join):
+        return _joined(found, volatile) if found.lateral and _is_limited(found.right) else found
+    input_ = input_of(found)
+    return found if input_ is None else over_more(found, _Compared(len(input_.columns), volatile))
+
+
+def _joined(found: r.Join, volatile: Collection[str]) -> r.Relation:
+    width = len(found.left.columns)
+    made = _Compared(width, volatile)
+    right = made.changed(found.right, 1)
+    if not made.count:
+        return found
+
+    def place(column: s.Column, depth: int) -> s.Column:
+        behind = column.level == depth and column.position >= width
+        return replace(column, position=column.position + made.count) if behind else column
+
+    condition = None if found.condition is None else replaced(found.condition, place)
+    changed = replace(found, left=made.put_below(found.left), right=right, condition=condition)
+    return without(changed, range(width, width + made.count))
+
+
+@dataclass
+class _Compared:
+    """What is to be put behind the ``width`` columns that there are."""
+
+    width: int
+    volatile: Collection[str]
+    values: dict[s.Scalar, s.Column] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        return len(self.values)
+
+    def put_below(self, input_: r.Relation) -> r.Relation:
+        return r.Project(input_, (*map(input_.column, range(self.width)), *self.values))
+
+    def within(self, part: Node) -> Node:
+        if isinstance(part, r.Relation):
+            return self.changed(part, 1) if _is_limited(part) else part
+        return part.with_parts(self.within)
+
+    def changed(self, node: Node, depth: int) -> Node:
+        """``node`` in a subquery, where the row around is ``depth`` levels out."""
+        if isinstance(node, s.Call) and node.name in EQUALITIES:
+            kind = common(each.type for each in node.arguments)
+            sides = tuple(self._side(each, kind, depth) for each in node.arguments)
+            if any(one is not other for one, other in zip(sides, node.arguments, strict=True)):
+                return replace(node, arguments=sides)
+        lateral = isinstance(node, r.Join) and node.lateral
+
+        def inside(part: Node) -> Node:
+            enters = part is node.right if lateral else isinstance(node, s.Scalar) and isinstance(part, r.Relation)
+            return self.changed(part, depth + enters)
+
+        return node.with_parts(inside)
+
+    def _side(self, side: s.Scalar, kind: Type, depth: int) -> s.Scalar:
+        """One side of an equality of ``kind``."""
+        value = side if side.type == kind else s.cast(side, kind)
+        if isinstance(value, s.Column) or not self._is_around(value, depth):
+            return side
+        value = moved(value, -depth)
+        if value not in self.values:
+            self.values[value] = s.Column(value.type, value.nullable, self.width + self.count)
+        return moved(self.values[value], depth)
+
+    def _is_around(self, side: s.Scalar, depth: int) -> bool:
+        """Whether ``side`` is made of the row around and of nothing else."""
+        parts = list(walk(side))
+        calls = {each.name for each in parts if isinstance(each, s.Call)}
+        if not calls.isdisjoint(self.volatile) or any(isinstance(each, r.Relation) for each in parts):
+            return False
+        return {each.level for each in parts if isinstance(each, s.Column)} == {depth}
+
+
+def _is_limited(relation: r.Relation) -> bool:
+    return any(isinstance(each, r.TopK) and (each.limit or each.offset) for each in walk(relation))
