@@ -206,8 +206,14 @@ def _transform(node: exp.Expression, replace) -> exp.Expression:
 
 
 def _call(node: exp.Expression) -> tuple[str, exp.Expression | None]:
+    if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct) and len(node.this.expressions) == 1:
+        return "count_distinct", node.this.expressions[0]
     if isinstance(node, (exp.Count, exp.Sum, exp.Avg)) and isinstance(node.this, exp.Distinct):
         raise NotIncremental("an aggregate over DISTINCT values")
+    if isinstance(node, (exp.LogicalAnd, exp.LogicalOr)) and only(node, {"this"}):
+        return "min" if isinstance(node, exp.LogicalAnd) else "max", node.this
+    if isinstance(node, (exp.Min, exp.Max)) and only(node, {"this"}):
+        return node.key, node.this.expressions[0] if isinstance(node.this, exp.Distinct) else node.this
     if isinstance(node, exp.Count):
         if node.expressions:
             raise NotIncremental("count() of several columns")

@@ -50,7 +50,8 @@ class Linear:
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """``function`` is ``count_star``, ``count``, ``sum`` or ``avg``; its argument is column ``x<argument>``."""
+    """``function`` is ``count_star``, ``count``, ``sum``, ``avg``, ``min``, ``max`` or ``count_distinct``; its argument
+    is column ``x<argument>``."""
 
     function: str
     argument: int | None

@@ -233,6 +233,16 @@ def partial_groups(
     return list(zip(found_keys, by_name[DIFF], zip(*measures, strict=True), strict=True))
 
 
+def partial_values(table: pa.Table, keys: int, argument: int) -> list[tuple[Row, object, int]]:
+    """Per group of ``table`` (as :func:`partial_groups` has it) the values of one argument, and how many times more
+    each is there."""
+    names = [*(f"c{i}" for i in range(keys)), f"c{keys + argument}"]
+    grouped = table.group_by(names, use_threads=False).aggregate([(DIFF, "sum")])
+    rows = list(zip(*(to_values(grouped.column(name)) for name in names), strict=True))
+    times = to_values(grouped.column(f"{DIFF}_sum"))
+    return [(row[:keys], row[keys], n) for row, n in zip(rows, times, strict=True) if n]
+
+
 def _summable(column: pa.ChunkedArray, sql_type: SqlType) -> pa.ChunkedArray:
     """``column`` as a type in which its sum cannot overflow.  Arrow's own sum would wrap around silently."""
     if sql_type.name in INT_BITS:

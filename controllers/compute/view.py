@@ -22,7 +22,7 @@ from controllers.arrangements.tuples import Row, schema_of, to_rows, to_table
 from controllers.compute import plans as st
 from controllers.compute import spark_text as sp
 from controllers.compute.failures import Interrupted, of_spark, unexplained
-from controllers.compute.groups import EXACT, Group, Groups, TooManyGroups, call_type
+from controllers.compute.groups import Group, Groups, TooManyGroups, Values, call_type, refusal
 from controllers.compute.handing import schema_sql
 from controllers.compute.operators.affected import affected_of
 from controllers.compute.operators.process import Left, Process
@@ -34,7 +34,7 @@ from controllers.compute.rows import consolidate
 from controllers.compute.running import answered
 from controllers.compute.sources import Sources
 from controllers.compute.strategy import analyse
-from controllers.compute.vectors import Compiled, NotHere, compile_term, partial_groups
+from controllers.compute.vectors import Compiled, NotHere, compile_term, partial_groups, partial_values
 from journal.errors import TidemarkError
 from journal.timestamps import DataTs
 from values.types import SqlType, from_arrow
@@ -141,9 +141,8 @@ class View:
             self._key_types, arguments = types[: strategy.keys], types[strategy.keys :]
             self._argument_types = arguments
             for call in strategy.calls:
-                if call.function in ("sum", "avg") and arguments[call.argument].name not in EXACT:
-                    kind = arguments[call.argument]
-                    return st.Recompute(f"{call.function} over {kind}, whose addition cannot be taken back exactly")
+                if (reason := refusal(call, arguments)) is not None:
+                    return st.Recompute(reason)
             self._call_types = [call_type(c, arguments) for c in strategy.calls]
             self._groups = Groups(strategy.calls, arguments, has_keys=strategy.keys > 0)
             self._outputs = self._compile_outputs(strategy)
@@ -259,7 +258,7 @@ class View:
             return
         if self._groups is not None:
             try:
-                self._groups.accept(self._groups.merge(self._partials(sources, NEVER, at), base=False), base=False)
+                self._groups.accept(self._groups.merge(*self._partials(sources, NEVER, at), base=False), base=False)
             except Exception as error:
                 if of_spark(error) is None and not isinstance(error, TooManyGroups):
                     raise
@@ -282,7 +281,7 @@ class View:
             return Change(self.id, consolidate(rows), None, lambda: self._reached(t1))
         groups = self._groups
         is_new = self.state_ts == NEVER
-        touched = groups.merge(self._partials(sources, self.state_ts, t1))
+        touched = groups.merge(*self._partials(sources, self.state_ts, t1))
         before = [] if is_new else [r for key in touched if (r := groups.row(key)) is not None]
         after = [groups.row_of(key, group) for key, group in touched.items() if group is not None]
         same = set(before) & set(after)
@@ -313,7 +312,7 @@ class View:
         touched: dict[Row, Group | None] | None = None
         if self._groups is not None:
             try:
-                touched = self._groups.merge(self._partials(sources, NEVER, t1), base=False)
+                touched = self._groups.merge(*self._partials(sources, NEVER, t1), base=False)
             except Exception as error:
                 if of_spark(error) is None and not isinstance(error, TooManyGroups):
                     raise
@@ -410,34 +409,44 @@ class View:
             parts.append(st.fill(term.tree, read))
         return sp.union_all(parts) if parts else None
 
-    def _partials(self, sources: Sources, t0: DataTs, t1: DataTs) -> list[tuple[Row, int, Group]]:
-        """Per group and diff: rows, and count and sum of each argument."""
+    def _partials(
+        self, sources: Sources, t0: DataTs, t1: DataTs
+    ) -> tuple[list[tuple[Row, int, Group]], list[Values]]:
+        """Per group and diff: rows, and count and sum of each argument; and the values of those that are bagged."""
         plan = self.strategy
         assert isinstance(plan, st.Aggregate)
         summed = frozenset(c.argument for c in plan.calls if c.function in ("sum", "avg"))
+        bagged = self._groups.bagged
         here = self._delta_here(plan.input, sources, t0, t1)
         if here is not None:
+            types = [*self._key_types, *self._argument_types]
             try:
-                return partial_groups(here, [*self._key_types, *self._argument_types], plan.keys, summed)
+                partials = partial_groups(here, types, plan.keys, summed)
+                return partials, [partial_values(here, plan.keys, argument) for argument in bagged]
             except NotHere as why:
                 log.debug("groups are left to spark", extra={"view": self.id, "why": str(why)})
         self.gears.left("the change of its groups is not of the small language")
         delta = self._delta_query(plan.input, sources, t0, t1)
         if delta is None:
-            return []
+            return [], [[] for _ in bagged]
         keys = [f"k{i}" for i in range(plan.keys)]
         arguments = [f"x{i}" for i in range(plan.arguments)]
+        source = sp.derived(delta, "d", [*(keys + arguments or ["one"]), DIFF])
         one = exp.Literal.number(1)
         measures: list[exp.Expression] = [exp.Count(this=one)]
         for i, argument in enumerate(arguments):
             measures.append(exp.Count(this=sp.column(argument)))
             measures.append(sp.total(argument) if i in summed else exp.Literal.number(0))
         by = [*keys, DIFF]
-        outputs = [*map(sp.column, by), *(sp.called(m, f"m{i}") for i, m in enumerate(measures))]
-        source = sp.derived(delta, "d", [*(keys + arguments or ["one"]), DIFF])
-        table = answered(self._spark, sp.grouped(sp.select(outputs, source), by))
         n = plan.keys
-        return [(row[:n], row[n], row[n + 1 :]) for row in to_rows(table)]
+
+        def rows(by: Sequence[str], measures: Sequence[exp.Expression]) -> list[Row]:
+            outputs = [*map(sp.column, by), *(sp.called(m, f"m{i}") for i, m in enumerate(measures))]
+            return to_rows(answered(self._spark, sp.grouped(sp.select(outputs, source.copy()), by)))
+
+        partials = [(row[:n], row[n], row[n + 1 :]) for row in rows(by, measures)]
+        values = [rows([*keys, arguments[each]], [sp.total(DIFF)]) for each in bagged]
+        return partials, [[(row[:n], row[n], row[n + 1]) for row in each] for each in values]
 
     def _rows_of_groups(self, before: Sequence[Row], after: Sequence[Row]) -> pa.Table:
         """The view's rows of groups as they were and as they are, as a change."""

@@ -32,12 +32,19 @@ VIEWS = [
      " GROUP BY a.k HAVING SUM(b.y) > 1) AS q WHERE q.n < 50", {"k": "int4", "n": "int4"}),
     ("SELECT k, s FROM {0} UNION ALL SELECT k, s FROM {0} UNION (SELECT k, 'a' FROM {1} UNION SELECT k, 'c' FROM {1})",
      {"k": "int4", "s": "text"}),
+    ("SELECT k, MAX(x) AS m, MIN(x) AS l, MIN(s) AS ms, MAX(s) AS gs, COUNT(DISTINCT s) AS ds, COUNT(DISTINCT f) AS df,"
+     " COUNT(*) AS n, SUM(x) AS sx, COUNT(DISTINCT x) FILTER (WHERE s = 'a') AS dx FROM {0} GROUP BY k",
+     {"k": "int4", "m": "numeric(10,2)", "l": "numeric(10,2)", "ms": "text", "gs": "text", "ds": "int8", "df": "int8",
+      "n": "int8", "sx": "numeric(20,2)", "dx": "int8"}),
+    ("SELECT MAX(b.d) AS m, MIN(b.d) AS l, MIN(a.k + b.k) AS k, BOOL_AND(b.y > 0) AS every, BOOL_OR(b.y > 0) AS some"
+     " FROM {0} AS a JOIN {1} AS b ON a.k = b.k",
+     {"m": "date", "l": "date", "k": "int4", "every": "bool", "some": "bool"}),
     ("SELECT k, SUM(f) AS s FROM {0} WHERE f = f AND f < 1e9 GROUP BY k", {"k": "int4", "s": "float8"}),
-    ("SELECT k, MAX(x) AS m FROM {0} GROUP BY k", {"k": "int4", "m": "numeric(10,2)"}),
+    ("SELECT k, MAX(f) AS m FROM {0} GROUP BY k", {"k": "int4", "m": "float8"}),
     ("SELECT a.k, b.y FROM {0} AS a LEFT JOIN {1} AS b ON a.k = b.k", {"k": "int4", "y": "int8"}),
     ("SELECT k, x FROM {0} ORDER BY x DESC NULLS LAST, k, s, f LIMIT 3", {"k": "int4", "x": "numeric(10,2)"}),
 ]  # fmt: skip
-INCREMENTAL = 10
+INCREMENTAL = 12
 
 
 def random_row(rng, columns):
@@ -86,7 +93,7 @@ def test_every_view_is_what_its_query_says(bench, seed):
     twins = [bench.view(sql, columns, r, s, recompute=True) for sql, columns in (VIEWS[4], VIEWS[8])]
     over = bench.view("SELECT n, COUNT(*) AS c FROM {0} GROUP BY n", {"n": "int8", "c": "int8"}, views[4].relation)
     joined = bench.view("SELECT a.n, b.k FROM {0} AS a JOIN {1} AS b ON a.k = b.k", {"n": "int8", "k": "int4"},
-                        views[4].relation, views[2 + 8].relation)  # fmt: skip
+                        views[4].relation, views[2 + 10].relation)  # fmt: skip
     for _ in range(5):
         bench.tick()
         for view in [*views, *twins, over, joined]:
