@@ -11,10 +11,10 @@ from sqlglot import exp
 
 from catalog_log.objects import Item, MaterializedView, Queried, Relation, View, ever, key_names
 from catalog_log.settings import GEAR, PROCESS, SPARK, cluster_setting
-from controllers.compute.operators.planned import slices_of
+from controllers.compute.operators.planned import Planned
+from controllers.compute.operators.prepared import Prepared
 from controllers.compute.operators.small import TOLD_SPARK, Small, told
-from controllers.compute.outputs import left_to_spark
-from controllers.compute.strategy import Aggregate, Recompute, analyse
+from controllers.compute.strategy import Change, Incremental
 from journal.errors import InvalidUsage
 from oracle.state import OracleState
 from plan.text import lines as plan_lines
@@ -192,41 +192,57 @@ def _strategy(statement: st.Explain, image: ImageLike, names: Names) -> list[str
 def _strategy_of(
     sql: str, inputs: tuple[str, ...], item: Item | None, tree: exp.Expression | None, image: ImageLike, cluster_id: str
 ) -> list[str]:
-    found = analyse(sql, inputs)
-    lines = [str(getattr(found, "name", type(found).__name__))]
-    if reason := getattr(found, "reason", None):
-        lines.append(f"  because {reason}")
-    if isinstance(found, Aggregate) and (left := left_to_spark(found.post)):
-        lines.append(f"  columns of changed groups by spark because of {left}")
-    if terms := getattr(found, "terms", None):
-        lines += [f"  change of {term.leaf}" for term in terms]
-    if isinstance(found, Recompute):
-        lines += _gear(tree, inputs, image, cluster_id)
+    items = {i: found for i in inputs if isinstance(found := image.item(i), Relation)}
+    planned = Planned(tree, {i: each.stored for i, each in items.items()})
+    found = planned.strategy()
+    lines = [found.name]
+    if isinstance(found, Incremental):
+        lines += _changes(found.change, cluster_setting(image, GEAR, cluster_id))
+    else:
+        lines.append(f"  because {found.reason}")
+        lines += _gear(tree, planned, items, cluster_setting(image, GEAR, cluster_id))
     if item is not None:
         lines.append("inputs: " + ", ".join(inputs_of(item) if isinstance(item, View) else item.inputs))
     text = parse_spark(sql).sql("spark", pretty=True, identify=True)
     return [*lines, "query:", *(f"  {line}" for line in text.splitlines())]
 
 
-def _gear(tree: exp.Expression | None, inputs: tuple[str, ...], image: ImageLike, cluster_id: str) -> list[str]:
+def _changes(change: Change, gear: str) -> list[str]:
+    """What is asked of which engine where an input changes, and then of the groups above."""
+    lines = [] if change.groups is None else _changes(change.groups.input, gear)
+    for term in change.linear.terms:
+        what = f"change of {term.leaf}" if change.groups is None else "columns of changed groups"
+        lines.append(f"  {what}: {_asked(Prepared(term.plan, term.leaf), gear)}")
+    return lines
+
+
+def _asked(term: Prepared, gear: str) -> str:
+    if gear == SPARK:
+        return f"by spark because {TOLD_SPARK}"
+    if not isinstance(term.compiled, str):
+        return "in process, by kernels"
+    small = term.small()
+    return f"in process while it is small, by duckdb because of {term.compiled}" if isinstance(small, Small) else (
+        f"by spark because {small}"
+    )
+
+
+def _gear(tree: exp.Expression | None, planned: Planned, items: Mapping[str, Relation], gear: str) -> list[str]:
     """Which gear a whole query goes to in a cluster."""
-    gear = cluster_setting(image, GEAR, cluster_id)
     if gear == SPARK:
         return [f"gear: spark because {TOLD_SPARK}"]
-    items = {i: item for i in inputs if isinstance(item := image.item(i), Relation)}
-    columns = {i: [column.name for column in item.stored] for i, item in items.items()}
-    found = told(tree, columns)
+    found = told(tree, {i: [column.name for column in item.stored] for i, item in items.items()})
     asked = found.whatever if gear == PROCESS else found.ordinary
     if isinstance(asked, str):
         return [f"gear: spark because {asked}"]
     lines = ["gear: process while the view and its inputs are small, otherwise spark"]
-    keys = _keys(tree, items) if isinstance(found.ordinary, Small) else []
+    keys = _keys(planned, items) if isinstance(found.ordinary, Small) else []
     return [*lines, f"  of a small change what it touches, by {', '.join(keys)}"] if keys else lines
 
 
-def _keys(tree: exp.Expression, items: Mapping[str, Relation]) -> list[str]:
+def _keys(planned: Planned, items: Mapping[str, Relation]) -> list[str]:
     """The columns by which what a change touches is told from what it does not; none where all is worked out again."""
-    found = slices_of(tree, {i: item.stored for i, item in items.items()})
+    found = planned.slices()
     roots = [way for way in found.ways if way.parent is None] if found is not None else []
     called = {i: {column.stored_as: column.name for column in item.columns} for i, item in items.items()}
     # Rows that are told apart by all of their columns are so by those too that their relation has no more.

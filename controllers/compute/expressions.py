@@ -1,11 +1,11 @@
-"""Expressions of Spark SQL as functions of Arrow tables.  Pure: Arrow and sqlglot, no Spark.
+"""Scalars of a plan as functions of Arrow tables.  Pure: Arrow and the plan, no engine.
 
-Promises: for every expression that :func:`compiled` accepts, over columns of the types in its scope, what it gives is
-what Spark gives for the expression's text, value by value and with Spark's type, or it raises :class:`NotHere`; then
-Spark is asked, and it alone decides what is an error.  The accepted language is small: columns, literals, comparisons,
-three-valued logic, arithmetic of integers, CASE, COALESCE, casts that lose nothing or round decimals as Spark does,
-integers and decimals as text, arrays made and taken from, and the functions of our own, which every engine runs in
-Python.  What collates, parses or depends on the session stays with Spark.
+Promises: for every scalar that :meth:`Compiler.compiled` accepts, over columns of the types that it names, what it
+gives is what Spark gives for the scalar, value by value and with the plan's type, or it raises :class:`NotHere`; then
+an engine is asked, and Spark alone decides what is an error.  The accepted language is small: columns, literals,
+comparisons, three-valued logic, arithmetic of integers, CASE, COALESCE, casts that lose nothing or round decimals as
+Spark does, integers and decimals as text, arrays made and taken from, and the functions of our own, which every engine
+runs in Python.  What collates, parses or depends on the session stays with Spark.
 """
 
 from __future__ import annotations
@@ -14,21 +14,18 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlglot import exp
 
 from controllers.arrangements.tuples import INT_BITS
-from controllers.compute.spark_text import text
 from functions.registry import OWN
-from sql.trees.nodes import only
+from plan import scalars as s
+from plan.types import BOOL, INT8, NOTHING, TEXT, Type
+from sql.forms.spark_forms import JOINED_MAX
 from values.functions import Own
-from values.types import NUMERIC_PRECISION_MAX, SCALARS, SqlType, arrow_type, carried, spark_type
-
-BOOL = SqlType("bool")
-TEXT = SqlType("text")
-INT4, INT8 = SqlType("int4"), SqlType("int8")
+from values.types import NUMERIC_PRECISION_MAX, SqlType, arrow_type
 
 _ORDERED = frozenset({"text", "bool", "date", "timestamp", "timestamptz"})
 """Types that compare the same way everywhere (text by its bytes).  Floats do not: NaN."""
@@ -45,25 +42,7 @@ OWN_BYTES_MAX = 64 << 20
 
 
 class NotHere(Exception):
-    """Spark must be asked: the query, or these values, are beyond what is evaluated here."""
-
-
-@dataclass(frozen=True)
-class Scope:
-    """Columns in sight: ``(source, name) -> (position in the working table, type)``."""
-
-    columns: tuple[tuple[str, str, SqlType], ...]
-
-    def find(self, node: exp.Column) -> tuple[int, SqlType]:
-        if node.args.get("db") or node.args.get("catalog"):
-            raise NotHere(f"{text(node)} is qualified too far")
-        found = [
-            (i, kind) for i, (source, name, kind) in enumerate(self.columns)
-            if name == node.name and (not node.table or node.table == source)
-        ]  # fmt: skip
-        if len(found) != 1:
-            raise NotHere(f"{text(node)} names {len(found)} columns")
-        return found[0]
+    """An engine must be asked: the query, or these values, are beyond what is evaluated here."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +50,7 @@ class Frame:
     """A working table, and what calls in expressions over it gave: a call that stands in several is made once."""
 
     table: pa.Table
-    made: dict[str, Vector] = field(default_factory=dict)
+    made: dict[int, Vector] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -106,98 +85,156 @@ def filtered(frame: Frame, condition: Eval | None) -> Frame:
 
 # -- what is known ----------------------------------------------------------------------------------------------------
 
-_COMPARE = {exp.EQ: pc.equal, exp.NEQ: pc.not_equal, exp.LT: pc.less, exp.LTE: pc.less_equal,
-            exp.GT: pc.greater, exp.GTE: pc.greater_equal}  # fmt: skip
-_ARITHMETIC = {exp.Add: pc.add_checked, exp.Sub: pc.subtract_checked, exp.Mul: pc.multiply_checked}
-_LOGIC = {exp.And: pc.and_kleene, exp.Or: pc.or_kleene}
+_COMPARE = {"=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal,
+            ">": pc.greater, ">=": pc.greater_equal}  # fmt: skip
+_ARITHMETIC = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
+_LOGIC = {"and": pc.and_kleene, "or": pc.or_kleene}
+_TESTS = {
+    "not": pc.invert,
+    "is_true": lambda found: pc.fill_null(found, False),
+    "is_false": lambda found: pc.invert(pc.fill_null(found, True)),
+}
 
-_SIDES = frozenset({"this", "expression"})
-KNOWN: dict[type[exp.Expression], frozenset[str]] = {
-    exp.Literal: frozenset({"this", "is_string"}),
-    exp.Column: frozenset({"this", "table"}),
-    exp.Cast: frozenset({"this", "to"}),
-    exp.TryCast: frozenset({"this", "to"}),
-    exp.In: frozenset({"this", "expressions"}),
-    exp.Between: frozenset({"this", "low", "high"}),
-    exp.Case: frozenset({"ifs", "default"}),
-    exp.If: frozenset({"this", "true"}),
-    exp.Is: frozenset({"this", "expression", "negate"}),
-    exp.Anonymous: frozenset({"this", "expressions"}),
-    exp.ColumnDef: frozenset({"this", "kind"}),  # of a type
-    exp.DPipe: frozenset({"this", "expression", "safe"}),
-    exp.Alias: frozenset({"this", "alias"}),
-    **dict.fromkeys((exp.Paren, exp.Boolean, exp.Null, exp.Neg, exp.Not), frozenset({"this"})),
-    **dict.fromkeys((*_COMPARE, *_ARITHMETIC, *_LOGIC, exp.IntDiv), _SIDES),
+
+class Compiler:
+    """Scalars over one working table."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[s.Scalar, int] = {}
+        """Calls of our own functions: one that stands in several places is made once a table."""
+
+    def compiled(self, node: s.Scalar) -> Expression:
+        """``node`` of the rows of a table whose columns have the types that it says.  Raises :class:`NotHere`."""
+        rule = _RULES.get(type(node))
+        if rule is None:
+            raise NotHere(type(node).__name__.lower())
+        return rule(self, node)
+
+    def condition(self, node: s.Scalar) -> Eval:
+        return _condition(self.compiled(node))
+
+    def _column(self, node: s.Column) -> Expression:
+        if node.level:
+            raise NotHere("a column of another row")
+        position = node.position
+        return Expression(_kind(node.type), lambda frame: frame.table.column(position))
+
+    def _literal(self, node: s.Literal) -> Expression:
+        kind, written = node.type, node.value
+        if written is None:
+            return Expression(kind, lambda _frame: pa.scalar(None)) if kind == NOTHING else _constant(None, _kind(kind))
+        if kind == BOOL:
+            return _constant(written == "true", BOOL)
+        if kind == TEXT:
+            return _constant(written, TEXT)
+        kind = _kind(kind)
+        if kind.name not in (*INT_BITS, "numeric"):
+            raise NotHere(f"a literal of {kind}")
+        return _read(written, kind)
+
+    def _call(self, node: s.Call) -> Expression:
+        name = node.name
+        if name in OWN and name not in _SPARKS_OWN:
+            return self._own(node)
+        arguments = [self.compiled(each) for each in node.arguments]
+        if name in _COMPARE:
+            return _compared(_COMPARE[name], *arguments)
+        if name in _LOGIC:
+            tests, combine = [_condition(each) for each in arguments], _LOGIC[name]
+            return Expression(BOOL, lambda frame: reduce(combine, (test(frame) for test in tests)))
+        if name in _TESTS:
+            tested, test = _condition(arguments[0]), _TESTS[name]
+            return Expression(BOOL, lambda frame: test(tested(frame)))
+        if name == "is_null":
+            return Expression(BOOL, lambda frame: pc.is_null(arguments[0].eval(frame)))
+        if name == "in":
+            return _any([_compared(pc.equal, arguments[0], each) for each in arguments[1:]])
+        if name == "between":
+            value, least, most = arguments
+            low, high = _compared(pc.greater_equal, value, least).eval, _compared(pc.less_equal, value, most).eval
+            return Expression(BOOL, lambda frame: pc.and_kleene(low(frame), high(frame)))
+        if name in _ARITHMETIC:
+            return _calculated(_ARITHMETIC[name], *arguments)
+        if name == "neg":
+            return _negated(arguments[0])
+        if name == "div":
+            return cast(_calculated(pc.divide_checked, *arguments), INT8)
+        if name == "||":
+            return _joined([self.compiled(each) for each in _chain(node)])
+        if name not in _CALLS:
+            raise NotHere(f"{name}()")
+        return _CALLS[name](arguments)
+
+    def _own(self, node: s.Call) -> Expression:
+        arguments = [self.compiled(each) for each in node.arguments]
+        return _own(self._numbers.setdefault(node, len(self._numbers)), node.name, arguments)
+
+    def _cast(self, node: s.Cast) -> Expression:
+        target, given = _kind(node.type), node.value
+        if isinstance(given, s.Literal):
+            if given.value is None:
+                return _constant(None, target)
+            if given.type == TEXT and target != TEXT:
+                return _read(given.value, target)
+        return cast(self.compiled(given), target)
+
+    def _case(self, node: s.Case) -> Expression:
+        """Every branch is evaluated on every row: one that fails where it is not taken only sends us to Spark."""
+        if node.operand is not None:
+            raise NotHere("a case of one value")
+        conditions = [self.condition(when) for when, _ in node.branches]
+        values = [self.compiled(then) for _, then in node.branches]
+        if node.otherwise is not None:
+            values.append(self.compiled(node.otherwise))
+        wanted = _wider(each.type for each in values)
+        values = [cast(each, wanted) for each in values]
+        kind = arrow_type(wanted)
+
+        def evaluate(frame: Frame) -> Vector:
+            found: Vector = pa.scalar(None, kind)
+            if len(values) > len(conditions):
+                found = values[-1].eval(frame)
+            for test, value in reversed(list(zip(conditions, values, strict=False))):
+                chosen = column(pc.fill_null(test(frame), False), frame.rows, BOOL)
+                found = pc.if_else(chosen, value.eval(frame), found)
+            return found
+
+        return Expression(wanted, evaluate)
+
+
+_RULES: dict[type[s.Scalar], Callable[[Compiler, s.Scalar], Expression]] = {
+    s.Column: Compiler._column, s.Literal: Compiler._literal, s.Call: Compiler._call, s.Cast: Compiler._cast,
+    s.Case: Compiler._case,
 }  # fmt: skip
-"""What is read of each kind of node here.  A query in which anything else is said is Spark's."""
 
 
-def unknown(tree: exp.Expression) -> str | None:
-    """What in ``tree`` is certainly not known here, whatever the types; ``None`` where nothing is."""
-    for node in tree.walk(prune=lambda n: isinstance(n, exp.DataType)):
-        if isinstance(node, (exp.Identifier, exp.DataType)):
-            continue
-        if isinstance(node, exp.Anonymous):
-            name = node.name.lower()
-            if name in _SPARKS_OWN or (name not in OWN and name not in _CALLS):
-                return f"{name}()"
-        if isinstance(node, exp.Func) and type(node) not in KNOWN:
-            return f"{node.sql_name().lower()}()"
-    return None
+def _kind(kind: Type) -> SqlType:
+    """A type that a column may have here."""
+    if not isinstance(kind, SqlType) or kind.name == "numeric" and kind.precision is None:
+        raise NotHere(f"a value of {kind}")
+    try:
+        arrow_type(kind)
+    except (KeyError, ValueError) as error:
+        raise NotHere(f"a value of {kind}") from error
+    return kind
 
 
-def compiled(node: exp.Expression, scope: Scope) -> Expression:
-    """``node`` over a table with the columns of ``scope``.  Raises ``NotHere``."""
-    kind = type(node)
-    if kind is exp.Paren:
-        return compiled(node.this, scope)
-    if kind is exp.Column:
-        position, sql_type = scope.find(node)
-        return Expression(sql_type, lambda frame: frame.table.column(position))
-    if kind in (exp.Literal, exp.Boolean, exp.Neg):
-        return _literal(node)
-    if kind in _COMPARE:
-        return _compared(_COMPARE[kind], compiled(node.left, scope), compiled(node.right, scope))
-    if kind in _LOGIC:
-        left, right = (condition(compiled(side, scope)) for side in (node.left, node.right))
-        combine = _LOGIC[kind]
-        return Expression(BOOL, lambda frame: combine(left(frame), right(frame)))
-    if kind is exp.Not:
-        inverted = condition(compiled(node.this, scope))
-        return Expression(BOOL, lambda frame: pc.invert(inverted(frame)))
-    if kind is exp.Is and isinstance(node.expression, exp.Null):
-        tested = compiled(node.this, scope)
-        test = pc.is_valid if node.args.get("negate") else pc.is_null
-        return Expression(BOOL, lambda frame: test(tested.eval(frame)))
-    if kind is exp.In and only(node, {"this", "expressions"}):
-        needle = compiled(node.this, scope)
-        return _any([_compared(pc.equal, needle, compiled(e, scope)) for e in node.expressions])
-    if kind is exp.Between and only(node, {"this", "low", "high"}):
-        value = compiled(node.this, scope)
-        low = _compared(pc.greater_equal, value, compiled(node.args["low"], scope)).eval
-        high = _compared(pc.less_equal, value, compiled(node.args["high"], scope)).eval
-        return Expression(BOOL, lambda frame: pc.and_kleene(low(frame), high(frame)))
-    if kind in _ARITHMETIC:
-        return _calculated(_ARITHMETIC[kind], compiled(node.left, scope), compiled(node.right, scope))
-    if kind is exp.IntDiv:
-        quotient = _calculated(pc.divide_checked, compiled(node.left, scope), compiled(node.right, scope))
-        return cast(quotient, INT8)
-    if kind is exp.DPipe:
-        return _joined([compiled(node.left, scope), compiled(node.right, scope)])
-    # sqlglot reads Spark's CAST as one that may fail softly; how it writes it tells which it was.
-    if isinstance(node, exp.Cast) and text(node).startswith("CAST("):
-        return _cast(node, scope)
-    if kind is exp.Case and node.args.get("this") is None:
-        return _case(node, scope)
-    if kind is exp.Anonymous:
-        return _call(node, [compiled(each, scope) for each in node.expressions])
-    raise NotHere(f"{node.key}")
-
-
-def condition(expression: Expression) -> Eval:
+def _condition(expression: Expression) -> Eval:
+    if expression.type == NOTHING:
+        return lambda _frame: pa.scalar(None, pa.bool_())
     if expression.type != BOOL:
         raise NotHere(f"{expression.type} as a condition")
     return expression.eval
+
+
+def _chain(node: s.Call) -> list[s.Scalar]:
+    """What is joined by one ``||`` after the other."""
+    texts: list[s.Scalar] = []
+    found: s.Scalar = node
+    while isinstance(found, s.Call) and found.name == "||":
+        texts.append(found.arguments[1])
+        found = found.arguments[0]
+    return [found, *reversed(texts)]
 
 
 # -- literals and casts -----------------------------------------------------------------------------------------------
@@ -205,68 +242,13 @@ def condition(expression: Expression) -> Eval:
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
-def _literal(node: exp.Expression) -> Expression:
-    negative = isinstance(node, exp.Neg)
-    inner = node.this if negative else node
-    if isinstance(inner, exp.Boolean) and not negative:
-        return _constant(bool(inner.this), BOOL)
-    if not isinstance(inner, exp.Literal):
-        raise NotHere("the negative of an expression")
-    if inner.is_string and not negative:
-        return _constant(inner.this, TEXT)
-    if inner.is_string or not _NUMBER.fullmatch(inner.this):
-        raise NotHere("a literal that is neither a plain number nor text")
-    if not inner.is_int:
-        value = Decimal(inner.this)
-        digits, scale = len(value.as_tuple().digits), -value.as_tuple().exponent
-        if max(digits, scale) > NUMERIC_PRECISION_MAX:
-            raise NotHere("a literal of too many digits")
-        # ``-`` of a decimal is exact in any context that keeps its digits.
-        return _constant(value.copy_negate() if negative and value else value,
-                         SqlType("numeric", max(digits, scale), scale))  # fmt: skip
-    value = -int(inner.this) if negative else int(inner.this)
-    if not -(1 << 63) < value < 1 << 63:
-        raise NotHere("a literal that is no bigint")
-    # A negative literal is the negation of a positive one, as Spark types it.
-    return _constant(value, INT4 if int(inner.this) < 1 << 31 else INT8)
-
-
 def _constant(value: object, sql_type: SqlType) -> Expression:
     scalar = pa.scalar(value, arrow_type(sql_type))
     return Expression(sql_type, lambda _frame: scalar)
 
 
-_BLANKS = str.maketrans("", "", " `")
-_NAMED = {spark_type(SqlType(n)).upper().translate(_BLANKS): SqlType(n)
-          for n in SCALARS if n != "numeric" and carried(SqlType(n)) == SqlType(n)}  # fmt: skip
-_DECIMAL = re.compile(r"DECIMAL\((\d+)(?:,(\d+))?\)")
-
-
-def spark_named(written: str) -> SqlType | None:
-    """The type that Spark calls so, of those that carry ours."""
-    written = written.upper().translate(_BLANKS)
-    if found := _DECIMAL.fullmatch(written):
-        return SqlType("numeric", int(found[1]), int(found[2] or 0))
-    if written.startswith("ARRAY<"):
-        element = spark_named(written.removeprefix("ARRAY<").removesuffix(">"))
-        return element.array if element is not None and not element.is_array else None
-    return _NAMED.get(written)
-
-
-def _cast(node: exp.Cast, scope: Scope) -> Expression:
-    target = spark_named(text(node.to))
-    if target is None:
-        raise NotHere(f"a cast to {text(node.to)}")
-    given = node.this
-    if isinstance(given, exp.Null):
-        return _constant(None, target)
-    if isinstance(given, exp.Literal) and given.is_string and target != TEXT:
-        return _read(given.this, target)
-    return cast(compiled(given, scope), target)
-
-
 def _read(written: str, target: SqlType) -> Expression:
-    """A plain number as text, cast to a type that holds all of it."""
+    """A plain number as text, of a type that holds all of it."""
     if not _NUMBER.fullmatch(written) or (target.name in INT_BITS and "." in written):
         raise NotHere(f"a text cast to {target}")
     try:
@@ -288,6 +270,8 @@ def cast(inner: Expression, target: SqlType) -> Expression:
     if source == target:
         return inner
     kind = arrow_type(target)
+    if source == NOTHING:
+        return _constant(None, target)
     if source.name in INT_BITS and target.name in INT_BITS:
         return Expression(target, lambda frame: inner.eval(frame).cast(kind))
     if source.name in INT_BITS and target.name == "numeric":
@@ -326,7 +310,7 @@ def _each(run: Callable, vector: Vector, kind: pa.DataType) -> Vector:
 
 def _wider(types: Iterable[SqlType]) -> SqlType:
     """The type of all of them, where they are one or integers.  Raises ``NotHere``."""
-    found = set(types)
+    found = set(types) - {NOTHING}
     if len(found) > 1 and {t.name for t in found} <= INT_BITS.keys():
         return max(found, key=lambda t: INT_BITS[t.name])
     if len(found) != 1:
@@ -375,44 +359,22 @@ def _calculated(compute: Callable, left: Expression, right: Expression) -> Expre
     return Expression(result, lambda frame: compute(left.eval(frame).cast(kind), right.eval(frame).cast(kind)))
 
 
-def _case(node: exp.Case, scope: Scope) -> Expression:
-    """Every branch is evaluated on every row: one that fails where it is not taken only sends us to Spark."""
-    conditions = [condition(compiled(branch.this, scope)) for branch in node.args["ifs"]]
-    values = [compiled(branch.args["true"], scope) for branch in node.args["ifs"]]
-    default = node.args.get("default")
-    if default is not None and not isinstance(default, exp.Null):
-        values.append(compiled(default, scope))
-    wanted = _wider(v.type for v in values)
-    values = [cast(v, wanted) for v in values]
-    kind = arrow_type(wanted)
-
-    def evaluate(frame: Frame) -> Vector:
-        found: Vector = pa.scalar(None, kind)
-        if len(values) > len(conditions):
-            found = values[-1].eval(frame)
-        for test, value in reversed(list(zip(conditions, values, strict=False))):
-            chosen = column(pc.fill_null(test(frame), False), frame.rows, BOOL)
-            found = pc.if_else(chosen, value.eval(frame), found)
-        return found
-
-    return Expression(wanted, evaluate)
+def _negated(inner: Expression) -> Expression:
+    if inner.type.name in INT_BITS:
+        return Expression(inner.type, lambda frame: pc.negate_checked(inner.eval(frame)))
+    if inner.type.name == "numeric":
+        return Expression(inner.type, lambda frame: pc.negate(inner.eval(frame)))
+    raise NotHere(f"the negative of {inner.type}")
 
 
 # -- calls ------------------------------------------------------------------------------------------------------------
 
 
-def _call(node: exp.Anonymous, arguments: list[Expression]) -> Expression:
-    name = node.name.lower()
-    if name in OWN and name not in _SPARKS_OWN:
-        return _own(text(node), OWN[name], arguments)
-    if name not in _CALLS:
-        raise NotHere(f"{name}()")
-    return _CALLS[name](arguments)
-
-
 def _joined(arguments: Sequence[Expression]) -> Expression:
     if not arguments or any(each.type != TEXT for each in arguments):
         raise NotHere("what is joined is not all text")
+    if len(arguments) > JOINED_MAX:
+        raise NotHere("what may be too much together")
     return Expression(TEXT, lambda frame: pc.binary_join_element_wise(*(a.eval(frame) for a in arguments), ""))
 
 
@@ -471,8 +433,18 @@ def _element(arguments: Sequence[Expression]) -> Expression:
     return Expression(of.type.element, evaluate)
 
 
+def _as_letter(arguments: Sequence[Expression]) -> Expression:
+    test = _condition(arguments[0])
+    return Expression(TEXT, lambda frame: pc.if_else(test(frame), pa.scalar("t"), pa.scalar("f")))
+
+
+def _as_text(arguments: Sequence[Expression]) -> Expression:
+    return cast(arguments[0], TEXT)
+
+
 _CALLS: dict[str, Callable[[Sequence[Expression]], Expression]] = {
     "array": _array, "element_at": _element, "coalesce": _first, "concat": _joined,
+    "tm_bool_out": _as_letter, "tm_fraction_text": _as_text,
     "upper": _in_case(pc.ascii_upper), "lower": _in_case(pc.ascii_lower),
 }  # fmt: skip
 
@@ -480,7 +452,8 @@ _GIVEN = {"text": str, "bool": bool, "bytea": bytes, "float8": float, "interval"
 """What Python is given of each type, and gives; of an array a list."""
 
 
-def _own(called: str, own: Own, arguments: Sequence[Expression]) -> Expression:
+def _own(number: int, called: str, arguments: Sequence[Expression]) -> Expression:
+    own = OWN[called]
     if [each.type for each in arguments] != list(own.arguments):
         raise NotHere(f"{called} of other types")
     for kind in (*own.arguments, own.result):
@@ -488,7 +461,7 @@ def _own(called: str, own: Own, arguments: Sequence[Expression]) -> Expression:
             raise NotHere(f"a function of {kind}")
 
     def evaluate(frame: Frame) -> Vector:
-        found = frame.made.get(called)
+        found = frame.made.get(number)
         if found is None:
             given = [each.eval(frame) for each in arguments]
             if all(isinstance(each, pa.Scalar) for each in given):
@@ -496,7 +469,7 @@ def _own(called: str, own: Own, arguments: Sequence[Expression]) -> Expression:
             else:
                 columns = [column(v, frame.rows, e.type) for v, e in zip(given, arguments, strict=True)]
                 found = pa.chunked_array([_run(own, [each.to_pylist() for each in columns], frame.rows)])
-            frame.made[called] = found
+            frame.made[number] = found
         return found
 
     return Expression(own.result, evaluate)

@@ -14,14 +14,24 @@ from __future__ import annotations
 import decimal
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
 from controllers.arrangements.residual import fit_decimal, out_of_range, sum_type
 from controllers.arrangements.tuples import INT_BITS, Row
 from controllers.compute.bags import Bag
-from controllers.compute.plans import AggregateCall
 from journal.errors import Rejected
 from values.types import SqlType
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """``function`` is ``count_star``, ``count``, ``sum``, ``avg``, ``min``, ``max`` or ``count_distinct``; ``argument``
+    is its place among the arguments of all."""
+
+    function: str
+    argument: int | None
+
 
 CELLS_MAX = 13_000_000
 """Values held for the groups of one view: :meth:`Groups.width` of each group.  A value takes some 40 bytes of Python
@@ -145,6 +155,11 @@ class Groups:
 
     def __len__(self) -> int:
         return len(self._groups)
+
+    @property
+    def held(self) -> int:
+        """Values in memory."""
+        return len(self) * self.width(0, len(self._arguments)) + VALUE_CELLS * self._held
 
     def _nothing(self, argument: int) -> object:
         kind = self._arguments[argument]

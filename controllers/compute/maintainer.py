@@ -56,8 +56,7 @@ class Maintainer:
     ) -> View:
         """Maintain a view from the next tick on.  ``relation`` is its output, with what it holds already; ``sql`` its
         query as Spark is told it, ``tree`` the same bound, for any engine."""
-        with Sources(self.spark) as sources:
-            view = View(relation, sql, inputs, sources, tree, self._process, self._gear)
+        view = View(relation, sql, inputs, self.spark, tree, self._process, self._gear)
         self.views[view.id] = view
         return view
 

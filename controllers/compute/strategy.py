@@ -1,72 +1,191 @@
-"""How a view is maintained: what its query is a function of, decided from its text alone.
+"""How a view is maintained: what its query is a function of, decided from its plan alone.
 
-Promises: :func:`analyse` calls a query incremental only if its change can be computed from its inputs' changes by the
-terms that it gives; everything else is recomputed, with the reason.  Pure: sqlglot, no Spark.  Whether a summed
-expression's type is exact is not visible in text, so the engine asks Spark and falls back where it is not.
+Promises: :func:`analyse` calls a query incremental only if its change can be computed from its inputs' changes by what
+it gives; everything else is worked out again, with the reason.  Controllers do as it says, and EXPLAIN shows it.  Pure.
 
-A query is *linear* if it is made of projection, filter, inner and cross join and UNION ALL over collections.  With
-every row carrying its ``__diff``, the change of ``R1 ⋈ … ⋈ Rn`` between two timestamps is the sum over i of
-``R1(old) … Ri-1(old) ⋈ ΔRi ⋈ Ri+1(new) … Rn(new)``, diffs multiplied: one *term* per place where a collection occurs.
-A self-join has two.  In a term placeholders (:func:`placeholder`) stand for what it reads; the engine replaces them.
-
-A query is an *aggregate* if it is projections and filters over one GROUP BY (or DISTINCT, or UNION) of count, sum and
-avg over something linear.
+A query is *linear* in collections (:mod:`plan.deltas`), or in the groups of one GROUP BY (or DISTINCT, or UNION) of
+aggregates that can take a row back.  What is grouped is linear in collections or in other groups, to any depth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 
-import sqlglot
-from sqlglot import exp
+from controllers.compute.groups import AggregateCall, call_type, refusal
+from controllers.compute.spark_text import diff_name
+from plan import relations as r
+from plan import scalars as s
+from plan.deltas import Linear, NotLinear, check_scalar, linear, names_in
+from values.types import SqlType, arrow_type
 
-from controllers.compute.grouping import analyse_aggregate, find_aggregation
-from controllers.compute.linear import analyse_linear
-from controllers.compute.plans import Aggregate, Linear, NotIncremental, Recompute, Strategy
-from controllers.compute.spark_text import diff_name, names_in, parse
-from journal.errors import InvalidUsage
-from sql.trees.budget import bounded
-from sql.trees.nodes import only
-
-__all__ = ["Aggregate", "Linear", "Recompute", "Strategy", "analyse"]
+GROUPS = "groups"
+"""What a change reads groups by: no collection has such an id."""
 
 
-def analyse(sql: str, inputs: Collection[str], names: Iterable[str] = ()) -> Strategy:
-    """The strategy for a view whose query is ``sql`` (Spark SQL, relations named by item id) over ``inputs``.
+TEXT_ALONE = "the catalog keeps its query as spark's text"
+"""Of views of formats 1 and 2."""
 
-    ``names`` are those of the inputs' columns: the column of diffs that goes beside them is called like none of them.
-    """
+
+@dataclass(frozen=True)
+class Change:
+    """Rows that are linear in ``groups``, or in collections where there are none."""
+
+    linear: Linear
+    groups: Grouped | None
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """``input`` gives the keys, the arguments of the aggregates, and the diff."""
+
+    input: Change
+    keys: tuple[SqlType, ...]
+    arguments: tuple[SqlType, ...]
+    calls: tuple[AggregateCall, ...]
+
+    @property
+    def types(self) -> tuple[SqlType, ...]:
+        """Of a group's row: its keys, and what the calls give."""
+        return (*self.keys, *(call_type(each, self.arguments) for each in self.calls))
+
+
+@dataclass(frozen=True)
+class Incremental:
+    """``diff`` is what the column of diffs is called in all that is read."""
+
+    change: Change
+    diff: str
+
+    @property
+    def name(self) -> str:
+        return "incremental: linear" if self.change.groups is None else "incremental: aggregate"
+
+
+@dataclass(frozen=True)
+class Recompute:
+    """The query at the new timestamp, compared with what the view holds."""
+
+    reason: str
+
+    @property
+    def name(self) -> str:
+        return f"recompute: {self.reason}"
+
+
+Strategy = Incremental | Recompute
+
+
+def analyse(relation: r.Relation) -> Strategy:
+    """The strategy for a view whose query is ``relation``."""
+    diff = diff_name(names_in(relation))
     try:
-        return _analyse(sql, inputs, names)
-    except sqlglot.errors.SqlglotError as error:
-        return Recompute(f"the query's text could not be analysed ({str(error).splitlines()[0]})")
-    except InvalidUsage as error:
-        return Recompute(f"the query's text could not be analysed ({error.message})")
-
-
-@bounded
-def _analyse(sql: str, inputs: Collection[str], names: Iterable[str]) -> Strategy:
-    tree = parse(sql)
-    if not isinstance(tree, exp.Query):
-        return Recompute("it is no query")
-    try:
-        tree = _strip(tree)
-        if set(inputs) == set():
-            raise NotIncremental("it reads no collection")
-        diff = diff_name(names_in(tree) | set(names))
-        layers, core = find_aggregation(tree)
-        if core is None:
-            return analyse_linear(tree, inputs, diff)
-        return analyse_aggregate(layers, core, inputs, diff)
-    except NotIncremental as no:
+        return Incremental(_change(unordered(relation), diff), diff)
+    except NotLinear as no:
         return Recompute(str(no))
 
 
-def _strip(tree: exp.Expression) -> exp.Expression:
-    """Without outer parentheses and an ORDER BY that no LIMIT makes matter: a view has no order."""
-    while isinstance(tree, exp.Subquery) and not tree.alias and only(tree, {"this"}):
-        tree = tree.this
-    if tree.args.get("order") and not (tree.args.get("limit") or tree.args.get("offset")):
-        tree = tree.copy()
-        tree.set("order", None)
-    return tree
+def unordered(core: r.Relation) -> r.Relation:
+    """``core`` without an ORDER BY that no LIMIT makes matter: a view has no order."""
+    if isinstance(core, r.TopK) and core.limit is None and core.offset is None:
+        return core.input
+    if isinstance(core, (r.Project, r.Filter)):
+        below = unordered(core.input)
+        return core if below is core.input else replace(core, input=below)
+    return core
+
+
+def _change(core: r.Relation, diff: str) -> Change:
+    found = _grouping(core)
+    if found is None:
+        return Change(linear(core, diff), None)
+    groups = _grouped(found, diff)
+    return Change(linear(_instead(core, found, _rows_of(groups)), diff), groups)
+
+
+def _grouping(core: r.Relation) -> r.Relation | None:
+    """What groups rows, if only projections and filters are above it."""
+    while isinstance(core, (r.Project, r.Filter)):
+        core = core.input
+    is_set = isinstance(core, r.SetOp) and core.kind == "union" and not core.all
+    return core if is_set or isinstance(core, (r.Reduce, r.Distinct)) else None
+
+
+def _instead(core: r.Relation, found: r.Relation, other: r.Relation) -> r.Relation:
+    return other if core is found else replace(core, input=_instead(core.input, found, other))
+
+
+def _rows_of(groups: Grouped) -> r.Get:
+    kinds = tuple(r.Kind(each, True) for each in groups.types)
+    return r.Get(GROUPS, group_names(groups), kinds)
+
+
+def group_names(groups: Grouped) -> tuple[str, ...]:
+    """What the columns of groups are called."""
+    return tuple(f"g{place}" for place in range(len(groups.types)))
+
+
+def _grouped(found: r.Relation, diff: str) -> Grouped:
+    if isinstance(found, r.SetOp):
+        found = r.Distinct(_all_rows(found))
+    if isinstance(found, r.Distinct):
+        found = r.Reduce(found.input, tuple(map(found.column, range(len(found.columns)))), ())
+    if found.sets is not None:
+        raise NotLinear("GROUP BY with grouping sets")
+    arguments: list[s.Scalar] = []
+    calls = tuple(_call(each, arguments) for each in found.aggregates)
+    # A query that only counts rows of one group still needs a column.
+    input_ = _change(r.Project(found.input, (*found.keys, *arguments) or (s.number(1),)), diff)
+    keys, kinds = (tuple(_held(each) for each in scalars) for scalars in (found.keys, arguments))
+    for each, aggregate in zip(calls, found.aggregates, strict=True):
+        if (reason := refusal(each, kinds)) is not None:
+            raise NotLinear(reason)
+        if call_type(each, kinds) != aggregate.type:
+            raise NotLinear(f"{each.function} that gives {aggregate.type}")
+    return Grouped(input_, keys, kinds, calls)
+
+
+def _all_rows(node: r.Relation) -> r.Relation:
+    """``node``, of which one of each row is kept, with the others too: what removes duplicates below need not."""
+    if isinstance(node, r.SetOp) and node.kind == "union":
+        return replace(node, all=True, left=_all_rows(node.left), right=_all_rows(node.right))
+    return node.input if isinstance(node, r.Distinct) else node
+
+
+def _held(scalar: s.Scalar) -> SqlType:
+    """The type of what groups hold."""
+    kind = scalar.type
+    try:
+        arrow_type(kind)
+    except (KeyError, ValueError, AttributeError) as error:
+        raise NotLinear(f"groups by, or folds, what is of type {kind}") from error
+    return kind
+
+
+_BY_ORDER = {"bool_and": "min", "bool_or": "max"}
+"""True is more than false."""
+
+_TAKEN_BACK = frozenset({"count", "sum", "avg", "min", "max"})
+
+
+def _call(aggregate: s.Aggregate, arguments: list[s.Scalar]) -> AggregateCall:
+    """``aggregate`` as groups have it; its argument goes to ``arguments``."""
+    name = _BY_ORDER.get(aggregate.name, aggregate.name)
+    if aggregate.within or len(aggregate.arguments) > 1 or name not in _TAKEN_BACK:
+        raise NotLinear(f"{name}() cannot take back a row")
+    argument = aggregate.arguments[0] if aggregate.arguments else None
+    if aggregate.distinct and name not in ("min", "max"):
+        if name != "count" or argument is None:
+            raise NotLinear("an aggregate over DISTINCT values")
+        name = "count_distinct"
+    if name == "count" and (argument is None or isinstance(argument, s.Literal) and argument.value is not None):
+        name, argument = "count_star", None
+    if aggregate.condition is not None:
+        value = argument if argument is not None else s.number(1)
+        argument = s.case(None, ((aggregate.condition, value),), None)
+        name = "count" if name == "count_star" else name
+    if argument is None:
+        return AggregateCall(name, None)
+    if argument not in arguments:
+        check_scalar(argument)
+        arguments.append(argument)
+    return AggregateCall(name, arguments.index(argument))

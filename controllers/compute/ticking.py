@@ -18,7 +18,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from functools import lru_cache
 
 import pyarrow as pa
 
@@ -29,9 +28,9 @@ from controllers.at_work import AtWork
 from controllers.compute.failures import of_object
 from controllers.compute.inventory import Frontiers, Inventory
 from controllers.compute.maintainer import Maintainer
+from controllers.compute.operators.planned import Planned
 from controllers.compute.ordering import first_of, some_first
 from controllers.compute.relation import Relation
-from controllers.compute.strategy import analyse
 from controllers.compute.view import Change, View
 from controllers.compute.view_plans import ViewPlans
 from controllers.peeks.peek_codec import decode_error, encode_error
@@ -60,6 +59,9 @@ INSTALL_MAX = 16
 """Views taken into memory in one step: some five seconds of a machine that has much else to do (0.3 s for each of 1,000
 at a load of 15, measured).  What ends the process meanwhile costs that much, since the steps before it are bound, and
 those that were in memory already are later by as much."""
+
+STRATEGIES_MAX = 10_000
+"""Views that are not in memory whose strategy is remembered, which takes 3 ms to find."""
 
 RECENT_TICKS = 100
 
@@ -104,6 +106,8 @@ class Ticking:
         self._seen_views: object = None
         self._base_inputs: list[str] = []
         self._idle_at: object = None
+        self._strategies: dict[str, tuple[str, str]] = {}
+        """Of views that are not in memory, by what Spark is told of them."""
         self._plans = ViewPlans(lambda object_id: inventory.catalog.objects.get(object_id), at_work)
 
     # -- deciding -----------------------------------------------------------------------------------------------------
@@ -333,7 +337,16 @@ class Ticking:
     def _strategy_name(self, item: MaterializedView) -> str:
         """For a view that is not in memory: what its query says."""
         try:
-            return _strategy_name(self._plans.query(item), item.inputs)
+            query = self._plans.query(item)
+            known = self._strategies.get(item.id)
+            if known is None or known[0] != query:
+                objects = self._inventory.catalog.objects
+                columns = {i: objects[i].stored for i in item.inputs}
+                known = query, Planned(self._plans.tree(item), columns).strategy().name
+                if len(self._strategies) >= STRATEGIES_MAX:
+                    self._strategies.clear()
+                self._strategies[item.id] = known
+            return known[1]
         except Exception as error:  # its own tick says so too; a status is of all
             return f"unknown: {type(error).__name__}"
 
@@ -530,11 +543,6 @@ def _failed(view_id: str, error: TidemarkError) -> Change:
 
 def _median_ms(seconds: Sequence[float]) -> float | None:
     return round(statistics.median(seconds) * 1000, 1) if seconds else None
-
-
-@lru_cache(maxsize=10_000)
-def _strategy_name(sql: str, inputs: tuple[str, ...]) -> str:
-    return analyse(sql, inputs).name
 
 
 def _succeeded(done: Future) -> bool:

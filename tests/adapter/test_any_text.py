@@ -27,11 +27,11 @@ from collection.json_rows import decode_batch
 from controllers.arrangements.arrangement import Arrangement
 from controllers.arrangements.residual import compile_residual
 from controllers.arrangements.tuples import schema_of, to_rows, to_table
-from controllers.compute.plans import DELTA, Linear
+from controllers.compute.operators.planned import Planned
 from controllers.compute.spark_text import text
-from controllers.compute.strategy import analyse
 from controllers.compute.vectors import compile_term
 from controllers.peeks.peek_codec import value_in, value_out
+from plan.deltas import DELTA
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
 from tests.adapter.test_clients import serving
@@ -292,16 +292,15 @@ def outside(seed: int) -> None:
 
     image = ddl(empty_image(), f"create table t ({', '.join(f'{quoted(n)} text' for n in called)})")
     (relation,) = (item.id for item in image.objects())
-    shown = ", ".join(f"t.{in_spark(n)} AS c{at}" for at, n in enumerate(called))
-    where = " AND ".join(f"t.{in_spark(n)} = {text(exp.Literal.string(w))}" for n, w in zip(called, words, strict=True))
-    strategy = analyse(f"SELECT {shown} FROM {relation} AS t WHERE {where}", [relation])
-    assert isinstance(strategy, Linear)
+    shown = ", ".join(quoted(n) for n in called)
+    where = " and ".join(f"{quoted(n)} = {literal(w)}" for n, w in zip(called, words, strict=True))
+    plan = plan_select(parse(f"select {shown} from t where {where}").ast, image, resolved())
+    (item,) = image.objects()
+    [term] = Planned(plan.tree, {relation: item.stored}).strategy().change.linear.terms
     types = [parse_type("text")] * WORDS
-    (term,) = strategy.terms
-    compiled = compile_term(term, {relation: [(n, types[0]) for n in called]})
     schema = schema_of(types, [f"c{i}" for i in range(WORDS)]).append(pa.field("__diff", pa.int64()))
     change = to_table([(*row, 1) for row in rows], schema)
-    assert to_rows(compiled.run({(r, v): change for r, v in compiled.reads or {(relation, DELTA)}})) == [(*words, 1)]
+    assert to_rows(compile_term(term.plan).run({(relation, DELTA): change})) == [(*words, 1)]
 
     arrangement = Arrangement([0])
     arrangement.apply([(0, tuple(words), 1)], 1)

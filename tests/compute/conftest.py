@@ -13,6 +13,7 @@ import pytest
 from catalog_log.objects import Column
 from collection.columns import DIFF
 from controllers.arrangements.tuples import schema_of, to_rows, to_table
+from tests.compute.spoken import bound_query, tree_of
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +23,16 @@ def spark(spark_archive, tmp_path_factory) -> Iterator:
     session = start_session(MASTER, scratch_directory(tmp_path_factory.mktemp("spark")))
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True, scope="package")
+def views_in_sparks_words() -> Iterator[None]:
+    """Views whose query is written as Spark's text here are kept by operators all the same."""
+    from controllers.compute import view_plans
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(view_plans, "bound_query", bound_query)
+        yield
 
 
 class Bench:
@@ -38,6 +49,8 @@ class Bench:
         self.maintainer = Maintainer(spark, lambda: self.gear)
         self.now = 0
         self.relations = {}
+        self.columns = {}
+        self.trees = {}
         self.queries = {}
 
     def relation(self, columns: dict[str, str], relation_id: str | None = None):
@@ -45,17 +58,23 @@ class Bench:
 
         relation_id = relation_id or f"u{next(self._ids)}"
         found = Relation(self.spark, relation_id, [Column(n, t) for n, t in columns.items()], self.scratch)
+        self.columns[relation_id] = columns
         self.relations[relation_id] = found
         return found
 
     def view(self, sql: str, columns: dict[str, str], *inputs, recompute=False, tree=None):
-        """``sql`` names its inputs ``{0}``, ``{1}``…; ``tree`` is the same bound, by their ids."""
+        """``sql`` names its inputs ``{0}``, ``{1}``…; ``tree`` is the same bound, by their ids; ``False`` for
+        none."""
         relation = self.relation(columns)
         text = sql.format(*(i.id for i in inputs))
+        if tree is None:
+            tree = tree_of(text, {i.id: self.columns[i.id] for i in inputs})
+        tree = tree or None
         view = self.maintainer.install(relation, text, {i.id: i for i in inputs}, tree)
         if recompute:
             view.recompute("asked for")
         self.queries[relation.id] = text
+        self.trees[relation.id] = tree
         return view
 
     def change(self, changes: dict) -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from controllers.compute import bags, groups
 from controllers.compute.bags import Bag
-from controllers.compute.groups import Groups, TooManyGroups, refusal
-from controllers.compute.plans import AggregateCall
+from controllers.compute.groups import AggregateCall, Groups, TooManyGroups, refusal
 from values.types import parse_type
 
 

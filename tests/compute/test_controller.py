@@ -18,7 +18,16 @@ import pyarrow.flight as flight
 import pytest
 
 from catalog_log.bootstrap import create_environment
-from catalog_log.objects import INDEX, MATERIALIZED_VIEW, Column, Item, MaterializedView, Table
+from catalog_log.objects import (
+    INDEX,
+    MATERIALIZED_VIEW,
+    Column,
+    Definition,
+    Item,
+    MaterializedView,
+    Reference,
+    Table,
+)
 from collection.binding import Binding
 from collection.writer import CollectionWriter
 from controllers.command_topic import open_command_topic
@@ -182,8 +191,13 @@ def view(view_id: str, sql: str, columns, *inputs: str) -> Item:
 
 
 U1 = Table("u1", "s1", "t", "", KV)
-U2 = view("u2", "SELECT k, COUNT(*) AS n, SUM(v) AS s FROM u1 GROUP BY k",
-          [Column("k", "int4"), Column("n", "int8"), Column("s", "numeric(20,2)")], "u1")  # fmt: skip
+U2 = MaterializedView(
+    "u2", "s1", "u2",
+    "create materialized view u2 as select k, count(*) as n, sum(v)::numeric(20,2) as s from t group by k",
+    (Column("k", "int4"), Column("n", "int8"), Column("s", "numeric(20,2)")),
+    query=Definition((Reference(("t",), "u1", "public", ("k", "v")),), ("u1",)), cluster_id="default",
+)  # fmt: skip
+"""As a user made it; the others are of a catalog of format 2, which keeps Spark's text."""
 U3 = view("u3", "SELECT n, MAX(s) AS m FROM u2 GROUP BY n", [Column("n", "int8"), Column("m", "numeric(20,2)")], "u2")
 I4 = made(INDEX, "u4", "i", on=("u2",), key=("k",))
 I5 = made(INDEX, "u5", "j", on=("u1",), key=("k",))

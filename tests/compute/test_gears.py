@@ -14,8 +14,7 @@ import pytest
 from controllers.arrangements.tuples import canonical, to_rows
 from controllers.compute.operators import affected, process, recompute
 from controllers.compute.operators.process import Process
-from controllers.compute.operators.small import TEXT_ALONE
-from controllers.compute.plans import Linear, Recompute
+from controllers.compute.strategy import TEXT_ALONE, Incremental, Recompute
 from lower.duckdb.decided import _LETTERS
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
@@ -78,7 +77,7 @@ def installed(bench, query: str, bases, tree: bool = True, recompute: bool = Tru
     columns = {f"o{i}": str(carried(c.type)) for i, c in enumerate(plan.columns)}
     text = plan.spark_sql([]).replace("{", "{{").replace("}", "}}")
     inputs = [bases[name] for name in WORLD.tables if IDS[name] in plan.inputs]
-    return bench.view(text, columns, *inputs, recompute=recompute, tree=plan.tree if tree else None)
+    return bench.view(text, columns, *inputs, recompute=recompute, tree=plan.tree if tree else False)
 
 
 def bases_of(bench) -> dict:
@@ -129,27 +128,48 @@ def alike_at_each_tick(bench, bases, pairs, seed: int, ticks: int) -> None:
 
 def test_the_change_of_a_linear_query_is_found_in_process_from_what_changed(bench):
     bases = bases_of(bench)
-    pairs = [
-        (installed(bench, q, bases, recompute=False), installed(bench, q, bases, tree=False, recompute=False), q)
-        for q in LINEAR
-    ]
-    assert all(isinstance(view.strategy, Linear) for here, there, _ in pairs for view in (here, there))
+    pairs = [(installed(bench, q, bases, recompute=False), installed(bench, q, bases, tree=False), q) for q in LINEAR]
+    assert all(isinstance(here.strategy, Incremental) for here, _, _ in pairs)
     alike_at_each_tick(bench, bases, pairs, seed=7, ticks=6)
     for here, there, query in pairs:
-        assert (here.gears.last, here.gears.counts["spark"]) == ("process", 1), (query, here.gears.reason)
+        assert here.gears.counts["spark"] == here.compared == 0 and here.in_process > 3, (query, here.gears.reason)
         assert (there.gears.counts["process"], there.gears.reason) == (0, TEXT_ALONE)
-        assert here.compared == there.compared == 0
 
 
-def test_a_join_with_itself_is_left_to_spark(bench):
+DEEP = (
+    "select a.k, lower(b.s) as s from t a join t b on a.k = b.x",
+    "select n, count(*) as c, max(k) as m from (select k, count(*) as n from t group by k) q where n > 1 group by n",
+    "select distinct n from (select k, count(distinct s) as n, min(x) as x from t group by k having min(x) > 0) q",
+    "select count(*) as c, max(s) as s from (select distinct k, s from t union select k, v from u) q",
+    "select k, x from t where k > 0 union all select * from (values (1, 2), (3, null)) v",
+    "select t.k, v.b, t.s from t join (values (1, 'x'), (2, 'y')) v (a, b) on v.a = t.k",
+    "select k, max(f) as f from t group by k",
+)
+"""What is folded of what is folded, a relation read twice, and rows that are written out."""
+
+
+def test_changes_go_through_operators_to_any_depth(bench, monkeypatch):
+    monkeypatch.setattr(affected, "SHARE_MAX", 1.0)
     bases = bases_of(bench)
-    view = installed(bench, "select a.k, lower(b.s) as s from t a join t b on a.k = b.x", bases, recompute=False)
-    assert isinstance(view.strategy, Linear) and len(view.strategy.terms) == 2
-    rng = random.Random(3)
-    for _ in range(2):
-        bench.change({bases["t"]: [(row, 1) for row in some_rows(rng, "t", 8)]})
-        bench.tick()
-    assert (view.gears.counts["process"], view.gears.reason) == (0, "its change is not of the small language")
+    pairs = [(installed(bench, q, bases, recompute=False), installed(bench, q, bases, tree=False), q) for q in DEEP]
+    assert [isinstance(here.strategy, Incremental) for here, _, _ in pairs] == [True] * 6 + [False]
+    alike_at_each_tick(bench, bases, pairs, seed=9, ticks=6)
+    for here, _, query in pairs:
+        assert here.gears.counts["spark"] == 0, (query, here.gears.reason)
+        assert here.compared == (0 if isinstance(here.strategy, Incremental) else 1), query
+    rng = random.Random(4)
+    bench.gear = "spark"
+    held = {name: Counter() for name in bases}
+    bench.change({bases[name]: rows for name, rows in changes(rng, held).items()})
+    bench.tick()
+    again = [bench.maintainer.install(here.relation, bench.queries[here.id], here.inputs, bench.trees[here.id])
+             for here, _, _ in pairs]  # fmt: skip
+    bench.maintainer.restore([(view, view.relation.upper) for view in again])
+    bench.change({bases[name]: rows for name, rows in changes(rng, held).items()})
+    bench.tick()
+    for view, (_, there, query) in zip(again, pairs, strict=True):
+        assert view.state_ts == bench.now and bench.held(view) == bench.held(there), query
+        assert view.gears.last == "spark" and not (view.compared and isinstance(view.strategy, Incremental)), query
 
 
 def test_the_two_gears_give_equal_changes(bench, monkeypatch):
@@ -286,6 +306,7 @@ def test_a_view_that_was_restored_goes_on_in_process(bench):
     bench.tick()
     bench.change({bases["t"]: [(row, 1) for row in some_rows(rng, "t", 9)]})
     again = bench.maintainer.install(view.relation, bench.queries[view.id], view.inputs, planned(query).tree)
+    again.recompute("asked for")
     bench.maintainer.restore([(again, view.relation.upper)])
     bench.tick()
     assert again.gears.counts == {"process": 1, "spark": 0} and bench.held(again) == bench.truth(again)

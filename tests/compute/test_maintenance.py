@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from controllers.arrangements.tuples import NAN, canonical_float
-from controllers.compute import plans as st
+from controllers.compute.strategy import Recompute
 from journal.errors import Rejected
 
 pytestmark = pytest.mark.spark
@@ -39,7 +39,7 @@ VIEWS = [
     ("SELECT MAX(b.d) AS m, MIN(b.d) AS l, MIN(a.k + b.k) AS k, BOOL_AND(b.y > 0) AS every, BOOL_OR(b.y > 0) AS some"
      " FROM {0} AS a JOIN {1} AS b ON a.k = b.k",
      {"m": "date", "l": "date", "k": "int4", "every": "bool", "some": "bool"}),
-    ("SELECT k, SUM(f) AS s FROM {0} WHERE f = f AND f < 1e9 GROUP BY k", {"k": "int4", "s": "float8"}),
+    ("SELECT k, SUM(f) AS s FROM {0} WHERE f = f AND f < 1000000000 GROUP BY k", {"k": "int4", "s": "float8"}),
     ("SELECT k, MAX(f) AS m FROM {0} GROUP BY k", {"k": "int4", "m": "float8"}),
     ("SELECT a.k, b.y FROM {0} AS a LEFT JOIN {1} AS b ON a.k = b.k", {"k": "int4", "y": "int8"}),
     ("SELECT k, x FROM {0} ORDER BY x DESC NULLS LAST, k, s, f LIMIT 3", {"k": "int4", "x": "numeric(10,2)"}),
@@ -88,7 +88,7 @@ def test_every_view_is_what_its_query_says(bench, seed):
         used = [i for n, i in enumerate((r, s)) if f"{{{n}}}" in sql]
         text = sql if len(used) == 2 else sql.replace("{1}", "{0}")
         views.append(bench.view(text, columns, *used))
-    assert [not isinstance(v.strategy, st.Recompute) for v in views] == [i < INCREMENTAL for i in range(len(VIEWS))]
+    assert [not isinstance(v.strategy, Recompute) for v in views] == [i < INCREMENTAL for i in range(len(VIEWS))]
     # The same queries by the other strategy, and views over views.
     twins = [bench.view(sql, columns, r, s, recompute=True) for sql, columns in (VIEWS[4], VIEWS[8])]
     over = bench.view("SELECT n, COUNT(*) AS c FROM {0} GROUP BY n", {"n": "int8", "c": "int8"}, views[4].relation)
@@ -122,7 +122,7 @@ def test_columns_may_be_called_like_anything_of_ours(bench):
         bench.view(f"SELECT {listed} FROM {{0}} AS t ORDER BY t.`__n` DESC LIMIT 2", columns, r),
         bench.view(f"SELECT {listed} FROM {{0}} AS t WHERE t.`__diff` >= 0", columns, r, recompute=True),
     ]
-    assert [isinstance(v.strategy, st.Recompute) for v in views] == [False, False, False, True, True]
+    assert [isinstance(v.strategy, Recompute) for v in views] == [False, False, False, True, True]
     for changes in ([(row, -1)], [(row, -2), ((7,) * len(OURS), 2)], [(row[::-1], -1)]):
         bench.tick()
         for view in views:
@@ -203,14 +203,14 @@ def test_a_restored_view_goes_on_where_its_output_ended(bench):
     bench.tick()
     for _ in range(3):
         bench.change({i: random_changes(rng, present[i], c, 12) for i, c in ((r, R), (s, S))})
-    again = bench.maintainer.install(view.relation, bench.queries[view.id], view.inputs)
+    again = bench.maintainer.install(view.relation, bench.queries[view.id], view.inputs, bench.trees[view.id])
     bench.maintainer.restore([(again, 2)])
     assert again.state_ts == 1
     bench.tick()
     assert bench.held(again) == bench.truth(again)
     # The same where the inputs no longer tell the old timestamp apart: the whole is compared with the output.
     bench.change({r: [((1, None, None, "z"), 3)]})
-    again = bench.maintainer.install(view.relation, bench.queries[view.id], view.inputs)
+    again = bench.maintainer.install(view.relation, bench.queries[view.id], view.inputs, bench.trees[view.id])
     r.reset_since(bench.now)
     bench.maintainer.restore([(again, again.relation.upper)])
     assert again.state_ts is None

@@ -1,4 +1,4 @@
-"""What is incremental and what is not, from the text alone."""
+"""What is incremental and what is not, from the plan alone; and the names that a query may have."""
 
 from __future__ import annotations
 
@@ -9,93 +9,143 @@ import pytest
 from sqlglot import exp
 
 from collection.columns import DIFF
-from controllers.compute import plans as st
+from controllers.compute.groups import AggregateCall
 from controllers.compute.naming import name_relations
+from controllers.compute.operators.planned import Planned
+from controllers.compute.operators.prepared import Prepared
 from controllers.compute.spark_text import parse, text
-from controllers.compute.strategy import analyse
+from controllers.compute.strategy import GROUPS, TEXT_ALONE, Incremental, Recompute
 from journal.errors import InvalidUsage
+from plan.deltas import reads
+from plan.relations import Query
+from plan.text import lines
+from tests.compute.spoken import strategy_of
 
 INPUTS = ("u5", "u7")
+U5 = {"a": "int4", "b": "text", "k": "int4", "x": "int8", "d": "timestamptz", "f": "float8", "n": "numeric(8,2)"}
+COLUMNS = {"u5": U5, "u7": {"a": "int4", "b": "text", "k": "int4"}}
+
+
+def of(sql: str):
+    return strategy_of(sql, COLUMNS)
+
+
+def shown(plan) -> str:
+    return "\n".join(lines(Query(plan, tuple("c" * len(plan.columns)))))
 
 
 @pytest.mark.parametrize("sql, reason", [
     ("SELECT a FROM u5 LIMIT 3", "LIMIT"),
-    ("SELECT * FROM u5", "SELECT *"),
+    ("SELECT q.a FROM (SELECT a FROM u5 LIMIT 3) AS q WHERE q.a > 1", "LIMIT"),
     ("SELECT u5.a FROM u5 LEFT JOIN u7 ON u5.a = u7.a", "LEFT JOIN"),
-    ("SELECT u5.a FROM u5 LEFT SEMI JOIN u7 ON u5.a = u7.a", "LEFT SEMI JOIN"),
-    ("SELECT u5.a FROM u5 JOIN u7 USING (a)", "JOIN … USING"),
+    ("SELECT u5.a FROM u5 FULL JOIN u7 ON u5.a = u7.a", "FULL JOIN"),
+    ("SELECT u5.a, q.k FROM u5 CROSS JOIN LATERAL (SELECT u7.k FROM u7 WHERE u7.a = u5.a) AS q", "LATERAL"),
     ("SELECT STDDEV(a) FROM u5", "stddev() cannot take back a row"),
-    ("SELECT PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY a) FILTER(WHERE b > 1) FROM u5",
-     "percentile_disc() cannot take back a row"),
+    ("SELECT COLLECT_LIST(a) FILTER(WHERE b > 'a') FROM u5", "collect_list() cannot take back a row"),
     ("SELECT SUM(DISTINCT a) FROM u5", "an aggregate over DISTINCT values"),
-    ("SELECT a FROM u5 UNION SELECT a FROM u7 LIMIT 3", "UNION that removes duplicates, orders or limits"),
-    ("SELECT a, a FROM u5 UNION SELECT a, a FROM u7", "UNION that removes duplicates, orders or limits"),
-    ("SELECT a FROM u5 UNION (SELECT a FROM u7 EXCEPT SELECT 1 AS a)", "it uses EXCEPT"),
-    ("SELECT a FROM u5 INTERSECT SELECT a FROM u7", "it uses INTERSECT"),
+    ("SELECT SUM(f) FROM u5", "sum over float8, whose addition cannot be taken back exactly"),
+    ("SELECT MIN(f) FROM u5", "min over float8, whose order only spark knows"),
+    ("SELECT a FROM u5 UNION SELECT a FROM u7 LIMIT 3", "LIMIT"),
+    ("SELECT a FROM u5 EXCEPT SELECT a FROM u7", "EXCEPT"),
+    ("SELECT a FROM u5 INTERSECT ALL SELECT a FROM u7", "INTERSECT ALL"),
+    ("SELECT q.a, u7.b FROM (SELECT a FROM u5 UNION SELECT a FROM u7) AS q JOIN u7 ON q.a = u7.a", "UNION"),
     ("SELECT a, ROW_NUMBER() OVER (ORDER BY a) FROM u5", "a window function"),
     ("SELECT a FROM u5 WHERE EXISTS (SELECT 1 FROM u7)", "a subquery in an expression"),
-    ("SELECT a, RAND() FROM u5", "rand() is not the same every time"),
+    ("SELECT COUNT(*) FILTER (WHERE u5.a > (SELECT MAX(u7.a) FROM u7)) FROM u5", "a subquery in an expression"),
     ("SELECT a FROM u5 WHERE d > CURRENT_TIMESTAMP()", "current_timestamp() is not the same every time"),
-    ("SELECT EXPLODE(a) FROM u5", "a function that gives several rows"),
-    ("WITH c AS (SELECT a FROM u5) SELECT a FROM c", "WITH"),
     ("SELECT 1", "it reads no collection"),
-    ("SELECT a FROM u5 UNION ALL SELECT 1", "a branch that reads no collection"),
     ("SELECT a, COUNT(*) FROM u5 GROUP BY ROLLUP (a)", "GROUP BY with grouping sets"),
-    ("SELECT a, b, COUNT(*) FROM u5 GROUP BY a", "`b` is neither grouped nor aggregated"),
     ("SELECT q.a, u7.b FROM (SELECT a, COUNT(*) AS n FROM u5 GROUP BY a) AS q JOIN u7 ON q.a = u7.a",
      "GROUP BY below another operator"),
-    ("SELECT a FROM u9", "it reads `u9`, which is no collection"),
+    ("SELECT q.a, u7.b FROM (SELECT DISTINCT a FROM u5) AS q JOIN u7 ON q.a = u7.a", "DISTINCT below another operator"),
+    (" UNION ALL ".join(["SELECT a FROM u5"] * 17), "collections occur in 17 places, more than 16"),
 ])  # fmt: skip
 def test_recomputed_with_the_reason(sql, reason):
-    found = analyse(sql, () if sql == "SELECT 1" else INPUTS)
-    assert found == st.Recompute(reason)
+    assert of(sql) == Recompute(reason)
 
 
-def test_nonsense_is_recomputed_and_never_raises():
-    for sql in ("", "SELEC", "SELECT (", "DROP TABLE x", "SELECT a FROM", "INSERT INTO u5 VALUES (1)"):
-        assert isinstance(analyse(sql, INPUTS), st.Recompute)
+def test_what_has_no_plan_is_recomputed_and_says_so():
+    assert Planned(None, {}).strategy() == Recompute(TEXT_ALONE)
+    found = Planned(parse("SELECT nobody_knows(u5.a) AS a FROM u5 AS u5"), {"u5": ()}).strategy()
+    assert isinstance(found, Recompute) and found.reason.startswith("its query has no plan (")
+
+
+@pytest.mark.parametrize("sql", [
+    "SELECT a FROM u5 ORDER BY a", "SELECT a FROM u5 ORDER BY x + 1 DESC", "SELECT a FROM u5 UNION ALL SELECT 1",
+    "SELECT q.a FROM (SELECT a, x FROM u5 ORDER BY x) AS q WHERE q.a > 1",
+    "SELECT u5.a, v.b FROM u5 JOIN (VALUES (1, 'x')) AS v(a, b) ON u5.a = v.a",
+    "SELECT u5.a FROM u5, u7 WHERE u5.a = u7.a", " UNION ALL ".join(["SELECT a FROM u5"] * 16),
+])  # fmt: skip
+def test_these_are_linear(sql):
+    assert of(sql).name == "incremental: linear"
 
 
 def test_a_join_has_one_term_per_place():
-    found = analyse("SELECT a.x FROM u5 AS a JOIN u7 AS b ON a.k = b.k JOIN u5 AS c ON c.k = b.k", INPUTS)
-    assert [t.leaf for t in found.terms] == ["u5", "u7", "u5"]
-    versions = [sorted(v for _, v in st.placeholders(t.tree)) for t in found.terms]
-    assert versions == [["delta", "new", "new"][:len(v)] if i == 0 else v for i, v in enumerate(versions)]
-    last = found.terms[-1].sql
-    assert "`old`.`u5` AS `a`" in last and "`old`.`u7` AS `b`" in last and "`delta`.`u5` AS `c`" in last
-    assert last.split(" FROM ")[0].endswith(f"`a`.`{DIFF}` * `b`.`{DIFF}` * `c`.`{DIFF}` AS `{DIFF}`")
+    found = of("SELECT a.x FROM u5 AS a JOIN u7 AS b ON a.k = b.k JOIN u5 AS c ON c.k = b.k").change.linear
+    assert [term.leaf for term in found.terms] == ["u5", "u7", "u5"]
+    versions = [[key for key in reads(term.plan).values()] for term in found.terms]
+    assert [sorted(each) for each in versions] == [
+        [("u5", "delta"), ("u5", "new"), ("u7", "new")], [("u5", "new"), ("u5", "old"), ("u7", "delta")],
+        [("u5", "delta"), ("u5", "old"), ("u7", "old")],
+    ]  # fmt: skip
+    assert [kind.type.name for kind in found.kinds] == ["int8"]
+    assert set(reads(found.full).values()) == {("u5", "new"), ("u7", "new")}
 
 
-def test_a_name_of_ours_in_a_query_is_another_name():
-    found = analyse(f"SELECT q.a FROM (SELECT k AS a, x AS `{DIFF}` FROM u5) AS q", INPUTS)
-    assert isinstance(found, st.Linear) and found.diff != DIFF
+def test_a_column_that_is_called_as_the_diffs_are_is_another():
+    found = strategy_of(f"SELECT q.a FROM (SELECT k AS a, x AS `{DIFF}` FROM u5) AS q", {"u5": U5 | {DIFF: "int4"}})
+    assert isinstance(found, Incremental) and found.diff != DIFF
+    [term] = found.change.linear.terms
+    assert Prepared(term.plan).names_of("u5 delta") == (*U5, DIFF, found.diff)
 
 
 def test_an_aggregate_is_split_into_its_input_and_what_is_done_with_groups():
-    found = analyse(
-        "SELECT CAST(q.k AS INT) AS k, q.n FROM (SELECT t.k AS k, COUNT(*) AS n FROM u5 AS t WHERE t.x > 0 "
-        "GROUP BY t.k HAVING SUM(t.x) > 5) AS q WHERE q.n > 1",
-        INPUTS,
-    )
-    assert found.calls == (st.AggregateCall("count_star", None), st.AggregateCall("sum", 0))
-    assert text(found.post) == (
-        "SELECT CAST(`q`.`k` AS INT) AS `k`, `q`.`n` FROM (SELECT `k0` AS `k`, `a0` AS `n` FROM `tm`.`groups` "
-        "WHERE `a1` > 5) AS `q` WHERE `q`.`n` > 1"
-    )
-    assert found.input.terms[0].sql == (
-        f"SELECT `t`.`k` AS `k0`, `t`.`x` AS `x0`, `t`.`{DIFF}` AS `{DIFF}` FROM `delta`.`u5` AS `t` WHERE `t`.`x` > 0"
-    )
+    found = of(
+        "SELECT CAST(q.k AS BIGINT) AS k, q.n FROM (SELECT t.k AS k, COUNT(*) AS n FROM u5 AS t WHERE t.x > 0 "
+        "GROUP BY t.k HAVING SUM(t.a) > 5) AS q WHERE q.n > 1"
+    ).change
+    assert found.groups.calls == (AggregateCall("count_star", None), AggregateCall("sum", 0))
+    assert [each.name for each in found.groups.types] == ["int4", "int8", "int8"]
+    [post], [term] = found.linear.terms, found.groups.input.linear.terms
+    assert (post.leaf, term.leaf, found.groups.input.groups) == (GROUPS, "u5", None)
+    assert "u5 delta" in shown(term.plan) and "Filter" in shown(term.plan)
+    assert shown(post.plan).count("Filter") == 2 and "groups delta" in shown(post.plan)
 
 
-def test_a_union_is_the_distinct_rows_of_all():
-    found = analyse("SELECT q.a FROM (SELECT a FROM u5 UNION SELECT a FROM u7 UNION ALL SELECT a FROM u5) AS q", INPUTS)
-    assert found == st.Recompute("UNION that removes duplicates, orders or limits"), "the last keeps duplicates"
-    for sql in ("SELECT a FROM u5 UNION SELECT a FROM u7 UNION SELECT b AS a FROM u5",
-                "SELECT a FROM u5 UNION (SELECT a FROM u7 UNION ALL SELECT b AS a FROM u5)"):  # fmt: skip
-        found = analyse(sql, INPUTS)
-        assert isinstance(found, st.Aggregate) and (found.keys, found.calls) == (1, ())
-        assert [term.leaf for term in found.input.terms] == ["u5", "u7", "u5"]
-        assert text(found.post) == "SELECT `k0` AS `a` FROM `tm`.`groups`"
+@pytest.mark.parametrize("call, found", [
+    ("COUNT(*)", ("count_star", None)), ("COUNT(1)", ("count_star", None)), ("COUNT(a)", ("count", 0)),
+    ("COUNT(DISTINCT b)", ("count_distinct", 0)), ("MAX(b)", ("max", 0)), ("MIN(d)", ("min", 0)),
+    ("MAX(DISTINCT a)", ("max", 0)), ("BOOL_AND(a > 1)", ("min", 0)), ("BOOL_OR(a > 1)", ("max", 0)),
+    ("COUNT(*) FILTER (WHERE a > 1)", ("count", 0)), ("SUM(a) FILTER (WHERE a > 1)", ("sum", 0)),
+])  # fmt: skip
+def test_what_groups_hold(call, found):
+    groups = of(f"SELECT k, {call} AS c FROM u5 GROUP BY k").change.groups
+    assert groups.calls == (AggregateCall(*found),) and len(groups.arguments) == (found[1] is not None)
+
+
+def test_groups_of_groups():
+    found = of("SELECT n, COUNT(*) AS c FROM (SELECT DISTINCT k, COUNT(*) AS n FROM u5 GROUP BY k) AS q GROUP BY n")
+    depth, change = 0, found.change
+    while change.groups is not None:
+        depth, change = depth + 1, change.groups.input
+    assert (found.name, depth, change.linear.terms[0].leaf) == ("incremental: aggregate", 3, "u5")
+
+
+@pytest.mark.parametrize("sql", [
+    "SELECT a FROM u5 UNION SELECT a FROM u7 UNION SELECT k AS a FROM u5",
+    "SELECT a FROM u5 UNION (SELECT a FROM u7 UNION ALL SELECT k AS a FROM u5)",
+    "SELECT a FROM u5 UNION (SELECT DISTINCT a FROM u7 UNION SELECT k AS a FROM u5)",
+])  # fmt: skip
+def test_a_union_is_the_distinct_rows_of_all(sql):
+    groups = of(sql).change.groups
+    assert (len(groups.keys), groups.calls, groups.input.groups) == (1, (), None)
+    assert [term.leaf for term in groups.input.linear.terms] == ["u5", "u7", "u5"]
+
+
+def test_the_last_of_a_chain_of_unions_may_keep_duplicates():
+    assert of("SELECT q.a FROM (SELECT a FROM u5 UNION SELECT a FROM u7 UNION ALL SELECT a FROM u5) AS q") == (
+        Recompute("UNION")
+    )
 
 
 SOURCES = {"u5": parse("SELECT 5 AS a"), "u7": parse("SELECT 7 AS a")}
@@ -179,16 +229,18 @@ NASTY = (Path(__file__).parent.parent / "sql" / "nasty.txt").read_text().splitli
 def test_no_text_and_no_name_is_taken_for_anything_else(word):
     """A view over a text that looked like a placeholder of ours held our SQL."""
     quoted, literal = text(exp.to_identifier(word, quoted=True)), text(exp.Literal.string(word))
-    sql = f"SELECT u5.{quoted} AS {quoted}, {literal} AS t FROM u5 WHERE u5.{quoted} <> {literal}"
-    found = analyse(sql, INPUTS, [word])
-    assert isinstance(found, st.Linear) and st.placeholders(found.terms[0].tree) == {("u5", "delta")}
     source = parse(f"SELECT 1 AS {quoted}, 1 AS d")
-    for tree in (st.fill(found.terms[0].tree, {("u5", "delta"): source}), name_relations(sql, INPUTS, {"u5": source})):
-        again = parse(text(tree))
-        assert again.expressions[0].alias == word and again.expressions[0].this.name == word
-        assert again.expressions[1].this == exp.Literal.string(word)
-        assert again.find(exp.Table) is None
-    assert found.diff not in (word, "t")
-    grouped = analyse(f"SELECT u5.{quoted}, {literal} AS t, COUNT(*) AS {quoted} FROM u5 GROUP BY u5.{quoted}", INPUTS)
-    filled = st.fill(grouped.post, {st.GROUPS: source})
-    assert parse(text(filled)).expressions[1].this == exp.Literal.string(word)
+    sql = f"SELECT u5.{quoted} AS {quoted}, {literal} AS t FROM u5 WHERE u5.{quoted} <> {literal}"
+    again = parse(text(name_relations(sql, INPUTS, {"u5": source})))
+    assert again.expressions[0].alias == word and again.expressions[0].this.name == word
+    assert again.expressions[1].this == exp.Literal.string(word)
+    assert again.find(exp.Table) is None
+    found = strategy_of(sql, {"u5": {word: "text"}})
+    term = Prepared(found.change.linear.terms[0].plan)
+    assert term.reads == {"u5 delta": ("u5", "delta")} and found.diff not in (word, "t")
+    again = parse(text(term.on_spark({"u5 delta": source})))
+    assert again.expressions[0].this.name == word and again.find(exp.Table) is None
+    assert again.expressions[1].this == exp.Literal.string(word)
+    grouped = f"SELECT u5.{quoted}, {literal} AS t, COUNT(*) AS n FROM u5 GROUP BY u5.{quoted}"
+    post = Prepared(strategy_of(grouped, {"u5": {word: "text"}}).change.linear.terms[0].plan)
+    assert parse(text(post.on_spark({"groups delta": source}))).expressions[1].this == exp.Literal.string(word)

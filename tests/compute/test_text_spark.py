@@ -11,10 +11,10 @@ import pytest
 from sqlglot import exp
 
 from controllers.arrangements.tuples import to_rows
-from controllers.compute import plans as st
 from controllers.compute.naming import name_relations
 from controllers.compute.session import TEXT_STAYS_TEXT
 from controllers.compute.spark_text import text
+from controllers.compute.strategy import Recompute
 
 NASTY = [json.loads(line) for line in (Path(__file__).parent.parent / "sql" / "nasty.txt").read_text().splitlines()]
 
@@ -72,9 +72,12 @@ def test_every_way_of_a_tick_gives_back_every_name_and_text(bench, words):
     shown = ", ".join(f"CONCAT({literal(w)}, t.{name(w)}) AS {name(w)}" for w in keys)
     grouped = f"SELECT {shown}, CAST(COUNT(*) AS STRING) AS {name('literal')} FROM {words.id} AS t GROUP BY {by}"
     groups = bench.view(escaped(grouped), {f"c{i}": "text" for i in range(len(keys) + 1)}, words)
-    assert isinstance(linear.strategy, st.Linear) and isinstance(groups.strategy, st.Aggregate)
-    assert isinstance(whole.strategy, st.Recompute)
+    assert (linear.strategy.name, groups.strategy.name) == ("incremental: linear", "incremental: aggregate")
+    assert isinstance(whole.strategy, Recompute)
+    bench.gear = "spark"
     assert not any(change.error for change in bench.tick().values())
+    assert {view.gears.last for view in (linear, groups, whole)} == {"spark"}
+    bench.gear = "auto"
     bench.change({words: [(tuple(reversed(NASTY)), -1), (tuple(w + w for w in NASTY), 3)]})
     assert not any(change.error for change in bench.tick().values())
     assert linear.in_process == 1

@@ -23,14 +23,15 @@ from collection.columns import DIFF
 from controllers.arrangements.arrangement import Arrangement
 from controllers.arrangements.residual import compile_residual
 from controllers.arrangements.tuples import canonical, schema_of, to_rows, to_table
+from controllers.compute.operators.planned import Planned
 from controllers.compute.operators.process import Left, Process
 from controllers.compute.operators.small import small
-from controllers.compute.plans import DELTA, NEW, OLD, Linear
 from controllers.compute.rows import canonical as canonical_floats
-from controllers.compute.strategy import analyse
+from controllers.compute.strategy import Incremental
 from controllers.compute.vectors import NotHere, compile_term
 from controllers.peeks.peek_codec import value_in, value_out
 from journal.errors import TidemarkError
+from plan.deltas import DELTA, NEW, OLD, reads
 from sql.statements.insert import stored
 from sql.statements.plans import SelectPlan
 from sql.statements.select import plan_select
@@ -195,8 +196,8 @@ class Ticks:
         self.image = image_of(world)
         self._compile = compile_
         self._items = {item.id: item for item in self.image.objects()}
-        self._columns = {
-            i: [(c, carried(parse_type(kind))) for c, kind in world.tables[item.name].items()]
+        self._types = {
+            i: [carried(parse_type(kind)) for kind in world.tables[item.name].values()]
             for i, item in self._items.items()
         }
         self._history: list[tuple[str, pa.Table, pa.Table, pa.Table]] = []
@@ -220,7 +221,7 @@ class Ticks:
         self._history.append((relation, self._table(relation, change), old, self._table(relation, held[relation])))
 
     def _table(self, relation: str, rows: list[tuple[tuple, int]]) -> pa.Table:
-        types = [ty for _, ty in self._columns[relation]]
+        types = self._types[relation]
         names = [f"c{i}" for i in range(len(types))]
         schema = schema_of(types, names).append(pa.field(DIFF, pa.int64()))
         return to_table([(*row, diff) for row, diff in rows], schema)
@@ -230,23 +231,22 @@ class Ticks:
             plan = planned(query.written, self.image)
         except TidemarkError:
             return None
-        strategy = analyse(plan.spark_sql([]), plan.inputs)
-        if not isinstance(strategy, Linear):
-            return None
         types = [carried(c.type) for c in plan.columns]
+        strategy = Planned(plan.tree, {i: self._items[i].stored for i in plan.inputs}).strategy(types)
+        if not isinstance(strategy, Incremental) or strategy.change.groups is not None:
+            return None
+        terms = strategy.change.linear.terms
         held: Counter = Counter()
         try:
-            compiled = [self._compile(term, self._columns) for term in strategy.terms]
-            if any(list(each.types) != types for each in compiled):
-                return None
+            compiled = [self._compile(term.plan) for term in terms]
             now = {i: self._table(i, []) for i in self._items}
             for relation, delta, old, new in self._history:
                 now[relation] = new
-                for term, each in zip(strategy.terms, compiled, strict=True):
+                for term, each in zip(terms, compiled, strict=True):
                     if term.leaf != relation:
                         continue
                     at = {DELTA: delta, OLD: old, NEW: new}
-                    tables = {(r, v): at[v] if r == relation else now[r] for r, v in each.reads}
+                    tables = {(r, v): at[v] if r == relation else now[r] for r, v in reads(term.plan).values()}
                     for *row, diff in to_rows(each.run(tables)):
                         held[tuple(row)] += diff
         except NotHere:

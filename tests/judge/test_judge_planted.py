@@ -162,10 +162,9 @@ def lost_commands() -> object:
 
 def double_view_commit() -> object:
     """The timestamp of which a restarted view believes to hold what it put out."""
-    from controllers.compute.plans import Recompute
     from controllers.compute.view import View
 
-    fake = SimpleNamespace(strategy=Recompute("asked for"), state_ts=None)
+    fake = SimpleNamespace(_operators=None, state_ts=None)
     View.restore(fake, None, DataTs(100))
     return fake.state_ts
 

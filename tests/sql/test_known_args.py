@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from sqlglot import exp
 
-from controllers.compute import vectors
-from controllers.compute.plans import Linear
-from controllers.compute.strategy import analyse
 from journal.errors import InvalidUsage
 from sql.binding.known_args import known_args
 from sql.statements.select import plan_select
@@ -108,29 +103,3 @@ def test_a_lookup_is_made_only_of_what_is_known():
             assert lookup_plan.plan_lookup(changed, bound.params, image, names()) is None, what
             asked += 1
     assert asked > 60
-
-
-def test_a_term_is_evaluated_in_process_only_if_all_of_it_is_known():
-    sql = (
-        "SELECT r.k + 1 AS a, CASE WHEN r.s IS NULL THEN 1 ELSE CAST(r.k AS INT) END AS c, r.k IN (1, 2) AS d, "
-        "NOT (r.k BETWEEN 1 AND -2) AS e FROM u1 AS r JOIN u2 AS w ON r.k = w.k WHERE TRUE OR r.k * 2 <> 4"
-    )
-    columns = {"u1": _typed(k="int4", s="text"), "u2": _typed(k="int4")}
-    strategy = analyse(sql, columns.keys())
-    assert isinstance(strategy, Linear)
-    for term in strategy.terms:
-        assert vectors.compile_term(term, columns).types
-        known = lambda kind: vectors._KNOWN.get(kind, frozenset(kind.arg_types))  # noqa: E731
-        asked = 0
-        for changed, what, _ in strange(known, iter([term.tree])):
-            with pytest.raises(vectors.NotHere):
-                vectors.compile_term(replace(term, tree=changed), columns)
-                pytest.fail(what)
-            asked += 1
-        assert asked > 60
-
-
-def _typed(**kinds: str):
-    from values.types import parse_type
-
-    return [(name, parse_type(kind)) for name, kind in kinds.items()]

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from controllers.compute.operators.planned import slices_of
+from controllers.compute.operators.planned import Planned
 from controllers.compute.operators.process import Left
 from controllers.compute.relation import RESIDENT_ROWS_MAX, Relation
 from controllers.compute.rows import negated, present
@@ -147,7 +147,7 @@ class Affected:
 
 def affected_of(tree: exp.Expression | None, inputs: Mapping[str, Relation]) -> Affected | None:
     """That of a view whose query is bound as ``tree``; ``None`` where it does not fall apart by keys."""
-    found = slices_of(tree, {i: each.columns for i, each in inputs.items()})
+    found = Planned(tree, {i: each.columns for i, each in inputs.items()}).slices()
     return None if found is None else Affected(found, inputs)
 
 

@@ -54,6 +54,28 @@ class Left(Exception):
         """Whether it was tried and took too much."""
 
 
+class Rest:
+    """Of one query: what took too much in process is left to Spark for a while, each time for longer."""
+
+    def __init__(self) -> None:
+        self._left = 0
+        self._length = 1
+
+    def check(self) -> None:
+        """Raises :class:`Left` while it lasts."""
+        if self._left:
+            self._left -= 1
+            raise Left("it took too much in process lately")
+
+    def after(self, left: Left) -> None:
+        if left.large:
+            self._left, self._length = self._length, min(2 * self._length, REST_MAX)
+
+    def over(self) -> None:
+        """It did not take too much."""
+        self._length = 1
+
+
 class Process:
     """See the module."""
 

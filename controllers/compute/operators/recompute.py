@@ -2,13 +2,12 @@
 
 Promises: either gear gives the change from what the view's output collection holds to what its query is then, equal
 rows merged; where neither fails they give the same.  Which gear it was is told, with the reason where it was Spark.
-Of a query that is linear in its inputs DuckDB gives the change from what changed in them alone, of one that falls apart
-by keys from the rows of the keys that were touched.
+Of a query that falls apart by keys DuckDB gives the change from the rows of the keys that were touched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 from sqlglot import exp
@@ -18,10 +17,10 @@ from collection.columns import DIFF
 from controllers.compute import spark_text as sp
 from controllers.compute.naming import name_relations
 from controllers.compute.operators.affected import Affected
-from controllers.compute.operators.process import REST_MAX, Left, Process
+from controllers.compute.operators.process import Left, Process, Rest
 from controllers.compute.operators.small import TOLD_SPARK, Small, Told
 from controllers.compute.relation import RESIDENT_ROWS_MAX, Relation
-from controllers.compute.rows import canonical, consolidate, negated, present
+from controllers.compute.rows import canonical, consolidate, negated
 from controllers.compute.running import answered
 from controllers.compute.sources import Sources
 from journal.timestamps import DataTs
@@ -47,8 +46,7 @@ class Recompute:
         self.affected = affected
         self._too_large = False
         """Whether it was when last looked at: it is small again at half of that."""
-        self._rests = 0
-        self._rest = 1
+        self._rest = Rest()
 
     def compared(self, sources: Sources, t1: DataTs, on_left: Callable[[str], None]) -> pa.Table:
         """The change at ``t1``: columns by position, then ``__diff``.  Raises what Spark throws; before Spark is asked,
@@ -59,37 +57,6 @@ class Recompute:
             self._remember(left)
             on_left(str(left))
             return self._on_spark(sources, t1)
-
-    def moved(self, sources: Sources, leaves: Sequence[str], t0: DataTs, t1: DataTs) -> pa.Table:
-        """The change of ``(t0, t1]`` of a query that is linear in its inputs ``leaves``, each of which it reads in one
-        place: columns by position, then ``__diff``.  Raises :class:`Left`.
-
-        One input moves after the other.  What the query gives of an input's changes in its place, those that came less
-        those that went, is what it gives after it moved less what it gave before; and of inputs that have moved already
-        it reads what they are at ``t1``, of the others what they were at ``t0``.
-        """
-        try:
-            small = self._asked()
-            parts = [self._schema.empty_table()]
-            for place, leaf in enumerate(leaves):
-                delta = sources.table(self._inputs[leaf], t0, t1)
-                if not delta.num_rows:
-                    continue
-                if delta.num_rows > RESIDENT_ROWS_MAX:
-                    raise Left(f"more than {RESIDENT_ROWS_MAX} changes of {leaf} at once")
-                others = {
-                    each: self._there(sources, each, t1 if at < place else t0)
-                    for at, each in enumerate(leaves) if at != place
-                }  # fmt: skip
-                for sign, rows in ((1, delta), (-1, negated(delta))):
-                    came = present(rows, self._inputs[leaf].names)
-                    if came.num_rows:
-                        parts.append(self._given(small, {**others, leaf: came}, sign))
-        except Left as left:
-            self._remember(left)
-            raise
-        self._rest = 1
-        return consolidate(pa.concat_tables(parts))
 
     def touched(self, sources: Sources, t0: DataTs, t1: DataTs) -> pa.Table:
         """The change of ``(t0, t1]`` of a query that falls apart by keys: columns by position, then ``__diff``.  Raises
@@ -111,7 +78,7 @@ class Recompute:
         except Left as left:
             self._remember(left)
             raise
-        self._rest = 1
+        self._rest.over()
         return consolidate(pa.concat_tables(parts))
 
     def _given(self, small: Small, tables: Mapping[str, pa.Table], diff: int) -> pa.Table:
@@ -121,8 +88,7 @@ class Recompute:
     def _remember(self, left: Left) -> None:
         if left.lasting:
             self._told = Told(str(left), str(left))
-        if left.large:
-            self._rests, self._rest = self._rest, min(2 * self._rest, REST_MAX)
+        self._rest.after(left)
 
     # -- in process ---------------------------------------------------------------------------------------------------
 
@@ -134,9 +100,7 @@ class Recompute:
         small = self._told.whatever if gear == PROCESS else self._told.ordinary
         if isinstance(small, str):
             raise Left(small)
-        if self._rests:
-            self._rests -= 1
-            raise Left("it took too much in process lately")
+        self._rest.check()
         return small
 
     def _here(self, sources: Sources, t1: DataTs) -> pa.Table:
@@ -145,7 +109,7 @@ class Recompute:
         tables = {input_id: self._there(sources, input_id, t1) for input_id in self._inputs}
         held = self._held()
         found = self._given(small, tables, 1)
-        self._rest = 1
+        self._rest.over()
         return consolidate(pa.concat_tables([found, held]))
 
     def _there(self, sources: Sources, input_id: str, as_of: DataTs) -> pa.Table:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
+from controllers.compute.strategy import TEXT_ALONE
 from functions.registry import OWN
 from journal.errors import InvalidUsage
 from lower.duckdb.decided import Undecided, decided
@@ -19,9 +20,6 @@ from lower.duckdb.gate import plain_words
 from lower.duckdb.long_texts import FUNCTIONS as LONG_TEXTS
 from lower.duckdb.lowering import for_duckdb, joins, text_of
 from sql.trees.budget import bounded
-
-TEXT_ALONE = "the catalog keeps its query as spark's text"
-"""Of views of formats 1 and 2."""
 
 TOLD_SPARK = "the cluster's gear is spark"
 """Of what would not have to go there."""

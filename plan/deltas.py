@@ -1,0 +1,190 @@
+"""How a query's rows change when its inputs do, where that is one sum of small queries: each a plan again.  Pure.
+
+A relation is *linear* if it is made of projections, filters, inner and cross joins and UNION ALL over relations that
+are read, and rows that are written out.  With every row carrying how often it is there, its *diff*, the change of
+``R1 ⋈ … ⋈ Rn`` between two timestamps is the sum over i of ``R1(old) … Ri-1(old) ⋈ ΔRi ⋈ Ri+1(new) … Rn(new)``, diffs
+multiplied: one :class:`Term` for each place where a relation is read.  A self-join has two.
+
+Promises: what :func:`linear` accepts changes by the rows of its terms, put together; ``full`` gives all of its rows.
+Both read relations by :func:`versioned` names, whose last column is the diff, and so is theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from plan import relations as r
+from plan import scalars as s
+from plan.calls import call
+from plan.columns import placed
+from plan.nodes import Node, walk
+from plan.types import INT8
+
+DELTA, OLD, NEW = "delta", "old", "new"
+
+TERMS_MAX = 16
+"""More places than this where relations are read make the terms more than working out the whole is."""
+
+VOLATILE = frozenset("rand uuid current_timestamp current_date localtimestamp".split())
+"""Calls that give another value each time, or at another time."""
+
+Key = tuple[str, str]
+"""A relation's id, and which version of it."""
+
+
+class NotLinear(Exception):
+    """The query's change is no such sum; the message is why."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """One summand: ``leaf`` is the relation whose delta it reads."""
+
+    leaf: str
+    plan: r.Relation
+
+
+@dataclass(frozen=True)
+class Linear:
+    """``terms`` of the change, and all rows as they are (:data:`NEW`)."""
+
+    terms: tuple[Term, ...]
+    full: r.Relation
+
+    @property
+    def kinds(self) -> tuple[r.Kind, ...]:
+        """Of its columns, without the diff behind them."""
+        return self.full.columns[:-1]
+
+
+def linear(relation: r.Relation, diff: str) -> Linear:
+    """``diff`` is what the column of diffs is called in the relations that are read.  Raises :class:`NotLinear`."""
+    made = _Carrying(diff)
+    terms = tuple(Term(leaf, plan) for leaf, plan in made.terms(relation))
+    if not terms:
+        raise NotLinear("it reads no collection")
+    if len(terms) > TERMS_MAX:
+        raise NotLinear(f"collections occur in {len(terms)} places, more than {TERMS_MAX}")
+    return Linear(terms, made.all_of(relation, NEW))
+
+
+def key_of(get: r.Get) -> Key:
+    """Which version of which relation a versioned ``get`` reads."""
+    item_id, _, version = get.item_id.rpartition(" ")
+    return item_id, version
+
+
+def reads(plan: r.Relation) -> dict[str, Key]:
+    """What a term reads, by the names that it has there."""
+    return {node.item_id: key_of(node) for node in walk(plan) if isinstance(node, r.Get)}
+
+
+def check_scalar(scalar: Node) -> None:
+    """Raises :class:`NotLinear` where a scalar is not of its own row alone, or not the same every time."""
+    for node in walk(scalar):
+        if isinstance(node, r.Relation):
+            raise NotLinear("a subquery in an expression")
+        if isinstance(node, s.Call) and node.name in VOLATILE:
+            raise NotLinear(f"{node.name}() is not the same every time")
+
+
+_WHY: dict[type[r.Relation], str] = {
+    r.Reduce: "GROUP BY below another operator",
+    r.Distinct: "DISTINCT below another operator",
+    r.Window: "a window function",
+    r.TableFunction: "a function that gives several rows",
+    r.Let: "WITH that is read more than once, or by itself",
+    r.Named: "WITH that is read more than once, or by itself",
+}
+
+
+def _refusal(node: r.Relation) -> str:
+    if isinstance(node, r.TopK):
+        limited = node.limit is not None or node.offset is not None
+        return "LIMIT" if limited else "ORDER BY below another operator"
+    if isinstance(node, r.SetOp):
+        return f"{node.kind.upper()}{' ALL' if node.all else ''}"
+    if isinstance(node, r.Join):
+        return "LATERAL" if node.lateral else f"{node.kind.upper()} JOIN"
+    return _WHY.get(type(node), type(node).__name__)
+
+
+@dataclass(frozen=True)
+class _Carrying:
+    """Relations whose last column is the diff; ``diff`` is its name in those that are read."""
+
+    diff: str
+
+    def versioned(self, get: r.Get, version: str) -> r.Get:
+        kinds = (*get.kinds, r.Kind(INT8, False))
+        return r.Get(f"{get.item_id} {version}", (*get.names, self.diff), kinds)
+
+    def all_of(self, node: r.Relation, version: str) -> r.Relation:
+        """The rows of ``node`` over that version of all that it reads."""
+        if isinstance(node, r.Get):
+            return self.versioned(node, version)
+        if isinstance(node, r.Constant):
+            one = s.Literal(INT8, False, "1")
+            return r.Constant(tuple((*row, one) for row in node.rows))
+        if isinstance(node, r.Project):
+            return self._project(node, self.all_of(node.input, version))
+        if isinstance(node, r.Filter):
+            return r.Filter(self.all_of(node.input, version), node.condition)
+        if isinstance(node, r.Join):
+            return self._join(node, self.all_of(node.left, version), self.all_of(node.right, version))
+        assert isinstance(node, r.SetOp), node
+        left, right = (self._of_kinds(self.all_of(side, version), node) for side in (node.left, node.right))
+        return r.SetOp(node.kind, node.all, left, right)
+
+    def terms(self, node: r.Relation) -> list[tuple[str, r.Relation]]:
+        """By the relation whose delta it reads, each summand of the change of ``node``."""
+        if isinstance(node, r.Get):
+            return [(node.item_id, self.versioned(node, DELTA))]
+        if isinstance(node, r.Constant):
+            for row in node.rows:
+                for value in row:
+                    check_scalar(value)
+            return []
+        if isinstance(node, r.Project):
+            for each in node.outputs:
+                check_scalar(each)
+            return [(leaf, self._project(node, term)) for leaf, term in self.terms(node.input)]
+        if isinstance(node, r.Filter):
+            check_scalar(node.condition)
+            return [(leaf, r.Filter(term, node.condition)) for leaf, term in self.terms(node.input)]
+        if isinstance(node, r.Join) and node.kind in ("inner", "cross") and not node.lateral:
+            if node.condition is not None:
+                check_scalar(node.condition)
+            lefts, rights = self.terms(node.left), self.terms(node.right)
+            found = [(leaf, self._join(node, term, self.all_of(node.right, NEW))) for leaf, term in lefts]
+            return found + [(leaf, self._join(node, self.all_of(node.left, OLD), term)) for leaf, term in rights]
+        if isinstance(node, r.SetOp) and node.kind == "union" and node.all:
+            found = [*self.terms(node.left), *self.terms(node.right)]
+            return [(leaf, self._of_kinds(term, node)) for leaf, term in found]
+        raise NotLinear(_refusal(node))
+
+    def _project(self, node: r.Project, below: r.Relation) -> r.Project:
+        return r.Project(below, (*node.outputs, below.column(len(below.columns) - 1)))
+
+    def _join(self, node: r.Join, left: r.Relation, right: r.Relation) -> r.Relation:
+        wide, all_ = len(left.columns) - 1, len(left.columns) + len(right.columns)
+        condition = node.condition and placed(node.condition, lambda place: place + (place >= wide))
+        joined = r.Join(node.kind, left, right, condition)
+        product = call("*", joined.column(wide), joined.column(all_ - 1))
+        places = (*range(wide), *range(wide + 1, all_ - 1))
+        return r.Project(joined, (*map(joined.column, places), product))
+
+    def _of_kinds(self, side: r.Relation, node: r.SetOp) -> r.Relation:
+        """A branch of ``node``, in the types of the whole."""
+        wanted = [kind.type for kind in node.columns]
+        if [kind.type for kind in side.columns[:-1]] == wanted:
+            return side
+        *columns, diff = (side.column(place) for place in range(len(side.columns)))
+        pairs = zip(columns, wanted, strict=True)
+        return r.Project(side, (*(each if each.type == kind else s.cast(each, kind) for each, kind in pairs), diff))
+
+
+def names_in(relation: r.Relation) -> Collection[str]:
+    """What the columns of all that ``relation`` reads are called."""
+    return {name for node in walk(relation) if isinstance(node, r.Get) for name in node.names}

@@ -1,0 +1,62 @@
+"""Queries that tests write in Spark's words, as the trees that the binder would have left of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from catalog_log.objects import Column, MaterializedView, SparkText
+from controllers.compute.operators.planned import Planned
+from controllers.compute.spark_text import parse
+from controllers.compute.strategy import Strategy
+from sql.objects.called import Objects
+from sql.views import kept_views
+
+Columns = Mapping[str, Mapping[str, str]]
+"""Types of columns by their names, by relation."""
+
+
+def tree_of(sql: str, columns: Columns) -> exp.Expression:
+    """Each column is named with its relation's name, and casts are casts."""
+    tree = parse(sql)
+    for node in list(tree.find_all(exp.TryCast)):
+        node.replace(exp.Cast(this=node.this, to=node.to))
+    for select in tree.find_all(exp.Select):
+        _qualify(select, columns)
+    return tree
+
+
+def _qualify(select: exp.Select, columns: Columns) -> None:
+    start = select.args.get("from_")
+    sources = [] if start is None else [start.this, *(join.this for join in select.args.get("joins") or ())]
+    known = [(source.alias_or_name, _columns_of(source, columns)) for source in sources]
+    for node in select.walk(prune=lambda n: n is not select and isinstance(n, exp.Query)):
+        if isinstance(node, exp.Column) and not node.table:
+            found = [name for name, names in known if node.name in names]
+            if len(found) == 1:
+                node.set("table", exp.to_identifier(found[0], quoted=True))
+
+
+def _columns_of(source: exp.Expression, columns: Columns) -> list[str]:
+    if isinstance(source, exp.Table):
+        return list(columns[source.name])
+    alias = source.args.get("alias")
+    return [each.name for each in alias.columns] if alias is not None and alias.columns else source.named_selects
+
+
+def bound_query(view: MaterializedView, objects: Objects) -> exp.Expression | None:
+    """As :func:`sql.views.kept_views.bound_query`, also of a view of which the catalog keeps Spark's text."""
+    if not isinstance(view.query, SparkText):
+        return kept_views.bound_query(view, objects)
+    inputs = {i: objects.item(i) for i in view.inputs}
+    return tree_of(view.query.sql, {i: {c.name: c.type for c in item.columns} for i, item in inputs.items()})
+
+
+def planned(sql: str, columns: Columns) -> Planned:
+    kept = {relation: [Column(n, kind) for n, kind in names.items()] for relation, names in columns.items()}
+    return Planned(tree_of(sql, columns), kept)
+
+
+def strategy_of(sql: str, columns: Columns) -> Strategy:
+    return planned(sql, columns).strategy()
