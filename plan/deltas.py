@@ -1,9 +1,13 @@
 """How a query's rows change when its inputs do, where that is one sum of small queries: each a plan again.  Pure.
 
-A relation is *linear* if it is made of projections, filters, inner and cross joins and UNION ALL over relations that
-are read, and rows that are written out.  With every row carrying how often it is there, its *diff*, the change of
-``R1 ⋈ … ⋈ Rn`` between two timestamps is the sum over i of ``R1(old) … Ri-1(old) ⋈ ΔRi ⋈ Ri+1(new) … Rn(new)``, diffs
-multiplied: one :class:`Term` for each place where a relation is read.  A self-join has two.
+A relation is *linear* if it is made of projections, filters, joins and UNION ALL over relations that are read, and rows
+that are written out.  With every row carrying how often it is there, its *diff*, the change of ``R1 ⋈ … ⋈ Rn`` between
+two timestamps is the sum over i of ``R1(old) … Ri-1(old) ⋈ ΔRi ⋈ Ri+1(new) … Rn(new)``, diffs multiplied: one
+:class:`Term` for each place where a relation is read.  A self-join has two.
+
+An outer join by equalities is such a sum too.  With ``D`` the different keys of ``R``, and rows without a partner
+filled up with NULLs, ``L ⟕ R`` is ``L ⋈ R`` and ``L`` without what ``L ⋈ D`` has: the last with diffs of the other
+sign.
 
 Promises: what :func:`linear` accepts changes by the rows of its terms, put together; ``full`` gives all of its rows.
 Both read relations by :func:`versioned` names, whose last column is the diff, and so is theirs.
@@ -11,26 +15,31 @@ Both read relations by :func:`versioned` names, whose last column is the diff, a
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from plan import relations as r
 from plan import scalars as s
 from plan.calls import call
-from plan.columns import placed
+from plan.columns import own_columns, placed
+from plan.equal import conjuncts
 from plan.nodes import Node, walk
 from plan.types import INT8
 
 DELTA, OLD, NEW = "delta", "old", "new"
 
-TERMS_MAX = 16
-"""More places than this where relations are read make the terms more than working out the whole is."""
+TERMS_MAX = 32
+"""More places than this where relations are read make the terms more than working out the whole is: each costs 0.2 ms
+and more where what it reads has changed."""
 
 VOLATILE = frozenset("rand uuid current_timestamp current_date localtimestamp".split())
 """Calls that give another value each time, or at another time."""
 
 Key = tuple[str, str]
 """A relation's id, and which version of it."""
+
+Leaf = Callable[[r.Relation], r.Get | None]
+"""What is read in the place of a relation whose change somebody else gives; ``None`` where nobody does."""
 
 
 class NotLinear(Exception):
@@ -58,10 +67,10 @@ class Linear:
         return self.full.columns[:-1]
 
 
-def linear(relation: r.Relation, diff: str) -> Linear:
+def linear(relation: r.Relation, diff: str, leaf: Leaf = lambda node: None) -> Linear:
     """``diff`` is what the column of diffs is called in the relations that are read.  Raises :class:`NotLinear`."""
-    made = _Carrying(diff)
-    terms = tuple(Term(leaf, plan) for leaf, plan in made.terms(relation))
+    made = _Carrying(diff, leaf)
+    terms = tuple(Term(read, plan) for read, plan in made.terms(relation))
     if not terms:
         raise NotLinear("it reads no collection")
     if len(terms) > TERMS_MAX:
@@ -89,9 +98,12 @@ def check_scalar(scalar: Node) -> None:
             raise NotLinear(f"{node.name}() is not the same every time")
 
 
+def names_in(relation: r.Relation) -> Collection[str]:
+    """What the columns of all that ``relation`` reads are called."""
+    return {name for node in walk(relation) if isinstance(node, r.Get) for name in node.names}
+
+
 _WHY: dict[type[r.Relation], str] = {
-    r.Reduce: "GROUP BY below another operator",
-    r.Distinct: "DISTINCT below another operator",
     r.Window: "a window function",
     r.TableFunction: "a function that gives several rows",
     r.Let: "WITH that is read more than once, or by itself",
@@ -115,15 +127,17 @@ class _Carrying:
     """Relations whose last column is the diff; ``diff`` is its name in those that are read."""
 
     diff: str
+    leaf: Leaf
 
     def versioned(self, get: r.Get, version: str) -> r.Get:
         kinds = (*get.kinds, r.Kind(INT8, False))
         return r.Get(f"{get.item_id} {version}", (*get.names, self.diff), kinds)
 
     def all_of(self, node: r.Relation, version: str) -> r.Relation:
-        """The rows of ``node`` over that version of all that it reads."""
-        if isinstance(node, r.Get):
-            return self.versioned(node, version)
+        """The rows of ``node`` over that version of all that it reads; only of what has terms."""
+        read = node if isinstance(node, r.Get) else self.leaf(node)
+        if read is not None:
+            return self.versioned(read, version)
         if isinstance(node, r.Constant):
             one = s.Literal(INT8, False, "1")
             return r.Constant(tuple((*row, one) for row in node.rows))
@@ -131,16 +145,23 @@ class _Carrying:
             return self._project(node, self.all_of(node.input, version))
         if isinstance(node, r.Filter):
             return r.Filter(self.all_of(node.input, version), node.condition)
-        if isinstance(node, r.Join):
+        if isinstance(node, r.SetOp):
+            left, right = (_of_kinds(self.all_of(side, version), node) for side in (node.left, node.right))
+            return r.SetOp(node.kind, node.all, left, right)
+        assert isinstance(node, r.Join), node
+        if node.kind in ("inner", "cross"):
             return self._join(node, self.all_of(node.left, version), self.all_of(node.right, version))
-        assert isinstance(node, r.SetOp), node
-        left, right = (self._of_kinds(self.all_of(side, version), node) for side in (node.left, node.right))
-        return r.SetOp(node.kind, node.all, left, right)
+        parts = [sign(self.all_of(part, version)) for part, sign in _parts(node)]
+        found = parts[0]
+        for part in parts[1:]:
+            found = r.SetOp("union", True, found, part)
+        return found
 
     def terms(self, node: r.Relation) -> list[tuple[str, r.Relation]]:
         """By the relation whose delta it reads, each summand of the change of ``node``."""
-        if isinstance(node, r.Get):
-            return [(node.item_id, self.versioned(node, DELTA))]
+        read = node if isinstance(node, r.Get) else self.leaf(node)
+        if read is not None:
+            return [(read.item_id, self.versioned(read, DELTA))]
         if isinstance(node, r.Constant):
             for row in node.rows:
                 for value in row:
@@ -153,16 +174,18 @@ class _Carrying:
         if isinstance(node, r.Filter):
             check_scalar(node.condition)
             return [(leaf, r.Filter(term, node.condition)) for leaf, term in self.terms(node.input)]
-        if isinstance(node, r.Join) and node.kind in ("inner", "cross") and not node.lateral:
-            if node.condition is not None:
-                check_scalar(node.condition)
+        if isinstance(node, r.SetOp) and node.kind == "union" and node.all:
+            found = [*self.terms(node.left), *self.terms(node.right)]
+            return [(leaf, _of_kinds(term, node)) for leaf, term in found]
+        if not isinstance(node, r.Join) or node.lateral:
+            raise NotLinear(_refusal(node))
+        if node.condition is not None:
+            check_scalar(node.condition)
+        if node.kind in ("inner", "cross"):
             lefts, rights = self.terms(node.left), self.terms(node.right)
             found = [(leaf, self._join(node, term, self.all_of(node.right, NEW))) for leaf, term in lefts]
             return found + [(leaf, self._join(node, self.all_of(node.left, OLD), term)) for leaf, term in rights]
-        if isinstance(node, r.SetOp) and node.kind == "union" and node.all:
-            found = [*self.terms(node.left), *self.terms(node.right)]
-            return [(leaf, self._of_kinds(term, node)) for leaf, term in found]
-        raise NotLinear(_refusal(node))
+        return [(leaf, sign(term)) for part, sign in _parts(node) for leaf, term in self.terms(part)]
 
     def _project(self, node: r.Project, below: r.Relation) -> r.Project:
         return r.Project(below, (*node.outputs, below.column(len(below.columns) - 1)))
@@ -175,16 +198,104 @@ class _Carrying:
         places = (*range(wide), *range(wide + 1, all_ - 1))
         return r.Project(joined, (*map(joined.column, places), product))
 
-    def _of_kinds(self, side: r.Relation, node: r.SetOp) -> r.Relation:
-        """A branch of ``node``, in the types of the whole."""
-        wanted = [kind.type for kind in node.columns]
-        if [kind.type for kind in side.columns[:-1]] == wanted:
-            return side
-        *columns, diff = (side.column(place) for place in range(len(side.columns)))
-        pairs = zip(columns, wanted, strict=True)
-        return r.Project(side, (*(each if each.type == kind else s.cast(each, kind) for each, kind in pairs), diff))
+
+Sign = Callable[[r.Relation], r.Relation]
 
 
-def names_in(relation: r.Relation) -> Collection[str]:
-    """What the columns of all that ``relation`` reads are called."""
-    return {name for node in walk(relation) if isinstance(node, r.Get) for name in node.names}
+def _as_it_is(carried: r.Relation) -> r.Relation:
+    return carried
+
+
+def _taken_away(carried: r.Relation) -> r.Relation:
+    """Rows with diffs of the other sign."""
+    *columns, diff = (carried.column(place) for place in range(len(carried.columns)))
+    return r.Project(carried, (*columns, call("neg", diff)))
+
+
+def _of_kinds(side: r.Relation, node: r.SetOp) -> r.Relation:
+    """A branch of ``node`` with its diffs, in the types of the whole."""
+    wanted = [kind.type for kind in node.columns]
+    if [kind.type for kind in side.columns[:-1]] == wanted:
+        return side
+    *columns, diff = (side.column(place) for place in range(len(side.columns)))
+    pairs = zip(columns, wanted, strict=True)
+    return r.Project(side, (*(each if each.type == kind else s.cast(each, kind) for each, kind in pairs), diff))
+
+
+# -- outer joins ------------------------------------------------------------------------------------------------------
+
+
+def _parts(node: r.Join) -> list[tuple[r.Relation, Sign]]:
+    """The outer join ``node`` as relations that are put together, or taken away."""
+    on = _On.of(node)
+    found: list[tuple[r.Relation, Sign]] = [(r.Join("inner", node.left, node.right, node.condition), _as_it_is)]
+    if node.kind in ("left", "full"):
+        found += _alone(node, node.left, node.right, on.left, on.right, on.left_only, on.right_only, 0)
+    if node.kind in ("right", "full"):
+        behind = len(node.left.columns)
+        found += _alone(node, node.right, node.left, on.right, on.left, on.right_only, on.left_only, behind)
+    return found
+
+
+def _alone(
+    node: r.Join, side: r.Relation, other: r.Relation, mine: list[s.Scalar], theirs: list[s.Scalar],
+    only_mine: list[s.Scalar], only_theirs: list[s.Scalar], at: int,
+) -> Iterator[tuple[r.Relation, Sign]]:  # fmt: skip
+    """The rows of ``side`` without a partner, filled up with NULLs; ``at`` is where its columns are among all."""
+    width = len(side.columns)
+
+    def filled(relation: r.Relation) -> r.Project:
+        before = [s.Literal(kind.type, True, None) for kind in node.columns[:at]]
+        behind = [s.Literal(kind.type, True, None) for kind in node.columns[at + width :]]
+        return r.Project(relation, (*before, *map(relation.column, range(width)), *behind))
+
+    yield filled(side), _as_it_is
+    partners = r.Distinct(r.Project(r.Filter(other, _all(only_theirs)) if only_theirs else other, tuple(theirs)))
+    equal = [
+        call("=", one, s.Column(kind.type, kind.nullable, width + place))
+        for place, (one, kind) in enumerate(zip(mine, partners.columns, strict=True))
+    ]
+    yield filled(r.Join("inner", side, partners, _all([*equal, *only_mine]))), _taken_away
+
+
+@dataclass(frozen=True)
+class _On:
+    """What an outer join's condition says, each scalar of its own side's row."""
+
+    left: list[s.Scalar]
+    right: list[s.Scalar]
+    """Equal, pair by pair."""
+    left_only: list[s.Scalar]
+    right_only: list[s.Scalar]
+
+    @staticmethod
+    def of(node: r.Join) -> _On:
+        """Raises :class:`NotLinear` where it says something else of both sides together."""
+        wide = len(node.left.columns)
+        made = _On([], [], [], [])
+        for part in conjuncts(node.condition) if node.condition is not None else ():
+            sides = [{place >= wide for place in own_columns(each)} for each in part.parts()]
+            if isinstance(part, s.Call) and part.name == "=" and sorted(map(tuple, sides)) == [(False,), (True,)]:
+                one, other = part.arguments if sides[0] == {False} else part.arguments[::-1]
+                made.left.append(one)
+                made.right.append(_from(other, wide))
+                continue
+            all_sides = {place >= wide for place in own_columns(part)}
+            if len(all_sides) > 1:
+                break
+            (made.right_only if all_sides == {True} else made.left_only).append(
+                _from(part, wide) if all_sides == {True} else part
+            )
+        else:
+            if made.left:
+                return made
+        raise NotLinear(f"{node.kind.upper()} JOIN by more than equal columns")
+
+
+def _from(scalar: s.Scalar, place: int) -> s.Scalar:
+    """``scalar`` of the right side's row alone, which begins at ``place`` of both."""
+    return placed(scalar, lambda at: at - place)
+
+
+def _all(conditions: list[s.Scalar]) -> s.Scalar:
+    return conditions[0] if len(conditions) == 1 else call("and", *conditions)

@@ -209,11 +209,11 @@ def _strategy_of(
 
 def _changes(change: Change, gear: str) -> list[str]:
     """What is asked of which engine where an input changes, and then of the groups above."""
-    lines = [] if change.groups is None else _changes(change.groups.input, gear)
+    lines = [f"  {line}" for groups in change.groups.values() for line in _changes(groups.input, gear)]
     for term in change.linear.terms:
-        what = f"change of {term.leaf}" if change.groups is None else "columns of changed groups"
+        what = "changed groups" if term.leaf in change.groups else f"change of {term.leaf}"
         lines.append(f"  {what}: {_asked(Prepared(term.plan, term.leaf), gear)}")
-    return lines
+    return list(dict.fromkeys(lines))
 
 
 def _asked(term: Prepared, gear: str) -> str:

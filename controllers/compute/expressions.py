@@ -159,6 +159,8 @@ class Compiler:
             return _negated(arguments[0])
         if name == "div":
             return cast(_calculated(pc.divide_checked, *arguments), INT8)
+        if name == "like":
+            return _like(node, arguments)
         if name == "||":
             return _joined([self.compiled(each) for each in _chain(node)])
         if name not in _CALLS:
@@ -357,6 +359,22 @@ def _calculated(compute: Callable, left: Expression, right: Expression) -> Expre
     result = max(left.type, right.type, key=lambda t: INT_BITS[t.name])
     kind = arrow_type(result)
     return Expression(result, lambda frame: compute(left.eval(frame).cast(kind), right.eval(frame).cast(kind)))
+
+
+def _like(node: s.Call, arguments: Sequence[Expression]) -> Expression:
+    """A text that begins, ends or has in it what is written out: no letter of the pattern means another."""
+    pattern = node.arguments[1]
+    if len(arguments) != 2 or not isinstance(pattern, s.Literal) or pattern.value is None:
+        raise NotHere("a pattern that is not written out, or escapes")
+    words = pattern.value.strip("%")
+    if arguments[0].type != TEXT or not words or any(letter in words for letter in "%_\\"):
+        raise NotHere("a pattern of more than what a text begins or ends with")
+    begins, ends = not pattern.value.startswith("%"), not pattern.value.endswith("%")
+    value = arguments[0]
+    if begins and ends:
+        return Expression(BOOL, lambda frame: pc.equal(value.eval(frame), pa.scalar(words)))
+    test = pc.starts_with if begins else pc.ends_with if ends else pc.match_substring
+    return Expression(BOOL, lambda frame: test(value.eval(frame), pattern=words))
 
 
 def _negated(inner: Expression) -> Expression:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import decimal
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -246,6 +246,10 @@ class Groups:
                 group = (*group[:width], *(bag.accept() for bag in group[width:]))
                 self._held += sum(bag.different for bag in group[width:])
             self._groups[key] = group
+
+    def rows(self) -> Iterator[Row]:
+        """Keys and aggregate values of all groups."""
+        return (self.row_of(key, group) for key, group in self._groups.items())
 
     def row(self, key: Row) -> Row | None:
         """Keys and aggregate values of a group as it is now; ``None`` if there is none."""

@@ -3,24 +3,27 @@
 Promises: :func:`analyse` calls a query incremental only if its change can be computed from its inputs' changes by what
 it gives; everything else is worked out again, with the reason.  Controllers do as it says, and EXPLAIN shows it.  Pure.
 
-A query is *linear* in collections (:mod:`plan.deltas`), or in the groups of one GROUP BY (or DISTINCT, or UNION) of
-aggregates that can take a row back.  What is grouped is linear in collections or in other groups, to any depth.
+A query is *linear* (:mod:`plan.deltas`) in collections and in groups: those of a GROUP BY of aggregates that can take a
+row back, of DISTINCT, UNION, EXCEPT or INTERSECT, and the keys by which an outer join finds partners.  What is grouped
+is linear again, to any depth.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from controllers.compute.groups import AggregateCall, call_type, refusal
 from controllers.compute.spark_text import diff_name
 from plan import relations as r
 from plan import scalars as s
+from plan.calls import aggregate, call
 from plan.deltas import Linear, NotLinear, check_scalar, linear, names_in
+from plan.nodes import Node, rewritten
 from values.types import SqlType, arrow_type
 
 GROUPS = "groups"
-"""What a change reads groups by: no collection has such an id."""
-
+"""Begins what groups are read by: no collection has such an id."""
 
 TEXT_ALONE = "the catalog keeps its query as spark's text"
 """Of views of formats 1 and 2."""
@@ -28,10 +31,10 @@ TEXT_ALONE = "the catalog keeps its query as spark's text"
 
 @dataclass(frozen=True)
 class Change:
-    """Rows that are linear in ``groups``, or in collections where there are none."""
+    """Rows that are linear in collections and in ``groups``, by what these are read by."""
 
     linear: Linear
-    groups: Grouped | None
+    groups: Mapping[str, Grouped]
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class Incremental:
 
     @property
     def name(self) -> str:
-        return "incremental: linear" if self.change.groups is None else "incremental: aggregate"
+        return "incremental: aggregate" if self.change.groups else "incremental: linear"
 
 
 @dataclass(frozen=True)
@@ -95,28 +98,50 @@ def unordered(core: r.Relation) -> r.Relation:
 
 
 def _change(core: r.Relation, diff: str) -> Change:
-    found = _grouping(core)
-    if found is None:
-        return Change(linear(core, diff), None)
-    groups = _grouped(found, diff)
-    return Change(linear(_instead(core, found, _rows_of(groups)), diff), groups)
+    found: dict[r.Relation, tuple[r.Get, Grouped]] = {}
+
+    def leaf(node: r.Relation) -> r.Get | None:
+        grouping = _grouping(node)
+        if grouping is None:
+            return None
+        if grouping not in found:
+            groups = _grouped(grouping, diff)
+            kinds = tuple(r.Kind(each, True) for each in groups.types)
+            found[grouping] = r.Get(f"{GROUPS}{len(found)}", group_names(groups), kinds), groups
+        return found[grouping][0]
+
+    made = linear(rewritten(core, _set_as_groups), diff, leaf)
+    return Change(made, {get.item_id: groups for get, groups in found.values()})
 
 
-def _grouping(core: r.Relation) -> r.Relation | None:
-    """What groups rows, if only projections and filters are above it."""
-    while isinstance(core, (r.Project, r.Filter)):
-        core = core.input
-    is_set = isinstance(core, r.SetOp) and core.kind == "union" and not core.all
-    return core if is_set or isinstance(core, (r.Reduce, r.Distinct)) else None
+def _grouping(node: r.Relation) -> r.Reduce | None:
+    """The groups that ``node`` is."""
+    if isinstance(node, r.SetOp) and node.kind == "union" and not node.all:
+        node = r.Distinct(_all_rows(node))
+    if isinstance(node, r.Distinct):
+        return r.Reduce(node.input, tuple(map(node.column, range(len(node.columns)))), ())
+    return node if isinstance(node, r.Reduce) else None
 
 
-def _instead(core: r.Relation, found: r.Relation, other: r.Relation) -> r.Relation:
-    return other if core is found else replace(core, input=_instead(core.input, found, other))
-
-
-def _rows_of(groups: Grouped) -> r.Get:
-    kinds = tuple(r.Kind(each, True) for each in groups.types)
-    return r.Get(GROUPS, group_names(groups), kinds)
+def _set_as_groups(node: Node) -> Node | None:
+    """EXCEPT and INTERSECT as the groups of both sides' rows that are on one, or on both."""
+    if not isinstance(node, r.SetOp) or node.kind == "union" or node.all:
+        return None
+    width, kinds = len(node.columns), node.columns
+    sides = []
+    for number, side in enumerate((node.left, node.right)):
+        side = rewritten(side, _set_as_groups)
+        columns = (side.column(place) for place in range(width))
+        typed = (c if c.type == kind.type else s.cast(c, kind.type) for c, kind in zip(columns, kinds, strict=True))
+        sides.append(r.Project(side, (*typed, s.number(number))))
+    both = r.SetOp("union", True, *sides)
+    keys = tuple(map(both.column, range(width)))
+    counts = (aggregate("count", (), condition=call("=", both.column(width), s.number(side))) for side in (0, 1))
+    groups = r.Reduce(both, keys, tuple(counts))
+    here, there = groups.column(width), groups.column(width + 1)
+    other = call("=" if node.kind == "except" else ">", there, s.number(0))
+    chosen = r.Filter(groups, call("and", call(">", here, s.number(0)), other))
+    return r.Project(chosen, tuple(map(chosen.column, range(width))))
 
 
 def group_names(groups: Grouped) -> tuple[str, ...]:
@@ -124,11 +149,7 @@ def group_names(groups: Grouped) -> tuple[str, ...]:
     return tuple(f"g{place}" for place in range(len(groups.types)))
 
 
-def _grouped(found: r.Relation, diff: str) -> Grouped:
-    if isinstance(found, r.SetOp):
-        found = r.Distinct(_all_rows(found))
-    if isinstance(found, r.Distinct):
-        found = r.Reduce(found.input, tuple(map(found.column, range(len(found.columns)))), ())
+def _grouped(found: r.Reduce, diff: str) -> Grouped:
     if found.sets is not None:
         raise NotLinear("GROUP BY with grouping sets")
     arguments: list[s.Scalar] = []
@@ -136,11 +157,11 @@ def _grouped(found: r.Relation, diff: str) -> Grouped:
     # A query that only counts rows of one group still needs a column.
     input_ = _change(r.Project(found.input, (*found.keys, *arguments) or (s.number(1),)), diff)
     keys, kinds = (tuple(_held(each) for each in scalars) for scalars in (found.keys, arguments))
-    for each, aggregate in zip(calls, found.aggregates, strict=True):
+    for each, wanted in zip(calls, found.aggregates, strict=True):
         if (reason := refusal(each, kinds)) is not None:
             raise NotLinear(reason)
-        if call_type(each, kinds) != aggregate.type:
-            raise NotLinear(f"{each.function} that gives {aggregate.type}")
+        if call_type(each, kinds) != wanted.type:
+            raise NotLinear(f"{each.function} that gives {wanted.type}")
     return Grouped(input_, keys, kinds, calls)
 
 
@@ -167,21 +188,21 @@ _BY_ORDER = {"bool_and": "min", "bool_or": "max"}
 _TAKEN_BACK = frozenset({"count", "sum", "avg", "min", "max"})
 
 
-def _call(aggregate: s.Aggregate, arguments: list[s.Scalar]) -> AggregateCall:
-    """``aggregate`` as groups have it; its argument goes to ``arguments``."""
-    name = _BY_ORDER.get(aggregate.name, aggregate.name)
-    if aggregate.within or len(aggregate.arguments) > 1 or name not in _TAKEN_BACK:
+def _call(found: s.Aggregate, arguments: list[s.Scalar]) -> AggregateCall:
+    """``found`` as groups have it; its argument goes to ``arguments``."""
+    name = _BY_ORDER.get(found.name, found.name)
+    if found.within or len(found.arguments) > 1 or name not in _TAKEN_BACK:
         raise NotLinear(f"{name}() cannot take back a row")
-    argument = aggregate.arguments[0] if aggregate.arguments else None
-    if aggregate.distinct and name not in ("min", "max"):
+    argument = found.arguments[0] if found.arguments else None
+    if found.distinct and name not in ("min", "max"):
         if name != "count" or argument is None:
             raise NotLinear("an aggregate over DISTINCT values")
         name = "count_distinct"
     if name == "count" and (argument is None or isinstance(argument, s.Literal) and argument.value is not None):
         name, argument = "count_star", None
-    if aggregate.condition is not None:
+    if found.condition is not None:
         value = argument if argument is not None else s.number(1)
-        argument = s.case(None, ((aggregate.condition, value),), None)
+        argument = s.case(None, ((found.condition, value),), None)
         name = "count" if name == "count_star" else name
     if argument is None:
         return AggregateCall(name, None)

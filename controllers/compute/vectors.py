@@ -90,6 +90,12 @@ class _Rows:
         below, condition = self.of(node.input), Compiler().condition(node.condition)
         return lambda tables: filtered(Frame(below(tables)), condition).table
 
+    def _set(self, node: r.SetOp) -> Rows:
+        if node.kind != "union" or not node.all:
+            raise NotHere(f"{node.kind} of rows")
+        left, right = self.of(node.left), self.of(node.right)
+        return lambda tables: pa.concat_tables([_table(side(tables).columns) for side in (left, right)])
+
     def _join(self, node: r.Join) -> Rows:
         """An inner equi-join; what else its condition says is a filter over the pairs."""
         if node.kind != "inner" or node.lateral or node.condition is None:
@@ -121,7 +127,7 @@ class _Rows:
 
 
 _RULES: dict[type[r.Relation], Callable[[_Rows, r.Relation], Rows]] = {
-    r.Get: _Rows._get, r.Project: _Rows._project, r.Filter: _Rows._filter, r.Join: _Rows._join,
+    r.Get: _Rows._get, r.Project: _Rows._project, r.Filter: _Rows._filter, r.Join: _Rows._join, r.SetOp: _Rows._set,
 }  # fmt: skip
 
 

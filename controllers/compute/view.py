@@ -22,7 +22,8 @@ from controllers.arrangements.tuples import schema_of
 from controllers.compute.failures import Interrupted, of_spark, unexplained
 from controllers.compute.groups import TooManyGroups
 from controllers.compute.operators.affected import Affected
-from controllers.compute.operators.built import Built, built
+from controllers.compute.operators.built import built
+from controllers.compute.operators.linear import Linear
 from controllers.compute.operators.operator import NEVER, Engines
 from controllers.compute.operators.planned import Planned
 from controllers.compute.operators.process import Left, Process
@@ -102,21 +103,21 @@ class View:
             gear, None if slices is None else Affected(slices, inputs),
         )  # fmt: skip
         self.strategy: Strategy = planned.strategy(relation.types)
-        self._operators: Built | None = None
+        self._operators: Linear | None = None
         if isinstance(self.strategy, Incremental):
             engines = Engines(self.id, spark, relation.handing, process, gear, self.gears.left)
             self._operators = built(self.strategy.change, inputs, engines)
 
     @property
     def in_process(self) -> int:
-        """How many changes were found from the inputs' own without Spark."""
-        return self._operators.first.in_process if self._operators is not None else 0
+        """How many changes were found without Spark."""
+        return self._operators.in_process if self._operators is not None else 0
 
     @property
     def columns_in_spark(self) -> int:
         """How many times Spark was asked for the columns of groups that changed."""
         held = self._operators
-        return held.top.by_spark if held is not None and held.below is not None else 0
+        return held.by_spark if held is not None and held.below else 0
 
     # -- evaluating ---------------------------------------------------------------------------------------------------
 
@@ -219,7 +220,7 @@ class View:
     def _rebuilt(self, sources: Sources, t1: DataTs) -> bool:
         """Whether what is held was found again as it is at ``t1``."""
         try:
-            self._operators.rebuilt(sources, t1)
+            self._operators.rebuild(sources, t1)
         except Exception as error:
             failure = of_spark(error)
             if isinstance(failure, Interrupted) or failure is None and not isinstance(error, TidemarkError):

@@ -39,12 +39,29 @@ VIEWS = [
     ("SELECT MAX(b.d) AS m, MIN(b.d) AS l, MIN(a.k + b.k) AS k, BOOL_AND(b.y > 0) AS every, BOOL_OR(b.y > 0) AS some"
      " FROM {0} AS a JOIN {1} AS b ON a.k = b.k",
      {"m": "date", "l": "date", "k": "int4", "every": "bool", "some": "bool"}),
+    ("SELECT a.k, b.y, a.s FROM {0} AS a LEFT JOIN {1} AS b ON a.k = b.k AND b.y > 0",
+     {"k": "int4", "y": "int8", "s": "text"}),
+    ("SELECT a.k, b.k AS bk, b.y FROM {0} AS a FULL JOIN {1} AS b ON a.k = b.k AND a.s = 'a' AND NOT b.d IS NULL",
+     {"k": "int4", "bk": "int4", "y": "int8"}),
+    ("SELECT q.n, q.m, b.y FROM (SELECT k, COUNT(*) AS n, MAX(s) AS m FROM {0} GROUP BY k) AS q"
+     " RIGHT JOIN {1} AS b ON q.k = b.k", {"n": "int8", "m": "text", "y": "int8"}),
+    ("SELECT k, s FROM {0} EXCEPT SELECT k, 'a' FROM {1}", {"k": "int4", "s": "text"}),
+    ("SELECT k, s FROM {0} INTERSECT (SELECT k, 'b' FROM {1} EXCEPT SELECT k, s FROM {0} WHERE x > 2)",
+     {"k": "int4", "s": "text"}),
+    ("SELECT b.k, COUNT(a.k) AS n FROM {1} AS b LEFT JOIN {0} AS a ON a.k = b.k GROUP BY b.k",
+     {"k": "int4", "n": "int8"}),
+    ("SELECT a.k, q.s, c.y FROM {0} AS a JOIN (SELECT DISTINCT k, s FROM {0}) AS q ON q.k = a.k"
+     " LEFT JOIN {1} AS c ON c.k = a.k", {"k": "int4", "s": "text", "y": "int8"}),
+    ("SELECT a.k, b.y, c.s FROM {0} AS a LEFT JOIN {1} AS b ON a.k = b.k LEFT JOIN {0} AS c ON c.k = b.k AND c.x > 1",
+     {"k": "int4", "y": "int8", "s": "text"}),
+    ("SELECT a.k, q.m FROM {0} AS a CROSS JOIN (SELECT MAX(y) AS m, COUNT(*) AS n FROM {1}) AS q WHERE a.k < q.n",
+     {"k": "int4", "m": "int8"}),
     ("SELECT k, SUM(f) AS s FROM {0} WHERE f = f AND f < 1000000000 GROUP BY k", {"k": "int4", "s": "float8"}),
     ("SELECT k, MAX(f) AS m FROM {0} GROUP BY k", {"k": "int4", "m": "float8"}),
-    ("SELECT a.k, b.y FROM {0} AS a LEFT JOIN {1} AS b ON a.k = b.k", {"k": "int4", "y": "int8"}),
+    ("SELECT a.k, b.y FROM {0} AS a LEFT JOIN {1} AS b ON a.k >= b.k", {"k": "int4", "y": "int8"}),
     ("SELECT k, x FROM {0} ORDER BY x DESC NULLS LAST, k, s, f LIMIT 3", {"k": "int4", "x": "numeric(10,2)"}),
 ]  # fmt: skip
-INCREMENTAL = 12
+INCREMENTAL = 21
 
 
 def random_row(rng, columns):
@@ -93,7 +110,7 @@ def test_every_view_is_what_its_query_says(bench, seed):
     twins = [bench.view(sql, columns, r, s, recompute=True) for sql, columns in (VIEWS[4], VIEWS[8])]
     over = bench.view("SELECT n, COUNT(*) AS c FROM {0} GROUP BY n", {"n": "int8", "c": "int8"}, views[4].relation)
     joined = bench.view("SELECT a.n, b.k FROM {0} AS a JOIN {1} AS b ON a.k = b.k", {"n": "int8", "k": "int4"},
-                        views[4].relation, views[2 + 10].relation)  # fmt: skip
+                        views[4].relation, views[2 + 19].relation)  # fmt: skip
     for _ in range(5):
         bench.tick()
         for view in [*views, *twins, over, joined]:

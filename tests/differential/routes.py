@@ -233,7 +233,7 @@ class Ticks:
             return None
         types = [carried(c.type) for c in plan.columns]
         strategy = Planned(plan.tree, {i: self._items[i].stored for i in plan.inputs}).strategy(types)
-        if not isinstance(strategy, Incremental) or strategy.change.groups is not None:
+        if not isinstance(strategy, Incremental) or strategy.change.groups:
             return None
         terms = strategy.change.linear.terms
         held: Counter = Counter()

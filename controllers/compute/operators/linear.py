@@ -1,13 +1,13 @@
 """The change of a linear query (:mod:`plan.deltas`): one small query for each place where something it reads changed.
 
 Promises: :meth:`Linear.delta` gives the rows of its terms, by kernels of Arrow's where they know all that a term says,
-else by DuckDB while what it reads is small, else by Spark: all of them give the same.  It holds nothing.
+else by DuckDB while what it reads is small, else by Spark: all of them give the same.  It holds what is below.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -17,9 +17,10 @@ from collection.columns import DIFF
 from controllers.arrangements.tuples import schema_of
 from controllers.compute import spark_text as sp
 from controllers.compute.expressions import NotHere
-from controllers.compute.operators.operator import NEVER, Engines, Read, Reading
+from controllers.compute.operators.operator import NEVER, Contents, Engines
 from controllers.compute.operators.prepared import Prepared
 from controllers.compute.operators.process import Left, Rest
+from controllers.compute.operators.reading import Reading
 from controllers.compute.relation import RESIDENT_ROWS_MAX, Relation
 from controllers.compute.rows import canonical
 from controllers.compute.running import answered
@@ -27,20 +28,22 @@ from controllers.compute.sources import Sources
 from controllers.compute.vectors import Compiled
 from journal.timestamps import DataTs
 from plan import deltas
-from plan.deltas import DELTA, OLD, Key
 from plan.types import INT8
 
 log = logging.getLogger(__name__)
 
 
 class Linear:
-    """``read`` gives what it reads for a change."""
+    """``inputs`` and ``below`` are what it reads, by what its terms read them by."""
 
-    def __init__(self, linear: deltas.Linear, read: Read, engines: Engines) -> None:
+    def __init__(
+        self, linear: deltas.Linear, inputs: Mapping[str, Relation], below: Mapping[str, Contents], engines: Engines
+    ) -> None:
         self.terms = [Prepared(term.plan, term.leaf) for term in linear.terms]
         self.full = Prepared(linear.full)
         self.schema = schema_of([*self.full.types[:-1], INT8], [*(f"c{i}" for i in range(len(linear.kinds))), DIFF])
-        self._read = read
+        self.below = below
+        self._inputs = inputs
         self._engines = engines
         self._rest = Rest()
         self.in_process = 0
@@ -49,30 +52,33 @@ class Linear:
 
     @property
     def held(self) -> int:
-        return 0
+        return sum(each.held for each in self.below.values())
 
     def rebuild(self, sources: Sources, t1: DataTs) -> None:
-        """There is nothing to be held."""
+        for each in self.below.values():
+            each.rebuild(sources, t1)
 
     def accept(self) -> None:
-        """Nor here."""
+        for each in self.below.values():
+            each.accept()
 
     def delta(self, sources: Sources, t0: DataTs, t1: DataTs) -> pa.Table:
-        with self._read(sources, t0, t1) as reading:
-            parts = self._parts(reading, t0)
+        with self.change(sources, t0, t1) as (parts, reading):
             found = self.here(parts, reading)
-            return self.answer(self.query(parts, reading)) if found is None else found
+            if found is not None:
+                return found
+            query = self.query(parts, reading)
+            self.by_spark += 1
+            return _as(answered(self._engines.spark, query), self.schema)
 
     @contextmanager
-    def reading(self, sources: Sources, t0: DataTs, t1: DataTs):
-        """What is read, and the parts of the change: for who folds it where it is found."""
-        with self._read(sources, t0, t1) as reading:
-            yield reading, self._parts(reading, t0)
-
-    def _parts(self, reading: Reading, t0: DataTs) -> list[Prepared]:
-        if t0 == NEVER:
-            return [self.full]
-        return [term for term in self.terms if reading.changed(term.leaf)]
+    def change(self, sources: Sources, t0: DataTs, t1: DataTs) -> Iterator[tuple[list[Prepared], Reading]]:
+        """The parts of which the change is put together, and what they read: for who folds it where it is found."""
+        with Reading(self._inputs, self.below, self._engines, sources, t0, t1) as reading:
+            if t0 == NEVER:
+                yield [self.full], reading
+            else:
+                yield [term for term in self.terms if reading.changed(term.leaf)], reading
 
     def here(self, parts: Sequence[Prepared], reading: Reading) -> pa.Table | None:
         """The change found in this process; ``None`` where that needs Spark."""
@@ -85,6 +91,14 @@ class Linear:
         self._rest.over()
         self.in_process += 1
         return pa.concat_tables([self.schema.empty_table(), *found])
+
+    def query(self, parts: Sequence[Prepared], reading: Reading) -> exp.Expression:
+        """The change as a query of Spark's."""
+        asked = []
+        for part in parts:
+            given = {name: reading.query(key, part.names_of(name)) for name, key in part.reads.items()}
+            asked.append(part.on_spark(given))
+        return sp.union_all(asked)
 
     def _named(self, part: Prepared, reading: Reading) -> dict[str, pa.Table]:
         """What DuckDB reads, by the names it is told."""
@@ -112,56 +126,8 @@ class Linear:
         self._rest.check()
         return _as(canonical(self._engines.process.rows(small, part.types, self._named(part, reading))), self.schema)
 
-    def query(self, parts: Sequence[Prepared], reading: Reading) -> exp.Expression | None:
-        """The change as a query of Spark's; ``None`` if there is none."""
-        asked = []
-        for part in parts:
-            given = {name: reading.query(key, part.names_of(name)[-1]) for name, key in part.reads.items()}
-            asked.append(part.on_spark(given))
-        return sp.union_all(asked) if asked else None
-
-    def answer(self, query: exp.Expression | None) -> pa.Table:
-        if query is None:
-            return self.schema.empty_table()
-        self.by_spark += 1
-        return _as(answered(self._engines.spark, query), self.schema)
-
 
 def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
     # Engines' own Arrow types differ in nothing but field names and nullability.
     arrays = [c.cast(f.type) for c, f in zip(table.columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-class Collections:
-    """What a query reads of the view's inputs."""
-
-    def __init__(self, inputs: dict[str, Relation], sources: Sources, t0: DataTs, t1: DataTs) -> None:
-        self._inputs = inputs
-        self._sources = sources
-        self._t0, self._t1 = t0, t1
-
-    def changed(self, leaf: str) -> bool:
-        return self._sources.changed(self._inputs[leaf], self._t0, self._t1)
-
-    def table(self, key: Key) -> pa.Table | None:
-        relation, version = self._inputs[key[0]], key[1]
-        if version == DELTA:
-            return self._sources.table(relation, self._t0, self._t1)
-        return relation.resident(self._t0 if version == OLD else self._t1)
-
-    def query(self, key: Key, diff: str) -> exp.Expression:
-        relation, version = self._inputs[key[0]], key[1]
-        if version == DELTA:
-            return self._sources.delta(relation, self._t0, self._t1, diff)
-        return self._sources.diffs(relation, self._t0 if version == OLD else self._t1, diff)
-
-
-def of_collections(inputs: dict[str, Relation]) -> Read:
-    """Reads ``inputs`` by their ids."""
-
-    @contextmanager
-    def read(sources: Sources, t0: DataTs, t1: DataTs):
-        yield Collections(inputs, sources, t0, t1)
-
-    return read

@@ -7,13 +7,11 @@ An operator gives the change of its rows between two timestamps.  What it holds 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from sqlglot import exp
 
 from catalog_log.settings import SPARK
 from controllers.compute.handing import Handing
@@ -21,7 +19,7 @@ from controllers.compute.operators.process import Process
 from controllers.compute.operators.small import TOLD_SPARK
 from controllers.compute.sources import Sources
 from journal.timestamps import DataTs
-from plan.deltas import Key
+from values.types import SqlType
 
 NEVER = DataTs(-1)
 """Before every timestamp: everything is a change since then."""
@@ -47,21 +45,13 @@ class Operator(Protocol):
         """How many values are in memory for it."""
 
 
-class Reading(Protocol):
-    """What a linear query reads for one change, by the versions of its inputs."""
+class Contents(Operator, Protocol):
+    """An operator whose rows others read, too."""
 
-    def changed(self, leaf: str) -> bool:
-        """Whether that input changed at all."""
+    types: tuple[SqlType, ...]
 
-    def table(self, key: Key) -> pa.Table | None:
-        """One version: columns by position, then ``__diff``; ``None`` where it is too large to be held here."""
-
-    def query(self, key: Key, diff: str) -> exp.Expression:
-        """The same for Spark, with ``diff``."""
-
-
-Read = Callable[[Sources, DataTs, DataTs], AbstractContextManager[Reading]]
-"""What is read for the change of ``(t0, t1]``."""
+    def contents(self) -> pa.Table:
+        """Its rows as they are held, in the shape of a delta."""
 
 
 @dataclass(frozen=True)

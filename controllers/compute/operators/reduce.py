@@ -7,9 +7,8 @@ before it comes here.  Raises ``TooManyGroups`` where they cannot be held.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
-from contextlib import contextmanager
+from dataclasses import dataclass
 
 import pyarrow as pa
 from sqlglot import exp
@@ -19,38 +18,48 @@ from controllers.arrangements.tuples import Row, schema_of, to_rows, to_table
 from controllers.compute import spark_text as sp
 from controllers.compute.expressions import NotHere
 from controllers.compute.groups import Group, Groups, Values
-from controllers.compute.handing import schema_sql
 from controllers.compute.operators.linear import Linear
-from controllers.compute.operators.operator import NEVER, Engines, Operator, Read
-from controllers.compute.relation import own_name
+from controllers.compute.operators.operator import NEVER, Engines
+from controllers.compute.rows import consolidate
 from controllers.compute.running import answered
 from controllers.compute.sources import Sources
 from controllers.compute.strategy import Grouped
 from controllers.compute.vectors import partial_groups, partial_values
 from journal.timestamps import DataTs
-from plan.deltas import Key
 from plan.types import INT8
-from values.types import SqlType
 
-log = logging.getLogger(__name__)
+LOOSE_ROWS_MAX = 1_000
+"""Rows of changes beside those of few groups, before they are put together: some 0.2 ms of a join."""
+
+
+@dataclass(frozen=True)
+class _Pending:
+    """What was found last: the groups that it touches, whether beside those there were, and its rows."""
+
+    touched: dict[Row, Group | None]
+    base: bool
+    rows: pa.Table | None
 
 
 class Reduce:
-    """``input`` gives the rows that are grouped; ``below`` is what has a state under it, if anything has."""
+    """``input`` gives the rows that are grouped."""
 
-    def __init__(self, grouped: Grouped, input_: Linear, below: Operator | None, engines: Engines) -> None:
+    def __init__(self, grouped: Grouped, input_: Linear, engines: Engines) -> None:
+        self.types = grouped.types
         self._grouped = grouped
         self._input = input_
-        self._below = below
         self._engines = engines
         self._groups = Groups(grouped.calls, grouped.arguments, has_keys=bool(grouped.keys))
-        self._pending: tuple[dict[Row, Group | None], bool] | None = None
+        self._pending: _Pending | None = None
+        self._contents: pa.Table | None = None
+        """The rows of all groups, where somebody reads them."""
         names = [f"c{place}" for place in range(len(grouped.types))]
         self._schema = schema_of([*grouped.types, INT8], [*names, DIFF])
 
     @property
     def held(self) -> int:
-        return self._groups.held + (self._below.held if self._below is not None else 0)
+        shown = self._contents.num_rows * len(self.types) if self._contents is not None else 0
+        return self._groups.held + shown + self._input.held
 
     def delta(self, sources: Sources, t0: DataTs, t1: DataTs) -> pa.Table:
         groups, base = self._groups, t0 != NEVER
@@ -59,24 +68,35 @@ class Reduce:
         after = [groups.row_of(key, group) for key, group in touched.items() if group is not None]
         same = set(before) & set(after)
         rows = [(*row, -1) for row in before if row not in same] + [(*row, 1) for row in after if row not in same]
-        return to_table(rows, self._schema)
+        found = to_table(rows, self._schema)
+        self._pending = _Pending(touched, base, found)
+        return found
 
     def rebuild(self, sources: Sources, t1: DataTs) -> None:
-        self._merged(sources, NEVER, t1)
+        self._pending = _Pending(self._merged(sources, NEVER, t1), False, None)
 
     def _merged(self, sources: Sources, t0: DataTs, t1: DataTs) -> dict[Row, Group | None]:
-        base = t0 != NEVER
-        touched = self._groups.merge(*self._partials(sources, t0, t1), base=base)
-        self._pending = touched, base
-        return touched
+        return self._groups.merge(*self._partials(sources, t0, t1), base=t0 != NEVER)
 
     def accept(self) -> None:
         if self._pending is not None:
-            touched, base = self._pending
-            self._groups.accept(touched, base)
+            self._groups.accept(self._pending.touched, self._pending.base)
+            self._contents = self._contents_after(self._pending)
             self._pending = None
-        if self._below is not None:
-            self._below.accept()
+        self._input.accept()
+
+    def contents(self) -> pa.Table:
+        if self._contents is None:
+            rows = [(*row, 1) for row in self._groups.rows()]
+            self._contents = to_table(rows, self._schema)
+        return self._contents
+
+    def _contents_after(self, pending: _Pending) -> pa.Table | None:
+        """They move on by what changed, and are put together again once that is as much as they are."""
+        if self._contents is None or pending.rows is None or not pending.base:
+            return None
+        made = pa.concat_tables([self._contents, pending.rows])
+        return made if made.num_rows <= 2 * len(self._groups) + LOOSE_ROWS_MAX else consolidate(made)
 
     def _partials(
         self, sources: Sources, t0: DataTs, t1: DataTs
@@ -84,7 +104,7 @@ class Reduce:
         """Per group and diff: rows, and count and sum of each argument; and the values of those that are bagged."""
         grouped, bagged = self._grouped, self._groups.bagged
         summed = frozenset(c.argument for c in grouped.calls if c.function in ("sum", "avg"))
-        with self._input.reading(sources, t0, t1) as (reading, parts):
+        with self._input.change(sources, t0, t1) as (parts, reading):
             here = self._input.here(parts, reading)
             if here is not None:
                 try:
@@ -92,10 +112,9 @@ class Reduce:
                     return partials, [partial_values(here, len(grouped.keys), argument) for argument in bagged]
                 except NotHere as why:
                     self._engines.left(str(why))
-            query = self._input.query(parts, reading)
-            if query is None:
+            if not parts:
                 return [], [[] for _ in bagged]
-            return self._folded_by_spark(query, summed)
+            return self._folded_by_spark(self._input.query(parts, reading), summed)
 
     def _folded_by_spark(
         self, query: exp.Expression, summed: frozenset[int | None]
@@ -117,46 +136,3 @@ class Reduce:
         partials = [(row[:n], row[n], row[n + 1 :]) for row in rows([*keys, DIFF], measures)]
         values = [rows([*keys, arguments[each]], [sp.total(DIFF)]) for each in self._groups.bagged]
         return partials, [[(row[:n], row[n], row[n + 1]) for row in each] for each in values]
-
-
-class Rows:
-    """A table in this process as what a linear query reads; Spark is shown it where it must be."""
-
-    def __init__(self, table: pa.Table, columns: Sequence[tuple[str, SqlType]], engines: Engines) -> None:
-        self._table = table
-        self._columns = columns
-        self._engines = engines
-        self._shown: list[str] = []
-
-    def changed(self, leaf: str) -> bool:
-        return self._table.num_rows > 0
-
-    def table(self, key: Key) -> pa.Table:
-        return self._table
-
-    def query(self, key: Key, diff: str) -> exp.Expression:
-        view = own_name(f"rows_{self._engines.view_id}_{len(self._shown)}")
-        held = [f"c{place}" for place in range(len(self._columns))]
-        kinds = [kind for _, kind in self._columns]
-        self._engines.handing.show(self._table, view, schema_sql(zip([*held, DIFF], [*kinds, INT8], strict=True)))
-        self._shown.append(view)
-        named = [sp.called(sp.column(c), name) for c, (name, _) in zip(held, self._columns, strict=True)]
-        return sp.select([*named, sp.called(sp.column(DIFF), diff)], sp.table(view))
-
-    def close(self) -> None:
-        for view in self._shown:
-            self._engines.handing.take_back(view)
-
-
-def of_operator(below: Operator, columns: Sequence[tuple[str, SqlType]], engines: Engines) -> Read:
-    """Reads the change of what is below, whatever it is called; ``columns`` by name and type."""
-
-    @contextmanager
-    def read(sources: Sources, t0: DataTs, t1: DataTs):
-        rows = Rows(below.delta(sources, t0, t1), columns, engines)
-        try:
-            yield rows
-        finally:
-            rows.close()
-
-    return read
