@@ -122,6 +122,7 @@ def _view_status(told: Told) -> Iterable[Row]:
         yield {"id": item.id, "name": item.name, "cluster_id": item.cluster_id, "status": status,
                "strategy": found.get("strategy"), "gear": found.get("gear"), "gear_reason": found.get("gear_reason"),
                "process_ticks": ticks.get("process"), "spark_ticks": ticks.get("spark"),
+               "state_values": found.get("state"),
                "error": found.get("error"), "told_by": key}  # fmt: skip
 
 

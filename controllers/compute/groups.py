@@ -44,6 +44,9 @@ GROUP_CELLS = 4
 VALUE_CELLS = 5
 """What a value in a bag takes, in values: its place in a dictionary, how often it is there, and itself."""
 
+VALUES_MAX = CELLS_MAX // VALUE_CELLS
+"""Values in all bags of one view."""
+
 Group = tuple
 """``(rows, count of x0, sum of x0, count of x1, …)``, behind that a :class:`~controllers.compute.bags.Bag` of each
 argument that has one."""
@@ -128,10 +131,11 @@ def value_of(call: AggregateCall, group: Group, arguments: Sequence[SqlType]) ->
 class Groups:
     """All groups of one view.  ``merge`` tells what would change; ``accept`` makes it so."""
 
-    def __init__(self, calls: Sequence[AggregateCall], arguments: Sequence[SqlType], has_keys: bool) -> None:
+    def __init__(self, calls: Sequence[AggregateCall], arguments: Sequence[SqlType], keys: int) -> None:
         self._calls = tuple(calls)
         self._arguments = tuple(arguments)
-        self._has_keys = has_keys
+        self._keys = keys
+        self._has_keys = keys > 0
         self._zero: Group = (0, *(0 if i % 2 == 0 else self._nothing(i // 2) for i in range(2 * len(arguments))))
         self._groups: dict[Row, Group] = {}
         self._sides: dict[int, tuple[bool, bool]] = {}
@@ -157,9 +161,14 @@ class Groups:
         return len(self._groups)
 
     @property
+    def most(self) -> int:
+        """Groups that there may be, of as many keys as it has."""
+        return CELLS_MAX // self.width(self._keys, len(self._arguments))
+
+    @property
     def held(self) -> int:
         """Values in memory."""
-        return len(self) * self.width(0, len(self._arguments)) + VALUE_CELLS * self._held
+        return len(self) * self.width(self._keys, len(self._arguments)) + VALUE_CELLS * self._held
 
     def _nothing(self, argument: int) -> object:
         kind = self._arguments[argument]
@@ -222,7 +231,7 @@ class Groups:
         return more
 
     def _check_size(self, groups: dict[Row, Group], touched: dict[Row, Group], values: int) -> None:
-        width = self.width(len(next(iter(touched))), len(self._arguments))
+        width = self.width(self._keys, len(self._arguments))
         most = (CELLS_MAX - VALUE_CELLS * values) // width
         if len(groups) + len(touched) > most:
             more = sum(1 for key in touched if key not in groups)

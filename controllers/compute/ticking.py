@@ -313,6 +313,7 @@ class Ticking:
                 "gear": None if view is None else view.gears.last,
                 "gear_reason": None if view is None else view.gears.reason,
                 "ticks": {} if view is None else dict(view.gears.counts),
+                "state": None if view is None else view.held,
                 "quarantined": self._at_work.refused(view_id) is not None,
                 "rows": None if view is None else view.relation.count,
                 "error": progress.error,

@@ -34,6 +34,11 @@ _JOINED = frozenset({*INT_BITS, "text", "date", "timestamp", "timestamptz"})
 
 _WIDE = Context(prec=120)
 
+PAIRS_MAX = 2_000_000
+"""Pairs of rows that a join makes here at once, some 100 bytes each.  DuckDB, which is asked then, has a bound of its
+own on what it takes, and Spark makes them a part at a time.  Twenty changes meet any relation that is held here without
+a count of their keys."""
+
 Tables = Mapping[Key, pa.Table]
 
 Rows = Callable[[Tables], pa.Table]
@@ -115,10 +120,9 @@ class _Rows:
 
         def rows(tables: Tables) -> pa.Table:
             a, b = _keyed(left(tables), "l", on_left), _keyed(right(tables), "r", on_right)
-            keys = [f"k{i}" for i in range(len(on_left))]
-            joined = a.join(b, keys=[f"l{k}" for k in keys], right_keys=[f"r{k}" for k in keys], join_type="inner",
-                            coalesce_keys=False, use_threads=False)  # fmt: skip
-            frame = Frame(joined.select([f"l{i}" for i in range(wide)] + [f"r{i}" for i in range(others)]))
+            keys = [(f"lk{i}", f"rk{i}") for i in range(len(on_left))]
+            _check_pairs(a, b, keys)
+            frame = Frame(_joined(a, b, keys).select([f"l{i}" for i in range(wide)] + [f"r{i}" for i in range(others)]))
             for each in rest:
                 frame = filtered(frame, each)
             return frame.table
@@ -141,6 +145,28 @@ def _equated(part: s.Scalar, wide: int) -> tuple[int, int] | None:
     if not (a.type == b.type or {a.type.name, b.type.name} <= INT_BITS.keys()) or a.type.name not in _JOINED:
         raise NotHere(f"a join on {a.type} and {b.type}")
     return (a.position, b.position - wide) if a.position < wide else (b.position, a.position - wide)
+
+
+def _joined(a: pa.Table, b: pa.Table, keys: Sequence[tuple[str, str]]) -> pa.Table:
+    """Their inner join.  Arrow puts the second table into a hash table, so that is the smaller one."""
+    if a.num_rows < b.num_rows:
+        a, b, keys = b, a, [pair[::-1] for pair in keys]
+    mine, theirs = zip(*keys, strict=True)
+    return a.join(b, keys=list(mine), right_keys=list(theirs), join_type="inner", coalesce_keys=False,
+                  use_threads=False)  # fmt: skip
+
+
+def _check_pairs(a: pa.Table, b: pa.Table, keys: Sequence[tuple[str, str]]) -> None:
+    """Raises :class:`NotHere` where ``a`` and ``b`` have more pairs of equal keys than are made here."""
+    if a.num_rows * b.num_rows <= PAIRS_MAX:
+        return
+    one, other = (
+        table.group_by(list(names)).aggregate([([], "count_all")]).rename_columns([*names, called])
+        for table, names, called in zip((a, b), zip(*keys, strict=True), ("n", "m"), strict=True)
+    )
+    both = _joined(one, other, keys)
+    if (pc.sum(pc.multiply(both.column("n"), both.column("m"))).as_py() or 0) > PAIRS_MAX:
+        raise NotHere(f"a join of more than {PAIRS_MAX} pairs")
 
 
 def _table(arrays: Sequence[pa.ChunkedArray]) -> pa.Table:

@@ -114,6 +114,11 @@ class View:
         return self._operators.in_process if self._operators is not None else 0
 
     @property
+    def held(self) -> int:
+        """How many values are in memory for it, its output apart."""
+        return self._operators.held if self._operators is not None else 0
+
+    @property
     def columns_in_spark(self) -> int:
         """How many times Spark was asked for the columns of groups that changed."""
         held = self._operators

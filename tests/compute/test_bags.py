@@ -92,7 +92,7 @@ def _merged(held: Groups, changes: Counter, base: bool = True) -> dict:
 @pytest.mark.parametrize("seed", range(10))
 def test_groups_with_bags_are_what_their_rows_say(seed):
     rng = random.Random(seed)
-    held, rows = Groups(CALLS, KINDS, has_keys=True), Counter()
+    held, rows = Groups(CALLS, KINDS, keys=1), Counter()
     for step in range(40):
         changes: Counter = Counter()
         for _ in range(rng.randrange(8)):
@@ -122,7 +122,7 @@ def test_groups_with_bags_are_what_their_rows_say(seed):
 
 
 def test_a_view_of_no_keys_has_a_row_of_nothing():
-    held = Groups([AggregateCall("min", 0), AggregateCall("count_distinct", 0)], [parse_type("int4")], has_keys=False)
+    held = Groups([AggregateCall("min", 0), AggregateCall("count_distinct", 0)], [parse_type("int4")], keys=0)
     held.accept(held.merge([], [[]]))
     assert held.row(()) == (None, 0)
     held.accept(held.merge([((), 1, (2, 2, 0))], [[((), 5, 1), ((), 4, 1)]]))
@@ -133,7 +133,7 @@ def test_a_view_of_no_keys_has_a_row_of_nothing():
 
 def test_values_count_as_what_they_take(monkeypatch):
     monkeypatch.setattr(groups, "CELLS_MAX", 2_000)
-    held = Groups([AggregateCall("min", 0)], [parse_type("int4")], has_keys=True)
+    held = Groups([AggregateCall("min", 0)], [parse_type("int4")], keys=1)
     held.accept(held.merge([((1,), 1, (300, 300, 0))], [[((1,), n, 1) for n in range(300)]]))
     with pytest.raises(TooManyGroups):
         held.merge([((2,), 1, (200, 200, 0))], [[((2,), n, 1) for n in range(200)]])

@@ -117,6 +117,7 @@ def test_every_view_is_what_its_query_says(bench, seed):
             assert not bench.maintainer.errors, f"seed {seed}"
             assert bench.held(view) == bench.truth(view), (f"seed {seed}", bench.now, bench.queries[view.id])
         bench.change({i: random_changes(rng, present[i], c) for i, c in ((r, R), (s, S))})
+    assert views[0].held == 0 < views[4].held  # of groups something is in memory
     assert not any(v.compared for v in [*views[:INCREMENTAL], over]), "an incremental view fell back"
 
 

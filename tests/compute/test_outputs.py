@@ -213,7 +213,7 @@ def test_calls_are_bounded_by_rows_and_by_bytes(monkeypatch) -> None:
 
 def test_whole_decimals_are_summed_as_integers_and_bounded_by_what_they_take(monkeypatch) -> None:
     kinds = [parse_type("numeric(28,0)"), parse_type("numeric(10,2)")]
-    held = groups.Groups([AggregateCall("sum", 0), AggregateCall("avg", 0), AggregateCall("sum", 1)], kinds, True)
+    held = groups.Groups([AggregateCall("sum", 0), AggregateCall("avg", 0), AggregateCall("sum", 1)], kinds, 1)
     partials = [(("a",), 1, (2, 2, Decimal(10**20), 1, Decimal("1.50"))), (("a",), -1, (1, 1, Decimal(7), 0, None))]
     touched = held.merge(partials)
     assert touched == {("a",): (1, 1, 10**20 - 7, 1, Decimal("1.50"))}

@@ -12,6 +12,7 @@ from pyspark.errors import ArithmeticException
 
 from collection.columns import DIFF
 from controllers.arrangements.tuples import NAN, schema_of, to_rows, to_table
+from controllers.compute import vectors
 from controllers.compute.expressions import NotHere
 from controllers.compute.operators.prepared import Prepared
 from controllers.compute.spark_text import parse, text
@@ -176,6 +177,22 @@ def test_an_overflow_is_left_to_spark_which_says_what_it_is() -> None:
     table = to_table([row], schema_of([parse_type(t) for t in R.values()]).append(pa.field(DIFF, pa.int64())))
     with pytest.raises(NotHere):
         compiled.run({("u1", "delta"): table})
+
+
+def test_a_join_of_too_many_pairs_is_left_to_an_engine(monkeypatch) -> None:
+    [term, _] = terms_of("SELECT r.k FROM u1 AS r JOIN u2 AS w ON r.s = w.s AND r.k = w.y")
+    diffs = pa.field(DIFF, pa.int64())
+    one, other = (schema_of([parse_type(t) for t in each.values()]).append(diffs) for each in (R, S))
+    left = to_table([(n % 3, None, None, "a", *[None] * 5, 1) for n in range(90)], one)
+    right = to_table([(None, "a", n % 4, 1) for n in range(40)], other)
+    tables = {("u1", "delta"): left, ("u2", "new"): right}
+    monkeypatch.setattr(vectors, "PAIRS_MAX", 899)
+    with pytest.raises(NotHere):
+        compile_term(term.plan).run(tables)
+    monkeypatch.setattr(vectors, "PAIRS_MAX", 900)
+    assert compile_term(term.plan).run(tables).num_rows == 900
+    tables["u2", "new"] = right.slice(0, 1)
+    assert compile_term(term.plan).run(tables).num_rows == 30
 
 
 def test_groups_are_counted_and_summed_exactly() -> None:

@@ -17,7 +17,7 @@ from collection.columns import DIFF
 from controllers.arrangements.tuples import Row, schema_of, to_rows, to_table
 from controllers.compute import spark_text as sp
 from controllers.compute.expressions import NotHere
-from controllers.compute.groups import Group, Groups, Values
+from controllers.compute.groups import VALUES_MAX, Group, Groups, TooManyGroups, Values
 from controllers.compute.operators.linear import Linear
 from controllers.compute.operators.operator import NEVER, Engines
 from controllers.compute.rows import consolidate
@@ -49,7 +49,7 @@ class Reduce:
         self._grouped = grouped
         self._input = input_
         self._engines = engines
-        self._groups = Groups(grouped.calls, grouped.arguments, has_keys=bool(grouped.keys))
+        self._groups = Groups(grouped.calls, grouped.arguments, len(grouped.keys))
         self._pending: _Pending | None = None
         self._contents: pa.Table | None = None
         """The rows of all groups, where somebody reads them."""
@@ -128,11 +128,18 @@ class Reduce:
             measures.append(exp.Count(this=sp.column(argument)))
             measures.append(sp.total(argument) if place in summed else exp.Literal.number(0))
 
-        def rows(by: Sequence[str], measures: Sequence[exp.Expression]) -> list[Row]:
+        def rows(by: Sequence[str], measures: Sequence[exp.Expression], most: int) -> list[Row]:
             outputs = [*map(sp.column, by), *(sp.called(each, f"m{i}") for i, each in enumerate(measures))]
             made = sp.grouped(sp.select(outputs, source.copy()), by)
-            return to_rows(answered(self._engines.spark, made))
+            made.set("limit", exp.Limit(expression=exp.Literal.number(most + 1)))
+            found = answered(self._engines.spark, made)
+            if found.num_rows > most:
+                raise TooManyGroups(f"the view has more than {self._groups.most} groups, or too many values in them")
+            return to_rows(found)
 
-        partials = [(row[:n], row[n], row[n + 1 :]) for row in rows([*keys, DIFF], measures)]
-        values = [rows([*keys, arguments[each]], [sp.total(DIFF)]) for each in self._groups.bagged]
+        # Of a change there may be a row for each of the diffs of a group: few, of what grew that large.
+        partials = [(row[:n], row[n], row[n + 1 :]) for row in rows([*keys, DIFF], measures, 2 * self._groups.most)]
+        values = [
+            rows([*keys, arguments[each]], [sp.total(DIFF)], VALUES_MAX) for each in self._groups.bagged
+        ]  # fmt: skip
         return partials, [[(row[:n], row[n], row[n + 1]) for row in each] for each in values]
