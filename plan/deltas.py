@@ -68,11 +68,10 @@ class Linear:
 
 
 def linear(relation: r.Relation, diff: str, leaf: Leaf = lambda node: None) -> Linear:
-    """``diff`` is what the column of diffs is called in the relations that are read.  Raises :class:`NotLinear`."""
+    """``diff`` is what the column of diffs is called in the relations that are read.  What reads none has no terms.
+    Raises :class:`NotLinear`."""
     made = _Carrying(diff, leaf)
     terms = tuple(Term(read, plan) for read, plan in made.terms(relation))
-    if not terms:
-        raise NotLinear("it reads no collection")
     if len(terms) > TERMS_MAX:
         raise NotLinear(f"collections occur in {len(terms)} places, more than {TERMS_MAX}")
     return Linear(terms, made.all_of(relation, NEW))

@@ -15,15 +15,15 @@ from plan.columns import outer_columns
 from plan.nodes import Node, rewritten, walk
 
 
-def inlined(relation: r.Relation, volatile: Collection[str]) -> r.Relation:
-    """``relation`` without the WITH queries that need not be; ``volatile`` are calls that give another value each
-    time."""
+def inlined(relation: r.Relation, volatile: Collection[str], reads_max: int = 1) -> r.Relation:
+    """``relation`` without the WITH queries that are read in no more than ``reads_max`` places; ``volatile`` are calls
+    that give another value each time."""
     lets = [each for each in walk(relation) if isinstance(each, r.Let)]
     if not lets:
         return relation
     reads = Counter(each.name for each in walk(relation) if isinstance(each, r.Named))
-    once = {let.name for let in lets if reads[let.name] == 1 and not let.recursive and not _is_own(let.value, volatile)}
-    return rewritten(relation, _Inlining(once).change)
+    few = [let for let in lets if 1 <= reads[let.name] <= reads_max and not let.recursive]
+    return rewritten(relation, _Inlining({let.name for let in few if not _is_own(let.value, volatile)}).change)
 
 
 class _Inlining:

@@ -83,13 +83,19 @@ def consolidate(table: pa.Table, with_ts: bool = False) -> pa.Table:
     if not keys:
         total = pc.sum(table.column(DIFF)).as_py()
         return pa.table({DIFF: pa.array([total] if total else [], pa.int64())})
-    table, nested = _numbered(table, keys)
-    grouped = table.group_by(keys, use_threads=False).aggregate([(DIFF, "sum")])
+    grouped = grouped_by(table, keys, [(DIFF, "sum")])
     grouped = grouped.rename_columns([DIFF if n == f"{DIFF}_sum" else n for n in grouped.column_names])
+    return grouped.select(order).filter(pc.not_equal(grouped.column(DIFF), 0))
+
+
+def grouped_by(table: pa.Table, keys: Sequence[str], wanted: Sequence[tuple[object, str]]) -> pa.Table:
+    """Arrow's ``group_by`` and ``aggregate`` of keys of any type."""
+    table, nested = _numbered(table, keys)
+    grouped = table.group_by(list(keys), use_threads=False).aggregate(list(wanted))
     for name, values in nested.items():
         position = grouped.column_names.index(name)
         grouped = grouped.set_column(position, name, values.take(grouped.column(name)))
-    return grouped.select(order).filter(pc.not_equal(grouped.column(DIFF), 0))
+    return grouped
 
 
 def _numbered(table: pa.Table, names: Sequence[str]) -> tuple[pa.Table, dict[str, pa.ChunkedArray]]:

@@ -18,9 +18,14 @@ from controllers.compute.spark_text import diff_name
 from plan import relations as r
 from plan import scalars as s
 from plan.calls import aggregate, call
-from plan.deltas import Linear, NotLinear, check_scalar, linear, names_in
+from plan.decorrelated import decorrelated
+from plan.deltas import VOLATILE, Linear, NotLinear, check_scalar, linear, names_in
+from plan.inlining import inlined
 from plan.nodes import Node, rewritten
 from values.types import SqlType, arrow_type
+
+READS_MAX = 4
+"""Places in which a WITH query is read that is kept in each of them."""
 
 GROUPS = "groups"
 """Begins what groups are read by: no collection has such an id."""
@@ -82,7 +87,11 @@ def analyse(relation: r.Relation) -> Strategy:
     """The strategy for a view whose query is ``relation``."""
     diff = diff_name(names_in(relation))
     try:
-        return Incremental(_change(unordered(relation), diff), diff)
+        core = decorrelated(inlined(unordered(relation), VOLATILE, READS_MAX))
+        found = _change(core, diff)
+        if not found.linear.terms:
+            raise NotLinear("it reads no collection")
+        return Incremental(found, diff)
     except NotLinear as no:
         return Recompute(str(no))
 

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from collection.columns import DIFF
 from controllers.arrangements.tuples import INT_BITS, Row, to_values
 from controllers.compute.expressions import Compiler, Frame, NotHere, filtered
+from controllers.compute.rows import grouped_by
 from plan import relations as r
 from plan import scalars as s
 from plan.deltas import Key, key_of
@@ -207,7 +208,7 @@ def partial_groups(
             wanted.append((name, "sum"))
             names.append(f"{name}_sum")
     try:
-        grouped = table.group_by([*key_names, DIFF], use_threads=False).aggregate(wanted)
+        grouped = grouped_by(table, [*key_names, DIFF], wanted)
     except pa.ArrowException as error:
         raise NotHere(str(error)) from error
     by_name = {name: to_values(grouped.column(name)) for name in (*key_names, DIFF, *names)}
@@ -224,7 +225,7 @@ def partial_values(table: pa.Table, keys: int, argument: int) -> list[tuple[Row,
     """Per group of ``table`` (as :func:`partial_groups` has it) the values of one argument, and how many times more
     each is there."""
     names = [*(f"c{i}" for i in range(keys)), f"c{keys + argument}"]
-    grouped = table.group_by(names, use_threads=False).aggregate([(DIFF, "sum")])
+    grouped = grouped_by(table, names, [(DIFF, "sum")])
     rows = list(zip(*(to_values(grouped.column(name)) for name in names), strict=True))
     times = to_values(grouped.column(f"{DIFF}_sum"))
     return [(row[:keys], row[keys], n) for row, n in zip(rows, times, strict=True) if n]

@@ -143,16 +143,20 @@ DEEP = (
     "select count(*) as c, max(s) as s from (select distinct k, s from t union select k, v from u) q",
     "select k, x from t where k > 0 union all select * from (values (1, 2), (3, null)) v",
     "select t.k, v.b, t.s from t join (values (1, 'x'), (2, 'y')) v (a, b) on v.a = t.k",
+    "select s, (select count(*) from u where u.k = t.k) as n from t",
+    "select k, s from t where not exists (select 1 from u where u.k = t.k and u.v like 'a%')",
+    "select v from u where k in (select k from t where x > 1)",
+    "select t.s, u.v, u.d from t full join u on t.k = u.k and u.d is not null",
     "select k, max(f) as f from t group by k",
 )
-"""What is folded of what is folded, a relation read twice, and rows that are written out."""
+"""What is folded of what is folded, a relation read twice, rows that are written out, outer joins and subqueries."""
 
 
 def test_changes_go_through_operators_to_any_depth(bench, monkeypatch):
     monkeypatch.setattr(affected, "SHARE_MAX", 1.0)
     bases = bases_of(bench)
     pairs = [(installed(bench, q, bases, recompute=False), installed(bench, q, bases, tree=False), q) for q in DEEP]
-    assert [isinstance(here.strategy, Incremental) for here, _, _ in pairs] == [True] * 6 + [False]
+    assert [isinstance(here.strategy, Incremental) for here, _, _ in pairs] == [True] * 10 + [False]
     alike_at_each_tick(bench, bases, pairs, seed=9, ticks=6)
     for here, _, query in pairs:
         assert here.gears.counts["spark"] == 0, (query, here.gears.reason)
