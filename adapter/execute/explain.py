@@ -5,7 +5,7 @@ Pure: the executor brings the image and the oracle's state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -197,7 +197,8 @@ def _strategy_of(
     found = planned.strategy()
     lines = [found.name]
     if isinstance(found, Incremental):
-        lines += _changes(found.change, cluster_setting(image, GEAR, cluster_id))
+        gear = cluster_setting(image, GEAR, cluster_id)
+        lines += [_gear_of(found.change, gear), *_changes(found.change, gear)]
     else:
         lines.append(f"  because {found.reason}")
         lines += _gear(tree, planned, items, cluster_setting(image, GEAR, cluster_id))
@@ -205,6 +206,22 @@ def _strategy_of(
         lines.append("inputs: " + ", ".join(inputs_of(item) if isinstance(item, View) else item.inputs))
     text = parse_spark(sql).sql("spark", pretty=True, identify=True)
     return [*lines, "query:", *(f"  {line}" for line in text.splitlines())]
+
+
+def _gear_of(change: Change, gear: str) -> str:
+    """Which gear a change goes to in a cluster."""
+    if gear == SPARK:
+        return f"gear: spark because {TOLD_SPARK}"
+    left = (term.small() for term in _terms(change) if isinstance(term.compiled, str))
+    why = next((each for each in left if isinstance(each, str)), None)
+    return f"gear: spark because {why}" if why else "gear: process while what it reads is small, otherwise spark"
+
+
+def _terms(change: Change) -> Iterator[Prepared]:
+    for groups in change.groups.values():
+        yield from _terms(groups.input)
+    for term in change.linear.terms:
+        yield Prepared(term.plan, term.leaf)
 
 
 def _changes(change: Change, gear: str) -> list[str]:
@@ -218,7 +235,7 @@ def _changes(change: Change, gear: str) -> list[str]:
 
 def _asked(term: Prepared, gear: str) -> str:
     if gear == SPARK:
-        return f"by spark because {TOLD_SPARK}"
+        return "by spark"
     if not isinstance(term.compiled, str):
         return "in process, by kernels"
     small = term.small()
