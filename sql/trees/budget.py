@@ -94,6 +94,11 @@ def surveyed(root: exp.Expression, kinds: tuple[type[exp.Expression], ...]) -> l
     if count > NODES_MAX:
         raise too_complex(f"it has more than {NODES_MAX} parts")
     for top, operands in chains:
+        if isinstance(top, exp.Or) and top.parent is not None:
+            operands = _with_lists(operands)
+            if len(operands) == 1:
+                top.replace(operands[0])
+                continue
         half = len(operands) // 2
         kind = type(top)
         top.set("this", joined(kind, operands[:half]))
@@ -111,6 +116,49 @@ def _operands(top: exp.Connector) -> list[exp.Expression]:
         else:
             found.append(node)
     return found
+
+
+def _with_lists(operands: Sequence[exp.Expression]) -> list[exp.Expression]:
+    """``operands`` of OR, with ``x IN (1, 2, …)`` in the place of ``x = 1``, ``x = 2`` and so on, where there are many.
+
+    It says the same, NULLs and refusals included, and is planned as fast as it was meant: a list of values is one node
+    wide, thousands of comparisons are thousands of nodes in every pass.
+    """
+    by: dict[tuple, list[int]] = {}
+    for place, each in enumerate(operands):
+        if (key := _compared(each)) is not None:
+            by.setdefault(key, []).append(place)
+    made: list[exp.Expression | None] = list(operands)
+    for places in by.values():
+        if len(places) >= _CHAIN_MIN:
+            first, *others = (_unwrapped(operands[place]) for place in places)
+            values = [each.expression for each in (first, *others)]
+            made[places[0]] = exp.In(this=first.this, expressions=values)
+            for place in places[1:]:
+                made[place] = None
+    return [each for each in made if each is not None]
+
+
+def _unwrapped(node: exp.Expression) -> exp.Expression:
+    while type(node) is exp.Paren:
+        node = node.this
+    return node
+
+
+def _compared(node: exp.Expression) -> tuple | None:
+    """Of ``column = constant`` which column it is, and which kind of constant."""
+    node = _unwrapped(node)
+    if type(node) is not exp.EQ or type(node.this) is not exp.Column:
+        return None
+    value = node.expression
+    if type(value) is exp.Neg and type(value.this) is exp.Literal:
+        value = value.this
+    if type(value) is not exp.Literal or not (value.is_string or value.this.isdigit()):
+        return None
+    parts = node.this.parts
+    if not all(type(part) is exp.Identifier for part in parts):
+        return None
+    return (value.is_string, *((part.name, bool(part.args.get("quoted"))) for part in parts))
 
 
 def joined(kind: type[exp.Connector], parts: Sequence[exp.Expression]) -> exp.Expression:
