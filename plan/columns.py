@@ -44,6 +44,11 @@ def own_columns(scalar: Scalar) -> Iterator[int]:
             yield column.position
 
 
+def names_outside(scalar: Node) -> bool:
+    """Whether ``scalar`` names a row around the one that it is worked out of."""
+    return any(column.level > depth for column, depth in _columns(scalar, 0))
+
+
 def _columns(node: Node, depth: int) -> Iterator[tuple[Column, int]]:
     stack = [(node, depth)]
     while stack:

@@ -11,15 +11,14 @@ It is for who keeps a view by its changes: engines decorrelate by themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from plan import relations as r
 from plan import scalars as s
 from plan.calls import call
-from plan.columns import moved, outer_columns, over, replaced
+from plan.columns import moved, names_outside, outer_columns, over
 from plan.equal import conjuncts
-from plan.nodes import Node
+from plan.nodes import Node, walk
 
 FOUND = s.truth(True)
 """A column that is NULL where a left join has found no partner."""
@@ -93,9 +92,9 @@ class _Joined:
         if not isinstance(node, r.Reduce) or node.keys or node.sets is not None:
             return None
         found = _Keyed.of(node.input)
-        if found is None or not found.outer or any(_asks(each) or _names_outside(each) for each in node.aggregates):
+        if found is None or not found.outer or any(_asks(each) or names_outside(each) for each in node.aggregates):
             return None
-        if any(_asks(each) or _names_outside(each) for outputs in posts for each in outputs):
+        if any(_asks(each) or names_outside(each) for outputs in posts for each in outputs):
             return None
         if any(_asks(each) for each in found.outer):
             return None
@@ -150,7 +149,7 @@ class _Keyed:
             return _Keyed(relation, [], [])
         if isinstance(relation, r.Project):
             below = _Keyed.of(relation.input)
-            if below is None or any(_names_outside(each) for each in relation.outputs):
+            if below is None or any(names_outside(each) for each in relation.outputs):
                 return None
             made = r.Project(below.relation, (*relation.outputs, *below.inner))
             width = len(relation.outputs)
@@ -166,7 +165,7 @@ class _Keyed:
             if pair is not None:
                 inner.append(pair[0])
                 outer.append(pair[1])
-            elif _names_outside(part):
+            elif names_outside(part):
                 return None
             else:
                 kept.append(part)
@@ -181,34 +180,14 @@ def _pair(part: Node) -> tuple[s.Scalar, s.Scalar] | None:
     if not isinstance(part, s.Call) or part.name != "=":
         return None
     for mine, theirs in (part.arguments, part.arguments[::-1]):
-        levels = {column.level for column in _columns(theirs)}
-        if levels == {1} and not _asks(theirs) and not _names_outside(mine) and not _asks(mine):
+        levels = {each.level for each in walk(theirs) if isinstance(each, s.Column)}
+        if levels == {1} and not _asks(theirs) and not names_outside(mine) and not _asks(mine):
             return mine, moved(theirs, -1)
     return None
 
 
-def _columns(scalar: Node) -> Iterator[s.Column]:
-    if isinstance(scalar, s.Column):
-        yield scalar
-    for part in scalar.parts():
-        yield from _columns(part)
-
-
 def _outside(relation: r.Relation) -> bool:
     return any(True for _ in outer_columns(relation))
-
-
-def _names_outside(scalar: Node) -> bool:
-    """Whether it names a row around the one that it is worked out of."""
-    seen = []
-
-    def change(column: s.Column, depth: int) -> s.Column:
-        if column.level > depth:
-            seen.append(column)
-        return column
-
-    replaced(scalar, change)
-    return bool(seen)
 
 
 def _asks(scalar: Node) -> bool:

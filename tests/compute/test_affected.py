@@ -163,12 +163,14 @@ def listed(draw: random.Random, of: World) -> Iterator[str]:
         )  # fmt: skip
 
 
-def outcomes(seed: int, of_queries: Callable[[random.Random, World], Iterator[str]]) -> Iterator[tuple[str, bool]]:
+def outcomes(
+    seed: int, of_queries: Callable[[random.Random, World], Iterator[str]], kind: type[Tables] = Tables
+) -> Iterator[tuple[str, bool]]:
     """Queries over a world, and whether the change of each was found at one step."""
     draw = random.Random(seed)
     made = world(draw, rows_max=24)
     for text in of_queries(draw, made):
-        tables = Tables(draw, made)
+        tables = kind(draw, made)
         for _ in range(3):
             tables.change()
         try:

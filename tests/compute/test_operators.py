@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -20,11 +20,10 @@ from controllers.compute.operators.small import told
 from controllers.compute.rows import canonical as canonical_floats
 from controllers.compute.sources import Sources
 from controllers.compute.strategy import Change, Incremental
-from journal.errors import TidemarkError
 from plan import deltas
-from tests.compute.test_affected import LISTED, PROCESS, STEPS, Tables, at_random
+from tests.compute.test_affected import LISTED, PROCESS, STEPS, Tables, at_random, outcomes
 from tests.differential.routes import planned
-from tests.differential.worlds import World, world
+from tests.differential.worlds import World
 from tests.seeds import seed_of_commit
 from values.types import carried
 
@@ -112,25 +111,10 @@ def listed(draw: random.Random, of: World) -> Iterator[str]:
         )
 
 
-def outcomes(seed: int, of_queries: Callable[[random.Random, World], Iterator[str]]) -> Iterator[tuple[str, bool]]:
-    """Queries over a world, and whether their changes were found at one step."""
-    draw = random.Random(seed)
-    made = world(draw, rows_max=24)
-    for text in of_queries(draw, made):
-        tables = Kept(draw, made)
-        for _ in range(3):
-            tables.change()
-        try:
-            for alike in tables.checks(text):
-                yield text, alike
-        except TidemarkError:
-            continue  # it is refused as a whole
-
-
 @pytest.mark.parametrize("of_queries", (listed, at_random))
 def test_changes_come_to_what_the_whole_says(of_queries):
     seed = seed_of_commit()
-    found = [each for number in range(WORLDS) for each in outcomes(seed + number, of_queries)]
+    found = [each for number in range(WORLDS) for each in outcomes(seed + number, of_queries, Kept)]
     assert [text for text, alike in found if not alike] == [], seed
     assert len(found) > WORLDS * 20
 
@@ -139,7 +123,7 @@ def test_changes_come_to_what_the_whole_says(of_queries):
 @pytest.mark.parametrize("of_queries", (listed, at_random))
 def test_so_it_is_many_times(of_queries):
     seed = seed_of_commit()
-    found = [each for number in range(MANY) for each in outcomes(seed + WORLDS + number, of_queries)]
+    found = [each for number in range(MANY) for each in outcomes(seed + WORLDS + number, of_queries, Kept)]
     assert [text for text, alike in found if not alike] == [], seed
 
 
@@ -167,4 +151,4 @@ def _null_partners(monkeypatch) -> None:
 @pytest.mark.parametrize("plant", (_same_sign, _new_for_old, _contents_stay, _null_partners))
 def test_what_is_wrong_is_found(monkeypatch, plant):
     plant(monkeypatch)
-    assert not all(alike for number in range(12) for _, alike in outcomes(number, listed))
+    assert not all(alike for number in range(12) for _, alike in outcomes(number, listed, Kept))
