@@ -16,7 +16,7 @@ Both read relations by :func:`versioned` names, whose last column is the diff, a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from plan import relations as r
 from plan import scalars as s
@@ -31,6 +31,10 @@ DELTA, OLD, NEW = "delta", "old", "new"
 TERMS_MAX = 32
 """More places than this where relations are read make the terms more than working out the whole is: each costs 0.2 ms
 and more where what it reads has changed."""
+
+READS_MAX = 500
+"""Relations that all terms name together, each as often as it stands in them.  An outer join says its left side three
+times: three of them in a row are below, four beyond, whose text DuckDB would be told in seconds."""
 
 VOLATILE = frozenset("rand uuid current_timestamp current_date localtimestamp".split())
 """Calls that give another value each time, or at another time."""
@@ -74,7 +78,11 @@ def linear(relation: r.Relation, diff: str, leaf: Leaf = lambda node: None) -> L
     terms = tuple(Term(read, plan) for read, plan in made.terms(relation))
     if len(terms) > TERMS_MAX:
         raise NotLinear(f"collections occur in {len(terms)} places, more than {TERMS_MAX}")
-    return Linear(terms, made.all_of(relation, NEW))
+    full = made.all_of(relation, NEW)
+    named = (node for plan in (full, *(term.plan for term in terms)) for node in walk(plan) if isinstance(node, r.Get))
+    if sum(1 for _ in named) > READS_MAX:
+        raise NotLinear(f"its terms name more than {READS_MAX} relations")
+    return Linear(terms, full)
 
 
 def key_of(get: r.Get) -> Key:
@@ -127,6 +135,8 @@ class _Carrying:
 
     diff: str
     leaf: Leaf
+    _terms: dict[r.Relation, list[tuple[str, r.Relation]]] = field(default_factory=dict)
+    _whole: dict[tuple[r.Relation, str], r.Relation] = field(default_factory=dict)
 
     def versioned(self, get: r.Get, version: str) -> r.Get:
         kinds = (*get.kinds, r.Kind(INT8, False))
@@ -134,6 +144,11 @@ class _Carrying:
 
     def all_of(self, node: r.Relation, version: str) -> r.Relation:
         """The rows of ``node`` over that version of all that it reads; only of what has terms."""
+        if (node, version) not in self._whole:
+            self._whole[node, version] = self._of_all(node, version)
+        return self._whole[node, version]
+
+    def _of_all(self, node: r.Relation, version: str) -> r.Relation:
         read = node if isinstance(node, r.Get) else self.leaf(node)
         if read is not None:
             return self.versioned(read, version)
@@ -150,14 +165,15 @@ class _Carrying:
         assert isinstance(node, r.Join), node
         if node.kind in ("inner", "cross"):
             return self._join(node, self.all_of(node.left, version), self.all_of(node.right, version))
-        parts = [sign(self.all_of(part, version)) for part, sign in _parts(node)]
-        found = parts[0]
-        for part in parts[1:]:
-            found = r.SetOp("union", True, found, part)
-        return found
+        return _together([sign(self.all_of(part, version)) for part, sign in _parts(node)])
 
     def terms(self, node: r.Relation) -> list[tuple[str, r.Relation]]:
-        """By the relation whose delta it reads, each summand of the change of ``node``."""
+        """By the relation whose delta it reads, each summand of the change of ``node``: the same objects each time."""
+        if node not in self._terms:
+            self._terms[node] = self._found(node)
+        return list(self._terms[node])
+
+    def _found(self, node: r.Relation) -> list[tuple[str, r.Relation]]:
         read = node if isinstance(node, r.Get) else self.leaf(node)
         if read is not None:
             return [(read.item_id, self.versioned(read, DELTA))]
@@ -184,7 +200,25 @@ class _Carrying:
             lefts, rights = self.terms(node.left), self.terms(node.right)
             found = [(leaf, self._join(node, term, self.all_of(node.right, NEW))) for leaf, term in lefts]
             return found + [(leaf, self._join(node, self.all_of(node.left, OLD), term)) for leaf, term in rights]
-        return [(leaf, sign(term)) for part, sign in _parts(node) for leaf, term in self.terms(part)]
+        return self._outer(node)
+
+    def _outer(self, node: r.Join) -> list[tuple[str, r.Relation]]:
+        """Of an outer join one for each place where its sides are read, and those of the keys of partners.
+
+        What a side's change gives in several parts is put together: as terms of their own they would be three times as
+        many with each outer join above.
+        """
+        (both, _), *alone = _parts(node)
+        found, wide = self.terms(both), len(self.terms(node.left))
+        keys = []
+        for side in (0, 1) if node.kind == "full" else (0,):
+            (rows, as_it_is), (partners, taken_away) = alone[2 * side : 2 * side + 2]
+            at = wide if side or node.kind == "right" else 0
+            own, less = self.terms(rows), self.terms(partners)
+            for place, ((leaf, kept), (_, gone)) in enumerate(zip(own, less, strict=False), at):
+                found[place] = leaf, _together([found[place][1], as_it_is(kept), taken_away(gone)])
+            keys += [(leaf, taken_away(term)) for leaf, term in less[len(own) :]]
+        return found + keys
 
     def _project(self, node: r.Project, below: r.Relation) -> r.Project:
         return r.Project(below, (*node.outputs, below.column(len(below.columns) - 1)))
@@ -209,6 +243,13 @@ def _taken_away(carried: r.Relation) -> r.Relation:
     """Rows with diffs of the other sign."""
     *columns, diff = (carried.column(place) for place in range(len(carried.columns)))
     return r.Project(carried, (*columns, call("neg", diff)))
+
+
+def _together(parts: list[r.Relation]) -> r.Relation:
+    found = parts[0]
+    for part in parts[1:]:
+        found = r.SetOp("union", True, found, part)
+    return found
 
 
 def _of_kinds(side: r.Relation, node: r.SetOp) -> r.Relation:

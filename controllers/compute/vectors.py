@@ -55,7 +55,7 @@ class Compiled:
     def run(self, tables: Tables) -> pa.Table:
         """Columns ``c0``… and ``__diff``, not consolidated.  Raises ``NotHere`` (an overflow, say)."""
         try:
-            table = self._rows(tables)
+            table = self._rows(_Run(tables))
         except pa.ArrowException as error:
             raise NotHere(str(error)) from error
         return table.rename_columns([*(f"c{i}" for i in range(len(self.types))), DIFF])
@@ -69,14 +69,35 @@ def compile_term(plan: r.Relation) -> Compiled:
     return Compiled(tuple(kind.type for kind in plan.columns[:-1]), rows)
 
 
+class _Run(dict):
+    """The tables of one run, and what parts of the term gave that stand in it several times."""
+
+    def __init__(self, tables: Tables) -> None:
+        super().__init__(tables)
+        self.made: dict[int, pa.Table] = {}
+
+
 class _Rows:
-    """What gives the rows of a relation; scalars of one term share what is called in several places."""
+    """What gives the rows of a relation: one that stands in a term several times is made once a run."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[r.Relation, Rows]] = {}
 
     def of(self, node: r.Relation) -> Rows:
-        rule = _RULES.get(type(node))
-        if rule is None:
-            raise NotHere(type(node).__name__.lower())
-        return rule(self, node)
+        if id(node) not in self._known:
+            rule = _RULES.get(type(node))
+            if rule is None:
+                raise NotHere(type(node).__name__.lower())
+            self._known[id(node)] = node, self._once(rule(self, node), len(self._known))
+        return self._known[id(node)][1]
+
+    def _once(self, rows: Rows, number: int) -> Rows:
+        def made(run: _Run) -> pa.Table:
+            if number not in run.made:
+                run.made[number] = rows(run)
+            return run.made[number]
+
+        return made
 
     def _get(self, node: r.Get) -> Rows:
         key = key_of(node)

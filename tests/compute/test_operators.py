@@ -38,6 +38,10 @@ DEEP = (
     "select y.{c}, count(*), count(x.{a}), min(x.{b}::text) from {u} y left join {t} x on x.{a} = y.{c} group by y.{c}",
     "select x.{b}, y.{d} from {t} x full join {u} y on x.{a} = y.{c} and x.{b} is not null and y.{c} > 0",
     "select x.{a}, y.{d}, z.{b} from {t} x left join {u} y on x.{a} = y.{c} left join {t} z on z.{a} = y.{c}",
+    "select x.{a}, y.{d}, z.{b}, w.{c} from {t} x left join {u} y on x.{a} = y.{c} left join {t} z on z.{a} = y.{c} "
+    "left join {u} w on w.{c} = z.{a} and w.{d} is not null",
+    "select count(*), x.{a} from {t} x full join {u} y on x.{a} = y.{c} full join {t} z on z.{a} = y.{c} "
+    "and z.{b} is null group by x.{a}",
     "select x.{a}, z.{b} from {t} x right join ({u} y full join {t} z on y.{c} = z.{a}) on x.{a} = z.{a}",
     "select {a} from {t} except (select {c} from {u} intersect select {a} from {t} where {a} > 0)",
     "select {a}, {b} from {t} except select {a}, {b} from {t} where {a} > 0",

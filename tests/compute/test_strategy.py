@@ -80,9 +80,9 @@ def test_these_are_linear(sql):
 @pytest.mark.parametrize("sql, leaves", [
     ("SELECT q.a, u7.b FROM (SELECT a, COUNT(*) AS n FROM u5 GROUP BY a) AS q JOIN u7 ON q.a = u7.a", "groups0 u7"),
     ("SELECT q.a, u7.b FROM u7 JOIN (SELECT DISTINCT a FROM u5) AS q ON q.a = u7.a", "u7 groups0"),
-    ("SELECT u5.a, u7.b FROM u5 LEFT JOIN u7 ON u5.a = u7.a", "u5 u7 u5 u5 groups0"),
-    ("SELECT u5.a, u7.b FROM u5 RIGHT JOIN u7 ON u7.a = u5.a AND u5.x > 1", "u5 u7 u7 u7 groups0"),
-    ("SELECT u5.a, u7.b FROM u5 FULL JOIN u7 ON u5.a = u7.a", "u5 u7 u5 u5 groups0 u7 u7 groups1"),
+    ("SELECT u5.a, u7.b FROM u5 LEFT JOIN u7 ON u5.a = u7.a", "u5 u7 groups0"),
+    ("SELECT u5.a, u7.b FROM u5 RIGHT JOIN u7 ON u7.a = u5.a AND u5.x > 1", "u5 u7 groups0"),
+    ("SELECT u5.a, u7.b FROM u5 FULL JOIN u7 ON u5.a = u7.a", "u5 u7 groups0 groups1"),
     ("SELECT a FROM u5 EXCEPT SELECT a FROM u7", "groups0"), ("SELECT a FROM u5 INTERSECT SELECT a FROM u7", "groups0"),
     ("SELECT u5.a FROM u5 JOIN (SELECT MAX(a) AS m FROM u7) AS q ON q.m = u5.a", "u5 groups0"),
 ])  # fmt: skip
