@@ -19,7 +19,11 @@ NEAR = 64
 _Counts = dict[object, int]
 
 
-@dataclass(frozen=True)
+TEXT_SHARE = 280
+"""Characters of a text that count as another value: as many bytes as a value takes by itself."""
+
+
+@dataclass(frozen=True, slots=True)
 class Bag:
     """``low`` and ``high``: whether the least, the greatest is asked for."""
 
@@ -29,6 +33,8 @@ class Bag:
     _changes: Mapping[object, int] = field(default_factory=dict)
     different: int = 0
     """How many different values there are."""
+    weight: int = 0
+    """The same, a long text as several: what they take in memory."""
     _lowest: tuple = ()
     """In their order all values up to the last of them; all there are, where it is empty or has as many."""
     _highest: tuple = ()
@@ -55,7 +61,8 @@ class Bag:
                 came.append(value)
             elif before and not after:
                 went.append(value)
-        made = replace(self, _changes=net, different=self.different + len(came) - len(went))
+        weight = self.weight + sum(map(_weight, came)) - sum(map(_weight, went))
+        made = replace(self, _changes=net, different=self.different + len(came) - len(went), weight=weight)
         if not came and not went:
             return made
         was_all = self.different
@@ -103,3 +110,7 @@ class Bag:
             else:
                 self._counts.pop(value, None)
         return replace(self, _changes={})
+
+
+def _weight(value: object) -> int:
+    return 1 + len(value) // TEXT_SHARE if isinstance(value, (str, bytes)) else 1

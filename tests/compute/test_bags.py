@@ -132,7 +132,7 @@ def test_a_view_of_no_keys_has_a_row_of_nothing():
 
 
 def test_values_count_as_what_they_take(monkeypatch):
-    monkeypatch.setattr(groups, "CELLS_MAX", 2_000)
+    monkeypatch.setattr(groups, "CELLS_MAX", 3_000)
     held = Groups([AggregateCall("min", 0)], [parse_type("int4")], keys=1)
     held.accept(held.merge([((1,), 1, (300, 300, 0))], [[((1,), n, 1) for n in range(300)]]))
     with pytest.raises(TooManyGroups):
@@ -140,6 +140,15 @@ def test_values_count_as_what_they_take(monkeypatch):
     held.accept(held.merge([((1,), -1, (250, 250, 0))], [[((1,), n, -1) for n in range(250)]]))
     held.accept(held.merge([((2,), 1, (200, 200, 0))], [[((2,), n, 1) for n in range(200)]]))
     assert held.row((1,)) == (1, 250) and held.row((2,)) == (2, 0)
+
+
+def test_a_long_text_counts_as_what_it_takes():
+    held = Groups([AggregateCall("max", 0)], [parse_type("text")], keys=1)
+    before = held.held
+    held.accept(held.merge([((1,), 1, (2, 2, 0))], [[((1,), "x" * 28_000, 1), ((1,), "y", 1)]]))
+    assert held.held - before > 100 * groups.VALUE_CELLS
+    held.accept(held.merge([((1,), -1, (1, 1, 0))], [[((1,), "x" * 28_000, -1)]]))
+    assert held.row((1,)) == (1, "y") and held.held - before < 5 * groups.VALUE_CELLS
 
 
 def test_what_python_orders_otherwise_is_not_held():
