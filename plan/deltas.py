@@ -32,10 +32,6 @@ TERMS_MAX = 32
 """More places than this where relations are read make the terms more than working out the whole is: each costs 0.2 ms
 and more where what it reads has changed."""
 
-READS_MAX = 500
-"""Relations that all terms name together, each as often as it stands in them.  An outer join says its left side three
-times: three of them in a row are below, four beyond, whose text DuckDB would be told in seconds."""
-
 VOLATILE = frozenset("rand uuid current_timestamp current_date localtimestamp".split())
 """Calls that give another value each time, or at another time."""
 
@@ -78,11 +74,7 @@ def linear(relation: r.Relation, diff: str, leaf: Leaf = lambda node: None) -> L
     terms = tuple(Term(read, plan) for read, plan in made.terms(relation))
     if len(terms) > TERMS_MAX:
         raise NotLinear(f"collections occur in {len(terms)} places, more than {TERMS_MAX}")
-    full = made.all_of(relation, NEW)
-    named = (node for plan in (full, *(term.plan for term in terms)) for node in walk(plan) if isinstance(node, r.Get))
-    if sum(1 for _ in named) > READS_MAX:
-        raise NotLinear(f"its terms name more than {READS_MAX} relations")
-    return Linear(terms, full)
+    return Linear(terms, made.all_of(relation, NEW))
 
 
 def key_of(get: r.Get) -> Key:

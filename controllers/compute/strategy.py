@@ -21,11 +21,19 @@ from plan.calls import aggregate, call
 from plan.decorrelated import decorrelated
 from plan.deltas import VOLATILE, Linear, NotLinear, check_scalar, linear, names_in
 from plan.inlining import inlined
-from plan.nodes import Node, rewritten
+from plan.nodes import Node, rewritten, walk
 from values.types import SqlType, arrow_type
 
 READS_MAX = 4
 """Places in which a WITH query is read that is kept in each of them."""
+
+PLACES_MAX = 64
+"""Places in which a query reads collections, those in groups among them: terms are as many, each as large as the
+query."""
+
+OUTER_MAX = 3
+"""Outer joins of one query.  Each says its left side three times, so what is told of them grows by that with each:
+three take 15 ms to be analysed and compiled, and DuckDB's words for them 0.5 s where they are needed."""
 
 GROUPS = "groups"
 """Begins what groups are read by: no collection has such an id."""
@@ -88,12 +96,24 @@ def analyse(relation: r.Relation) -> Strategy:
     diff = diff_name(names_in(relation))
     try:
         core = decorrelated(inlined(unordered(relation), VOLATILE, READS_MAX))
+        _check_size(core)
         found = _change(core, diff)
         if not found.linear.terms:
             raise NotLinear("it reads no collection")
         return Incremental(found, diff)
     except NotLinear as no:
         return Recompute(str(no))
+
+
+def _check_size(core: r.Relation) -> None:
+    """Before anything is made of it that grows faster than it does."""
+    nodes = list(walk(core))
+    places = sum(isinstance(node, r.Get) for node in nodes)
+    if places > PLACES_MAX:
+        raise NotLinear(f"collections occur in {places} places, more than {PLACES_MAX}")
+    outer = sum(isinstance(node, r.Join) and node.kind in ("left", "right", "full") for node in nodes)
+    if outer > OUTER_MAX:
+        raise NotLinear(f"{outer} outer joins, more than {OUTER_MAX}")
 
 
 def unordered(core: r.Relation) -> r.Relation:

@@ -56,6 +56,9 @@ def shown(plan) -> str:
     ("SELECT 1", "it reads no collection"),
     ("SELECT a, COUNT(*) FROM u5 GROUP BY ROLLUP (a)", "GROUP BY with grouping sets"),
     (" UNION ALL ".join(["SELECT a FROM u5"] * 33), "collections occur in 33 places, more than 32"),
+    (" UNION ".join(["SELECT a FROM u5"] * 65), "collections occur in 65 places, more than 64"),
+    ("SELECT u5.a FROM u5 " + " ".join(f"LEFT JOIN u7 AS t{n} ON t{n}.a = u5.a" for n in range(30)),
+     "30 outer joins, more than 3"),
 ])  # fmt: skip
 def test_recomputed_with_the_reason(sql, reason):
     assert of(sql) == Recompute(reason)
