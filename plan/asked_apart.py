@@ -9,12 +9,12 @@ more: it fails with a NullPointerException (``EvalPythonExec``, Spark 4.1).  Com
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from plan import relations as r
 from plan import scalars as s
-from plan.below import input_of, over_more, without
-from plan.columns import outer_columns
+from plan.below import More, input_of, over_more, without
+from plan.columns import names_outside
 from plan.nodes import Node
 
 
@@ -38,17 +38,8 @@ def _joined(found: r.Join, python: Collection[str]) -> r.Relation:
     return without(changed, range(width, width + made.count))
 
 
-@dataclass
-class _Asked:
-    """What is to be put behind the ``width`` columns that there are."""
-
-    width: int
-    python: Collection[str]
-    values: dict[s.Scalar, s.Column] = field(default_factory=dict)
-
-    @property
-    def count(self) -> int:
-        return len(self.values)
+class _Asked(More):
+    """``calls`` are those of Python's."""
 
     def put_below(self, input_: r.Relation) -> r.Relation:
         return r.Join("cross", input_, r.Project(r.UNIT, tuple(self.values)))
@@ -56,13 +47,11 @@ class _Asked:
     def within(self, part: Node) -> Node:
         if isinstance(part, r.Relation):
             return part
-        inside = isinstance(part, s.Call) and part.name in self.python
+        inside = isinstance(part, s.Call) and part.name in self.calls
         return part.with_parts(self._argument if inside else self.within)
 
     def _argument(self, part: Node) -> Node:
         """Something in an argument of a call of Python's."""
-        if isinstance(part, (s.ScalarQuery, s.Exists)) and not any(True for _ in outer_columns(part.relation)):
-            if part not in self.values:
-                self.values[part] = s.Column(part.type, part.nullable, self.width + self.count)
-            return self.values[part]
+        if isinstance(part, (s.ScalarQuery, s.Exists)) and not names_outside(part.relation):
+            return self.column(part)
         return part if isinstance(part, r.Relation) else part.with_parts(self._argument)

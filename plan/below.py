@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 
 from plan import relations as r
+from plan import scalars as s
 from plan.nodes import Node
 
 
-class More(Protocol):
-    """What a pass has found in one operator, to be put behind the columns of its input."""
+@dataclass
+class More(ABC):
+    """What a pass has found in one operator, to be put behind the ``width`` columns of its input.
+
+    ``calls`` are those that it goes by.
+    """
+
+    width: int
+    calls: Collection[str]
+    values: dict[s.Scalar, s.Column] = field(default_factory=dict)
+    """Each with the column that it will be."""
 
     @property
     def count(self) -> int:
         """How many columns were found."""
+        return len(self.values)
 
+    def column(self, value: s.Scalar) -> s.Column:
+        """The column that ``value`` will be."""
+        if value not in self.values:
+            self.values[value] = s.Column(value.type, value.nullable, self.width + self.count)
+        return self.values[value]
+
+    @abstractmethod
     def within(self, part: Node) -> Node:
         """A scalar of the operator, or what holds some, said by the columns that are put below."""
 
+    @abstractmethod
     def put_below(self, input_: r.Relation) -> r.Relation:
         """``input_`` with them behind its own."""
 

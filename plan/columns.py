@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from plan.nodes import Node
+from plan.nodes import Node, walk
 from plan.relations import Join, Relation
 from plan.scalars import Column, Scalar
 
@@ -44,9 +44,19 @@ def own_columns(scalar: Scalar) -> Iterator[int]:
             yield column.position
 
 
-def names_outside(scalar: Node) -> bool:
-    """Whether ``scalar`` names a row around the one that it is worked out of."""
-    return any(column.level > depth for column, depth in _columns(scalar, 0))
+def names_outside(node: Node) -> bool:
+    """Whether a scalar names a row around the one that it is worked out of, or a relation any around it."""
+    return any(column.level > depth for column, depth in _columns(node, 0))
+
+
+def has_subqueries(node: Node) -> bool:
+    """Whether some relation in ``node`` may name the row of another: a subquery's, or on a lateral join's right."""
+    for each in walk(node):
+        if isinstance(each, Join) and each.lateral:
+            return True
+        if isinstance(each, Scalar) and any(isinstance(part, Relation) for part in each.parts()):
+            return True
+    return False
 
 
 def _columns(node: Node, depth: int) -> Iterator[tuple[Column, int]]:

@@ -12,16 +12,15 @@ subquery asks for no row, as any engine may that takes conditions in an order of
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from plan import relations as r
 from plan import scalars as s
-from plan.below import input_of, over_more, without
+from plan.below import More, input_of, over_more, without
 from plan.columns import moved, replaced
+from plan.equal import EQUALITIES
 from plan.nodes import Node, walk
 from plan.types import Type, common
-
-EQUALITIES = frozenset({"=", "is_not_distinct"})
 
 
 def compared_as_columns(node: Node, volatile: Collection[str]) -> Node:
@@ -50,17 +49,8 @@ def _joined(found: r.Join, volatile: Collection[str]) -> r.Relation:
     return without(changed, range(width, width + made.count))
 
 
-@dataclass
-class _Compared:
-    """What is to be put behind the ``width`` columns that there are."""
-
-    width: int
-    volatile: Collection[str]
-    values: dict[s.Scalar, s.Column] = field(default_factory=dict)
-
-    @property
-    def count(self) -> int:
-        return len(self.values)
+class _Compared(More):
+    """``calls`` are those that give another value each time."""
 
     def put_below(self, input_: r.Relation) -> r.Relation:
         return r.Project(input_, (*map(input_.column, range(self.width)), *self.values))
@@ -90,16 +80,13 @@ class _Compared:
         value = side if side.type == kind else s.cast(side, kind)
         if isinstance(value, s.Column) or not self._is_around(value, depth):
             return side
-        value = moved(value, -depth)
-        if value not in self.values:
-            self.values[value] = s.Column(value.type, value.nullable, self.width + self.count)
-        return moved(self.values[value], depth)
+        return moved(self.column(moved(value, -depth)), depth)
 
     def _is_around(self, side: s.Scalar, depth: int) -> bool:
         """Whether ``side`` is made of the row around and of nothing else."""
         parts = list(walk(side))
         calls = {each.name for each in parts if isinstance(each, s.Call)}
-        if not calls.isdisjoint(self.volatile) or any(isinstance(each, r.Relation) for each in parts):
+        if not calls.isdisjoint(self.calls) or any(isinstance(each, r.Relation) for each in parts):
             return False
         return {each.level for each in parts if isinstance(each, s.Column)} == {depth}
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from plan import relations as r
 from plan import scalars as s
 from plan.calls import call
-from plan.columns import moved, names_outside, outer_columns, over
-from plan.equal import conjuncts
+from plan.columns import moved, names_outside, over
+from plan.equal import conjunction, conjuncts
 from plan.nodes import Node, walk
 
 FOUND = s.truth(True)
@@ -43,9 +43,7 @@ def _filter(found: r.Filter) -> r.Relation:
             kept.append(joined.without_queries(part))
     if joined.relation is found.input:
         return found
-    relation = joined.relation
-    if kept:
-        relation = r.Filter(relation, kept[0] if len(kept) == 1 else call("and", *kept))
+    relation = r.Filter(joined.relation, conjunction(kept)) if kept else joined.relation
     return r.Project(relation, tuple(map(relation.column, range(len(found.columns)))))
 
 
@@ -116,7 +114,7 @@ class _Joined:
             call("=", value, s.Column(column.type, column.nullable, place + at))
             for at, (value, column) in enumerate(zip(values, other.columns, strict=False))
         ]
-        self.relation = r.Join(kind, self.relation, other, equal[0] if len(equal) == 1 else call("and", *equal))
+        self.relation = r.Join(kind, self.relation, other, conjunction(equal))
         return place
 
 
@@ -145,7 +143,7 @@ class _Keyed:
 
         Its own columns stay the first; those of ``inner`` may be behind them.
         """
-        if not _outside(relation):
+        if not names_outside(relation):
             return _Keyed(relation, [], [])
         if isinstance(relation, r.Project):
             below = _Keyed.of(relation.input)
@@ -169,9 +167,7 @@ class _Keyed:
                 return None
             else:
                 kept.append(part)
-        made = below.relation
-        if kept:
-            made = r.Filter(made, kept[0] if len(kept) == 1 else call("and", *kept))
+        made = r.Filter(below.relation, conjunction(kept)) if kept else below.relation
         return _Keyed(made, inner, outer)
 
 
@@ -186,9 +182,5 @@ def _pair(part: Node) -> tuple[s.Scalar, s.Scalar] | None:
     return None
 
 
-def _outside(relation: r.Relation) -> bool:
-    return any(True for _ in outer_columns(relation))
-
-
 def _asks(scalar: Node) -> bool:
-    return isinstance(scalar, r.Relation) or any(_asks(part) for part in scalar.parts())
+    return any(isinstance(each, r.Relation) for each in walk(scalar))

@@ -22,7 +22,7 @@ from plan import relations as r
 from plan import scalars as s
 from plan.calls import call
 from plan.columns import own_columns, placed
-from plan.equal import conjuncts
+from plan.equal import conjunction, conjuncts
 from plan.nodes import Node, walk
 from plan.types import INT8
 
@@ -31,9 +31,6 @@ DELTA, OLD, NEW = "delta", "old", "new"
 TERMS_MAX = 32
 """More places than this where relations are read make the terms more than working out the whole is: each costs 0.2 ms
 and more where what it reads has changed."""
-
-VOLATILE = frozenset("rand uuid current_timestamp current_date localtimestamp".split())
-"""Calls that give another value each time, or at another time."""
 
 Key = tuple[str, str]
 """A relation's id, and which version of it."""
@@ -67,10 +64,10 @@ class Linear:
         return self.full.columns[:-1]
 
 
-def linear(relation: r.Relation, diff: str, leaf: Leaf = lambda node: None) -> Linear:
-    """``diff`` is what the column of diffs is called in the relations that are read.  What reads none has no terms.
-    Raises :class:`NotLinear`."""
-    made = _Carrying(diff, leaf)
+def linear(relation: r.Relation, diff: str, volatile: Collection[str], leaf: Leaf = lambda node: None) -> Linear:
+    """``diff`` is what the column of diffs is called in the relations that are read; ``volatile`` are calls that give
+    another value each time, or at another time.  What reads no relation has no terms.  Raises :class:`NotLinear`."""
+    made = _Carrying(diff, volatile, leaf)
     terms = tuple(Term(read, plan) for read, plan in made.terms(relation))
     if len(terms) > TERMS_MAX:
         raise NotLinear(f"collections occur in {len(terms)} places, more than {TERMS_MAX}")
@@ -88,12 +85,12 @@ def reads(plan: r.Relation) -> dict[str, Key]:
     return {node.item_id: key_of(node) for node in walk(plan) if isinstance(node, r.Get)}
 
 
-def check_scalar(scalar: Node) -> None:
+def check_scalar(scalar: Node, volatile: Collection[str]) -> None:
     """Raises :class:`NotLinear` where a scalar is not of its own row alone, or not the same every time."""
     for node in walk(scalar):
         if isinstance(node, r.Relation):
             raise NotLinear("a subquery in an expression")
-        if isinstance(node, s.Call) and node.name in VOLATILE:
+        if isinstance(node, s.Call) and node.name in volatile:
             raise NotLinear(f"{node.name}() is not the same every time")
 
 
@@ -126,6 +123,7 @@ class _Carrying:
     """Relations whose last column is the diff; ``diff`` is its name in those that are read."""
 
     diff: str
+    volatile: Collection[str]
     leaf: Leaf
     _terms: dict[r.Relation, list[tuple[str, r.Relation]]] = field(default_factory=dict)
     _whole: dict[tuple[r.Relation, str], r.Relation] = field(default_factory=dict)
@@ -137,10 +135,10 @@ class _Carrying:
     def all_of(self, node: r.Relation, version: str) -> r.Relation:
         """The rows of ``node`` over that version of all that it reads; only of what has terms."""
         if (node, version) not in self._whole:
-            self._whole[node, version] = self._of_all(node, version)
+            self._whole[node, version] = self._ofconjunction(node, version)
         return self._whole[node, version]
 
-    def _of_all(self, node: r.Relation, version: str) -> r.Relation:
+    def _ofconjunction(self, node: r.Relation, version: str) -> r.Relation:
         read = node if isinstance(node, r.Get) else self.leaf(node)
         if read is not None:
             return self.versioned(read, version)
@@ -172,14 +170,14 @@ class _Carrying:
         if isinstance(node, r.Constant):
             for row in node.rows:
                 for value in row:
-                    check_scalar(value)
+                    check_scalar(value, self.volatile)
             return []
         if isinstance(node, r.Project):
             for each in node.outputs:
-                check_scalar(each)
+                check_scalar(each, self.volatile)
             return [(leaf, self._project(node, term)) for leaf, term in self.terms(node.input)]
         if isinstance(node, r.Filter):
-            check_scalar(node.condition)
+            check_scalar(node.condition, self.volatile)
             return [(leaf, r.Filter(term, node.condition)) for leaf, term in self.terms(node.input)]
         if isinstance(node, r.SetOp) and node.kind == "union" and node.all:
             found = [*self.terms(node.left), *self.terms(node.right)]
@@ -187,7 +185,7 @@ class _Carrying:
         if not isinstance(node, r.Join) or node.lateral:
             raise NotLinear(_refusal(node))
         if node.condition is not None:
-            check_scalar(node.condition)
+            check_scalar(node.condition, self.volatile)
         if node.kind in ("inner", "cross"):
             lefts, rights = self.terms(node.left), self.terms(node.right)
             found = [(leaf, self._join(node, term, self.all_of(node.right, NEW))) for leaf, term in lefts]
@@ -250,8 +248,7 @@ def _of_kinds(side: r.Relation, node: r.SetOp) -> r.Relation:
     if [kind.type for kind in side.columns[:-1]] == wanted:
         return side
     *columns, diff = (side.column(place) for place in range(len(side.columns)))
-    pairs = zip(columns, wanted, strict=True)
-    return r.Project(side, (*(each if each.type == kind else s.cast(each, kind) for each, kind in pairs), diff))
+    return r.Project(side, (*s.as_types(columns, wanted), diff))
 
 
 # -- outer joins ------------------------------------------------------------------------------------------------------
@@ -282,12 +279,12 @@ def _alone(
         return r.Project(relation, (*before, *map(relation.column, range(width)), *behind))
 
     yield filled(side), _as_it_is
-    partners = r.Distinct(r.Project(r.Filter(other, _all(only_theirs)) if only_theirs else other, tuple(theirs)))
+    partners = r.Distinct(r.Project(r.Filter(other, conjunction(only_theirs)) if only_theirs else other, tuple(theirs)))
     equal = [
         call("=", one, s.Column(kind.type, kind.nullable, width + place))
         for place, (one, kind) in enumerate(zip(mine, partners.columns, strict=True))
     ]
-    yield filled(r.Join("inner", side, partners, _all([*equal, *only_mine]))), _taken_away
+    yield filled(r.Join("inner", side, partners, conjunction([*equal, *only_mine]))), _taken_away
 
 
 @dataclass(frozen=True)
@@ -327,7 +324,3 @@ class _On:
 def _from(scalar: s.Scalar, place: int) -> s.Scalar:
     """``scalar`` of the right side's row alone, which begins at ``place`` of both."""
     return placed(scalar, lambda at: at - place)
-
-
-def _all(conditions: list[s.Scalar]) -> s.Scalar:
-    return conditions[0] if len(conditions) == 1 else call("and", *conditions)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from plan import scalars as s
+from plan.calls import call
 from plan.nodes import Node
 from plan.types import Type, is_integer
+
+EQUALITIES = frozenset({"=", "is_not_distinct"})
 
 
 def plain(scalar: s.Scalar, level: int = 0) -> int | None:
@@ -31,6 +34,11 @@ def conjuncts(scalar: Node) -> Iterator[Node]:
             stack += reversed(found.arguments)
         else:
             yield found
+
+
+def conjunction(parts: Sequence[s.Scalar]) -> s.Scalar:
+    """What is true where all of ``parts`` are, of which there is one or more."""
+    return parts[0] if len(parts) == 1 else call("and", *parts)
 
 
 def equal_columns(condition: s.Scalar) -> Iterator[tuple[int, int]]:
@@ -59,7 +67,7 @@ def equal_outside(condition: s.Scalar) -> Iterator[tuple[int, int]]:
 
 def _compared(condition: s.Scalar) -> Iterator[tuple[s.Scalar, ...]]:
     for each in conjuncts(condition):
-        if isinstance(each, s.Call) and each.name in ("=", "is_not_distinct"):
+        if isinstance(each, s.Call) and each.name in EQUALITIES:
             one, other = each.arguments
             if alike(one.type, other.type):
                 yield one, other

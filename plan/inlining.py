@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 from plan import relations as r
 from plan import scalars as s
-from plan.columns import outer_columns
+from plan.columns import names_outside
 from plan.nodes import Node, rewritten, walk
 
 
@@ -42,4 +42,4 @@ class _Inlining:
 def _is_own(value: r.Relation, volatile: Collection[str]) -> bool:
     """Whether it hangs on where or how often it is worked out."""
     calls = any(isinstance(each, s.Call) and each.name in volatile for each in walk(value))
-    return calls or any(True for _ in outer_columns(value))
+    return calls or names_outside(value)

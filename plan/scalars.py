@@ -7,6 +7,7 @@ operator around the subquery that it stands in, and so on outwards (the left sid
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -178,6 +179,11 @@ class WindowCall(Scalar):
 def cast(value: Scalar, kind: Type) -> Cast:
     """A cast of what is not NULL gives a value, or refuses."""
     return Cast(kind, value.nullable, value)
+
+
+def as_types(values: Iterable[Scalar], kinds: Iterable[Type]) -> tuple[Scalar, ...]:
+    """``values``, each cast to its type where it is of another."""
+    return tuple(v if v.type == kind else cast(v, kind) for v, kind in zip(values, kinds, strict=True))
 
 
 def case(operand: Scalar | None, branches: tuple[tuple[Scalar, Scalar], ...], otherwise: Scalar | None) -> Case:

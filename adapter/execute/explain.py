@@ -195,42 +195,36 @@ def _strategy_of(
     items = {i: found for i in inputs if isinstance(found := image.item(i), Relation)}
     planned = Planned(tree, {i: each.stored for i, each in items.items()})
     found = planned.strategy()
-    lines = [found.name]
+    lines, gear = [found.name], cluster_setting(image, GEAR, cluster_id)
     if isinstance(found, Incremental):
-        gear = cluster_setting(image, GEAR, cluster_id)
-        lines += [_gear_of(found.change, gear), *_changes(found.change, gear)]
+        lines += _incremental(found.change, gear)
     else:
-        lines.append(f"  because {found.reason}")
-        lines += _gear(tree, planned, items, cluster_setting(image, GEAR, cluster_id))
+        lines += [f"  because {found.reason}", *_gear(tree, planned, items, gear)]
     if item is not None:
         lines.append("inputs: " + ", ".join(inputs_of(item) if isinstance(item, View) else item.inputs))
     text = parse_spark(sql).sql("spark", pretty=True, identify=True)
     return [*lines, "query:", *(f"  {line}" for line in text.splitlines())]
 
 
-def _gear_of(change: Change, gear: str) -> str:
-    """Which gear a change goes to in a cluster."""
+def _incremental(change: Change, gear: str) -> list[str]:
+    """Which gear a change goes to, and what is asked of which engine where an input changes."""
+    terms = list(_terms(change, ""))
+    lines = dict.fromkeys(f"  {what}: {_asked(term, gear)}" for what, term in terms)
     if gear == SPARK:
-        return f"gear: spark because {TOLD_SPARK}"
-    left = (term.small() for term in _terms(change) if isinstance(term.compiled, str))
+        return [f"gear: spark because {TOLD_SPARK}", *lines]
+    left = (term.small for _, term in terms if isinstance(term.compiled, str))
     why = next((each for each in left if isinstance(each, str)), None)
-    return f"gear: spark because {why}" if why else "gear: process while what it reads is small, otherwise spark"
+    gear_of = f"spark because {why}" if why else "process while what it reads is small, otherwise spark"
+    return [f"gear: {gear_of}", *lines]
 
 
-def _terms(change: Change) -> Iterator[Prepared]:
+def _terms(change: Change, indent: str) -> Iterator[tuple[str, Prepared]]:
+    """Each term with what changes, those of groups further in before those above."""
     for groups in change.groups.values():
-        yield from _terms(groups.input)
-    for term in change.linear.terms:
-        yield Prepared(term.plan, term.leaf)
-
-
-def _changes(change: Change, gear: str) -> list[str]:
-    """What is asked of which engine where an input changes, and then of the groups above."""
-    lines = [f"  {line}" for groups in change.groups.values() for line in _changes(groups.input, gear)]
+        yield from _terms(groups.input, f"  {indent}")
     for term in change.linear.terms:
         what = "changed groups" if term.leaf in change.groups else f"change of {term.leaf}"
-        lines.append(f"  {what}: {_asked(Prepared(term.plan, term.leaf), gear)}")
-    return list(dict.fromkeys(lines))
+        yield f"{indent}{what}", Prepared(term.plan, term.leaf)
 
 
 def _asked(term: Prepared, gear: str) -> str:
@@ -238,10 +232,9 @@ def _asked(term: Prepared, gear: str) -> str:
         return "by spark"
     if not isinstance(term.compiled, str):
         return "in process, by kernels"
-    small = term.small()
-    return f"in process while it is small, by duckdb because of {term.compiled}" if isinstance(small, Small) else (
-        f"by spark because {small}"
-    )
+    if isinstance(term.small, str):
+        return f"by spark because {term.small}"
+    return f"in process while it is small, by duckdb because of {term.compiled}"
 
 
 def _gear(tree: exp.Expression | None, planned: Planned, items: Mapping[str, Relation], gear: str) -> list[str]:

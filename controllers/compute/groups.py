@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from operator import attrgetter
 
 from controllers.arrangements.residual import fit_decimal, out_of_range, sum_type
 from controllers.arrangements.tuples import INT_BITS, Row
@@ -62,6 +63,8 @@ EXACT = frozenset({*INT_BITS, "numeric"})
 
 EXTREMES = {"min": (True, False), "max": (False, True), "count_distinct": (False, False)}
 """What is taken of the values themselves, and whether the least, the greatest of them is."""
+
+_OF_BAG = {"min": attrgetter("least"), "max": attrgetter("greatest"), "count_distinct": attrgetter("different")}
 
 ORDERED = frozenset({*INT_BITS, "numeric", "text", "bool", "date", "timestamp", "timestamptz"})
 """Types whose values are ordered here as they are in SQL."""
@@ -151,6 +154,7 @@ class Groups:
         self.bagged = tuple(self._sides)
         """The arguments whose values are held."""
         self._bag_places = {argument: len(self._zero) + place for place, argument in enumerate(self.bagged)}
+        self._width = self.width(keys, len(arguments), len(self.bagged))
         self._held = 0
         """Values in all bags."""
         self._whole = tuple(2 + 2 * i for i, t in enumerate(arguments) if _is_whole(t))
@@ -167,12 +171,12 @@ class Groups:
     @property
     def most(self) -> int:
         """Groups that there may be, of as many keys as it has."""
-        return CELLS_MAX // self.width(self._keys, len(self._arguments), len(self.bagged))
+        return CELLS_MAX // self._width
 
     @property
     def held(self) -> int:
         """Values in memory."""
-        return len(self) * self.width(self._keys, len(self._arguments), len(self.bagged)) + VALUE_CELLS * self._held
+        return len(self) * self._width + VALUE_CELLS * self._held
 
     def _nothing(self, argument: int) -> object:
         kind = self._arguments[argument]
@@ -235,12 +239,11 @@ class Groups:
         return more
 
     def _check_size(self, groups: dict[Row, Group], touched: dict[Row, Group], values: int) -> None:
-        width = self.width(self._keys, len(self._arguments), len(self.bagged))
-        most = (CELLS_MAX - VALUE_CELLS * values) // width
+        most = (CELLS_MAX - VALUE_CELLS * values) // self._width
         if len(groups) + len(touched) > most:
             more = sum(1 for key in touched if key not in groups)
             if len(groups) + more > most:
-                found = f"the view has more than {CELLS_MAX // width} groups"
+                found = f"the view has more than {self.most} groups"
                 raise TooManyGroups(found if not values else f"{found}, or too many values in them")
 
     def accept(self, touched: dict[Row, Group | None], base: bool = True) -> None:
@@ -276,5 +279,4 @@ class Groups:
     def _value(self, call: AggregateCall, group: Group) -> object:
         if call.function not in EXTREMES:
             return value_of(call, group, self._arguments)
-        bag = group[self._bag_places[call.argument]]
-        return {"min": bag.least, "max": bag.greatest, "count_distinct": bag.different}[call.function]
+        return _OF_BAG[call.function](group[self._bag_places[call.argument]])

@@ -404,7 +404,7 @@ class Relation:
         return made
 
     def nothing(self, diff: str = DIFF) -> exp.Expression:
-        """The columns and ``diff`` without a row, for finding types."""
+        """The columns and ``diff`` without a row: what there is before every timestamp."""
         return self._diffs_query([], DataTs(0), diff)
 
     def maintain(self) -> bool:

@@ -25,6 +25,18 @@ def physical_schema(types: Sequence[SqlType]) -> pa.Schema:
     return pa.schema([*fields, pa.field(TS, pa.int64()), pa.field(DIFF, pa.int64())])
 
 
+def change_schema(types: Sequence[SqlType]) -> pa.Schema:
+    """The schema of a change, whose timestamp goes without saying."""
+    schema = physical_schema(types)
+    return schema.remove(schema.get_field_index(TS))
+
+
+def as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """``table``, by position, in exactly that schema: engines' Arrow types differ in field names and nullability."""
+    arrays = [c.cast(f.type) for c, f in zip(table.columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
 def stamp(table: pa.Table, ts: int | pa.Array, types: Sequence[SqlType]) -> pa.Table:
     """``table`` (columns by position, then ``__diff`` or none) in the physical shape, at ``ts``: one for all or each.
 

@@ -146,11 +146,6 @@ def fresh(wanted: str, taken: Iterable[str]) -> str:
     return wanted
 
 
-def names_in(tree: exp.Expression) -> set[str]:
-    """Every name that occurs in ``tree``."""
-    return {node.name for node in tree.find_all(exp.Identifier)}
-
-
 def diff_name(taken: Iterable[str]) -> str:
     """What a column of diffs is called among columns called ``taken``."""
     return fresh(DIFF, taken)

@@ -19,9 +19,10 @@ from plan import relations as r
 from plan import scalars as s
 from plan.calls import aggregate, call
 from plan.decorrelated import decorrelated
-from plan.deltas import VOLATILE, Linear, NotLinear, check_scalar, linear, names_in
+from plan.deltas import Linear, NotLinear, check_scalar, linear, names_in
 from plan.inlining import inlined
 from plan.nodes import Node, rewritten, walk
+from sql.algebra.spelled import VOLATILE_CALLS
 from values.types import SqlType, arrow_type
 
 READS_MAX = 4
@@ -95,7 +96,7 @@ def analyse(relation: r.Relation) -> Strategy:
     """The strategy for a view whose query is ``relation``."""
     diff = diff_name(names_in(relation))
     try:
-        core = decorrelated(inlined(unordered(relation), VOLATILE, READS_MAX))
+        core = decorrelated(inlined(unordered(relation), VOLATILE_CALLS, READS_MAX))
         _check_size(core)
         found = _change(core, diff)
         if not found.linear.terms:
@@ -139,7 +140,7 @@ def _change(core: r.Relation, diff: str) -> Change:
             found[grouping] = r.Get(f"{GROUPS}{len(found)}", group_names(groups), kinds), groups
         return found[grouping][0]
 
-    made = linear(rewritten(core, _set_as_groups), diff, leaf)
+    made = linear(rewritten(core, _set_as_groups), diff, VOLATILE_CALLS, leaf)
     return Change(made, {get.item_id: groups for get, groups in found.values()})
 
 
@@ -160,8 +161,7 @@ def _set_as_groups(node: Node) -> Node | None:
     sides = []
     for number, side in enumerate((node.left, node.right)):
         side = rewritten(side, _set_as_groups)
-        columns = (side.column(place) for place in range(width))
-        typed = (c if c.type == kind.type else s.cast(c, kind.type) for c, kind in zip(columns, kinds, strict=True))
+        typed = s.as_types(map(side.column, range(width)), (kind.type for kind in kinds))
         sides.append(r.Project(side, (*typed, s.number(number))))
     both = r.SetOp("union", True, *sides)
     keys = tuple(map(both.column, range(width)))
@@ -236,6 +236,6 @@ def _call(found: s.Aggregate, arguments: list[s.Scalar]) -> AggregateCall:
     if argument is None:
         return AggregateCall(name, None)
     if argument not in arguments:
-        check_scalar(argument)
+        check_scalar(argument, VOLATILE_CALLS)
         arguments.append(argument)
     return AggregateCall(name, arguments.index(argument))

@@ -17,8 +17,6 @@ from pyspark.sql import SparkSession
 from sqlglot import exp
 
 from catalog_log.settings import PROCESS, SPARK
-from collection.columns import DIFF
-from controllers.arrangements.tuples import schema_of
 from controllers.compute.failures import Interrupted, of_spark, unexplained
 from controllers.compute.groups import TooManyGroups
 from controllers.compute.operators.affected import Affected
@@ -30,7 +28,7 @@ from controllers.compute.operators.process import Left, Process
 from controllers.compute.operators.recompute import Recompute
 from controllers.compute.operators.small import told
 from controllers.compute.relation import Relation
-from controllers.compute.rows import consolidate
+from controllers.compute.rows import change_schema, consolidate
 from controllers.compute.sources import Sources
 from controllers.compute.strategy import Incremental, Strategy
 from controllers.compute.strategy import Recompute as Recomputed
@@ -87,8 +85,7 @@ class View:
         self.relation = relation
         self.inputs = inputs
         self._spark = spark
-        names = [f"c{place}" for place in range(len(relation.types))]
-        self._schema = schema_of(relation.types, names).append(pa.field(DIFF, pa.int64()))
+        self._schema = change_schema(relation.types)
         self.state_ts: DataTs | None = NEVER
         """Timestamp that the held state is of; ``None`` where it must be found again (after an error, a restart)."""
         self.compared = 0
@@ -199,7 +196,7 @@ class View:
             self._operators.accept()
 
     def _incremental(self, sources: Sources, t1: DataTs) -> Change:
-        rows = consolidate(_cast_to(self._operators.delta(sources, self.state_ts, t1), self._schema))
+        rows = consolidate(self._operators.delta(sources, self.state_ts, t1))
         return Change(self.id, rows, None, lambda: self._accepted(t1))
 
     def _touched(self, sources: Sources, t1: DataTs) -> Change | None:
@@ -233,8 +230,3 @@ class View:
             log.warning("what a view holds is not found again", extra={"view": self.id, "why": str(error)[:500]})
             return False
         return True
-
-
-def _cast_to(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    arrays = [c.cast(f.type) for c, f in zip(table.columns, schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema)

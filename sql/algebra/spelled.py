@@ -566,6 +566,4 @@ def _of_kinds(side: r.Relation, kinds: Sequence[r.Kind]) -> r.Relation:
     pairs = [(kind.type, other) for kind, other in zip(side.columns, wanted, strict=True)]
     if all(one in (NOTHING, other) or is_integer(one) and is_integer(other) for one, other in pairs):
         return side
-    outputs = [side.column(place) for place in range(len(wanted))]
-    pairs = zip(outputs, wanted, strict=True)
-    return r.Project(side, tuple(each if each.type == kind else s.cast(each, kind) for each, kind in pairs))
+    return r.Project(side, s.as_types(map(side.column, range(len(wanted))), wanted))

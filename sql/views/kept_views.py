@@ -24,6 +24,7 @@ from catalog_log.objects import Column, Item, MaterializedView, Reference, Relat
 from functions.registry import OWN
 from journal.errors import InvalidUsage
 from plan.asked_apart import asked_apart
+from plan.columns import has_subqueries
 from plan.compared import compared_as_columns
 from plan.folding import folded
 from plan.inlining import inlined
@@ -218,7 +219,8 @@ def as_planned(tree: exp.Expression, params: Mapping[int, SqlType], objects: Obj
     try:
         query = plan_over(tree, columns, params)
         relation = folded(inlined(query.relation, VOLATILE_CALLS))
-        relation = asked_apart(compared_as_columns(relation, VOLATILE_CALLS), OWN)
+        if has_subqueries(relation):
+            relation = asked_apart(compared_as_columns(relation, VOLATILE_CALLS), OWN)
         return spelled(relation, query.names)
     except (NotPlanned, NotSpelled) as why:
         log.info("a query is told as it was bound", extra={"why": str(why)})

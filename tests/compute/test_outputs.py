@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from adapter.execute.explain import _changes
+from adapter.execute.explain import _incremental
 from catalog_log.settings import AUTO
 from collection.columns import DIFF
 from controllers.arrangements.tuples import Row, schema_of, to_rows, to_table
@@ -171,13 +171,14 @@ def test_a_row_that_fails_is_sparks_to_tell(sql: str, group: Row) -> None:
 
 
 def test_explain_tells_who_works_out_the_columns() -> None:
-    told = _changes(change_of("SELECT k, ROUND(SUM(x), 2) AS a FROM u1 GROUP BY k"), AUTO)
+    told = _incremental(change_of("SELECT k, ROUND(SUM(x), 2) AS a FROM u1 GROUP BY k"), AUTO)
     assert told == [
+        "gear: process while what it reads is small, otherwise spark",
         "    change of u1: in process, by kernels",
         "  changed groups: in process while it is small, by duckdb because of round()",
     ]
-    told = _changes(change_of("SELECT k, UPPER(s) AS a FROM u1 GROUP BY k, s"), AUTO)
-    assert told[1] == "  changed groups: in process, by kernels"
+    told = _incremental(change_of("SELECT k, UPPER(s) AS a FROM u1 GROUP BY k, s"), AUTO)
+    assert told[2] == "  changed groups: in process, by kernels"
 
 
 def test_a_call_that_stands_in_several_columns_is_made_once(monkeypatch) -> None:

@@ -17,8 +17,10 @@ from controllers.compute.spark_text import parse, text
 from controllers.compute.strategy import GROUPS, TEXT_ALONE, Incremental, Recompute
 from journal.errors import InvalidUsage
 from plan.deltas import reads
-from plan.relations import Query
+from plan.relations import Project, Query
+from plan.scalars import cast
 from plan.text import lines
+from plan.types import INT4, ListOf
 from tests.compute.spoken import strategy_of
 
 INPUTS = ("u5", "u7")
@@ -260,3 +262,12 @@ def test_no_text_and_no_name_is_taken_for_anything_else(word):
     grouped = f"SELECT u5.{quoted}, {literal} AS t, COUNT(*) AS n FROM u5 GROUP BY u5.{quoted}"
     post = Prepared(strategy_of(grouped, {"u5": {word: "text"}}).change.linear.terms[0].plan)
     assert parse(text(post.on_spark({"groups0 delta": source}))).expressions[1].this == exp.Literal.string(word)
+
+
+def test_what_no_engine_can_be_told_is_refused_as_any_other():
+    """A view is worked out again then: nobody takes it for a fault of the controller's."""
+    [term] = of("SELECT a FROM u5").change.linear.terms
+    made = Prepared(Project(term.plan, (cast(term.plan.column(0), ListOf(INT4)), term.plan.column(1))))
+    assert "its change cannot be said" in made.small
+    with pytest.raises(InvalidUsage):
+        made.on_spark({"u5 delta": parse("SELECT 1 AS a")})

@@ -9,7 +9,8 @@ from plan import relations as r
 from plan import scalars as s
 from plan.asked_apart import asked_apart
 from plan.columns import outer_columns
-from plan.compared import EQUALITIES, compared_as_columns
+from plan.compared import compared_as_columns
+from plan.equal import EQUALITIES
 from plan.nodes import Node, walk
 from plan.types import Type, common
 from sql.algebra.queries import plan_query

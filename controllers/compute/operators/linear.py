@@ -13,8 +13,6 @@ from contextlib import contextmanager
 import pyarrow as pa
 from sqlglot import exp
 
-from collection.columns import DIFF
-from controllers.arrangements.tuples import schema_of
 from controllers.compute import spark_text as sp
 from controllers.compute.expressions import NotHere
 from controllers.compute.operators.operator import NEVER, Contents, Engines
@@ -22,13 +20,12 @@ from controllers.compute.operators.prepared import Prepared
 from controllers.compute.operators.process import Left, Rest
 from controllers.compute.operators.reading import Reading
 from controllers.compute.relation import RESIDENT_ROWS_MAX, Relation
-from controllers.compute.rows import canonical
+from controllers.compute.rows import as_schema, canonical, change_schema
 from controllers.compute.running import answered
 from controllers.compute.sources import Sources
 from controllers.compute.vectors import Compiled
 from journal.timestamps import DataTs
 from plan import deltas
-from plan.types import INT8
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +38,7 @@ class Linear:
     ) -> None:
         self.terms = [Prepared(term.plan, term.leaf) for term in linear.terms]
         self.full = Prepared(linear.full)
-        self.schema = schema_of([*self.full.types[:-1], INT8], [*(f"c{i}" for i in range(len(linear.kinds))), DIFF])
+        self.schema = change_schema([kind.type for kind in linear.kinds])
         self.below = below
         self._inputs = inputs
         self._engines = engines
@@ -69,7 +66,7 @@ class Linear:
                 return found
             query = self.query(parts, reading)
             self.by_spark += 1
-            return _as(answered(self._engines.spark, query), self.schema)
+            return as_schema(answered(self._engines.spark, query), self.schema)
 
     @contextmanager
     def change(self, sources: Sources, t0: DataTs, t1: DataTs) -> Iterator[tuple[list[Prepared], Reading]]:
@@ -117,17 +114,11 @@ class Linear:
             tables = {key: reading.table(key) for key in part.reads.values()}
             if all(table is not None for table in tables.values()):
                 try:
-                    return _as(part.compiled.run(tables), self.schema)
+                    return as_schema(part.compiled.run(tables), self.schema)
                 except NotHere as why:
                     log.debug("a change is left to an engine", extra={"view": self._engines.view_id, "why": str(why)})
-        small = part.small()
-        if isinstance(small, str):
-            raise Left(small)
+        if isinstance(part.small, str):
+            raise Left(part.small)
         self._rest.check()
-        return _as(canonical(self._engines.process.rows(small, part.types, self._named(part, reading))), self.schema)
-
-
-def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    # Engines' own Arrow types differ in nothing but field names and nullability.
-    arrays = [c.cast(f.type) for c, f in zip(table.columns, schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema)
+        found = self._engines.process.rows(part.small, part.types, self._named(part, reading))
+        return as_schema(canonical(found), self.schema)

@@ -56,5 +56,4 @@ def _of_types(relation: r.Relation, types: Sequence[SqlType]) -> r.Relation:
     found = [kind.type for kind in relation.columns]
     if found == list(types):
         return relation
-    columns = (relation.column(place) for place in range(len(found)))
-    return r.Project(relation, tuple(s.cast(each, kind) for each, kind in zip(columns, types, strict=True)))
+    return r.Project(relation, s.as_types(map(relation.column, range(len(found))), types))

@@ -10,7 +10,7 @@ from sqlglot import exp
 from collection.columns import DIFF
 from controllers.compute.expressions import NotHere
 from controllers.compute.naming import name_relations
-from controllers.compute.operators.small import Small, Told, told
+from controllers.compute.operators.small import Small, small
 from controllers.compute.vectors import Compiled, compile_term
 from journal.errors import InvalidUsage
 from plan import deltas
@@ -50,19 +50,20 @@ class Prepared:
 
     @cached_property
     def _tree(self) -> exp.Expression:
-        return spelled(self.plan, [*(f"c{i}" for i in range(len(self.types) - 1)), DIFF])
+        """Raises ``InvalidUsage`` where no engine can be told it."""
+        try:
+            return spelled(self.plan, [*(f"c{i}" for i in range(len(self.types) - 1)), DIFF])
+        except NotSpelled as why:
+            raise InvalidUsage(f"its change cannot be said: {why}", sqlstate="0A000") from why
 
     @cached_property
-    def told(self) -> Told:
-        """What DuckDB is told, or why not."""
-        try:
-            return told(self._tree, {name: get.names for name, get in self._gets.items()})
-        except (NotSpelled, InvalidUsage) as why:
-            return Told(str(why), str(why))
-
     def small(self) -> Small | str:
-        """Sums of floats are nobody's here, so no gear differs from the ordinary one."""
-        return self.told.ordinary
+        """What DuckDB is told, or why not.  Sums of floats are nobody's here, so no gear differs from the ordinary."""
+        try:
+            tree = self._tree
+        except InvalidUsage as error:
+            return error.message
+        return small(tree, {name: get.names for name, get in self._gets.items()})
 
     def on_spark(self, given: Mapping[str, exp.Expression]) -> exp.Expression:
         """What Spark is asked, over queries for what it reads."""

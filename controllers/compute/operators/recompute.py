@@ -20,7 +20,7 @@ from controllers.compute.operators.affected import Affected
 from controllers.compute.operators.process import Left, Process, Rest
 from controllers.compute.operators.small import TOLD_SPARK, Small, Told
 from controllers.compute.relation import RESIDENT_ROWS_MAX, Relation
-from controllers.compute.rows import canonical, consolidate, negated
+from controllers.compute.rows import as_schema, canonical, consolidate, negated
 from controllers.compute.running import answered
 from controllers.compute.sources import Sources
 from journal.timestamps import DataTs
@@ -156,20 +156,14 @@ class Recompute:
         ])  # fmt: skip
         differ = exp.NEQ(this=sp.total(DIFF), expression=exp.Literal.number(0))
         merged = sp.select([*map(sp.column, names), sp.called(sp.total(DIFF), DIFF)], sp.derived(both, "b"))
-        # Spark's own Arrow types differ in nothing but field names and nullability.
-        return _as(answered(sources.spark, sp.grouped(merged, names, differ)), self._schema)
+        return as_schema(answered(sources.spark, sp.grouped(merged, names, differ)), self._schema)
 
 
 def taken_away(held: pa.Table, schema: pa.Schema) -> pa.Table:
     """The changes that take away what ``held``, of a view's contents, has."""
-    return _as(negated(held), schema)
+    return as_schema(negated(held), schema)
 
 
 def _counted(rows: pa.Table, diff: int, schema: pa.Schema) -> pa.Table:
     """``rows``, each ``diff`` times."""
-    return _as(rows.append_column(DIFF, pa.repeat(pa.scalar(diff, pa.int64()), rows.num_rows)), schema)
-
-
-def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    arrays = [c.cast(f.type) for c, f in zip(table.columns, schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema)
+    return as_schema(rows.append_column(DIFF, pa.repeat(pa.scalar(diff, pa.int64()), rows.num_rows)), schema)

@@ -14,19 +14,18 @@ import pyarrow as pa
 from sqlglot import exp
 
 from collection.columns import DIFF
-from controllers.arrangements.tuples import Row, schema_of, to_rows, to_table
+from controllers.arrangements.tuples import Row, to_rows, to_table
 from controllers.compute import spark_text as sp
 from controllers.compute.expressions import NotHere
 from controllers.compute.groups import VALUES_MAX, Group, Groups, TooManyGroups, Values
 from controllers.compute.operators.linear import Linear
 from controllers.compute.operators.operator import NEVER, Engines
-from controllers.compute.rows import consolidate
+from controllers.compute.rows import change_schema, consolidate
 from controllers.compute.running import answered
 from controllers.compute.sources import Sources
 from controllers.compute.strategy import Grouped
 from controllers.compute.vectors import partial_groups, partial_values
 from journal.timestamps import DataTs
-from plan.types import INT8
 
 LOOSE_ROWS_MAX = 1_000
 """Rows of changes beside those of few groups, before they are put together: some 0.2 ms of a join."""
@@ -53,8 +52,7 @@ class Reduce:
         self._pending: _Pending | None = None
         self._contents: pa.Table | None = None
         """The rows of all groups, where somebody reads them."""
-        names = [f"c{place}" for place in range(len(grouped.types))]
-        self._schema = schema_of([*grouped.types, INT8], [*names, DIFF])
+        self._schema = change_schema(grouped.types)
 
     @property
     def held(self) -> int:
