@@ -18,7 +18,6 @@ from confluent_kafka import (
     KafkaError,
     KafkaException,
     Producer,
-    TopicCollection,
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient
@@ -70,7 +69,7 @@ with one of three brokers killed: nothing for as long as it was away, 30 s and m
 45,000 switches of threads a second, in each process that asked).  A controller that is there answers in milliseconds.
 """
 
-_SILENCE = (
+SILENCE = (
     KafkaError._TIMED_OUT,
     KafkaError._TIMED_OUT_QUEUE,
     KafkaError._TRANSPORT,
@@ -79,7 +78,7 @@ _SILENCE = (
     KafkaError.REQUEST_TIMED_OUT,
 )
 _PASSING = (
-    *_SILENCE,
+    *SILENCE,
     KafkaError._WAIT_COORD,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -177,25 +176,23 @@ def make_admin(bootstrap: str) -> AdminClient:
     return cast(AdminClient, Owned(AdminClient(common_settings(bootstrap))))
 
 
-def meet_controller(bootstrap: str, admin: AdminClient, topic: str) -> None:
-    """Have ``admin`` know a controller (1 ms), for a request that must be given long: see ``ADMIN_TRY_S``.
-
-    ``topic`` is one that is there.  Raises ``Unavailable``.
-    """
-
-    def ask(timeout_s: float) -> object:
-        return admin.describe_topics(TopicCollection([topic]), request_timeout=timeout_s)[topic].result()
-
-    ask_admin(bootstrap, admin, topic, ask)
-
-
 def ask_admin(
     bootstrap: str, admin: AdminClient, topic: str, call: Callable[[float], object], timeout_s: float | None = None
 ) -> object:
-    """:func:`reach` for what ``admin`` asks the controller: each try is short (``CONTROLLER_TRY_S``, ``ADMIN_TRY_S``).
+    """:func:`ask_controller` by ``admin``, which hears beside who the controller is of ``topic``, which need not be
+    there: of all topics, there may be many."""
+    return ask_controller(bootstrap, lambda left_s: admin.list_topics(topic, timeout=left_s), call, timeout_s)
 
-    Before a further one the client hears from any broker who is the controller now, beside ``topic``, which need not be
-    there: of all topics, there may be many.
+
+def ask_controller(
+    bootstrap: str,
+    meet: Callable[[float], object],
+    call: Callable[[float], object],
+    timeout_s: float | None = None,
+) -> object:
+    """:func:`reach` for what is asked of the controller: each try is short (``CONTROLLER_TRY_S``, ``ADMIN_TRY_S``).
+
+    Before a further one ``meet`` has the client hear from any broker who that is now.
     """
     first = True
 
@@ -205,7 +202,7 @@ def ask_admin(
             first = False
             return call(min(left_s, CONTROLLER_TRY_S))
         began = time.monotonic()
-        admin.list_topics(topic, timeout=left_s)
+        meet(left_s)
         return call(min(max(MIN_CALL_S, left_s - (time.monotonic() - began)), ADMIN_TRY_S))
 
     return reach(bootstrap, one_try, timeout_s)
@@ -260,7 +257,7 @@ def known(bootstrap: str, topic: str, look: Callable[[], T | None]) -> T:
 
 def unreachable(bootstrap: str, timeout_s: float, error: KafkaError) -> Unavailable:
     """The one line for a broker that is away, or answers that it cannot now."""
-    if error.code() not in _SILENCE:
+    if error.code() not in SILENCE:
         return Unavailable(f"kafka at {bootstrap} could not answer: {error.str()}", sqlstate="08001")
     return Unavailable(
         f"cannot reach kafka at {bootstrap}: no answer within {timeout_s:g} s",

@@ -25,13 +25,14 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 
 from journal import clients
 from journal.api import Entry, Subscription
 from journal.errors import FatalLog, InvalidUsage, Rejected
 from journal.kafka_producer import ACK_TIMEOUT_S, ProducerSession
 from journal.kafka_reader import Reader
+from journal.lasting import Lasting
 from journal.leaders import SUSPECT_S, Agreed, leaders_of
 from journal.limits import VALUE_BYTES_MAX, too_large
 
@@ -74,11 +75,11 @@ class KafkaTransport:
         self._control_lock = threading.Lock()
         """Held while it is asked, which takes up to ``start_timeout_s``: it must not be closed meanwhile.  Nobody who
         holds ``_lock`` waits for it."""
-        self._control = clients.make_consumer(bootstrap)
+        self._control = Lasting(bootstrap, clients.make_consumer)
         try:
             self._check_topic()
         except Exception:
-            self._control.close()
+            self._control.client.close()
             raise
         self._unfollow = self._leaders.follow(topic, self._on_moved)
 
@@ -125,9 +126,8 @@ class KafkaTransport:
         with self._control_lock:
             if self._closed:
                 raise InvalidUsage(f"journal {self.topic} is closed")
-            return clients.reach(
-                self.bootstrap,
-                lambda timeout: self._control.get_watermark_offsets(TopicPartition(self.topic, 0), timeout=timeout),
+            return self._control.ask(
+                lambda client, left_s: client.get_watermark_offsets(TopicPartition(self.topic, 0), timeout=left_s),
                 self._start_timeout_s if timeout_s is None else timeout_s,
             )
 
@@ -161,7 +161,7 @@ class KafkaTransport:
         if session is not None:
             session.close()
         with self._control_lock:
-            self._control.close()
+            self._control.client.close()
 
     def forget(self, reader: Reader) -> None:
         """``reader`` was closed."""
@@ -248,9 +248,9 @@ def patience_s(ack_timeout_s: float, fruitless: int) -> float:
     return ack_timeout_s * 2 ** min(fruitless, 2)
 
 
-def topic_partitions(client: Consumer, bootstrap: str, topic: str, timeout_s: float) -> int:
+def topic_partitions(control: Lasting, bootstrap: str, topic: str, timeout_s: float) -> int:
     """How many partitions ``topic`` has; 0 if there is no such topic.  Raises ``Unavailable``."""
-    found = clients.reach(bootstrap, lambda timeout: client.list_topics(topic, timeout=timeout), timeout_s)
+    found = control.ask(lambda client, left_s: client.list_topics(topic, timeout=left_s), timeout_s)
     metadata = found.topics.get(topic)
     if metadata is None or metadata.error is not None:
         code = None if metadata is None else metadata.error.code()

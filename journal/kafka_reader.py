@@ -20,6 +20,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from journal import clients
 from journal.api import Entry
 from journal.errors import FatalLog, InvalidUsage, TidemarkError, Unavailable
+from journal.lasting import QUIET_S
 
 log = logging.getLogger(__name__)
 
@@ -35,9 +36,9 @@ still take itself for the leader of a shorter log.  Five times what an election 
 
 OUT_OF_RANGE_AGAIN_S = 0.25
 
-QUIET_S = 15.0
-"""A reader without records asks this often whether its topic is there still, and whether it holds more than was read:
-four times what a restart takes."""
+MISSING_S = 15.0
+"""A topic that is missing for so long is gone: four times what a restart takes, after which a broker may not know its
+topics yet."""
 
 EXISTS_TIMEOUT_S = 1.0
 """For each of the two; the reader does nothing else meanwhile."""
@@ -79,7 +80,7 @@ class Reader:
         self._on_error = on_error
         self._closed = False
         self._quiet_since = time.monotonic()
-        self._was_missing = False
+        self._missing_since: float | None = None
         self._away = False
         self._renew = False
         self._out_of_range_since: float | None = None
@@ -163,7 +164,7 @@ class Reader:
                 else:
                     self._judge(message)
             if entries:
-                self._quiet_since, self._was_missing = time.monotonic(), False
+                self._quiet_since, self._missing_since = time.monotonic(), None
                 self._out_of_range_since = None
                 self._is_back()
                 self._next = entries[-1].offset + 1
@@ -190,10 +191,9 @@ class Reader:
     def _look_around(self) -> None:
         """librdkafka tells a reader nothing of a deleted topic (measured: not within 100 s), so a quiet one asks.
 
-        A broker that was just restarted may not know its topics yet: it is believed at the second time.
-
-        And one that hears nothing though there is more goes on with a fresh consumer: whatever its own one waits for,
-        everybody who waits for this reader would wait with it, without a word and for ever.
+        And one that hears nothing though there is more goes on with a fresh consumer: its own one may have lost its
+        brokers for good (:mod:`journal.lasting`), or wait for whatever else, and everybody who waits for this reader
+        would wait with it, without a word and for ever.
         """
         now = time.monotonic()
         if now - self._quiet_since < QUIET_S:
@@ -204,9 +204,9 @@ class Reader:
         except Unavailable:
             return  # a broker that is away is waited for
         self._is_back()
-        if not exists and self._was_missing:
+        self._missing_since = None if exists else self._missing_since or now
+        if self._missing_since is not None and now - self._missing_since > MISSING_S:
             raise FatalLog(f"topic {self._topic} does not exist any more", hint="restore it from a backup")
-        self._was_missing = not exists
         try:
             end = self._transport.bounds(EXISTS_TIMEOUT_S)[1] if exists else 0
         except (Unavailable, InvalidUsage):

@@ -11,12 +11,14 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import Any
 
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import ConfigResource, ResourceType
 
 from journal import clients
 from journal.errors import Rejected
+from journal.lasting import Lasting
 from journal.names import TopicNames
 from journal.topics import data_spec, differences
 
@@ -31,7 +33,7 @@ class TopicChecks:
 
     def __init__(self, bootstrap: str, names: TopicNames) -> None:
         self._names = names
-        self._admin = clients.make_admin(bootstrap)
+        self._admin = Lasting(bootstrap)
         self._lock = threading.Lock()
         self._hearing = threading.Lock()
         self._good: set[str] = set()
@@ -47,17 +49,19 @@ class TopicChecks:
             if topic in self._asked:
                 return self._asked[topic]
             told = self._asked[topic] = Future()
-        described = self._admin.describe_topics(
+        admin = self._admin.client
+        described = admin.describe_topics(
             TopicCollection([topic, self._names.catalog]), request_timeout=ASK_TIMEOUT_S
         )
-        [config] = self._admin.describe_configs(
+        [config] = admin.describe_configs(
             [ConfigResource(ResourceType.TOPIC, topic)], request_timeout=ASK_TIMEOUT_S
         ).values()
         answers = [described[topic], described[self._names.catalog], config]
-        _when_all(answers, lambda: self._judge(topic, answers, told))
+        _when_all(answers, lambda: self._judge(topic, answers, told, admin))
         return told
 
-    def _judge(self, topic: str, answers: list[Future], told: Future[Rejected | None]) -> None:
+    def _judge(self, topic: str, answers: list[Future], told: Future[Rejected | None], admin: Any) -> None:
+        """``admin`` is who was asked: its answers come for as long as somebody holds it."""
         wrong: Rejected | None = None
         try:
             partitions = answers[0].result().partitions
@@ -78,21 +82,22 @@ class TopicChecks:
                 self._good.add(topic)
         except KafkaException:
             # Nobody could tell; whoever writes next asks again, and no controller that is away (CONTROLLER_TRY_S).
-            self._hear_of_controller(topic)
+            self._hear_of_controller(topic, admin)
         finally:
             with self._lock:
                 del self._asked[topic]
             told.set_result(wrong)
 
-    def _hear_of_controller(self, topic: str) -> None:
-        """Have the client hear who that is now, on a thread of its own: this one is Kafka's, and others wait for it."""
+    def _hear_of_controller(self, topic: str, admin: Any) -> None:
+        """Have ``admin`` hear who that is now, on a thread of its own: this one is Kafka's, and others wait for it."""
         if not self._hearing.acquire(blocking=False):
             return
 
         def hear() -> None:
             try:
-                self._admin.list_topics(topic, timeout=clients.ADMIN_TRY_S)
+                admin.list_topics(topic, timeout=clients.ADMIN_TRY_S)
             except KafkaException:
+                self._admin.anew(admin)
                 log.debug("no broker says who the controller is", extra={"topic": topic})
             finally:
                 self._hearing.release()

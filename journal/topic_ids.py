@@ -10,10 +10,12 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from journal import clients
+from journal.lasting import lasting_of
 
 ASK_TIMEOUT_S = 5.0
 """For the answer of any broker, the ones that are silent included: two of them at ``SOCKET_TIMEOUT_MS``."""
@@ -25,8 +27,7 @@ class TopicIds:
     """Of one cluster; from any thread.  Get it by :func:`ids_of`."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
-        self._admin = clients.make_admin(bootstrap)
+        self._admin = lasting_of(bootstrap)
 
     def ask(self, topics: Iterable[str]) -> Answers:
         """Ask now (some 1 ms, on Kafka's threads); what is returned waits for the answer.
@@ -37,26 +38,26 @@ class TopicIds:
         names = sorted(set(topics))
         if not names:
             return dict
-        asked = [self._send(names, clients.CONTROLLER_TRY_S)]
+        first = self._admin.client
+        asked = [_send(first, names, clients.CONTROLLER_TRY_S)]
 
-        def look(timeout_s: float) -> dict[str, str | None]:
-            sent = asked.pop() if asked else self._send(names, timeout_s)
+        def look(client: Any, timeout_s: float) -> dict[str, str | None]:
+            sent = asked.pop() if asked and client is first else _send(client, names, timeout_s)
             return {name: _id_in(sent[name]) for name in names}
 
         def answers() -> dict[str, str | None]:
             unknown_until = time.monotonic() + clients.UNKNOWN_S
             while True:
-                found: dict[str, str | None] = clients.ask_admin(  # type: ignore
-                    self._bootstrap, self._admin, names[0], look, ASK_TIMEOUT_S
-                )
+                found: dict[str, str | None] = self._admin.ask_controller(names[0], look, ASK_TIMEOUT_S)
                 if None not in found.values() or time.monotonic() > unknown_until:
                     return found
                 time.sleep(clients.TRY_AGAIN_S)
 
         return answers
 
-    def _send(self, names: list[str], timeout_s: float):
-        return self._admin.describe_topics(TopicCollection(names), request_timeout=timeout_s)
+
+def _send(client: Any, names: list[str], timeout_s: float) -> dict[str, Any]:
+    return client.describe_topics(TopicCollection(names), request_timeout=timeout_s)
 
 
 def _id_in(answer) -> str | None:

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewT
 
 from journal import clients
 from journal.errors import FatalLog, Unavailable
+from journal.lasting import Lasting
 from journal.limits import RECORD_BYTES_MAX
 
 TOPIC_READY_S = 30.0
@@ -164,11 +165,11 @@ def verify_journal(bootstrap: str, name: str) -> str:
     return str(described.topic_id)
 
 
-def topic_exists(admin: AdminClient, name: str) -> bool | None:
+def topic_exists(admin: Lasting, name: str) -> bool | None:
     """Whether there is a topic of that name, to tell a person; ``None`` where no broker says so at once."""
     try:
-        error = admin.list_topics(name, timeout=TELL_S).topics[name].error
-    except KafkaException:
+        error = admin.ask(lambda client, left_s: client.list_topics(name, timeout=left_s), TELL_S).topics[name].error
+    except Unavailable:
         return None
     return True if error is None else False if error.code() in clients.UNKNOWN else None
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 
@@ -37,6 +38,7 @@ from adapter.state.session_state import DEFAULT_DATABASE
 from adapter.system.schemas import RELATIONS
 from journal.clients import make_consumer, make_producer
 from journal.errors import TidemarkError, internal, logged
+from journal.lasting import QUIET_S, forsaken, lasting_of
 from journal.names import TopicNames
 from sql.objects.names import Names
 
@@ -104,6 +106,11 @@ class DdlTopic:
         self._ended = asyncio.Event()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._others = lasting_of(bootstrap)
+        self._doubted_at = time.monotonic()
+        """When there was something to read last, or it was made sure that there was nothing."""
+        self._lost = False
+        """Whether an answer was lost since."""
         self.unanswered = 0
         """Requests that asked for an answer and could not be given one."""
         self._under_way: deque[_Batch] = deque()
@@ -135,6 +142,11 @@ class DdlTopic:
                 pass  # the loop was closed: nobody waits any more
 
     def _run(self) -> None:
+        while not self._stopped.is_set():
+            self._run_once()
+
+    def _run_once(self) -> None:
+        """Until stopped, or until a client must be made anew."""
         consumer = make_consumer(
             self._bootstrap,
             **{
@@ -153,13 +165,26 @@ class DdlTopic:
         )
         try:
             consumer.subscribe([self._names.ddl], on_assign=lambda *_: self.assigned.set())
-            while not self._stopped.is_set():
+            while not self._stopped.is_set() and not self._forsaken(consumer, producer):
                 self._turn(consumer, producer)
             if producer.flush(STOP_TIMEOUT_S / 2):
                 producer.purge()
             self._settle(consumer)
         finally:
             consumer.close()
+
+    def _forsaken(self, consumer: Consumer, producer: Producer) -> bool:
+        """Whether one of them hears of no broker any more.  Asked only after a while in which nothing could be read, or
+        in which an answer was lost."""
+        now = time.monotonic()
+        if now < self._doubted_at + QUIET_S:
+            return False
+        asked = (consumer, producer) if self._lost else (consumer,)
+        self._doubted_at, self._lost = now, False
+        found = any(forsaken(client, self._names.ddl, self._others) for client in asked)
+        if found:
+            log.warning("a client knows no broker, another goes on", extra={"topic": self._names.ddl})
+        return found
 
     def _turn(self, consumer: Consumer, producer: Producer) -> None:
         # The answers of the last batch are mostly there at once: their requests are then settled before we wait.
@@ -179,6 +204,8 @@ class DdlTopic:
             return
         if not messages:
             return
+        if not self._lost:
+            self._doubted_at = time.monotonic()
         answers = self._answers(messages)
         if answers is None:
             return  # stopping: nothing is committed, so the requests are delivered again
@@ -243,6 +270,7 @@ class DdlTopic:
                 batch.lose(f"{topic}: {error}")
 
     def _count_lost(self) -> None:
+        self._lost = True
         self.unanswered += 1
 
 

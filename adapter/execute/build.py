@@ -15,7 +15,7 @@ from catalog_log.log import CatalogLog
 from collection.writer import CollectionWriter
 from journal import process
 from journal.aio import Bridge
-from journal.clients import make_admin
+from journal.lasting import Lasting
 from journal.names import TopicNames
 from journal.topics import topic_exists
 from oracle.client import Oracle
@@ -47,7 +47,7 @@ async def open_executor(bootstrap: str, names: TopicNames, writer_id: str) -> As
         peeks = FlightPeeks(catalog, bridge)
         closers["peeks"] = peeks.close
         executor = TidemarkExecutor(
-            catalog, oracle, writer, peeks, bridge, topic_exists=partial(topic_exists, make_admin(bootstrap))
+            catalog, oracle, writer, peeks, bridge, topic_exists=partial(topic_exists, Lasting(bootstrap))
         )
         executor.start()
         try:

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import NewTopic
 
-from journal import clients
 from journal.errors import Unavailable
+from journal.lasting import Lasting
 from journal.names import TopicNames
 from journal.topics import data_spec
 
@@ -30,10 +30,10 @@ BACKOFF_MAX_S = 10.0
 
 
 class TopicKeeper:
-    """One thread with one admin client.  Orders are bounded by the number of collections."""
+    """One thread with one admin client at a time.  Orders are bounded by the number of collections."""
 
     def __init__(self, bootstrap: str, names: TopicNames, replication_factor: int) -> None:
-        self._admin = clients.make_admin(bootstrap)
+        self._admin = Lasting(bootstrap)
         self._names = names
         self._replication_factor = replication_factor
         self._lock = threading.Lock()
@@ -59,7 +59,7 @@ class TopicKeeper:
 
     def existing(self) -> list[str]:
         """All topics there are, ours or not.  Raises ``Unavailable``."""
-        return list(clients.reach("kafka", lambda timeout: self._admin.list_topics(timeout=timeout)).topics)
+        return list(self._admin.ask(lambda client, left_s: client.list_topics(timeout=left_s)).topics)
 
     def close(self) -> None:
         """Stop after the request under way."""
@@ -100,16 +100,16 @@ class TopicKeeper:
         delete = [i for i, wanted in orders.items() if not wanted]
         answers: dict[str, object] = {}
         try:
-            clients.meet_controller("kafka", self._admin, self._names.catalog)
+            admin = self._admin.meet_controller(self._names.catalog)
             if create:
                 specs = [data_spec(self._names.data(i), self._replication_factor) for i in create]
                 new = [NewTopic(s.name, s.partitions, s.replication_factor, config=s.config) for s in specs]
-                answers |= self._admin.create_topics(new, operation_timeout=REQUEST_TIMEOUT_S,
-                                                     request_timeout=2 * REQUEST_TIMEOUT_S)  # fmt: skip
+                answers |= admin.create_topics(new, operation_timeout=REQUEST_TIMEOUT_S,
+                                               request_timeout=2 * REQUEST_TIMEOUT_S)  # fmt: skip
             if delete:
-                answers |= self._admin.delete_topics([self._names.data(i) for i in delete],
+                answers |= admin.delete_topics([self._names.data(i) for i in delete],
                                                      operation_timeout=REQUEST_TIMEOUT_S,
-                                                     request_timeout=2 * REQUEST_TIMEOUT_S)  # fmt: skip
+                                               request_timeout=2 * REQUEST_TIMEOUT_S)  # fmt: skip
         except KafkaException as error:
             return error.args[0].str()
         except Unavailable as error:

@@ -31,6 +31,7 @@ from controllers.at_work import AtWork
 from controllers.storage.remap import Prepared, Problem, bindings, made_anew, prepare, start_positions
 from journal.clients import discard, make_consumer, reach
 from journal.errors import TidemarkError, Unavailable
+from journal.lasting import QUIET_S, forsaken, lasting_of
 from journal.leaders import leaders_of
 from journal.topic_ids import ids_of
 from oracle.client import Oracle, wall_clock_ms
@@ -131,6 +132,7 @@ class Source:
         self._bootstrap = bootstrap
         self._leaders = leaders_of(bootstrap)
         self._ids = ids_of(bootstrap)
+        self._others = lasting_of(bootstrap)
         self._read: dict[int, int] = {}
         """Up to where it has read, of each partition."""
         self._reached: dict[int, int] = {}
@@ -138,7 +140,7 @@ class Source:
         self._topic_id = ""
         """Of the topic that is being read."""
         self._moved = threading.Event()
-        """Set when most brokers name another leader of the topic."""
+        """Set when most brokers name another leader of the topic, or the consumer hears of none any more."""
         self._oracle = oracle
         self._writer = writer
         self._incarnation = incarnation
@@ -237,6 +239,7 @@ class Source:
                     positions = prepared.positions
             look_again_at = time.monotonic() + LOOK_AGAIN_S
             measure_at = 0.0
+            quiet_since = time.monotonic()
             # Where the topic has another leader by the word of most brokers we begin anew with a fresh consumer: this
             # one may be asking a leader that does not know it was deposed, and has nothing new for ever.
             while not self._stopped.is_set() and not self._moved.is_set():
@@ -247,7 +250,7 @@ class Source:
                         self._await_commit(*under_way)
                         under_way = None
                     under_way = self._oracle.commit(part), prepared
-                    self._committed_at = time.monotonic()
+                    self._committed_at = quiet_since = time.monotonic()
                     positions = prepared.positions
                 elif under_way is not None and under_way[0].done():
                     self._await_commit(*under_way)
@@ -258,6 +261,11 @@ class Source:
                 if time.monotonic() >= look_again_at:
                     self._look_again(consumer, positions)
                     look_again_at = time.monotonic() + LOOK_AGAIN_S
+                if time.monotonic() >= quiet_since + QUIET_S:
+                    if forsaken(consumer, self.item.topic, self._others):
+                        log.warning("a consumer knows no broker, another goes on", extra={"source": self.item.id})
+                        self._moved.set()
+                    quiet_since = time.monotonic()
             if under_way is not None:
                 last, under_way = under_way, None
                 self._await_commit(*last)

@@ -139,6 +139,7 @@ class OnceClient(SqlClient):
         self._produced_at = time.monotonic()
         errors = [error for error in answers if error is not None]
         if left or errors:
+            self._let_go()  # it may know no broker any more, for good
             said = errors[0].str() if errors else f"{left} messages were not answered"
             raise Unknown(errors[0].name() if errors else "TimedOut", said)
 
@@ -166,7 +167,11 @@ class OnceClient(SqlClient):
 
     def close(self) -> None:
         super().close()
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._producer is not None:
             # What is still under way belongs to an unknown outcome: it must not outlive its client by much.
             self._producer.purge()
             self._producer.flush(1)
+            self._producer = None

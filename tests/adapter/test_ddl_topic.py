@@ -17,6 +17,7 @@ from journal.names import TopicNames
 from journal.topics import ensure_topics, queue_spec
 from schemas import codec
 from tests.adapter.world import World
+from tests.journal.muted import Makes
 
 
 def request(request_id: str, sql: str, **more) -> bytes:
@@ -133,6 +134,42 @@ def test_a_reply_topic_that_takes_no_answer_holds_up_nobody(broker, monkeypatch)
                 assert topic.unanswered == 3, "the missing topic may still come"
                 image = one._catalog.image
                 assert image.stats.malformed == 0, "nothing of ours was written on the catalog"
+            finally:
+                await topic.close()
+
+    asyncio.run(asyncio.wait_for(story(), 200))
+
+
+@pytest.mark.integration
+def test_requests_are_read_and_answered_though_a_client_lost_its_brokers(broker, monkeypatch):
+    consumers, producers = Makes(make_consumer), Makes(make_producer)
+    monkeypatch.setattr("adapter.ddl_topic.topic.make_consumer", consumers)
+    monkeypatch.setattr("adapter.ddl_topic.topic.make_producer", producers)
+
+    async def story():
+        names = TopicNames(f"ddl{uuid.uuid4().hex[:12]}")
+        await asyncio.to_thread(create_environment, broker, names, 1)
+        sender = make_producer(broker)
+
+        async def send(name: str) -> None:
+            sender.produce(names.ddl, request(name, f"create table {name} (a int)"))
+            assert await asyncio.to_thread(sender.flush, 30) == 0
+
+        async with open_executor(broker, names, "a") as one:
+            topic = DdlTopic(broker, names, one)
+            topic.start()
+            try:
+                await send("before")
+                await asyncio.wait_for(_made(one, "before"), 60)
+                consumers.made[0].mute()
+                await send("after")
+                await asyncio.wait_for(_made(one, "after"), 60)
+                producers.made[1].mute()
+                topic._count_lost()  # as of an answer that did not come to be there
+                while len(producers.made) < 3:
+                    await asyncio.sleep(0.02)
+                await send("again")
+                await asyncio.wait_for(_made(one, "again"), 60)
             finally:
                 await topic.close()
 

@@ -33,6 +33,7 @@ from journal.errors import Rejected
 from journal.names import TopicNames
 from oracle.checkpoints import CheckpointPolicy
 from oracle.client import Oracle
+from tests.journal.muted import Makes
 from tests.objects import made
 from tests.runs import read_runs
 
@@ -193,6 +194,24 @@ def test_rows_and_errors_are_bound_together(world: World) -> None:
     state = world.oracle.state
     changed = {b.ts for i in (source, errors) for b in state.bindings(i.id).at(state.last_ts)}
     assert state.last_change(errors.id) in changed
+
+
+def test_a_source_whose_consumer_lost_its_brokers_goes_on_with_another(world: World, monkeypatch) -> None:
+    makes = Makes(clients.make_consumer)
+    monkeypatch.setattr("controllers.storage.source.make_consumer", makes)
+    source, errors = world.source("u1", "clicks")
+    world.make_topic("clicks")
+    world.produce("clicks", b'{"id":1,"t":"a"}')
+    world.tell(source, errors)
+    controller = world.start()
+    eventually(lambda: world.bound(source) == 1)
+    [consumer] = makes.made
+    consumer.mute()
+    world.produce("clicks", b'{"id":2,"t":"b"}')
+    eventually(lambda: world.bound(source) == 2)
+    assert world.rows(source) == [(1, "a"), (2, "b")]
+    eventually(lambda: state_of(controller, "u1") == ("running", None))
+    assert len(makes.made) == 2, "the second one hears of its broker, and is left alone"
 
 
 def test_topics_follow_the_objects_and_foreign_ones_stay(world: World) -> None:
