@@ -4,9 +4,10 @@ Promises: every view is maintained by the holder of the cluster's newest epoch o
 one record, all or none; after a crash at any point nothing is lost or doubled, because rows count only once they are
 bound, and uppers decide what is still to be done.  A controller whose epoch has passed stops itself.
 
-Threads: the commands' and the journals' readers only say that something moved; the control loop (:meth:`run`) tells
-the waiting peeks and asks for ticks; ticks run in the streaming query's thread, and it alone installs and evaluates
-views; one thread follows indexes, one seals and merges chunks.
+What is to be done is the core's to say (:mod:`controllers.compute.core`); here are the threads that bring it what
+happens and do what it says.  The commands' and the journals' readers only say that something moved; the control loop
+(:meth:`run`) takes that in, releases peeks and asks for ticks; ticks run in the streaming query's thread, and it alone
+installs and evaluates views; one thread follows indexes, one seals and merges chunks.
 """
 
 from __future__ import annotations
@@ -26,8 +27,25 @@ from controllers.at_work import open_at_work
 from controllers.command_topic import open_command_topic
 from controllers.commands import compute
 from controllers.commands_log import Compaction, follow
+from controllers.compute import core
+from controllers.compute.core import (
+    Answer,
+    Claim,
+    Claimed,
+    Core,
+    Drop,
+    End,
+    Follow,
+    Moved,
+    Opened,
+    Outrun,
+    Released,
+    Started,
+    Tick,
+)
 from controllers.compute.failures import of_object
 from controllers.compute.feed import Feed
+from controllers.compute.handling import Handling
 from controllers.compute.heartbeat import Heartbeat, SparkEnded
 from controllers.compute.indexes import Indexes
 from controllers.compute.inventory import Inventory
@@ -68,9 +86,6 @@ CLOSE_TIMEOUT_S = 4.0
 """For Spark and the clients of Kafka after that: Spark's JVM takes 2 to 4 s.  Both together stay below the 10 s after
 which a supervisor kills."""
 
-CLAIMS_MAX = 10
-"""Tries to become the cluster's writer: two controllers starting at once take turns, a third try is rare."""
-
 
 class ComputeController:
     """Open, :meth:`run` in one thread, done."""
@@ -101,7 +116,8 @@ class ComputeController:
             str if self._files is None else self._files.uri,
         )  # fmt: skip
         self._indexes = Indexes(self._inventory, cluster, WINDOW_MS, self._at_work)
-        self._desk = PeekDesk(self._spark, self._inventory, self._indexes)
+        self._core = Handling(Core(cluster, self._at_work))
+        self._desk = PeekDesk(self._core, self._spark, self._inventory, self._indexes)
         self._lookups = LookupServer(host, lookup_port, self._desk)
         self._server = ComputeServer(host, port, self._desk, self.status, self._lookups.port, self._retry)
         self._command_offset = 0
@@ -124,21 +140,22 @@ class ComputeController:
         threads: list[threading.Thread] = []
         unsubscribe: list[Callable[[], None]] = []
         try:
-            epoch = self._claim()
+            self._carry_out(self._core.handle(Started()))
             end = self._commands.bounds()[1]
             subscription = follow(self._commands, self._on_commands, self._fail)
             self._await_commands(stopped, end)
             unsubscribe.append(self._oracle.subscribe(lambda *_: self._wake.set()))
             unsubscribe.append(self._views.subscribe(lambda *_: self._wake.set()))
             self._ticking = Ticking(
-                Maintainer(self._spark, self._gear), self._inventory, self._views, self._writer, self._cluster, epoch,
-                self._incarnation, WINDOW_MS, self._at_work, self._desk.awaited,
+                self._core, Maintainer(self._spark, self._gear), self._inventory, self._views, self._writer,
+                self._cluster, self._incarnation, WINDOW_MS, self._at_work,
             )  # fmt: skip
             warm = threading.Event()
             self._ticker = Ticker(self._spark, self._scratch / "ticks", lambda t: self._tick(t.ts, warm))
-            self._ticker.move_to(self._oracle.state.last_ts, again=True)
+            self._carry_out(self._core.handle(Opened(self._inventory.known(self._cluster))))
             while not warm.wait(0.1):
                 self._check()
+                self._look()
                 if stopped.is_set():
                     return
             threads = [
@@ -147,7 +164,6 @@ class ComputeController:
             ]
             for thread in threads:
                 thread.start()
-            self._look()
             register(self._catalog, Node("compute", self._cluster, self._server.address, self._incarnation,
                                          wall_clock_ms()))  # fmt: skip
             on_ready(self._server.address)
@@ -216,20 +232,32 @@ class ComputeController:
         """Take in what moved: drop, release peeks, ask for a tick."""
         heard = self._command_offset
         dropped = self._inventory.dropped()
-        catalog = self._inventory.catalog
-        for item in dropped:
-            self._ticking.drop(item)
-            self._inventory.forget(item.id)
-        self._at_work.release(item.id for item in dropped)
-        self._ticking.let_go()
-        self._indexes.reconcile()
-        frontiers = self._inventory.frontiers()
-        self._desk.on_frontiers(frontiers, catalog.frontier, catalog.objects)
-        target = self._ticking.wanted(frontiers)
-        if target is not None:
-            self._ticker.move_to(target, again=target <= self._ticker.target.ts and not self._ticking.busy)
+        self._carry_out(self._core.handle(Moved(self._inventory.known(self._cluster), dropped)))
         self._acted_offset = heard
-        self._follow_wake.set()
+
+    def _carry_out(self, effects: Sequence[core.Effect]) -> None:
+        """On the control loop's thread, in this order."""
+        for effect in effects:
+            match effect:
+                case Claim():
+                    self._carry_out(self._core.handle(self._claimed()))
+                case End(error):
+                    raise error
+                case Drop(item, ours):
+                    if ours:
+                        self._ticking.drop(item)
+                    self._inventory.forget(item.id)
+                    self._at_work.release([item.id])
+                case Follow():
+                    self._ticking.let_go()
+                    self._indexes.reconcile()
+                    self._follow_wake.set()
+                case Answer(outcome):
+                    self._desk.told(outcome)
+                case Tick(ts, again):
+                    self._ticker.move_to(ts, again=again)
+                case other:
+                    raise AssertionError(other)
 
     def _gear(self) -> str:
         """What the cluster's setting is now.  Any thread."""
@@ -247,8 +275,7 @@ class ComputeController:
             return False
         self._at_work.release([object_id])
         self._indexes.forget(object_id)
-        if self._ticking is not None:
-            self._ticking.look_again()
+        self._core.handle(Released())
         self._wake.set()
         return True
 
@@ -315,14 +342,12 @@ class ComputeController:
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
-    def _claim(self) -> int:
-        for attempt in range(CLAIMS_MAX):
-            try:
-                return self._views.claim(self._cluster).result()
-            except StaleEpoch:
-                if attempt == CLAIMS_MAX - 1:
-                    raise
-        raise AssertionError("unreachable")
+    def _claimed(self) -> Claimed | Outrun:
+        """What became of a claim.  Raises ``Unavailable``, ``Indeterminate``."""
+        try:
+            return Claimed(self._views.claim(self._cluster).result())
+        except StaleEpoch as error:
+            return Outrun(error)
 
     def _fail(self, error: BaseException) -> None:
         self._failure = self._failure or error
@@ -333,13 +358,8 @@ class ComputeController:
         failed = self._failure or self._catalog.failed or self._oracle.failed or self._views.failed
         if failed is None and ticking and self._ticker is not None:
             failed = self._ticker.failure()
-        if failed is None and ticking and self._inventory.frontiers().views.epoch(self._cluster) > self._epoch():
-            failed = StaleEpoch(self._epoch(), self._inventory.frontiers().views.epoch(self._cluster))
         if failed is not None:
             raise failed
-
-    def _epoch(self) -> int:
-        return self._ticking.epoch if self._ticking is not None else 1 << 62
 
     def _close(
         self, subscription: Subscription | None, unsubscribe: Sequence[Callable[[], None]],

@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from catalog_log.settings import AUTO
 from collection.rows import ROW_BYTES_MAX, encode
+from controllers.compute.core import inherited
 from controllers.compute.failures import of_object
 from controllers.compute.operators.process import Process
 from controllers.compute.ordering import levels
@@ -125,10 +126,9 @@ class Maintainer:
         view = self.views[view_id]
         if view_id in self.unwritable:
             return view.fail(self.unwritable[view_id])
-        for input_id in view.inputs:
-            error = done[input_id].error if input_id in done else self.errors.get(input_id)
-            if error is not None:
-                return view.fail(error)
+        error = inherited(view.inputs, {i: change.error for i, change in done.items()}, self.errors)
+        if error is not None:
+            return view.fail(error)
         try:
             return view.evaluate(sources, t1)
         except Exception as error:

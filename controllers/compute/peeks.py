@@ -21,9 +21,11 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from sqlglot import exp
 
+from controllers.compute.core import Answer, Asked, Clock, GivenUp
 from controllers.compute.failures import Interrupted, of_spark, unexplained
+from controllers.compute.handling import Handling
 from controllers.compute.indexes import Indexes
-from controllers.compute.inventory import Frontiers, Inventory
+from controllers.compute.inventory import Inventory
 from controllers.compute.naming import name_relations
 from controllers.compute.running import answered
 from controllers.compute.session import PEEK_POOL, cancel_group, has_ended
@@ -32,7 +34,7 @@ from controllers.peeks.lookup_codec import Found, Key
 from controllers.peeks.peek import Peek, Question
 from controllers.peeks.peek_codec import decode_error
 from controllers.quarantine import is_refusal
-from controllers.waiting import Cancelled, Dropped, Outcome, Passed, PeekQueue, Ready, TimedOut
+from controllers.waiting import Cancelled, Dropped, Outcome, Passed, Ready, TimedOut
 from controllers.workers import Workers
 from journal.errors import Conflict, InvalidUsage, TidemarkError, Unavailable
 from journal.timestamps import DataTs
@@ -54,15 +56,14 @@ def now_ms() -> int:
 class PeekDesk:
     """Every peek of this controller goes over it.  Any thread may call it."""
 
-    def __init__(self, spark: SparkSession, inventory: Inventory, indexes: Indexes) -> None:
+    def __init__(self, core: Handling, spark: SparkSession, inventory: Inventory, indexes: Indexes) -> None:
+        self._core = core
         self._spark = spark
         self._inventory = inventory
         self._indexes = indexes
-        self._queue = PeekQueue()
         self._lock = threading.Condition()
         self._waiting: dict[str, Future[Outcome]] = {}
         self._running: dict[str, Future[pa.Table]] = {}
-        self._frontiers: Frontiers | None = None
         self._closed = False
         self._pool = Workers(
             SPARK_PEEKS_MAX, LEFT_MAX, "peek",
@@ -74,17 +75,12 @@ class PeekDesk:
         self._clock = threading.Thread(target=self._watch_deadlines, name="peek-deadlines", daemon=True)
         self._clock.start()
 
-    def on_frontiers(self, frontiers: Frontiers, catalog_frontier: int, live) -> None:
-        """The frontiers moved."""
+    def told(self, outcome: Outcome) -> None:
+        """A peek waits no more."""
         with self._lock:
-            self._frontiers = frontiers
-            outcomes = []
-            if catalog_frontier > self._queue.catalog_frontier:
-                outcomes += self._queue.on_catalog_frontier(catalog_frontier, live)
-            outcomes += self._queue.on_data_frontier(
-                frontiers.exact, frontiers.oracle.last_ts, frontiers.views.next_offset
-            )
-            self._resolve(outcomes)
+            future = self._waiting.pop(outcome.peek.peek_id, None)
+        if future is not None:
+            future.set_result(outcome)
 
     def peek(self, peek: Peek) -> tuple[pa.Table, DataTs]:
         """The answer and the timestamp it is as of; blocks.  Raises ``TidemarkError``."""
@@ -105,7 +101,7 @@ class PeekDesk:
         with self._lock:
             if self._closed:
                 raise _stopping()
-            as_of = self._queue.at_once(peek)
+        as_of = self._core.at_once(peek)
         if as_of is None:
             return None
         self._check_views(question.inputs, as_of)
@@ -116,20 +112,15 @@ class PeekDesk:
 
     def cancel(self, peek_id: str) -> None:
         """Give up a peek, waiting or running; no effect if it is over."""
+        self._handle(GivenUp(peek_id))
         with self._lock:
-            self._resolve(self._queue.cancel(peek_id))
             told = self._running.get(peek_id)
             if told is not None and not told.done():
                 told.set_exception(Interrupted("canceling statement due to user request"))
 
-    def awaited(self) -> set[str]:
-        """What reads are waiting for."""
-        with self._lock:
-            return self._queue.awaited()
-
     def status(self) -> dict:
         with self._lock:
-            return {"waiting": len(self._queue), "running": len(self._running), **self.answered}
+            return {"waiting": self._core.waiting(), "running": len(self._running), **self.answered}
 
     def close(self) -> None:
         """Refuse what waits, cancel what runs."""
@@ -153,13 +144,16 @@ class PeekDesk:
             if self._closed:
                 raise _stopping()
             future: Future[Outcome] = Future()
+            if peek.peek_id in self._waiting:
+                raise InvalidUsage(f"peek {peek.peek_id} is waiting already", sqlstate="08P01")
             self._waiting[peek.peek_id] = future
-            try:
-                outcomes = self._queue.add(peek, now_ms())
-            except TidemarkError:
-                del self._waiting[peek.peek_id]
-                raise
-            self._resolve(outcomes)
+        try:
+            self._handle(Asked(peek, now_ms()))
+        except TidemarkError:
+            with self._lock:
+                self._waiting.pop(peek.peek_id, None)
+            raise
+        with self._lock:
             self._lock.notify_all()
         match future.result():
             case Ready(_, as_of):
@@ -178,18 +172,19 @@ class PeekDesk:
             case Cancelled(_):
                 raise Interrupted("canceling statement due to user request")
 
-    def _resolve(self, outcomes: list[Outcome]) -> None:
-        for outcome in outcomes:
-            future = self._waiting.pop(outcome.peek.peek_id, None)
-            if future is not None:
-                future.set_result(outcome)
+    def _handle(self, event: Asked | GivenUp | Clock) -> None:
+        for effect in self._core.handle(event):
+            assert isinstance(effect, Answer), effect
+            self.told(effect.outcome)
 
     def _watch_deadlines(self) -> None:
-        with self._lock:
-            while not self._closed:
-                deadline = self._queue.next_deadline_ms()
+        while True:
+            with self._lock:
+                if self._closed:
+                    return
+                deadline = self._core.deadline_ms()
                 self._lock.wait(None if deadline is None else max(0.001, (deadline - now_ms()) / 1000))
-                self._resolve(self._queue.on_time(now_ms()))
+            self._handle(Clock(now_ms()))
 
     # -- answering ----------------------------------------------------------------------------------------------------
 
@@ -244,10 +239,10 @@ class PeekDesk:
 
     def _check_views(self, inputs: Sequence[str], as_of: DataTs) -> None:
         """Raise the error that a view among ``inputs`` is in."""
-        frontiers = self._frontiers
+        frontiers = self._inventory.frontiers()
         for object_id in inputs:
             if frontiers.inputs_of(object_id) is not None:
-                error = self._inventory.frontiers().views.view(object_id).error_at(as_of)
+                error = frontiers.views.view(object_id).error_at(as_of)
                 if error is not None:
                     raise _of_view(object_id, decode_error(error))
 

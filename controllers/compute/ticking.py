@@ -1,12 +1,11 @@
-"""A tick with its log: which views need one, read what changed, evaluate, write, bind by one record.
+"""The steps of a tick: read what changed, evaluate, write, bind by one record.
 
 Promises: a tick at ``ts`` brings every view of the cluster that needs it to ``ts``, or (where anything fails that is
 not a view's own fault) binds nothing and raises; the process then starts again from what is bound.  A tick that comes
-twice finds nothing to do: uppers decide.  Runs in one thread; ``wanted`` and ``status`` may be called from others.
+twice finds nothing to do: uppers decide.  Runs in one thread; ``status`` may be called from others.
 
-What fails while one view is loaded, installed or evaluated is that view's error.  What ends the process is known to the
-next life by ``at_work``: it takes suspects one by one, each in a step of its own, and a view in quarantine is in error
-without being touched, and so are its readers.
+Which views, in which step, is the core's to say (:mod:`controllers.compute.core`).  What fails while one view is
+loaded, installed or evaluated is that view's error.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import statistics
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 
 import pyarrow as pa
@@ -25,17 +24,17 @@ from catalog_log.objects import Item, MaterializedView
 from collection.binding import Run
 from collection.writer import CollectionWriter
 from controllers.at_work import AtWork
+from controllers.compute.core import Begun, Held, Rest, Step, Stepped, to_be_told
 from controllers.compute.failures import of_object
-from controllers.compute.inventory import Frontiers, Inventory
+from controllers.compute.frontiers import Frontiers
+from controllers.compute.handling import Handling
+from controllers.compute.inventory import Inventory
 from controllers.compute.maintainer import Maintainer
 from controllers.compute.operators.planned import Planned
-from controllers.compute.ordering import first_of, some_first
 from controllers.compute.relation import Relation
 from controllers.compute.view import Change, View
 from controllers.compute.view_plans import ViewPlans
 from controllers.peeks.peek_codec import decode_error, encode_error
-from controllers.quarantine import is_refusal
-from controllers.waiting import Exact
 from journal.errors import Rejected, TidemarkError, Unavailable
 from journal.timestamps import DataTs
 from oracle.views_log import ViewsLog
@@ -55,11 +54,6 @@ WRITES_MAX = 8
 COMMIT_VIEWS_MAX = 1000
 """Views in one record: some 100 bytes each, far below the 4 MiB a record may have."""
 
-INSTALL_MAX = 16
-"""Views taken into memory in one step: some five seconds of a machine that has much else to do (0.3 s for each of 1,000
-at a load of 15, measured).  What ends the process meanwhile costs that much, since the steps before it are bound, and
-those that were in memory already are later by as much."""
-
 STRATEGIES_MAX = 10_000
 """Views that are not in memory whose strategy is remembered, which takes 3 ms to find."""
 
@@ -72,20 +66,13 @@ class Ticking:
     """See the module."""
 
     def __init__(
-        self, maintainer: Maintainer, inventory: Inventory, views: ViewsLog, writer: CollectionWriter,
-        cluster: str, epoch: int, incarnation: str, window_ms: int, at_work: AtWork,
-        awaited: Callable[[], Collection[str]] = tuple,
+        self, core: Handling, maintainer: Maintainer, inventory: Inventory, views: ViewsLog, writer: CollectionWriter,
+        cluster: str, incarnation: str, window_ms: int, at_work: AtWork,
     ) -> None:  # fmt: skip
-        """``awaited()``: collections that somebody waits for; where not all views can go at once, these go first, and
-        so they do among suspects."""
-        self.epoch = epoch
-        self.busy = False
         self.at: tuple[str, ...] = ()
         """Views that are being evaluated and written, or a collection that is being loaded alone."""
+        self._core = core
         self._at_work = at_work
-        self._awaited = awaited
-        self._suspect_next = False
-        """Whether all others were just brought to a timestamp at which a suspect is to have its turn."""
         self._ticking = threading.Lock()
         """Held by a tick, and by whoever tells all that a view is gone: the tick may be about to commit it."""
         self._gone: deque[Item] = deque()
@@ -103,63 +90,9 @@ class Ticking:
         self._ticks = 0
         self._recent: deque[tuple[float, float]] = deque(maxlen=RECENT_TICKS)
         self._phases: deque[tuple[float, ...]] = deque(maxlen=RECENT_TICKS)
-        self._seen_views: object = None
-        self._base_inputs: list[str] = []
-        self._idle_at: object = None
         self._strategies: dict[str, tuple[str, str]] = {}
         """Of views that are not in memory, by what Spark is told of them."""
         self._plans = ViewPlans(lambda object_id: inventory.catalog.objects.get(object_id), at_work)
-
-    # -- deciding -----------------------------------------------------------------------------------------------------
-
-    def wanted(self, frontiers: Frontiers) -> DataTs | None:
-        """The timestamp at which some view needs a tick now; ``None`` if none does.
-
-        Called for every record of the oracle: where no input of any view changed, it looks at the inputs only.
-        """
-        ours = self._inventory.views_of(self._cluster)
-        if ours is not self._seen_views:
-            self._seen_views = ours
-            self._base_inputs = sorted({i for item in ours.values() for i in item.inputs
-                                        if frontiers.inputs_of(i) is None})  # fmt: skip
-            self._idle_at = None
-        seen = (frontiers.views.next_offset, [frontiers.oracle.last_change(i) for i in self._base_inputs])
-        if seen == self._idle_at:
-            return None
-        ts = self._reachable(frontiers)
-        if self._needing(frontiers, ts):
-            return ts
-        self._idle_at = seen
-        return None
-
-    def _foreign(self, item: Item, frontiers: Frontiers) -> list[Exact]:
-        """Where the views that ``item`` reads and other clusters maintain may be read."""
-        objects = self._inventory.catalog.objects
-        return [
-            frontiers.exact(i) for i in item.inputs
-            if frontiers.inputs_of(i) is not None and i in objects and objects[i].cluster_id != self._cluster
-        ]  # fmt: skip
-
-    def _reachable(self, frontiers: Frontiers) -> DataTs:
-        """The newest timestamp at which everything that is not ours to compute is complete, if it is one that inputs
-        can still be read at: of what another cluster left behind for longer, only the readers wait."""
-        ts, since = frontiers.oracle.last_ts, frontiers.oracle.since
-        for item in self._inventory.views_of(self._cluster).values():
-            ts = min([ts, *(last for _, last in self._foreign(item, frontiers) if last >= since)])
-        return DataTs(ts)
-
-    def _needing(self, frontiers: Frontiers, ts: int) -> list[str]:
-        """Views that are new, or whose inputs changed at or before ``ts`` since they were evaluated."""
-        found = []
-        for view_id, item in self._inventory.views_of(self._cluster).items():
-            upper = frontiers.views.view(view_id).upper
-            if upper > ts or not all(first <= ts <= last for first, last in self._foreign(item, frontiers)):
-                continue
-            if upper == 0 or any(frontiers.changed_since(i, upper) for i in item.inputs):
-                found.append(view_id)
-            elif self._released(frontiers.views.view(view_id).error):
-                found.append(view_id)
-        return found
 
     # -- doing --------------------------------------------------------------------------------------------------------
 
@@ -169,104 +102,58 @@ class Ticking:
         ``on_part()`` is called whenever some of them are there, and there may be more.
         """
         with self._ticking:
-            self._tick(ts, on_part)
+            self._tick(DataTs(ts), on_part)
         self._forget_dropped()
 
-    def _tick(self, ts: int, on_part: Callable[[], None]) -> None:
+    def _tick(self, ts: DataTs, on_part: Callable[[], None]) -> None:
         started = time.perf_counter()
-        self.busy = True
-        try:
-            ours = self._inventory.views_of(self._cluster)
-            for gone in [v for v in self._maintainer.views if v not in ours]:
-                self._maintainer.remove(gone)
-            ts = DataTs(min(ts, self._reachable(self._inventory.frontiers())))
-            worked, more = False, True
-            while more:
-                more = self._part(ts)
-                worked = worked or more is not None
-                if more:
-                    on_part()
-                if more and not self._suspect_next:
-                    # What was written meanwhile does not wait for all that is still to come; only for one suspect, who
-                    # would wait for ever otherwise, since what it reads must be where it goes to itself.
-                    ts = max(ts, self._reachable(self._inventory.frontiers()))
-            if not worked:
-                return
+        ours = self._inventory.views_of(self._cluster)
+        for gone in [v for v in self._maintainer.views if v not in ours]:
+            self._maintainer.remove(gone)
+        self._outgrow()
+        known = self._inventory.known(self._cluster)
+        [told] = self._core.handle(Begun(ts, known, self._held()))
+        while isinstance(told, Step):
+            ts = told.ts
+            self._take(told, known.frontiers)
+            if told.more:
+                on_part()
+            self._outgrow()
+            known = self._inventory.known(self._cluster)
+            [told] = self._core.handle(Stepped(known, self._held()))
+        assert isinstance(told, Rest), told
+        if told.worked:
             self._ticks += 1
             self._recent.append((time.perf_counter() - started, time.time() * 1000 - ts))
-        finally:
-            self.busy = False
 
-    def _part(self, ts: DataTs) -> bool | None:
-        """Bring the views that can be taken together to ``ts``, or one that may end the process.
+    def _held(self) -> Held:
+        return Held(tuple(self._maintainer.views), tuple(self._maintainer.errors))
 
-        Whether more may be left; ``None`` if there was nothing to do.
-        """
-        self._outgrow()
-        frontiers = self._inventory.frontiers()
+    def _take(self, step: Step, frontiers: Frontiers) -> None:
+        for input_id in step.alone:
+            with self._at_work.on([input_id]):
+                self.at = (input_id,)
+                self._load(self._inventory.relation(input_id), step.ts)
+                self.at = ()
         objects = self._inventory.catalog.objects
-        needing = self._needing(frontiers, ts)
-        todo = [v for v in self._with_readers(needing) if v in objects and self._ready(v, frontiers, ts)]
-        if not todo:
-            return None
-        inputs = {v: objects[v].inputs for v in todo}
-        views, errors = self._maintainer.views, self._maintainer.errors
-        self._suspect_next = False
-        rest = sum(v not in views and v not in errors for v in todo) > INSTALL_MAX
-        if rest:  # at a start; a tick of what is in memory puts nothing in order here
-            todo = some_first(inputs, views.keys() | errors.keys(), INSTALL_MAX, self._awaited())
-        suspects = set(self._at_work.suspects([*todo, *sorted({i for v in todo for i in inputs[v]})]))
-        wary = {v for v in todo if v in suspects or not suspects.isdisjoint(inputs[v])}
-        if wary:
-            # What reads a suspect waits for it.  The first of those waits for nobody, but that what it reads be there.
-            later = set(self._with_readers(sorted(wary)))
-            calm = [v for v in todo if v not in later]
-            prime = {v for v in wary if self._at_work.prime([v, *inputs[v]])}
-            todo = calm or [first_of(inputs, wary, prime, self._awaited())]
-            self._suspect_next = bool(calm)
-            for input_id in inputs[todo[0]] if todo[0] in wary else ():
-                if input_id in suspects and input_id not in self._maintainer.views:
-                    with self._at_work.on([input_id]):
-                        self.at = (input_id,)
-                        self._load(self._inventory.relation(input_id), ts)
-                        self.at = ()
-        names = [*todo, *sorted({i for v in todo for i in inputs[v]})]
+        inputs = {i for v in step.views if v in objects for i in objects[v].inputs}
+        names = [*step.views, *sorted(inputs)]
         with self._at_work.on([n for n in names if self._at_work.refused(n) is None]):
-            self.at = tuple(todo)
-            self._install(todo, frontiers)
-            self._step(todo, frozenset(needing), frontiers, ts)
+            self.at = step.views
+            self._install(step.views, frontiers)
+            self._step(step, frontiers)
             self.at = ()
-        return bool(wary) or rest
-
-    def _released(self, error: str | None) -> bool:
-        """Whether a view is in error only because of something in quarantine that is there no more."""
-        if error is None:
-            return False
-        found = decode_error(error)
-        return is_refusal(found) and self._at_work.refused(found.message.split()[0]) is None
-
-    def _ready(self, view_id: str, frontiers: Frontiers, ts: int) -> bool:
-        item = self._inventory.catalog.objects.get(view_id)
-        if item is None or frontiers.views.view(view_id).upper > ts:
-            return False
-        # Exact there, not only complete beyond: another cluster's view says nothing true between two of its own ticks.
-        return all(first <= ts <= last for first, last in self._foreign(item, frontiers))
 
     def drop(self, item: Item) -> None:
-        """An object is gone; if it was a view of ours, its progress is forgotten by all, once no tick is at it."""
-        if isinstance(item, MaterializedView) and item.cluster_id == self._cluster:
-            self._gone.append(item)
-            told, self._a_drop = self._a_drop, Future()
-            told.set_result(None)
-            self._forget_dropped()
+        """A view of ours is gone: its progress is forgotten by all, once no tick is at it."""
+        self._gone.append(item)
+        told, self._a_drop = self._a_drop, Future()
+        told.set_result(None)
+        self._forget_dropped()
 
     def drops_known(self) -> bool:
         """Whether all were told of every view of ours that was dropped."""
         return not self._gone and all(_succeeded(done) for done in self._telling)
-
-    def look_again(self) -> None:
-        """Something was released from quarantine."""
-        self._idle_at = None
 
     def let_go(self) -> None:
         """Let go of relations that were outgrown, unless a tick is under way, which does so itself."""
@@ -423,23 +310,9 @@ class Ticking:
             if relation.id not in self._maintainer.views:
                 self._maintainer.errors.pop(relation.id, None)
 
-    def _with_readers(self, view_ids: Sequence[str]) -> list[str]:
-        """These views and, transitively, the views of ours that read them."""
-        readers: dict[str, list[str]] = {}
-        for view_id, item in self._inventory.views_of(self._cluster).items():
-            for input_id in item.inputs:
-                readers.setdefault(input_id, []).append(view_id)
-        found = dict.fromkeys(view_ids)
-        todo = list(view_ids)
-        while todo:
-            for reader in readers.get(todo.pop(), ()):
-                if reader not in found:
-                    found[reader] = None
-                    todo.append(reader)
-        return list(found)
-
-    def _step(self, todo: Sequence[str], needing: Collection[str], frontiers: Frontiers, ts: DataTs) -> None:
+    def _step(self, step: Step, frontiers: Frontiers) -> None:
         started = time.perf_counter()
+        todo, ts = step.views, step.ts
         views = self._maintainer.views
         out = [v for v in todo if v not in views]
         # The relations that the views have, not those that there are by now: a table may have got columns meanwhile.
@@ -453,10 +326,10 @@ class Ticking:
         loaded = time.perf_counter()
         changes = [*(_failed(v, self._maintainer.errors[v]) for v in out), *self._maintainer.evaluate(todo, ts)]
         evaluated = time.perf_counter()
-        # A reader of what did not change after all is complete without a word.
+        in_error = self._maintainer.errors
         changes = [
             c for c in changes
-            if c.view_id in needing or c.rows.num_rows or c.error is not None or c.view_id in self._maintainer.errors
+            if to_be_told(step, c.view_id, c.rows.num_rows > 0, c.error, c.view_id in in_error)
         ]  # fmt: skip
         runs = self._write(changes)
         written = time.perf_counter()
@@ -471,7 +344,7 @@ class Ticking:
                 )
                 for c in part
             ]  # fmt: skip
-            self._views.commit(self._cluster, self.epoch, ts, commits).result()
+            self._views.commit(self._cluster, self._core.epoch, ts, commits).result()
         self._maintainer.accept(changes)
         self._plans.committed(c.view_id for c in changes if c.error is None)
         marks = (started, loaded, evaluated, written, time.perf_counter())

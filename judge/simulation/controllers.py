@@ -1,8 +1,8 @@
 """Subscribers and controllers: thin shells around the product's own classes.
 
 A subscriber runs the real stepper, translation and command sender; a compute controller the real fold of its commands,
-``PeekQueue``, ``Frontiers``, the deciding half of ``Ticking`` and a ``ViewsLog``.  What the simulation plays itself is
-the evaluation of queries (:mod:`judge.simulation.queries`).
+the real core (``controllers.compute.core``: claims, ticks and their steps, peeks, drops), ``Feed`` and ``ViewsLog``.
+What the simulation plays itself is the evaluation of queries (:mod:`judge.simulation.queries`).
 """
 
 from __future__ import annotations
@@ -21,21 +21,43 @@ from collection.binding import BoundRun, Run
 from controllers import commands
 from controllers.at_work import AtWork
 from controllers.commands_log import CommandFold
+from controllers.compute.core import (
+    Answer,
+    Asked,
+    Begun,
+    Claim,
+    Claimed,
+    Clock,
+    Core,
+    Drop,
+    End,
+    Event,
+    Follow,
+    Held,
+    Known,
+    Moved,
+    Opened,
+    Outrun,
+    Started,
+    Step,
+    Stepped,
+    Tick,
+    inherited,
+    to_be_told,
+)
 from controllers.compute.feed import Feed
-from controllers.compute.inventory import Frontiers
+from controllers.compute.frontiers import Frontiers
 from controllers.compute.ordering import levels
-from controllers.compute.ticking import Ticking
 from controllers.peeks.peek import Peek
 from controllers.peeks.peek_codec import decode_error, encode_error
 from controllers.protocol import Dropped, FrontierAdvanced
-from controllers.waiting import Cancelled, PeekQueue, Ready, TimedOut
+from controllers.waiting import Cancelled, Outcome, Passed, Ready, TimedOut
 from controllers.waiting import Dropped as PeekDropped
 from journal.api import Entry
-from journal.errors import InvalidUsage, TidemarkError, Unavailable
+from journal.errors import Conflict, InvalidUsage, TidemarkError, Unavailable
 from journal.timestamps import DataTs
-from judge.simulation import queries
+from judge.simulation import data, queries
 from judge.simulation.clock import MS, S
-from judge.simulation.data import Answer, DataWriter
 from judge.simulation.kafka import Topic
 from judge.simulation.process import Process
 from judge.simulation.sources import SimSource
@@ -138,59 +160,6 @@ class Storage(Process):
                 self.sources[item.id] = SimSource(self, item)
 
 
-class _Inventory:
-    """What ``Ticking`` asks of ``controllers.compute.inventory.Inventory``."""
-
-    def __init__(self, compute: Compute) -> None:
-        self._compute = compute
-
-    @property
-    def catalog(self) -> Any:
-        return self._compute.fold.state
-
-    def frontiers(self) -> Frontiers:
-        views = self._compute.views.state
-        return Frontiers(self._compute.fold.state.objects, self._compute.oracle.state, views)
-
-    def views_of(self, cluster: str) -> dict[str, Item]:
-        return self._compute.views_by_id
-
-
-class SimTicking(Ticking):
-    """The real decisions; evaluating and committing are the world's, one event after the other."""
-
-    def __init__(self, compute: Compute, epoch: int) -> None:
-        self.at_work = AtWork(Notes(compute.world.notes), f"{compute.name}-{epoch}")
-        super().__init__(None, _Inventory(compute), compute.views, None, CLUSTER, epoch, compute.name, 0, self.at_work)
-        self._compute = compute
-
-    def tick(self, ts: int) -> None:
-        frontiers = self._inventory.frontiers()
-        ts = DataTs(min(ts, self._reachable(frontiers)))
-        needing = self._needing(frontiers, ts)
-        if not needing:
-            return
-        todo = sorted(v for v in self._with_readers(needing) if self._ready(v, frontiers, ts))
-        todo = self._together(todo)
-        self.busy = True
-        self._compute.serve(self._compute.run_tick(todo, frozenset(needing), frontiers, ts))
-
-    def _together(self, todo: list[str]) -> list[str]:
-        """As ``Ticking._part``: those of which none is suspected of having ended a life before, or one that is."""
-        inputs = {v: self._compute.views_by_id[v].inputs for v in todo}
-        suspects = set(self.at_work.suspects([*todo, *sorted({i for v in todo for i in inputs[v]})]))
-        wary = {v for v in todo if v in suspects or not suspects.isdisjoint(inputs[v])}
-        if not wary:
-            return todo
-        later = set(self._with_readers(sorted(wary)))
-        found = [v for v in todo if v not in later] or [next(v for l_ in levels(inputs) for v in l_ if v in wary)]
-        for input_id in inputs[found[0]] if found[0] in wary else ():
-            if input_id in suspects and input_id not in self._compute.views_by_id:
-                with self.at_work.on([input_id]):
-                    pass  # loading a table ends nobody here
-        return found
-
-
 class Notes:
     """A controller's topic of notes: it answers at once."""
 
@@ -226,43 +195,66 @@ class Compute(Process):
         self.catalog = self.open_catalog()
         self.oracle = self.open_oracle(self.catalog.upper)
         self.views = self.open_views()
-        self.writer = DataWriter(self)
-        self.queue = PeekQueue()
-        self.ticking: SimTicking | None = None
+        self.writer = data.DataWriter(self)
+        self.at_work: AtWork | None = None
+        self.core: Core | None = None
         self.views_by_id: dict[str, Item] = {}
+        self.errors: dict[str, TidemarkError] = {}
+        """Views in error, with what they said when last evaluated."""
         self.waiting: dict[str, tuple[Process, asyncio.Future]] = {}
         self.clients: list[tuple[Process, asyncio.Future]] = []
         self.contents = Contents(self)
-        self.epoch = 0
         self.writes = 0
         self._looking = False
-        self._ticking_soon = False
         self._next_offset = 0
         self._gone: list[Item] = []
+        self._dropped: list[str] = []
+        """Views of ours that are gone, of which all are still to be told."""
+        self._target = DataTs(0)
+        self._asked = self._begun = 0
+        self._ticking = False
         self.serve(self._open())
 
     async def _open(self) -> None:
         try:
             await self.caught_up(self.catalog.journal, self.oracle._journal, self.views._journal)
-            for _ in range(20):
-                try:
-                    self.epoch = await self.bridge.wait(self.views.claim(CLUSTER))
-                    break
-                except StaleEpoch:
-                    continue
+            self.world.compute_lives = life = self.world.compute_lives + 1
+            self.at_work = AtWork(Notes(self.world.notes), f"{self.name}-{life}")
+            self.core = Core(CLUSTER, self.at_work)
+            event: Event = Started()
+            while effects := self.core.handle(event):
+                match effects:
+                    case [Claim()]:
+                        event = await self._claimed()
+                    case [End(error)]:
+                        raise error
             transport = self.transport(f"env.commands.{commands.compute(CLUSTER)}")
             end = transport.bounds()[1]
             transport.subscribe(0, self._on_entries, self.stopped)
             while self._next_offset < end:
                 await asyncio.sleep(0.02)
-            self.ticking = SimTicking(self, self.epoch)
             self.oracle.subscribe(lambda *_: self.look_soon())
             self.views.subscribe(lambda *_: self.look_soon())
             self.ready = True
             self.world.on_ready(self)
+            self._carry_out(self.core.handle(Opened(self.known())))
             self.look_soon()
         except TidemarkError as error:
             self.stopped(error)
+
+    async def _claimed(self) -> Event:
+        try:
+            return Claimed(await self.bridge.wait(self.views.claim(CLUSTER)))
+        except StaleEpoch as error:
+            return Outrun(error)
+
+    def known(self) -> Known:
+        state = self.fold.state
+        return Known(state, self.views_by_id, Frontiers(state.objects, self.oracle.state, self.views.state))
+
+    def idle(self) -> bool:
+        """Whether it has nothing more to do."""
+        return self.alive and self.ready and not self.core.busy and self.core.wanted(self.known()) is None
 
     def kill(self) -> None:
         super().kill()
@@ -272,8 +264,8 @@ class Compute(Process):
                 world.schedule.after(world.delay(1_000_000), owner, _refuse, answer)
 
     def stopped(self, error: Exception) -> None:
-        if self.alive and self.ticking is not None:
-            self.ticking.at_work.ended()
+        if self.alive and self.at_work is not None:
+            self.at_work.ended()
         super().stopped(error)
 
     async def end(self) -> None:
@@ -305,90 +297,127 @@ class Compute(Process):
 
     def _look(self) -> None:
         self._looking = False
-        views = self.views.state
-        if views.epoch(CLUSTER) > self.epoch:
-            self.stopped(StaleEpoch(self.epoch, views.epoch(CLUSTER)))
-            return
-        catalog = self.fold.state
         gone, self._gone = self._gone, []
-        for item in gone:
-            if item.id not in catalog.objects:
-                self.ticking.drop(item)
-        frontiers = Frontiers(catalog.objects, self.oracle.state, views)
-        outcomes = []
-        if catalog.frontier > self.queue.catalog_frontier:
-            outcomes += self.queue.on_catalog_frontier(catalog.frontier, catalog.objects)
-        outcomes += self.queue.on_data_frontier(frontiers.exact)
-        outcomes += self.queue.on_time(self.world.schedule.now // MS)
-        self._resolve(outcomes)
-        if not self._ticking_soon and not self.ticking.busy:
-            target = self.ticking.wanted(frontiers)
-            if target is not None:
-                self._ticking_soon = True
-                self.world.schedule.after(self.world.delay(2_000_000), self, self._tick, target)
-        deadline = self.queue.next_deadline_ms()
+        now_ms = self.world.schedule.now // MS
+        self._carry_out(self.core.handle(Moved(self.known(), gone)) + self.core.handle(Clock(now_ms)))
+        deadline = self.core.deadline_ms()
         if deadline is not None:
             self.world.schedule.at(max(deadline * MS, self.world.schedule.now + S), self, self.look_soon)
 
-    def _tick(self, target: int) -> None:
-        self._ticking_soon = False
-        self.ticking.tick(target)
+    def _carry_out(self, effects: Sequence[Any]) -> None:
+        for effect in effects:
+            match effect:
+                case End(error):
+                    self.stopped(error)
+                    return
+                case Drop(item, ours):
+                    self._drop(item, ours)
+                case Answer(outcome):
+                    self._resolve(outcome)
+                case Tick(ts, _):
+                    self._target = max(self._target, ts)
+                    self._asked += 1
+                    self._tick_soon()
+                case Follow():
+                    pass  # what indexes hold is looked up in the collections here
+                case other:
+                    raise AssertionError(other)
 
-    async def run_tick(self, todo: Sequence[str], needing: frozenset, frontiers: Frontiers, ts: DataTs) -> None:
-        """One tick: evaluate at ``ts``, write the differences, commit all views together."""
-        at_work = self.ticking.at_work
-        names = [*todo, *sorted({i for v in todo for i in self.views_by_id[v].inputs})]
+    def _drop(self, item: Item, ours: bool) -> None:
+        self.errors.pop(item.id, None)
+        self.contents.forget(item.id)
+        self.at_work.release([item.id])
+        if ours:
+            self._dropped.append(item.id)
+            self._forget_dropped()
+
+    def _forget_dropped(self) -> None:
+        """Once no tick is at it, which may be about to commit it."""
+        while self._dropped and not self.core.busy:
+            view_id = self._dropped.pop(0)
+            if view_id in self.views.state.views:
+                self.views.drop(view_id)
+
+    def _tick_soon(self) -> None:
+        """One at a time; what is asked for meanwhile is joined into the next one."""
+        if not self._ticking and self._asked != self._begun:
+            self._ticking = True
+            self.world.schedule.after(self.world.delay(2_000_000), self, self._tick)
+
+    def _tick(self) -> None:
+        self._begun = self._asked
+        self.serve(self._run_tick(self._target))
+
+    async def _run_tick(self, target: DataTs) -> None:
+        """Step by step: evaluate, write the differences, commit all views of the step together."""
         try:
-            with at_work.on([name for name in names if at_work.refused(name) is None]):
-                await self._evaluate_and_commit(todo, needing, frontiers, ts)
-        except (TidemarkError, KeyError) as error:
-            if isinstance(error, KeyError):
-                raise
-            self.stopped(error)
-        finally:
-            self.ticking.busy = False
+            known = self.known()
+            [told] = self.core.handle(Begun(target, known, self._held()))
+            while isinstance(told, Step):
+                for input_id in told.alone:
+                    with self.at_work.on([input_id]):
+                        pass  # loading a table ends nobody here
+                names = [*told.views, *sorted({i for v in told.views for i in self._inputs(v)})]
+                with self.at_work.on([name for name in names if self.at_work.refused(name) is None]):
+                    await self._take(told, known.frontiers)
+                known = self.known()
+                [told] = self.core.handle(Stepped(known, self._held()))
+            self._forget_dropped()
+            self._ticking = False
+            self._tick_soon()
             self.look_soon()
+        except TidemarkError as error:
+            self.stopped(error)
 
-    async def _evaluate_and_commit(
-        self, todo: Sequence[str], needing: frozenset, frontiers: Frontiers, ts: DataTs
-    ) -> None:
+    def _held(self) -> Held:
+        return Held(self.contents.held(), self.errors.keys())
+
+    def _inputs(self, view_id: str) -> Sequence[str]:
+        item = self.views_by_id.get(view_id)
+        return () if item is None else item.inputs
+
+    async def _take(self, step: Step, frontiers: Frontiers) -> None:
         commits = []
         made: dict[str, list[tuple] | TidemarkError] = {}
-        for view_id in self._in_order(todo):
+        for view_id in [v for level in levels({v: self._inputs(v) for v in step.views}) for v in level]:
             item = self.views_by_id.get(view_id)
             if item is None:
                 continue
             progress = frontiers.views.view(view_id)
             before = self.contents.put_out(item, progress) if progress.upper else []
-            after = await self._evaluated(item, made, frontiers, ts)
-            made[view_id] = after
-            if isinstance(after, TidemarkError):
-                commits.append(ViewCommit(view_id, progress.upper, (), encode_error(after)))
+            after = made[view_id] = await self._evaluated(item, made, frontiers, step.ts)
+            error = after if isinstance(after, TidemarkError) else None
+            rows = [] if error is not None else self.world.view_rows(self, view_id, _difference(before, after))
+            if not to_be_told(step, view_id, bool(rows), error, view_id in self.errors):
                 continue
-            rows = _difference(before, after)
-            rows = self.world.view_rows(self, view_id, rows)
-            if not rows and view_id not in needing:
-                continue
-            self.writes += 1
             runs = []
             if rows:
-                attempt = f"{self.name}-{self.epoch}-{self.writes}"
+                self.writes += 1
+                attempt = f"{self.name}-{self.core.epoch}-{self.writes}"
                 runs = await self.bridge.wait(self.writer.write(view_id, (), rows, attempt))
-            commits.append(ViewCommit(view_id, progress.upper, tuple(runs)))
+            commits.append(
+                ViewCommit(view_id, progress.upper, tuple(runs), None if error is None else encode_error(error))
+            )
+        commits = [each for each in commits if each.view_id in self.views_by_id]
         if commits:
-            await self.bridge.wait(self.views.commit(CLUSTER, self.epoch, ts, commits))
+            await self.bridge.wait(self.views.commit(CLUSTER, self.core.epoch, step.ts, commits))
+        for each in commits:
+            found = made[each.view_id]
+            if isinstance(found, TidemarkError):
+                self.errors[each.view_id] = found
+            else:
+                self.errors.pop(each.view_id, None)
 
     async def _evaluated(self, item: Item, made: dict, frontiers: Frontiers, ts: DataTs) -> list[tuple] | TidemarkError:
         """The view's rows, or its error: its own, its quarantine, or that of what it reads."""
-        refused = self.ticking.at_work.refused(item.id)
+        refused = self.at_work.refused(item.id)
         if refused is not None:
             return refused
-        inputs = {}
-        for input_id in item.inputs:
-            found = made[input_id] if input_id in made else self.contents.input(input_id, frontiers, ts)
-            if isinstance(found, TidemarkError):
-                return found
-            inputs[self._label(input_id)] = found
+        found = {i: made[i] if i in made else self.contents.input(i, frontiers, ts) for i in item.inputs}
+        error = inherited(item.inputs, {i: rows for i, rows in found.items() if isinstance(rows, TidemarkError)}, {})
+        if error is not None:
+            return error
+        inputs = {self._label(input_id): rows for input_id, rows in found.items()}
         try:
             return queries.VIEWS[item.name][1](inputs)
         except queries.Ending:
@@ -396,16 +425,6 @@ class Compute(Process):
             raise
         except TidemarkError as error:
             return error
-
-    def _in_order(self, todo: Sequence[str]) -> list[str]:
-        """Views after the views that they read."""
-        done: list[str] = []
-        left = list(todo)
-        while left:
-            ready = [v for v in left if not any(i in left for i in self.views_by_id[v].inputs)] or left
-            done += ready
-            left = [v for v in left if v not in ready]
-        return done
 
     def _label(self, object_id: str) -> str:
         item = self.fold.state.objects[object_id]
@@ -419,24 +438,25 @@ class Compute(Process):
             return
         self.waiting[peek.peek_id] = client, answer
         try:
-            self._resolve(self.queue.add(peek, self.world.schedule.now // MS))
+            self._carry_out(self.core.handle(Asked(peek, self.world.schedule.now // MS)))
         except TidemarkError as error:
             self._send(client, answer, error)
         self.look_soon()
 
-    def _resolve(self, outcomes: Sequence[Any]) -> None:
-        for outcome in outcomes:
-            client, answer = self.waiting.pop(outcome.peek.peek_id, (None, None))
-            if client is None or isinstance(outcome, Cancelled):
-                continue
-            match outcome:
-                case Ready(peek, as_of):
-                    self.world.schedule.after(self.world.delay(500_000), self, self._run, peek, as_of, client, answer)
-                case PeekDropped(_, object_id):
-                    self._send(client, answer, InvalidUsage(f"relation {object_id} was dropped", sqlstate="42P01"))
-                case TimedOut(peek, waiting_for):
-                    self._send(client, answer, TidemarkError("canceling statement due to statement timeout",
-                               sqlstate="57014", detail=waiting_for))  # fmt: skip
+    def _resolve(self, outcome: Outcome) -> None:
+        client, answer = self.waiting.pop(outcome.peek.peek_id, (None, None))
+        if client is None or isinstance(outcome, Cancelled):
+            return
+        match outcome:
+            case Ready(peek, as_of):
+                self.world.schedule.after(self.world.delay(500_000), self, self._run, peek, as_of, client, answer)
+            case PeekDropped(_, object_id):
+                self._send(client, answer, InvalidUsage(f"relation {object_id} was dropped", sqlstate="42P01"))
+            case Passed(_, object_id):
+                self._send(client, answer, Conflict(f"{object_id} cannot be read at that timestamp any more"))
+            case TimedOut(_, waiting_for):
+                self._send(client, answer, TidemarkError("canceling statement due to statement timeout",
+                           sqlstate="57014", detail=waiting_for))  # fmt: skip
 
     def _run(self, peek: Peek, as_of: int, client: Process, answer: asyncio.Future) -> None:
         self.world.check_peek(self, peek, as_of)
@@ -453,7 +473,7 @@ class Compute(Process):
         except TidemarkError as error:
             self._send(client, answer, error)
             return
-        self._send(client, answer, Answer(rows, width, as_of))
+        self._send(client, answer, data.Answer(rows, width, as_of))
 
     def _send(self, client: Process, answer: asyncio.Future, found: Any) -> None:
         self.clients = [pair for pair in self.clients if pair[1] is not answer]
@@ -509,6 +529,14 @@ class Contents:
         self._outputs: dict[str, Output] = {}
         self._kept: dict[str, tuple[int, int, list[int], list[tuple]]] = {}
         """Collection -> (since, through, timestamps, rows): tables only grow."""
+
+    def held(self) -> list[str]:
+        """The views whose output is here."""
+        return list(self._outputs)
+
+    def forget(self, object_id: str) -> None:
+        self._outputs.pop(object_id, None)
+        self._kept.pop(object_id, None)
 
     def at(self, object_id: str, frontiers: Frontiers, ts: int) -> list[tuple]:
         if frontiers.inputs_of(object_id) is not None:

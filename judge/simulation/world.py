@@ -22,7 +22,7 @@ from catalog_log.log import CatalogLog
 from catalog_log.model import Genesis
 from catalog_log.records import FORMAT_VERSION, Proposal, encode_proposal
 from controllers.commands import STORAGE, compute
-from controllers.compute.inventory import Frontiers
+from controllers.compute.frontiers import Frontiers
 from controllers.peeks.peek import Peek
 from controllers.protocol import ControllerState
 from journal.api import Entry
@@ -119,6 +119,7 @@ class World:
         """What the compute controllers note of their work; never elected nor cut off (it is no journal of others)."""
         self.user_topics = UserTopics()
         self.storage_lives = 0
+        self.compute_lives = 0
         self.fates = CALM
         self.kinds = (*self.plan.kinds, *(work.FAULTS[each] for each in self.workloads if each in work.FAULTS))
         self.genesis = Genesis(FORMAT_VERSION, "env", "topic")
@@ -427,11 +428,7 @@ class World:
 
     def _views_rest(self) -> bool:
         """Whether there is a compute controller that has nothing more to do."""
-        compute = self.live["compute"]
-        if not (compute.alive and compute.ready) or compute.ticking.busy:
-            return False
-        frontiers = Frontiers(compute.fold.state.objects, compute.oracle.state, compute.views.state)
-        return compute.ticking.wanted(frontiers) is None
+        return self.live["compute"].idle()
 
     def _every_second(self) -> None:
         for client in self.clients:

@@ -11,7 +11,9 @@ import pytest
 from immutables import Map
 
 from catalog_log.objects import MATERIALIZED_VIEW, TABLE, Item
-from controllers.compute.inventory import Frontiers
+from controllers.compute.core import Claimed, Core
+from controllers.compute.frontiers import Frontiers
+from controllers.compute.handling import Handling
 from controllers.compute.peeks import PeekDesk
 from controllers.peeks.lookup_codec import Found
 from controllers.peeks.peek import Lookup, Peek
@@ -19,6 +21,7 @@ from controllers.waiting import Passed, PeekQueue, Ready
 from journal.errors import Conflict
 from journal.timestamps import CatalogTs, DataTs
 from oracle.model import Kind, Stamp
+from tests.compute.telling import tell
 from tests.objects import made
 from tests.oracle.oracle_logs import Log
 from tests.oracle.test_oracle_views import ViewsHistory, moved, rows
@@ -166,11 +169,13 @@ def test_the_desk_refuses_what_has_passed_as_a_conflict():
     history = History(0)
     rows = pa.RecordBatch.from_pydict({"k": [1, 2]})
     indexes = SimpleNamespace(answer=lambda _question, _keys, as_of, _timeout_s: Found(rows, as_of, [rows.num_rows]))
-    desk = PeekDesk(MagicMock(), SimpleNamespace(frontiers=history.frontiers), indexes)
+    core = Core("default", MagicMock())
+    core.handle(Claimed(history.views.state.epoch("default")))
+    desk = PeekDesk(Handling(core), MagicMock(), SimpleNamespace(frontiers=history.frontiers), indexes)
     try:
 
         def look():
-            desk.on_frontiers(history.frontiers(), 11, OBJECTS)
+            tell(core, desk, history.frontiers(), 11, OBJECTS)
 
         def read(view, ts):
             lookup = Lookup("i", view, (), "{}")

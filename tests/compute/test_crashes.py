@@ -19,8 +19,11 @@ from collection.binding import Binding, Run
 from collection.columns import DIFF
 from controllers.arrangements.tuples import to_rows
 from controllers.at_work import AtWork
+from controllers.compute.core import Asked, Claimed, Core
+from controllers.peeks.peek import Peek
 from controllers.protocol import ControllerState, Created
 from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
+from journal.timestamps import CatalogTs
 from oracle.checkpoints import Checkpoints
 from oracle.client import Oracle
 from oracle.errors import StaleEpoch
@@ -119,6 +122,7 @@ class Node:
 
     def __init__(self, spark, scratch, oracle, views, rows, items=(), at_work=None) -> None:
         from controllers.compute.feed import Feed
+        from controllers.compute.handling import Handling
         from controllers.compute.inventory import Inventory
         from controllers.compute.maintainer import Maintainer
         from controllers.compute.ticking import Ticking
@@ -131,12 +135,21 @@ class Node:
         self.inventory.take(ControllerState(frontier=1, objects=Map({i.id: i for i in there})),
                             [Created(0, i) for i in there])  # fmt: skip
         epoch = views.claim("default").result(10)
-        self.awaited: tuple[str, ...] = ()
-        self.ticking = Ticking(Maintainer(spark), self.inventory, views, rows, "default", epoch,
-                               uuid.uuid4().hex, 1000, at_work, lambda: self.awaited)  # fmt: skip
+        self.core = Core("default", at_work)
+        self.core.handle(Claimed(epoch))
+        self.ticking = Ticking(Handling(self.core), Maintainer(spark), self.inventory, views, rows, "default",
+                               uuid.uuid4().hex, 1000, at_work)  # fmt: skip
+
+    def wanted(self) -> int | None:
+        return self.core.wanted(self.inventory.known("default"))
+
+    def read(self, view_id: str) -> None:
+        """Somebody waits for a view from now on."""
+        peek = Peek(f"of {view_id}", "", (view_id,), CatalogTs(1 << 40), None)
+        assert self.core.handle(Asked(peek, 0)) == []
 
     def tick(self) -> None:
-        ts = self.ticking.wanted(self.inventory.frontiers())
+        ts = self.wanted()
         if ts is not None:
             self.ticking.tick(ts)
 
@@ -148,7 +161,7 @@ class Node:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_whatever_crashes_nothing_is_lost_or_doubled(spark, tmp_path, monkeypatch, seed):
-    monkeypatch.setattr("controllers.compute.ticking.INSTALL_MAX", seed)  # a start takes several steps
+    monkeypatch.setattr("controllers.compute.core.INSTALL_MAX", seed)  # a start takes several steps
     rng = random.Random(seed)
     rows = Rows()
     monkeypatch.setattr("controllers.compute.feed.RunReader", reader_of(rows))

@@ -11,10 +11,16 @@ from unittest.mock import MagicMock
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
+from controllers.compute.core import Core
+from controllers.compute.handling import Handling
 from controllers.compute.peeks import SPARK_PEEKS_MAX, PeekDesk, now_ms
 from controllers.peeks.peek import Peek
 from journal.errors import TidemarkError, Unavailable
 from journal.timestamps import CatalogTs, DataTs
+
+
+def idle() -> Handling:
+    return Handling(Core("default", MagicMock()))
 
 
 class StandIn:
@@ -35,7 +41,7 @@ class StandIn:
 
 def test_reads_that_run_or_queue_when_it_stops_are_told_that_it_stops() -> None:
     spark = StandIn()
-    desk = PeekDesk(spark, MagicMock(), MagicMock())
+    desk = PeekDesk(idle(), spark, MagicMock(), MagicMock())
     reads = [Peek(f"p{n}", "SELECT 1", (), CatalogTs(1), DataTs(1)) for n in range(SPARK_PEEKS_MAX + 2)]
     with ThreadPoolExecutor(len(reads)) as readers:
         answers = [readers.submit(desk._answer, read, DataTs(1), now_ms() + 20_000) for read in reads]
@@ -69,7 +75,7 @@ class DeadSpark(StandIn):
 
 @pytest.mark.parametrize("failing", ["setJobGroup", "sql"])
 def test_a_read_that_meets_a_jvm_that_is_gone_is_told_that_the_controller_stops(failing: str) -> None:
-    desk = PeekDesk(DeadSpark(failing), MagicMock(), MagicMock())
+    desk = PeekDesk(idle(), DeadSpark(failing), MagicMock(), MagicMock())
     try:
         with pytest.raises(Unavailable, match="stopping"):
             desk._answer(Peek("p1", "SELECT 1", (), CatalogTs(1), DataTs(1)), DataTs(1), now_ms() + 20_000)
@@ -95,7 +101,7 @@ class DeafSpark(StandIn):
 
 def test_a_read_that_is_cancelled_or_over_its_time_frees_its_place_though_spark_does_not_answer() -> None:
     spark = DeafSpark()
-    desk = PeekDesk(spark, MagicMock(), MagicMock())
+    desk = PeekDesk(idle(), spark, MagicMock(), MagicMock())
     reads = [Peek(f"p{n}", "SELECT 1", (), CatalogTs(1), DataTs(1)) for n in range(2 * SPARK_PEEKS_MAX)]
     try:
         with ThreadPoolExecutor(len(reads)) as readers:

@@ -8,6 +8,7 @@ import pytest
 
 from catalog_log.objects import Table
 from controllers.at_work import AtWork
+from controllers.compute.core import Released
 from controllers.compute.heartbeat import SparkEnded
 from controllers.peeks.peek_codec import decode_error
 from controllers.quarantine import REFUSED
@@ -55,9 +56,9 @@ def end_at(lives: Lives, view_id: str, monkeypatch) -> None:
     """A life that ends at ``view_id``, which is taken first and by itself; only it is suspected from then on."""
     monkeypatch.setattr("controllers.at_work.ALONE_MAX", 0)
     with monkeypatch.context() as one_by_one:
-        one_by_one.setattr("controllers.compute.ticking.INSTALL_MAX", 1)
+        one_by_one.setattr("controllers.compute.core.INSTALL_MAX", 1)
         node = lives.begin()
-        node.awaited = (view_id,)
+        node.read(view_id)
         with pytest.raises(Killed):
             node.tick()
         node.close()
@@ -82,7 +83,7 @@ def test_a_start_that_is_cut_short_is_not_begun_anew(world, spark, tmp_path, mon
         return evaluate(self, sources, t1)
 
     monkeypatch.setattr(View, "evaluate", counting)
-    monkeypatch.setattr("controllers.compute.ticking.INSTALL_MAX", 1)
+    monkeypatch.setattr("controllers.compute.core.INSTALL_MAX", 1)
     lives, parts = Lives(spark, tmp_path, world), []
     node = lives.begin()
     with pytest.raises(Killed):
@@ -99,9 +100,9 @@ def test_a_start_that_is_cut_short_is_not_begun_anew(world, spark, tmp_path, mon
 
 def test_a_view_that_somebody_waits_for_is_taken_in_before_the_others(world, spark, tmp_path, monkeypatch):
     world.insert("u1", (1, 5, 1))
-    monkeypatch.setattr("controllers.compute.ticking.INSTALL_MAX", 1)
+    monkeypatch.setattr("controllers.compute.core.INSTALL_MAX", 1)
     node, there = Lives(spark, tmp_path, world).begin(), []
-    node.awaited = ("u4",)
+    node.read("u4")
     node.ticking.tick(world.oracle.state.last_ts, lambda: there.append({v for v in VIEWS if held(world, v)}))
     assert there == [{"u3"}, {"u3", "u4"}, {"u2", "u3", "u4"}] and held(world, "u5")
     node.close()
@@ -146,11 +147,11 @@ def test_who_ends_the_controller_twice_is_left_alone_until_it_is_asked_for(world
     assert {frontiers.complete(v) for v in ("u2", "u3", "u4", "u5")} == {world.oracle.state.last_ts}
     assert node.ticking.status(frontiers)["u3"]["quarantined"]
     node.tick()  # nothing more to do, and nothing is tried again by itself
-    assert node.ticking.wanted(node.inventory.frontiers()) is None
+    assert node.wanted() is None
     # Asked for, it is tried again, and comes back with what it missed.
     poisoned.clear()
     lives.at_work.release(["u3"])
-    node.ticking.look_again()
+    node.core.handle(Released())
     world.insert("noise", (0, 0, 1))
     node.tick()
     assert error_of(world, "u3") is None and error_of(world, "u4") is None
@@ -174,7 +175,7 @@ def test_a_suspect_that_somebody_waits_for_has_its_turn_first(world, spark, tmp_
     lives = Lives(spark, tmp_path, world)
     for _ in range(3):  # the first time it is one of all
         node = lives.begin()
-        node.awaited = ("u4",)
+        node.read("u4")
         with pytest.raises(Killed):
             node.tick()
         node.close()

@@ -12,12 +12,15 @@ from immutables import Map
 
 from catalog_log.objects import INDEX, Column, Table
 from controllers.at_work import AtWork
+from controllers.compute.core import Core
+from controllers.compute.handling import Handling
 from controllers.compute.indexes import Indexes
 from controllers.compute.peeks import SPARK_PEEKS_MAX, PeekDesk
 from controllers.compute.ticks import Target, Ticker
 from controllers.peeks.peek import Lookup, Peek
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
 from journal.memory import MemoryTransport
+from tests.compute.telling import tell
 from tests.objects import made
 
 pytestmark = pytest.mark.spark
@@ -167,7 +170,7 @@ class FakeInventory:
         return SimpleNamespace(
             exact=lambda i: (0, now) if i == "u1" else (0, -1), complete=lambda i: now,
             inputs_of=lambda i: None, changed_since=lambda i, ts: self.changes,
-            oracle=SimpleNamespace(last_ts=now), views=SimpleNamespace(next_offset=0),
+            oracle=SimpleNamespace(last_ts=now), views=SimpleNamespace(next_offset=0, epoch=lambda cluster: 0),
         )  # fmt: skip
 
 
@@ -176,12 +179,13 @@ def desk(bench):
     inventory = FakeInventory(bench)
     indexes = Indexes(inventory, "default", 1000, AtWork(MemoryTransport(), "a life"))
     indexes.reconcile()
-    found = PeekDesk(bench.spark, inventory, indexes)
+    core = Core("default", AtWork(MemoryTransport(), "a life"))
+    found = PeekDesk(Handling(core), bench.spark, inventory, indexes)
     found.inventory, found.indexes = inventory, indexes
 
     def change(*rows):
         bench.change({inventory.table: [(row, 1) for row in rows]})
-        found.on_frontiers(inventory.frontiers(), 10, inventory.catalog.objects)
+        tell(core, found, inventory.frontiers(), 10, inventory.catalog.objects)
 
     found.change = change
     change((1, "a"), (2, "b"))
