@@ -99,6 +99,58 @@ def test_a_batch_whose_target_was_reached_by_the_one_before_does_nothing(ticker)
     assert ticker.seen == [Target(7, 0)]
 
 
+def latest(ticker) -> int:
+    """The newest batch that Spark knows of."""
+    return max(int(each.name) for each in (ticker._directory / "query" / "offsets").glob("[0-9]*"))
+
+
+def test_one_batch_goes_on_with_what_comes_and_ends_when_nothing_does(ticker, monkeypatch):
+    from controllers.compute import ticks
+
+    monkeypatch.setattr(ticks, "STAY_S", 2.0)
+    ticker.move_to(1)
+    ticker.await_tick(Target(1, 0))
+    offset = latest(ticker)
+    for ts in range(2, 40):
+        ticker.move_to(ts)
+        ticker.await_tick(Target(ts, 0))
+    assert latest(ticker) == offset, "it is one batch"
+    monkeypatch.setattr(ticks, "STAY_S", 0.0)
+    ticker.move_to(40)
+    ticker.await_tick(Target(40, 0))
+    wait_until(lambda: not ticker._inside, "it does not end")
+    ticker.move_to(41)
+    ticker.await_tick(Target(41, 0))
+    assert ticker.failure() is None and len(ticker.seen) == 41
+
+
+def test_a_batch_ends_though_targets_never_stop_and_none_is_lost(ticker, monkeypatch):
+    from controllers.compute import ticks
+
+    monkeypatch.setattr(ticks, "BATCH_S", 0.05)
+    ticker.move_to(1)
+    ticker.await_tick(Target(1, 0))
+    first, ts = latest(ticker), 1
+    while latest(ticker) < first + 2:  # the batch that was under way had its own time
+        ts += 1
+        ticker.move_to(ts)
+        ticker.await_tick(Target(ts, 0))
+    assert ticker.seen == [Target(n, 0) for n in range(1, ts + 1)] and ticker.failure() is None
+
+
+def test_a_batch_that_waits_for_a_target_is_stopped_at_once(ticker, monkeypatch):
+    from controllers.compute import ticks
+
+    monkeypatch.setattr(ticks, "STAY_S", 60.0)
+    monkeypatch.setattr(ticks, "BATCH_S", 60.0)
+    ticker.move_to(1)
+    ticker.await_tick(Target(1, 0))
+    stopping = threading.Thread(target=ticker.stop)
+    stopping.start()
+    stopping.join(30)
+    assert not stopping.is_alive() and not ticker._inside
+
+
 def test_targets_published_during_a_tick_are_joined(ticker):
     started, go = threading.Event(), threading.Event()
 
