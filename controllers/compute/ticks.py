@@ -140,10 +140,6 @@ class Ticker:
             .start()
         )
 
-    @property
-    def target(self) -> Target:
-        return self._target
-
     def move_to(self, ts: int, *, again: bool = False) -> None:
         """Ask for a tick at ``ts`` (never back in time); ``again``: also if there was one at ``ts`` already."""
         with self._moved:

@@ -13,7 +13,7 @@ import pytest
 
 from controllers.arrangements.tuples import canonical, to_rows
 from controllers.compute.operators import affected, process, recompute
-from controllers.compute.operators.process import Process
+from controllers.compute.operators.process import Process, _Patience
 from controllers.compute.strategy import TEXT_ALONE, Incremental, Recompute
 from lower.duckdb.decided import _LETTERS
 from sql.statements.select import plan_select
@@ -81,7 +81,7 @@ def installed(bench, query: str, bases, tree: bool = True, recompute: bool = Tru
 
 
 def bases_of(bench) -> dict:
-    bench.maintainer._process._patience_s = 60.0  # a busy machine is no reason to fail
+    bench.maintainer._process._patience = _Patience(60.0)  # a busy machine is no reason to fail
     return {name: bench.relation(columns, IDS[name]) for name, columns in WORLD.tables.items()}
 
 
@@ -283,7 +283,7 @@ def test_what_takes_long_is_sparks_for_ever_longer(bench):
     """Each row with each other's: six million of them."""
     bases = bases_of(bench)
     view = installed(bench, "select count(*) from u a, u b, u c, u d where a.v || b.v || c.v || d.v = 'x'", bases)
-    bench.maintainer._process._patience_s = 0.05
+    bench.maintainer._process._patience = _Patience(0.05)
     rows = some_rows(random.Random(5), "u", 50)
     tried = []
     rows_asked = Process.rows

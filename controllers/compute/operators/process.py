@@ -9,6 +9,7 @@ call.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
@@ -76,13 +77,52 @@ class Rest:
         self._length = 1
 
 
+class _Patience:
+    """Interrupts what runs for longer than ``patience_s``, from one thread for all: a timer each would start one for
+    every question, which takes the time of a tenth of it."""
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._begun = threading.Condition()
+        self._until: dict[Running, float] = {}
+        self._waits = True
+        """Whether the thread waits for the next question; otherwise it looks by itself, soon enough for any."""
+        self._thread: threading.Thread | None = None
+
+    def begin(self, running: Running) -> None:
+        with self._begun:
+            self._until[running] = time.monotonic() + self._patience_s
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, name="process-patience", daemon=True)
+                self._thread.start()
+            elif self._waits:
+                self._begun.notify()
+
+    def end(self, running: Running) -> None:
+        with self._begun:
+            self._until.pop(running, None)
+
+    def _watch(self) -> None:
+        while True:
+            with self._begun:
+                first = min(self._until.values(), default=None)
+                self._waits = first is None
+                self._begun.wait(None if first is None else max(0.0, first - time.monotonic()))
+                now = time.monotonic()
+                late = [running for running, until in self._until.items() if until <= now]
+                for running in late:
+                    del self._until[running]
+            for running in late:
+                running.interrupt()
+
+
 class Process:
     """See the module."""
 
     def __init__(self, patience_s: float = PATIENCE_S) -> None:
         self._engine: Engine | None = None
         self._lock = threading.Lock()
-        self._patience_s = patience_s
+        self._patience = _Patience(patience_s)
 
     def rows(self, query: Small, types: Sequence[SqlType], tables: Mapping[str, pa.Table]) -> pa.Table:
         """The rows of ``query`` over ``tables``: columns ``c0``… of ``types``.  Raises :class:`Left`."""
@@ -90,9 +130,7 @@ class Process:
             raise Left("it calls functions of python for too many rows")
         text = query.for_values(longest(tables.values()) if query.joins else 0)
         running = Running()
-        timer = threading.Timer(self._patience_s, running.interrupt)
-        timer.daemon = True
-        timer.start()
+        self._patience.begin(running)
         try:
             return as_types(self._started().ask(text, running, ANSWER_BYTES_MAX, tables=tables), types)
         except TidemarkError as error:
@@ -101,7 +139,7 @@ class Process:
             lasting = error.sqlstate.startswith(_NEVER)
             raise Left(f"an error in process, which only spark decides about ({error.message})", lasting) from error
         finally:
-            timer.cancel()
+            self._patience.end(running)
 
     def _started(self) -> Engine:
         with self._lock:
