@@ -40,6 +40,9 @@ MISSING_S = 15.0
 """A topic that is missing for so long is gone: four times what a restart takes, after which a broker may not know its
 topics yet."""
 
+SAME_OUTAGE_S = 5.0
+"""A broker that starts is heard and then not for some seconds: what ends and begins again within that is told once."""
+
 EXISTS_TIMEOUT_S = 1.0
 """For each of the two; the reader does nothing else meanwhile."""
 
@@ -81,7 +84,10 @@ class Reader:
         self._closed = False
         self._quiet_since = time.monotonic()
         self._missing_since: float | None = None
+        self._end: int | None = None
+        """Of the topic, by the last look around, if that was answered and there were no records since."""
         self._away = False
+        self._back_at = float("-inf")
         self._renew = False
         self._out_of_range_since: float | None = None
         self._lock = threading.Lock()
@@ -164,7 +170,7 @@ class Reader:
                 else:
                     self._judge(message)
             if entries:
-                self._quiet_since, self._missing_since = time.monotonic(), None
+                self._quiet_since, self._missing_since, self._end = time.monotonic(), None, None
                 self._out_of_range_since = None
                 self._is_back()
                 self._next = entries[-1].offset + 1
@@ -179,13 +185,15 @@ class Reader:
         log.debug("reader waits", extra={"topic": self._topic, "error": error.str()})
 
     def _on_client_error(self, error: KafkaError) -> None:
-        if error.code() == KafkaError._ALL_BROKERS_DOWN and not self._away:
+        if error.code() != KafkaError._ALL_BROKERS_DOWN or self._away:
+            return
+        if time.monotonic() - self._back_at > SAME_OUTAGE_S:
             self._away = True
             log.warning("no broker answers; waiting", extra={"topic": self._topic})
 
     def _is_back(self) -> None:
         if self._away:
-            self._away = False
+            self._away, self._back_at = False, time.monotonic()
             log.warning("the broker is back", extra={"topic": self._topic})
 
     def _look_around(self) -> None:
@@ -193,28 +201,33 @@ class Reader:
 
         And one that hears nothing though there is more goes on with a fresh consumer: its own one may have lost its
         brokers for good (:mod:`journal.lasting`), or wait for whatever else, and everybody who waits for this reader
-        would wait with it, without a word and for ever.
+        would wait with it, without a word and for ever.  Not at the first look: what there is may be on its way, and
+        somebody who is just back may be heard by one client before the other.
         """
         now = time.monotonic()
         if now - self._quiet_since < QUIET_S:
             return
         self._quiet_since = now
+        before, self._end = self._end, None
         try:
             exists = self._transport.exists(EXISTS_TIMEOUT_S)
         except Unavailable:
             return  # a broker that is away is waited for
-        self._is_back()
         self._missing_since = None if exists else self._missing_since or now
         if self._missing_since is not None and now - self._missing_since > MISSING_S:
             raise FatalLog(f"topic {self._topic} does not exist any more", hint="restore it from a backup")
         try:
-            end = self._transport.bounds(EXISTS_TIMEOUT_S)[1] if exists else 0
+            self._end = self._transport.bounds(EXISTS_TIMEOUT_S)[1] if exists else 0
         except (Unavailable, InvalidUsage):
             return  # asked again next time, or closed
-        if end > self._next:
-            more = {"topic": self._topic, "offset": self._next, "end": end}
+        if before is None:
+            return
+        if before > self._next:
+            more = {"topic": self._topic, "offset": self._next, "end": self._end}
             log.warning("a reader stands still, another goes on", extra=more)
-            self._renew = True
+            self._renew, self._end = True, None
+        else:
+            self._is_back()
 
     def _judge_range(self) -> None:
         """Our next offset is not there, says whoever we asked.
