@@ -20,6 +20,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection
 
 from journal import clients
+from journal.errors import Unavailable
 
 TRY_S = 2.0
 """What a client is given for one answer before another takes its place: as long as any answer may take."""
@@ -102,10 +103,8 @@ def forsaken(client: Consumer | Producer, topic: str, others: Lasting) -> bool:
     except KafkaException as error:
         if error.args[0].code() not in clients.SILENCE:
             return False
-    asked = others.client
     try:
-        asked.list_topics(topic, timeout=FORSAKEN_S)
-    except KafkaException:
-        others.anew(asked)
+        others.ask(lambda other, left_s: other.list_topics(topic, timeout=left_s), FORSAKEN_S)
+    except Unavailable:
         return False
     return True

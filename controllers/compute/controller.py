@@ -233,6 +233,7 @@ class ComputeController:
         heard = self._command_offset
         dropped = self._inventory.dropped()
         self._carry_out(self._core.handle(Moved(self._inventory.known(self._cluster), dropped)))
+        self._at_work.release(item.id for item in dropped)  # one note for all: each is waited for
         self._acted_offset = heard
 
     def _carry_out(self, effects: Sequence[core.Effect]) -> None:
@@ -247,7 +248,6 @@ class ComputeController:
                     if ours:
                         self._ticking.drop(item)
                     self._inventory.forget(item.id)
-                    self._at_work.release([item.id])
                 case Follow():
                     self._ticking.let_go()
                     self._indexes.reconcile()

@@ -108,7 +108,7 @@ class TopicKeeper:
                                                request_timeout=2 * REQUEST_TIMEOUT_S)  # fmt: skip
             if delete:
                 answers |= admin.delete_topics([self._names.data(i) for i in delete],
-                                                     operation_timeout=REQUEST_TIMEOUT_S,
+                                               operation_timeout=REQUEST_TIMEOUT_S,
                                                request_timeout=2 * REQUEST_TIMEOUT_S)  # fmt: skip
         except KafkaException as error:
             return error.args[0].str()
