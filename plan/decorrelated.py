@@ -17,7 +17,7 @@ from plan import relations as r
 from plan import scalars as s
 from plan.calls import call
 from plan.columns import moved, names_outside, over
-from plan.equal import conjunction, conjuncts
+from plan.equal import conjunction, conjuncts, met
 from plan.nodes import Node, walk
 
 FOUND = s.truth(True)
@@ -66,7 +66,8 @@ class _Joined:
         found = _Keyed.of(relation)
         if found is None or not (values or found.outer) or any(_asks(each) for each in (*values, *found.outer)):
             return False
-        columns = tuple(found.relation.column(place) for place in range(len(values)))
+        met_by = [met(found.relation.column(place), value) for place, value in enumerate(values)]
+        columns, values = (tuple(each) for each in zip(*met_by, strict=True)) if met_by else ((), ())
         keys = r.Distinct(r.Project(found.relation, (*columns, *found.inner)))
         if not negated:
             self._join("inner", keys, (*values, *found.outer))
@@ -178,7 +179,7 @@ def _pair(part: Node) -> tuple[s.Scalar, s.Scalar] | None:
     for mine, theirs in (part.arguments, part.arguments[::-1]):
         levels = {each.level for each in walk(theirs) if isinstance(each, s.Column)}
         if levels == {1} and not _asks(theirs) and not names_outside(mine) and not _asks(mine):
-            return mine, moved(theirs, -1)
+            return met(mine, moved(theirs, -1))
     return None
 
 

@@ -22,7 +22,7 @@ from plan import relations as r
 from plan import scalars as s
 from plan.calls import call
 from plan.columns import own_columns, placed
-from plan.equal import conjunction, conjuncts
+from plan.equal import conjunction, conjuncts, met
 from plan.nodes import Node, walk
 from plan.types import INT8
 
@@ -306,8 +306,9 @@ class _On:
             sides = [{place >= wide for place in own_columns(each)} for each in part.parts()]
             if isinstance(part, s.Call) and part.name == "=" and sorted(map(tuple, sides)) == [(False,), (True,)]:
                 one, other = part.arguments if sides[0] == {False} else part.arguments[::-1]
-                made.left.append(one)
-                made.right.append(_from(other, wide))
+                left, right = met(one, _from(other, wide))
+                made.left.append(left)
+                made.right.append(right)
                 continue
             all_sides = {place >= wide for place in own_columns(part)}
             if len(all_sides) > 1:

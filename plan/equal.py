@@ -8,7 +8,7 @@ from itertools import combinations
 from plan import scalars as s
 from plan.calls import call
 from plan.nodes import Node
-from plan.types import Type, is_integer
+from plan.types import Type, common, is_float, is_integer
 
 EQUALITIES = frozenset({"=", "is_not_distinct"})
 
@@ -23,6 +23,18 @@ def plain(scalar: s.Scalar, level: int = 0) -> int | None:
 def alike(one: Type, other: Type) -> bool:
     """Whether equal values of two columns are written alike, but for the width of whole numbers."""
     return one == other or is_integer(one) and is_integer(other)
+
+
+def met(one: s.Scalar, other: s.Scalar) -> tuple[s.Scalar, s.Scalar]:
+    """What ``one`` and ``other`` are compared as, so that those that are equal are one value.
+
+    Of whole numbers and decimals several are one float: where such a number is to equal a float, its different values
+    are counted as floats, too."""
+    kind = common((one.type, other.type))
+    if not is_float(kind):
+        return one, other
+    first, second = (each if each.type == kind else s.cast(each, kind) for each in (one, other))
+    return first, second
 
 
 def conjuncts(scalar: Node) -> Iterator[Node]:
