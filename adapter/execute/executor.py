@@ -77,7 +77,7 @@ from lower.duckdb.engine import Running
 from oracle.client import Oracle, wall_clock_ms
 from oracle.state import OracleState
 from sql.forms.transpile import with_params
-from sql.objects.names import Names, cluster_named, database_of
+from sql.objects.names import Names, SystemRelation, cluster_named, database_of, find, relation
 from sql.objects.watched import TooLongHere, same_answers
 from sql.statements.ddl_columns import to_evaluate, with_values
 from sql.statements.plan_cache import PlanCache, Planned, Statement, plan_afresh
@@ -85,7 +85,7 @@ from sql.statements.plans import InsertPlan, SelectPlan, Slot
 from sql.statements.skeletons import filled, fits
 from sql.syntax import statements as st
 from sql.syntax.parse import parse, split
-from sql.trees.errors import unsupported
+from sql.trees.errors import no_column, unsupported, wrong_kind
 
 CATALOG_WAIT_S = 15.0
 """How long a catalog upper that the oracle knows may take to arrive here (settling an append is bounded alike)."""
@@ -139,7 +139,7 @@ class TidemarkExecutor:
         self._handlers: dict[type[st.Statement], Handler] = {
             st.Query: self._select, st.Insert: self._insert, st.DDL: self._ddl, st.SetVariable: self._set,
             st.ResetAll: self._reset_all, st.ShowVariable: self._show_variable, st.ShowObjects: self._show,
-            st.ShowCreate: self._show, st.Explain: self._explain,
+            st.ShowCreate: self._show, st.Explain: self._explain, st.Upkeep: self._upkeep,
         }  # fmt: skip
         self._inserter = Inserter(catalog, oracle, writer, bridge)
         self.ddl = DdlQueue(catalog, oracle, bridge, now_ms, self.planner)
@@ -696,6 +696,26 @@ class TidemarkExecutor:
         _, image = await self._barrier()
         self._saw(session, image)
         return _shown(prepared, show.ROWS[type(statement.parsed)](statement.parsed, image, self._names(session)))
+
+    async def _upkeep(
+        self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
+    ) -> Result:
+        """There is nothing to do: what is named is looked up."""
+        upkeep = statement.parsed
+        if upkeep.outside_blocks and session.transaction.in_block:
+            raise InvalidUsage(f"{upkeep.tag} cannot run inside a transaction block", sqlstate="25001")
+        _, image = await self._barrier()
+        self._saw(session, image)
+        for name, columns in upkeep.named:
+            item = find(image, self._names(session), name) or relation(image, self._names(session), name)
+            if isinstance(item, SystemRelation):
+                continue
+            if item.kind not in upkeep.kinds:
+                raise wrong_kind(name.last, " or ".join(st.KIND_WORDS[each] for each in upkeep.kinds))
+            known = [column.name for column in item.columns] if columns else []
+            if unknown := [each for each in columns if each not in known]:
+                raise no_column(unknown[0], known)
+        return Result(upkeep.tag)
 
     async def _explain(
         self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]

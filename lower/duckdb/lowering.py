@@ -7,10 +7,12 @@ from collections.abc import Callable
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from functions.registry import FUNCTIONS
 from lower.duckdb.forms import written_out
 from sql.trees.errors import untold
 from sql.trees.nodes import Ordinality, call, data_type
 from sql.trees.types import DATE, INT8, TIMESTAMP
+from values.types import SqlType
 
 
 def _date(value: exp.Expression) -> exp.Expression:
@@ -29,7 +31,8 @@ def _seconds(node: exp.Extract) -> exp.Expression:
 
 def _interval(years, months, weeks, days, hours, minutes, seconds) -> exp.Expression:
     """Of months, days and seconds: the only ones that are ever made."""
-    micros = exp.Cast(this=exp.Mul(this=seconds.copy(), expression=exp.Literal.number(1_000_000)), to=data_type(INT8))
+    exact = exp.Cast(this=seconds.copy(), to=data_type(SqlType("numeric", 38, 6)))  # DuckDB's own would have 18 digits
+    micros = exp.Cast(this=exp.Mul(this=exact, expression=exp.Literal.number(1_000_000)), to=data_type(INT8))
     sum_ = exp.Add(this=call("to_months", months), expression=call("to_days", days))
     made = exp.Paren(this=exp.Add(this=sum_, expression=call("to_microseconds", micros)))
     made.meta["interval"] = True
@@ -102,7 +105,10 @@ _SPARK: dict[str, Callable[..., exp.Expression]] = {
 }
 
 
-_LONG = ("TM_REPEAT", "TM_LPAD", "TM_RPAD", "TM_REPLACE", "TM_FORMAT", "TM_JOIN", "TM_JOIN_ALL")
+_LONG = frozenset(
+    ["TM_FORMAT", "TM_JOIN", "TM_JOIN_ALL"]
+    + [each.form for each in FUNCTIONS if each.name in ("repeat", "lpad", "rpad", "replace")]
+)
 
 
 def _may_grow(tree: exp.Expression) -> bool:

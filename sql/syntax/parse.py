@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from sqlglot.tokens import TokenType
 
@@ -18,6 +19,7 @@ from sql.syntax.query import Insert, Query
 from sql.syntax.show import Explain, read_show
 from sql.syntax.statement import Statement
 from sql.syntax.tokens import STATEMENT_CHARS_MAX, Cursor, head_word, tokenize
+from sql.syntax.upkeep import Upkeep
 from sql.syntax.values_list import read as read_values
 from sql.syntax.variables import SetVariable, read_reset
 from sql.trees.budget import bounded
@@ -38,6 +40,7 @@ _READERS_BEHIND: dict[str, Callable[[Cursor, str], Statement]] = {
     "explain": lambda c, text: Explain.read(c, parse),
     "show": lambda c, text: read_show(c),
     "reset": lambda c, text: read_reset(c),
+    **{word: partial(Upkeep.read, word) for word in ("analyze", "analyse", "vacuum", "refresh", "reindex")},
 }
 """The same, for words that are blanked out before (:func:`sql.syntax.tokens.head_word`)."""
 
@@ -51,7 +54,7 @@ _INSTEAD = {
 """What to do instead of a statement that is not here."""
 
 _ELSEWHERE = frozenset(
-    "checkpoint cluster delete do import load lock merge reindex security subscribe tail update use".split()
+    "checkpoint cluster delete do import load lock merge security subscribe tail update use".split()
 )
 """First words of statements that Postgres (or Materialize) has and we do not."""
 

@@ -41,6 +41,7 @@ from sql.syntax.drop import Comment, Drop
 from sql.syntax.query import Insert, Query
 from sql.syntax.show import Explain, ShowCreate, ShowObjects, ShowVariable
 from sql.syntax.statement import DDL, KIND_WORDS, Kind, Name, Statement
+from sql.syntax.upkeep import Upkeep
 from sql.syntax.variables import ResetAll, SetVariable
 
 __all__ = [
@@ -49,5 +50,5 @@ __all__ = [
     "CreateTable", "CreateView", "Deallocate", "Discard", "Drop", "DropColumn", "DropNotNull", "Empty", "Explain",
     "Insert", "Kind", "Name", "Query", "Release", "Rename", "RenameColumn", "RenameSchema", "ResetAll", "ResetSource",
     "Rollback", "RollbackTo", "Savepoint", "SetDefault", "SetSchema", "SetTransaction", "SetVariable", "ShowCreate",
-    "ShowObjects", "ShowVariable", "Statement", "Unlisten",
+    "ShowObjects", "ShowVariable", "Statement", "Unlisten", "Upkeep",
 ]  # fmt: skip

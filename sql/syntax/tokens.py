@@ -213,8 +213,8 @@ STATEMENT_CHARS_MAX = 1 << 20
 """A statement's text is at most 1 MiB: what fits a catalog proposal (4 MiB) with room for what is derived from it."""
 
 _COMMAND = re.compile(
-    r"\A(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*(show|reset|explain|describe|comment|analyze|vacuum|call|"
-    r"grant|revoke|prepare|execute|copy|fetch|truncate|optimize|rename|kill|refresh)\b",
+    r"\A(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*(show|reset|explain|describe|comment|analyze|analyse|vacuum|call|"
+    r"grant|revoke|prepare|execute|copy|fetch|truncate|optimize|rename|kill|refresh|reindex)\b",
     re.I | re.S,
 )
 """Words after which sqlglot would swallow the rest as one raw string: blanked out before tokenizing."""

@@ -762,3 +762,42 @@ def test_what_is_inserted_from_a_query_is_decided_before_it_is_cast():
                     await a.sql("create table ints (i int)")
 
     run(story)
+
+
+def test_upkeep_is_taken_and_only_looks_up_what_it_names():
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create table t (a int, b text)")
+            await a.sql("create view p as select a from t")
+            await a.sql("create materialized view m as select count(*) as n from t")
+            await a.sql("create index i on m (n)")
+            for text, tag in (
+                ("analyze", "ANALYZE"), ("ANALYZE VERBOSE t (a, b), m", "ANALYZE"), ("vacuum full t", "VACUUM"),
+                ("vacuum (analyze, verbose off) t (a)", "VACUUM"), ("analyze pg_class", "ANALYZE"),
+                ("refresh materialized view concurrently m", "REFRESH MATERIALIZED VIEW"),
+                ("refresh materialized view public.m with data", "REFRESH MATERIALIZED VIEW"),
+                ("reindex (verbose) index i", "REINDEX"), ("reindex table concurrently t", "REINDEX"),
+            ):  # fmt: skip
+                assert await a.sql(text) == tag, text
+            for text, state in (
+                ("analyze none", "42P01"), ("analyze t (none)", "42703"), ("analyze t,", "42601"),
+                ("vacuum p", "42809"), ("vacuum t (a)", "0A000"), ("vacuum (none) t", "42601"),
+                ("refresh materialized view t", "42809"), ("refresh materialized view none", "42P01"),
+                ("refresh materialized view m with no data", "0A000"), ("refresh t", "42601"),
+                ("reindex index t", "42809"), ("reindex table i", "42809"), ("reindex database d", "0A000"),
+            ):  # fmt: skip
+                assert (await refused(a.sql(text))).sqlstate == state, text
+
+    run(story)
+
+
+def test_upkeep_that_postgres_does_outside_of_blocks_is_refused_in_one():
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create table t (a int)")
+            a.session.transaction.begin()
+            for text in ("vacuum t", "vacuum", "reindex table concurrently t"):
+                assert (await refused(a.sql(text))).sqlstate == "25001", text
+            assert await a.sql("analyze t") == "ANALYZE"
+
+    run(story)

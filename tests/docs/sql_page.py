@@ -40,6 +40,7 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 | `DROP …`, `ALTER SOURCE … RESET [CASCADE]`, `COMMENT ON …` | `CASCADE` drops what depends on it |
 | `EXPLAIN [PLAN]`, `EXPLAIN TIMESTAMP`, `EXPLAIN STRATEGY` | who answers and how, as of when, how a view is kept |
 | `BEGIN`, `COMMIT`, `ROLLBACK`, `SAVEPOINT` | a block reads at one timestamp, and commits all of its rows or none |
+| `ANALYZE`, `VACUUM`, `REINDEX`, `REFRESH MATERIALIZED VIEW` | what they name is looked up; there is nothing to do |
 | `SET`, `SHOW`, `RESET`, `DISCARD` | the session's variables |
 | `PREPARE`, `EXECUTE`, `DEALLOCATE`, `DECLARE`, `FETCH`, `MOVE`, `CLOSE` | as in Postgres |
 
