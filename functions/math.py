@@ -2,17 +2,64 @@
 
 from __future__ import annotations
 
-from functions.row import in_python, native
-from values.numeric import numbers, numeric_counts, numerics
+from functions.row import Function, in_python, native
+from values.numeric import numbers, numeric_counts, numeric_roots, numerics
 from values.numeric.number_reading import read_number
 
 _OUTSIDE = "THEN RAISE_ERROR('tm:22003:input is out of range')"
+_OVERFLOW = "THEN RAISE_ERROR('tm:22003:value out of range: overflow')"
+_UNDERFLOW = "THEN RAISE_ERROR('tm:22003:value out of range: underflow')"
+_NO_ROOT = "THEN RAISE_ERROR('tm:2201F:cannot take square root of a negative number')"
+_ZERO = "THEN RAISE_ERROR('tm:2201F:zero raised to a negative power is undefined')"
+_COMPLEX = "THEN RAISE_ERROR('tm:2201F:a negative number raised to a non-integer power yields a complex result')"
+_LOGARITHM = (
+    "WHEN :a = 0 THEN RAISE_ERROR('tm:2201E:cannot take logarithm of zero') "
+    "WHEN :a < 0 THEN RAISE_ERROR('tm:2201E:cannot take logarithm of a negative number')"
+)
+_TURNS = ("sin", "cos", "tan", "atan", "sinh", "cosh", "tanh", "asinh", "cbrt", "degrees", "radians")
+
+
+def _float(signature: str, spark: str, duckdb: str | None = None) -> Function:
+    return native(signature, spark, duckdb, own_digits=True)
+
 
 FUNCTIONS = (
-    *(native(f"{name}(float8) -> float8", f"{name.upper()}(:a)") for name in ("sinh", "cosh", "tanh", "asinh")),
-    native("cot(float8) -> float8", f"CASE WHEN ABS(:a) = CAST('Infinity' AS DOUBLE) {_OUTSIDE} ELSE COT(:a) END"),
-    native("acosh(float8) -> float8", f"CASE WHEN :a < 1 {_OUTSIDE} ELSE ACOSH(:a) END"),
-    native("atanh(float8) -> float8", f"CASE WHEN ABS(:a) > 1 AND NOT ISNAN(:a) {_OUTSIDE} ELSE ATANH(:a) END"),
+    native("pi() -> float8", "PI()"),
+    native("sqrt(float8) -> float8", f"CASE WHEN :a < 0 {_NO_ROOT} ELSE SQRT(:a) END"),
+    *(_float(f"{name}(float8) -> float8", f"{name.upper()}(:a)") for name in _TURNS),
+    _float("atan2(float8, float8) -> float8", "ATAN2(:a, :b)"),
+    *(
+        _float(f"{name}(float8) -> float8", f"CASE WHEN ABS(:a) > 1 AND NOT ISNAN(:a) {_OUTSIDE} ELSE {name}(:a) END")
+        for name in ("asin", "acos", "atanh")
+    ),
+    _float("cot(float8) -> float8", f"CASE WHEN ABS(:a) = CAST('Infinity' AS DOUBLE) {_OUTSIDE} ELSE COT(:a) END"),
+    _float("acosh(float8) -> float8", f"CASE WHEN :a < 1 {_OUTSIDE} ELSE ACOSH(:a) END"),
+    _float("ln(float8) -> float8", f"CASE {_LOGARITHM} ELSE LN(:a) END"),
+    *(_float(f"{name}(float8) -> float8", f"CASE {_LOGARITHM} ELSE LOG10(:a) END") for name in ("log", "log10")),
+    _float(
+        "exp(float8) -> float8",
+        f"CASE WHEN :a > 709.782712893384 AND :a < DOUBLE('Infinity') {_OVERFLOW} "
+        f"WHEN :a < -745.1332191019412 AND :a > DOUBLE('-Infinity') {_UNDERFLOW} ELSE EXP(:a) END",
+        f"CASE WHEN :a > 709.782712893384 AND NOT isinf(:a) AND NOT isnan(:a) {_OVERFLOW} "
+        f"WHEN :a < -745.1332191019412 AND NOT isinf(:a) {_UNDERFLOW} ELSE exp(:a) END",
+    ),
+    _float(
+        "power(float8, float8) -> float8",
+        f"CASE WHEN :a = 0 AND :b < 0 {_ZERO} WHEN :a < 0 AND :b <> RINT(:b) AND NOT ISNAN(:b) {_COMPLEX} "
+        "WHEN ABS(POWER(:a, :b)) = DOUBLE('Infinity') AND ABS(:a) <> DOUBLE('Infinity') "
+        f"AND ABS(:b) <> DOUBLE('Infinity') {_OVERFLOW} WHEN POWER(:a, :b) = 0 AND :a <> 0 "
+        f"AND ABS(:a) <> DOUBLE('Infinity') AND ABS(:b) <> DOUBLE('Infinity') {_UNDERFLOW} "
+        "WHEN :a = 1 OR :b = 0 THEN DOUBLE(1) ELSE POWER(:a, :b) END",
+        f"CASE WHEN :a = 0 AND :b < 0 {_ZERO} WHEN :a < 0 AND :b <> round(:b, 0) AND NOT isnan(:b) {_COMPLEX} "
+        f"WHEN isinf(power(:a, :b)) AND NOT isinf(:a) AND NOT isinf(:b) {_OVERFLOW} "
+        f"WHEN power(:a, :b) = 0 AND :a <> 0 AND NOT isinf(:a) AND NOT isinf(:b) {_UNDERFLOW} ELSE power(:a, :b) END",
+    ),
+    in_python("sqrt(numeric) -> numeric", numeric_roots.sqrt, "tm_numeric_sqrt"),
+    in_python("exp(numeric) -> numeric", numeric_roots.exp, "tm_numeric_exp"),
+    in_python("ln(numeric) -> numeric", numeric_roots.ln, "tm_numeric_ln"),
+    *(in_python(f"{name}(numeric) -> numeric", numeric_roots.log10, "tm_numeric_log10") for name in ("log", "log10")),
+    in_python("log(numeric, numeric) -> numeric", numeric_roots.log, "tm_numeric_log"),
+    in_python("power(numeric, numeric) -> numeric", numeric_roots.power, "tm_numeric_power"),
     in_python("gcd(int4, int4) -> int4", lambda a, b: numbers.gcd(a, b, 4), "tm_gcd4"),
     in_python("gcd(int8, int8) -> int8", lambda a, b: numbers.gcd(a, b, 8), "tm_gcd8"),
     in_python("lcm(int4, int4) -> int4", lambda a, b: numbers.lcm(a, b, 4), "tm_lcm4"),

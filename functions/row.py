@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from values.limits import TOO_LARGE
 from values.types import SqlType, parse_type
 
 _SIGNATURE = re.compile(r"(\w+)\(([^)]*)\) -> (\w+(?:\[\])?)")
@@ -17,7 +18,8 @@ class Function:
 
     ``spark`` and ``duckdb`` are what the engines are told, with ``:a``, ``:b``… for the arguments, each of its type; an
     argument may stand there several times.  Or ``python`` is what both run, called ``called`` there: see
-    :func:`in_python` for what it is given.
+    :func:`in_python` for what it is given.  Where what they are told hangs on how the arguments are written, all three
+    are empty, and ``built`` is the call that :mod:`sql.forms` writes out.
     """
 
     name: str
@@ -27,10 +29,19 @@ class Function:
     duckdb: str = ""
     python: Callable | None = None
     called: str = ""
+    built: str = ""
+    maybe_null: bool = True
+    """Whether it may be NULL of what is certainly there."""
+    own_digits: bool = False
+    """Whether the last digits differ from one engine to another."""
+    own_letters: bool = False
+    """Whether of some letters each engine makes others."""
 
     @property
     def form(self) -> str:
         """What a call of it is in a bound tree."""
+        if self.built:
+            return self.built
         return "_".join(["TM", self.name.upper(), *(each.name.upper() for each in self.arguments)])
 
     @property
@@ -39,15 +50,22 @@ class Function:
         return " ".join("abcdefg"[: len(self.arguments)])
 
 
-def native(signature: str, spark: str, duckdb: str | None = None) -> Function:
+def native(signature: str, spark: str, duckdb: str | None = None, **more: bool) -> Function:
     """A function that both engines have or can say: ``native("f(int4, text) -> text", "…:a…")``; ``duckdb`` is said
-    likewise where nothing else is.
+    likewise where nothing else is.  ``more``: what else is true of it, of the fields of a row.
 
     A refusal of a row is said by ``RAISE_ERROR('tm:SQLSTATE:message')``, which is ``error('tm:…')`` in DuckDB.
     """
     name, arguments, result = _read(signature)
-    told = spark.replace("RAISE_ERROR(", "error(") if duckdb is None else duckdb
-    return Function(name, arguments, result, spark, told)
+    told = (spark if duckdb is None else duckdb).replace("RAISE_ERROR(", "error(")
+    return Function(name, arguments, result, spark, told, **{"maybe_null": False, **more})
+
+
+def built(signature: str, form: str) -> Function:
+    """A function of which the engines are told one thing or another, by how its arguments are written: a call of
+    ``form`` (:mod:`sql.forms.spark_forms`)."""
+    name, arguments, result = _read(signature)
+    return Function(name, arguments, result, built=form, maybe_null=False)
 
 
 def in_python(signature: str, run: Callable, called: str = "") -> Function:
@@ -59,6 +77,15 @@ def in_python(signature: str, run: Callable, called: str = "") -> Function:
     """
     name, arguments, result = _read(signature)
     return Function(name, arguments, result, python=run, called=called or f"tm_{name}")
+
+
+def within(too_much: str, value: str) -> str:
+    """``value``, refused where ``too_much`` holds.
+
+    It stands for an argument of the function whose result would be too large, not around the call: engines work out
+    what is constant from the inside out, and would make what a CASE around it refuses.
+    """
+    return f"CASE WHEN {too_much} THEN RAISE_ERROR('tm:54000:{TOO_LARGE}') ELSE {value} END"
 
 
 def _read(signature: str) -> tuple[str, tuple[SqlType, ...], SqlType]:

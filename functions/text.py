@@ -2,17 +2,85 @@
 
 from __future__ import annotations
 
-from functions.row import in_python, native
+from functions.row import Function, built, in_python, native, within
+from values.limits import VALUE_BYTES_MAX
 from values.text import octets, texts
 from values.text.keywords import quoted_identifier
 
+_ENDS = {"btrim": "BOTH", "ltrim": "LEADING", "rtrim": "TRAILING"}
+
+_NO_CHARACTER = (
+    "WHEN :a = 0 THEN RAISE_ERROR('tm:54000:null character not permitted') "
+    "WHEN :a < 0 THEN RAISE_ERROR('tm:22023:character number must be positive') "
+    "WHEN :a > 1114111 OR :a BETWEEN 55296 AND 57343 "
+    "THEN RAISE_ERROR('tm:54000:requested character not valid for encoding')"
+)
+
+
+def _pad(name: str) -> tuple[Function, Function]:
+    """With nothing to fill with, and for fewer characters, the text is only cut."""
+
+    def filled(fill: str) -> str:
+        size = within(f"CAST(:b AS BIGINT) * OCTET_LENGTH({fill}) > {VALUE_BYTES_MAX}L * LENGTH({fill})", ":b")
+        cut = f"WHEN {fill} = '' THEN LEFT(:a, :b) " if fill != "' '" else ""
+        return f"CASE WHEN :b <= 0 THEN LEFT(:a, 0) {cut}ELSE {name}(:a, {size}, {fill}) END"
+
+    return (
+        native(f"{name}(text, int4, text) -> text", filled(":c"), f"tm_{name}(:a, :b, :c)"),
+        native(f"{name}(text, int4) -> text", filled("' '"), f"tm_{name}(:a, :b, ' ')"),
+    )
+
+
 FUNCTIONS = (
+    native("upper(text) -> text", "UPPER(:a)", own_letters=True),
+    native("lower(text) -> text", "LOWER(:a)", own_letters=True),
+    native("reverse(text) -> text", "REVERSE(:a)"),
+    native("length(text) -> int4", "LENGTH(:a)"),
+    native("length(bytea) -> int4", "OCTET_LENGTH(:a)", "octet_length(:a)::INTEGER"),
+    native("ascii(text) -> int4", "ASCII(:a)", "unicode(:a)"),
+    native(
+        "chr(int4) -> text",
+        f"CASE {_NO_CHARACTER} WHEN :a < 65536 THEN DECODE(UNHEX(LPAD(HEX(:a), 4, '0')), 'UTF-16BE') "
+        "ELSE DECODE(UNHEX(LPAD(HEX(:a), 8, '0')), 'UTF-32') END",
+        f"CASE {_NO_CHARACTER} ELSE chr(:a) END",
+    ),
+    native("strpos(text, text) -> int4", "LOCATE(:b, :a)", "strpos(:a, :b)"),
+    in_python("strpos(bytea, bytea) -> int4", octets.place_of, "tm_bytes_place"),
+    native("starts_with(text, text) -> bool", "STARTSWITH(:a, :b)", "starts_with(:a, :b)"),
+    native("translate(text, text, text) -> text", "TRANSLATE(:a, :b, :c)"),
+    built("replace(text, text, text) -> text", "TM_REPLACE"),
+    native(
+        "split_part(text, text, int4) -> text",
+        "CASE WHEN :c = 0 AND :a IS NOT NULL AND :b IS NOT NULL "
+        "THEN RAISE_ERROR('tm:22023:field position must not be zero') "
+        "WHEN :b = '' THEN CASE WHEN :c IN (1, -1) THEN :a WHEN :a IS NOT NULL THEN '' END "
+        "ELSE SPLIT_PART(:a, :b, :c) END",
+        maybe_null=True,
+    ),
+    native(
+        "repeat(text, int4) -> text",
+        f"REPEAT(:a, {within(f'CAST(OCTET_LENGTH(:a) AS BIGINT) * :b > {VALUE_BYTES_MAX}', ':b')})",
+        "tm_repeat(:a, :b)",
+    ),
+    *_pad("lpad"),
+    *_pad("rpad"),
+    *(native(f"{name}(text) -> text", f"{name.replace('btrim', 'trim')}(:a)") for name in _ENDS),
+    *(
+        native(f"{name}(text, text) -> text", f"TRIM({end} :b FROM :a)", f"{name.replace('btrim', 'trim')}(:a, :b)")
+        for name, end in _ENDS.items()
+    ),
+    in_python("btrim(bytea, bytea) -> bytea", octets.trimmed, "tm_bytes_trim"),
+    in_python("ltrim(bytea, bytea) -> bytea", octets.trimmed_left, "tm_bytes_ltrim"),
+    in_python("rtrim(bytea, bytea) -> bytea", octets.trimmed_right, "tm_bytes_rtrim"),
+    native("md5(text) -> text", "MD5(:a)"),
+    native("md5(bytea) -> text", "MD5(:a)"),
     native(
         "initcap(text) -> text",
         r"ARRAY_JOIN(TRANSFORM(SPLIT(LOWER(:a), '(?<![\\p{L}\\p{N}])(?=[\\p{L}\\p{N}])'), "
         "w -> CONCAT(UPPER(LEFT(w, 1)), SUBSTRING(w, 2))), '')",
         r"array_to_string(list_transform(regexp_extract_all(lower(:a), '[\p{L}\p{N}]+|[^\p{L}\p{N}]+'), "
         r"lambda w: upper(w[1]) || w[2:]), '')",
+        own_letters=True,
     ),
     native("octet_length(text) -> int4", "OCTET_LENGTH(:a)", "strlen(:a)::INTEGER"),
     native("octet_length(bytea) -> int4", "OCTET_LENGTH(:a)", "octet_length(:a)::INTEGER"),
@@ -38,6 +106,7 @@ FUNCTIONS = (
     in_python("get_bit(bytea, int8) -> int4", octets.get_bit),
     in_python("set_bit(bytea, int8, int4) -> bytea", octets.set_bit),
     in_python("bit_count(bytea) -> int8", octets.bit_count),
+    in_python("decode(text, text) -> bytea", octets.decoded),
     in_python("convert_from(bytea, text) -> text", octets.converted_from),
     in_python("convert_to(text, text) -> bytea", octets.converted_to),
     in_python("unistr(text) -> text", texts.unistr),

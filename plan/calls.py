@@ -115,26 +115,23 @@ def _average(arguments: Sequence[Scalar]) -> Type:
 
 
 _STRICT: dict[str, Type | Rule] = {
-    **dict.fromkeys("= <> < <= > >= and or not like ilike between in starts_with".split(), BOOL),
+    **dict.fromkeys("= <> < <= > >= and or not like ilike between in".split(), BOOL),
     **{op: _arithmetic(op) for op in "+-*/%"},
     "div": INT8,
     **dict.fromkeys("& | # ".split(), _common),
     "~": _of(0), "neg": _of(0), "abs": _of(0),
     "||": lambda arguments: arguments[0].type if arguments[0].type == BYTEA else TEXT,
     **dict.fromkeys(
-        "upper lower reverse trim_both trim_leading trim_trailing translate left right substring rtrim ltrim rpad lpad"
-        " concat tm_left tm_right tm_substr tm_substr_from tm_bool_out tm_md5 tm_float8_text tm_float4_text"
-        " tm_bytea_text tm_fraction_text tm_timestamptz_text tm_repeat tm_lpad tm_rpad tm_chr tm_hex tm_replace"
-        " tm_number_text tm_whole_text date_format"
+        "left right substring rpad concat tm_left tm_right tm_substr tm_substr_from tm_bool_out tm_float8_text"
+        " tm_float4_text tm_bytea_text tm_fraction_text tm_timestamptz_text tm_hex tm_number_text tm_whole_text"
+        " date_format"
         .split(), TEXT),
     "tm_bytes_join": BYTEA,
-    **dict.fromkeys("length ascii unicode strpos size datediff dayofweek dayofyear weekday tm_day_number"
+    **dict.fromkeys("size datediff dayofweek dayofyear weekday tm_day_number"
                     " tm_isoyear quarter octet_length".split(), INT4),
     "unix_micros": INT8,
     "year": INT4,
-    **dict.fromkeys("sin cos tan atan atan2 cbrt degrees radians tm_sqrt tm_ln tm_log10 tm_log tm_exp tm_asin tm_acos"
-                    " tm_power sign tm_sign tm_trunc_float tm_ceil_float tm_floor_float tm_round_float"
-                    .split(), FLOAT8),
+    **dict.fromkeys("sign tm_sign tm_trunc_float tm_ceil_float tm_floor_float tm_round_float".split(), FLOAT8),
     "tm_as_float4": FLOAT4,
     **dict.fromkeys("ceil floor tm_trunc".split(), _whole),
     **dict.fromkeys("round bround".split(), _rounded),
@@ -149,7 +146,7 @@ _STRICT: dict[str, Type | Rule] = {
 
 _NEVER_NULL: dict[str, Type | Rule] = {
     **dict.fromkeys("is_null is_true is_false is_distinct is_not_distinct".split(), BOOL),
-    "pi": FLOAT8, "rand": FLOAT8,
+    "rand": FLOAT8,
     "current_date": DATE, "current_timestamp": TIMESTAMPTZ, "localtimestamp": TIMESTAMP,
     "array": _array, "uuid": TEXT,
 }  # fmt: skip
@@ -158,7 +155,7 @@ _ANY: dict[str, Type | Rule] = {
     "coalesce": _common, "nullif": _of(0),
     "extract": _extracted,
     "concat_ws": TEXT,
-    "tm_split_part": TEXT, "tm_regex_replace": TEXT, "tm_regex_take": TEXT, "tm_to_char": TEXT,
+    "tm_regex_replace": TEXT, "tm_regex_take": TEXT, "tm_to_char": TEXT,
     "tm_matches": BOOL, "tm_regex_count": INT4, "tm_regex_place": INT4, "tm_regex_groups": TEXT.array,
     "tm_series_end": _of(1), "tm_no_step": NOTHING,
     **dict.fromkeys("tm_to_utc from_utc_timestamp tm_trunc_time date_trunc".split(), TIMESTAMPTZ),
@@ -202,9 +199,10 @@ _FOUND = frozenset(
 )
 """Aggregates that give a value of no rows, too."""
 
-_ROWS = {each.form.lower(): carried(each.result) for each in FUNCTIONS} | {
-    name: each.result for name, each in OWN.items()
+_ROWS = {each.form.lower(): (carried(each.result), each.maybe_null) for each in FUNCTIONS} | {
+    name: (each.result, True) for name, each in OWN.items()
 }
+"""Of each its type, and whether it may be NULL of what is certainly there."""
 
 
 def call(name: str, *arguments: Scalar) -> Call:
@@ -247,7 +245,8 @@ def function_of(variables: tuple[str, ...], body: Scalar) -> Lambda:
 
 def _given(name: str, arguments: tuple[Scalar, ...]) -> tuple[Type, bool]:
     if name in _ROWS:
-        return _ROWS[name], True
+        kind, maybe_null = _ROWS[name]
+        return kind, maybe_null or any(each.nullable for each in arguments)
     if name in _NEVER_NULL:
         return _typed(_NEVER_NULL[name], arguments), False
     if name in _STRICT:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from functions.registry import FUNCTIONS
 from plan.nodes import Node
 from plan.relations import (
     Constant,
@@ -52,6 +53,9 @@ from plan.types import BOOL, FLOAT8, INT4, INT8, fields_of, is_number
 
 Names = Sequence[str]
 """What columns are called, ``""`` where they are not."""
+
+_CALLED = {each.form.lower(): each.name for each in FUNCTIONS}
+"""Functions that are rows, by what a plan calls them."""
 
 _SIGNS = frozenset("= <> < <= > >= and or + - * / % & | # || like ilike".split())
 _WORDS = {"is_null": "is null", "is_true": "is true", "is_false": "is false"}
@@ -210,7 +214,7 @@ class _Printer:
                 left, right = (self._operand(each, rows, node.name) for each in node.arguments)
                 return f"{left} {_BETWEEN.get(node.name, node.name)} {right}"
             case Call():
-                return f"{node.name}({listed(node.arguments)})"
+                return f"{_CALLED.get(node.name, node.name)}({listed(node.arguments)})"
             case Lambda():
                 return f"{', '.join(node.variables)} -> {of(node.body)}"
             case Case():

@@ -14,7 +14,7 @@ from inspect import Parameter, Signature
 
 from values.bad_text import BadText
 from values.limits import check_bytes
-from values.numeric import numeric_casts, numeric_keys, numeric_roots, numeric_sums, numerics
+from values.numeric import numeric_casts, numeric_keys, numeric_sums, numerics
 from values.numeric.number_format import shown_float4, shown_float8, shown_int4, shown_number
 from values.scalars import (
     date_micros,
@@ -201,12 +201,6 @@ OWN: dict[str, Own] = {
     "tm_numeric_trunc": own(_TEXT, numerics.truncated, _TEXT, _INT4),
     "tm_numeric_ceil": own(_TEXT, numerics.ceiling, _TEXT),
     "tm_numeric_floor": own(_TEXT, numerics.floor, _TEXT),
-    "tm_numeric_sqrt": own(_TEXT, numeric_roots.sqrt, _TEXT),
-    "tm_numeric_exp": own(_TEXT, numeric_roots.exp, _TEXT),
-    "tm_numeric_ln": own(_TEXT, numeric_roots.ln, _TEXT),
-    "tm_numeric_log10": own(_TEXT, numeric_roots.log10, _TEXT),
-    "tm_numeric_log": own(_TEXT, numeric_roots.log, _TEXT, _TEXT),
-    "tm_numeric_power": own(_TEXT, numeric_roots.power, _TEXT, _TEXT),
     "tm_numeric_int": own(_INT8, numeric_casts.to_int, _TEXT, _TEXT),
     "tm_numeric_of_float8": own(_TEXT, numeric_casts.from_float8, _FLOAT8),
     "tm_numeric_of_float4": own(_TEXT, numeric_casts.from_float4, _FLOAT8),
@@ -214,14 +208,9 @@ OWN: dict[str, Own] = {
     "tm_numeric_total": own(_TEXT, _numeric_total, _PARTS),
     "tm_numeric_deviation": own(_TEXT, numeric_sums.deviation, _TEXT, _INT8, _TEXT, _TEXT),
     "tm_encode": own(_TEXT, octets.encoded, _BYTEA, _TEXT),
-    "tm_decode": own(_BYTEA, octets.decoded, _TEXT, _TEXT),
     "tm_bytes_from": own(_BYTEA, octets.part_from, _BYTEA, _INT4),
     "tm_bytes_part": own(_BYTEA, octets.part, _BYTEA, _INT4, _INT4),
     "tm_bytes_overlay": own(_BYTEA, octets.overlaid, _BYTEA, _BYTEA, _INT4, _INT4),
-    "tm_bytes_place": own(_INT4, octets.place_of, _BYTEA, _BYTEA),
-    "tm_bytes_trim": own(_BYTEA, octets.trimmed, _BYTEA, _BYTEA),
-    "tm_bytes_ltrim": own(_BYTEA, octets.trimmed_left, _BYTEA, _BYTEA),
-    "tm_bytes_rtrim": own(_BYTEA, octets.trimmed_right, _BYTEA, _BYTEA),
     "tm_normalize": own(_TEXT, texts.normalized, _TEXT, _TEXT),
     "tm_is_normalized": own(_BOOL, texts.is_normalized, _TEXT, _TEXT),
     "tm_jsonb": own(_TEXT, jsonb.read_jsonb, _TEXT),

@@ -463,7 +463,7 @@ def _as_text(arguments: Sequence[Expression]) -> Expression:
 _CALLS: dict[str, Callable[[Sequence[Expression]], Expression]] = {
     "array": _array, "element_at": _element, "coalesce": _first, "concat": _joined,
     "tm_bool_out": _as_letter, "tm_fraction_text": _as_text,
-    "upper": _in_case(pc.ascii_upper), "lower": _in_case(pc.ascii_lower),
+    "tm_upper_text": _in_case(pc.ascii_upper), "tm_lower_text": _in_case(pc.ascii_lower),
 }  # fmt: skip
 
 _GIVEN = {"text": str, "bool": bool, "bytea": bytes, "float8": float, "interval": dict, **dict.fromkeys(INT_BITS, int)}

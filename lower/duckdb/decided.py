@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
+from functions.registry import FUNCTIONS
 from sql.forms.functions import display_name, is_aggregate
 from sql.trees.nodes import INEXACT, call, only, unnest
 
@@ -31,13 +32,11 @@ _BY_PEERS = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
 
 _WITHOUT_FRAME = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)
 
-_OWN_DIGITS = frozenset(
-    "TM_EXP TM_LN TM_LOG TM_LOG10 TM_POWER TM_ASIN TM_ACOS TM_SINH_FLOAT8 TM_COSH_FLOAT8 TM_TANH_FLOAT8 "
-    "TM_ASINH_FLOAT8 TM_ACOSH_FLOAT8 TM_ATANH_FLOAT8 TM_COT_FLOAT8 PERCENTILE".split()
-)
+_OWN_DIGITS = {each.form: each.name for each in FUNCTIONS if each.own_digits} | {"PERCENTILE": "percentile"}
+_OWN_LETTERS = frozenset(each.form for each in FUNCTIONS if each.own_letters)
 _OF_FLOATS = (
-    exp.Cbrt, exp.Sin, exp.Cos, exp.Tan, exp.Atan, exp.Atan2, exp.Degrees, exp.Radians, exp.Avg, exp.Variance,
-    exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Corr, exp.CovarPop, exp.CovarSamp,
+    exp.Avg, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Corr, exp.CovarPop,
+    exp.CovarSamp,
     *(getattr(exp, f"Regr{name}") for name in ("Avgx", "Avgy", "Intercept", "R2", "Slope", "Sxx", "Sxy", "Syy")),
 )  # fmt: skip
 """Functions of floats whose last digits differ from one library to another, or by the order of rows.  (Of exact numbers
@@ -62,13 +61,12 @@ def decided(tree: exp.Expression, columns: Columns, inexact: bool = False) -> ex
             _ordered(node)
         elif isinstance(node, exp.Window):
             _number(node, columns)
-        elif isinstance(node, (exp.Upper, exp.Lower)):
-            _same_letters(node, "this")
         elif isinstance(node, exp.ILike):
             _same_letters(node, "this")
             _same_letters(node, "expression")
-        elif isinstance(node, exp.Anonymous) and str(node.this).upper() == "TM_INITCAP_TEXT":
-            node.set("expressions", [call("tm_same_words", each) for each in node.expressions])
+        elif isinstance(node, exp.Anonymous) and (name := str(node.this).upper()) in _OWN_LETTERS:
+            alike = "tm_same_words" if name == "TM_INITCAP_TEXT" else "tm_same_letters"
+            node.set("expressions", [call(alike, each) for each in node.expressions])
         if isinstance(node, exp.Query) and (node.args.get("limit") or node.args.get("offset")):
             _keep(node)
     return holder.this
@@ -89,7 +87,7 @@ def _inexact(node: exp.Expression) -> str | None:
     if isinstance(node, _OF_FLOATS):
         return f"{display_name(node)}()"
     if isinstance(node, exp.Anonymous) and (name := str(node.this).upper()) in _OWN_DIGITS:
-        return f"{name.removeprefix('TM_').split('_')[0].lower()}()"
+        return f"{_OWN_DIGITS[name]}()"
     return None
 
 
@@ -261,12 +259,8 @@ younger than some table of them.  All others are the same for both (``tests/comp
 
 
 def _same_letters(node: exp.Expression, key: str) -> None:
-    node.set(key, _of_same_letters(node.args[key]))
-
-
-def _of_same_letters(value: exp.Expression) -> exp.Expression:
-    """``value``, refused where its letters are not those of all engines."""
-    return call("tm_same_letters", value)
+    """Refuse letters in an argument that are not those of all engines."""
+    node.set(key, call("tm_same_letters", node.args[key]))
 
 
 MACROS = (

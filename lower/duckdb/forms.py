@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from functions.registry import DUCKDB_FORMS
 from sql.forms.array_forms import DUCKDB_ARRAYS
-from sql.forms.common_forms import COMMON, NO_CHARACTER, in_duckdb
+from sql.forms.common_forms import COMMON, in_duckdb
 from sql.forms.regex import Regex, re2_replacement
 from sql.forms.spark_forms import Build, all_groups, behind_all, certain_regex, expand, null_text, regex_of, string
 from sql.forms.time_formats import written_format
@@ -39,11 +39,7 @@ FORMS: Mapping[str, tuple[str, str]] = {
     "TM_MOMENT": ("x", "make_timestamp(:x)"),
     "TM_ISOYEAR": ("x", "isoyear(:x)"),
     "TM_DAY_NUMBER": ("x", "(date_diff('day', DATE '1970-01-01', :x) + 2440588)"),
-    "TM_REPEAT": ("x n", "tm_repeat(:x, :n)"),
-    "TM_LPAD": ("x n fill", "tm_lpad(:x, :n, :fill)"),
-    "TM_RPAD": ("x n fill", "tm_rpad(:x, :n, :fill)"),
     "TM_REPLACE": ("x a b", "tm_replace(:x, :a, :b)"),
-    "TM_CHR": ("n", in_duckdb(f"CASE {NO_CHARACTER} ELSE CHR(:n) END")),
     "TM_HEX": ("x", "lower(hex(:x))"),
     "TM_BYTES_JOIN": ("a b", "(:a || :b)"),
     "TM_TRUNC": ("x", "trunc(:x)"),
@@ -53,33 +49,6 @@ FORMS: Mapping[str, tuple[str, str]] = {
     "TM_ROUND_FLOAT": ("x", "round_even(:x, 0)"),
     "TM_SIGN": ("x", "sign(:x)"),
     "TM_PERCENTILE_DISC": ("p x", "quantile_disc(:x, :p)"),
-    "TM_EXP": (
-        "x",
-        "CASE WHEN :x > 709.782712893384 AND NOT isinf(:x::DOUBLE) AND NOT isnan(:x::DOUBLE) "
-        "THEN error('tm:22003:value out of range: overflow') "
-        "WHEN :x < -745.1332191019412 AND NOT isinf(:x::DOUBLE) "
-        "THEN error('tm:22003:value out of range: underflow') ELSE exp(:x) END",
-    ),
-    "TM_ASIN": (
-        "x",
-        "CASE WHEN abs(:x) > 1 AND NOT isnan(:x::DOUBLE) "
-        "THEN error('tm:22003:input is out of range') ELSE asin(:x) END",
-    ),
-    "TM_ACOS": (
-        "x",
-        "CASE WHEN abs(:x) > 1 AND NOT isnan(:x::DOUBLE) "
-        "THEN error('tm:22003:input is out of range') ELSE acos(:x) END",
-    ),
-    "TM_POWER": (
-        "x y",
-        "CASE WHEN :x = 0 AND :y < 0 THEN error('tm:2201F:zero raised to a negative power is undefined') "
-        "WHEN :x < 0 AND :y <> round(:y, 0) AND NOT isnan(:y::DOUBLE) "
-        "THEN error('tm:2201F:a negative number raised to a non-integer power yields a complex result') "
-        "WHEN isinf(power(:x::DOUBLE, :y::DOUBLE)) AND NOT isinf(:x::DOUBLE) AND NOT isinf(:y::DOUBLE) "
-        "THEN error('tm:22003:value out of range: overflow') "
-        "WHEN power(:x::DOUBLE, :y::DOUBLE) = 0 AND :x <> 0 AND NOT isinf(:x::DOUBLE) AND NOT isinf(:y::DOUBLE) "
-        "THEN error('tm:22003:value out of range: underflow') ELSE power(:x::DOUBLE, :y::DOUBLE) END",
-    ),
     "TM_SHIFT_LEFT": ("x n", "(:x << :n)"),
     "TM_SHIFT_RIGHT": ("x n", "(:x >> :n)"),
 }

@@ -16,7 +16,7 @@ from plan.calls import AGGREGATES as AGGREGATE_NAMES
 from plan.calls import aggregate, call, function_of, is_known, struct, windowed
 from plan.relations import Relation
 from plan.types import BYTEA, NOTHING, NUMBER, TEXT, Type, element_of, of_number
-from sql.algebra.kinds import AGGREGATES, CALLS, TRIMS
+from sql.algebra.kinds import AGGREGATES, CALLS, IN_SPARKS_TEXT, TRIMS
 from sql.algebra.scope import NotPlanned, Rows
 from sql.trees.nodes import declared_type, unnest
 from values.types import SqlType, carried
@@ -36,8 +36,8 @@ class Scalars:
         kind = type(node)
         if kind in _RULES:
             return _RULES[kind](self, node, rows)
-        if kind in CALLS:
-            known = CALLS[kind]
+        if kind in CALLS or kind in IN_SPARKS_TEXT:
+            known = CALLS.get(kind) or IN_SPARKS_TEXT[kind]
             return call(known.name, *self._arguments(node, known.keys, rows))
         if kind in AGGREGATES:
             known = AGGREGATES[kind]
@@ -148,7 +148,8 @@ class Scalars:
 
     def _trim(self, node: exp.Trim, rows: Rows) -> s.Scalar:
         side = str(node.args.get("position") or "BOTH").upper()
-        return call(TRIMS[side], *self._arguments(node, ("this", "expression"), rows))
+        given = self._arguments(node, ("this", "expression"), rows)
+        return call(f"tm_{TRIMS[side]}{'_text' * len(given)}", *given)
 
     def _count(self, node: exp.Count, rows: Rows) -> s.Scalar:
         given = [] if node.this is None or isinstance(node.this, exp.Star) else [node.this]

@@ -15,7 +15,7 @@ from sqlglot import exp
 from plan import scalars as s
 from plan.relations import Relation
 from plan.types import BOOL, BYTEA, NOTHING, TEXT, Type, fields_of, is_float, is_number, of_number
-from sql.algebra.kinds import AGGREGATES, CALLS, TRIMS, CallOf
+from sql.algebra.kinds import AGGREGATES, CALLS, CallOf
 from sql.trees.nodes import INEXACT, cast, copied
 from values.types import SqlType
 
@@ -56,7 +56,6 @@ _NODES: dict[str, tuple[type[exp.Expression], CallOf]] = {known.name: (kind, kno
 _FOLDING: dict[str, tuple[type[exp.Expression], CallOf]] = {
     known.name: (kind, known) for kind, known in AGGREGATES.items()
 }
-_SIDES = {name: side for side, name in TRIMS.items()}
 _TESTS: dict[str, Callable[[], exp.Expression]] = {"is_null": exp.Null, "is_true": exp.true, "is_false": exp.false}
 
 _LOOSE = (exp.Binary, exp.Unary, exp.Between, exp.In)
@@ -192,14 +191,6 @@ class Spelling:
         part, value = node.arguments
         return exp.Extract(this=exp.var(part.value), expression=self.operand(value, scope))
 
-    def _trim(self, node: s.Call, scope: Scope) -> exp.Expression:
-        value, *letters = self.all(node.arguments, scope)
-        side = _SIDES[node.name]
-        made = exp.Trim(this=value, expression=letters[0] if letters else None)
-        if side != "BOTH":
-            made.set("position", side)
-        return made
-
     def _column(self, node: s.Column, scope: Scope) -> exp.Expression:
         return scope.column(node)
 
@@ -293,7 +284,7 @@ def _cast(value: exp.Expression, kind: Type) -> exp.Expression:
 
 _SPECIAL: dict[str, Callable[[Spelling, s.Call, Scope], exp.Expression]] = {
     **dict.fromkeys(_TESTS, Spelling._test), **dict.fromkeys(("like", "ilike"), Spelling._like), "in": Spelling._in,
-    "extract": Spelling._extract, **dict.fromkeys(_SIDES, Spelling._trim),
+    "extract": Spelling._extract,
 }  # fmt: skip
 
 _RULES: dict[type[s.Scalar], Callable[[Spelling, s.Scalar, Scope], exp.Expression]] = {

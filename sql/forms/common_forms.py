@@ -9,19 +9,6 @@ from collections.abc import Mapping
 
 from values.limits import SERIES_MAX, TOO_MANY
 
-_LOGARITHM = (
-    "WHEN :x = 0 THEN RAISE_ERROR('tm:2201E:cannot take logarithm of zero') "
-    "WHEN :x < 0 THEN RAISE_ERROR('tm:2201E:cannot take logarithm of a negative number')"
-)
-
-NO_CHARACTER = (
-    "WHEN :n = 0 THEN RAISE_ERROR('tm:54000:null character not permitted') "
-    "WHEN :n < 0 THEN RAISE_ERROR('tm:22023:character number must be positive') "
-    "WHEN :n > 1114111 OR :n BETWEEN 55296 AND 57343 "
-    "THEN RAISE_ERROR('tm:54000:requested character not valid for encoding')"
-)
-"""What ``chr`` refuses."""
-
 COMMON: Mapping[str, tuple[str, str]] = {
     "TM_NOT_NAN": ("x", "CASE WHEN ISNAN(:x) THEN RAISE_ERROR('tm:22003:numeric has no NaN here') ELSE :x END"),
     "TM_LEFT": (
@@ -43,19 +30,11 @@ COMMON: Mapping[str, tuple[str, str]] = {
         "ELSE SUBSTRING(:x, 1, CAST(CAST(:s AS BIGINT) + :n - 1 AS INT)) END",
     ),
     "TM_SUBSTR_FROM": ("x s", "CASE WHEN :s < 1 THEN :x ELSE SUBSTRING(:x, :s) END"),
-    "TM_SPLIT_PART": (
-        "x d n",
-        "CASE WHEN :n = 0 AND :x IS NOT NULL AND :d IS NOT NULL "
-        "THEN RAISE_ERROR('tm:22023:field position must not be zero') "
-        "WHEN :d = '' THEN CASE WHEN :n IN (1, -1) THEN :x WHEN :x IS NOT NULL THEN '' END "
-        "ELSE SPLIT_PART(:x, :d, :n) END",
-    ),
     "TM_SERIES_END": (  # an argument of what makes the list, not a CASE around it: see `sql.forms.spark_forms`
         "a b s",
         "CASE WHEN (CAST(:b AS DOUBLE) - CAST(:a AS DOUBLE)) / NULLIF(CAST(:s AS DOUBLE), 0) "
         f">= {SERIES_MAX} THEN RAISE_ERROR('tm:54000:{TOO_MANY}') ELSE :b END",
     ),
-    "TM_MD5": ("x", "MD5(:x)"),
     "TM_DECADE": (
         "x",
         "CASE WHEN YEAR(:x) < 10 THEN RAISE_ERROR('tm:22008:timestamp out of range') "
@@ -64,13 +43,6 @@ COMMON: Mapping[str, tuple[str, str]] = {
     "TM_CENTURY": ("x", "MAKE_DATE(YEAR(:x) - (YEAR(:x) - 1) % 100, 1, 1)"),
     "TM_MILLENNIUM": ("x", "MAKE_DATE(YEAR(:x) - (YEAR(:x) - 1) % 1000, 1, 1)"),
     "TM_NO_STEP": ("", "RAISE_ERROR('tm:22023:step size cannot equal zero')"),
-    "TM_SQRT": (
-        "x",
-        "CASE WHEN :x < 0 THEN RAISE_ERROR('tm:2201F:cannot take square root of a negative number') ELSE SQRT(:x) END",
-    ),
-    "TM_LN": ("x", f"CASE {_LOGARITHM} ELSE LN(:x) END"),
-    "TM_LOG10": ("x", f"CASE {_LOGARITHM} ELSE LOG10(:x) END"),
-    "TM_LOG": ("b x", f"CASE {_LOGARITHM} {_LOGARITHM.replace(':x', ':b')} ELSE LN(:x) / LN(:b) END"),
 }
 """Parameters by name, and the text in which ``:name`` stands for one."""
 

@@ -1,8 +1,8 @@
-"""Functions we know: what they take and give.  A table, so that adding one is a line.
+"""Calls that the grammar knows by nodes of its own and that are no rows: of the clock, of groups and of windows.
 
-Other tables hold what needs more than a line (:mod:`sql.typing.check_text`, :mod:`sql.typing.check_functions`…).  A
-function that is in none of them is 42883, also where sqlglot or Spark know one of that name: theirs may mean something
-else.
+What is of its arguments alone is a row (:mod:`functions`); other tables hold what needs more than a row or a line
+(:mod:`sql.typing.check_text`, :mod:`sql.typing.check_functions`…).  A function that is in none of them is 42883, also
+where sqlglot or Spark know one of that name: theirs may mean something else.
 """
 
 from __future__ import annotations
@@ -21,48 +21,21 @@ from values.types import SqlType
 class Fn:
     """``args`` are (argument key in sqlglot's node, wanted kind); ``result`` a type, or ``same`` as ``this``.
 
-    Kinds: text, int, float, number, bool, any.  ``force`` casts the result, where Spark's own type differs from ours;
-    ``form`` is what it is written as instead (:mod:`sql.forms.spark_forms`), where Spark's own meaning differs.
+    Kinds: int, float, number, bool, any.  ``force`` casts the result, where Spark's own type differs from ours.
     """
 
     args: tuple[tuple[str, str], ...]
     result: SqlType | str
     force: bool = False
-    form: str = ""
 
 
-def _fn(result: SqlType | str, *args: str, force: bool = False, form: str = "") -> Fn:
-    return Fn(tuple(tuple(a.split(":")) for a in args), result, force, form)
+def _fn(result: SqlType | str, *args: str, force: bool = False) -> Fn:
+    return Fn(tuple(tuple(a.split(":")) for a in args), result, force)
 
 
 FUNCTIONS: dict[type[exp.Expression], Fn] = {
-    exp.Upper: _fn(t.TEXT, "this:text"),
-    exp.Lower: _fn(t.TEXT, "this:text"),
-    exp.Trim: _fn(t.TEXT, "this:text", "expression:text"),
-    exp.Reverse: _fn(t.TEXT, "this:text"),
-    exp.Repeat: _fn(t.TEXT, "this:text", "times:int", form="TM_REPEAT"),
-    exp.StrPosition: _fn(t.INT4, "this:text", "substr:text"),
-    exp.Unicode: _fn(t.INT4, "this:text"),
-    exp.Translate: _fn(t.TEXT, "this:text", "from_:text", "to:text"),
-    exp.StartsWith: _fn(t.BOOL, "this:text", "expression:text"),
-    exp.Sqrt: _fn(t.FLOAT8, "this:float", form="TM_SQRT"),
-    exp.Cbrt: _fn(t.FLOAT8, "this:float"),
-    exp.Exp: _fn(t.FLOAT8, "this:float", form="TM_EXP"),
-    exp.Ln: _fn(t.FLOAT8, "this:float", form="TM_LN"),
-    exp.Sin: _fn(t.FLOAT8, "this:float"),
-    exp.Cos: _fn(t.FLOAT8, "this:float"),
-    exp.Tan: _fn(t.FLOAT8, "this:float"),
-    exp.Asin: _fn(t.FLOAT8, "this:float", form="TM_ASIN"),
-    exp.Acos: _fn(t.FLOAT8, "this:float", form="TM_ACOS"),
-    exp.Atan: _fn(t.FLOAT8, "this:float"),
-    exp.Atan2: _fn(t.FLOAT8, "this:float", "expression:float"),
-    exp.Degrees: _fn(t.FLOAT8, "this:float"),
-    exp.Radians: _fn(t.FLOAT8, "this:float"),
-    exp.Pi: _fn(t.FLOAT8),
-    exp.Pow: _fn(t.FLOAT8, "this:float", "expression:float", form="TM_POWER"),
     exp.Rand: _fn(t.FLOAT8),
     exp.Abs: _fn("same", "this:number"),
-    exp.Ascii: _fn(t.INT4, "this:text"),
     exp.CurrentDate: _fn(t.DATE),
     exp.CurrentTimestamp: _fn(t.TIMESTAMPTZ),
     exp.Localtimestamp: _fn(t.TIMESTAMP, force=True),

@@ -18,31 +18,17 @@ import sqlglot
 from sqlglot import exp
 
 from functions.registry import OWN, SPARK_FORMS
+from functions.row import within
 from sql.forms.array_forms import SPARK_ARRAYS
-from sql.forms.common_forms import COMMON, NO_CHARACTER
+from sql.forms.common_forms import COMMON
 from sql.forms.regex import Regex, java_replacement, read_regex, read_similar
 from sql.forms.time_formats import spark_format
 from sql.trees.errors import unsupported
 from sql.trees.nodes import Ordinality, call, cast, copied
-from values.limits import TOO_LARGE, VALUE_BYTES_MAX
+from values.limits import VALUE_BYTES_MAX
 from values.types import SqlType
 
 Build = Callable[..., exp.Expression]
-
-
-def _within(too_much: str, value: str) -> str:
-    """``value``, refused where ``too_much`` holds.
-
-    It stands for an argument of the function whose result would be too large, not around the call: engines work out
-    what is constant from the inside out, and would make what a CASE around it refuses.
-    """
-    return f"CASE WHEN {too_much} THEN RAISE_ERROR('tm:54000:{TOO_LARGE}') ELSE {value} END"
-
-
-def _pad(side: str) -> str:
-    """With nothing to fill with, and for fewer characters, the text is only cut."""
-    n = _within(f"CAST(:n AS BIGINT) * OCTET_LENGTH(:fill) > {VALUE_BYTES_MAX}L * LENGTH(:fill)", ":n")
-    return f"CASE WHEN :n <= 0 THEN LEFT(:x, 0) WHEN :fill = '' THEN LEFT(:x, :n) ELSE {side}(:x, {n}, :fill) END"
 
 
 _REPLACED_AT_MOST = (
@@ -58,8 +44,6 @@ _REFERENCE = re.compile(r"\\[1-9&]")
 
 JOINED_MAX = 8
 """Texts that ``||`` joins without a look at what they make together: each is bounded by itself."""
-
-_OUTSIDE = "WHEN ABS(:x) > 1 AND NOT ISNAN(:x) THEN RAISE_ERROR('tm:22003:input is out of range')"
 
 SPARK: Mapping[str, tuple[str, str]] = {
     **COMMON,
@@ -86,18 +70,6 @@ SPARK: Mapping[str, tuple[str, str]] = {
     "TM_MOMENT": ("x", "TIMESTAMP_MICROS(:x)"),
     "TM_DAY_NUMBER": ("x", "(DATEDIFF(:x, DATE '1970-01-01') + 2440588)"),
     "TM_ISOYEAR": ("x", "EXTRACT(YEAROFWEEK FROM :x)"),
-    "TM_REPEAT": (
-        "x n",
-        f"REPEAT(:x, {_within(f'CAST(OCTET_LENGTH(:x) AS BIGINT) * :n > {VALUE_BYTES_MAX}', ':n')})",
-    ),
-    "TM_LPAD": ("x n fill", _pad("LPAD")),
-    "TM_RPAD": ("x n fill", _pad("RPAD")),
-    "TM_CHR": (
-        "n",
-        f"CASE {NO_CHARACTER} "
-        "WHEN :n < 65536 THEN DECODE(UNHEX(LPAD(HEX(:n), 4, '0')), 'UTF-16BE') "
-        "ELSE DECODE(UNHEX(LPAD(HEX(:n), 8, '0')), 'UTF-32') END",
-    ),
     "TM_HEX": ("x", "LOWER(HEX(:x))"),
     "TM_BYTES_JOIN": ("a b", "CONCAT(:a, :b)"),
     "TM_TRUNC": ("x", "CASE WHEN :x < 0 THEN CEIL(:x) ELSE FLOOR(:x) END"),
@@ -116,27 +88,6 @@ SPARK: Mapping[str, tuple[str, str]] = {
     ),
     "TM_ROUND_FLOAT": ("x", "RINT(:x)"),
     "TM_SIGN": ("x", "CASE WHEN ISNAN(:x) THEN 0 ELSE SIGN(:x) END"),
-    "TM_EXP": (
-        "x",
-        "CASE WHEN :x > 709.782712893384 AND :x < DOUBLE('Infinity') "
-        "THEN RAISE_ERROR('tm:22003:value out of range: overflow') "
-        "WHEN :x < -745.1332191019412 AND :x > DOUBLE('-Infinity') "
-        "THEN RAISE_ERROR('tm:22003:value out of range: underflow') ELSE EXP(:x) END",
-    ),
-    "TM_ASIN": ("x", f"CASE {_OUTSIDE} ELSE ASIN(:x) END"),
-    "TM_ACOS": ("x", f"CASE {_OUTSIDE} ELSE ACOS(:x) END"),
-    "TM_POWER": (
-        "x y",
-        "CASE WHEN :x = 0 AND :y < 0 THEN RAISE_ERROR('tm:2201F:zero raised to a negative power is undefined') "
-        "WHEN :x < 0 AND :y <> RINT(:y) AND NOT ISNAN(:y) "
-        "THEN RAISE_ERROR('tm:2201F:a negative number raised to a non-integer power yields a complex result') "
-        "WHEN ABS(POWER(:x, :y)) = DOUBLE('Infinity') AND ABS(:x) <> DOUBLE('Infinity') "
-        "AND ABS(:y) <> DOUBLE('Infinity') "
-        "THEN RAISE_ERROR('tm:22003:value out of range: overflow') "
-        "WHEN POWER(:x, :y) = 0 AND :x <> 0 AND ABS(:x) <> DOUBLE('Infinity') AND ABS(:y) <> DOUBLE('Infinity') "
-        "THEN RAISE_ERROR('tm:22003:value out of range: underflow') "
-        "WHEN :x = 1 OR :y = 0 THEN DOUBLE(1) ELSE POWER(:x, :y) END",
-    ),
     "TM_SHIFT_LEFT": ("x n", "SHIFTLEFT(:x, :n)"),
     "TM_SHIFT_RIGHT": ("x n", "SHIFTRIGHT(:x, :n)"),
     "TM_TRUNC_TIME": ("unit x", "DATE_TRUNC(:unit, :x)"),
@@ -206,7 +157,7 @@ def _replaced(x: exp.Expression, pattern: exp.Expression, new: exp.Expression, f
         raise unsupported("replacing every match of a regular expression that matches the empty text")
     if every:
         java = exp.Literal.string(found.java)
-        kept = _replaced_within(x, java, found.length_min, to)
+        kept = _replacedwithin(x, java, found.length_min, to)
         return call("REGEXP_REPLACE", kept, java, exp.Literal.string(java_replacement(to)))
     # Spark replaces every match, so the first is taken together with all that is before and after it.
     options_end = found.java.index(")") + 1
@@ -215,7 +166,7 @@ def _replaced(x: exp.Expression, pattern: exp.Expression, new: exp.Expression, f
     return call("REGEXP_REPLACE", x, exp.Literal.string(whole), exp.Literal.string(put))
 
 
-def _replaced_within(x: exp.Expression, java: exp.Literal, least: int, new: str) -> exp.Expression:
+def _replacedwithin(x: exp.Expression, java: exp.Literal, least: int, new: str) -> exp.Expression:
     """``x``, refused where each match of ``java``, of ``least`` characters or more, replaced by ``new`` would make too
     much of it.  What cannot grow needs no look; a text that may be named several times is asked for what matches."""
     references, size = len(_REFERENCE.findall(new)), len(new.encode())
@@ -226,7 +177,7 @@ def _replaced_within(x: exp.Expression, java: exp.Literal, least: int, new: str)
     if isinstance(x, (exp.Column, exp.Literal)):
         found = f"({octets} - OCTET_LENGTH(REGEXP_REPLACE(:x, :java, '')))"
         too_much = f"{too_much} AND {octets} * {least} + {found} * {more} > {VALUE_BYTES_MAX * least}L"
-    return filled(("x java", _within(too_much, ":x")), [x, java], "spark")
+    return filled(("x java", within(too_much, ":x")), [x, java], "spark")
 
 
 def _taken(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
@@ -307,7 +258,7 @@ def _texts_replaced(x: exp.Expression, a: exp.Expression, b: exp.Expression) -> 
     if old is not None and new is not None and len(new.encode()) <= len(old.encode()):
         return call("REPLACE", x, a, b)
     too_much = f"{_REPLACED_AT_MOST} AND {_REPLACED}" if isinstance(x, (exp.Column, exp.Literal)) else _REPLACED_AT_MOST
-    return filled(("x a b", f"REPLACE(:x, :a, {_within(too_much, ':b')})"), [x, a, b], "spark")
+    return filled(("x a b", f"REPLACE(:x, :a, {within(too_much, ':b')})"), [x, a, b], "spark")
 
 
 BUILT: Mapping[str, Build] = {
@@ -374,12 +325,12 @@ def written_out(tree: exp.Expression) -> exp.Expression:
         _numbered(node.parent_select)
     for node in reversed(list(holder.find_all(exp.DPipe, exp.Anonymous))):
         if isinstance(node, exp.DPipe) and (not isinstance(node.parent, exp.DPipe) or node.arg_key != "this"):
-            _join_within(*_chain(node))
+            _joinwithin(*_chain(node))
         elif str(node.this) == "CONCAT" and len(node.expressions) > JOINED_MAX:
-            _join_within(node.expressions[0], node.expressions)
+            _joinwithin(node.expressions[0], node.expressions)
         elif str(node.this) == "CONCAT_WS" and len(node.expressions) > JOINED_MAX:
             between, *texts = node.expressions
-            _join_within(between, [*texts, *[between] * len(texts)])
+            _joinwithin(between, [*texts, *[between] * len(texts)])
     return holder.this
 
 
@@ -393,12 +344,12 @@ def _chain(node: exp.DPipe) -> tuple[exp.Expression, list[exp.Expression]]:
     return found, [*texts, found]
 
 
-def _join_within(first: exp.Expression, texts: list[exp.Expression]) -> None:
+def _joinwithin(first: exp.Expression, texts: list[exp.Expression]) -> None:
     """Have ``first`` refuse what ``texts``, if they are many, are too much together: before any of them is joined."""
     unknown = [text for text in texts if not isinstance(text, exp.Literal)]
     if len(unknown) <= JOINED_MAX:
         return
     names = [f"x{i}" for i in range(len(unknown))]
     total = " + ".join(f"COALESCE(CAST(OCTET_LENGTH(:{name}) AS BIGINT), 0)" for name in names)
-    form = " ".join([*names, "x"]), _within(f"{total} > {VALUE_BYTES_MAX}", ":x")
+    form = " ".join([*names, "x"]), within(f"{total} > {VALUE_BYTES_MAX}", ":x")
     first.replace(filled(form, [*unknown, first], "spark"))

@@ -173,7 +173,7 @@ def _cut(node: exp.Expression, target: SqlType) -> exp.Expression:
 
 def trimmed(node: exp.Expression) -> exp.Expression:
     """Text without the blanks at its end, as a ``char`` is carried."""
-    return exp.Anonymous(this="RTRIM", expressions=[node.copy()])
+    return call("TM_RTRIM_TEXT", node)
 
 
 def shown_text(node: exp.Expression, got: SqlType, zone: Zone | None = None) -> exp.Expression:

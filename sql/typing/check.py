@@ -16,7 +16,8 @@ from sql.forms.functions import FUNCTIONS, display_name
 from sql.trees import types as t
 from sql.trees.budget import joined
 from sql.trees.errors import mismatch, no_aggregate, no_function, no_operator, syntax, unsupported, untold
-from sql.trees.nodes import branches, call, cast, position, swap, text_literal, unnest
+from sql.trees.nodes import branches, cast, position, swap, text_literal, unnest
+from sql.trees.own import own
 from sql.typing import check_arrays as arrays
 from sql.typing import check_jsonb as jsonb
 from sql.typing import own_signatures
@@ -29,7 +30,7 @@ from sql.typing.check_jsonb import JSONB
 from sql.typing.check_text import TEXT
 from sql.typing.check_time import TIME
 from sql.typing.comparing import check_extreme, compared_as_postgres
-from sql.typing.free_numerics import called_exactly, freed
+from sql.typing.free_numerics import freed
 from sql.typing.rows_compared import compared_rows
 from sql.typing.scope import Scope
 from sql.typing.zones import Zone
@@ -46,7 +47,7 @@ _COMPARED = {
     exp.NullSafeNEQ: "IS DISTINCT FROM",
 }
 
-_KINDS = {"text": t.TEXT, "int": t.INT4, "float": t.FLOAT8, "number": t.FLOAT8, "bool": t.BOOL, "any": t.TEXT}
+_KINDS = {"int": t.INT4, "float": t.FLOAT8, "number": t.FLOAT8, "bool": t.BOOL, "any": t.TEXT}
 """What an untyped literal becomes as an argument of a kind."""
 
 
@@ -332,8 +333,6 @@ class Checker:
 
     def plain_function(self, node: exp.Expression, scope: Scope) -> SqlType:
         """A call of what is a line of :data:`sql.forms.functions.FUNCTIONS`."""
-        if called_exactly(self, node, scope):
-            return t.NUMERIC
         fn = FUNCTIONS[type(node)]
         first = t.UNKNOWN
         for key, kind in fn.args:
@@ -348,9 +347,8 @@ class Checker:
         if isinstance(node, (exp.Min, exp.Max)):
             check_extreme(first, display_name(node), position(node))
         result = fn.result if isinstance(fn.result, SqlType) else first
-        if fn.form:
-            given = [node.args[key] for key, _ in fn.args if node.args.get(key) is not None]
-            node.replace(call(fn.form, *given))
+        if isinstance(node, exp.Abs) and result.is_free:
+            node.replace(own("tm_numeric_abs", node.this))
         elif fn.force and not isinstance(node.parent, exp.Window):
             node.replace(cast(node.copy(), result))
         return result
@@ -363,7 +361,6 @@ class Checker:
             self.settle(node, wanted)
             return wanted
         fits = {
-            "text": t.is_text(got),
             "int": t.is_int(got),
             "float": t.is_number(got),
             "number": t.is_number(got),

@@ -106,7 +106,6 @@ T, I4, I8, F8, N = t.TEXT, t.INT4, t.INT8, t.FLOAT8, t.NUMERIC
 NAMED: dict[str, tuple[Signature, ...]] = {
     **SIGNATURES,
     "encode": (Signature((t.BYTEA, T), T, _encoded),),
-    "decode": (Signature((T, T), t.BYTEA, lambda text, kind: own("tm_decode", text, kind)),),
     "timezone": (
         Signature((T, t.TIMESTAMPTZ), t.TIMESTAMP, lambda zone, x: local_at(x, zone)),
         Signature(
@@ -142,13 +141,12 @@ NAMED: dict[str, tuple[Signature, ...]] = {
 }
 
 KNOWN_ELSEWHERE = (
-    "abs ascii avg bool_and bool_or btrim ceil ceiling char_length chr coalesce concat concat_ws corr count "
-    "cume_dist current_date current_timestamp date_part date_trunc degrees dense_rank div every exp extract "
-    "first_value floor format generate_series greatest initcap lag last_value lead least left length ln log lower "
-    "lpad ltrim max md5 min mod now nth_value ntile nullif num_nonnulls num_nulls overlay percent_rank pi position "
-    "power radians rank repeat replace reverse right round row_number rpad rtrim sign sqrt split_part starts_with "
-    "stddev string_agg strpos substr substring sum to_date to_timestamp translate trim trunc upper var_pop variance "
-    "array_agg percentile_cont percentile_disc mode grouping"
+    "abs avg bool_and bool_or ceil ceiling char_length coalesce concat concat_ws corr count cume_dist "
+    "current_date current_timestamp date_part date_trunc dense_rank div every extract first_value floor "
+    "format generate_series greatest initcap lag last_value lead least left max min mod now nth_value ntile "
+    "nullif num_nonnulls num_nulls overlay percent_rank position rank right round row_number sign stddev "
+    "string_agg substr substring sum trim trunc var_pop variance array_agg percentile_cont percentile_disc "
+    "mode grouping"
 ).split()
 """Names that other tables know: what a misspelt name may have meant."""
 

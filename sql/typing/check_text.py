@@ -16,7 +16,6 @@ from sql.typing.casts import padded, shown_text, text_of
 from sql.typing.check_arrays import joined_arrays
 from sql.typing.check_functions import regex, signed
 from sql.typing.check_jsonb import joined_values
-from sql.typing.free_numerics import freed
 from sql.typing.scope import Scope
 from sql.typing.variadic import listed
 from values.types import SqlType
@@ -100,26 +99,6 @@ def _no_bytes(node: exp.Func, got: SqlType) -> Exception:
     return no_function(f"{display_name(node)}(bytea, {t.shown(got)})", position=position(node))
 
 
-_SIDES = {"LEADING": "tm_bytes_ltrim", "TRAILING": "tm_bytes_rtrim"}
-
-
-def _trim(c: Checker, node: exp.Trim, scope: Scope) -> SqlType:
-    if not _of_bytes(c, node, ("this", "expression"), scope):
-        return c.plain_function(node, scope)
-    if node.args.get("expression") is None:
-        raise no_function(f"{display_name(node)}(bytea)", position=position(node))
-    side = str(node.args.get("position") or "").upper()
-    node.replace(own(_SIDES.get(side, "tm_bytes_trim"), node.this, node.expression))
-    return t.BYTEA
-
-
-def _place(c: Checker, node: exp.StrPosition, scope: Scope) -> SqlType:
-    if not _of_bytes(c, node, ("this", "substr"), scope):
-        return c.plain_function(node, scope)
-    node.replace(own("tm_bytes_place", node.this, node.args["substr"]))
-    return t.INT4
-
-
 def _normalized(c: Checker, node: exp.Normalize, scope: Scope) -> SqlType:
     form = node.args.get("form")
     x = _text(c, node, "this", scope)
@@ -136,30 +115,6 @@ def _is_pattern(c: Checker, node: exp.Substring, scope: Scope) -> bool:
     return c.child(node, "start", scope) == t.TEXT
 
 
-def _split_part(c: Checker, node: exp.SplitPart, scope: Scope) -> SqlType:
-    x, by = _text(c, node, "this", scope), _text(c, node, "delimiter", scope)
-    node.replace(call("TM_SPLIT_PART", x, by, _whole(c, node, "part_index", scope)))
-    return t.TEXT
-
-
-def _replace(c: Checker, node: exp.Replace, scope: Scope) -> SqlType:
-    x, old = _text(c, node, "this", scope), _text(c, node, "expression", scope)
-    if node.args.get("replacement") is None:
-        raise no_function("replace(text, text)", position=position(node))
-    new = _text(c, node, "replacement", scope)
-    node.replace(call("TM_REPLACE", x, old, new))
-    return t.TEXT
-
-
-def _pad(c: Checker, node: exp.Pad, scope: Scope) -> SqlType:
-    x, n = _text(c, node, "this", scope), _whole(c, node, "expression", scope)
-    fill = exp.Literal.string(" ")
-    if node.args.get("fill_pattern") is not None:
-        fill = _text(c, node, "fill_pattern", scope)
-    node.replace(call("TM_LPAD" if node.args.get("is_left") else "TM_RPAD", x, n, fill))
-    return t.TEXT
-
-
 def _end(form: str):
     """``left`` and ``right``: with a negative number, all but so many."""
 
@@ -173,48 +128,21 @@ def _end(form: str):
     return check
 
 
-def _chr(c: Checker, node: exp.Chr, scope: Scope) -> SqlType:
-    if len(node.expressions) != 1:
-        raise no_function("chr", position=position(node))
-    got = c.visit(node.expressions[0], scope)
-    if not c.coerce(node.expressions[0], got, t.INT4):
-        raise no_function(f"chr({t.shown(got)})", position=position(node))
-    node.replace(call("TM_CHR", cast(node.expressions[0].copy(), t.INT4)))
-    return t.TEXT
-
-
 def _overlay(c: Checker, node: exp.Overlay, scope: Scope) -> SqlType:
     if _of_bytes(c, node, ("this", "expression"), scope):
         new, start = node.expression, _whole(c, node, "from_", scope)
-        count = call("TM_OCTET_LENGTH_BYTEA", new)
+        count = call("TM_LENGTH_BYTEA", new)
         if node.args.get("for_") is not None:
             count = _whole(c, node, "for_", scope)
         node.replace(own("tm_bytes_overlay", node.this, new, start, count))
         return t.BYTEA
     x, new = _text(c, node, "this", scope), _text(c, node, "expression", scope)
     start = _whole(c, node, "from_", scope)
-    count = _whole(c, node, "for_", scope) if node.args.get("for_") is not None else exp.func("LENGTH", new.copy())
+    count = _whole(c, node, "for_", scope) if node.args.get("for_") is not None else call("TM_LENGTH_TEXT", new)
     end = exp.Paren(this=exp.Add(this=start.copy(), expression=exp.Paren(this=count.copy())))
     length = exp.Paren(this=exp.Sub(this=start.copy(), expression=exp.Literal.number(1)))
     before, after = call("TM_SUBSTR", x, exp.Literal.number(1), length), call("TM_SUBSTR_FROM", x, end)
     node.replace(exp.Paren(this=exp.DPipe(this=exp.DPipe(this=before, expression=new.copy()), expression=after)))
-    return t.TEXT
-
-
-def _length(c: Checker, node: exp.Length, scope: Scope) -> SqlType:
-    got = c.child(node, "this", scope)
-    if got == t.BYTEA:
-        node.replace(call("TM_OCTET_LENGTH_BYTEA", node.this))
-    elif not c.coerce(node.this, got, t.TEXT):
-        raise no_function(f"length({t.shown(got)})", position=position(node))
-    return t.INT4
-
-
-def _md5(c: Checker, node: exp.MD5, scope: Scope) -> SqlType:
-    got = c.child(node, "this", scope)
-    if got != t.BYTEA and not c.coerce(node.this, got, t.TEXT):
-        raise no_function(f"md5({t.shown(got)})", position=position(node))
-    node.replace(call("TM_MD5", node.this))
     return t.TEXT
 
 
@@ -280,23 +208,6 @@ def _collated(c: Checker, node: exp.Collate, scope: Scope) -> SqlType:
     return t.TEXT
 
 
-def _logarithm(c: Checker, node: exp.Log, scope: Scope) -> SqlType:
-    """``log(x)`` is to base 10, ``log(base, x)`` to the base that is said."""
-    keys = [key for key in ("this", "expression") if node.args.get(key) is not None]
-    types = [c.child(node, key, scope) for key in keys]
-    if len(keys) == 1 and types[0].name != "numeric":
-        if not c.coerce(node.this, types[0], t.FLOAT8):
-            raise no_function(f"log({t.shown(types[0])})", position=position(node))
-        node.replace(call("TM_LOG10", node.this))
-        return t.FLOAT8
-    for key, got in zip(keys, types, strict=True):
-        if t.is_float(got) or not c.coerce(node.args[key], got, t.NUMERIC):
-            raise no_function(f"log({', '.join(map(t.shown, types))})", position=position(node))
-    given = [freed(node.args[key], c.known(node.args[key], t.NUMERIC)) for key in keys]
-    node.replace(own("tm_numeric_log10" if len(keys) == 1 else "tm_numeric_log", *given))
-    return t.NUMERIC
-
-
 def _matched(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
     """LIKE and its kin.  A regular expression is read here, and must therefore be a constant."""
     op = _OPERATORS[type(node)]
@@ -323,23 +234,14 @@ def _matched(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
 
 TEXT = {
     exp.Substring: _substring,
-    exp.Trim: _trim,
-    exp.StrPosition: _place,
     exp.Normalize: _normalized,
-    exp.SplitPart: _split_part,
-    exp.Replace: _replace,
-    exp.Pad: _pad,
-    exp.Chr: _chr,
     exp.Left: _end("TM_LEFT"),
     exp.Right: _end("TM_RIGHT"),
     exp.Overlay: _overlay,
-    exp.Length: _length,
-    exp.MD5: _md5,
     exp.DPipe: _joined,
     exp.Concat: _concat,
     exp.ConcatWs: _concat_ws,
     exp.Collate: _collated,
-    exp.Log: _logarithm,
     exp.Like: _matched,
     exp.ILike: _matched,
     exp.RegexpLike: _matched,

@@ -130,7 +130,7 @@ class ZonedChecker(Checker):
 def _key(node: exp.Expression) -> object:
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower()
-    return own_signatures.CALLS[type(node)][0] if type(node) in own_signatures.CALLS else type(node)
+    return own_signatures.name_of(node) if type(node) in own_signatures.CALLS else type(node)
 
 
 def _shown(node: exp.Expression) -> str:

@@ -17,13 +17,12 @@ from sql.trees.errors import unsupported
 from sql.trees.nodes import call, cast, constant, position, swap, unnest
 from sql.trees.own import own
 from sql.typing.casts import converted, text_of
-from sql.typing.scope import Scope
 from values.numeric import numerics
 from values.numeric.numeric_sums import PARTS
 from values.types import SqlType
 
 if TYPE_CHECKING:
-    from sql.typing.check import Checker
+    pass
 
 _OPERATORS = {
     "+": "tm_numeric_add", "-": "tm_numeric_sub", "*": "tm_numeric_mul", "/": "tm_numeric_div", "%": "tm_numeric_mod",
@@ -181,39 +180,6 @@ def deviation(kind: str, value: exp.Expression, got: SqlType) -> exp.Expression:
             squares = exact_sum(own("tm_numeric_mul", text, text))
     count = exp.Count(this=value.copy())
     return own("tm_numeric_deviation", exp.Literal.string(kind), count, cast(total, t.TEXT), cast(squares, t.TEXT))
-
-
-_EXACTLY: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
-    exp.Sqrt: ("tm_numeric_sqrt", ("this",)),
-    exp.Exp: ("tm_numeric_exp", ("this",)),
-    exp.Ln: ("tm_numeric_ln", ("this",)),
-    exp.Pow: ("tm_numeric_power", ("this", "expression")),
-    exp.Abs: ("tm_numeric_abs", ("this",)),
-}
-"""Functions that Postgres has of ``numeric`` beside those of floats."""
-
-
-def called_exactly(c: Checker, node: exp.Expression, scope: Scope) -> bool:
-    """Make ``node``, a call, one of a free numeric's, if that is what Postgres takes it for."""
-    found = _EXACTLY.get(type(node))
-    if found is None or any(node.args.get(key) is None for key in found[1]):
-        return False
-    name, keys = found
-    types = [c.child(node, key, scope) for key in keys]
-    if not any(got.name == "numeric" for got in types) or any(t.is_float(got) for got in types):
-        return False
-    if isinstance(node, exp.Abs) and not types[0].is_free:
-        return False
-    arguments = []
-    for key, got in zip(keys, types, strict=True):
-        if got == t.UNKNOWN:
-            c.settle(node.args[key], t.NUMERIC)
-            got = t.NUMERIC
-        elif not t.is_number(got):
-            return False
-        arguments.append(freed(node.args[key], got))
-    node.replace(own(name, *arguments))
-    return True
 
 
 def check_no_free(sql_type: SqlType, what: str, node: exp.Expression) -> None:

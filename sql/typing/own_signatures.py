@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from functions.registry import FUNCTIONS, MOMENTS
 from functions.row import Function
+from sql.syntax.tokens import WRITTEN
 from sql.trees import types as t
 from sql.trees.errors import no_function
 from sql.trees.nodes import call, cast, position
@@ -71,22 +72,55 @@ SHOWN_NUMBERS = (
 )
 """``to_char`` of numbers."""
 
+_ONE, _TWO = ("this",), ("this", "expression")
+
 CALLS: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
     exp.MakeInterval: ("make_interval", ("year", "month", "week", "day", "hour", "minute", "second")),
-}
+    exp.Upper: ("upper", _ONE), exp.Lower: ("lower", _ONE), exp.Reverse: ("reverse", _ONE),
+    exp.Length: ("length", _ONE), exp.MD5: ("md5", _ONE), exp.Chr: ("chr", ("expressions",)),
+    exp.Ascii: ("ascii", _ONE), exp.Unicode: ("ascii", _ONE), exp.StartsWith: ("starts_with", _TWO),
+    exp.StrPosition: ("strpos", ("this", "substr")), exp.Translate: ("translate", ("this", "from_", "to")),
+    exp.Replace: ("replace", ("this", "expression", "replacement")), exp.Repeat: ("repeat", ("this", "times")),
+    exp.SplitPart: ("split_part", ("this", "delimiter", "part_index")),
+    exp.Pad: ("rpad", ("this", "expression", "fill_pattern")), exp.Trim: ("btrim", _TWO),
+    exp.Sqrt: ("sqrt", _ONE), exp.Cbrt: ("cbrt", _ONE), exp.Exp: ("exp", _ONE), exp.Ln: ("ln", _ONE),
+    exp.Log: ("log", _TWO), exp.Pow: ("power", _TWO), exp.Sin: ("sin", _ONE), exp.Cos: ("cos", _ONE),
+    exp.Tan: ("tan", _ONE), exp.Asin: ("asin", _ONE), exp.Acos: ("acos", _ONE), exp.Atan: ("atan", _ONE),
+    exp.Atan2: ("atan2", _TWO), exp.Degrees: ("degrees", _ONE), exp.Radians: ("radians", _ONE), exp.Pi: ("pi", ()),
+}  # fmt: skip
 """sqlglot's node, its name in Postgres and the keys of its arguments in order."""
+
+_TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
+
+
+def name_of(node: exp.Expression) -> str:
+    """What ``node``, of a kind of :data:`CALLS`, is called in Postgres."""
+    if isinstance(node, exp.Trim):
+        return _TRIMS.get(str(node.args.get("position") or "").upper(), "btrim")
+    if isinstance(node, exp.Pad) and node.args.get("is_left"):
+        return "lpad"
+    if isinstance(node, exp.Log) and node.meta.get(WRITTEN) == "log10":
+        return "log10"
+    return CALLS[type(node)][0]
+
 
 _INTERVAL_NAMES = ("years", "months", "weeks", "days", "hours", "mins", "secs")
 
 
 def as_call(node: exp.Expression) -> exp.Anonymous:
     """``node`` as it was written, in its place in the tree."""
-    name, keys = CALLS[type(node)]
-    given = [node.args[key] for key in keys if node.args.get(key) is not None]
+    name, keys = name_of(node), CALLS[type(node)][1]
+    given = [each for key in keys for each in _listed(node.args.get(key))]
+    if name == "log10":  # the base, which nobody wrote, goes
+        given = given[1:]
     made = exp.Anonymous(this=name, expressions=_of_interval(given, node) if name == "make_interval" else given)
     made.meta.update(node.meta)
     node.replace(made)
     return made
+
+
+def _listed(given: object) -> list[exp.Expression]:
+    return given if isinstance(given, list) else [given] if isinstance(given, exp.Expression) else []
 
 
 def _of_interval(given: list[exp.Expression], node: exp.Expression) -> list[exp.Expression]:
