@@ -37,7 +37,7 @@ FUNCTIONS = (
     native("reverse(text) -> text", "REVERSE(:a)"),
     native("length(text) -> int4", "LENGTH(:a)"),
     native("length(bytea) -> int4", "OCTET_LENGTH(:a)", "octet_length(:a)::INTEGER"),
-    native("ascii(text) -> int4", "ASCII(:a)", "unicode(:a)"),
+    native("ascii(text) -> int4", "ASCII(:a)"),
     native(
         "chr(int4) -> text",
         f"CASE {_NO_CHARACTER} WHEN :a < 65536 THEN DECODE(UNHEX(LPAD(HEX(:a), 4, '0')), 'UTF-16BE') "
