@@ -1,4 +1,6 @@
-"""What a limited subquery compares with the row around it, as a column of that row.  Pure.
+"""What a subquery compares with the row around it, said so that Spark takes it apart rightly.  Pure.
+
+A limited subquery compares with a column of that row.
 
 Promises: the same rows.  In ``(select … from b where b.k = <something of the row around> … limit 1)`` that something
 becomes a column of the relation around, put there below.  Spark limits such a subquery for each row around it by the
@@ -7,6 +9,8 @@ columns that it is equal to; one that equals an expression, a cast to a wider in
 
 Only equalities are: what else a subquery says of the row around joins both first.  They may be worked out where the
 subquery asks for no row, as any engine may that takes conditions in an order of its own.
+
+And whole numbers that are to equal a float are made one by way of a decimal (:func:`floats_by_decimals`).
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from plan.below import More, input_of, over_more, without
 from plan.columns import moved, replaced
 from plan.equal import EQUALITIES
 from plan.nodes import Node, walk
-from plan.types import Type, common
+from plan.types import Type, common, decimal, is_float, is_integer
 
 
 def compared_as_columns(node: Node, volatile: Collection[str]) -> Node:
@@ -31,6 +35,32 @@ def compared_as_columns(node: Node, volatile: Collection[str]) -> Node:
         return _joined(found, volatile) if found.lateral and _is_limited(found.right) else found
     input_ = input_of(found)
     return found if input_ is None else over_more(found, _Compared(len(input_.columns), volatile))
+
+
+def floats_by_decimals(node: Node, inside: bool = False) -> Node:
+    """``node``, and all in it, with whole numbers in LATERAL and in the subqueries that give values made floats by way
+    of a decimal where they are to equal one.
+
+    Of a bigint several are one float.  Spark takes an inner column that is only made wider for as good as the wider one
+    where it groups a subquery by what the row around equals (``DecorrelateInnerQuery``), and a bigint for made wider:
+    a row around meets several groups then, and is there once for each.
+    """
+    if inside and isinstance(node, s.Call) and node.name in EQUALITIES:
+        kind = common(each.type for each in node.arguments)
+        if is_float(kind):
+            node = replace(node, arguments=tuple(_by_decimal(each, kind) for each in node.arguments))
+    right = node.right if isinstance(node, r.Join) and node.lateral else None
+    return node.with_parts(
+        lambda part: floats_by_decimals(part, inside or part is right or isinstance(node, s.ScalarQuery))
+    )
+
+
+def _by_decimal(side: s.Scalar, kind: Type) -> s.Scalar:
+    value = side.value if isinstance(side, s.Cast) and is_float(side.type) else side
+    if isinstance(value, s.Literal) or not is_integer(value.type):
+        return side
+    made = s.cast(s.cast(value, decimal(20, 0)), side.type if side is not value else kind)
+    return made if made.type == kind else s.cast(made, kind)
 
 
 def _joined(found: r.Join, volatile: Collection[str]) -> r.Relation:

@@ -25,7 +25,7 @@ from functions.registry import OWN
 from journal.errors import InvalidUsage
 from plan.asked_apart import asked_apart
 from plan.columns import has_subqueries
-from plan.compared import compared_as_columns
+from plan.compared import compared_as_columns, floats_by_decimals
 from plan.folding import folded
 from plan.inlining import inlined
 from sql.algebra.queries import plan_over
@@ -220,7 +220,8 @@ def as_planned(tree: exp.Expression, params: Mapping[int, SqlType], objects: Obj
         query = plan_over(tree, columns, params)
         relation = folded(inlined(query.relation, VOLATILE_CALLS))
         if has_subqueries(relation):
-            relation = asked_apart(compared_as_columns(relation, VOLATILE_CALLS), OWN)
+            relation = floats_by_decimals(compared_as_columns(relation, VOLATILE_CALLS))
+            relation = asked_apart(relation, OWN)
         return spelled(relation, query.names)
     except (NotPlanned, NotSpelled) as why:
         log.info("a query is told as it was bound", extra={"why": str(why)})
