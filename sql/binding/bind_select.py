@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from catalog_log.objects import Item
@@ -347,7 +349,9 @@ def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]
             check_grouped(got, "DISTINCT ON", position(meant))
             if got.is_free:
                 order_key(distinct.args["on"].expressions[place], got)
-    for window in select.args.get("windows") or ():
+    windows = select.args.get("windows") or ()
+    for place, window in enumerate(windows):
+        _write_out(window, windows[:place])
         partition(c, window, scope)
         sorted_by = []
         for each in window.args["order"].expressions if window.args.get("order") else ():
@@ -361,6 +365,34 @@ def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]
         distinct_by_keys(select, [got for _, got in found])
     distinct_rows(select)
     return found
+
+
+def _write_out(window: exp.Window, before: Sequence[exp.Window]) -> None:
+    """``w2 AS (w1 …)``: what ``w1``, one of those ``before``, says is said of ``w2`` too.
+
+    42704 where there is no such, 42P20 for what may not be said again."""
+    if any(each.name == window.name for each in before):
+        raise _no_window(f'window "{window.name}" is already defined', window)
+    base = window.args.get("alias")
+    if base is None:
+        return
+    of = next((each for each in before if each.name == base.name), None)
+    if of is None:
+        raise InvalidUsage(f'window "{base.name}" does not exist', sqlstate="42704", position=position(base))
+    if window.args.get("partition_by"):
+        raise _no_window(f'cannot override PARTITION BY clause of window "{base.name}"', base)
+    if window.args.get("order") and of.args.get("order"):
+        raise _no_window(f'cannot override ORDER BY clause of window "{base.name}"', base)
+    if of.args.get("spec"):
+        raise _no_window(f'cannot copy window "{base.name}" because it has a frame clause', base)
+    window.set("alias", None)
+    window.set("partition_by", [each.copy() for each in of.args.get("partition_by") or ()] or None)
+    if of.args.get("order"):
+        window.set("order", of.args["order"].copy())
+
+
+def _no_window(message: str, at: exp.Expression) -> InvalidUsage:
+    return InvalidUsage(message, sqlstate="42P20", position=position(at))
 
 
 def _meant(node: exp.Expression, select: exp.Select, scope: Scope) -> exp.Expression:

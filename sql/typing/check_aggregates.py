@@ -243,7 +243,8 @@ def _within_group(c: Checker, node: exp.WithinGroup, scope: Scope) -> SqlType:
         raise unsupported("percentile_disc of more than 15 digits", "Spark computes it as a float", position(node))
     kind = t.FLOAT8 if continuous else types[0]
     values = list(_elements(node.this.this)) if several else [node.this.this]
-    found = [_percentile(node, each, order.expressions[0].this, kind) for each in values]
+    downwards = bool(order.expressions[0].args.get("desc"))
+    found = [_percentile(node, each, order.expressions[0].this, kind, downwards) for each in values]
     if not several:
         node.replace(found[0])
         return kind
@@ -266,9 +267,10 @@ def _elements(array: exp.Expression) -> list[exp.Expression]:
 
 
 def _percentile(
-    node: exp.WithinGroup, fraction: exp.Expression, value: exp.Expression, kind: SqlType
+    node: exp.WithinGroup, fraction: exp.Expression, value: exp.Expression, kind: SqlType, downwards: bool
 ) -> exp.Expression:
-    """One percentile.  0A000 where it is no constant, 22003 where it is none between 0 and 1."""
+    """One percentile; ``downwards`` it is the negative of that of the negatives.  0A000 where it is no constant, 22003
+    where it is none between 0 and 1."""
     inner, sign = unnest(fraction), 1
     while isinstance(inner, (exp.Cast, exp.Neg)):
         sign = -sign if isinstance(inner, exp.Neg) else sign
@@ -282,13 +284,18 @@ def _percentile(
     number = sign * t.parse_literal(inner.this, t.FLOAT8)
     if not 0 <= number <= 1:
         raise InvalidUsage(f"percentile value {number:g} is not between 0 and 1", sqlstate="22003")
+    if downwards:  # of wider numbers: the least one has no negative of its own type
+        wide = kind if t.is_float(kind) else t.INT8 if t.is_int(kind) else None
+        value = exp.Neg(this=exp.Paren(this=cast(value.copy(), wide) if wide else value.copy()))
     given = inner.copy() if not inner.is_string else exp.Literal.number(repr(number))
     if isinstance(node.this, exp.PercentileCont):
         made = call("PERCENTILE", value, given)
     else:
         made = call("TM_PERCENTILE_DISC", given, value)
     made.meta["aggregate"] = True
-    found = made if isinstance(node.this, exp.PercentileCont) else cast(made, kind)
+    found = made if isinstance(node.this, exp.PercentileCont) or downwards else cast(made, kind)
+    if downwards:
+        found = cast(exp.Neg(this=exp.Paren(this=found)), kind)
     return exp.Nullif(this=found, expression=found.copy()) if absent else found
 
 

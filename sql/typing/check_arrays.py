@@ -206,19 +206,21 @@ def joined_arrays(c: Checker, node: exp.DPipe, types: Sequence[SqlType]) -> SqlT
         known = both.array  # 1.5 keeps its half before an array of integers
         c.alike(elements, both, node)
     made: list[exp.Expression] = []
+    of_two = all(got.is_array or got == t.UNKNOWN for got in types)
     for each, got in zip(sides, types, strict=True):
         if got == t.UNKNOWN:
             c.settle(each, known)
             got = known
         each = node.this if each is sides[0] else node.expression
         if got.is_array and t.common(got.element, known.element) is not None:
-            # NULL for an array is no elements.
-            made.append(call("COALESCE", cast(each.copy(), known), cast(exp.Array(expressions=[]), known)))
+            # NULL for an array is no elements beside an element.
+            empty = cast(exp.Array(expressions=[]), known)
+            made.append(cast(each.copy(), known) if of_two else call("COALESCE", cast(each.copy(), known), empty))
         elif not got.is_array and t.common(got, known.element) is not None:
             made.append(cast(exp.Array(expressions=[cast(each.copy(), known.element)]), known))
         else:
             raise no_operator(t.shown(types[0]), "||", t.shown(types[1]), position(node))
-    node.replace(cast(call("CONCAT", *made), known))
+    node.replace(cast(call("TM_ARRAY_BOTH" if of_two else "CONCAT", *made), known))
     return known
 
 
