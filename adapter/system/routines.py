@@ -171,6 +171,7 @@ _ROUTINES = """\
 1340 log fi float8 float8
 1736 log fi numeric numeric numeric
 1741 log fi numeric numeric
+1194 log10 fi float8 float8
 1481 log10 fi numeric numeric
 870 lower fi text text
 873 lpad fi text text int4 text
