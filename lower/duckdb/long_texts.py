@@ -183,13 +183,12 @@ def called(tree: exp.Expression) -> exp.Expression:
 
 def _called(node: exp.Expression) -> exp.Expression | None:
     name = str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
-    if isinstance(node, exp.Repeat):
-        return call("tm_repeat", node.this, node.args["times"])
-    if isinstance(node, exp.Pad):
-        made = "tm_lpad" if node.args.get("is_left") else "tm_rpad"
-        return call(made, node.this, node.expression, node.args.get("fill_pattern") or exp.Literal.string(" "))
-    if isinstance(node, exp.Replace):
-        return call("tm_replace", node.this, node.expression, node.args.get("replacement") or exp.Literal.string(""))
+    if name in ("lpad", "rpad") and len(node.expressions) == 2:
+        return call(f"tm_{name}", *node.expressions, exp.Literal.string(" "))
+    if name in ("repeat", "lpad", "rpad", "replace"):
+        return call(f"tm_{name}", *node.expressions)
+    if name == "btrim":
+        return call("trim", *node.expressions)
     if isinstance(node, exp.DPipe):
         return call("tm_joined", node.this, node.expression)
     if isinstance(node, exp.ConcatWs):

@@ -636,6 +636,12 @@ def test_system_relations_and_session_statements():
             assert await a.sql(columns) == [("a", "NO")]
             assert (await a.sql("select version()"))[0][0].startswith("PostgreSQL 15")
             assert await a.sql("select current_database(), current_schema()") == [("tidemark", "public")]
+            made = "btrim(' x '), btrim('xax', 'x'), lpad('a', 3), rpad('a', 2, '-'), replace('aa', 'a', 'b')"
+            made = f"{made}, repeat('a', 2), ascii('a'), chr(97), power(2, 3), ltrim('xa', 'x')"
+            made = f"{made}, split_part('a,b', ',', 2), md5('')"
+            [found] = await a.sql(f"select {made} from pg_class where relname = 't'")
+            assert found[:6] == ("x", "a", "  a", "a-", "bb", "aa")
+            assert found[6:] == (97, "a", 8.0, "a", "b", "d41d8cd98f00b204e9800998ecf8427e")
             assert await a.sql("show tables") == [("t",)]
             assert await a.sql("show materialized views") == [("m", "default")]
             assert await a.sql("set application_name to 'x'") == "SET"
