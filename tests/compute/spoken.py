@@ -13,6 +13,8 @@ from controllers.compute.strategy import Strategy
 from sql.objects.called import Objects
 from sql.views import kept_views
 
+ROWS = {"UPPER": "TM_UPPER_TEXT", "LENGTH": "TM_LENGTH_TEXT", "CBRT": "TM_CBRT_FLOAT8"}
+
 Columns = Mapping[str, Mapping[str, str]]
 """Types of columns by their names, by relation."""
 
@@ -22,6 +24,9 @@ def tree_of(sql: str, columns: Columns) -> exp.Expression:
     tree = parse(sql)
     for node in list(tree.find_all(exp.TryCast)):
         node.replace(exp.Cast(this=node.this, to=node.to))
+    for node in tree.find_all(exp.Anonymous):  # of functions that are rows the binder leaves their forms
+        if node.name in ROWS:
+            node.set("this", ROWS[node.name])
     for select in tree.find_all(exp.Select):
         _qualify(select, columns)
     return tree

@@ -185,7 +185,7 @@ def test_a_call_that_stands_in_several_columns_is_made_once(monkeypatch) -> None
     asked = []
     counting = own(SqlType("text[]"), lambda t: asked.append(t) or t.split(","), SqlType("text"))
     monkeypatch.setitem(OWN, "tm_counted", counting)
-    monkeypatch.setitem(_ROWS, "tm_counted", counting.result)
+    monkeypatch.setitem(_ROWS, "tm_counted", (counting.result, True))
     columns = ", ".join(f"ELEMENT_AT(TM_COUNTED(s), {i}) AS c{i}" for i in (1, 2, 3))
     sql = f"SELECT {columns}, ELEMENT_AT(TM_COUNTED(s || ''), 1) AS d FROM u1 GROUP BY s HAVING SUM(x) > 0"
     assert run(sql, [("a,b,c", 1), (None, 1)], *["text"] * 4) == {("a", "b", "c", "a"): 1, (None,) * 4: 1}
@@ -195,7 +195,7 @@ def test_a_call_that_stands_in_several_columns_is_made_once(monkeypatch) -> None
 @pytest.mark.parametrize("given", [7, True, "x", [1], 1.0])
 def test_what_is_not_of_the_promised_type_is_not_taken(monkeypatch, given: object) -> None:
     monkeypatch.setitem(OWN, "tm_wrong", own(SqlType("bytea"), lambda t: given, SqlType("text")))
-    monkeypatch.setitem(_ROWS, "tm_wrong", SqlType("bytea"))
+    monkeypatch.setitem(_ROWS, "tm_wrong", (SqlType("bytea"), True))
     outputs = Columns(change_of("SELECT TM_WRONG(s) AS r FROM u1 GROUP BY s HAVING SUM(x) > 0", "bytea"))
     with pytest.raises(NotHere):
         outputs.run([], [("a", 1)])
