@@ -13,7 +13,10 @@ from controllers.compute.strategy import Strategy
 from sql.objects.called import Objects
 from sql.views import kept_views
 
-ROWS = {"UPPER": "TM_UPPER_TEXT", "LENGTH": "TM_LENGTH_TEXT", "CBRT": "TM_CBRT_FLOAT8"}
+ROWS = {
+    "UPPER": "TM_UPPER_TEXT", "LOWER": "TM_LOWER_TEXT", "LENGTH": "TM_LENGTH_TEXT", "REVERSE": "TM_REVERSE_TEXT",
+    "CBRT": "TM_CBRT_FLOAT8",
+}  # fmt: skip
 
 Columns = Mapping[str, Mapping[str, str]]
 """Types of columns by their names, by relation."""
