@@ -157,7 +157,7 @@ def _replaced(x: exp.Expression, pattern: exp.Expression, new: exp.Expression, f
         raise unsupported("replacing every match of a regular expression that matches the empty text")
     if every:
         java = exp.Literal.string(found.java)
-        kept = _replacedwithin(x, java, found.length_min, to)
+        kept = _replaced_within(x, java, found.length_min, to)
         return call("REGEXP_REPLACE", kept, java, exp.Literal.string(java_replacement(to)))
     # Spark replaces every match, so the first is taken together with all that is before and after it.
     options_end = found.java.index(")") + 1
@@ -166,7 +166,7 @@ def _replaced(x: exp.Expression, pattern: exp.Expression, new: exp.Expression, f
     return call("REGEXP_REPLACE", x, exp.Literal.string(whole), exp.Literal.string(put))
 
 
-def _replacedwithin(x: exp.Expression, java: exp.Literal, least: int, new: str) -> exp.Expression:
+def _replaced_within(x: exp.Expression, java: exp.Literal, least: int, new: str) -> exp.Expression:
     """``x``, refused where each match of ``java``, of ``least`` characters or more, replaced by ``new`` would make too
     much of it.  What cannot grow needs no look; a text that may be named several times is asked for what matches."""
     references, size = len(_REFERENCE.findall(new)), len(new.encode())
@@ -325,12 +325,12 @@ def written_out(tree: exp.Expression) -> exp.Expression:
         _numbered(node.parent_select)
     for node in reversed(list(holder.find_all(exp.DPipe, exp.Anonymous))):
         if isinstance(node, exp.DPipe) and (not isinstance(node.parent, exp.DPipe) or node.arg_key != "this"):
-            _joinwithin(*_chain(node))
+            _join_within(*_chain(node))
         elif str(node.this) == "CONCAT" and len(node.expressions) > JOINED_MAX:
-            _joinwithin(node.expressions[0], node.expressions)
+            _join_within(node.expressions[0], node.expressions)
         elif str(node.this) == "CONCAT_WS" and len(node.expressions) > JOINED_MAX:
             between, *texts = node.expressions
-            _joinwithin(between, [*texts, *[between] * len(texts)])
+            _join_within(between, [*texts, *[between] * len(texts)])
     return holder.this
 
 
@@ -344,7 +344,7 @@ def _chain(node: exp.DPipe) -> tuple[exp.Expression, list[exp.Expression]]:
     return found, [*texts, found]
 
 
-def _joinwithin(first: exp.Expression, texts: list[exp.Expression]) -> None:
+def _join_within(first: exp.Expression, texts: list[exp.Expression]) -> None:
     """Have ``first`` refuse what ``texts``, if they are many, are too much together: before any of them is joined."""
     unknown = [text for text in texts if not isinstance(text, exp.Literal)]
     if len(unknown) <= JOINED_MAX:

@@ -11,7 +11,6 @@ from sqlglot import exp
 
 from functions.registry import FUNCTIONS, MOMENTS
 from functions.row import Function
-from sql.syntax.tokens import WRITTEN
 from sql.trees import types as t
 from sql.trees.errors import no_function
 from sql.trees.nodes import call, cast, position
@@ -99,8 +98,6 @@ def name_of(node: exp.Expression) -> str:
         return _TRIMS.get(str(node.args.get("position") or "").upper(), "btrim")
     if isinstance(node, exp.Pad) and node.args.get("is_left"):
         return "lpad"
-    if isinstance(node, exp.Log) and node.meta.get(WRITTEN) == "log10":
-        return "log10"
     return CALLS[type(node)][0]
 
 
@@ -111,8 +108,6 @@ def as_call(node: exp.Expression) -> exp.Anonymous:
     """``node`` as it was written, in its place in the tree."""
     name, keys = name_of(node), CALLS[type(node)][1]
     given = [each for key in keys for each in _listed(node.args.get(key))]
-    if name == "log10":  # the base, which nobody wrote, goes
-        given = given[1:]
     made = exp.Anonymous(this=name, expressions=_of_interval(given, node) if name == "make_interval" else given)
     made.meta.update(node.meta)
     node.replace(made)
