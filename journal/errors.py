@@ -14,7 +14,6 @@ import hashlib
 REFUSED = {
     "0A000": "docs/sql.md lists what there is, and what is refused and why",
     "42883": "docs/sql.md lists the functions and operators that there are",
-    "42704": "docs/types.md lists the types that there are",
 }
 """What to do about a refusal that has no better hint of its own: none leaves its reader alone."""
 

@@ -138,7 +138,7 @@ _STRICT: dict[str, Type | Rule] = {
     **dict.fromkeys("date_add date_sub tm_decade tm_century tm_millennium".split(), DATE),
     "make_interval": SPAN,
     "tm_moment": TIMESTAMPTZ,
-    "tm_shift_left": _of(0), "tm_shift_right": _of(0),
+    "tm_shift_left": _of(0), "tm_shift_left_long": _of(0), "tm_shift_right": _of(0), "tm_shift_right_long": _of(0),
     "tm_not_nan": _of(0),
     "greatest": _common, "least": _common,
 }  # fmt: skip

@@ -238,7 +238,13 @@ def parse_type(text: str) -> SqlType:
         return SqlType(name)
     if name in _ELSEWHERE:
         raise InvalidUsage(f"type {text} is not supported", sqlstate="0A000", hint=_ELSEWHERE[name])
-    raise InvalidUsage(f'type "{text}" does not exist', sqlstate="42704")
+    raise no_type(text)
+
+
+def no_type(name: str) -> InvalidUsage:
+    return InvalidUsage(
+        f'type "{name}" does not exist', sqlstate="42704", hint="docs/types.md lists the types that there are"
+    )
 
 
 FIELDS = {
@@ -262,7 +268,7 @@ def _of_time(text: str, match: re.Match[str]) -> SqlType:
     if not known or (fields and (kind != "interval" or first or second and not fields.endswith("second"))):
         raise InvalidUsage(f'"{text}" is not a type', sqlstate="42601")
     if zone and kind not in ("time", "timestamp"):
-        raise InvalidUsage(f'type "{text}" does not exist', sqlstate="42704")
+        raise no_type(text)
     name = kind + "tz" if zone == " with time zone" else kind
     if name in _ELSEWHERE:
         raise InvalidUsage(f"type {text} is not supported", sqlstate="0A000", hint=_ELSEWHERE[name])

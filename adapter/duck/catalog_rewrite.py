@@ -25,6 +25,7 @@ from sql.objects.names import ImageLike, Names, SystemRelation, find
 from sql.syntax.statements import Name
 from sql.syntax.tokens import Cursor
 from sql.trees.errors import no_relation, no_schema, unsupported
+from values.types import no_type
 
 _VECTORS = frozenset(
     column
@@ -267,7 +268,7 @@ class _Rewriter:
             word = name.lower().removeprefix("pg_catalog.").strip('"')
             known = {n: oid for oids in (TYPE_NAMES, DISPLAY) for oid, n in oids.items()}
             if word not in known:
-                raise InvalidUsage(f'type "{name}" does not exist', sqlstate="42704")
+                raise no_type(name)
             return known[word]
         if target == "regrole":
             if name != OWNER:

@@ -22,6 +22,7 @@ from lower.duckdb.engine import SETTINGS
 from lower.duckdb.errors import explain
 from lower.duckdb.long_texts import ESCAPING
 from sql.trees.errors import no_function, no_relation, syntax, unsupported
+from values.types import no_type
 
 KEPT_MAX = 256
 """Texts whose parse is remembered.  A schema browser sends some 30, psql as many."""
@@ -136,7 +137,7 @@ def _check_expression(node: dict) -> None:
         if name in ESCAPING and not all(map(_was_looked_at, node.get("arguments", ()))):
             raise _no(name)
     elif kind == "TYPE" and str(node.get("type_name", "")).upper() not in TYPES:
-        raise InvalidUsage(f'type "{str(node.get("type_name", "")).lower()}" does not exist', sqlstate="42704")
+        raise no_type(str(node.get("type_name", "")).lower())
 
 
 def _was_looked_at(argument: dict) -> bool:

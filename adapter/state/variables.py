@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from journal.errors import InvalidUsage
+from sql.trees.errors import closest
 from values.time.zones import ALWAYS_UTC, zone_named
 
 SERVER_VERSION = "15.0 (Tidemark 0.1)"
@@ -252,6 +253,15 @@ def canonical(name: str) -> str:
     return _SPELLINGS.get(key, key)
 
 
+def _unknown(name: str) -> InvalidUsage:
+    meant = closest(canonical(name), KNOWN)
+    return InvalidUsage(
+        f'unrecognized configuration parameter "{name}"',
+        sqlstate="42704",
+        hint=f'did you mean "{KNOWN[meant].name}"?' if meant else "SHOW ALL lists those that there are",
+    )
+
+
 @dataclass
 class Variables:
     """The variables of one session.  ``current`` holds only what differs from the session's defaults."""
@@ -283,7 +293,7 @@ class Variables:
                 return layer[key]
         if key in KNOWN:
             return KNOWN[key].default
-        raise InvalidUsage(f'unrecognized configuration parameter "{name}"', sqlstate="42704")
+        raise _unknown(name)
 
     def set(self, name: str, value: str, *, local: bool = False) -> None:
         """Assign.  ``local`` lasts until the end of the transaction block and does nothing outside of one."""
@@ -309,7 +319,7 @@ class Variables:
 
     def _check_custom(self, name: str, key: str) -> None:
         if "." not in key:
-            raise InvalidUsage(f'unrecognized configuration parameter "{name}"', sqlstate="42704")
+            raise _unknown(name)
         if key not in self.current and sum("." in k for k in self.current) >= CUSTOM_VARIABLES_MAX:
             raise InvalidUsage(f"more than {CUSTOM_VARIABLES_MAX} custom parameters", sqlstate="54000")
 
@@ -329,7 +339,7 @@ class Variables:
             self.current.pop(key, None)
             self._local.pop(key, None)
         else:
-            raise InvalidUsage(f'unrecognized configuration parameter "{name}"', sqlstate="42704")
+            raise _unknown(name)
         self._note_changes(before)
 
     def show_all(self) -> list[tuple[str, str]]:

@@ -22,6 +22,13 @@ def _number_text(form: str, carried: str = ":x") -> str:
       ELSE error('tm:22P02:invalid input syntax for type ' || :kind || ': "' || :x || '"') END"""
 
 
+def _shifted_left(bits: int) -> str:
+    """A number of so many bits, shifted as C does: of the distance low bits count, and what goes over is lost."""
+    half = 1 << (bits - 1)
+    moved = f"(:x::HUGEINT * (1::HUGEINT << (:n & {bits - 1})) + {half}::HUGEINT)"
+    return f"(({moved} & {2 * half - 1}::HUGEINT) - {half}::HUGEINT)"
+
+
 FORMS: Mapping[str, tuple[str, str]] = {
     **{name: (parameters, in_duckdb(text)) for name, (parameters, text) in COMMON.items()},
     **DUCKDB_ARRAYS,
@@ -49,8 +56,10 @@ FORMS: Mapping[str, tuple[str, str]] = {
     "TM_ROUND_FLOAT": ("x", "round_even(:x, 0)"),
     "TM_SIGN": ("x", "sign(:x)"),
     "TM_PERCENTILE_DISC": ("p x", "quantile_disc(:x, :p)"),
-    "TM_SHIFT_LEFT": ("x n", "(:x << :n)"),
-    "TM_SHIFT_RIGHT": ("x n", "(:x >> :n)"),
+    "TM_SHIFT_LEFT": ("x n", f"{_shifted_left(32)}::INTEGER"),
+    "TM_SHIFT_LEFT_LONG": ("x n", f"{_shifted_left(64)}::BIGINT"),
+    "TM_SHIFT_RIGHT": ("x n", "(:x >> (:n & 31))"),
+    "TM_SHIFT_RIGHT_LONG": ("x n", "(:x >> (:n & 63))"),
 }
 
 _TIME = {

@@ -11,7 +11,7 @@ from functions.registry import FUNCTIONS
 from lower.duckdb.forms import written_out
 from sql.trees.errors import untold
 from sql.trees.nodes import Ordinality, call, data_type
-from sql.trees.types import DATE, INT8, TIMESTAMP
+from sql.trees.types import DATE, FLOAT8, INT8, TIMESTAMP
 from values.types import SqlType
 
 
@@ -67,6 +67,15 @@ def _quotient(node: exp.Div) -> exp.Expression:
     return exp.Case(ifs=[exp.If(this=zero, true=refused)], default=node.copy())
 
 
+def _remainder(node: exp.Mod) -> None:
+    """DuckDB divides for it, which overflows for the least number by -1; by 1 the rest is 0 as well."""
+    divisor = node.expression
+    if isinstance(divisor, exp.Literal):
+        return
+    minus_one = exp.EQ(this=divisor.copy(), expression=exp.Neg(this=exp.Literal.number(1)))
+    divisor.replace(exp.Case(ifs=[exp.If(this=minus_one, true=exp.Literal.number(1))], default=divisor.copy()))
+
+
 def _typed_literals(node: exp.Binary) -> None:
     """DuckDB takes a whole number for as small as the other side is, and overflows where int4 would not."""
     for each in (node.this, node.expression):
@@ -87,7 +96,7 @@ _SPARK: dict[str, Callable[..., exp.Expression]] = {
     "TO_UTC_TIMESTAMP": lambda x, zone: call("timezone", zone, _local(x)),
     "SEQUENCE": lambda a, b, step: call("generate_series", a, b, step),
     "EXPLODE": lambda x: call("unnest", x),
-    "PERCENTILE": lambda x, p: call("quantile_cont", x, p),
+    "PERCENTILE": lambda x, p: call("quantile_cont", exp.Cast(this=x.copy(), to=data_type(FLOAT8)), p),
     "MAKE_INTERVAL": _interval,
     "ELEMENT_AT": lambda a, n: call("list_extract", a, n),
     "TRY_ELEMENT_AT": lambda a, n: call("list_extract", a, n),
@@ -186,6 +195,8 @@ def for_duckdb(tree: exp.Expression, grows: bool | None = None) -> exp.Expressio
             node.replace(_together(node.expressions))
         elif isinstance(node, exp.Div):
             node.replace(_quotient(node))
+        elif isinstance(node, exp.Mod):
+            _remainder(node)
         elif isinstance(node, (exp.Add, exp.Sub, exp.Mul)):
             _typed_literals(node)
             _one_by_one(node)

@@ -30,7 +30,7 @@ from sql.binding.ctes import cte_of, rename_ctes
 from sql.binding.grand_totals import with_grand_totals
 from sql.binding.handed_in import handed_in
 from sql.binding.known_args import check_known
-from sql.binding.prepare_tree import prepare_tree
+from sql.binding.prepare_tree import ONE_COLUMN, prepare_tree
 from sql.binding.recursion import well_formed
 from sql.forms.functions import VOLATILE, VOLATILE_NAMES, display_name
 from sql.objects.called import Called, Meant, Objects
@@ -188,6 +188,8 @@ def _prepared(
     tables = rename_ctes(holder, folded, _cte_name)
     by_id, references = _name_by_id(holder.this, tables, called)
     _count_aliases(holder.this)
+    if isinstance(called, Meant):
+        _called_by_older_releases(holder)
     return holder.this, by_id, references
 
 
@@ -310,6 +312,29 @@ def folded(identifier: exp.Expression) -> str:
     return identifier.name if identifier.args.get("quoted") else identifier.name.lower()
 
 
+def _called_by_older_releases(tree: exp.Expression) -> None:
+    """In kept views: the column of ``jsonb_array_elements(…) AS e`` was ``e.e``, before it was ``e.value``."""
+    functions = {each.alias: each.meta.get(ONE_COLUMN) for each in tree.find_all(exp.Subquery, exp.Lateral)}
+    for column in tree.find_all(exp.Column):
+        if column.table == column.name and (now := functions.get(column.table)) is not None:
+            column.set("this", exp.to_identifier(now, quoted=True))
+
+
+def _rows_of_one_column(tree: exp.Expression) -> None:
+    """Name the column where a row of a function in FROM is named: ``SELECT e FROM jsonb_array_elements(…) AS e``."""
+    for whole in list(tree.find_all(exp.TableColumn)):
+        select = whole.find_ancestor(exp.Select)
+        while select is not None:
+            joins = [each.this for each in select.args.get("joins") or ()]
+            first = [select.args["from_"].this] if select.args.get("from_") is not None else []
+            source = next((each for each in first + joins if each.alias_or_name == whole.name), None)
+            if source is not None:
+                if (column := source.meta.get(ONE_COLUMN)) is not None:
+                    whole.replace(exp.column(exp.to_identifier(column), table=exp.to_identifier(whole.name)))
+                break
+            select = select.find_ancestor(exp.Select)
+
+
 def _qualified(
     tree: exp.Expression, schema: MappingSchema, explained: Callable[[str], Exception]
 ) -> exp.Expression:
@@ -318,6 +343,7 @@ def _qualified(
     try:
         tree = qualify(tree, schema=schema, dialect="postgres", quote_identifiers=False, identify=False)
         _check_stars(tree)
+        _rows_of_one_column(tree)
         for identifier in tree.find_all(exp.Identifier):
             identifier.set("quoted", True)  # all are in their final case now, and equal ones must compare equal
         return annotate_types(tree, schema=schema, dialect="postgres")

@@ -33,6 +33,8 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
             values.replace(exp.Subquery(this=_rows(values), alias=alias) if as_source else _rows(values))
         elif not as_source:
             values.replace(_select_values(values))
+    while (arrow := holder.find(exp.Lambda)) is not None:
+        _arrow(arrow)  # before anybody looks for columns in what stands in FROM
     for node in [x for x in holder.walk() if isinstance(x, exp.Anonymous)]:
         _known_otherwise(node)
     for node in holder.find_all(exp.Distinct):
@@ -72,8 +74,6 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
         _series(table)
     for unnest in list(holder.find_all(exp.Unnest)):
         _unnest(unnest)
-    for arrow in list(holder.find_all(exp.Lambda)):
-        _arrow(arrow)
     return holder.this
 
 
@@ -305,6 +305,13 @@ MAKE_ROWS = frozenset(
 """Functions of which each call makes any number of rows of one column."""
 
 
+ONE_COLUMN = "one_column"
+"""Noted on a function in FROM: the column that its alias means where it stands as a value."""
+
+_COLUMN_OF = {"jsonb_array_elements": "value", "jsonb_array_elements_text": "value"}
+"""What the column of a function in FROM is called whatever its alias is: by its own OUT parameter, in Postgres."""
+
+
 def _series(table: exp.Table) -> None:
     """``FROM generate_series(a, b[, step]) AS g(x)`` as a subquery that Spark can run."""
     call = table.this
@@ -330,7 +337,11 @@ def _series(table: exp.Table) -> None:
 
 def _put(node: exp.Expression, made: exp.Subquery, sees_others: bool) -> None:
     """``made`` in the place of a function in FROM, which may look at the relations before it."""
-    node.replace(exp.Lateral(this=exp.Subquery(this=made.this), alias=made.args["alias"]) if sees_others else made)
+    if sees_others:
+        wrapped = exp.Lateral(this=exp.Subquery(this=made.this), alias=made.args["alias"])
+        wrapped.meta.update(made.meta)
+        made = wrapped
+    node.replace(made)
 
 
 def _rows_of(
@@ -344,11 +355,14 @@ def _rows_of(
     if len(columns) > 1 + numbered:
         told = f'table "{name}" has {1 + numbered} columns available but {len(columns)} columns specified'
         raise InvalidUsage(told, sqlstate="42P10", position=position(rows))
-    names = columns + [name, "ordinality"][len(columns) :]
+    names = columns + [_COLUMN_OF.get(function, name), "ordinality"][len(columns) :]
     outputs = [rows, Ordinality()] if numbered else [rows]
     called = [exp.to_identifier(each, quoted=True) for each in names]
     select = exp.Select(expressions=[exp.alias_(each, n) for each, n in zip(outputs, called, strict=False)])
-    return exp.Subquery(this=select, alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
+    made = exp.Subquery(this=select, alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
+    if not numbered and names[0] != name:
+        made.meta[ONE_COLUMN] = names[0]
+    return made
 
 
 def _said_lateral(node: exp.Lateral) -> None:

@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from journal.errors import InvalidUsage
 from sql.forms.functions import is_aggregate
+from sql.trees.errors import unsupported
 from sql.trees.nodes import position, readings, reads
 
 _TAILS = (("order", "ORDER BY"), ("offset", "OFFSET"), ("limit", "LIMIT"))
@@ -34,6 +35,21 @@ def well_formed(tree: exp.Expression) -> None:
         for cte in with_.expressions:
             if reads(cte.this, cte.alias):
                 _check(cte)
+
+
+def only_of_constants(tree: exp.Expression) -> None:
+    """0A000 where a query of ``tree``, which reads relations, reads itself by UNION without ALL: Spark has only the
+    other.  Over constants it is answered in the process; a view that exists is left to whoever evaluates it."""
+    for with_ in tree.find_all(exp.With):
+        for cte in with_.expressions if with_.args.get("recursive") else ():
+            union = cte.this.unnest()
+            if isinstance(union, exp.Union) and union.args.get("distinct") and reads(union, cte.alias):
+                raise unsupported(
+                    "WITH RECURSIVE … UNION in a query that reads relations",
+                    "write UNION ALL, and say in the second term where it ends (a depth, for one); "
+                    "SELECT DISTINCT around it drops rows that are there twice",
+                    position(union),
+                )
 
 
 def _read_first(ctes: list[exp.CTE]) -> list[exp.CTE]:

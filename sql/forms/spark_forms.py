@@ -89,7 +89,9 @@ SPARK: Mapping[str, tuple[str, str]] = {
     "TM_ROUND_FLOAT": ("x", "RINT(:x)"),
     "TM_SIGN": ("x", "CASE WHEN ISNAN(:x) THEN 0 ELSE SIGN(:x) END"),
     "TM_SHIFT_LEFT": ("x n", "SHIFTLEFT(:x, :n)"),
+    "TM_SHIFT_LEFT_LONG": ("x n", "SHIFTLEFT(:x, :n)"),
     "TM_SHIFT_RIGHT": ("x n", "SHIFTRIGHT(:x, :n)"),
+    "TM_SHIFT_RIGHT_LONG": ("x n", "SHIFTRIGHT(:x, :n)"),
     "TM_TRUNC_TIME": ("unit x", "DATE_TRUNC(:unit, :x)"),
 }  # fmt: skip
 """Parameters by name, and the text in which ``:name`` stands for one."""

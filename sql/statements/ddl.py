@@ -26,6 +26,7 @@ from catalog_log.objects import (
 from journal.errors import InvalidUsage
 from journal.names import TopicNames
 from sql.binding.bind import Bound, bind_query
+from sql.binding.recursion import only_of_constants
 from sql.objects.called import Objects
 from sql.objects.identifiers import (
     IDENTIFIER_BYTES_MAX,
@@ -187,6 +188,8 @@ def _create_view(s: st.CreateView, image: ImageLike, names: Names) -> DdlPlan:
 def _check_view(bound: Bound, s: st.CreateView) -> None:
     if bound.system:
         raise unsupported("a view over system relations")
+    if not bound.constant:
+        only_of_constants(bound.tree)
     if bound.params:
         raise InvalidUsage("there is no parameter $1", sqlstate="42P02", detail="a view cannot have parameters")
     if s.materialized and bound.volatile:

@@ -7,6 +7,7 @@ from sqlglot import exp
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from sql.binding.bind import Bound, bind_query
+from sql.binding.recursion import only_of_constants
 from sql.forms.functions import SYSTEM, SYSTEM_NAMES, SYSTEM_TYPES, display_name
 from sql.objects.called import Objects
 from sql.objects.names import ImageLike, Names
@@ -46,6 +47,7 @@ def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
     objects = Objects.of(image)
     tree = inline_views(bound.tree, bound.relations, objects)
     if not bound.constant:
+        only_of_constants(tree)
         tree = as_planned(tree, bound.params, objects)
     return SelectPlan(
         kind="constant" if bound.constant else "peek",

@@ -37,6 +37,10 @@ _PARAMETER, _REST = "\x01", "\x02"
 statement."""
 
 
+_PLUS, _MINUS = "\x03", "\x04"
+"""A sign right behind a number with an exponent, for sqlglot would read ``1e10+1`` as one number."""
+
+
 _TAKEN_APART = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What sqlglot raises where it takes arguments apart that a call does not have."""
 
@@ -92,7 +96,8 @@ class Dialect(Postgres):
 
     class Tokenizer(Postgres.Tokenizer):
         SINGLE_TOKENS = {
-            **Postgres.Tokenizer.SINGLE_TOKENS, _PARAMETER: TokenType.PARAMETER, _REST: TokenType.SPACE
+            **Postgres.Tokenizer.SINGLE_TOKENS, _PARAMETER: TokenType.PARAMETER, _REST: TokenType.SPACE,
+            _PLUS: TokenType.PLUS, _MINUS: TokenType.DASH,
         }  # fmt: skip
 
     class Parser(Postgres.Parser):
@@ -291,17 +296,21 @@ def _with_escapes(token: Token, text: str) -> Token:
 
 _PIECES = re.compile(
     r"--[^\n]*|/\*|[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
-    r"|\$((?:[^\W\d]\w*)?)\$.*?\$\1\$|[^\W\d][\w$]*|\$[0-9]+",
+    r"|\$((?:[^\W\d]\w*)?)\$.*?\$\1\$|[^\W\d][\w$]*|\$[0-9]+|[0-9]\.?[eE][+-]?[0-9]+(?=[+-][0-9])",
     re.S,
 )
-"""What may hold a dollar sign: comments, strings, quoted names, dollar quotes, names; and parameters."""
+"""What may hold a dollar sign: comments, strings, quoted names, dollar quotes, names; and parameters, and the end of a
+number with an exponent where another number follows by its sign."""
+
+_EXPONENT_AND_SIGN = re.compile(r"[0-9]\.?[eE][+-]?[0-9]+[+-][0-9]")
 
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 
 def _marked(text: str) -> tuple[str, dict[int, int]]:
-    """``text`` with parameters as ``_PARAMETER`` and ``_REST``, every position kept, and their ends by their starts."""
-    if "$" not in text:
+    """``text`` with parameters as ``_PARAMETER`` and ``_REST``, every position kept, and their ends by their starts;
+    with ``_PLUS`` and ``_MINUS`` too."""
+    if "$" not in text and _EXPONENT_AND_SIGN.search(text) is None:
         return text, {}
     found: dict[int, int] = {}
     parts, kept, at = [], 0, 0
@@ -313,6 +322,9 @@ def _marked(text: str) -> tuple[str, dict[int, int]]:
             found[piece.start()] = at
             parts += [text[kept : piece.start()], _PARAMETER, _REST * (at - piece.start() - 1)]
             kept = at
+        elif piece[0][0].isdigit():
+            parts += [text[kept:at], _PLUS if text[at] == "+" else _MINUS]
+            kept = at = at + 1
     return "".join(parts) + text[kept:], found
 
 
@@ -330,7 +342,12 @@ def _with_parameters(tokens: list[Token], text: str, parameters: dict[int, int])
     found = []
     for token in tokens:
         sign = text[token.start] if token.token_type in (TokenType.PARAMETER, TokenType.SPACE) else None
-        if sign is None:
+        if token.text in (_PLUS, _MINUS) and token.token_type in (TokenType.PLUS, TokenType.DASH):
+            sign = text[token.start]
+            if sign not in "+-":
+                raise syntax(sign, token.start + 1)
+            found.append(Token(token.token_type, sign, token.line, token.col, token.start, token.end, token.comments))
+        elif sign is None:
             found.append(token)
         elif token.start in parameters:
             end = parameters[token.start]

@@ -11,6 +11,7 @@ from sqlglot.tokens import TokenType
 
 from sql.syntax.statement import Statement
 from sql.syntax.tokens import Cursor
+from values.text.keywords import quoted_identifier
 
 _OF_SEVERAL_WORDS = {
     ("time", "zone"): "timezone",
@@ -18,6 +19,9 @@ _OF_SEVERAL_WORDS = {
     ("session", "authorization"): "session_authorization",
 }
 """Variables that are named by words of their own; no ``=`` or TO need stand behind those."""
+
+_LISTS = ("search_path", "schema")
+"""Variables whose value is a list of names (``GUC_LIST_QUOTE`` in Postgres)."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +45,11 @@ class SetVariable(Statement):
         if c.take("names"):
             return cls("client_encoding", _value(c), local)
         name = variable_name(c)
-        if not (c.take("to") or c.take("=")) and name not in _OF_SEVERAL_WORDS.values():
+        if not (c.take("to") or c.take("=")) and name not in (*_OF_SEVERAL_WORDS.values(), "schema"):
             raise c.error()
         if c.take("local"):
             return cls(name, None, local)
-        value = _value(c)
+        value = _value(c, name.lower() in _LISTS)
         c.end()
         return cls(name, value.strip() if value is not None else None, local)
 
@@ -75,14 +79,16 @@ def variable_name(c: Cursor) -> str:
     return name
 
 
-def _value(c: Cursor) -> str | None:
-    """A SET value: words, strings and numbers, comma-separated; ``None`` for DEFAULT."""
+def _value(c: Cursor, of_names: bool = False) -> str | None:
+    """A SET value: words, strings and numbers, comma-separated; ``None`` for DEFAULT.
+
+    ``of_names``: each is one name, and is quoted where it has to be, so that it stays one."""
     if c.take("default"):
         return None
     parts = []
     while (token := c.current) is not None:
         if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
-            parts.append(token.text)
+            parts.append(quoted_identifier(token.text) if of_names else token.text)
         else:
             parts.append(c.source(token))
         c.at += 1

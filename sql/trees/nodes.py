@@ -13,7 +13,7 @@ from journal.errors import InvalidUsage
 from sql.trees.budget import bounded, surveyed
 from sql.trees.errors import syntax
 from sql.trees.types import INTERVAL, TEXT, WIDE, as_interval, format_literal, parse_literal
-from values.types import INTERVAL_FIELDS, SqlType, carried, parse_type, spark_type
+from values.types import INTERVAL_FIELDS, SqlType, carried, no_type, parse_type, spark_type
 
 _FROM_SQLGLOT = {
     "BOOLEAN": "bool",
@@ -86,7 +86,7 @@ def declared_type(node: exp.DataType) -> SqlType:
     if isinstance(node, exp.Interval) or name.startswith("INTERVAL"):
         return INTERVAL
     named = exp.DataType(this=node.this, kind=node.args.get("kind")).sql("postgres").lower().strip('"')
-    raise InvalidUsage(f'type "{named}" does not exist', sqlstate="42704")
+    raise no_type(named)
 
 
 def interval_type(node: exp.Interval) -> SqlType:

@@ -157,13 +157,13 @@ def common(left: SqlType, right: SqlType) -> SqlType | None:
 def alternative(left: SqlType, right: SqlType) -> SqlType | None:
     """The type of what is the one or the other (CASE, COALESCE, UNION, ARRAY…), ``None`` where there is none.
 
-    As :func:`common`; but of text and ``varchar`` it is the first, since each can become the other, and numbers of
-    which some have more digits behind the point than others keep each its own.
+    As :func:`common`; but of texts it is the first, since each can become the other, and numbers of which some have
+    more digits behind the point than others keep each its own.
     """
     if left.is_array and right.is_array and left.name == right.name:
         both = alternative(left.element, right.element)
         return both if both is None else both.array
-    if {left.name, right.name} == {"text", "varchar"}:
+    if is_text(left) and is_text(right) and left.name != right.name:
         return SqlType(left.name)
     exact = [as_numeric(each) for each in (left, right) if is_number(each) and not is_float(each)]
     if len(exact) == 2 and "numeric" in (left.name, right.name) and len({each.scale for each in exact}) > 1:

@@ -171,6 +171,11 @@ def _cut(node: exp.Expression, target: SqlType) -> exp.Expression:
     return made if isinstance(made, exp.Cast) and made.to == data_type(t.TEXT) else cast(made, target)
 
 
+def becomes_char(got: SqlType, target: SqlType) -> bool:
+    """Whether a text becomes a ``char``, in which blanks at the end are nothing."""
+    return target.name == "bpchar" and got.name in ("text", "varchar")
+
+
 def trimmed(node: exp.Expression) -> exp.Expression:
     """Text without the blanks at its end, as a ``char`` is carried."""
     return call("TM_RTRIM_TEXT", node)

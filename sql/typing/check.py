@@ -21,7 +21,7 @@ from sql.trees.own import own
 from sql.typing import check_arrays as arrays
 from sql.typing import check_jsonb as jsonb
 from sql.typing import own_signatures
-from sql.typing.casts import converted
+from sql.typing.casts import becomes_char, converted
 from sql.typing.check_aggregates import AGGREGATES
 from sql.typing.check_arrays import ARRAYS, any_of_array
 from sql.typing.check_expressions import EXPRESSIONS
@@ -207,6 +207,10 @@ class Checker:
                 for branch in branches(query):
                     output = branch.expressions[number]
                     swap(output.unalias(), freed(output.unalias(), got))
+            elif becomes_char(got, found):
+                for branch in branches(query):
+                    output = branch.expressions[number]
+                    swap(output.unalias(), converted(output.unalias(), got, found))
             elif got == t.UNKNOWN and not t.is_text(found):
                 for branch in branches(query):
                     self.settle(branch.expressions[number].unalias(), found)
@@ -234,6 +238,8 @@ class Checker:
                     swap(node, self.recast(node, got, found))
                 elif got != found and got.name in ("numeric", "numeric[]"):
                     swap(node, cast(node.copy(), found))
+                elif where != "NULLIF" and becomes_char(got, found):  # that one compares, and gives its first as it is
+                    swap(node, converted(node, got, found))
             self.alike([got for got in types if got.is_array], found)
         return found
 

@@ -14,7 +14,7 @@ from sql.trees.errors import mismatch, no_function, no_operator, unsupported
 from sql.trees.nodes import Ordinality, call, cast, position, unnest
 from sql.trees.own import own
 from sql.typing import check_array_functions
-from sql.typing.casts import texts_of
+from sql.typing.casts import becomes_char, converted, texts_of
 from sql.typing.check_array_functions import overlaps, sliced, typed_index
 from sql.typing.check_jsonb import subscripted
 from sql.typing.comparing import check_comparable
@@ -217,7 +217,8 @@ def joined_arrays(c: Checker, node: exp.DPipe, types: Sequence[SqlType]) -> SqlT
             empty = cast(exp.Array(expressions=[]), known)
             made.append(cast(each.copy(), known) if of_two else call("COALESCE", cast(each.copy(), known), empty))
         elif not got.is_array and t.common(got, known.element) is not None:
-            made.append(cast(exp.Array(expressions=[cast(each.copy(), known.element)]), known))
+            item = converted(each, got, known.element) if becomes_char(got, known.element) else each
+            made.append(cast(exp.Array(expressions=[cast(item.copy(), known.element)]), known))
         else:
             raise no_operator(t.shown(types[0]), "||", t.shown(types[1]), position(node))
     node.replace(cast(call("TM_ARRAY_BOTH" if of_two else "CONCAT", *made), known))

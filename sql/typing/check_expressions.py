@@ -439,8 +439,15 @@ def _shifted_bits(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
     if not (t.is_int(left) and right in (t.INT2, t.INT4)):
         raise no_operator(t.shown(left), sign, t.shown(right), position(node))
     form = "TM_SHIFT_LEFT" if sign == "<<" else "TM_SHIFT_RIGHT"
-    wide = node.this.copy() if left == t.INT8 else cast(node.this.copy(), t.INT4)
-    node.replace(exp.Paren(this=cast(call(form, wide, node.expression), left)))
+    if left == t.INT8:
+        node.replace(call(f"{form}_LONG", node.this, node.expression))
+        return left
+    made = call(form, cast(node.this.copy(), t.INT4), node.expression)
+    if left == t.INT2 and sign == "<<":  # bits that go over the edge are lost, as in Postgres's cast of C
+        low = exp.BitwiseAnd(this=made, expression=exp.Literal.number(0xFFFF))
+        flipped = exp.BitwiseXor(this=exp.Paren(this=low), expression=exp.Literal.number(0x8000))
+        made = exp.Paren(this=exp.Sub(this=exp.Paren(this=flipped), expression=exp.Literal.number(0x8000)))
+    node.replace(made if left == t.INT4 else exp.Paren(this=cast(made, left)))
     return left
 
 

@@ -12,6 +12,7 @@ from journal.errors import InvalidUsage
 from sql.syntax import control as c
 from sql.syntax import nested_words as n
 from sql.syntax.control import parse
+from sql.syntax.parse import parse as parse_statement
 
 
 @pytest.mark.parametrize(
@@ -198,6 +199,28 @@ def test_search_path():
     assert s.search_path == ("public",)
     s.set_variable("search_path", '"My ""Schema", Other, public')
     assert s.search_path == ('My "Schema', "other", "public")
+
+
+@pytest.mark.parametrize("text,shown,path", [
+    ('set search_path to "q,Q"', '"q,Q"', ("q,Q",)),
+    ('set search_path to "q""q", public', '"q""q", public', ('q"q', "public")),
+    ("set search_path = 'a, b'", '"a, b"', ("a, b",)),
+    ('set search_path to "$user", Foo, "Bar"', '"$user", Foo, "Bar"', ("foo", "Bar")),
+    ("set schema 'x y'", '"x y"', ("x y",)),
+    ("set search_path to ''", '""', ()),
+])  # fmt: skip
+def test_each_name_of_a_search_path_stays_one(text, shown, path):
+    s = SessionState(1)
+    said = parse_statement(text)
+    s.set_variable(said.name, said.value)
+    assert (s.variable("search_path"), s.search_path) == (shown, path)
+
+
+def test_an_unknown_parameters_hint_is_about_parameters():
+    for name, hint in (("search_pth", 'did you mean "search_path"?'), ("zzz", "SHOW ALL lists those that there are")):
+        with pytest.raises(InvalidUsage) as found:
+            SessionState(1).variable(name)
+        assert (found.value.sqlstate, found.value.hint) == ("42704", hint)
 
 
 def test_savepoints_nest():

@@ -130,6 +130,18 @@ def test_one_that_cannot_be_planned_any_more_says_so_to_who_reads_it(change, sql
     assert plan_select(parse("select * from beside").ast, image, names()).columns
 
 
+def test_a_view_that_names_a_functions_column_by_its_alias_goes_on() -> None:
+    """``e.e`` was the column of ``jsonb_array_elements(…) AS e``, which Postgres calls ``e.value``."""
+    image, by_name = made("create view v as select e.value as a from jsonb_array_elements_text('[\"x\"]') e")
+    then = by_name["v"].create_sql.replace("e.value", "e.e")
+    older = replace(by_name["v"], create_sql=then)
+    image = apply(image, [records.put(model.ITEMS, older.id, older)])
+    assert plan_select(parse("select a from v").ast, image, names()).columns
+    with pytest.raises(InvalidUsage) as caught:
+        plan_select(parse("select e.e from jsonb_array_elements_text('[]') e").ast, image, names())
+    assert caught.value.sqlstate == "42703"
+
+
 def test_views_that_read_each_other_in_a_circle_are_an_error_and_no_loop() -> None:
     """Nobody can make them so; a hostile record can say it."""
     image, items = made("create view v as select id as a from items", "create view w as select a from v")

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from journal.errors import InvalidUsage
+from sql.statements.ddl import plan_ddl
+from sql.statements.insert import plan_insert
 from sql.statements.select import plan_select
+from sql.syntax import statements as st
 from sql.syntax.parse import parse
-from tests.sql.doubles import names
+from tests.sql.doubles import names, shop
 from tests.sql.test_budget import IMAGE
 
 CASES = [
@@ -52,3 +55,24 @@ def test_numbers_of_a_step_keep_their_own_digits():
 ])  # fmt: skip
 def test_more_aliases_than_columns_are_told_by_what_they_are_of(text, what):
     assert refused(text) == f"42P10 {what} has 1 columns available but 2 columns specified"
+
+
+@pytest.mark.parametrize("text", [
+    "with recursive x(n) as (select id from items union select n + 1 from x where n < 4) select * from x",
+    "select * from (with recursive x(n) as (select 1 union select n + 1 from x where n < 4) select * from x) q, items",
+    "create view v as with recursive x(n) as (select id from items union select n + 1 from x) select * from x",
+    "insert into items (id) with recursive x(n) as (select id from items union select n + 1 from x) select n from x",
+])  # fmt: skip
+def test_steps_that_drop_what_is_there_are_only_for_constants(text):
+    """Spark has no such thing, and a view would fail where its controller had to ask it."""
+    with pytest.raises(InvalidUsage) as found:
+        said = parse(text)
+        if isinstance(said, st.Insert):
+            plan_insert(said, shop(), names())
+        elif isinstance(said, st.CreateView):
+            plan_ddl(said, shop(), names())
+        else:
+            plan_select(said.ast, shop(), names())
+    assert (found.value.sqlstate, "UNION ALL" in found.value.hint) == ("0A000", True)
+    constant = "with recursive x(n) as (select 1 union select n + 1 from x where n < 4) select * from x"
+    assert planned(constant).kind == "constant"

@@ -168,9 +168,14 @@ def shown_number(text: str, template: str) -> str:
     read = read_template(template)
     value = Decimal(text)
     if "roman" in read.flags:
+        if not value.is_finite():
+            what = "NaN" if value.is_nan() else "infinity"
+            raise BadText(f"cannot convert {what} to integer", "0A000")
         return _shown_roman(read, int(value.to_integral_value(ROUND_HALF_UP)))
     if "eeee" in read.flags:
-        return _scientific(value, read.behind)
+        return _scientific(value, read.behind) if value.is_finite() else _no_exponent(read)
+    if not value.is_finite():
+        return _shown(read, "NaN" if value.is_nan() else "Infinity" if value > 0 else "-Infinity")
     if "multi" in read.flags:
         value = _EXACT.multiply(value, Decimal(10) ** read.multi)
     rounded = value.quantize(Decimal(1).scaleb(-read.behind), ROUND_HALF_UP, _EXACT)
@@ -200,8 +205,7 @@ def _shown_float(value: float, template: str, digits: int) -> str:
         return _shown_roman(read, round(value) if math.isfinite(value) else 0)
     if "eeee" in read.flags:
         if not math.isfinite(value):
-            filled = "#" * (read.before + read.behind + 6)
-            return f" {filled[: read.before]}.{filled[read.before + 2 :]}"
+            return _no_exponent(read)
         made = f"{value:+.{read.behind}e}"
         return made if made[0] == "-" else " " + made[1:]
     if "multi" in read.flags:
@@ -214,6 +218,12 @@ def _shown_float(value: float, template: str, digits: int) -> str:
         text = f"{value:.0f}"
     places = max(0, min(read.behind, digits - len(text.lstrip("-"))))
     return _shown(read, f"{value:.{places}f}" if math.isfinite(value) else text, places)
+
+
+def _no_exponent(read: Template) -> str:
+    """NaN or an infinity where there should be an exponent."""
+    filled = "#" * (read.before + read.behind + 6)
+    return f" {filled[: read.before]}.{filled[read.before + 2 :]}"
 
 
 def _scientific(value: Decimal, places: int) -> str:

@@ -263,24 +263,23 @@ def length(text: str) -> int:
     raise BadText(f"cannot get array length of {'an object' if isinstance(value, dict) else 'a scalar'}", "22023")
 
 
-_KINDS = {"object": "object", "array": "array", "string": "string", "number": "numeric", "boolean": "boolean"}
+_KINDS = {
+    "null": "null", "object": "object", "array": "array", "string": "string", "number": "numeric", "boolean": "boolean",
+}  # fmt: skip
 
 
-def number(text: str) -> str | None:
-    """The text of a number, for a cast to a type of numbers; NULL of JSON's null.  Raises ``BadText`` 22023."""
+def number(text: str) -> str:
+    """The text of a number, for a cast to a type of numbers.  Raises ``BadText`` 22023 of anything else."""
     return _scalar(text, "number", "numeric")
 
 
-def boolean(text: str) -> bool | None:
-    """The boolean; NULL of JSON's null.  Raises ``BadText`` 22023."""
-    found = _scalar(text, "boolean", "boolean")
-    return None if found is None else found == "true"
+def boolean(text: str) -> bool:
+    """The boolean.  Raises ``BadText`` 22023 of anything else."""
+    return _scalar(text, "boolean", "boolean") == "true"
 
 
-def _scalar(text: str, wanted: str, shown: str) -> str | None:
+def _scalar(text: str, wanted: str, shown: str) -> str:
     found = kind(text)
-    if found == "null":
-        return None
     if found != wanted:
         raise BadText(f"cannot cast jsonb {_KINDS[found]} to type {shown}", "22023")
     return text

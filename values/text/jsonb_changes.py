@@ -196,7 +196,9 @@ def built_object_of_texts(items: Sequence[str | None]) -> str:
 
 
 def of_number(text: str) -> str:
-    """A number's JSON: a string where JSON has no such number."""
+    """A number's JSON: a string where JSON has no such number, and no negative zero as numerics have none."""
+    if text == "-0":
+        return "0"
     return text if text[-1:].isdigit() and "e" not in text else as_string(text) if text[-1:].isalpha() else _plain(text)
 
 
