@@ -25,6 +25,7 @@ from judge.live.cluster import OpenCluster
 from judge.live.nemesis import QUICK, Pace
 from judge.live.run import RunConfig, Status, chosen_workloads
 from judge.live.run import run as record
+from judge.measures import P95_COUNT_MIN
 from judge.verdict import INVALID, UNDECIDED, VALID
 
 UNKNOWN, OVER_LIMIT = 3, 4
@@ -85,10 +86,12 @@ def _option(
         operations = QUICK_STEPS if quick else STEPS
     elif operations is None and arguments.minutes is None:
         operations = QUICK_OPERATIONS if quick else FULL_OPERATIONS if layer == 3 else 0
+    everything = layer == 3 and not quick and not (faults or arguments.minutes or arguments.operations)
     return RunConfig(
         out, layer, minutes * 60, QUICK if quick else FULL, operations or 0, seed, _words(arguments.workload),
         () if faults == ("none",) else faults or None, arguments.bug, few_clients=quick,
         rate=QUICK_RATE if quick else 1.0, settle_s=8.0 if quick else 12.0,
+        leader_losses=P95_COUNT_MIN if everything else 0,
     )  # fmt: skip
 
 
@@ -147,7 +150,7 @@ def describe(layer: int, status: Status) -> str:
         words.append(f"{status.faults} faults" + (f", now {status.fault}" if status.fault else ""))
     if status.phase == "running":
         left = round(status.left_s)
-        words.append(f"{left // 60}:{left % 60:02d} left" if left else "until there are enough operations")
+        words.append(f"{left // 60}:{left % 60:02d} left" if left else "until there is enough to judge")
     return " · ".join(words)
 
 

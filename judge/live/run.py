@@ -41,6 +41,7 @@ from judge.live.cluster import (
 from judge.live.nemesis import Nemesis, Pace, evenly, plan
 from judge.live.processes import ClientFailed, ClientProcess, python
 from judge.live.recorder import merged
+from judge.measures import takes_leader
 from judge.workloads.api import OP_TIMEOUT_S, Workload
 
 SETUP_TIMEOUT_S = HEAL_TIMEOUT_S
@@ -85,9 +86,19 @@ class RunConfig:
     settle_s: float = 10.0
     """Operations go on for so long after the last healing."""
     registry: str = worker.REGISTRY
+    leader_losses: int = 0
+    """At least so many faults that take a leader away, within the same time: of fewer no p95 is told."""
 
     def described(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if name not in ("out", "registry")}
+
+
+def enough(config: RunConfig, seconds: float, operations: int, leader_losses: int) -> bool:
+    """Whether a run that has gone on for so long, with so many completed, may stop."""
+    if seconds >= config.duration_s * LONGER_MAX:
+        return True
+    short = operations < config.operations or leader_losses < config.leader_losses
+    return seconds >= config.duration_s - config.settle_s and not short
 
 
 @dataclass
@@ -261,7 +272,7 @@ class _Run:
         kinds = chosen_faults(config, cluster)
         rng = random.Random(f"{config.seed}/nemesis")
         # Enough steps for the longest the run may go on.
-        longest_s = config.duration_s * (LONGER_MAX if config.operations else 1.0)
+        longest_s = config.duration_s * (LONGER_MAX if config.operations or config.leader_losses else 1.0)
         steps = plan(rng, targets_by_kind(kinds), {kind.name: kind.hold_s for kind in kinds}, longest_s, config.pace,
                      evenly(times_max(kinds), config.duration_s))  # fmt: skip
         self.about["planned"] = [step._asdict() for step in steps]
@@ -320,9 +331,8 @@ class _Run:
         longest_s = config.duration_s * LONGER_MAX
 
         def over(seconds: float) -> bool:
-            short = self.status.completed < config.operations and seconds < longest_s
             self.status.left_s = max(0.0, config.duration_s - seconds)
-            return seconds >= config.duration_s - config.settle_s and not short
+            return enough(config, seconds, self.status.completed, sum(map(takes_leader, list(nemesis.faults))))
 
         try:
             self.attend(workers, over, longest_s + 60)

@@ -22,7 +22,8 @@ from judge import command, judging
 from judge.history import INFO, INVOKE, OK, Event, Fault
 from judge.judging import judge, judge_and_write
 from judge.live.nemesis import Pace
-from judge.live.run import RunConfig, Status, chosen_faults, chosen_workloads
+from judge.live.run import RunConfig, Status, chosen_faults, chosen_workloads, enough
+from judge.measures import P95_COUNT_MIN
 from judge.simulated import record_simulation
 from judge.verdict import INVALID, UNDECIDED, VALID
 
@@ -321,6 +322,18 @@ def test_what_takes_minutes_is_run_for_half_an_hour_and_where_it_is_named(tmp_pa
     assert kinds(config) == ["kill", "day", "poison"] and kinds(short) == ["kill"]
     assert kinds(replace(short, workloads=("idle",))) == ["kill", "day"]
     assert kinds(replace(short, faults=("day",))) == ["day"]
+
+
+def test_half_an_hour_of_everything_goes_on_until_its_limits_can_be_told(tmp_path: Path) -> None:
+    (config,) = options("--seed", "1")
+    assert (config.operations, config.leader_losses, config.duration_s) == (200_000, P95_COUNT_MIN, 1800)
+    for fewer in (["--quick"], ["--fault", "kill"], ["--minutes", "3"]):
+        assert options(*fewer)[0].leader_losses == 0
+    over = 1800.0 - config.settle_s
+    assert enough(config, over, 200_000, 20)
+    assert not enough(config, over - 1, 200_000, 20)
+    assert not enough(config, over, 199_999, 20) and not enough(config, over, 200_000, 19)
+    assert enough(config, 3600, 0, 0), "a run that never gets there ends"
 
 
 def test_progress_says_rate_outcomes_fault_and_time_left() -> None:
