@@ -35,6 +35,9 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
             values.replace(_select_values(values))
     while (arrow := holder.find(exp.Lambda)) is not None:
         _arrow(arrow)  # before anybody looks for columns in what stands in FROM
+    for array in holder.find_all(exp.Array):
+        for query in array.expressions:
+            _rows_in_from(query.unnest())
     for node in [x for x in holder.walk() if isinstance(x, exp.Anonymous)]:
         _known_otherwise(node)
     for node in holder.find_all(exp.Distinct):
@@ -303,6 +306,28 @@ MAKE_ROWS = frozenset(
     "jsonb_array_elements_text jsonb_object_keys".split()
 )
 """Functions of which each call makes any number of rows of one column."""
+
+
+def _rows_in_from(select: exp.Expression) -> None:
+    """``ARRAY(SELECT unnest(a) ORDER BY 1)`` as ``ARRAY(SELECT x FROM unnest(a) AS r (x) ORDER BY 1)``: rows alike."""
+    if not isinstance(select, exp.Select) or len(select.expressions) != 1:
+        return
+    (output,) = select.expressions
+    call = output.unalias()
+    if isinstance(call, (exp.Explode, exp.Unnest)):
+        rows: exp.Expression = exp.Unnest(expressions=[call.this.copy()] if call.this else call.copy().expressions)
+    elif isinstance(call, exp.Func) and display_name(call) in MAKE_ROWS:
+        rows = exp.Table(this=call.copy())
+    else:
+        return
+    name = output.alias or figure_name(call) or "rows"
+    named, around = exp.to_identifier(name, quoted=True), exp.to_identifier("_rows", quoted=True)
+    rows.set("alias", exp.TableAlias(this=around, columns=[named]))
+    if select.args.get("from_") is None:
+        select.set("from_", exp.From(this=rows))
+    else:
+        select.append("joins", exp.Join(this=rows, kind="CROSS"))
+    select.set("expressions", [exp.alias_(exp.column(named.copy(), table=around.copy()), named.copy())])
 
 
 ONE_COLUMN = "one_column"
