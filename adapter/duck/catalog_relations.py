@@ -11,15 +11,16 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from adapter.duck.catalog_rewrite import Rewritten, SessionFacts, rewrite, table_name
+from adapter.duck.catalog_rewrite import Rewritten, SessionFacts, output_names, rewrite, table_name
 from adapter.duck.gate import admitted
 from adapter.duck.macros import MACROS, helpers_of
+from adapter.duck.system_parts import outputs, parts_of, with_values
 from adapter.state.interfaces import OutputColumn
 from adapter.system import information_rows, tidemark_rows
 from adapter.system import rows as system_rows
@@ -27,6 +28,7 @@ from adapter.system.live_rows import ACTIVITY
 from adapter.system.macro_tables import HELPERS
 from adapter.system.rows import System
 from adapter.system.schemas import HIDDEN, SYSTEM, SYSTEM_OIDS
+from journal.errors import InvalidUsage
 from lower.duckdb import long_texts
 from lower.duckdb.engine import Engine, Running, as_types
 from lower.duckdb.errors import explain
@@ -35,6 +37,7 @@ from lower.duckdb.lowering import for_duckdb, text_of
 from sql.forms.transpile import with_params
 from sql.objects.names import ImageLike
 from sql.statements.plans import SelectPlan
+from sql.statements.select import LEFT_TO_THE_SYSTEM, plan_select
 from sql.trees.budget import bounded
 from values.text.arrays import show_array
 from values.types import SqlType, arrow_type
@@ -105,6 +108,9 @@ class CatalogRelations:
         self, plan: SelectPlan, image: ImageLike, facts: SessionFacts, running: Running | None = None
     ) -> list[OutputColumn]:
         """The outputs of a ``catalog`` query, without running it."""
+        apart = self._apart(plan, [None] * len(plan.params), image, facts, running)
+        if apart is not None:
+            return apart.columns
         rewritten = _rewritten(plan, [None] * len(plan.params), image, facts)
         return self._database(image, facts.names.database).describe(rewritten, running or Running())
 
@@ -120,10 +126,51 @@ class CatalogRelations:
     ) -> pa.Table:
         """The rows of a ``catalog`` query.  One that reads tm_internal (:func:`reads_live`) needs ``live``, the rows
         that were gathered for it; what they say is kept for nobody else."""
+        apart = self._apart(plan, params, image, facts, running)
+        if apart is not None:
+            return self.constant(apart.plan.tree, [(c.name, c.type) for c in apart.plan.columns], running)
         rewritten = _rewritten(plan, params, image, facts)
         if live is None:
             return self._database(image, facts.names.database).answer(rewritten, running or Running())
         return _Database(System(image, facts.names.database, live)).answer(rewritten, running or Running())
+
+    def _apart(
+        self,
+        plan: SelectPlan,
+        params: Sequence[object | None],
+        image: ImageLike,
+        facts: SessionFacts,
+        running: Running | None,
+    ) -> _Apart | None:
+        """The query with what the system knows put in, as one of constants; ``None`` where it is asked as a whole
+        (:mod:`adapter.duck.system_parts`)."""
+        tree = with_params(plan.tree, params, plan.params) if plan.params else plan.tree.copy()
+        parts = parts_of(tree)
+        if not parts:
+            return None
+        names = output_names(tree)
+        asked = exp.Select(expressions=[exp.alias_(each.copy(), f"p{n}") for n, each in enumerate(parts)])
+        database = self._database(image, facts.names.database)
+        rewritten = rewrite(asked, image, facts)
+        columns = database.describe(rewritten, running or Running())
+        own = outputs(tree, parts, columns)
+        (row,) = database.answer(rewritten, running or Running()).to_pylist()
+        if not with_values(tree, parts, columns, list(row.values())):
+            return None
+        try:
+            made = plan_select(tree, image, facts.names)
+        except InvalidUsage as error:
+            if error.sqlstate in LEFT_TO_THE_SYSTEM:
+                return None
+            raise
+        if made.kind != "constant":
+            return None
+        found = [OutputColumn(each.name, each.type) for each in made.columns]
+        for place, column in own.items():
+            found[place] = replace(column, name=found[place].name)
+        if names is not None and len(names) == len(found):
+            found = [replace(each, name=name or each.name) for each, name in zip(found, names, strict=True)]
+        return _Apart(made, found)
 
     @bounded
     def constant(
@@ -136,6 +183,12 @@ class CatalogRelations:
     def values(self, tree: exp.Expression) -> list[object]:
         """The one row of a constant query, as Python values."""
         return [column[0].as_py() for column in _constants().constant(tree, Running()).columns]
+
+
+@dataclass(frozen=True)
+class _Apart:
+    plan: SelectPlan
+    columns: list[OutputColumn]
 
 
 _CONSTANTS: list[_Database] = []

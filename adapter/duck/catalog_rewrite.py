@@ -82,7 +82,7 @@ def table_name(schema: str, name: str, hidden: bool) -> str:
 def rewrite(ast: exp.Expression, image: ImageLike, facts: SessionFacts) -> Rewritten:
     """The query for DuckDB.  Raises 42P01 for relations and ``regclass`` names that are not there."""
     holder = exp.Paren(this=ast.copy())
-    names = _output_names(holder.this)
+    names = output_names(holder.this)
     work = _Rewriter(image, facts, any(column.name.lower() == HIDDEN for column in holder.find_all(exp.Column)))
     for table in list(holder.find_all(exp.Table)):
         work.relation(table)
@@ -93,7 +93,7 @@ def rewrite(ast: exp.Expression, image: ImageLike, facts: SessionFacts) -> Rewri
     return Rewritten(holder.this, tuple(sorted(work.used)), tuple(sorted(called)), names)
 
 
-def _output_names(query: exp.Expression) -> tuple[str | None, ...] | None:
+def output_names(query: exp.Expression) -> tuple[str | None, ...] | None:
     while isinstance(query, (exp.SetOperation, exp.Subquery, exp.Paren)):
         query = query.this
     if isinstance(query, exp.Values):

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
-from sql.binding.bind import Bound, bind_query
+from sql.binding.bind import Bound, bind_query, real_tables
 from sql.binding.recursion import only_of_constants
 from sql.forms.functions import SYSTEM, SYSTEM_NAMES, SYSTEM_TYPES, display_name
 from sql.objects.called import Objects
@@ -17,6 +17,9 @@ from sql.statements.system_zones import check_system_query
 from sql.trees.budget import bounded
 from sql.views.kept_views import as_planned, inline_views
 from values.types import SqlType
+
+LEFT_TO_THE_SYSTEM = ("42883", "0A000", "42704")
+"""What the binder says of a query that only the system knows all names of."""
 
 
 @bounded
@@ -36,7 +39,8 @@ def bind_select(
     try:
         bound = bind_query(ast, image, names, declared)
     except InvalidUsage as error:
-        if error.sqlstate in ("42883", "0A000", "42704") and reads_nothing(ast) and asks_the_system(ast):
+        user = error.sqlstate == "42703" and any(map(is_system_part, ast.find_all(exp.Column)))
+        if (user or error.sqlstate in LEFT_TO_THE_SYSTEM) and reads_nothing(ast) and asks_the_system(ast):
             return None
         raise
     return None if bound.system else bound
@@ -65,7 +69,7 @@ def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
 
 def reads_nothing(ast: exp.Expression) -> bool:
     """Whether a query names no relation: ``select version()``."""
-    return not any(isinstance(table.this, exp.Identifier) for table in ast.find_all(exp.Table))
+    return not any(isinstance(table.this, exp.Identifier) for table in real_tables(ast))
 
 
 def asks_the_system(ast: exp.Expression) -> bool:
@@ -74,14 +78,20 @@ def asks_the_system(ast: exp.Expression) -> bool:
     Nothing else is left to the engine of the system relations, which would answer by its own rules instead of
     Postgres's where the binder has refused.
     """
-    for node in ast.walk():
-        if isinstance(node, (*SYSTEM, exp.Uuid)) or (isinstance(node, exp.Func) and _is_system(node)):
-            return True
-        if isinstance(node, exp.Column) and not node.table and node.name.lower() in ("user", "current_role"):
-            return True
-        if isinstance(node, exp.Cast) and SYSTEM_TYPES.fullmatch(node.to.sql("postgres").lower().rsplit(".", 1)[-1]):
-            return True
-    return False
+    return any(is_system_part(node) or isinstance(node, exp.Uuid) for node in ast.walk()) or names_system_type(ast)
+
+
+def is_system_part(node: exp.Expression) -> bool:
+    """Whether this node is a value that only the adapter knows."""
+    if isinstance(node, exp.Column):
+        return not node.table and node.name.lower() in ("user", "current_role")
+    return isinstance(node, SYSTEM) or (isinstance(node, exp.Func) and _is_system(node))
+
+
+def names_system_type(ast: exp.Expression) -> bool:
+    """Whether a cast in it is to a type of the system's: ``'t'::regclass``."""
+    types = (node.to.sql("postgres").lower() for node in ast.find_all(exp.Cast))
+    return any(SYSTEM_TYPES.fullmatch(each.rsplit(".", 1)[-1]) for each in types)
 
 
 def _is_system(node: exp.Func) -> bool:

@@ -154,7 +154,7 @@ class Ours:
 
     def _catalog(self, plan) -> Answer:
         described = self.relations.describe(plan, self.image, self.facts)
-        return _answer(self.relations.answer(plan, [], self.image, self.facts), [ty for _, ty in described])
+        return _answer(self.relations.answer(plan, [], self.image, self.facts), [each.type for each in described])
 
 
 def run_spark(spark, sql: str) -> pa.Table:
