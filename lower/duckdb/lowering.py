@@ -72,8 +72,10 @@ def _remainder(node: exp.Mod) -> None:
     divisor = node.expression
     if isinstance(divisor, exp.Literal):
         return
-    minus_one = exp.EQ(this=divisor.copy(), expression=exp.Neg(this=exp.Literal.number(1)))
-    divisor.replace(exp.Case(ifs=[exp.If(this=minus_one, true=exp.Literal.number(1))], default=divisor.copy()))
+    compared = exp.Cast(this=divisor.copy(), to=data_type(FLOAT8))  # a numeric may have no room for a 1
+    minus_one = exp.EQ(this=compared, expression=exp.Neg(this=exp.Literal.number(1)))
+    one = exp.Neg(this=exp.Paren(this=divisor.copy()))  # of its own type
+    divisor.replace(exp.Case(ifs=[exp.If(this=minus_one, true=one)], default=divisor.copy()))
 
 
 def _typed_literals(node: exp.Binary) -> None:
