@@ -349,16 +349,15 @@ def constant(node: exp.Expression) -> tuple[str | None, SqlType] | None:
         target = declared_type(node.to)
         if isinstance(node.this, exp.Null):
             return None, target
-        if isinstance(node.this, exp.Literal):
-            return node.this.this, target
-        inner = constant(node.this)
-        if inner is not None and inner[1] == target:
+        limits = target.name == "numeric" and not target.is_free  # it rounds, and may not have the room
+        inner = (node.this.this, target) if isinstance(node.this, exp.Literal) else constant(node.this)
+        if inner is not None and inner[1] == target and not limits:
             return inner
         if inner is not None and inner[0] is not None and inner[1].name in ("int2", "int4", "int8", "numeric"):
             try:
                 return format_literal(rounded(parse_literal(inner[0], target), target), target), target
-            except InvalidUsage:
-                return None
+            except InvalidUsage:  # whoever keeps a literal says so; anything else fails where it is reckoned
+                return inner if isinstance(node.this, exp.Literal) else None
     return None
 
 

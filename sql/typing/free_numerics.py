@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from journal.errors import InvalidUsage
 from sql.trees import types as t
 from sql.trees.errors import unsupported
 from sql.trees.nodes import call, cast, constant, position, swap, unnest
@@ -32,11 +33,20 @@ _OPERATORS = {
 def freed(node: exp.Expression, got: SqlType) -> exp.Expression:
     """``node``, an exact number of type ``got``, as a free numeric."""
     known = None if got.is_free else constant(node)
-    if known is not None and known[0] is not None:
+    if known is not None and known[0] is not None and _has_room(known[0], got):
         return exp.Literal.string(numerics.read(known[0]))
     if not got.is_free:
         return cast(text_of(node, got), t.NUMERIC)
     return node.copy() if isinstance(node, exp.Literal) else cast(node.copy(), t.NUMERIC)
+
+
+def _has_room(text: str, kind: SqlType) -> bool:
+    """Whether a constant is one of its type: one that is not fails where it is reckoned."""
+    try:
+        t.parse_literal(text, kind)
+    except InvalidUsage:
+        return False
+    return True
 
 
 def key_of(node: exp.Expression, got: SqlType) -> exp.Expression:
