@@ -5,6 +5,8 @@ Postgres names an output column by its own rules (``count``, ``?column?``…); s
 
 from __future__ import annotations
 
+from itertools import count
+
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
@@ -35,9 +37,9 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
             values.replace(_select_values(values))
     while (arrow := holder.find(exp.Lambda)) is not None:
         _arrow(arrow)  # before anybody looks for columns in what stands in FROM
-    for array in holder.find_all(exp.Array):
+    for array in reversed(list(holder.find_all(exp.Array))):  # the innermost first: what is around copies it
         for query in array.expressions:
-            _rows_in_from(query.unnest())
+            _rows_in_from(query.unnest(), holder)
     for node in [x for x in holder.walk() if isinstance(x, exp.Anonymous)]:
         _known_otherwise(node)
     for node in holder.find_all(exp.Distinct):
@@ -71,11 +73,11 @@ def prepare_tree(root: exp.Expression) -> exp.Expression:
     for table in list(holder.find_all(exp.Table)):
         if table.args.get("rows_from"):
             _rows_from(table)
-    for table in list(holder.find_all(exp.Table)):
+    for table in reversed(list(holder.find_all(exp.Table))):  # the innermost first, here and below
         if isinstance(table.this, exp.Identifier):
             table.set("only", None)  # nothing here inherits
         _series(table)
-    for unnest in list(holder.find_all(exp.Unnest)):
+    for unnest in reversed(list(holder.find_all(exp.Unnest))):
         _unnest(unnest)
     return holder.this
 
@@ -308,26 +310,47 @@ MAKE_ROWS = frozenset(
 """Functions of which each call makes any number of rows of one column."""
 
 
-def _rows_in_from(select: exp.Expression) -> None:
-    """``ARRAY(SELECT unnest(a) ORDER BY 1)`` as ``ARRAY(SELECT x FROM unnest(a) AS r (x) ORDER BY 1)``: rows alike."""
+def _rows_in_from(select: exp.Expression, root: exp.Expression) -> None:
+    """``ARRAY(SELECT unnest(a))`` as ``ARRAY(SELECT x FROM unnest(a) WITH ORDINALITY AS r (x, n) ORDER BY n)``: rows in
+    the order in which the function makes them, where no other is asked for."""
     if not isinstance(select, exp.Select) or len(select.expressions) != 1:
         return
     (output,) = select.expressions
     call = output.unalias()
+    if call.find(exp.AggFunc, exp.Window) is not None:  # it looks at the rows that its own would be joined to
+        return
     if isinstance(call, (exp.Explode, exp.Unnest)):
+        if len(call.expressions) > (0 if call.this else 1):
+            return  # ``unnest(a, b)`` is for FROM alone
         rows: exp.Expression = exp.Unnest(expressions=[call.this.copy()] if call.this else call.copy().expressions)
     elif isinstance(call, exp.Func) and display_name(call) in MAKE_ROWS:
         rows = exp.Table(this=call.copy())
     else:
         return
-    name = output.alias or figure_name(call) or "rows"
-    named, around = exp.to_identifier(name, quoted=True), exp.to_identifier("_rows", quoted=True)
-    rows.set("alias", exp.TableAlias(this=around, columns=[named]))
-    if select.args.get("from_") is None:
+    taken = {each.name for each in root.find_all(exp.Identifier)}
+    around = exp.to_identifier(next(name for n in count() if (name := f"_rows{n}") not in taken), quoted=True)
+    within = exp.to_identifier(f"{around.name}_x", quoted=True)
+    value = exp.column(within.copy(), table=around.copy())
+    for each in select.args["order"].expressions if select.args.get("order") else ():
+        # Only ORDER BY knows an output's name, and nobody outside: so it has none that WHERE could mean.
+        key = each.this
+        if isinstance(key, exp.Column) and not key.table and key.name == (output.alias or figure_name(call)):
+            key.replace(value.copy())
+    columns = [within]
+    alone = select.args.get("from_") is None
+    ordered = select.args.get("order") or select.args.get("distinct") or isinstance(call, exp.StringToArray)
+    if alone and not ordered:
+        place = exp.to_identifier(f"{around.name}_n", quoted=True)
+        columns.append(place)
+        rows.set("offset" if isinstance(rows, exp.Unnest) else "ordinality", True)
+        by = exp.Ordered(this=exp.column(place.copy(), table=around.copy()))
+        select.set("order", exp.Order(expressions=[by]))
+    rows.set("alias", exp.TableAlias(this=around, columns=columns))
+    if alone:
         select.set("from_", exp.From(this=rows))
     else:
         select.append("joins", exp.Join(this=rows, kind="CROSS"))
-    select.set("expressions", [exp.alias_(exp.column(named.copy(), table=around.copy()), named.copy())])
+    select.set("expressions", [exp.alias_(value, within.copy())])
 
 
 ONE_COLUMN = "one_column"

@@ -84,7 +84,9 @@ def asks_the_system(ast: exp.Expression) -> bool:
 def is_system_part(node: exp.Expression) -> bool:
     """Whether this node is a value that only the adapter knows."""
     if isinstance(node, exp.Column):
-        return not node.table and node.name.lower() in ("user", "current_role")
+        return not node.table and not node.this.args.get("quoted") and node.name.lower() in ("user", "current_role")
+    if isinstance(node, (exp.Connector, exp.Binary, exp.Case, exp.Coalesce)):
+        return False  # functions to sqlglot, and none that is called by a name
     return isinstance(node, SYSTEM) or (isinstance(node, exp.Func) and _is_system(node))
 
 

@@ -322,7 +322,7 @@ def _marked(text: str) -> tuple[str, dict[int, int]]:
             found[piece.start()] = at
             parts += [text[kept : piece.start()], _PARAMETER, _REST * (at - piece.start() - 1)]
             kept = at
-        elif piece[0][0].isdigit():
+        elif "0" <= piece[0][0] <= "9":  # not ``isdigit``: a name may begin with a superscript two
             parts += [text[kept:at], _PLUS if text[at] == "+" else _MINUS]
             kept = at = at + 1
     return "".join(parts) + text[kept:], found

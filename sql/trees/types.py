@@ -205,6 +205,8 @@ def arithmetic(op: str, left: SqlType, right: SqlType) -> SqlType | None:
     if op == "*":
         return numeric(a.precision + b.precision + 1, a.scale + b.scale)
     scale = max(a.scale, b.scale)
+    if numeric(max(a.precision - a.scale, b.precision - b.scale, 1) + scale, scale).is_free:
+        return NUMERIC  # the engines divide decimals of one type, and have none that holds both: they would take floats
     return numeric(min(a.precision - a.scale, b.precision - b.scale) + scale, scale)
 
 

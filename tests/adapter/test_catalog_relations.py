@@ -74,6 +74,8 @@ def ask(relations, image, text, facts=FACTS, params=()):
         ("select pg_catalog.current_schema() || 'x', user = current_user, (select 7 % 4)", "text bool int4",
          [("publicx", True, 3)]),
         ("select current_setting('no.such', true), 1 where version() > ''", "text int4", [(None, 1)]),
+        ("select 1 where format_type(23, null) = 'integer' and 'a'::char(3) = 'a  '", "int4", [(1,)]),
+        ("select \"user\", format_type(23, null) from (select 1 as \"user\") t", "int4 text", [(1, "integer")]),
         ("with a as (select current_user as u, 1.0/3 as x) select x, u from a", "numeric text",
          [("0.33333333333333333333", "tidemark")]),
         ("select 'it''s \\ ' || current_user, count(*)", "text int8", [("it's \\ tidemark", 1)]),
