@@ -37,7 +37,7 @@ from lower.duckdb.lowering import for_duckdb, text_of
 from sql.forms.transpile import with_params
 from sql.objects.names import ImageLike
 from sql.statements.plans import SelectPlan
-from sql.statements.select import LEFT_TO_THE_SYSTEM, plan_select
+from sql.statements.select import LEFT_TO_THE_SYSTEM, plan_select, reads_nothing
 from sql.trees.budget import bounded
 from values.text.arrays import show_array
 from values.types import SqlType, arrow_type
@@ -144,7 +144,9 @@ class CatalogRelations:
     ) -> _Apart | None:
         """The query with what the system knows put in, as one of constants; ``None`` where it is asked as a whole
         (:mod:`adapter.duck.system_parts`)."""
-        tree = with_params(plan.tree, params, plan.params) if plan.params else plan.tree.copy()
+        if not reads_nothing(plan.tree):
+            return None
+        tree = _filled(plan, params)
         parts = parts_of(tree)
         if not parts:
             return None
@@ -160,7 +162,7 @@ class CatalogRelations:
         try:
             made = plan_select(tree, image, facts.names)
         except InvalidUsage as error:
-            if error.sqlstate in LEFT_TO_THE_SYSTEM:
+            if error.sqlstate in (*LEFT_TO_THE_SYSTEM, NO_ARRAY):
                 return None
             raise
         if made.kind != "constant":
@@ -202,15 +204,23 @@ def _constants() -> _Database:
         return _CONSTANTS[0]
 
 
-def _rewritten(plan: SelectPlan, params: Sequence[object | None], image: ImageLike, facts: SessionFacts) -> Rewritten:
+NO_ARRAY = "42809"
+"""``= ANY ($1)``: a parameter of the system's queries is text, also where it is an array's."""
+
+
+def _filled(plan: SelectPlan, params: Sequence[object | None]) -> exp.Expression:
+    """A copy of the plan's tree with its parameters' values."""
     given = [
         show_array(None if each is None else str(each) for each in value)  # the catalogs hold arrays as text
         if isinstance(value, list) and number in plan.params and not plan.params[number].is_array
         else value
         for number, value in enumerate(params, 1)
     ]
-    tree = with_params(plan.tree, given, plan.params) if plan.params else plan.tree
-    rewritten = rewrite(tree, image, facts)
+    return with_params(plan.tree, given, plan.params) if plan.params else plan.tree.copy()
+
+
+def _rewritten(plan: SelectPlan, params: Sequence[object | None], image: ImageLike, facts: SessionFacts) -> Rewritten:
+    rewritten = rewrite(_filled(plan, params) if plan.params else plan.tree, image, facts)
     return replace(rewritten, tree=long_texts.called(rewritten.tree))
 
 

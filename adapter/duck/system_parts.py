@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from adapter.state.interfaces import OutputColumn
-from sql.statements.select import is_system_part, names_system_type, reads_nothing
+from sql.statements.select import is_system_part, names_system_type
 from sql.syntax.parse import parse
 from sql.trees.types import format_literal
 from values.text.text_format import quoted_literal
@@ -31,9 +31,9 @@ _TEXTS = 1009
 
 
 def parts_of(query: exp.Expression) -> list[exp.Expression]:
-    """The parts of ``query`` that only the system knows, in their places; none where it has to be asked as a whole, or
-    is nothing else."""
-    if not reads_nothing(query) or names_system_type(query):
+    """The parts that only the system knows of ``query``, which reads no relation, in their places; none where it has to
+    be asked as a whole, or is nothing else."""
+    if names_system_type(query):
         return []
     found: list[exp.Expression] = []
     within: set[int] = set()

@@ -13,7 +13,6 @@ from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from sql.binding.bind import bind_query, cast_outputs, first_branch, unique_names
 from sql.binding.bind_select import check_query
-from sql.binding.recursion import only_of_constants
 from sql.objects.names import ImageLike, Names, SystemRelation, column_types, relation
 from sql.statements.defaults import parse_default, typed_expression
 from sql.statements.plans import InsertPlan, Slot
@@ -424,8 +423,6 @@ def _insert_query(
     bound = bind_query(source, image, names, declared, assigned=[types[i] for i in targets])
     if bound.system:
         raise unsupported("INSERT from system relations")
-    if not bound.constant:
-        only_of_constants(bound.tree)
     _check_width(len(bound.columns), None, targets, listed)
     targets = targets[: len(bound.columns)]
     wanted = [types[i] for i in targets]

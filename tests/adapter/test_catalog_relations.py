@@ -104,6 +104,8 @@ def test_parameters_beside_it_have_their_types(relations, image):
     plan = plan_select(parse(text).ast, image, NAMES)
     assert [str(each.type) for each in relations.describe(plan, image, FACTS)] == ["text", "numeric", "text"]
     assert ask(relations, image, text, params=["TimeZone", "1", "it's"]) == [("UTC", "0.33333333333333333333", "it's")]
+    for array, among in ((["a", "tidemark"], True), (["a"], False)):
+        assert ask(relations, image, "select current_user = any($1)", params=[array]) == [(among,)]
 
 
 @pytest.mark.parametrize("client", sorted(path.stem for path in QUERIES.glob("*.sql")))
