@@ -30,7 +30,9 @@ import pyarrow.json as pj
 
 from collection.columns import Columns, arrow_schema, sql_type, table_from_rows
 from values.bad_text import BadText
-from values.json_values import BadValue, Converter, Number, converter
+from values.datatypes.registry import DATATYPES
+from values.from_json import converter
+from values.json_values import BadValue, Converter, Number
 from values.keeping import kept
 from values.text.jsonb import DEPTH_MAX, too_deep
 from values.types import SqlType, arrow_type
@@ -239,15 +241,16 @@ def _kept(column: pa.ChunkedArray, sql: SqlType) -> pa.ChunkedArray | None:
         return None
 
 
-_CONVERTED = frozenset({"bytea", "varchar", "bpchar", "uuid", "time", "interval"})
-"""Types that Arrow reads as text, for the slow path's own rules to be applied value by value."""
-
 _ISO = {
     "date": r"^[1-8][0-9]{3}-[0-9]{2}-[0-9]{2}$",
     "timestamp": r"^[1-8][0-9]{3}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z?$",
     "timestamptz": r"^[1-8][0-9]{3}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z?$",
 }
 """The forms whose reading by Arrow is the same as ours.  Years at the far ends and zone offsets go row by row."""
+
+_BY_ARROW = frozenset({"bool", "int2", "int4", "int8", "float4", "float8", "numeric", "text", "jsonb"})
+_CONVERTED = frozenset(DATATYPES) - _BY_ARROW - set(_ISO)
+"""Types that Arrow reads as text, for the slow path's own rules to be applied value by value."""
 
 
 def _finish_iso(column: pa.ChunkedArray, name: str, target: pa.DataType) -> pa.ChunkedArray | None:

@@ -159,7 +159,6 @@ _ANY: dict[str, Type | Rule] = {
     "tm_matches": BOOL, "tm_regex_count": INT4, "tm_regex_place": INT4, "tm_regex_groups": TEXT.array,
     "tm_series_end": _of(1), "tm_no_step": NOTHING,
     **dict.fromkeys("tm_to_utc from_utc_timestamp tm_trunc_time date_trunc".split(), TIMESTAMPTZ),
-    "tm_uuid": TEXT,
     **dict.fromkeys("tm_array_without tm_array_replaced tm_array_trimmed tm_array_slice tm_array_both array_compact"
                     " sort_array slice".split(), _of(0)),
     "tm_array_places": INT4.array, "tm_array_place": INT4, "tm_array_place_from": INT4,

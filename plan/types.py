@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from values.types import NUMERIC_PRECISION_MAX, SqlType
+from values.sql_type import NUMERIC_PRECISION_MAX
+from values.types import SqlType
 
 BOOL, INT2, INT4, INT8 = (SqlType(name) for name in ("bool", "int2", "int4", "int8"))
 FLOAT4, FLOAT8, TEXT, BYTEA = (SqlType(name) for name in ("float4", "float8", "text", "bytea"))

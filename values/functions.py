@@ -13,16 +13,13 @@ from functools import partial, wraps
 from inspect import Parameter, Signature
 
 from values.bad_text import BadText
+from values.datatypes.registry import DATATYPES
 from values.limits import check_bytes
 from values.numeric import numeric_casts, numeric_keys, numeric_sums, numerics
 from values.numeric.number_format import shown_float4, shown_float8, shown_int4, shown_number
 from values.scalars import (
     date_micros,
     moment_micros,
-    read_bool,
-    read_bytea,
-    read_float4,
-    read_float8,
     show_float4,
     show_float8,
     timestamp_micros,
@@ -30,18 +27,14 @@ from values.scalars import (
 from values.text import jsonb, jsonb_changes, octets, texts
 from values.text.arrays import read_array, show_array
 from values.text.text_format import formatted
-from values.text.uuids import read_uuid
 from values.time import intervals, moments, time_templates, zone_words, zones
-from values.time.clock import read_time, show_time
 from values.time.digits import fitted_interval, rounded, rounded_moment
-from values.time.interval_words import read_interval
 from values.time.intervals import (
     Interval,
     divided,
-    show_interval,
     times,
 )
-from values.types import SqlType
+from values.types import SqlType, carried
 
 
 def _decimal(text: str, precision: int, scale: int) -> str:
@@ -131,23 +124,25 @@ def _with_nulls(texts: list[str | None], null: str) -> list[str | None]:
     return [None if text == null else text for text in texts]
 
 
-OWN: dict[str, Own] = {
-    "tm_bool": own(_BOOL, read_bool, _TEXT),
-    "tm_float4": own(_FLOAT4, read_float4, _TEXT),
-    "tm_float8": own(_FLOAT8, read_float8, _TEXT),
-    "tm_float4_text": own(_TEXT, show_float4, _FLOAT8),
-    "tm_float8_text": own(_TEXT, show_float8, _FLOAT8),
+def _texts_of_types() -> dict[str, Own]:
+    """What reads and shows the types that engines do not, or not as Postgres does."""
+    found = {}
+    for name, row in DATATYPES.items():
+        carrier = carried(SqlType(name))
+        if row.read_by_us:
+            found[f"tm_{name}"] = own(carrier, row.read, _TEXT)
+        if row.shown_by_us:  # engines give Python a single as a double
+            given = _FLOAT8 if carrier == _FLOAT4 else carrier
+            found[f"tm_{name}_text"] = own(_TEXT, row.show, given)
+    return found
+
+
+OWN: dict[str, Own] = _texts_of_types() | {
     "tm_float4_texts": own(_TEXTS, partial(_each, show_float4), _FLOAT8.array),
     "tm_float8_texts": own(_TEXTS, partial(_each, show_float8), _FLOAT8.array),
-    "tm_bytea": own(_BYTEA, read_bytea, _TEXT),
     "tm_date_micros": own(_INT8, date_micros, _TEXT),
     "tm_timestamp_micros": own(_INT8, timestamp_micros, _TEXT),
     "tm_moment_micros": own(_INT8, moment_micros, _TEXT),
-    "tm_uuid": own(_TEXT, read_uuid, _TEXT),
-    "tm_time": own(_INT8, read_time, _TEXT),
-    "tm_time_text": own(_TEXT, show_time, _INT8),
-    "tm_interval": own(_INTERVAL, read_interval, _TEXT),
-    "tm_interval_text": own(_TEXT, show_interval, _INTERVAL),
     "tm_interval_times": own(_INTERVAL, times, _INTERVAL, _FLOAT8),
     "tm_interval_divided": own(_INTERVAL, divided, _INTERVAL, _FLOAT8),
     "tm_interval_limited": own(_INTERVAL, _limited, _INTERVAL, _TEXT, _INT4),
@@ -213,7 +208,6 @@ OWN: dict[str, Own] = {
     "tm_bytes_overlay": own(_BYTEA, octets.overlaid, _BYTEA, _BYTEA, _INT4, _INT4),
     "tm_normalize": own(_TEXT, texts.normalized, _TEXT, _TEXT),
     "tm_is_normalized": own(_BOOL, texts.is_normalized, _TEXT, _TEXT),
-    "tm_jsonb": own(_TEXT, jsonb.read_jsonb, _TEXT),
     "tm_jsonb_field": own(_TEXT, jsonb.field, _TEXT, _TEXT),
     "tm_jsonb_field_text": own(_TEXT, jsonb.field_text, _TEXT, _TEXT),
     "tm_jsonb_item": own(_TEXT, jsonb.item, _TEXT, _INT4),

@@ -1,7 +1,8 @@
 """One JSON value to one SQL value: the rules, type by type.
 
 Pure and deterministic: the verdict depends on the bytes and the column's type alone, never on a library's taste, the
-stack's depth or the machine.  :mod:`collection.json_rows` applies these rules; its columnar path must agree with them.
+stack's depth or the machine.  :mod:`values.from_json` picks a column's rule and :mod:`collection.json_rows` applies it,
+whose columnar path must agree.
 
 The rules: an integer is a JSON number without fraction or exponent; a float is any JSON number that is finite in the
 type; numeric is a JSON number or a string that spells one, rounded half away from zero to the scale as Postgres does;
@@ -22,14 +23,7 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 from values.bad_text import BadText
-from values.keeping import fitted
 from values.numeric import numerics
-from values.text.jsonb import of_json
-from values.text.lengths import fitted as fitted_text
-from values.text.uuids import read_uuid
-from values.time.clock import read_time
-from values.time.interval_words import read_interval
-from values.types import SqlType
 
 
 class Number(str):
@@ -43,6 +37,7 @@ class BadValue(ValueError):
 
 
 Converter = Callable[[object], object]
+"""From a parsed JSON value, never None, to a value as Python has it.  Raises ``BadValue``."""
 
 _INT_LIMITS = {"int2": (-(1 << 15), (1 << 15) - 1), "int4": (-(1 << 31), (1 << 31) - 1),
                "int8": (-(1 << 63), (1 << 63) - 1)}  # fmt: skip
@@ -77,41 +72,23 @@ def kind_of(value: object) -> str:
     return "an array" if isinstance(value, list) else "an object"
 
 
-def converter(sql: SqlType) -> Converter:
-    """The function from a parsed JSON value (never None) to the Python value of ``sql``; it raises ``BadValue``."""
-    if sql.name in _INT_LIMITS:
-        return _integer(sql.name)
-    if sql.name == "numeric" and not sql.is_free:
-        return _numeric(sql.precision, sql.scale)
-    if sql.is_array:
-        return _array(converter(sql.element))
-    if sql.name in ("varchar", "bpchar"):
-        return lambda value: _read(lambda text: fitted_text(text, sql), _text(value))
-    read = {
-        "bool": _boolean, "numeric": _free, "float4": _float4, "float8": _float8, "text": _text,
-        "bytea": _bytea, "date": _date,
-        "timestamp": _timestamp, "timestamptz": _timestamptz, "jsonb": lambda value: _read(of_json, value),
-        "uuid": lambda value: _read(read_uuid, _text(value)),
-        "time": lambda value: _read(read_time, _text(value)),
-        "interval": lambda value: _read(lambda text: read_interval(text, sql.fields), _text(value)),
-    }[sql.name]  # fmt: skip
-    if sql == sql.plain:
-        return read
-    return lambda value: _read(lambda each: fitted(each, sql), read(value))
-
-
 def _expected(what: str, value: object) -> BadValue:
     return BadValue(f"expected {what}, got {kind_of(value)}")
 
 
-def _read(read: Callable, given: object) -> object:
-    try:
-        return read(given)
-    except BadText as error:
-        raise BadValue(error.message) from None
+def reading(read: Callable) -> Converter:
+    """``read``, which raises ``BadText``, as a converter."""
+
+    def convert(given: object) -> object:
+        try:
+            return read(given)
+        except BadText as error:
+            raise BadValue(error.message) from None
+
+    return convert
 
 
-def _array(element: Converter) -> Converter:
+def array_of(element: Converter) -> Converter:
     def convert(value: object) -> list[object]:
         if not isinstance(value, list):
             raise _expected("an array", value)
@@ -120,7 +97,7 @@ def _array(element: Converter) -> Converter:
     return convert
 
 
-def _boolean(value: object) -> bool:
+def boolean(value: object) -> bool:
     if value is True or value is False:
         return value
     raise _expected("a boolean", value)
@@ -144,7 +121,10 @@ def _integer(name: str) -> Converter:
     return convert
 
 
-def _float8(value: object) -> float:
+int2, int4, int8 = (_integer(name) for name in _INT_LIMITS)
+
+
+def float8(value: object) -> float:
     if type(value) is not Number:
         raise _expected("a number", value)
     number = float(value)
@@ -153,8 +133,8 @@ def _float8(value: object) -> float:
     return number
 
 
-def _float4(value: object) -> float:
-    number = _float8(value)
+def float4(value: object) -> float:
+    number = float8(value)
     try:
         return struct.unpack("<f", struct.pack("<f", number))[0]
     except OverflowError:
@@ -172,7 +152,7 @@ def _number_text(value: object) -> str:
     return value
 
 
-def _numeric(precision: int, scale: int) -> Converter:
+def decimal_of(precision: int, scale: int) -> Converter:
     unit = Decimal(1).scaleb(-scale)
     bound = Decimal(10) ** (precision - scale)
 
@@ -192,11 +172,14 @@ def _numeric(precision: int, scale: int) -> Converter:
     return convert
 
 
-def _free(value: object) -> str:
-    return _read(numerics.read, _number_text(value))
+_read_free = reading(numerics.read)
 
 
-def _text(value: object) -> str:
+def free_numeric(value: object) -> str:
+    return _read_free(_number_text(value))
+
+
+def string(value: object) -> str:
     if type(value) is not str:
         raise _expected("a string", value)
     if "\x00" in value:
@@ -212,7 +195,7 @@ def _text(value: object) -> str:
 _HEX = re.compile(r"\\x(?:[0-9a-fA-F]{2})*\Z")
 
 
-def _bytea(value: object) -> bytes:
+def bytea(value: object) -> bytes:
     if type(value) is not str:
         raise _expected("a string", value)
     if not _HEX.match(value):
@@ -220,7 +203,7 @@ def _bytea(value: object) -> bytes:
     return bytes.fromhex(value[2:])
 
 
-def _date(value: object) -> dt.date:
+def date(value: object) -> dt.date:
     if type(value) is not str:
         raise _expected("a string", value)
     match = _DATE.match(value)
@@ -232,14 +215,14 @@ def _date(value: object) -> dt.date:
         raise BadValue("date out of range") from None
 
 
-def _timestamp(value: object) -> dt.datetime:
+def timestamp(value: object) -> dt.datetime:
     moment, offset = _moment(value)
     if offset:
         raise BadValue("a timestamp without time zone cannot have a zone offset")
     return moment
 
 
-def _timestamptz(value: object) -> dt.datetime:
+def timestamptz(value: object) -> dt.datetime:
     moment, offset = _moment(value)
     try:
         return (moment - dt.timedelta(minutes=offset or 0)).replace(tzinfo=dt.UTC)

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from values.numeric import numerics
+from values.sql_type import SqlType
 from values.time import digits
-from values.types import SqlType
 
 
 def fitted(value: object, sql_type: SqlType) -> object:

@@ -1,4 +1,4 @@
-"""The text forms of booleans, bytes, floats, dates and moments, read as Postgres reads them, floats also shown.  Pure.
+"""The text forms of booleans, numbers, bytes, dates and moments, read as Postgres reads them, floats also shown.  Pure.
 
 Literals, parameters and casts of texts read by these alike, whatever engine a cast is in: what engines take themselves
 is more (``2024``, ``1.5d``), less (``on``), or something else (a date with anything behind it, ``1e400`` as Infinity).
@@ -8,6 +8,7 @@ All raise ``BadText``.
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -19,7 +20,6 @@ from journal.errors import InvalidUsage
 from values.bad_text import BadText, bad_text, cut_short
 from values.blanks import BLANKS
 from values.time.date_words import Read, not_carried, read_date_words, read_words
-from values.types import single
 
 Instant = Callable[[datetime], datetime]
 """The moment in UTC, without a zone, at which clocks show a local time."""
@@ -41,7 +41,40 @@ def read_bool(text: str) -> bool:
     raise bad_text("boolean", text)
 
 
+# -- integers ---------------------------------------------------------------------------------------------------------
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_DIGITS_MAX = 40
+"""``int()`` of very long text is quadratic, and Python refuses it beyond 4,300 digits."""
+
+
+def _integer(shown: str, bits: int) -> Callable[[str], int]:
+    limit = 1 << (bits - 1)
+
+    def read(text: str) -> int:
+        digits = text.strip(BLANKS)
+        if not _INTEGER.fullmatch(digits):
+            raise bad_text(shown, text)
+        value = int(digits) if len(digits.lstrip("+-0")) <= _DIGITS_MAX else limit
+        if not -limit <= value < limit:
+            raise BadText(f'value "{cut_short(text)}" is out of range for type {shown}', "22003")
+        return value
+
+    return read
+
+
+read_int2, read_int4, read_int8 = _integer("smallint", 16), _integer("integer", 32), _integer("bigint", 64)
+
+
 # -- floats -----------------------------------------------------------------------------------------------------------
+
+
+def single(value: float) -> float:
+    """``value`` as a ``float4`` has it.  Raises ``InvalidUsage`` 22003 where that has none so large."""
+    try:
+        return struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        raise InvalidUsage(f'value "{value}" is out of range for type real', sqlstate="22003") from None
 
 
 def read_float8(text: str) -> float:

@@ -39,6 +39,7 @@ from sql.objects.names import ImageLike
 from sql.statements.plans import SelectPlan
 from sql.statements.select import LEFT_TO_THE_SYSTEM, plan_select, reads_nothing
 from sql.trees.budget import bounded
+from values.datatypes.registry import DATATYPES
 from values.text.arrays import show_array
 from values.types import SqlType, arrow_type
 
@@ -339,20 +340,10 @@ def _turned(rows: Iterable[tuple], names: Iterable[str]) -> dict[str, list]:
 
 
 _DUCK = {
-    "BOOLEAN": "bool",
+    **{row.duckdb[0]: name for name, row in DATATYPES.items() if row.arrow is not None and name != "interval"},
     "TINYINT": "int2",
-    "SMALLINT": "int2",
-    "INTEGER": "int4",
-    "BIGINT": "int8",
     "UTINYINT": "int2",
     "USMALLINT": "int4",
-    "FLOAT": "float4",
-    "DOUBLE": "float8",
-    "VARCHAR": "text",
-    "BLOB": "bytea",
-    "DATE": "date",
-    "TIMESTAMP": "timestamp",
-    "TIMESTAMP WITH TIME ZONE": "timestamptz",
 }
 
 

@@ -22,7 +22,11 @@ import pyarrow.compute as pc
 
 from adapter.encode import scalars, text_arrays
 from adapter.state.interfaces import OutputColumn, Part
+from values.datatypes.registry import DATATYPES
+from values.time.intervals import MICROS_PER_DAY
+from values.time.zones import offset_text
 from values.types import SqlType, arrow_type, modifier
+from values.wire import DAYS_TO_2000, MICROS_TO_2000
 
 log = logging.getLogger(__name__)
 
@@ -41,9 +45,9 @@ PIECE_BYTES = 256 * 1024
 """A piece is about this much Arrow data: large enough that kernels pay, small enough that memory per session stays
 bounded by a few times this (text is up to about four times as wide as Arrow)."""
 
-_SIZES = {16: 1, 18: 1, 19: 64, 20: 8, 21: 2, 23: 4, 24: 4, 26: 4, 700: 4, 701: 8, 1082: 4, 1083: 8, 1114: 8, 1184: 8,
-          1186: 16, 2205: 4, 2950: 16}  # fmt: skip
-"""Type lengths that RowDescription tells (pg_type.typlen); others vary (-1)."""
+_SIZES = {row.oid: row.length for row in DATATYPES.values()} | {18: 1, 19: 64, 24: 4, 26: 4, 2205: 4}
+"""Type lengths that RowDescription tells (pg_type.typlen): of columns' types, and of "char", name, regproc, oid,
+regclass.  Others vary (-1)."""
 
 _NUMBERS = {"int2": ">i2", "int4": ">i4", "int8": ">i8", "float4": ">f4", "float8": ">f8"}
 _ROW_HEAD = Struct("!cih").pack
@@ -123,7 +127,7 @@ below, the shortest decimal counts (the single nearest to 0.0001 is a little les
 
 
 def _float_text(name: str) -> Callable[[pa.Array], pa.Array]:
-    (lower, upper), encode = FLOAT_PLAIN[name], scalars.TEXT[name]
+    (lower, upper), encode = FLOAT_PLAIN[name], scalars.shown(SqlType(name))
 
     def column(array: pa.Array) -> pa.Array:
         values = np.abs(array.fill_null(0).to_numpy(zero_copy_only=False))
@@ -137,7 +141,7 @@ def _float_text(name: str) -> Callable[[pa.Array], pa.Array]:
 def _numeric_text(array: pa.Array) -> pa.Array:
     text = array.cast(pa.string())
     odd = pc.fill_null(pc.match_substring(text, "E"), False).to_numpy(zero_copy_only=False)
-    return _with_exceptions(array, _as_bytes(text), odd, scalars.TEXT["numeric"])
+    return _with_exceptions(array, _as_bytes(text), odd, scalars.shown(SqlType("numeric")))
 
 
 def _bytea_text(array: pa.Array) -> pa.Array:
@@ -157,12 +161,12 @@ def _within(days: pa.Array, lower: int, upper: int) -> bool:
 
 def _date_text(array: pa.Array) -> pa.Array:
     if not _within(array, *DATE_DAYS):
-        return _scalar_column(scalars.date_text)(array)
+        return _scalar_column(scalars.shown(SqlType("date")))(array)
     return _simple_text(array.cast(pa.date32()))
 
 
 def _timestamp_within(array: pa.Array) -> bool:
-    day = scalars.MICROS_PER_DAY
+    day = MICROS_PER_DAY
     return _within(array, (DATE_DAYS[0] + 1) * day, DATE_DAYS[1] * day - 1)  # a day's room for zones on both sides
 
 
@@ -181,7 +185,7 @@ def _fraction(array: pa.Array) -> pa.Array:
 
 def _timestamp_text(array: pa.Array) -> pa.Array:
     if not _timestamp_within(array):
-        return _scalar_column(scalars.timestamp_text)(array)
+        return _scalar_column(scalars.shown(SqlType("timestamp")))(array)
     return _as_bytes(_iso_text(array))
 
 
@@ -202,7 +206,7 @@ def _timestamptz_text(zone: str) -> Callable[[pa.Array], pa.Array]:
             return one_by_one(array)
         local = pc.local_timestamp(array.cast(pa.timestamp("us", zone))).cast(pa.int64())
         shift = pc.divide(pc.subtract(local, array), 1_000_000).dictionary_encode()
-        names = [None if s is None else scalars.offset_text(s) for s in shift.dictionary.to_pylist()]
+        names = [None if s is None else offset_text(s) for s in shift.dictionary.to_pylist()]
         suffix = pa.array(names, pa.string()).take(shift.indices)
         return _as_bytes(pc.binary_join_element_wise(_iso_text(local), suffix, ""))
 
@@ -221,7 +225,7 @@ def _number_binary(dtype: str) -> Callable[[pa.Array], pa.Array]:
 
 def _shifted_binary(dtype: str, epoch: int, type_name: str) -> Callable[[pa.Array], pa.Array]:
     numbers, bits = _number_binary(dtype), 8 * np.dtype(dtype).itemsize
-    one_by_one = _scalar_column(scalars.BINARY[type_name])
+    one_by_one = _scalar_column(scalars.sent(SqlType(type_name)))
 
     def column(array: pa.Array) -> pa.Array:
         if not _within(array, -(2 ** (bits - 1)) + epoch, 2 ** (bits - 1) - 1):
@@ -236,39 +240,37 @@ def _column_encoder(
 ) -> Callable[[pa.Array], pa.Array]:
     name, one = column.type.name, scalars.encoder(column.type, column.type_oid, binary, zone, extra_digits)
     rounded = extra_digits < 1 and not binary and name in scalars.FLOAT_DIGITS
-    if name in _ONE_BY_ONE or column.type.is_array or rounded:
+    if column.type.is_array or rounded:
         return _scalar_column(one)
     if name == "bpchar":
         return _padded(column.type.precision)
+    if binary and (column.type_oid in scalars.OID_LIKE or column.type_oid in text_arrays.ELEMENTS):
+        return _scalar_column(one)
     if binary:
-        if column.type_oid in scalars.OID_LIKE or column.type_oid in text_arrays.ELEMENTS:
-            return _scalar_column(one)
-        if name in ("numeric", "uuid", "jsonb"):
-            return _scalar_column(one)
-        if name in _NUMBERS:
-            return _number_binary(_NUMBERS[name])
-        if name == "time":
-            return _number_binary(">i8")
-        if name == "date":
-            return _shifted_binary(">i4", scalars.DAYS_TO_2000, name)
-        if name in ("timestamp", "timestamptz"):
-            return _shifted_binary(">i8", scalars.MICROS_TO_2000, name)
-        return _bool_binary if name == "bool" else _as_bytes
-    return {
-        "bool": _bool_text,
-        "float4": _float_text("float4"),
-        "float8": _float_text("float8"),
-        "numeric": _as_bytes if column.type.is_free else _numeric_text,
-        "text": _as_bytes,
-        "time": _scalar_column(one),
-        "bytea": _bytea_text,
-        "date": _date_text,
-        "timestamp": _timestamp_text,
-    }.get(name) or (_timestamptz_text(zone) if name == "timestamptz" else _simple_text)
+        return _BINARY[name] if name in _BINARY else _scalar_column(one)
+    if name == "timestamptz":
+        return _timestamptz_text(zone)
+    if column.type.is_free:
+        return _as_bytes
+    return _TEXT[name] if name in _TEXT else _scalar_column(one)
 
 
-_ONE_BY_ONE = frozenset({"interval"})
-"""Types without a kernel of Arrow's for what they look like.  So are arrays."""
+_BINARY = {
+    **{name: _number_binary(form) for name, form in _NUMBERS.items()},
+    "time": _number_binary(">i8"),
+    "date": _shifted_binary(">i4", DAYS_TO_2000, "date"),
+    **dict.fromkeys(("timestamp", "timestamptz"), _shifted_binary(">i8", MICROS_TO_2000, "timestamp")),
+    "bool": _bool_binary,
+    **dict.fromkeys(("text", "varchar", "bytea"), _as_bytes),
+}
+_TEXT = {
+    "bool": _bool_text,
+    **dict.fromkeys(("int2", "int4", "int8"), _simple_text),
+    "float4": _float_text("float4"), "float8": _float_text("float8"), "numeric": _numeric_text,
+    **dict.fromkeys(("text", "varchar", "uuid", "jsonb"), _as_bytes),
+    "bytea": _bytea_text, "date": _date_text, "timestamp": _timestamp_text,
+}  # fmt: skip
+"""What Arrow's kernels write at once.  Whatever is not here, and arrays, are written value by value."""
 
 
 def _padded(length: int | None) -> Callable[[pa.Array], pa.Array]:

@@ -17,7 +17,7 @@ from adapter.system.kinds.kind import HEAP
 from adapter.system.kinds.view import definition
 from adapter.system.routines import operators, routines
 from adapter.system.schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM, SYSTEM_OIDS, TABLES
-from adapter.system.types import ALIGN, LENGTHS, OTHER_TYPES, TYPES
+from adapter.system.types import ALIGN, LENGTHS, OTHER_TYPES
 from catalog_log import model
 from catalog_log.model import Schema
 from catalog_log.objects import (
@@ -32,6 +32,7 @@ from catalog_log.objects import (
 )
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike
+from values.datatypes.registry import DATATYPES
 from values.types import OID, modifier, parse_type
 
 OWNER = "tidemark"
@@ -215,9 +216,9 @@ def _pg_type(s: System) -> Rows:
                 "typtype": "p" if category in "PX" else "b", "typcategory": category, "typispreferred": preferred,
                 "typelem": 0, "typarray": array, "typcollation": 100 if category == "S" else 0}  # fmt: skip
 
-    for name, length, by_value, category, preferred, array in TYPES:
-        yield one(name, OID[name], length, by_value, category, preferred, array)
-        yield {**one(f"_{name}", array, -1, False, "A", False, 0), "typelem": OID[name]}
+    for row in DATATYPES.values():
+        yield one(row.name, row.oid, row.length, row.by_value, row.category, row.preferred, row.array_oid)
+        yield {**one(f"_{row.name}", row.array_oid, -1, False, "A", False, 0), "typelem": row.oid}
     for name, oid, length, by_value, category in OTHER_TYPES:
         array = 1028 if name == "oid" else 0
         element = {"int2vector": 21, "oidvector": 26}.get(name, 0)  # as arrays, which is how drivers read them

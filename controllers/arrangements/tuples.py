@@ -17,7 +17,8 @@ from itertools import accumulate
 import pyarrow as pa
 
 from journal.errors import InvalidUsage
-from values.types import SqlType, arrow_type, single
+from values.scalars import single
+from values.types import SqlType, arrow_type
 
 Row = tuple[object, ...]
 

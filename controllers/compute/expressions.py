@@ -25,7 +25,8 @@ from plan import scalars as s
 from plan.types import BOOL, INT8, NOTHING, TEXT, Type
 from sql.forms.spark_forms import JOINED_MAX
 from values.functions import Own
-from values.types import NUMERIC_PRECISION_MAX, SqlType, arrow_type
+from values.sql_type import NUMERIC_PRECISION_MAX
+from values.types import SqlType, arrow_type
 
 _ORDERED = frozenset({"text", "bool", "date", "timestamp", "timestamptz"})
 """Types that compare the same way everywhere (text by its bytes).  Floats do not: NaN."""

@@ -12,19 +12,17 @@ from collections.abc import Callable
 import duckdb
 
 from journal.errors import InvalidUsage, TidemarkError, reference
+from values.datatypes.registry import DATATYPES
 from values.functions import refusal
 from values.scalars import NUMBER
 
 log = logging.getLogger(__name__)
 
 _TYPES = {
-    "BOOLEAN": "boolean", "BOOL": "boolean", "TINYINT": "smallint", "SMALLINT": "smallint", "INTEGER": "integer",
-    "BIGINT": "bigint", "INT8": "smallint", "INT16": "smallint", "INT32": "integer", "INT64": "bigint",
-    "INT128": "numeric", "HUGEINT": "numeric", "UINT8": "smallint", "UINT16": "integer", "UINT32": "oid",
-    "UINT64": "numeric", "USMALLINT": "integer", "UINTEGER": "oid", "UBIGINT": "numeric", "FLOAT": "real",
-    "DOUBLE": "double precision", "DECIMAL": "numeric", "VARCHAR": "text", "BLOB": "bytea", "DATE": "date",
-    "TIMESTAMP": "timestamp", "TIMESTAMPTZ": "timestamptz", "TIMESTAMP WITH TIME ZONE": "timestamptz", "TIME": "time",
-    "INTERVAL": "interval", "UUID": "uuid", "JSON": "json", "INTEGER_LITERAL": "integer", "STRING_LITERAL": "unknown",
+    **{name: row.shown.removesuffix(" without time zone") for row in DATATYPES.values() for name in row.duckdb},
+    "TINYINT": "smallint", "INT8": "smallint", "INT128": "numeric", "HUGEINT": "numeric", "UINT8": "smallint",
+    "UINT16": "integer", "UINT32": "oid", "UINT64": "numeric", "USMALLINT": "integer", "UINTEGER": "oid",
+    "UBIGINT": "numeric", "JSON": "json", "INTEGER_LITERAL": "integer", "STRING_LITERAL": "unknown",
     '"NULL"': "unknown", "NULL": "unknown",
 }  # fmt: skip
 """DuckDB's names of types, where it speaks of SQL's and where it speaks of what carries them, as Postgres has them."""

@@ -33,6 +33,7 @@ from values.bad_text import BadText
 from values.numeric import numerics
 from values.numeric.numeric_casts import from_float8
 from values.text.lengths import fitted
+from values.time.intervals import as_interval
 from values.types import SqlType, carried, parse_type
 
 NULL = Slot(None)
@@ -155,7 +156,7 @@ def stored(value: object | None, wanted: SqlType) -> object | None:
     if wanted.name in ("varchar", "bpchar"):
         return fit_length(value if isinstance(value, str) else t.format_literal(value, wanted), wanted)
     if wanted.name == "interval" and not isinstance(value, str):
-        return t.as_interval(value)
+        return as_interval(value)
     if t.is_int(wanted) and not isinstance(value, bool):
         number = int(Decimal(str(value)).quantize(Decimal(1), rounding="ROUND_HALF_UP"))
         bound = t.INT_RANGE[wanted.name]

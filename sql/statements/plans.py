@@ -19,7 +19,8 @@ from sql.binding.bind import OutputType
 from sql.forms.transpile import spark_sql, with_params
 from sql.trees.nodes import rounded
 from sql.trees.types import format_literal, parse_literal
-from values.types import SqlType, parse_type, single
+from values.scalars import single
+from values.types import SqlType, parse_type
 
 LARGE_NODES = 500
 """Nodes of a tree from which it is printed beside the event loop: 500 take some 5 ms (measured)."""

@@ -21,6 +21,7 @@ from sql.syntax.constants import escaped, plain_constants, unicode_text
 from sql.syntax.statement import Name
 from sql.trees.budget import TOKENS_MAX, bounded
 from sql.trees.errors import no_function, out_of_range, syntax, unsupported, untold
+from values.datatypes.registry import DATATYPES
 
 _BY_NAME = {row.name.upper() for row in FUNCTIONS if row.name != "make_interval"}.union(
     "TO_CHAR DECODE ENCODE FORMAT TRUNC REGEXP_REPLACE REGEXP_COUNT REGEXP_LIKE REGEXP_SUBSTR REGEXP_INSTR "
@@ -177,7 +178,20 @@ class Dialect(Postgres):
                     if isinstance(value, exp.Literal):
                         return self._parse_column_ops(self.expression(exp.Cast(this=value, to=named)))
                 self._retreat(at)
+            if (literal := self._parse_named_literal()) is not None:
+                return literal
             return super()._parse_type(parse_interval, fallback_to_identifier)
+
+        def _parse_named_literal(self) -> exp.Expression | None:
+            """``macaddr '…'``, of a type that sqlglot does not know."""
+            name = self._curr
+            if name is None or name.token_type != TokenType.VAR or name.text.lower() not in DATATYPES:
+                return None
+            if self._next is None or self._next.token_type != TokenType.STRING:
+                return None
+            self._advance()
+            named = self.expression(exp.DataType(this=exp.DType.USERDEFINED, kind=exp.to_identifier(name.text)))
+            return self._parse_column_ops(self.expression(exp.Cast(this=self._parse_primary(), to=named)))
 
         def _parse_is_rhs(self, distinct: bool = False):
             """sqlglot would take any expression behind IS."""

@@ -12,8 +12,11 @@ from sqlglot import exp
 from journal.errors import InvalidUsage
 from sql.trees.budget import bounded, surveyed
 from sql.trees.errors import syntax
-from sql.trees.types import INTERVAL, TEXT, WIDE, as_interval, format_literal, parse_literal
-from values.types import INTERVAL_FIELDS, SqlType, carried, no_type, parse_type, spark_type
+from sql.trees.types import INTERVAL, TEXT, WIDE, format_literal, parse_literal
+from values.datatypes.registry import DATATYPES
+from values.datatypes.times import PARTS
+from values.time.intervals import as_interval
+from values.types import SqlType, carried, no_type, parse_type, spark_type
 
 _FROM_SQLGLOT = {
     "BOOLEAN": "bool",
@@ -23,20 +26,13 @@ _FROM_SQLGLOT = {
     "BIGINT": "int8",
     "FLOAT": "float4",
     "DOUBLE": "float8",
-    "TEXT": "text",
     "BINARY": "bytea",
     "VARBINARY": "bytea",
-    "DATE": "date",
-    "TIMESTAMP": "timestamp",
     "TIMESTAMPNTZ": "timestamp",
-    "TIMESTAMPTZ": "timestamptz",
     "TIMESTAMPLTZ": "timestamptz",
-    "INTERVAL": "interval",
-    "TIME": "time",
-    "UUID": "uuid",
-    "JSONB": "jsonb",
     "STRUCT": "interval",  # the only one that we ever make
 }
+"""Types that sqlglot calls otherwise than we."""
 
 _LENGTHS = {"VARCHAR": "varchar", "NVARCHAR": "varchar", "CHAR": "char", "NCHAR": "char", "BPCHAR": "bpchar"}
 
@@ -74,11 +70,12 @@ def declared_type(node: exp.DataType) -> SqlType:
         return parse_type(_LENGTHS[name] + (f"({node.expressions[0].sql()})" if node.expressions else ""))
     if name in _ELSEWHERE:
         return parse_type(_ELSEWHERE[name])
-    if name in _FROM_SQLGLOT and name != "STRUCT" and node.expressions:
-        kind = "float" if name == "DOUBLE" else _FROM_SQLGLOT[name]
+    known = _FROM_SQLGLOT.get(name, name.lower())
+    if known in DATATYPES and name != "STRUCT" and node.expressions:
+        kind = "float" if name == "DOUBLE" else known
         return parse_type(f"{kind}({','.join(e.sql() for e in node.expressions)})")
-    if name in _FROM_SQLGLOT:
-        return SqlType(_FROM_SQLGLOT[name])
+    if known in DATATYPES:
+        return SqlType(known)
     if name == "USERDEFINED" and (inner := node.args.get("kind")) is not None and inner.name.startswith("_"):
         return parse_type(f"{inner.name[1:]}[]")  # what Postgres calls the array type itself
     if isinstance(node.this, exp.Interval):
@@ -86,6 +83,8 @@ def declared_type(node: exp.DataType) -> SqlType:
     if isinstance(node, exp.Interval) or name.startswith("INTERVAL"):
         return INTERVAL
     named = exp.DataType(this=node.this, kind=node.args.get("kind")).sql("postgres").lower().strip('"')
+    if named in DATATYPES:
+        return parse_type(named + (f"({','.join(e.sql() for e in node.expressions)})" if node.expressions else ""))
     raise no_type(named)
 
 
@@ -154,7 +153,7 @@ def number(value: int) -> exp.Expression:
 def interval(*parts: exp.Expression) -> exp.Expression:
     """An interval of months, days and microseconds: any expressions of numbers, of which all are NULL or none is."""
     kinds = (SqlType("int4"), SqlType("int4"), SqlType("int8"))
-    fields = zip((name for name, _ in INTERVAL_FIELDS), parts, kinds, strict=True)
+    fields = zip((name for name, _ in PARTS), parts, kinds, strict=True)
     made = exp.Struct(
         expressions=[
             exp.PropertyEQ(this=exp.to_identifier(name, quoted=True), expression=cast(part.copy(), kind))
@@ -176,7 +175,7 @@ def interval_parts(node: exp.Expression) -> list[exp.Expression]:
         return [each.expression.copy() for each in inner.expressions]
     return [
         exp.Dot(this=exp.Paren(this=inner.copy()), expression=exp.to_identifier(name, quoted=True))
-        for name, _ in INTERVAL_FIELDS
+        for name, _ in PARTS
     ]
 
 

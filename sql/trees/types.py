@@ -17,25 +17,14 @@ from sql.trees.errors import bad_text, out_of_range
 from values.bad_text import BadText
 from values.blanks import BLANKS
 from values.numeric import numerics
-from values.scalars import (
-    NOT_FINITE,
-    NUMBER,
-    read_bool,
-    read_bytea,
-    read_date,
-    read_float4,
-    read_float8,
-    read_moment,
-    read_timestamp,
-)
+from values.scalars import NOT_FINITE, NUMBER, read_moment
+from values.sql_type import NUMERIC_PRECISION_MAX
 from values.text.arrays import read_array, show_array
-from values.text.jsonb import read_jsonb
-from values.text.uuids import read_uuid
-from values.time.clock import read_time, show_time
+from values.time.clock import show_time
 from values.time.digits import fitted_interval
 from values.time.interval_words import read_interval
-from values.time.intervals import Interval, show_interval
-from values.types import NUMERIC_PRECISION_MAX, SqlType
+from values.time.intervals import as_interval, show_interval
+from values.types import SqlType, row_of
 
 BOOL = SqlType("bool")
 INT2 = SqlType("int2")
@@ -70,26 +59,11 @@ WIDE = Context(prec=120, rounding=ROUND_HALF_UP)
 _RANK = {"int2": 0, "int4": 1, "int8": 2, "numeric": 3, "float4": 4, "float8": 5}
 _TIME_RANK = {"date": 0, "timestamp": 1, "timestamptz": 2}
 
-_SHOWN = {
-    "bool": "boolean",
-    "int2": "smallint",
-    "int4": "integer",
-    "int8": "bigint",
-    "float4": "real",
-    "float8": "double precision",
-    "varchar": "character varying",
-    "bpchar": "character",
-    "time": "time without time zone",
-    "timestamp": "timestamp without time zone",
-    "timestamptz": "timestamp with time zone",
-}
-
-
 def shown(sql_type: SqlType) -> str:
     """The name that Postgres uses for the type in messages (without precision)."""
     if sql_type.is_array:
         return shown(sql_type.element) + "[]"
-    return _SHOWN.get(sql_type.name, sql_type.name)
+    return sql_type.name if sql_type in (UNKNOWN, AMBIGUOUS) else row_of(sql_type).shown
 
 
 def is_text(sql_type: SqlType) -> bool:
@@ -241,37 +215,16 @@ def parse_literal(text: str, sql_type: SqlType, instant: Callable[[datetime], da
     A ``varchar(n)`` is neither cut nor checked here: that depends on what is done with it.  A timestamptz without an
     offset or zone is UTC, or what ``instant`` makes of the local time; ``now`` and its kin are not accepted.
     """
-    name, value = sql_type.name, text.strip(BLANKS)
-    if name in ("text", "varchar"):
-        return text
-    if name == "bpchar":
-        return text.rstrip(" ")
     if sql_type.is_array:
         element = sql_type.element
         return [None if each is None else parse_literal(each, element, instant) for each in _read(read_array, text)]
-    if name == "interval" and sql_type.fields is not None:
+    if sql_type.fields is not None:
         return _read(lambda given: fitted_interval(read_interval(given, sql_type.fields), sql_type), text)
-    if name in _READERS:
-        return _read(_READERS[name], text)
-    if name in INT_RANGE:
-        if not re.fullmatch(r"[+-]?[0-9]+", value):
-            raise bad_text(shown(sql_type), text)
-        # Digits first: Python converts no text of more than 4,300.
-        number = int(value) if len(value.lstrip("+-").lstrip("0")) < 20 else INT_RANGE[name]
-        if not -INT_RANGE[name] <= number < INT_RANGE[name]:
-            raise out_of_range(shown(sql_type), text)
-        return number
-    if name == "numeric":
+    if sql_type.name == "numeric":
         return _parse_numeric(text, sql_type)
-    if name == "timestamptz":
+    if sql_type == TIMESTAMPTZ:
         return _read(lambda given: read_moment(given, instant), text)
-    raise bad_text(name, text)
-
-
-_READERS = {
-    "uuid": read_uuid, "jsonb": read_jsonb, "time": read_time, "interval": read_interval, "bool": read_bool,
-    "float4": read_float4, "float8": read_float8, "bytea": read_bytea, "date": read_date, "timestamp": read_timestamp,
-}  # fmt: skip
+    return _read(row_of(sql_type).read, text)
 
 
 def _read(read: Callable[[str], object], text: str) -> object:
@@ -312,8 +265,3 @@ def format_literal(value: object, sql_type: SqlType) -> str:
     if isinstance(value, Decimal):
         return numerics.shown(value)
     return str(value)
-
-
-def as_interval(value: object) -> Interval:
-    """An interval from any of the forms that engines give one in."""
-    return Interval(**value) if isinstance(value, dict) else Interval(*value)

@@ -11,21 +11,22 @@ from sql.trees import types as t
 from sql.trees.errors import unsupported
 from sql.trees.nodes import call, cast, data_type, interval, interval_parts, position, unnest
 from sql.trees.own import own
+from values.datatypes.registry import DATATYPES
+from values.sql_type import NUMERIC_PRECISION_MAX
 from values.text.lengths import cut
 from values.time.clock import MICROS_PER_DAY
-from values.types import NUMERIC_PRECISION_MAX, SECOND_DIGITS, SqlType, carried
+from values.types import SECOND_DIGITS, SqlType, carried
 
 if TYPE_CHECKING:
     from sql.typing.zones import Zone
 
-_READ = {"uuid": "tm_uuid", "jsonb": "tm_jsonb", "time": "tm_time", "interval": "tm_interval"}
-_READ_BY_US = {"bool": "tm_bool", "float4": "tm_float4", "float8": "tm_float8", "bytea": "tm_bytea"}
-_MICROS_OF = {"date": "tm_date_micros", "timestamp": "tm_timestamp_micros", "timestamptz": "tm_moment_micros"}
-"""Types that engines have, and whose text they read otherwise than Postgres does."""
+_READ_BY_US = frozenset(name for name, row in DATATYPES.items() if row.read_by_us)
+_SHOWN_BY_US = frozenset(name for name, row in DATATYPES.items() if row.shown_by_us)
+_OURS = frozenset(name for name in _READ_BY_US if DATATYPES[name].carries) | {"interval"}
+"""Types that no engine has."""
 
-_SHOWN = {
-    "time": "tm_time_text", "interval": "tm_interval_text", "float4": "tm_float4_text", "float8": "tm_float8_text",
-}  # fmt: skip
+_MICROS_OF = {"date": "tm_date_micros", "timestamp": "tm_timestamp_micros", "timestamptz": "tm_moment_micros"}
+"""Types that engines have, and whose text they read otherwise than Postgres does: what reads it, as a number."""
 
 _SHOWN_EACH = {"float4[]": "tm_float4_texts", "float8[]": "tm_float8_texts"}
 
@@ -35,8 +36,13 @@ _WRITTEN = {
 }
 """Types whose text is another one in Spark: written out by :mod:`sql.forms.spark_forms`."""
 
-_PLAIN_TEXT = frozenset({"int2", "int4", "int8", "numeric", "text", "varchar", "bpchar", "uuid", "jsonb", "date"})
+_PLAIN_TEXT = frozenset(
+    name for name in DATATYPES if name not in _SHOWN_BY_US and name not in ("bool", "bytea", "timestamptz")
+)
 """Types whose text inside of an array is what Spark and DuckDB make of it."""
+
+_READ_IN_ARRAYS = frozenset({"int2", "int4", "int8", "numeric", "text"})
+"""Types whose text inside of an array Spark and DuckDB read as Postgres does."""
 
 
 def castable(got: SqlType, target: SqlType) -> bool:
@@ -75,10 +81,8 @@ def converted(node: exp.Expression, got: SqlType, target: SqlType, zone: Zone | 
         return _free(node, got)
     if got.is_free and not got.is_array:
         return _of_free(node, target)
-    if t.is_text(got) and target.name in _READ:
-        return own(_READ[target.name], node)
     if t.is_text(got) and target.name in _READ_BY_US:
-        return own(_READ_BY_US[target.name], node)
+        return own(f"tm_{target.name}", node)
     if t.is_text(got) and target.name in _MICROS_OF:
         return cast(call("TM_MOMENT", own(_MICROS_OF[target.name], node)), target)
     if t.is_text(got) and (t.is_int(target) or target.name == "numeric"):
@@ -99,7 +103,7 @@ def converted(node: exp.Expression, got: SqlType, target: SqlType, zone: Zone | 
         return cast(node.copy(), target)
     if got.is_array and t.is_int(target.element) and not t.is_int(got.element) and t.is_number(got.element):
         raise unsupported(f"a cast of {t.shown(got)} to {t.shown(target)}", position=position(node))
-    if got.is_array and carried(got) != carried(target) and (got.element.name in _READ or target.element.name in _READ):
+    if got.is_array and carried(got) != carried(target) and {got.element.name, target.element.name} & _OURS:
         raise unsupported(f"a cast of {t.shown(got)} to {t.shown(target)}", position=position(node))
     return _as_number(node, got, target)
 
@@ -121,7 +125,7 @@ def _free(node: exp.Expression, got: SqlType) -> exp.Expression:
 def _of_free(node: exp.Expression, target: SqlType) -> exp.Expression:
     """A free numeric as another number."""
     if t.is_float(target):
-        return own(_READ_BY_US[target.name], node)
+        return own(f"tm_{target.name}", node)
     if t.is_int(target):
         return cast(own("tm_numeric_int", node, exp.Literal.string(target.name)), target)
     digits = (exp.Literal.number(each) for each in (target.precision, target.scale))
@@ -202,8 +206,8 @@ def text_of(node: exp.Expression, got: SqlType, zone: Zone | None = None) -> exp
     """``node`` of any type as text, in ``zone`` (``None``: in UTC)."""
     if zone is not None and got == t.TIMESTAMPTZ:
         return zone.text(micros_of(node))
-    if got.name in _SHOWN:
-        return own(_SHOWN[got.name], node)
+    if got.name in _SHOWN_BY_US:
+        return own(f"tm_{got.name}_text", node)
     if got in _WRITTEN:
         return call(_WRITTEN[got], node)
     if got.is_array:
@@ -229,7 +233,7 @@ def texts_of(node: exp.Expression, got: SqlType, zone: Zone | None = None) -> ex
     if written is not None:
         picked = exp.Lambda(this=written, expressions=[exp.to_identifier("e")])
         return cast(exp.Anonymous(this="TRANSFORM", expressions=[node.copy(), picked]), t.TEXT.array)
-    if got.element.name not in (_PLAIN_TEXT | {"timestamp"}) - {"bpchar"}:
+    if got.element.name not in _PLAIN_TEXT - {"bpchar"}:
         raise unsupported(f"{t.shown(got)} as text", position=position(node))
     return cast(_with_whole_digits(node, got), t.TEXT.array)
 
@@ -247,7 +251,7 @@ def _with_whole_digits(node: exp.Expression, got: SqlType) -> exp.Expression:
 def _array_of_text(node: exp.Expression, target: SqlType) -> exp.Expression:
     if target.is_free:
         return own("tm_numeric_array", own("tm_text_array", node))
-    if target.element.name not in _PLAIN_TEXT - {"varchar", "bpchar", "uuid", "jsonb", "date"}:
+    if target.element.name not in _READ_IN_ARRAYS:
         raise unsupported(f"a cast of text to {t.shown(target)}", position=position(node))
     return cast(own("tm_text_array", node), target)
 

@@ -301,8 +301,6 @@ def _percentile(
 
 def _extreme(c: Checker, node: exp.Min, scope: Scope) -> SqlType:
     got = c.child(node, "this", scope)
-    if got in (t.BOOL, t.BYTEA):
-        raise no_function(f"{node.key}({t.shown(got)})", position=position(node))
     check_extreme(got, node.key, position(node))
     if got == t.UNKNOWN:
         c.settle(_argument(node), t.TEXT)

@@ -182,10 +182,10 @@ def as_json(c: Checker, node: exp.Expression, got: SqlType) -> exp.Expression:
         words = [exp.If(this=node.copy(), true=exp.Literal.string("true"))]
         words.append(exp.If(this=exp.Not(this=node.copy()), true=exp.Literal.string("false")))
         return cast(exp.Case(ifs=words), t.TEXT)
-    if got == t.DATE or got == t.UUID or got == t.TIME or got == t.INTERVAL or t.is_text(got):
-        text = padded(node, got) if got.name == "bpchar" else text_of(node, got, c.zone)
-        return own("tm_json_string", cast(text, t.TEXT))
-    raise unsupported(f"{t.shown(got)} as jsonb", position=position(node))
+    if got.is_array or got in (t.TIMESTAMP, t.TIMESTAMPTZ):
+        raise unsupported(f"{t.shown(got)} as jsonb", position=position(node))
+    text = padded(node, got) if got.name == "bpchar" else text_of(node, got, c.zone)
+    return own("tm_json_string", cast(text, t.TEXT))
 
 
 def _built(name: str):

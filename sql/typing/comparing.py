@@ -12,7 +12,10 @@ from sql.trees.nodes import call, cast, position
 from sql.typing.casts import trimmed
 from sql.typing.free_numerics import compared, key_of
 from sql.typing.interval_parts import length
+from values.datatypes.registry import DATATYPES
 from values.types import SqlType
+
+_WITHOUT_EXTREMES = frozenset(name for name, row in DATATYPES.items() if not row.has_extremes)
 
 _EQUALITIES = frozenset({"=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"})
 
@@ -82,7 +85,7 @@ def check_grouped(sql_type: SqlType, what: str, at: int | None) -> None:
 
 def check_extreme(sql_type: SqlType, name: str, at: int | None) -> None:
     """For MIN, MAX, GREATEST and their like: 42883 where Postgres has none, 0A000 where ours would not be its."""
-    if sql_type in (t.UUID, t.JSONB) and name in ("min", "max"):
+    if name in ("min", "max") and sql_type.name in _WITHOUT_EXTREMES:
         raise no_function(f"{name}({t.shown(sql_type)})", position=at)
     if sql_type in (t.INTERVAL, t.JSONB) or sql_type.is_array:
         raise unsupported(f"{name} of {t.shown(sql_type)}", position=at)

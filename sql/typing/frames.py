@@ -11,6 +11,7 @@ from sql.trees import types as t
 from sql.trees.errors import unsupported
 from sql.trees.nodes import cast, data_type, number, position, unnest
 from sql.typing.check_functions import signed
+from values.time.intervals import as_interval
 from values.types import SqlType
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def _reach(bound: exp.Expression, sorted_by: SqlType) -> tuple[int, int, int]:
             position=position(bound),
             hint="write interval '…'",
         )
-    found = t.as_interval(t.parse_literal(text, t.INTERVAL))
+    found = as_interval(t.parse_literal(text, t.INTERVAL))
     if min(found) < 0:
         raise InvalidUsage(
             "invalid preceding or following size in window function", sqlstate="22013", position=position(bound)

@@ -26,6 +26,7 @@ from journal.errors import InvalidUsage
 from tests.adapter_wire.frontend import backend_messages, row
 from values.text.jsonb import read_jsonb
 from values.time.intervals import Interval
+from values.time.shown import civil
 from values.types import OID, SqlType, arrow_type, parse_type
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -59,6 +60,7 @@ STRATEGIES: dict[str, tuple[SqlType, st.SearchStrategy]] = {
     "varchar": (parse_type("varchar(9)"), _texts),
     "bpchar": (parse_type("char(3)"), st.text("aé ", max_size=3).map(str.rstrip)),
     "uuid": (SqlType("uuid"), st.uuids().map(str)),
+    "macaddr": (SqlType("macaddr"), st.binary(min_size=6, max_size=6).map(lambda raw: raw.hex(":"))),
     "jsonb": (SqlType("jsonb"), st.recursive(
         st.none() | st.booleans() | st.integers() | _texts, lambda x: st.lists(x) | st.dictionaries(_texts, x),
         max_leaves=5).map(lambda v: read_jsonb(json.dumps(v)))),
@@ -131,6 +133,8 @@ def test_psycopg_reads_what_we_write(name, code, data):
             loaded = loader.load(raw)
             if name == "float4":  # the shortest text of a single, which psycopg reads as a double
                 loaded = float(np.float32(loaded))
+            elif name == "macaddr" and code:  # which it leaves alone
+                loaded = loaded.hex(":")
             assert same(_loaded(name, value), loaded), (value, raw, loaded)
 
 
@@ -262,8 +266,8 @@ def test_civil_is_the_calendar():
     for days in [*range(-800_000, 3_000_000, 9973), -719_162, 0, 2_932_896]:
         if -719_162 <= days <= 2_932_896:
             at = date.fromordinal(days + date(1970, 1, 1).toordinal())
-            assert scalars.civil(days) == (at.year, at.month, at.day)
-    assert scalars.civil(-719_163) == (0, 12, 31)
+            assert civil(days) == (at.year, at.month, at.day)
+    assert civil(-719_163) == (0, 12, 31)
 
 
 def test_pieces_are_bounded_and_hold_every_row():

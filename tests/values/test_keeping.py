@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from values.bad_text import BadText
-from values.json_values import converter
+from values.from_json import converter
 from values.keeping import fitted, kept
 from values.types import modifier, parse_type
 

@@ -6,7 +6,7 @@ A ``char(n)`` is kept without the blanks at its end; whoever shows it puts them 
 from __future__ import annotations
 
 from values.bad_text import BadText
-from values.types import SqlType
+from values.sql_type import SqlType
 
 
 def fitted(text: str, sql_type: SqlType) -> str:

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from values.bad_text import BadText
+from values.sql_type import SECOND_DIGITS, SqlType
 from values.time.intervals import Interval
-from values.types import SECOND_DIGITS, SqlType
 
 ORIGIN = 946_684_800_000_000
 """Of a moment, in microseconds since 1970: that from which Postgres counts."""

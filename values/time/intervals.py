@@ -8,7 +8,7 @@ the time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from values.bad_text import BadText, cut_short
@@ -26,6 +26,11 @@ class Interval(NamedTuple):
     def length(self) -> int:
         """By what Postgres compares two of them: microseconds, a month taken for 30 days and a day for 24 hours."""
         return (self.months * DAYS_PER_MONTH + self.days) * MICROS_PER_DAY + self.micros
+
+
+def as_interval(value: Interval | dict[str, int] | Iterable[int]) -> Interval:
+    """An interval from any of the forms that engines give one in."""
+    return Interval(**value) if isinstance(value, dict) else Interval(*value)
 
 
 def checked(months: int, days: int, micros: int) -> Interval:

@@ -1,0 +1,35 @@
+"""JSON values to those of a column: its type's rule (:mod:`values.json_values`) and what it is declared with.  Pure.
+"""
+
+from __future__ import annotations
+
+from values.json_values import Converter, array_of, decimal_of, reading, string
+from values.keeping import fitted
+from values.sql_type import SqlType
+from values.text.lengths import fitted as fitted_text
+from values.time.interval_words import read_interval
+from values.types import row_of
+
+
+def converter(sql: SqlType) -> Converter:
+    """The function from a parsed JSON value (never None) to the Python value of ``sql``; it raises ``BadValue``."""
+    if sql.is_array:
+        return array_of(converter(sql.element))
+    if sql.name == "numeric" and not sql.is_free:
+        return decimal_of(sql.precision, sql.scale)
+    if sql.name in ("varchar", "bpchar"):
+        return _of_string(lambda text: fitted_text(text, sql))
+    row = row_of(sql)
+    if sql.name == "interval":  # what a number without a unit means hangs on its fields
+        read = _of_string(lambda text: read_interval(text, sql.fields))
+    else:
+        read = row.json or _of_string(row.read)
+    if sql == sql.plain:
+        return read
+    keep = reading(lambda value: fitted(value, sql))
+    return lambda value: keep(read(value))
+
+
+def _of_string(read) -> Converter:
+    convert = reading(read)
+    return lambda value: convert(string(value))
