@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import lru_cache
 
 from journal.errors import InvalidUsage
@@ -102,12 +103,14 @@ def _only(kept: str, *spellings: str) -> Callable[[str, str], str]:
     return check
 
 
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?")
+
+
 def _integer(lower: int, upper: int) -> Callable[[str, str], str]:
     def check(name: str, value: str) -> str:
-        try:
-            number = int(value.strip())
-        except ValueError:
-            raise _bad(name, value, "it takes an integer") from None
+        if _NUMBER.fullmatch(value.strip()) is None:
+            raise _bad(name, value, "it takes an integer")
+        number = round(Decimal(value.strip()))
         if lower <= number <= upper:
             return str(number)
         raise InvalidUsage(
@@ -117,7 +120,7 @@ def _integer(lower: int, upper: int) -> Callable[[str, str], str]:
     return check
 
 
-_DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?\s*$")
+_DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?(?:[eE][+-]?\d{1,2})?)\s*(us|ms|s|min|h|d)?\s*$")
 _UNIT_MS = {None: 1.0, "us": 0.001, "ms": 1.0, "s": 1000.0, "min": 60_000.0, "h": 3_600_000.0, "d": 86_400_000.0}
 
 
@@ -162,7 +165,7 @@ _FIXED_OFFSET = re.compile(r"^(?:UTC|GMT)?\s*([+-])(\d{1,2})(?::?(\d{2}))?$", re
 
 def _time_zone(name: str, value: str) -> str:
     text = value.strip().strip("'")
-    if text.lower() in ALWAYS_UTC or text.upper() in ("DEFAULT", "LOCAL"):
+    if text.lower() in ALWAYS_UTC:
         return "UTC"
     if _FIXED_OFFSET.match(text):
         raise _bad(name, value, "use the name of a time zone, such as Europe/Berlin")
@@ -239,14 +242,12 @@ KNOWN: dict[str, Variable] = {v.name.lower(): v for v in _TABLE}
 _SPELLINGS = {
     "timezone": "timezone",
     "time zone": "timezone",
-    "names": "client_encoding",
     "transaction isolation level": "transaction_isolation",
-    "schema": "search_path",
 }
 
 
 def canonical(name: str) -> str:
-    """The lower-case key of ``name``, with the SQL spellings (``TIME ZONE``, ``NAMES``…) resolved."""
+    """The lower-case key of ``name``, with the SQL spellings (``TIME ZONE``…) resolved."""
     if name in KNOWN:
         return name
     key = " ".join(name.strip().lower().split())

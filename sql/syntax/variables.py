@@ -5,12 +5,15 @@ SET TRANSACTION and SET SESSION CHARACTERISTICS are about blocks (:mod:`sql.synt
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot.tokens import TokenType
 
+from journal.errors import InvalidUsage
+from sql.syntax.constants import unicode_text
 from sql.syntax.statement import Statement
 from sql.syntax.tokens import Cursor
+from sql.trees.errors import unsupported
 from values.text.keywords import quoted_identifier
 
 _OF_SEVERAL_WORDS = {
@@ -18,10 +21,13 @@ _OF_SEVERAL_WORDS = {
     ("transaction", "isolation", "level"): "transaction_isolation",
     ("session", "authorization"): "session_authorization",
 }
-"""Variables that are named by words of their own; no ``=`` or TO need stand behind those."""
+"""Variables that are named by words of their own."""
 
-_LISTS = ("search_path", "schema")
-"""Variables whose value is a list of names (``GUC_LIST_QUOTE`` in Postgres)."""
+_LISTS = ("search_path", "datestyle")
+"""Variables that take several values, of which the first one's are names (``GUC_LIST_QUOTE`` in Postgres)."""
+
+_INTEGER_MAX = 2**31 - 1
+"""The greatest number that Postgres reads as an integer; a greater one keeps its digits as they were written."""
 
 
 @dataclass(frozen=True)
@@ -31,27 +37,72 @@ class SetVariable(Statement):
     name: str
     value: str | None
     local: bool = False
+    was_reset: bool = field(default=False, compare=False)
+    """Whether it was written RESET, which only its tag tells."""
 
     @property
     def tag(self) -> str:
-        return "RESET" if self.value is None else "SET"
+        return "RESET" if self.was_reset else "SET"
 
     @classmethod
     def read(cls, c: Cursor, text: str) -> SetVariable:
         c.expect("set")
         local = c.take("local")
-        if c.word() == "session" and c.word(1) != "authorization":
+        if not local and c.word() == "session" and c.word(1) != "authorization":
             c.at += 1
-        if c.take("names"):
-            return cls("client_encoding", _value(c), local)
-        name = variable_name(c)
-        if not (c.take("to") or c.take("=")) and name not in (*_OF_SEVERAL_WORDS.values(), "schema"):
-            raise c.error()
-        if c.take("local"):
-            return cls(name, None, local)
-        value = _value(c, name.lower() in _LISTS)
+        name, value = _by_its_words(c) or _assigned(c)
         c.end()
-        return cls(name, value.strip() if value is not None else None, local)
+        return cls(name, value, local)
+
+
+def _by_its_words(c: Cursor) -> tuple[str, str | None] | None:
+    """What has a form of its own, without ``=`` and TO; ``None`` where something else is set."""
+    if c.word(1) in ("=", "to", "."):  # a variable that is merely called so
+        return None
+    if c.take("time", "zone"):
+        return "timezone", _zone(c)
+    if c.take("schema"):
+        return "search_path", quoted_identifier(c.string())
+    if c.take("names"):
+        return "client_encoding", _encoding(c)
+    if c.take("role"):
+        return "role", _word_or_string(c)
+    if c.take("session", "authorization"):
+        return "session_authorization", None if c.take("default") else _word_or_string(c)
+    return None
+
+
+def _encoding(c: Cursor) -> str | None:
+    if c.at_string:
+        return c.string()
+    c.take("default")  # the word may be missing
+    return None
+
+
+def _zone(c: Cursor) -> str | None:
+    if c.take("default") or c.take("local"):
+        return None
+    if c.word() == "interval":
+        raise unsupported(
+            "a time zone as an interval", hint="use the name of a time zone, such as Europe/Berlin", position=c.position
+        )
+    return _one_value(c)
+
+
+def _assigned(c: Cursor) -> tuple[str, str | None]:
+    name = variable_name(c)
+    if not (c.take("to") or c.take("=")):
+        raise c.error()
+    if c.take("default"):
+        return name, None
+    key = name.lower()
+    values = [_one_value(c, key == "search_path")]
+    while c.take(","):
+        values.append(_one_value(c, key == "search_path"))
+    c.end()  # what is no value at all is said before that there are too many
+    if len(values) > 1 and key not in _LISTS:
+        raise InvalidUsage(f"SET {name} takes only one argument", sqlstate="22023")
+    return name, ", ".join(values)
 
 
 @dataclass(frozen=True)
@@ -66,7 +117,7 @@ def read_reset(c: Cursor) -> SetVariable | ResetAll:
         return ResetAll()
     name = variable_name(c)
     c.end()
-    return SetVariable(name, None)
+    return SetVariable(name, None, was_reset=True)
 
 
 def variable_name(c: Cursor) -> str:
@@ -79,28 +130,43 @@ def variable_name(c: Cursor) -> str:
     return name
 
 
-def _value(c: Cursor, of_names: bool = False) -> str | None:
-    """A SET value: words, strings and numbers, comma-separated; ``None`` for DEFAULT.
+def _one_value(c: Cursor, is_name: bool = False) -> str:
+    """A word, a string or a number.  ``is_name``: quoted where it has to be, so that it stays one name."""
+    token = c.current
+    if token is not None and (token.token_type == TokenType.NUMBER or c.word() in ("+", "-", ".")):
+        return _number(c)
+    value = _word_or_string(c)
+    return quoted_identifier(value) if is_name else value
 
-    ``of_names``: each is one name, and is quoted where it has to be, so that it stays one."""
-    if c.take("default"):
-        return None
-    parts = []
-    while (token := c.current) is not None:
-        if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
-            parts.append(quoted_identifier(token.text) if of_names else token.text)
-        else:
-            parts.append(c.source(token))
-        c.at += 1
-        if not c.take(","):
-            if c.current is None:
-                break
-            if parts[-1] != "-":
-                parts[-1] += " "
-            parts[-1] += c.source(c.current) if c.current.token_type != TokenType.STRING else c.current.text
-            c.at += 1
-            if not c.take(","):
-                continue
-    if not parts:
+
+def _word_or_string(c: Cursor) -> str:
+    if c.at_string:
+        value = c.string()
+        if c.word() == "uescape":
+            raise unsupported("UESCAPE", position=c.position)
+        return value
+    if _is_unicode_name(c):
+        c.at += 2
+        return unicode_text(c.identifier())
+    return c.identifier(allow=("true", "false", "on"))
+
+
+def _is_unicode_name(c: Cursor) -> bool:
+    """Whether ``U&"…"`` comes next, which is three tokens."""
+    begin = c.position - 1
+    return c.text[begin : begin + 3].lower() == 'u&"'
+
+
+def _number(c: Cursor) -> str:
+    """A number as Postgres shows it: an integer without the zeros before it, everything else as it was written."""
+    sign = "-" if c.take("-") else ""
+    if not sign:
+        c.take("+")
+    begin = c.position - 1
+    c.take(".")
+    if c.current is None or c.current.token_type != TokenType.NUMBER:
         raise c.error()
-    return ", ".join(parts)
+    digits = c.text[begin : c.current.end + 1]
+    c.at += 1
+    is_integer = digits.isdecimal() and int(digits) <= _INTEGER_MAX
+    return sign + (str(int(digits)) if is_integer else digits)

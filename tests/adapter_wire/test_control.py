@@ -139,7 +139,7 @@ def test_what_cannot_be_set(name, value, sqlstate):
     ("name", "given", "shown"),
     [
         ("statement_timeout", "5000", "5s"), ("statement_timeout", "1500ms", "1500ms"), ("statement_timeout", "0", "0"),
-        ("statement_timeout", "2min", "2min"), ("client_encoding", "utf-8", "UTF8"), ("NAMES", "UTF8", "UTF8"),
+        ("statement_timeout", "2min", "2min"), ("client_encoding", "utf-8", "UTF8"),
         ("datestyle", "ISO", "ISO, MDY"), ("timezone", "utc", "UTC"), ("row_security", "FALSE", "off"),
     ],
 )  # fmt: skip
@@ -205,15 +205,37 @@ def test_search_path():
     ('set search_path to "q,Q"', '"q,Q"', ("q,Q",)),
     ('set search_path to "q""q", public', '"q""q", public', ('q"q', "public")),
     ("set search_path = 'a, b'", '"a, b"', ("a, b",)),
-    ('set search_path to "$user", Foo, "Bar"', '"$user", Foo, "Bar"', ("foo", "Bar")),
+    ('set search_path to "$user", Foo, "Bar"', '"$user", foo, "Bar"', ("foo", "Bar")),
     ("set schema 'x y'", '"x y"', ("x y",)),
     ("set search_path to ''", '""', ()),
+    ("set search_path to $$a b$$, Foo", '"a b", foo', ("a b", "foo")),
+    (r"set search_path to E'a\tb'", '"a\tb"', ("a\tb",)),
+    ('set search_path to U&"\\0061b", char', 'ab, "char"', ("ab", "char")),
 ])  # fmt: skip
 def test_each_name_of_a_search_path_stays_one(text, shown, path):
     s = SessionState(1)
     said = parse_statement(text)
     s.set_variable(said.name, said.value)
     assert (s.variable("search_path"), s.search_path) == (shown, path)
+
+
+@pytest.mark.parametrize(
+    "value", ["a b", "a.b", "a,", "(a)", "'a' 'b'", "", ",a", "default, a", "a, default", "select", "1+1"]
+)
+def test_what_is_no_list_of_values_is_refused(value):
+    for text in (f"set search_path to {value}", f"set application_name = {value}", f"set no.such = {value}"):
+        with pytest.raises(InvalidUsage) as found:
+            parse_statement(text)
+        assert found.value.sqlstate == "42601"
+
+
+@pytest.mark.parametrize(
+    "text", ["set schema a", "set schema 1", "set schema default", "set schema 'a', 'b'", "set schema"]
+)
+def test_a_schema_is_set_by_a_string(text):
+    with pytest.raises(InvalidUsage) as found:
+        parse_statement(text)
+    assert found.value.sqlstate == "42601"
 
 
 def test_an_unknown_parameters_hint_is_about_parameters():

@@ -25,7 +25,7 @@ KEYWORDS = {
 _QUOTED = frozenset(f"{KEYWORDS['R']} {KEYWORDS['T']} {KEYWORDS['C']}".split())
 """Every keyword that is not a plain name."""
 
-_PLAIN = re.compile(r"[a-z_][a-z0-9_$]*")
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def quoted_identifier(name: str) -> str:
