@@ -24,7 +24,7 @@ from sql.typing import own_signatures
 from sql.typing.casts import becomes_char, converted
 from sql.typing.check_aggregates import AGGREGATES
 from sql.typing.check_arrays import ARRAYS, any_of_array
-from sql.typing.check_expressions import EXPRESSIONS
+from sql.typing.check_expressions import EXPRESSIONS, OF_ARRAY
 from sql.typing.check_functions import is_named, named_function
 from sql.typing.check_jsonb import JSONB
 from sql.typing.check_text import TEXT
@@ -305,6 +305,7 @@ class Checker:
             ]
             if isinstance(node, exp.EQ) and not every and parts:
                 made = exp.In(this=node.this.copy(), expressions=[each.copy() for each in inner.expressions])
+                made.meta[OF_ARRAY] = True
             elif not parts:
                 made = exp.Boolean(this=every)
             else:

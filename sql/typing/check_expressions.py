@@ -227,13 +227,13 @@ def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
             raise no_operator(t.shown(types[0]), "=", t.shown(got), position(node))
         both = nearest
     check_comparable(both, "=", position(node))
+    if t.is_text(both):
+        _one_list_of_texts(c, node, types)
     types = c.settle_compared([node.this, *node.expressions], types, both)
     if blanks_differ(types):
-        made = exp.Paren(
-            this=joined(exp.Or, [exp.EQ(this=node.this.copy(), expression=each.copy()) for each in node.expressions])
-        )
+        made = _in_pairs(node, types)
         node.replace(exp.Not(this=made) if node.args.get("negate") else made)
-        return c.visit(made, scope)
+        return t.BOOL
     _one_list(node, types)
     compared([node.this, *node.expressions], types)
     c.meet([node.this, *node.expressions], types, both)
@@ -243,12 +243,52 @@ def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
     return t.BOOL
 
 
+OF_ARRAY = "of_array"
+"""In the ``meta`` of an IN that was written ``= ANY (ARRAY[…])``."""
+
+
+def _without_columns(node: exp.In) -> list[int]:
+    """The places of the values that Postgres makes one array of, where there are several; the left side is at 0."""
+    return [place for place, each in enumerate(node.expressions, 1) if each.find(exp.Column) is None]
+
+
+def _one_list_of_texts(c: Checker, node: exp.In, types: list[SqlType]) -> None:
+    """Make several values one array as Postgres does, so of one type: of that of the first that has one, and of an IN
+    the left side is the first.  In ``node`` and ``types``, which are of texts.
+
+    A single value is compared by itself, by which a ``varchar`` beside a ``char`` loses its blanks.
+    """
+    written = bool(node.meta.get(OF_ARRAY))
+    places = [*range(1, len(types))] if written else _without_columns(node)
+    known = [types[place] for place in (places if written else (0, *places)) if types[place] != t.UNKNOWN]
+    if len(places) < 2 and not written or len({each.name for each in known}) < 2:
+        return
+    found = SqlType(known[0].name)
+    for place in places if types[0] != t.UNKNOWN else (0, *places):
+        each = node.expressions[place - 1] if place else node.this
+        if types[place] == t.UNKNOWN:
+            c.settle(each, found)
+        elif types[place].name != found.name:
+            swap(each, converted(each, types[place], found))
+        types[place] = found
+
+
+def _in_pairs(node: exp.In, types: list[SqlType]) -> exp.Paren:
+    """``node``, typed by now, as comparisons of which each decides for itself how its sides are compared."""
+    pairs = []
+    for each, got in zip(node.expressions, types[1:], strict=True):
+        pair = exp.EQ(this=node.this.copy(), expression=each.copy())
+        compared_as_postgres(pair, "=", (types[0], got), t.common(types[0], got))
+        pairs.append(pair)
+    return exp.Paren(this=joined(exp.Or, pairs))
+
+
 def _one_list(node: exp.In, types: list[SqlType]) -> None:
     """Beside a ``real`` make several values without a column what Postgres makes of them: an array of ``real``.
 
     A single one is compared by itself, as a double (:func:`sql.typing.free_numerics.compared`).
     """
-    places = [place for place, each in enumerate(node.expressions, 1) if each.find(exp.Column) is None]
+    places = _without_columns(node)
     if len(places) < 2 or t.FLOAT8 in (types[0], *(types[place] for place in places)) or types[0] != t.FLOAT4:
         return
     for place in places:
