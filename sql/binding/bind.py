@@ -321,18 +321,28 @@ def _called_by_older_releases(tree: exp.Expression) -> None:
 
 
 def _rows_of_one_column(tree: exp.Expression) -> None:
-    """Name the column where a row of a function in FROM is named: ``SELECT e FROM jsonb_array_elements(…) AS e``."""
+    """Name the column where a row of a function in FROM is named: ``SELECT e FROM jsonb_array_elements(…) AS e``.
+
+    What stands in HAVING, ORDER BY and DISTINCT ON is given its relation later, by what is noted on the query
+    (:func:`sql.binding.bind_order.means_a_row`).
+    """
+    for select in tree.find_all(exp.Select):
+        noted = {each.alias: each.meta.get(ONE_COLUMN) for each in _sources_of(select)}
+        select.meta[ONE_COLUMN] = {name: column for name, column in noted.items() if column is not None}
     for whole in list(tree.find_all(exp.TableColumn)):
         select = whole.find_ancestor(exp.Select)
         while select is not None:
-            joins = [each.this for each in select.args.get("joins") or ()]
-            first = [select.args["from_"].this] if select.args.get("from_") is not None else []
-            source = next((each for each in first + joins if each.alias_or_name == whole.name), None)
+            source = next((each for each in _sources_of(select) if each.alias_or_name == whole.name), None)
             if source is not None:
                 if (column := source.meta.get(ONE_COLUMN)) is not None:
                     whole.replace(exp.column(exp.to_identifier(column), table=exp.to_identifier(whole.name)))
                 break
             select = select.find_ancestor(exp.Select)
+
+
+def _sources_of(select: exp.Select) -> list[exp.Expression]:
+    joins = [each.this for each in select.args.get("joins") or ()]
+    return joins if select.args.get("from_") is None else [select.args["from_"].this, *joins]
 
 
 def _qualified(

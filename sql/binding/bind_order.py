@@ -12,6 +12,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
+from sql.binding.prepare_tree import ONE_COLUMN
 from sql.binding.using import MERGED, merged
 from sql.trees import types as t
 from sql.trees.errors import ambiguous, mismatch, no_column, unsupported
@@ -88,6 +89,7 @@ def from_columns(node: exp.Expression, scope: Scope, select: exp.Select) -> None
     """Give bare names inside HAVING and an expression of ORDER BY their relation: outputs are not meant there.
 
     A column that a join merged (USING) is the first of its sides that is not NULL, as it is in the rest of the query.
+    A name that is no column's may be that of a row.
     """
     for column in list(_own_columns(node)):
         if column.table or isinstance(column.this, exp.Star):
@@ -98,10 +100,22 @@ def from_columns(node: exp.Expression, scope: Scope, select: exp.Select) -> None
             continue
         if len(owners) > 1:
             raise ambiguous(column.name, position(column))
+        if not owners and means_a_row(column, select):
+            continue
         if not owners:
             known = {name for columns in scope.sources.values() for name in columns}
             raise no_column(column.name, known, position(column))
         column.set("table", exp.to_identifier(owners[0], quoted=True))
+
+
+def means_a_row(column: exp.Column, select: exp.Select) -> bool:
+    """Whether a name, which is no column's, is that of a function of one column in FROM; it names the column then."""
+    found = select.meta.get(ONE_COLUMN, {}).get(column.name)
+    if found is None:
+        return False
+    column.set("table", exp.to_identifier(column.name, quoted=True))
+    column.set("this", exp.to_identifier(found, quoted=True))
+    return True
 
 
 def _own_columns(node: exp.Expression) -> Iterable[exp.Column]:

@@ -10,7 +10,7 @@ from catalog_log.objects import Item
 from journal.errors import InvalidUsage
 from sql.binding.apart import group_keys, keep_apart
 from sql.binding.bind_distinct import distinct_rows
-from sql.binding.bind_order import check_limits, check_order, from_columns, sorted_by
+from sql.binding.bind_order import check_limits, check_order, from_columns, means_a_row, sorted_by
 from sql.binding.grand_totals import NOTED, without_empty_sets
 from sql.binding.recursion import called
 from sql.binding.using import MERGED, merged
@@ -20,6 +20,7 @@ from sql.trees import types as t
 from sql.trees.errors import ambiguous, grouping, mismatch, unsupported
 from sql.trees.nodes import bare, branches, cast, copied, position, reads_itself, swap, unnest
 from sql.typing.check import Checker
+from sql.typing.check_arrays import ORDERED_WITHIN
 from sql.typing.check_expressions import partition
 from sql.typing.comparing import check_grouped, order_key
 from sql.typing.frames import check_frame
@@ -313,6 +314,8 @@ def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]
     _sources(c, select, scope, items)
     if select.args.get("having") is not None:
         from_columns(select.args["having"].this, scope, select)
+    if select.meta.get(ORDERED_WITHIN):
+        from_columns(select.expressions[0], scope, select)
     keep_apart(select)
     _check_grouping(select, scope)
     if select.args.get("where") is not None:
@@ -417,6 +420,8 @@ def _meant(node: exp.Expression, select: exp.Select, scope: Scope) -> exp.Expres
         raise ambiguous(name, position(node))
     if owners:
         node.set("table", exp.to_identifier(owners[0], quoted=True))
+    else:
+        means_a_row(node, select)
     return node
 
 

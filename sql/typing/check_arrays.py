@@ -74,12 +74,17 @@ def _of_rows(c: Checker, node: exp.Array, query: exp.Expression, scope: Scope) -
     made.set("distinct", None)
     gathered = exp.ArrayAgg(this=exp.Order(this=listed, expressions=keys) if keys else listed)
     made.set("expressions", [exp.alias_(gathered, "array")])
+    made.meta[ORDERED_WITHIN] = bool(keys)
     holder = exp.Coalesce(this=exp.Subquery(this=made), expressions=[])
     node.replace(holder)
     got = c.child(holder, "this", scope)
     holder.set("expressions", [cast(exp.Array(expressions=[]), got)])
     return got
 
+
+ORDERED_WITHIN = "ordered_within"
+"""In the ``meta`` of a query whose ORDER BY stands within its one output now: bare names there are columns of its FROM,
+and have no relation yet."""
 
 _SHAPED = ("group", "having", "limit", "offset", "qualify", "windows", "with_")
 """What makes other rows of a query's rows."""
