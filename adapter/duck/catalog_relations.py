@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import duckdb
@@ -20,7 +20,7 @@ from sqlglot import exp
 from adapter.duck.catalog_rewrite import Rewritten, SessionFacts, output_names, rewrite, table_name
 from adapter.duck.gate import admitted
 from adapter.duck.macros import MACROS, helpers_of
-from adapter.duck.system_parts import outputs, parts_of, with_values
+from adapter.duck.system_parts import Failed, outputs, parts_of, with_values
 from adapter.state.interfaces import OutputColumn
 from adapter.system import information_rows, tidemark_rows
 from adapter.system import rows as system_rows
@@ -152,13 +152,15 @@ class CatalogRelations:
         if not parts:
             return None
         names = output_names(tree)
-        asked = exp.Select(expressions=[exp.alias_(each.copy(), f"p{n}") for n, each in enumerate(parts)])
         database = self._database(image, facts.names.database)
-        rewritten = rewrite(asked, image, facts)
-        columns = database.describe(rewritten, running or Running())
+        columns = database.describe(rewrite(_selected(parts), image, facts), running or Running())
         own = outputs(tree, parts, columns)
-        (row,) = database.answer(rewritten, running or Running()).to_pylist()
-        if not with_values(tree, parts, columns, list(row.values())):
+
+        def asked(some: Sequence[exp.Expression]) -> list[object]:
+            (row,) = database.answer(rewrite(_selected(some), image, facts), running or Running()).to_pylist()
+            return list(row.values())
+
+        if not with_values(tree, parts, columns, _each_asked(parts, asked)):
             return None
         try:
             made = plan_select(tree, image, facts.names)
@@ -192,6 +194,31 @@ class CatalogRelations:
 class _Apart:
     plan: SelectPlan
     columns: list[OutputColumn]
+
+
+def _selected(parts: Sequence[exp.Expression]) -> exp.Select:
+    return exp.Select(expressions=[exp.alias_(each.copy(), f"p{n}") for n, each in enumerate(parts)])
+
+
+def _each_asked(
+    parts: Sequence[exp.Expression], asked: Callable[[Sequence[exp.Expression]], list[object]]
+) -> list[object]:
+    """The values of ``parts``, by ``asked`` for all of them; for each by itself where one of them fails, as it may in a
+    place where its value is not wanted."""
+    try:
+        return asked(parts)
+    except InvalidUsage as error:
+        if not Failed.can_be(error):
+            raise
+    found: list[object] = []
+    for part in parts:
+        try:
+            found += asked([part])
+        except InvalidUsage as error:
+            if not Failed.can_be(error):
+                raise
+            found.append(Failed(error))
+    return found
 
 
 _CONSTANTS: list[_Database] = []

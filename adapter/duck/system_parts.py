@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from adapter.state.interfaces import OutputColumn
+from journal.errors import InvalidUsage
 from sql.statements.select import is_system_part, names_system_type
 from sql.syntax.parse import parse
 from sql.trees.types import format_literal
@@ -28,6 +29,26 @@ PARTS_MAX = 100
 
 _TEXTS = 1009
 """``text[]``, which the in-process database gives as its text."""
+
+
+_FAILS = {
+    "division by zero": "1 / 0",
+    "integer out of range": "2147483647 + 1",
+    "bigint out of range": "9223372036854775807 + 1",
+}
+"""What fails with these words when it is worked out."""
+
+
+class Failed:
+    """Instead of the value of a part: it could not be worked out, which matters only where it is (not in a branch of a
+    CASE that is not taken)."""
+
+    def __init__(self, error: InvalidUsage) -> None:
+        self.says = error.message
+
+    @staticmethod
+    def can_be(error: InvalidUsage) -> bool:
+        return error.message in _FAILS
 
 
 def parts_of(query: exp.Expression) -> list[exp.Expression]:
@@ -69,15 +90,25 @@ def _is_nothing_else(query: exp.Expression, parts: Sequence[exp.Expression]) -> 
 def with_values(
     query: exp.Expression, parts: Sequence[exp.Expression], columns: Sequence[OutputColumn], values: Sequence[object]
 ) -> bool:
-    """Put the ``values`` of ``parts`` into ``query``, in place; whether each has a type of ours to be put in as."""
+    """Put the ``values`` of ``parts`` into ``query``, in place, and what fails for a :class:`Failed`.
+
+    Whether each has a type of ours to be put in as.
+    """
     types = [column.type.array if column.oid == _TEXTS else column.type for column in columns]
     if any(column.oid not in (None, 19, 25, 26, _TEXTS) for column in columns):
         return False
     for part, column, sql_type, value in zip(parts, columns, types, values, strict=True):
+        if isinstance(value, Failed):
+            part.replace(_typed(f"({_FAILS[value.says]})::text::{sql_type}"))
+            continue
         text = value if value is None or column.oid == _TEXTS else format_literal(value, column.type)
         written = "null" if text is None else quoted_literal(str(text))
-        part.replace(exp.Paren(this=parse(f"select {written}::{sql_type}").ast.expressions[0].unalias().copy()))
+        part.replace(_typed(f"{written}::{sql_type}"))
     return True
+
+
+def _typed(text: str) -> exp.Paren:
+    return exp.Paren(this=parse(f"select {text}").ast.expressions[0].unalias().copy())
 
 
 def outputs(

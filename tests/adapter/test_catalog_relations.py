@@ -88,6 +88,38 @@ def test_beside_what_only_the_system_knows_all_else_means_what_it_means(relation
     assert ask(relations, image, text) == rows
 
 
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("select case when false then format_type(1/0, null) else 'a' end, 1.0/3", [("a", "0.33333333333333333333")]),
+        ("select coalesce('a', format_type(1/0, null)), version() is null", [("a", False)]),
+        ("select case 1 when 2 then format_type(1/0, null) when 1 then 'b' end", [("b",)]),
+        ("select case when x > 1 then format_type(1/0, null) else 'a' end from (values (1)) v(x)", [("a",)]),
+        ("select case when false then format_type(9223372036854775807 + 1, null) end, current_schema()",
+         [(None, "public")]),
+        ("select case when true then 1 when pg_table_is_visible(1/0) then 2 end", [(1,)]),
+        ("select true or format_type(1/0, null) = 'a'", [(True,)]),
+    ],
+)  # fmt: skip
+def test_what_fails_where_it_is_not_wanted_fails_nothing(relations, image, text, rows):
+    assert ask(relations, image, text) == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlstate"),
+    [
+        ("select case when true then format_type(1/0, null) else 'a' end", "22012"),
+        ("select coalesce(null, format_type(1/0, null)), 1.0/3", "22012"),
+        ("select format_type(9223372036854775807 + 1, null), version()", "22003"),
+        ("select case when x > 1 then format_type(1/0, null) else 'a' end from (values (1), (2)) v(x)", "22012"),
+    ],
+)
+def test_what_fails_where_it_is_wanted_fails_the_query(relations, image, text, sqlstate):
+    with pytest.raises(InvalidUsage) as caught:
+        ask(relations, image, text)
+    assert caught.value.sqlstate == sqlstate
+
+
 def test_its_columns_are_called_as_they_were_written(relations, image):
     text = "select current_user, version() is null, current_setting('TimeZone') as zone, 1.5 + 1 from (values (1)) q"
     plan = plan_select(parse(text).ast, image, NAMES)
