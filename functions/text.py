@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functions.row import Function, built, in_python, native, within
 from values.limits import VALUE_BYTES_MAX
-from values.text import octets, texts
+from values.text import octets, sizes, texts
 from values.text.keywords import quoted_identifier
 
 _ENDS = {"btrim": "BOTH", "ltrim": "LEADING", "rtrim": "TRAILING"}
@@ -113,4 +113,6 @@ FUNCTIONS = (
     native("booleq(bool, bool) -> bool", "(:a = :b)"),
     native("boolne(bool, bool) -> bool", "(:a <> :b)"),
     in_python("quote_ident(text) -> text", quoted_identifier, "tm_quoted_identifier"),
+    in_python("pg_size_pretty(int8) -> text", sizes.pretty, "tm_size_pretty"),
+    in_python("pg_size_pretty(numeric) -> text", sizes.pretty_numeric, "tm_size_pretty_numeric"),
 )

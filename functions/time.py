@@ -12,6 +12,9 @@ _ANY = ("timestamptz", "timestamp")
 _FINITE = "CASE WHEN NOT (:a) IS NULL THEN TRUE END"
 """There are no infinite dates, timestamps and intervals here."""
 
+_SECONDS = "(CASE WHEN ABS(:a) > 9223372036854 THEN RAISE_ERROR('tm:22008:timestamp out of range') ELSE :a END)"
+"""So many that their microseconds are a bigint."""
+
 FUNCTIONS = (
     *(in_python(f"age({kind}, {kind}) -> interval", moments.age) for kind in _ANY),
     *(in_python(f"date_bin(interval, {kind}, {kind}) -> {kind}", moments.binned) for kind in _ANY),
@@ -35,7 +38,7 @@ FUNCTIONS = (
     in_python("make_date(int4, int4, int4) -> date", moments.made_date, "tm_made_date"),
     native(
         "to_timestamp(float8) -> timestamptz",
-        "TIMESTAMP_MICROS(CAST(ROUND(:a * 1000000) AS BIGINT))",
+        f"TIMESTAMP_MICROS(CAST(ROUND({_SECONDS} * 1000000) AS BIGINT))",
         "to_timestamp(:a::DOUBLE)",
     ),
     in_python("to_timestamp(text, text) -> timestamptz", time_templates.read_moment, "tm_read_moment"),

@@ -114,7 +114,7 @@ pg_indexes_size(o) AS NULL::BIGINT
 pg_database_size(o) AS NULL::BIGINT
 pg_tablespace_size(o) AS NULL::BIGINT
 pg_column_size(o) AS 0
-pg_size_pretty(n) AS n || ' bytes'
+pg_size_pretty(n) AS tm_size_pretty(n::BIGINT)
 pg_tablespace_location(o) AS ''
 pg_tablespace_databases(o) AS NULL::UINTEGER
 pg_relation_filenode(o) AS NULL::UINTEGER

@@ -309,12 +309,7 @@ def _arithmetic(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
     op = _SIGNS[type(node)]
     left, right = c.child(node, "this", scope), c.child(node, "expression", scope)
     if left == t.UNKNOWN and right == t.UNKNOWN:
-        raise InvalidUsage(
-            f"operator is not unique: unknown {op} unknown",
-            sqlstate="42725",
-            position=position(node),
-            hint="could not choose a best candidate operator; you might need to add explicit type casts",
-        )
+        raise _not_unique(f"unknown {op} unknown", node)
     if left == t.JSONB and isinstance(node, exp.Sub):
         return lessened(c, node, right)
     if found := time_arithmetic(c, node, op, left, right):
@@ -337,6 +332,15 @@ def _arithmetic(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
         node.set("typed", False)
         node.set("safe", False)
     return found
+
+
+def _not_unique(what: str, node: exp.Expression) -> InvalidUsage:
+    return InvalidUsage(
+        f"operator is not unique: {what}",
+        sqlstate="42725",
+        position=position(node),
+        hint="could not choose a best candidate operator; you might need to add explicit type casts",
+    )
 
 
 def _beside(other: SqlType) -> SqlType:
@@ -365,11 +369,20 @@ def _negative(c: Checker, node: exp.Neg, scope: Scope) -> SqlType:
     return got
 
 
+_BIT_SIGNS = {
+    exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "#",
+    exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>",
+}  # fmt: skip
+
+
 def _bits(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
+    op = _BIT_SIGNS[type(node)]
     left, right = c.child(node, "this", scope), c.child(node, "expression", scope)
     both = t.common(left, right)
+    if both == t.UNKNOWN:
+        raise _not_unique(f"unknown {op} unknown", node)
     if both is None or not t.is_int(both):
-        raise no_operator(t.shown(left), node.key, t.shown(right), position(node))
+        raise no_operator(t.shown(left), op, t.shown(right), position(node))
     for key, got in (("this", left), ("expression", right)):
         if got == t.UNKNOWN:
             c.settle(node.args[key], both)
@@ -468,6 +481,8 @@ def _sign(c: Checker, node: exp.Sign, scope: Scope) -> SqlType:
 
 def _inverted(c: Checker, node: exp.BitwiseNot, scope: Scope) -> SqlType:
     got = c.child(node, "this", scope)
+    if got == t.UNKNOWN:
+        raise _not_unique("~ unknown", node)
     if not t.is_int(got):
         raise no_operator("", "~", t.shown(got), position(node))
     return got
@@ -475,7 +490,15 @@ def _inverted(c: Checker, node: exp.BitwiseNot, scope: Scope) -> SqlType:
 
 def _shifted_bits(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
     left, right = c.child(node, "this", scope), c.child(node, "expression", scope)
-    sign = "<<" if isinstance(node, exp.BitwiseLeftShift) else ">>"
+    sign = _BIT_SIGNS[type(node)]
+    if left == t.UNKNOWN and right == t.UNKNOWN:
+        raise _not_unique(f"unknown {sign} unknown", node)
+    if right == t.UNKNOWN and t.is_int(left):  # it moves by an int4, whatever is moved
+        c.settle(node.expression, t.INT4)
+        right = t.INT4
+    if left == t.UNKNOWN and right == t.INT4:
+        c.settle(node.this, t.INT4)
+        left = t.INT4
     if not (t.is_int(left) and right in (t.INT2, t.INT4)):
         raise no_operator(t.shown(left), sign, t.shown(right), position(node))
     form = "TM_SHIFT_LEFT" if sign == "<<" else "TM_SHIFT_RIGHT"
