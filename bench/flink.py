@@ -22,7 +22,7 @@ import numpy as np
 from confluent_kafka import Consumer, TopicPartition
 
 from bench import orders
-from demo.ddl import ensure_topic
+from demo.topics import ensure_topic
 from embedded.java import find_java
 from embedded.layout import STATE
 

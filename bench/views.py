@@ -21,7 +21,7 @@ import pyarrow as pa
 from bench import flink, orders
 from bench.figure import Figure, interleaved_ms, p50
 from controllers.node_status import NodeStatus
-from demo.ddl import ensure_topic
+from demo.topics import ensure_topic
 from embedded.frontiers import FrontierReader
 from embedded.ports import free_ports
 from embedded.stack import CLUSTER, Settings, Stack, running

@@ -10,22 +10,13 @@ import time
 import uuid
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 
+from demo.topics import end_offset, ensure_topic
 from journal.errors import Unavailable
 
 ANSWER_TIMEOUT_S = 90.0
 """Longer than a broker's or an adapter's restart with all its retries."""
 RESEND_AFTER_S = 10.0
-
-
-def ensure_topic(bootstrap: str, topic: str, config: dict[str, str] | None = None) -> None:
-    """Make ``topic`` with one partition unless it is there."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
-    if topic in admin.list_topics(timeout=15).topics:
-        return
-    for made in admin.create_topics([NewTopic(topic, 1, -1, config=config or {})], request_timeout=15).values():
-        made.result(timeout=30)
 
 
 class DdlClient:
@@ -38,8 +29,7 @@ class DdlClient:
         self._consumer = Consumer(
             {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False, "log_level": 2}
         )
-        _low, end = self._consumer.get_watermark_offsets(TopicPartition(reply_topic, 0), timeout=15)
-        self._consumer.assign([TopicPartition(reply_topic, 0, end)])
+        self._consumer.assign([TopicPartition(reply_topic, 0, end_offset(self._consumer, reply_topic))])
 
     def execute(self, sql: str) -> dict:
         """The answer: ``status`` (ok or error), ``catalog_ts``, ``sqlstate``, ``message``.

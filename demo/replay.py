@@ -7,9 +7,10 @@ import time
 
 import numpy as np
 from confluent_kafka import Consumer as _Consumer
-from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer
 
 from demo.flights import value_at
+from demo.topics import end_offset
 from journal.errors import Indeterminate
 
 SLICE_S = 0.01
@@ -20,11 +21,11 @@ DELIVERY_TIMEOUT_MS = 120_000
 """A broker that is killed and started again is back in seconds; after two minutes the demo has failed."""
 
 
-def end_offset(bootstrap: str, topic: str) -> int:
+def rows_in(bootstrap: str, topic: str) -> int:
     """How many rows the topic holds."""
     consumer = _Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "log_level": 2})
     try:
-        return consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=15)[1]
+        return end_offset(consumer, topic)
     finally:
         consumer.close()
 

@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from demo import flights as data
-from demo.ddl import DdlClient, ensure_topic
+from demo.ddl import DdlClient
 from demo.display import Display
-from demo.replay import Replay, end_offset
+from demo.replay import Replay, rows_in
+from demo.topics import ensure_topic
 from demo.views import (
     CARRIER,
     MAKERS,
@@ -136,7 +137,7 @@ class Demo:
 
     def _replay(self) -> None:
         settings = self._settings
-        start = end_offset(settings.kafka, self.flights_topic)
+        start = rows_in(settings.kafka, self.flights_topic)
         count = settings.sample or len(data.flights())
         if start:
             self._console.print(f"  going on after the {start:,} flights of earlier runs (--fresh starts over)")
