@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from values.limits import TOO_LARGE
 from values.types import SqlType, parse_type
 
+ANY = SqlType("any")
+"""Of an argument that may be of any type, and of a result that is of its type."""
+
 _SIGNATURE = re.compile(r"(\w+)\(([^)]*)\) -> (\w+(?:\[\])?)")
 
 
@@ -50,32 +53,32 @@ class Function:
         return " ".join("abcdefg"[: len(self.arguments)])
 
 
-def native(signature: str, spark: str, duckdb: str | None = None, **more: bool) -> Function:
+def native(text: str, spark: str, duckdb: str | None = None, **more: bool) -> Function:
     """A function that both engines have or can say: ``native("f(int4, text) -> text", "…:a…")``; ``duckdb`` is said
     likewise where nothing else is.  ``more``: what else is true of it, of the fields of a row.
 
     A refusal of a row is said by ``RAISE_ERROR('tm:SQLSTATE:message')``, which is ``error('tm:…')`` in DuckDB.
     """
-    name, arguments, result = _read(signature)
+    name, arguments, result = signature(text)
     told = (spark if duckdb is None else duckdb).replace("RAISE_ERROR(", "error(")
     return Function(name, arguments, result, spark, told, **{"maybe_null": False, **more})
 
 
-def built(signature: str, form: str) -> Function:
+def built(text: str, form: str) -> Function:
     """A function of which the engines are told one thing or another, by how its arguments are written: a call of
     ``form`` (:mod:`sql.forms.spark_forms`)."""
-    name, arguments, result = _read(signature)
+    name, arguments, result = signature(text)
     return Function(name, arguments, result, built=form, maybe_null=False)
 
 
-def in_python(signature: str, run: Callable, called: str = "") -> Function:
+def in_python(text: str, run: Callable, called: str = "") -> Function:
     """A function that both engines run in Python.  Of NULL it is NULL and ``run`` is not asked.
 
     A date or timestamp is given as its microseconds since 1970, a time as those since midnight, an interval as one,
     a numeric as its text; and so are results.  ``BadText`` refuses the row.  ``called``:
     the name in the engines, where it is not ``tm_`` and its own.
     """
-    name, arguments, result = _read(signature)
+    name, arguments, result = signature(text)
     return Function(name, arguments, result, python=run, called=called or f"tm_{name}")
 
 
@@ -88,8 +91,13 @@ def within(too_much: str, value: str) -> str:
     return f"CASE WHEN {too_much} THEN RAISE_ERROR('tm:54000:{TOO_LARGE}') ELSE {value} END"
 
 
-def _read(signature: str) -> tuple[str, tuple[SqlType, ...], SqlType]:
-    match = _SIGNATURE.fullmatch(signature)
-    assert match is not None, signature
+def signature(text: str) -> tuple[str, tuple[SqlType, ...], SqlType]:
+    """``f(int4, any) -> text``: the name, the arguments and the result."""
+    match = _SIGNATURE.fullmatch(text)
+    assert match is not None, text
     name, arguments, result = match.groups()
-    return name, tuple(parse_type(each) for each in arguments.split(", ") if each), parse_type(result)
+    return name, tuple(_type(each) for each in arguments.split(", ") if each), _type(result)
+
+
+def _type(name: str) -> SqlType:
+    return ANY if name == "any" else parse_type(name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from functions.aggregates import AGGREGATES as _AGGREGATE_ROWS
 from functions.registry import FUNCTIONS, OWN
 from plan.scalars import Aggregate, Call, Lambda, Literal, Scalar, Sort, Struct, WindowCall
 from plan.types import (
@@ -174,27 +175,21 @@ _ANY: dict[str, Type | Rule] = {
 
 _AGGREGATES: dict[str, Type | Rule] = {
     "count": INT8, "sum": _sum, "avg": _average, "min": _of(0), "max": _of(0),
-    "bool_and": BOOL, "bool_or": BOOL, "bit_and": _of(0), "bit_or": _of(0), "bit_xor": _of(0),
     "collect_list": lambda arguments: list_of(arguments[0].type),
     "collect_set": lambda arguments: list_of(arguments[0].type),
     "listagg": lambda arguments: arguments[0].type,
     "percentile": FLOAT8, "tm_percentile_disc": _of(1),
     "grouping": INT2,
-    **dict.fromkeys(
-        "stddev stddev_pop stddev_samp variance var_pop corr covar_pop covar_samp regr_slope regr_intercept regr_r2"
-        " regr_avgx regr_avgy regr_sxx regr_syy regr_sxy".split(), FLOAT8),
-    "regr_count": INT8, "approx_count_distinct": INT8,
-    **dict.fromkeys("row_number rank dense_rank ntile".split(), INT4),
-    **dict.fromkeys("percent_rank cume_dist".split(), FLOAT8),
-    **dict.fromkeys("first_value last_value nth_value lag lead".split(), _of(0)),
+    **dict.fromkeys("stddev stddev_pop stddev_samp variance var_pop".split(), FLOAT8),
+    **dict.fromkeys("lag lead".split(), _of(0)),
+    **{each.engine: _of(0) if each.result in each.arguments else each.makes for each in _AGGREGATE_ROWS},
 }  # fmt: skip
 
 AGGREGATES = frozenset(_AGGREGATES)
 """What folds rows, those of a group or those of a window."""
 
 _FOUND = frozenset(
-    "count collect_list collect_set grouping regr_count approx_count_distinct row_number rank dense_rank percent_rank "
-    "cume_dist".split()
+    ("count", "collect_list", "collect_set", "grouping", *(each.engine for each in _AGGREGATE_ROWS if each.of_nothing))
 )
 """Aggregates that give a value of no rows, too."""
 

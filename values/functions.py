@@ -222,6 +222,7 @@ OWN: dict[str, Own] = _texts_of_types() | {
     "tm_jsonb_length": own(_INT4, jsonb.length, _TEXT),
     "tm_json_list": own(_TEXT, jsonb_changes.built_list, _TEXTS),
     "tm_json_object": own(_TEXT, jsonb_changes.built_object, _TEXTS),
+    "tm_json_of_pairs": own(_TEXT, jsonb_changes.built_of_pairs, _TEXTS),
     "tm_json_list_texts": own(_TEXT, jsonb_changes.built_list_of_texts, _TEXTS),
     "tm_json_object_texts": own(_TEXT, jsonb_changes.built_object_of_texts, _TEXTS),
     "tm_json_number": own(_TEXT, jsonb_changes.of_number, _TEXT),

@@ -15,8 +15,9 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
+from functions.aggregates import BY_NAME
 from functions.registry import FUNCTIONS
-from sql.forms.functions import display_name, is_aggregate
+from sql.forms.functions import AGGREGATE_NODES, display_name, is_aggregate
 from sql.trees.nodes import INEXACT, call, only, unnest
 
 
@@ -35,9 +36,8 @@ _WITHOUT_FRAME = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)
 _OWN_DIGITS = {each.form: each.name for each in FUNCTIONS if each.own_digits} | {"PERCENTILE": "percentile"}
 _OWN_LETTERS = frozenset(each.form for each in FUNCTIONS if each.own_letters)
 _OF_FLOATS = (
-    exp.Avg, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Corr, exp.CovarPop,
-    exp.CovarSamp,
-    *(getattr(exp, f"Regr{name}") for name in ("Avgx", "Avgy", "Intercept", "R2", "Slope", "Sxx", "Sxy", "Syy")),
+    exp.Avg, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp,
+    *(node for node, (name, _) in AGGREGATE_NODES.items() if BY_NAME[name][0].own_digits),
 )  # fmt: skip
 """Functions of floats whose last digits differ from one library to another, or by the order of rows.  (Of exact numbers
 the checker has put others in the places of those that fold rows.)"""

@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
+from functions.aggregates import BY_NAME
+from sql.forms.functions import AGGREGATE_NODES
+
 
 class CallOf(NamedTuple):
     """A call by a name, and the keys of its arguments; ``said`` is what the node says besides."""
@@ -43,21 +46,10 @@ CALLS: dict[type[exp.Expression], CallOf] = {
 
 AGGREGATES: dict[type[exp.Expression], CallOf] = {
     exp.Sum: CallOf("sum", _ONE), exp.Avg: CallOf("avg", _ONE), exp.Min: CallOf("min", _ONE),
-    exp.Max: CallOf("max", _ONE), exp.LogicalAnd: CallOf("bool_and", _ONE), exp.LogicalOr: CallOf("bool_or", _ONE),
-    exp.BitwiseAndAgg: CallOf("bit_and", _ONE), exp.BitwiseOrAgg: CallOf("bit_or", _ONE),
-    exp.BitwiseXorAgg: CallOf("bit_xor", _ONE), exp.Stddev: CallOf("stddev", _ONE),
-    exp.StddevPop: CallOf("stddev_pop", _ONE), exp.StddevSamp: CallOf("stddev_samp", _ONE),
-    exp.Variance: CallOf("variance", _ONE), exp.VariancePop: CallOf("var_pop", _ONE),
-    exp.ApproxDistinct: CallOf("approx_count_distinct", _ONE),
-    exp.Corr: CallOf("corr"), exp.CovarPop: CallOf("covar_pop"), exp.CovarSamp: CallOf("covar_samp"),
-    **{getattr(exp, name): CallOf(called) for name, called in {
-        "RegrSlope": "regr_slope", "RegrIntercept": "regr_intercept", "RegrR2": "regr_r2", "RegrAvgx": "regr_avgx",
-        "RegrAvgy": "regr_avgy", "RegrSxx": "regr_sxx", "RegrSyy": "regr_syy", "RegrSxy": "regr_sxy",
-        "RegrCount": "regr_count"}.items()},
-    exp.RowNumber: CallOf("row_number", ()), exp.Rank: CallOf("rank", ()), exp.DenseRank: CallOf("dense_rank", ()),
-    exp.PercentRank: CallOf("percent_rank", ()), exp.CumeDist: CallOf("cume_dist", ()),
-    exp.Ntile: CallOf("ntile", _ONE), exp.FirstValue: CallOf("first_value", _ONE),
-    exp.LastValue: CallOf("last_value", _ONE), exp.NthValue: CallOf("nth_value", ("this", "offset")),
+    exp.Max: CallOf("max", _ONE), exp.Stddev: CallOf("stddev", _ONE), exp.StddevPop: CallOf("stddev_pop", _ONE),
+    exp.StddevSamp: CallOf("stddev_samp", _ONE), exp.Variance: CallOf("variance", _ONE),
+    exp.VariancePop: CallOf("var_pop", _ONE),
+    **{node: CallOf(BY_NAME[name][0].engine, keys) for node, (name, keys) in AGGREGATE_NODES.items()},
     exp.Lag: CallOf("lag", ("this", "offset", "default")), exp.Lead: CallOf("lead", ("this", "offset", "default")),
 }  # fmt: skip
 """Of what folds rows, of a group or of a window."""

@@ -14,7 +14,7 @@ from sql.binding.apart import number_outputs
 from sql.forms.functions import display_name
 from sql.syntax.tokens import WRITTEN
 from sql.trees.errors import syntax, unsupported
-from sql.trees.nodes import Ordinality, copied, declared_type, only, position
+from sql.trees.nodes import JsonbAgg, Ordinality, copied, declared_type, only, position
 from sql.trees.nodes import unnest as bare
 
 
@@ -157,13 +157,17 @@ def group_commas(select: exp.Select) -> None:
 
 
 def _known_otherwise(node: exp.Anonymous) -> None:
-    """``row(a, b)`` and ``every(x)`` by their other names."""
+    """``row(a, b)`` and ``every(x)`` by their other names; what folds rows as such."""
     name = str(node.this).lower()
     if name == "row":
         node.replace(exp.Tuple(expressions=node.expressions))
     elif name == "every" and len(node.expressions) == 1:
         made = exp.LogicalAnd(this=node.expressions[0])
         made.meta["name"] = "every"
+        node.replace(made)
+    elif name == "jsonb_agg" and len(node.expressions) == 1:
+        made = JsonbAgg(this=node.expressions[0])
+        made.meta.update(node.meta, name=name)
         node.replace(made)
 
 

@@ -1,4 +1,4 @@
-"""Calls that the grammar knows by nodes of its own and that are no rows: of the clock, of groups and of windows.
+"""Calls that the grammar knows by nodes of its own: of the clock, of groups and of windows.
 
 What is of its arguments alone is a row (:mod:`functions`); other tables hold what needs more than a row or a line
 (:mod:`sql.typing.check_text`, :mod:`sql.typing.check_functions`…).  A function that is in none of them is 42883, also
@@ -8,67 +8,39 @@ where sqlglot or Spark know one of that name: theirs may mean something else.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from functions.aggregates import BY_NAME
 from sql.trees import types as t
 from values.types import SqlType
 
+WITHOUT_ARGUMENTS: dict[type[exp.Expression], SqlType] = {
+    exp.Rand: t.FLOAT8, exp.CurrentDate: t.DATE, exp.CurrentTimestamp: t.TIMESTAMPTZ, exp.Localtimestamp: t.TIMESTAMP,
+}  # fmt: skip
+"""What the clock and chance say."""
 
-@dataclass(frozen=True)
-class Fn:
-    """``args`` are (argument key in sqlglot's node, wanted kind); ``result`` a type, or ``same`` as ``this``.
+_ONE, _TWO = ("this",), ("this", "expression")
 
-    Kinds: int, float, number, bool, any.  ``force`` casts the result, where Spark's own type differs from ours.
-    """
-
-    args: tuple[tuple[str, str], ...]
-    result: SqlType | str
-    force: bool = False
-
-
-def _fn(result: SqlType | str, *args: str, force: bool = False) -> Fn:
-    return Fn(tuple(tuple(a.split(":")) for a in args), result, force)
-
-
-FUNCTIONS: dict[type[exp.Expression], Fn] = {
-    exp.Rand: _fn(t.FLOAT8),
-    exp.Abs: _fn("same", "this:number"),
-    exp.CurrentDate: _fn(t.DATE),
-    exp.CurrentTimestamp: _fn(t.TIMESTAMPTZ),
-    exp.Localtimestamp: _fn(t.TIMESTAMP, force=True),
-    exp.LogicalAnd: _fn(t.BOOL, "this:bool"),
-    exp.LogicalOr: _fn(t.BOOL, "this:bool"),
-    exp.ApproxDistinct: _fn(t.INT8, "this:any"),
-    exp.Corr: _fn(t.FLOAT8, "this:float", "expression:float"),
-    exp.CovarPop: _fn(t.FLOAT8, "this:float", "expression:float"),
-    exp.CovarSamp: _fn(t.FLOAT8, "this:float", "expression:float"),
-    exp.RowNumber: _fn(t.INT8, force=True),
-    exp.Rank: _fn(t.INT8, force=True),
-    exp.DenseRank: _fn(t.INT8, force=True),
-    exp.Ntile: _fn(t.INT4, "this:int"),
-    exp.PercentRank: _fn(t.FLOAT8),
-    exp.CumeDist: _fn(t.FLOAT8),
-    exp.FirstValue: _fn("same", "this:any"),
-    exp.LastValue: _fn("same", "this:any"),
-    exp.NthValue: _fn("same", "this:any", "offset:int"),
-}
+AGGREGATE_NODES: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
+    exp.LogicalAnd: ("bool_and", _ONE), exp.LogicalOr: ("bool_or", _ONE),
+    exp.BitwiseAndAgg: ("bit_and", _ONE), exp.BitwiseOrAgg: ("bit_or", _ONE), exp.BitwiseXorAgg: ("bit_xor", _ONE),
+    exp.ApproxDistinct: ("approx_count_distinct", _ONE),
+    exp.Corr: ("corr", _TWO), exp.CovarPop: ("covar_pop", _TWO), exp.CovarSamp: ("covar_samp", _TWO),
+    exp.RegrSlope: ("regr_slope", _TWO), exp.RegrIntercept: ("regr_intercept", _TWO), exp.RegrR2: ("regr_r2", _TWO),
+    exp.RegrAvgx: ("regr_avgx", _TWO), exp.RegrAvgy: ("regr_avgy", _TWO), exp.RegrSxx: ("regr_sxx", _TWO),
+    exp.RegrSyy: ("regr_syy", _TWO), exp.RegrSxy: ("regr_sxy", _TWO), exp.RegrCount: ("regr_count", _TWO),
+    exp.RowNumber: ("row_number", ()), exp.Rank: ("rank", ()), exp.DenseRank: ("dense_rank", ()),
+    exp.Ntile: ("ntile", _ONE), exp.PercentRank: ("percent_rank", ()), exp.CumeDist: ("cume_dist", ()),
+    exp.FirstValue: ("first_value", _ONE), exp.LastValue: ("last_value", _ONE),
+    exp.NthValue: ("nth_value", ("this", "offset")),
+}  # fmt: skip
+"""sqlglot's node of an aggregate that is a row (:mod:`functions.aggregates`), its name and its arguments' keys."""
 
 WINDOW_ONLY = (
-    exp.RowNumber,
-    exp.Rank,
-    exp.DenseRank,
-    exp.Ntile,
-    exp.PercentRank,
-    exp.CumeDist,
-    exp.FirstValue,
-    exp.LastValue,
-    exp.NthValue,
-    exp.Lag,
-    exp.Lead,
-)
+    *(node for node, (name, _) in AGGREGATE_NODES.items() if BY_NAME[name][0].of_windows), exp.Lag, exp.Lead,
+)  # fmt: skip
 
 VOLATILE = (exp.Rand, exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp, exp.Uuid)
 """No functions of their arguments: a materialized view cannot hold them, or its contents would never be definite."""

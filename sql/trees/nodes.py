@@ -133,6 +133,10 @@ INEXACT = "inexact"
 """What the checker notes on a sum of floats: its last digits hang on the order in which they are added."""
 
 
+class JsonbAgg(exp.Expression, exp.AggFunc):
+    """``jsonb_agg(this)``, which the grammar knows by its name alone."""
+
+
 class Ordinality(exp.Expression, exp.Func):
     """What number a row has among those that the EXPLODE beside it in its SELECT makes, from 1."""
 

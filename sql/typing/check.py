@@ -12,12 +12,11 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.forms.functions import FUNCTIONS, display_name
+from sql.forms.functions import WITHOUT_ARGUMENTS, display_name
 from sql.trees import types as t
 from sql.trees.budget import joined
 from sql.trees.errors import mismatch, no_aggregate, no_function, no_operator, syntax, unsupported, untold
 from sql.trees.nodes import branches, cast, position, swap, text_literal, unnest
-from sql.trees.own import own
 from sql.typing import check_arrays as arrays
 from sql.typing import check_jsonb as jsonb
 from sql.typing import own_signatures
@@ -29,8 +28,9 @@ from sql.typing.check_functions import is_named, named_function
 from sql.typing.check_jsonb import JSONB
 from sql.typing.check_text import TEXT
 from sql.typing.check_time import TIME
-from sql.typing.comparing import check_extreme, compared_as_postgres
+from sql.typing.comparing import compared_as_postgres
 from sql.typing.free_numerics import freed
+from sql.typing.gathered_jsonb import JSONB_AGGREGATES
 from sql.typing.rows_compared import compared_rows
 from sql.typing.scope import Scope
 from sql.typing.zones import Zone
@@ -46,10 +46,6 @@ _COMPARED = {
     exp.NullSafeEQ: "IS NOT DISTINCT FROM",
     exp.NullSafeNEQ: "IS DISTINCT FROM",
 }
-
-_KINDS = {"int": t.INT4, "float": t.FLOAT8, "number": t.FLOAT8, "bool": t.BOOL, "any": t.TEXT}
-"""What an untyped literal becomes as an argument of a kind."""
-
 
 NAMED = {**arrays.NAMED, **jsonb.NAMED, **own_signatures.NAMED}
 """Functions that the parser knows by their name alone."""
@@ -110,11 +106,11 @@ class Checker:
         kind = type(node)
         if kind in _COMPARED:
             return self._comparison(node, scope)
-        for table in (EXPRESSIONS, TIME, AGGREGATES, TEXT, ARRAYS, JSONB):
+        for table in (EXPRESSIONS, TIME, AGGREGATES, TEXT, ARRAYS, JSONB, JSONB_AGGREGATES):
             if kind in table:
                 return table[kind](self, node, scope)
-        if kind in FUNCTIONS:
-            return self.plain_function(node, scope)
+        if kind in WITHOUT_ARGUMENTS:
+            return self._without_arguments(node)
         if kind in own_signatures.CALLS:
             node = own_signatures.as_call(node)
         if isinstance(node, exp.Anonymous):
@@ -338,48 +334,11 @@ class Checker:
         node.replace(made)
         return self.visit(made.this, scope)
 
-    def plain_function(self, node: exp.Expression, scope: Scope) -> SqlType:
-        """A call of what is a line of :data:`sql.forms.functions.FUNCTIONS`."""
-        fn = FUNCTIONS[type(node)]
-        first = t.UNKNOWN
-        for key, kind in fn.args:
-            children = node.args.get(key)
-            for index, each in enumerate(children if isinstance(children, list) else [children] if children else []):
-                if not isinstance(each, exp.Expression) or isinstance(each, exp.Var):
-                    continue
-                got = self.visit(each, scope)
-                current = node.args[key][index] if isinstance(children, list) else node.args[key]
-                got = self._as_kind(current, got, kind, node)
-                first = got if key == "this" else first
-        if isinstance(node, (exp.Min, exp.Max)):
-            check_extreme(first, display_name(node), position(node))
-        result = fn.result if isinstance(fn.result, SqlType) else first
-        if isinstance(node, exp.Abs) and result.is_free:
-            node.replace(own("tm_numeric_abs", node.this))
-        elif fn.force and not isinstance(node.parent, exp.Window):
+    def _without_arguments(self, node: exp.Expression) -> SqlType:
+        result = WITHOUT_ARGUMENTS[type(node)]
+        if isinstance(node, exp.Localtimestamp):  # sqlglot and Spark take it for one with a zone
             node.replace(cast(node.copy(), result))
         return result
-
-    def _as_kind(self, node: exp.Expression, got: SqlType, kind: str, call: exp.Expression) -> SqlType:
-        if isinstance(node, exp.Distinct):
-            return got
-        wanted = _KINDS[kind]
-        if got == t.UNKNOWN:
-            self.settle(node, wanted)
-            return wanted
-        fits = {
-            "int": t.is_int(got),
-            "float": t.is_number(got),
-            "number": t.is_number(got),
-            "bool": got == t.BOOL,
-            "any": True,
-        }[kind]
-        if not fits:
-            raise no_function(f"{display_name(call)}({t.shown(got)})", position=position(call))
-        if kind == "float" and got.is_free:
-            swap(node, converted(node, got, t.FLOAT8))
-            return t.FLOAT8
-        return got
 
     def _unknown_function(self, node: exp.Func, scope: Scope) -> SqlType:
         """A function that only sqlglot knows: it says nothing of what Postgres would make of it, so it is refused."""

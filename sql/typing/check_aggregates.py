@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from functions.aggregates import BY_NAME, Aggregate
+from functions.row import ANY
 from journal.errors import InvalidUsage
-from sql.forms.functions import WINDOW_ONLY, display_name, folding
+from sql.forms.functions import AGGREGATE_NODES, WINDOW_ONLY, display_name, folding
 from sql.trees import types as t
 from sql.trees.errors import no_aggregate, no_function, no_window, unsupported
 from sql.trees.nodes import INEXACT, call, cast, position, swap, unnest
 from sql.trees.own import own
 from sql.typing.casts import converted
-from sql.typing.check_arrays import gathered
+from sql.typing.check_arrays import UNTYPED, gathered
 from sql.typing.comparing import check_extreme, check_grouped, order_key
 from sql.typing.free_numerics import check_no_free, deviation, extreme, key_of, reckoned, summed
 from sql.typing.scope import Scope
@@ -24,9 +26,9 @@ if TYPE_CHECKING:
     from sql.typing.check import Checker
 
 
-def _argument(node: exp.AggFunc) -> exp.Expression:
+def _argument(node: exp.Expression, key: str = "this") -> exp.Expression:
     """The expression that is aggregated, behind DISTINCT and ORDER BY."""
-    inner = node.this
+    inner = node.args[key]
     while isinstance(inner, (exp.Distinct, exp.Order)):
         inner = inner.expressions[0] if isinstance(inner, exp.Distinct) else inner.this
     return inner
@@ -311,20 +313,31 @@ def _extreme(c: Checker, node: exp.Min, scope: Scope) -> SqlType:
     return t.TEXT if got.name == "varchar" else got
 
 
-def _regression(c: Checker, node: exp.AggFunc, scope: Scope) -> SqlType:
-    """``regr_…(y, x)`` and their kin: floats, but for the count."""
-    for key in ("this", "expression"):
-        got = c.child(node, key, scope)
-        if not c.coerce(node.args[key], got, t.FLOAT8):
-            raise no_function(f"{display_name(node)}({t.shown(got)}, …)", position=position(node))
-    return t.INT8 if isinstance(node, exp.RegrCount) else t.FLOAT8
+def _by_row(c: Checker, node: exp.Expression, scope: Scope) -> SqlType:
+    """An aggregate or a function of windows that is a row (:mod:`functions.aggregates`)."""
+    name, keys = AGGREGATE_NODES[type(node)]
+    given = [key for key in keys if node.args.get(key) is not None]
+    got = [c.child(node, key, scope) for key in given]
+    row = _signature(BY_NAME[name], got)
+    if row is not None and row.result == ANY and got[0] == t.UNKNOWN:
+        raise InvalidUsage(UNTYPED, sqlstate="42804", position=position(node))
+    if row is None or not all(
+        c.coerce(_argument(node, key), each, t.TEXT if wanted == ANY else wanted)
+        for key, each, wanted in zip(given, got, row.arguments, strict=True)
+        if wanted != ANY or each == t.UNKNOWN
+    ):
+        raise no_function(f"{display_name(node)}({', '.join(map(t.shown, got))})", position=position(node))
+    if row.result == ANY:
+        return got[0]
+    if row.makes != row.result and not isinstance(node.parent, exp.Window):
+        node.replace(cast(node.copy(), row.result))
+    return row.result
 
 
-def _bits(c: Checker, node: exp.AggFunc, scope: Scope) -> SqlType:
-    got = c.child(node, "this", scope)
-    if not t.is_int(got):
-        raise no_function(f"{display_name(node)}({t.shown(got)})", position=position(node))
-    return got
+def _signature(rows: tuple[Aggregate, ...], got: list[SqlType]) -> Aggregate | None:
+    """That of ``rows`` which takes as many arguments; of several the one that takes just these."""
+    found = [row for row in rows if len(row.arguments) == len(got)]
+    return found[0] if len(found) == 1 else next((row for row in found if list(row.arguments) == got), None)
 
 
 def _grouping(c: Checker, node: exp.Grouping, scope: Scope) -> SqlType:
@@ -369,11 +382,5 @@ AGGREGATES = {
     exp.Min: _extreme,
     exp.Max: _extreme,
     exp.Grouping: _grouping,
-    exp.BitwiseAndAgg: _bits,
-    exp.BitwiseOrAgg: _bits,
-    exp.BitwiseXorAgg: _bits,
-    **{
-        getattr(exp, f"Regr{name}"): _regression
-        for name in ("Avgx", "Avgy", "Count", "Intercept", "R2", "Slope", "Sxx", "Sxy", "Syy")
-    },
+    **dict.fromkeys(AGGREGATE_NODES, _by_row),
 }

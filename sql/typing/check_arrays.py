@@ -86,6 +86,9 @@ ORDERED_WITHIN = "ordered_within"
 """In the ``meta`` of a query whose ORDER BY stands within its one output now: bare names there are columns of its FROM,
 and have no relation yet."""
 
+UNTYPED = "could not determine polymorphic type because input has type unknown"
+"""42804."""
+
 _SHAPED = ("group", "having", "limit", "offset", "qualify", "windows", "with_")
 """What makes other rows of a query's rows."""
 
@@ -241,14 +244,14 @@ def _aggregated(c: Checker, node: exp.ArrayAgg, scope: Scope) -> SqlType:
     distinct = isinstance(inner.this if isinstance(inner, exp.Order) else inner, exp.Distinct)
     got = c.child(node, "this", scope)
     if got == t.UNKNOWN:
-        raise InvalidUsage("could not determine polymorphic type because input has type unknown", sqlstate="42804")
+        raise InvalidUsage(UNTYPED, sqlstate="42804")
     if got.is_array:
         raise unsupported("an array of more than one dimension", position=position(node))
     value = node.this.this if isinstance(node.this, exp.Order) else node.this
     value = value.expressions[0] if isinstance(value, exp.Distinct) else value
     if got.is_free and not order:
         order = [exp.Ordered(this=key_of(value, got))]
-    in_order = isinstance(node.parent, exp.Window) and _is_ordered(node.parent)  # rows come in the window's order
+    in_order = isinstance(node.parent, exp.Window) and is_ordered(node.parent)  # rows come in the window's order
     made = cast(gathered(node, value, order, distinct, in_order), got.array)
     # Of no rows it is NULL.
     node.replace(cast(exp.Nullif(this=made, expression=cast(exp.Array(expressions=[]), got.array)), got.array))
@@ -282,7 +285,8 @@ def gathered(
     return exp.Anonymous(this="TRANSFORM", expressions=[arranged, picked])
 
 
-def _is_ordered(window: exp.Window) -> bool:
+def is_ordered(window: exp.Window) -> bool:
+    """Whether a window's rows have an order."""
     return window.args.get("order") is not None or window.args.get("alias") is not None
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.forms.functions import WINDOW_ONLY, display_name, folding
+from sql.forms.functions import AGGREGATE_NODES, WINDOW_ONLY, display_name, folding
 from sql.forms.window_numbers import NUMBERED, check_number, numbered
 from sql.trees import types as t
 from sql.trees.budget import joined
@@ -514,6 +514,18 @@ def _shifted_bits(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
     return left
 
 
+def _absolute(c: Checker, node: exp.Abs, scope: Scope) -> SqlType:
+    got = c.child(node, "this", scope)
+    if got == t.UNKNOWN:
+        c.settle(node.this, t.FLOAT8)
+        return t.FLOAT8
+    if not t.is_number(got):
+        raise no_function(f"abs({t.shown(got)})", position=position(node))
+    if got.is_free:
+        node.replace(own("tm_numeric_abs", node.this))
+    return got
+
+
 _ROUNDED = {exp.Round: "tm_numeric_round", exp.Ceil: "tm_numeric_ceil", exp.Floor: "tm_numeric_floor"}
 
 
@@ -582,8 +594,8 @@ def _exists(c: Checker, node: exp.Exists, scope: Scope) -> SqlType:
 
 
 _PASSED_OVER = (
-    exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.LogicalAnd, exp.LogicalOr, exp.Variance, exp.VariancePop,
-    exp.Stddev, exp.StddevPop, exp.StddevSamp,
+    exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop,
+    exp.StddevSamp, *(node for node in AGGREGATE_NODES if node not in WINDOW_ONLY),
 )  # fmt: skip
 """Aggregates that pass over NULLs."""
 
@@ -722,6 +734,7 @@ EXPRESSIONS: dict[type[exp.Expression], Callable[[Checker, exp.Expression, Scope
     exp.BitwiseOr: _bits,
     exp.BitwiseXor: _bits,
     exp.BitwiseNot: _inverted,
+    exp.Abs: _absolute,
     exp.Sign: _sign,
     exp.BitwiseLeftShift: _shifted_bits,
     exp.BitwiseRightShift: _shifted_bits,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from functions.aggregates import BY_NAME
 from journal.errors import InvalidUsage
 from sql.forms.spark_forms import BUILT, is_constant
 from sql.forms.time_formats import is_native
@@ -141,13 +142,12 @@ NAMED: dict[str, tuple[Signature, ...]] = {
 }
 
 KNOWN_ELSEWHERE = (
-    "abs avg bool_and bool_or ceil ceiling char_length coalesce concat concat_ws corr count cume_dist "
-    "current_date current_timestamp date_part date_trunc dense_rank div every extract first_value floor "
-    "format generate_series greatest initcap lag last_value lead least left max min mod now nth_value ntile "
-    "nullif num_nonnulls num_nulls overlay percent_rank position rank right round row_number sign stddev "
-    "string_agg substr substring sum trim trunc var_pop variance array_agg percentile_cont percentile_disc "
-    "mode grouping"
-).split()
+    *"abs avg ceil ceiling char_length coalesce concat concat_ws count current_date current_timestamp date_part "
+    "date_trunc div extract floor format generate_series greatest initcap lag lead least left max min mod now nullif "
+    "num_nonnulls num_nulls overlay position right round sign stddev string_agg substr substring sum trim trunc "
+    "var_pop variance array_agg jsonb_agg jsonb_object_agg percentile_cont percentile_disc mode grouping".split(),
+    *BY_NAME,
+)
 """Names that other tables know: what a misspelt name may have meant."""
 
 

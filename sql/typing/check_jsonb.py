@@ -188,6 +188,13 @@ def as_json(c: Checker, node: exp.Expression, got: SqlType) -> exp.Expression:
     return own("tm_json_string", cast(text, t.TEXT))
 
 
+def check_key(kind: SqlType, node: exp.Expression) -> None:
+    """22023 for what no object's key can be."""
+    if kind.is_array or kind == t.JSONB:
+        told = "key value must be scalar, not array, composite, or json"
+        raise InvalidUsage(told, sqlstate="22023", position=position(node))
+
+
 def _built(name: str):
     """``jsonb_build_array`` and ``jsonb_build_object`` of anything."""
 
@@ -206,9 +213,7 @@ def _built(name: str):
                 c.settle(node.expressions[place], t.TEXT)
             each = node.expressions[place]
             if keyed and place % 2 == 0:
-                if kind.is_array or kind == t.JSONB:
-                    told = "key value must be scalar, not array, composite, or json"
-                    raise InvalidUsage(told, sqlstate="22023", position=position(node))
+                check_key(kind, node)
                 made.append(cast(each.copy() if kind == t.UNKNOWN else text_of(each, kind, c.zone), t.TEXT))
             else:
                 made.append(as_json(c, each, kind))

@@ -184,6 +184,15 @@ def built_object(items: Sequence[str | None]) -> str:
     return _show({key: None if each is None else _load(each) for key, each in zip(*[iter(items)] * 2, strict=True)})
 
 
+def built_of_pairs(pairs: Sequence[str]) -> str:
+    """The object of JSON lists of a key and its value each; of a key that comes again the last counts."""
+    check_bytes(sum(map(len, pairs)))
+    found = dict(_load(each) for each in pairs)
+    if None in found:
+        raise BadText("field name must not be null", "22023")
+    return _show(found)
+
+
 def built_list_of_texts(items: Sequence[str | None]) -> str:
     """Of texts, which become strings."""
     return built_list([None if each is None else as_string(each) for each in items])
