@@ -33,7 +33,7 @@ from journal.topics import verify_journal
 from oracle.checkpoints import CHECKPOINT_POLICY, CheckpointPolicy, Checkpoints, open_recovered
 from oracle.fold import fold
 from oracle.image import dump, load
-from oracle.lanes import fence_record, make_lanes, part_weight
+from oracle.lanes import Commit, fence_record, make_lanes, part_weight
 from oracle.model import CommitPart, Kind, Outcome, Stamp, check_name, check_part, check_ts
 from oracle.state import EMPTY, OracleState
 
@@ -214,20 +214,24 @@ class Oracle:
         """Over Kafka: have the first record need no longer than the others.  Returns at once."""
         self._journal.transport.make_ready()
 
-    def commit(self, part: CommitPart) -> Future[DataTs]:
+    def commit(self, part: CommitPart, upper_now: Callable[[], int] | None = None) -> Future[DataTs]:
         """Make ``part`` happen at a new timestamp, which is the answer.
+
+        ``upper_now`` is asked when the record is sent, on any thread, and must answer at once: the newest catalog upper
+        on which ``part`` would be planned alike.  A part waits for the records before it, and DDL that has nothing to
+        do with it must not refuse it for what went on meanwhile.
 
         Fails with :class:`~oracle.errors.StaleCatalog`, ``Conflict``, :class:`~oracle.errors.SnapshotTooOld`,
         ``Rejected``, ``Unavailable`` (each: it did not and never will happen) or ``Indeterminate``.
         Raises ``InvalidUsage`` for a part that breaks the rules of :func:`~oracle.model.check_part`.
         """
         check_part(part)
-        return self._link.call(Kind.COMMIT, part, part_weight(part))
+        return self._link.call(Kind.COMMIT, Commit(part, upper_now), part_weight(part))
 
-    def commit_async(self, part: CommitPart) -> asyncio.Future[DataTs]:
+    def commit_async(self, part: CommitPart, upper_now: Callable[[], int] | None = None) -> asyncio.Future[DataTs]:
         """:meth:`commit` for a coroutine to await."""
         check_part(part)
-        return self._link.call_async(Kind.COMMIT, part, part_weight(part))
+        return self._link.call_async(Kind.COMMIT, Commit(part, upper_now), part_weight(part))
 
     def advance(self, timeline: str, ts: int) -> Future[None]:
         """Time of ``timeline`` is at least ``ts`` from now on, without a write."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from journal.link import Answer, Lane
 from journal.sender import LaneSpec
@@ -20,6 +20,39 @@ NAMES_PER_RECORD_MAX = 10_000
 
 PARTS_PER_RECORD_MAX = 1_000
 """Parts of a commit record: its fold takes some 10 ms then, and everybody else's barrier waits that long."""
+
+
+RENEWALS_MAX = 3
+"""How often the parts of a record are asked anew because one of them has heard of a newer catalog than another: more
+than once only where the catalog moves between two questions, which are microseconds apart."""
+
+
+class Commit(NamedTuple):
+    """A part to be sent.  ``upper_now`` says, at that moment, on the newest which catalog it still is what it says."""
+
+    part: CommitPart
+    upper_now: Callable[[], int] | None = None
+
+    def renewed(self) -> CommitPart:
+        """The part as it is to be sent now."""
+        if self.upper_now is None or self.part.catalog_upper_seen is None:
+            return self.part
+        return self.part._replace(catalog_upper_seen=max(self.part.catalog_upper_seen, self.upper_now()))
+
+
+def renewed(commits: Sequence[Commit]) -> list[CommitPart]:
+    """The parts of one record, on one catalog where they can be: the record brings the newest of theirs into force, and
+    one that was asked before another heard of it would be refused for it."""
+    parts = [each.renewed() for each in commits]
+    for _ in range(RENEWALS_MAX):
+        newest = max((part.catalog_upper_seen or 0 for part in parts), default=0)
+        behind = [n for n, part in enumerate(parts)
+                  if part.catalog_upper_seen is not None and part.catalog_upper_seen < newest]  # fmt: skip
+        again = {n: commits[n].renewed() for n in behind}
+        if all(parts[n] == part for n, part in again.items()):
+            break
+        parts = [again.get(n, part) for n, part in enumerate(parts)]
+    return parts
 
 
 def part_weight(part: CommitPart) -> int:
@@ -50,16 +83,18 @@ def make_lanes(
     def apply(token: Token, uppers: Sequence[int]) -> bytes:
         return encode_record(Record(token, known(max(uppers)), Kind.APPLY))
 
-    def commit(token: Token, parts: Sequence[CommitPart]) -> bytes:
-        now = now_ms()
+    def commit(token: Token, commits: Sequence[Commit]) -> bytes:
+        # Before the parts are asked: by a catalog that came in between, the record would refuse its own parts.
+        now, upper = now_ms(), known()
+        parts = renewed(commits)
         stamped = tuple(part if part.proposed_ts else part._replace(proposed_ts=now) for part in parts)
         seen = max((part.catalog_upper_seen or 0 for part in parts), default=0)
-        return encode_record(Record(token, known(seen), Kind.COMMIT, parts=stamped))
+        return encode_record(Record(token, max(upper, seen), Kind.COMMIT, parts=stamped))
 
-    def committed(outcome: Outcome, parts: Sequence[CommitPart]) -> Sequence[Answer]:
+    def committed(outcome: Outcome, commits: Sequence[Commit]) -> Sequence[Answer]:
         if outcome.refused is not None:
-            return _whole(outcome, len(parts))
-        return [_part_answer(part, verdict) for part, verdict in zip(parts, outcome.verdicts, strict=True)]
+            return _whole(outcome, len(commits))
+        return [_part_answer(each.part, verdict) for each, verdict in zip(commits, outcome.verdicts, strict=True)]
 
     def stamps(kind: Kind) -> Callable[[Token, Sequence[Stamp]], bytes]:
         return lambda token, payloads: encode_record(Record(token, known(), kind, stamps=tuple(payloads)))

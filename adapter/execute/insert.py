@@ -213,13 +213,18 @@ class Inserter:
         for _ in range(RECOMMITS_MAX):
             part = CommitPart(uuid.uuid4().hex, bindings, catalog_upper_seen=upper, read_ts=read_ts, reads=reads)
             try:
-                return await self._oracle.commit_async(part)
+                return await self._oracle.commit_async(part, partial(self._upper_now, entries, upper))
             except StaleCatalog as stale:
                 image = await self._bridge.wait(self._catalog.when_upper(stale.catalog_upper, CATALOG_WAIT_S))
                 for each in entries:
                     check_unchanged(each, image, self.label)
                 upper = image.upper
         raise Conflict("the catalog changes faster than rows can be committed", hint="try again")
+
+    def _upper_now(self, entries: Sequence[Rows], upper: int) -> int:
+        """The newest catalog upper known here on which ``entries`` would be planned as they were on ``upper``."""
+        image = self._catalog.image
+        return image.upper if image.upper > upper and all(unchanged(each, image) for each in entries) else upper
 
     def label(self, table: Item) -> str:
         """What a message calls ``table``."""
@@ -252,8 +257,13 @@ def check_unchanged(entry: Rows, image: Image, names: Callable[[Item], str]) -> 
     table = entry.table
     if image.item(table.id) is None:
         raise no_relation(names(table))
-    if not all(same_answers(answers, image) for answers in entry.planned_on):
+    if not unchanged(entry, image):
         raise TableChanged(f'table "{table.name}" was changed while rows were inserted', hint="try again")
+
+
+def unchanged(entry: Rows, image: Image) -> bool:
+    """Whether the statements of ``entry`` would be planned as they were, on ``image``."""
+    return image.item(entry.table.id) is not None and all(same_answers(each, image) for each in entry.planned_on)
 
 
 def check_buffer(entries: Sequence[Rows]) -> None:

@@ -309,18 +309,24 @@ class Settling:
     def due(self) -> Owed | None:
         """What is owed now."""
         with self._changed:
-            return self._debts.due()
+            return self._debts.due(time.monotonic())
 
     def wait(self) -> Owed | None:
         """What is owed, as soon as anything is; ``None`` once it has ended."""
         with self._changed:
-            # No bound: it is a thread of its own, and whoever ends the crew says so.
-            self._changed.wait_for(lambda: self._over or self._debts.due() is not None)
-            return None if self._over else self._debts.due()
+            while not self._over:
+                now = time.monotonic()
+                owed = self._debts.due(now)
+                if owed is not None:
+                    return owed
+                # No bound where nothing is owed: it is a thread of its own, and whoever ends the crew says so.
+                soonest = self._debts.next_s()
+                self._changed.wait(None if soonest is None else soonest - now)
+            return None
 
     def told(self, owed: Owed, answered: bool) -> None:
         with self._changed:
-            self._debts.told(owed, answered)
+            self._debts.told(owed, answered, time.monotonic())
 
 
 class Settler(Worker):

@@ -24,7 +24,7 @@ from judge.workloads.api import Failed, Invocation, Unknown
 from judge.workloads.outcome import certain, outcome, sqlstate_certain
 from judge.workloads.registry import WORKLOADS
 from judge.workloads.requests import judged_replies
-from judge.workloads.settling import OWED_MAX, TRIES_MAX, Debts
+from judge.workloads.settling import FOLLOW_S, FOLLOWS_MAX, OWED_MAX, TRIES_MAX, Debts
 from oracle.errors import SnapshotTooOld, StaleCatalog
 
 LEN = 600
@@ -96,19 +96,26 @@ class Debtor:
     """What happens to debts, in short: u a write becomes unknown, hurt, healed, ok and failed what became of a look."""
 
     def __init__(self) -> None:
-        self.debts = Debts(lambda write: [Invocation("ground" if write is None else f"look {write.value}")])
+        self.debts = Debts(self.settling)
+        self.now_s = 1.0
+
+    @staticmethod
+    def settling(write: Invocation | None) -> list[Invocation]:
+        if write is not None and write.f.startswith("look"):
+            return []
+        return [Invocation("ground" if write is None else f"look {write.value}")]
 
     def due(self) -> str:
-        owed = self.debts.due()
+        owed = self.debts.due(self.now_s)
         return owed.read.f if owed else ""
 
     def unknown(self, number: int) -> None:
         self.debts.unknown(Invocation("write", number))
 
     def look(self, answered: bool = True) -> None:
-        owed = self.debts.due()
+        owed = self.debts.due(self.now_s)
         assert owed is not None
-        self.debts.told(owed, answered)
+        self.debts.told(owed, answered, self.now_s)
 
 
 def test_an_unknown_outcome_of_a_healthy_cluster_is_looked_at_at_once_and_once() -> None:
@@ -136,10 +143,10 @@ def test_one_of_a_fault_is_looked_at_when_it_is_healed_and_so_is_the_workload() 
 def test_an_answer_to_a_look_from_before_the_healing_pays_nothing() -> None:
     debtor = Debtor()
     debtor.unknown(1)
-    before = debtor.debts.due()
+    before = debtor.debts.due(debtor.now_s)
     debtor.debts.hurt()
     debtor.debts.healed()
-    debtor.debts.told(before, True)
+    debtor.debts.told(before, True, debtor.now_s)
     assert debtor.due() == "look 1"
 
 
@@ -156,6 +163,35 @@ def test_what_is_not_answered_is_asked_again_in_turn_and_not_for_ever() -> None:
     assert debtor.due() == ""
 
 
+def test_one_that_was_answered_is_looked_at_again_for_as_long_as_it_may_take_to_settle() -> None:
+    """Its statement may still be carried out, and when it is must be seen."""
+    debtor = Debtor()
+    debtor.unknown(1)
+    debtor.look()
+    for _ in range(FOLLOWS_MAX):
+        assert debtor.due() == "" and debtor.debts.next_s() == debtor.now_s + FOLLOW_S
+        debtor.now_s += FOLLOW_S
+        assert debtor.due() == "look 1"
+        debtor.look()
+    assert debtor.debts.next_s() is None
+    debtor.unknown(2)
+    debtor.look()
+    debtor.debts.hurt()
+    debtor.now_s += FOLLOW_S
+    assert debtor.due() == "" and debtor.debts.next_s() is None
+    debtor.debts.healed()
+    assert debtor.due() == "look 2", "a healing begins anew"
+
+
+def test_a_write_that_is_its_own_look_is_settled_by_its_answer() -> None:
+    debts = Debts(lambda write: [] if write is None else [write])
+    debts.unknown(Invocation("request", 1))
+    owed = debts.due(0.0)
+    assert owed is not None
+    debts.told(owed, True, 0.0)
+    assert debts.next_s() is None
+
+
 def test_debts_are_bounded_and_the_newest_stay() -> None:
     debtor = Debtor()
     for number in range(OWED_MAX + 3):
@@ -168,6 +204,12 @@ def test_debts_are_bounded_and_the_newest_stay() -> None:
         seen.append(debtor.due())
         debtor.look()
     assert len(seen) == OWED_MAX and seen[-1] == "ground"
+    debtor.unknown(99)
+    debtor.look()
+    for number in range(OWED_MAX):
+        debtor.unknown(number)
+    debtor.now_s += FOLLOW_S
+    assert debtor.due() == "look 0", "one that was answered goes first"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -258,6 +258,40 @@ def test_a_stale_catalog_says_for_which_upper_to_wait():
     assert isinstance(error, StaleCatalog) and (error.seen, error.catalog_upper) == (41, 42)
 
 
+def test_a_part_that_waited_is_sent_with_the_catalog_of_then():
+    """Parts wait for the record before theirs.  DDL in the meantime refuses only what it concerns."""
+    from oracle.errors import StaleCatalog
+
+    world = World(0)
+    node = world.node("one")
+    world.catalog_upper = 40
+    blocker = node.oracle.commit(CommitPart("first"))
+    waiting = [
+        node.oracle.commit(CommitPart("same", catalog_upper_seen=40), lambda: world.catalog_upper),
+        node.oracle.commit(CommitPart("changed", catalog_upper_seen=40), lambda: 41),
+        node.oracle.commit(CommitPart("older words", catalog_upper_seen=40), lambda: 39),
+    ]
+    world.catalog_upper = 45
+    world.settle_down()
+    assert blocker.result() < waiting[0].result()
+    for lost in waiting[1:]:
+        assert isinstance(lost.exception(), StaleCatalog) and lost.exception().catalog_upper == 45
+
+
+def test_parts_of_one_record_are_asked_again_where_the_catalog_moves_between_them():
+    from oracle.lanes import RENEWALS_MAX, Commit, renewed
+
+    uppers = iter([41, 42, 43, 43])
+    commits = [Commit(CommitPart(f"p{n}", catalog_upper_seen=40), lambda: next(uppers)) for n in range(2)]
+    commits.append(Commit(CommitPart("of no catalog"), lambda: 9))
+    assert [part.catalog_upper_seen for part in renewed(commits)] == [43, 43, None]
+    asked = []
+    ever = [
+        Commit(CommitPart(f"p{n}", catalog_upper_seen=0), lambda: asked.append(0) or len(asked)) for n in range(2)
+    ]
+    assert len(renewed(ever)) == 2 and len(asked) <= 2 + RENEWALS_MAX, "a catalog that never rests ends it, too"
+
+
 def test_an_append_whose_writer_died_is_put_in_force_by_whoever_saw_it():
     """The catalog took an append whose writer never sent its Apply; another's barrier carries what it knows."""
     world = World(0)
