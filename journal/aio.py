@@ -9,10 +9,41 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
+from collections.abc import Awaitable
 from concurrent.futures import Future
 from typing import TypeVar
 
+from journal.errors import Conflict, Indeterminate
+
 T = TypeVar("T")
+
+
+async def to_its_end(sent: Awaitable[T], what: str = "the statement") -> T:
+    """The answer to ``sent``, awaited even if the caller is cancelled: what was sent cannot be taken back, so it must be
+    what became of it.  ``sent`` bounds itself.
+
+    Where it was refused (``Conflict``) and the caller was cancelled meanwhile, the cancel is the answer: nothing
+    happened, and nobody wants it to be tried again.  Cancelled a second time, because the process ends, it raises
+    ``Indeterminate``: what comes of it nobody will hear.
+    """
+    asked = asyncio.ensure_future(sent)
+    try:
+        return await asyncio.shield(asked)
+    except asyncio.CancelledError as cancelled:
+        if asked.cancelled():
+            raise
+        try:
+            return await asyncio.shield(asked)
+        except Conflict:
+            raise cancelled from None
+        except asyncio.CancelledError:
+            if asked.cancelled():
+                raise
+            asked.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+            raise Indeterminate(
+                f"the adapter is shutting down before anybody knows what became of {what}",
+                hint="it may have happened and may still: look before trying again",
+            ) from None
 
 
 class Bridge:

@@ -70,8 +70,8 @@ from catalog_log.log import CatalogLog
 from catalog_log.model import NODES
 from controllers.node_status import NodeStatus
 from controllers.peeks.peek import PEEK_TIMEOUT_MS, Lookup, Peek
-from journal.aio import Bridge
-from journal.errors import Conflict, Indeterminate, InvalidUsage, Unavailable
+from journal.aio import Bridge, to_its_end
+from journal.errors import Conflict, InvalidUsage, Unavailable
 from journal.timestamps import CatalogTs, DataTs
 from lower.duckdb.engine import Running
 from oracle.client import Oracle, wall_clock_ms
@@ -221,7 +221,7 @@ class TidemarkExecutor:
     async def commit(self, session: SessionState) -> Sequence[Notice]:
         entries = list(session.buffer)
         session.buffer.clear()
-        await self._finish(self._commit(session, entries))
+        await self._commit(session, entries)
         return ()
 
     async def rollback(self, session: SessionState, buffered: Sequence[object]) -> None:
@@ -238,7 +238,7 @@ class TidemarkExecutor:
                 columns = [exp.alias_(tree, f"v{n}") for n, tree in enumerate(trees.values())]
                 given = await asyncio.to_thread(self._relations.values, with_params(exp.select(*columns), [], {}))
                 statement = with_values(statement, dict(zip(trees, given, strict=True)))
-        return await self._finish(self.ddl.submit(statement, names, asked, request_id))
+        return await to_its_end(self.ddl.submit(statement, names, asked, request_id))
 
     async def _ddl(
         self, session: SessionState, prepared: Prepared, planned: Statement, params: Sequence[object | None]
@@ -571,7 +571,7 @@ class TidemarkExecutor:
                     check_buffer([*session.buffer, entry])
                     session.buffer.append(entry)
                     return Result(tag)
-                await self._finish(self._commit(session, [entry]))
+                await self._commit(session, [entry])
                 return Result(tag)
             except Conflict as error:
                 again = isinstance(error, TableChanged) or (entry is not None and entry.read_ts is not None)
@@ -643,27 +643,6 @@ class TidemarkExecutor:
             for each in entries:
                 check_unchanged(each, image, self._inserter.label)
             raise error
-
-    async def _finish(self, work) -> T:
-        """Await ``work`` to its end even if we are cancelled: what was sent cannot be taken back, so the answer must be
-        what became of it.  ``work`` bounds itself."""
-        task = asyncio.ensure_future(work)
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if task.cancelled():
-                raise
-            try:
-                return await asyncio.shield(task)
-            except asyncio.CancelledError:
-                if task.cancelled():
-                    raise
-                # Asked a second time, because this process ends: we go, and what comes of it nobody will hear.
-                task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-                raise Indeterminate(
-                    "the adapter is shutting down before anybody knows what became of the statement",
-                    hint="it may have happened and may still: look before trying again",
-                ) from None
 
     # --- the session's own variables, and looking
 

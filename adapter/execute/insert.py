@@ -24,7 +24,7 @@ from catalog_log.log import CatalogLog
 from catalog_log.objects import Column, Item, Table, view_inputs
 from collection.binding import Binding, Run
 from collection.columns import sql_type
-from journal.aio import Bridge
+from journal.aio import Bridge, to_its_end
 from journal.errors import Conflict, InvalidUsage, Rejected, TidemarkError
 from journal.timestamps import DataTs
 from oracle.client import Oracle
@@ -189,6 +189,8 @@ class Inserter:
         ``block_reads`` are the tables that their transaction block read at ``block_read_ts`` and hangs on.  A single
         entry that hangs on nothing is committed together with others of its kind.
 
+        Cancelled while a commit is under way it answers what became of that; else nothing happened.
+
         Raises 42P01 where a table was dropped meanwhile, ``TableChanged`` where other rows, or those of another table,
         would come of the statements by now, 40001 for a conflict of what was read, ``Rejected`` or
         ``Unavailable`` (it did not happen), ``Indeterminate``.
@@ -196,7 +198,7 @@ class Inserter:
         reads = {*block_reads, *(name for each in entries for name in each.reads)}
         read_at = [ts for ts in (block_read_ts, *(each.read_ts for each in entries)) if ts is not None]
         if len(entries) == 1 and not reads and not read_at and self._groups.takes(entries[0]):
-            return await self._groups.commit(entries[0])
+            return await to_its_end(self._groups.commit(entries[0]))
         return await self._bind(entries, await self._write(entries), min(read_at, default=None), reads)
 
     async def _bind(
@@ -213,7 +215,7 @@ class Inserter:
         for _ in range(RECOMMITS_MAX):
             part = CommitPart(uuid.uuid4().hex, bindings, catalog_upper_seen=upper, read_ts=read_ts, reads=reads)
             try:
-                return await self._oracle.commit_async(part, partial(self._upper_now, entries, upper))
+                return await to_its_end(self._oracle.commit_async(part, partial(self._upper_now, entries, upper)))
             except StaleCatalog as stale:
                 image = await self._bridge.wait(self._catalog.when_upper(stale.catalog_upper, CATALOG_WAIT_S))
                 for each in entries:

@@ -123,6 +123,26 @@ def test_an_insert_planned_on_a_stale_image_is_planned_again_and_its_rows_are_wr
     run(story)
 
 
+def test_an_insert_that_is_cancelled_once_it_was_refused_is_not_committed_on_the_newer_catalog():
+    async def story(world):
+        slow = HeldTransport(world.catalog_topic)
+        async with world.adapter("slow", slow) as a, world.adapter("b") as b:
+            await a.sql("create table t (a int)")
+            slow.held = True
+            await b.sql("create table other (a int)")
+            # Larger than what is written in groups, which are others' too and go on.
+            inserting = asyncio.create_task(a.sql(f"insert into t values (1){', (1)' * 20_000}"))
+            await until(lambda: b.oracle.state.stats.parts_refused == 1)
+            inserting.cancel()
+            slow.release()
+            with pytest.raises(asyncio.CancelledError):
+                await inserting
+            assert await b.sql("select a from t") == []
+            assert b.oracle.state.stats.parts_refused == 1
+
+    run(story)
+
+
 def test_a_table_dropped_between_write_and_commit_is_missing_and_no_rows_appear():
     async def story(world):
         slow = HeldTransport(world.catalog_topic)
