@@ -2,5 +2,5 @@
 
 To add one, write its row into the module of its area; dispatch, the forms that Spark and the in-process engine print,
 the functions that both run in Python and the page of functions (``docs/sql.md``) come of the row.  What no row can say
-(an argument that must be a constant, any number of arguments) is in ``sql/typing/check_*.py``.
+(an argument that must be a constant, any number of arguments of any types) is in ``sql/typing/check_*.py``.
 """

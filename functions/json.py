@@ -16,6 +16,14 @@ def _put(value: str, path: list[str | None], new: str) -> str:
 
 
 FUNCTIONS = (
+    in_python("jsonb_object_field(jsonb, text) -> jsonb", jsonb.field, "tm_jsonb_field"),
+    in_python("jsonb_object_field_text(jsonb, text) -> text", jsonb.field_text, "tm_jsonb_field_text"),
+    in_python("jsonb_array_element(jsonb, int4) -> jsonb", jsonb.item, "tm_jsonb_item"),
+    in_python("jsonb_array_element_text(jsonb, int4) -> text", jsonb.item_text, "tm_jsonb_item_text"),
+    in_python("jsonb_typeof(jsonb) -> text", jsonb.kind),
+    in_python("jsonb_array_length(jsonb) -> int4", jsonb.length, "tm_jsonb_length"),
+    in_python("jsonb_extract_path(jsonb, variadic text[]) -> jsonb", jsonb.path, "tm_jsonb_path"),
+    in_python("jsonb_extract_path_text(jsonb, variadic text[]) -> text", jsonb.path_text, "tm_jsonb_path_text"),
     in_python("jsonb_set(jsonb, text[], jsonb) -> jsonb", _set, "tm_json_set"),
     in_python("jsonb_set(jsonb, text[], jsonb, bool) -> jsonb", changes.with_set, "tm_json_set_if"),
     in_python("jsonb_insert(jsonb, text[], jsonb) -> jsonb", _put, "tm_json_put"),

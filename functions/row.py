@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from values.limits import TOO_LARGE
 from values.types import SqlType, parse_type
@@ -13,6 +13,7 @@ ANY = SqlType("any")
 """Of an argument that may be of any type, and of a result that is of its type."""
 
 _SIGNATURE = re.compile(r"(\w+)\(([^)]*)\) -> (\w+(?:\[\])?)")
+_VARIADIC = "variadic "
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Function:
     built: str = ""
     maybe_null: bool = True
     """Whether it may be NULL of what is certainly there."""
+    variadic: bool = False
+    """Whether the last argument, an array, is given item by item, one at least: ``f(jsonb, variadic text[])``."""
     own_digits: bool = False
     """Whether the last digits differ from one engine to another."""
     own_letters: bool = False
@@ -79,7 +82,8 @@ def in_python(text: str, run: Callable, called: str = "") -> Function:
     the name in the engines, where it is not ``tm_`` and its own.
     """
     name, arguments, result = signature(text)
-    return Function(name, arguments, result, python=run, called=called or f"tm_{name}")
+    made = Function(name, arguments, result, python=run, called=called or f"tm_{name}")
+    return replace(made, variadic=_VARIADIC in text)
 
 
 def within(too_much: str, value: str) -> str:
@@ -100,4 +104,4 @@ def signature(text: str) -> tuple[str, tuple[SqlType, ...], SqlType]:
 
 
 def _type(name: str) -> SqlType:
-    return ANY if name == "any" else parse_type(name)
+    return ANY if name == "any" else parse_type(name.removeprefix(_VARIADIC))

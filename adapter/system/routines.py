@@ -135,6 +135,8 @@ _ROUTINES = """\
 1389 isfinite fi bool timestamptz
 1390 isfinite fi bool interval
 2048 isfinite fi bool timestamp
+3215 jsonb_array_element fi jsonb jsonb int4
+3216 jsonb_array_element_text fi text jsonb int4
 3207 jsonb_array_length fi int4 jsonb
 3272 jsonb_build_array fs jsonb
 3274 jsonb_build_object fs jsonb
@@ -151,6 +153,8 @@ _ROUTINES = """\
 3579 jsonb_insert fi jsonb jsonb text[] jsonb bool
 3263 jsonb_object fi jsonb text[]
 3264 jsonb_object fi jsonb text[] text[]
+3478 jsonb_object_field fi jsonb jsonb text
+3214 jsonb_object_field_text fi text jsonb text
 3306 jsonb_pretty fi text jsonb
 3305 jsonb_set fi jsonb jsonb text[] jsonb bool
 3262 jsonb_strip_nulls fi jsonb jsonb

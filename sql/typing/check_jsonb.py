@@ -112,20 +112,6 @@ def subscripted(
     return t.JSONB
 
 
-def _named(name: str, result: SqlType):
-    def check(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
-        types = [c.visit(each, scope) for each in list(node.expressions)]
-        if len(types) == 1 and types[0] == t.UNKNOWN:
-            c.settle(node.expressions[0], t.JSONB)
-            types = [t.JSONB]
-        if types != [t.JSONB]:
-            raise no_function(f"{str(node.this).lower()}({', '.join(map(t.shown, types))})", position=position(node))
-        node.replace(own(name, *node.expressions))
-        return result
-
-    return check
-
-
 _TEXTS = t.TEXT.array
 
 JSONB = {
@@ -140,21 +126,6 @@ JSONB = {
     exp.JSONBContainsAnyTopKeys: _operator("?|", "tm_jsonb_has_any_key", _TEXTS, t.BOOL),
     exp.JSONBContainsAllTopKeys: _operator("?&", "tm_jsonb_has_all_keys", _TEXTS, t.BOOL),
 }
-
-def _path_of(name: str, result: SqlType):
-    """``jsonb_extract_path(value, step, …)``."""
-
-    def check(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
-        got = [c.visit(each, scope) for each in list(node.expressions)]
-        wanted = [t.JSONB, *[t.TEXT] * (len(got) - 1)]
-        if len(got) < 2 or not all(map(c.coerce, list(node.expressions), got, wanted)):
-            raise no_function(f"{str(node.this).lower()}({', '.join(map(t.shown, got))})", position=position(node))
-        value, *steps = node.expressions
-        listed = exp.Array(expressions=[cast(each.copy(), t.TEXT) for each in steps])
-        node.replace(own(name, value, cast(listed, t.TEXT.array)))
-        return result
-
-    return check
 
 
 def _rows(name: str, result: SqlType):
@@ -259,14 +230,10 @@ def lessened(c: Checker, node: exp.Sub, right: SqlType) -> SqlType:
 
 
 NAMED = {
-    "jsonb_extract_path": _path_of("tm_jsonb_path", t.JSONB),
-    "jsonb_extract_path_text": _path_of("tm_jsonb_path_text", t.TEXT),
     "jsonb_array_elements": _rows("tm_json_items", t.JSONB),
     "jsonb_array_elements_text": _rows("tm_json_items_text", t.TEXT),
     "jsonb_object_keys": _rows("tm_json_keys", t.TEXT),
     "jsonb_build_array": _built("tm_json_list"),
     "jsonb_build_object": _built("tm_json_object"),
     "to_jsonb": _to_jsonb,
-    "jsonb_typeof": _named("tm_jsonb_typeof", t.TEXT),
-    "jsonb_array_length": _named("tm_jsonb_length", t.INT4),
 }

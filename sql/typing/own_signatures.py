@@ -55,7 +55,7 @@ def _run(row: Function) -> Build:
 def _signatures() -> dict[str, tuple[Signature, ...]]:
     found: dict[str, tuple[Signature, ...]] = {}
     for row in FUNCTIONS:
-        found[row.name] = (*found.get(row.name, ()), Signature(row.arguments, row.result, _run(row)))
+        found[row.name] = (*found.get(row.name, ()), Signature(row.arguments, row.result, _run(row), row.variadic))
     return found
 
 

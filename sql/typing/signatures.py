@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sql.trees import types as t
+from sql.trees.nodes import cast
 from values.types import SqlType
 
 Build = Callable[..., exp.Expression]
@@ -20,6 +21,21 @@ class Signature:
     args: tuple[SqlType, ...]
     result: SqlType
     build: Build
+    variadic: bool = False
+    """Whether the last of ``args``, an array, is given item by item."""
+
+    def of(self, count: int) -> Signature:
+        """This one for a call of ``count`` arguments; itself where it has no other."""
+        before = len(self.args) - 1
+        if not self.variadic or count <= before:
+            return self
+        listed = self.args[-1]
+
+        def build(*args: exp.Expression) -> exp.Expression:
+            items = exp.Array(expressions=[each.copy() for each in args[before:]])
+            return self.build(*args[:before], cast(items, listed))
+
+        return Signature((*self.args[:before], *[listed.element] * (count - before)), self.result, build)
 
 
 def choose(signatures: tuple[Signature, ...], got: list[SqlType]) -> Signature | None:
@@ -31,7 +47,8 @@ def choose(signatures: tuple[Signature, ...], got: list[SqlType]) -> Signature |
     def fits(each: Signature, exact: bool) -> list[bool]:
         return [_fits(a, wanted, exact) for a, wanted in zip(got, each.args, strict=True)]
 
-    possible = [each for each in signatures if len(each.args) == len(got) and all(fits(each, exact=False))]
+    called = [each.of(len(got)) for each in signatures]
+    possible = [each for each in called if len(each.args) == len(got) and all(fits(each, exact=False))]
     return max(possible, key=lambda each: sum(fits(each, exact=True)), default=None)
 
 

@@ -73,7 +73,10 @@ def _named() -> str:
     lines = ["| function | arguments | result |", "|---|---|---|"]
     for name in sorted(NAMED):
         for each in NAMED[name]:
-            lines.append(f"| `{name}` | {', '.join(map(shown, each.args)) or '–'} | {shown(each.result)} |")
+            given = [*map(shown, each.args)]
+            if each.variadic:
+                given[-1] = f"VARIADIC {given[-1]}"
+            lines.append(f"| `{name}` | {', '.join(given) or '–'} | {shown(each.result)} |")
     return "\n".join(lines)
 
 
