@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from functions import json, math, text, time
+from functions import arrays, json, math, text, time
 from functions.row import Function
 from values.functions import OWN as NEEDED
 from values.functions import Own, own
@@ -12,19 +12,24 @@ from values.types import SqlType, carried
 
 FUNCTIONS: tuple[Function, ...] = (*text.FUNCTIONS, *json.FUNCTIONS, *math.FUNCTIONS, *time.FUNCTIONS)
 
+OF_ARRAYS: tuple[Function, ...] = arrays.FUNCTIONS
+"""Of arrays of any type (:data:`functions.row.ARRAY`), which :mod:`sql.typing.check_array_functions` interprets."""
+
+ROWS = (*FUNCTIONS, *OF_ARRAYS)
+
 MOMENTS = frozenset({"date", "timestamp", "timestamptz"})
 """Types that Python is given as microseconds since 1970."""
 
-SPARK_FORMS = {each.form: (each.parameters, each.spark) for each in FUNCTIONS if each.spark}
-DUCKDB_FORMS = {each.form: (each.parameters, each.duckdb) for each in FUNCTIONS if each.duckdb}
+SPARK_FORMS = {each.form: (each.parameters, each.spark) for each in ROWS if each.spark}
+DUCKDB_FORMS = {each.form: (each.parameters, each.duckdb) for each in ROWS if each.duckdb}
 """What a call in a bound tree is written out as, with the names of its parameters."""
 
 
 _CALL = re.compile(r"([A-Za-z_]\w*)\(")
 _GRAMMAR = {"cast"}
-SPARK_CALLS = frozenset(name.lower() for each in FUNCTIONS for name in _CALL.findall(each.spark)) - _GRAMMAR
+SPARK_CALLS = frozenset(name.lower() for each in ROWS for name in _CALL.findall(each.spark)) - _GRAMMAR
 DUCKDB_CALLS = frozenset(
-    name.lower() for each in FUNCTIONS for name in _CALL.findall(each.duckdb) if not name.startswith("tm_")
+    name.lower() for each in ROWS for name in _CALL.findall(each.duckdb) if not name.startswith("tm_")
 ) - _GRAMMAR  # fmt: skip
 """What the texts of rows call, for the lists of what either engine may be asked for; what is ours is defined anew for
 whoever may call it (:mod:`lower.duckdb.long_texts`)."""

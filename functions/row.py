@@ -12,6 +12,11 @@ from values.types import SqlType, parse_type
 ANY = SqlType("any")
 """Of an argument that may be of any type, and of a result that is of its type."""
 
+ARRAY, ITEM, SAME = SqlType("anycompatiblearray"), SqlType("anycompatible"), SqlType("anyarray")
+"""Of arguments whose items can become one type, an array of which the result is where it is :data:`ARRAY`; the items of
+what is :data:`SAME` are of one type as they are."""
+
+_OF_ANY = {each.name: each for each in (ANY, ARRAY, ITEM, SAME)}
 _SIGNATURE = re.compile(r"(\w+)\(([^)]*)\) -> (\w+(?:\[\])?)")
 _VARIADIC = "variadic "
 
@@ -38,6 +43,8 @@ class Function:
     """Whether it may be NULL of what is certainly there."""
     variadic: bool = False
     """Whether the last argument, an array, is given item by item, one at least: ``f(jsonb, variadic text[])``."""
+    by_key: bool = False
+    """Whether items of arrays are looked for by ``=``, so that the scale of free numerics must not tell them apart."""
     own_digits: bool = False
     """Whether the last digits differ from one engine to another."""
     own_letters: bool = False
@@ -67,11 +74,11 @@ def native(text: str, spark: str, duckdb: str | None = None, **more: bool) -> Fu
     return Function(name, arguments, result, spark, told, **{"maybe_null": False, **more})
 
 
-def built(text: str, form: str) -> Function:
+def built(text: str, form: str, **more: bool) -> Function:
     """A function of which the engines are told one thing or another, by how its arguments are written: a call of
     ``form`` (:mod:`sql.forms.spark_forms`)."""
     name, arguments, result = signature(text)
-    return Function(name, arguments, result, built=form, maybe_null=False)
+    return Function(name, arguments, result, built=form, **{"maybe_null": False, **more})
 
 
 def in_python(text: str, run: Callable, called: str = "") -> Function:
@@ -104,4 +111,4 @@ def signature(text: str) -> tuple[str, tuple[SqlType, ...], SqlType]:
 
 
 def _type(name: str) -> SqlType:
-    return ANY if name == "any" else parse_type(name.removeprefix(_VARIADIC))
+    return _OF_ANY.get(name) or parse_type(name.removeprefix(_VARIADIC))

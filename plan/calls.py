@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from functions.aggregates import AGGREGATES as _AGGREGATE_ROWS
-from functions.registry import FUNCTIONS, OWN
+from functions.registry import FUNCTIONS, OF_ARRAYS, OWN
+from functions.row import ARRAY
 from plan.scalars import Aggregate, Call, Lambda, Literal, Scalar, Sort, Struct, WindowCall
 from plan.types import (
     BOOL,
@@ -160,11 +161,10 @@ _ANY: dict[str, Type | Rule] = {
     "tm_matches": BOOL, "tm_regex_count": INT4, "tm_regex_place": INT4, "tm_regex_groups": TEXT.array,
     "tm_series_end": _of(1), "tm_no_step": NOTHING,
     **dict.fromkeys("tm_to_utc from_utc_timestamp tm_trunc_time date_trunc".split(), TIMESTAMPTZ),
-    **dict.fromkeys("tm_array_without tm_array_replaced tm_array_trimmed tm_array_slice tm_array_both array_compact"
-                    " sort_array slice".split(), _of(0)),
-    "tm_array_places": INT4.array, "tm_array_place": INT4, "tm_array_place_from": INT4,
+    **dict.fromkeys("tm_array_without tm_array_slice array_compact sort_array slice".split(), _of(0)),
+    **{each.form.lower(): _of(0) if each.result == ARRAY else carried(each.result) for each in OF_ARRAYS},
     "tm_array_filled": lambda arguments: list_of(arguments[0].type),
-    "tm_array_has_all": BOOL, "tm_array_overlaps": BOOL, "array_contains": BOOL,
+    "array_contains": BOOL,
     "tm_array_sizes": INT4, "tm_array_bounds": INT4, "tm_array_subscripts": INT4.array,
     "tm_array_key": _keyed,
     **dict.fromkeys("element_at try_element_at array_max array_min".split(),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from functions.registry import FUNCTIONS
+from functions.registry import FUNCTIONS, OF_ARRAYS
 from plan.nodes import Node
 from plan.relations import (
     Constant,
@@ -54,7 +54,7 @@ from plan.types import BOOL, FLOAT8, INT4, INT8, fields_of, is_number
 Names = Sequence[str]
 """What columns are called, ``""`` where they are not."""
 
-_CALLED = {each.form.lower(): each.name for each in FUNCTIONS}
+_CALLED = {each.form.lower(): each.name for each in (*FUNCTIONS, *(row for row in OF_ARRAYS if not row.built))}
 """Functions that are rows, by what a plan calls them."""
 
 _SIGNS = frozenset("= <> < <= > >= and or + - * / % & | # || like ilike".split())

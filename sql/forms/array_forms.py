@@ -1,33 +1,17 @@
-"""What is done with arrays, item by item, in the words of both engines; terms of :mod:`sql.forms.spark_forms`.
-
-The arguments are put into one row first, and all is made of that: each is evaluated once, whatever it is, and neither
-a function of ours nor a subquery comes to stand inside of a lambda, where Spark has none.
-"""
+"""What is done with arrays, item by item, in the words of both engines, where no function is called for it alone."""
 
 from __future__ import annotations
 
+from functions.arrays import here as _here
+from functions.arrays import of_row
 from values.limits import SERIES_MAX, TOO_MANY
 
 
 def _of_row(parameters: str, spark: str, duckdb: str) -> tuple[str, str, str]:
     """``spark`` and ``duckdb`` are of a row ``r`` whose fields are called as the parameters are."""
-    names = parameters.split()
-    fields = ", ".join(f"'{name}', :{name}" for name in names)
-    row = ", ".join(f"'{name}': :{name}" for name in names)
-    return (
-        parameters,
-        f"ELEMENT_AT(TRANSFORM(ARRAY(NAMED_STRUCT({fields})), r -> {spark}), 1)",
-        f"list_extract(list_transform([{{{row}}}], lambda r: {duckdb}), 1)",
-    )
+    return parameters, *of_row(parameters, spark, duckdb)
 
 
-_PLACES = "FILTER(TRANSFORM(r.a, (v, i) -> CASE WHEN v <=> r.x THEN i + 1 END), p -> p IS NOT NULL)"
-_PLACES_HERE = (
-    "list_filter(list_transform(r.a, lambda v, i: CASE WHEN v IS NOT DISTINCT FROM r.x THEN i::INTEGER END), "
-    "lambda p: p IS NOT NULL)"
-)
-_NO_PLACE = "RAISE_ERROR('tm:22004:initial position must not be null')"
-_NO_TRIM = "RAISE_ERROR(CONCAT('tm:2202E:number of elements to trim must be between 0 and ', CAST({} AS STRING)))"
 _NO_SIZE = "RAISE_ERROR('tm:22004:dimension array or low bound array cannot be null')"
 _MORE = "RAISE_ERROR('tm:0A000:arrays of more than one dimension are not supported')"
 _LOWER = "RAISE_ERROR('tm:0A000:arrays with a lower bound of their own are not supported')"
@@ -38,42 +22,15 @@ _BAD_FILL = (
 )
 
 
-def _here(text: str) -> str:
-    return text.replace("RAISE_ERROR(", "error(").replace("AS STRING", "AS VARCHAR")
-
-
 _FORMS = {
-    "TM_ARRAY_PLACES": _of_row("a x", _PLACES, _PLACES_HERE),
-    "TM_ARRAY_PLACE": _of_row("a x", f"TRY_ELEMENT_AT({_PLACES}, 1)", f"list_extract({_PLACES_HERE}, 1)"),
-    "TM_ARRAY_PLACE_FROM": _of_row(
-        "a x s",
-        f"CASE WHEN r.a IS NULL THEN NULL WHEN r.s IS NULL THEN {_NO_PLACE} "
-        f"ELSE TRY_ELEMENT_AT(FILTER({_PLACES}, q -> q >= r.s), 1) END",
-        f"CASE WHEN r.a IS NULL THEN NULL WHEN r.s IS NULL THEN {_here(_NO_PLACE)} "
-        f"ELSE list_extract(list_filter({_PLACES_HERE}, lambda q: q >= r.s), 1) END",
-    ),
     "TM_ARRAY_WITHOUT": _of_row(
         "a x", "FILTER(r.a, v -> NOT (v <=> r.x))", "list_filter(r.a, lambda v: v IS DISTINCT FROM r.x)"
-    ),
-    "TM_ARRAY_REPLACED": _of_row(
-        "a x y",
-        "TRANSFORM(r.a, v -> CASE WHEN v <=> r.x THEN r.y ELSE v END)",
-        "list_transform(r.a, lambda v: CASE WHEN v IS NOT DISTINCT FROM r.x THEN r.y ELSE v END)",
     ),
     "TM_ARRAY_FILLED": _of_row(
         "x n",
         f"CASE {_BAD_FILL} WHEN r.n = 0 THEN FILTER(ARRAY(r.x), v -> FALSE) "
         "ELSE TRANSFORM(SEQUENCE(1, r.n), v -> r.x) END",
         f"CASE {_here(_BAD_FILL)} ELSE list_transform(generate_series(1, r.n), lambda v: r.x) END",
-    ),
-    "TM_ARRAY_TRIMMED": _of_row(
-        "a n",
-        "CASE WHEN r.a IS NULL OR r.n IS NULL THEN NULL "
-        f"WHEN r.n < 0 OR r.n > SIZE(r.a) THEN {_NO_TRIM.format('SIZE(r.a)')} "
-        "ELSE SLICE(r.a, 1, SIZE(r.a) - r.n) END",
-        "CASE WHEN r.a IS NULL OR r.n IS NULL THEN NULL "
-        f"WHEN r.n < 0 OR r.n > len(r.a) THEN {_here(_NO_TRIM.format('len(r.a)'))} "
-        "ELSE list_slice(r.a, 1, len(r.a) - r.n) END",
     ),
     "TM_ARRAY_SLICE": _of_row(
         "a m n",

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from functions.registry import OF_ARRAYS
+from functions.row import ARRAY, ITEM, SAME, Function
+from journal.errors import InvalidUsage
 from sql.trees import types as t
 from sql.trees.errors import mismatch, no_function, no_operator, unsupported
 from sql.trees.nodes import call, cast, position, unnest
@@ -81,27 +84,40 @@ def _keys(node: exp.Expression) -> exp.Expression:
     return own("tm_numeric_keys", node)
 
 
-def _made(form: str, kinds: str, result: SqlType | None = None):
-    """A call of ``form`` with the arguments brought to one type; its result is an array of that where none is said."""
+def _of_rows(rows: tuple[Function, ...]):
+    """Calls of a function of arrays of any type (:mod:`functions.arrays`): the arguments are brought to one type."""
 
     def check(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
-        found = _compatible(c, node, _visited(c, node, scope), kinds)
+        got = _visited(c, node, scope)
+        row = next((each for each in rows if len(each.arguments) == len(got)), rows[0])
+        kinds = "".join(_KINDS[each.name] for each in row.arguments)
+        if SAME in row.arguments:
+            _check_same(node, got)
+        found = _compatible(c, node, got, kinds)
+        result = found if row.result == ARRAY else row.result
         given = list(node.expressions)
-        if found.is_free and form in _COMPARING:
-            if result is None:
+        if found.is_free and row.by_key:
+            if row.result == ARRAY:
                 check_no_free(found, str(node.this).lower(), node)
             by_kind = {"a": _keys, "x": lambda each: key_of(each, t.NUMERIC), "i": exp.Expression.copy}
             given = [by_kind[kind](each) for kind, each in zip(kinds, given, strict=True)]
-        node.replace(cast(call(form, *given), result or found))
-        return result or found
+        node.replace(cast(call(row.form, *given), result))
+        return result
 
     return check
 
 
-_COMPARING = frozenset(
-    {"TM_ARRAY_PLACE", "TM_ARRAY_PLACE_FROM", "TM_ARRAY_PLACES", "TM_ARRAY_WITHOUT", "TM_ARRAY_REPLACED"}
-)
-"""Forms that look for an item that is equal to another."""
+_KINDS = {ARRAY.name: "a", SAME.name: "a", ITEM.name: "x", "int4": "i"}
+
+
+def _check_same(node: exp.Anonymous, got: list[SqlType]) -> None:
+    """42883 for arrays of several types, 42804 where none has one."""
+    known = {each.name for each in got if each != t.UNKNOWN}
+    if len(known) > 1:
+        raise _no_such(node, got)
+    if got and not known:
+        told = "could not determine polymorphic type because input has type unknown"
+        raise InvalidUsage(told, sqlstate="42804", position=position(node))
 
 
 def _without(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
@@ -130,12 +146,6 @@ def _appended(kinds: str):
         return found
 
     return check
-
-
-def _position(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
-    from_place = len(node.expressions) == 3
-    form = "TM_ARRAY_PLACE_FROM" if from_place else "TM_ARRAY_PLACE"
-    return _made(form, "axi" if from_place else "ax", t.INT4)(c, node, scope)
 
 
 def _filled(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
@@ -204,15 +214,11 @@ def _dims(size: exp.Expression) -> exp.Expression:
 
 
 NAMED = {
+    **{each.name: _of_rows(tuple(row for row in OF_ARRAYS if row.name == each.name)) for each in OF_ARRAYS},
     "array_append": _appended("ax"),
     "array_prepend": _appended("xa"),
-    "array_cat": _made("TM_ARRAY_BOTH", "aa"),
-    "array_position": _position,
-    "array_positions": _made("TM_ARRAY_PLACES", "ax", t.INT4.array),
     "array_remove": _without,
-    "array_replace": _made("TM_ARRAY_REPLACED", "axx"),
     "array_fill": _filled,
-    "trim_array": _made("TM_ARRAY_TRIMMED", "ai"),
     "array_upper": _of_dimension(lambda size, array: size),
     "array_lower": _of_dimension(lambda size, array: _ONE.copy()),
     "array_ndims": _of_array(t.INT4, lambda size: _ONE.copy()),

@@ -22,6 +22,7 @@ from datetime import datetime, timedelta
 
 from sqlglot import exp
 
+from functions.registry import OF_ARRAYS
 from journal.errors import InvalidUsage
 from sql.forms.time_formats import is_native
 from sql.trees import types as t
@@ -46,7 +47,7 @@ INDEPENDENT: frozenset[type[exp.Expression] | str] = frozenset({
     exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In,
     exp.Any, exp.All, exp.Case, exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif,
     exp.Array, exp.Bracket, exp.ArrayAgg, exp.ArraySize, exp.Explode, "cardinality", "array_append",
-    "array_prepend", "array_cat", "array_position", "array_positions", "array_remove", "array_replace", "trim_array",
+    "array_prepend", "array_remove", *(each.name for each in OF_ARRAYS),
     "array_upper", "array_lower", "array_ndims", "array_dims", exp.ArrayContainsAll, exp.ArrayContainedBy,
     exp.ArrayOverlaps,
     exp.Count, exp.Distinct, exp.Order, exp.Filter, exp.Min, exp.Max, exp.ApproxDistinct, exp.Grouping,

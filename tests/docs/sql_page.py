@@ -11,9 +11,11 @@ from pathlib import Path
 from adapter.duck.functions import AGGREGATES, SCALARS, TABLE_FUNCTIONS, WINDOWS
 from adapter.duck.macros import SCALAR_MACROS, TABLE_MACROS
 from adapter.state.variables import KNOWN
+from functions.registry import OF_ARRAYS
 from sql.trees.types import shown
 from sql.typing.check_functions import KNOWN_ELSEWHERE, NAMED
 from sql.typing.own_signatures import NAMED as ANY_NUMBER
+from values.types import SqlType
 
 ROOT = Path(__file__).resolve().parents[2]
 STORIES = ROOT / "tests" / "sql" / "stories"
@@ -69,14 +71,19 @@ and then `CREATE SOURCE orders (…) FROM KAFKA TOPIC 'orders' FORMAT JSON`. Top
 """
 
 
+def _shown(kind: SqlType) -> str:
+    return kind.name if kind.name.startswith("any") else shown(kind)
+
+
 def _named() -> str:
+    typed = [(name, each.args, each.result, each.variadic) for name, all_ in NAMED.items() for each in all_]
+    typed += [(each.name, each.arguments, each.result, False) for each in OF_ARRAYS]
     lines = ["| function | arguments | result |", "|---|---|---|"]
-    for name in sorted(NAMED):
-        for each in NAMED[name]:
-            given = [*map(shown, each.args)]
-            if each.variadic:
-                given[-1] = f"VARIADIC {given[-1]}"
-            lines.append(f"| `{name}` | {', '.join(given) or '–'} | {shown(each.result)} |")
+    for name, arguments, result, variadic in sorted(typed, key=lambda each: each[0]):
+        given = [*map(_shown, arguments)]
+        if variadic:
+            given[-1] = f"VARIADIC {given[-1]}"
+        lines.append(f"| `{name}` | {', '.join(given) or '–'} | {_shown(result)} |")
     return "\n".join(lines)
 
 

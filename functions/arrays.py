@@ -1,0 +1,78 @@
+"""Functions of arrays of anything, of one dimension that counts from 1.
+
+The arguments are put into one row first, and all is made of that: each is evaluated once, whatever it is, and neither
+a function of ours nor a subquery comes to stand inside of a lambda, where Spark has none.
+"""
+
+from __future__ import annotations
+
+from functions.row import Function, built, native
+
+
+def of_row(parameters: str, spark: str, duckdb: str) -> tuple[str, str]:
+    """``spark`` and ``duckdb`` are of a row ``r`` whose fields are called as the parameters are."""
+    names = parameters.split()
+    fields = ", ".join(f"'{name}', :{name}" for name in names)
+    row = ", ".join(f"'{name}': :{name}" for name in names)
+    return (
+        f"ELEMENT_AT(TRANSFORM(ARRAY(NAMED_STRUCT({fields})), r -> {spark}), 1)",
+        f"list_extract(list_transform([{{{row}}}], lambda r: {duckdb}), 1)",
+    )
+
+
+def here(text: str) -> str:
+    """What is said to Spark, of types and refusals, as it is said to DuckDB."""
+    return text.replace("RAISE_ERROR(", "error(").replace("AS STRING", "AS VARCHAR")
+
+
+def _row(text: str, parameters: str, spark: str, duckdb: str, by_key: bool = False) -> Function:
+    return native(text, *of_row(parameters, spark, duckdb), maybe_null=True, by_key=by_key)
+
+
+_PLACES = "FILTER(TRANSFORM(r.a, (v, i) -> CASE WHEN v <=> r.b THEN i + 1 END), p -> p IS NOT NULL)"
+_PLACES_HERE = (
+    "list_filter(list_transform(r.a, lambda v, i: CASE WHEN v IS NOT DISTINCT FROM r.b THEN i::INTEGER END), "
+    "lambda p: p IS NOT NULL)"
+)
+_NO_PLACE = "RAISE_ERROR('tm:22004:initial position must not be null')"
+_NO_TRIM = "RAISE_ERROR(CONCAT('tm:2202E:number of elements to trim must be between 0 and ', CAST({} AS STRING)))"
+
+FUNCTIONS = (
+    built("array_cat(anycompatiblearray, anycompatiblearray) -> anycompatiblearray", "TM_ARRAY_BOTH"),
+    _row("array_positions(anycompatiblearray, anycompatible) -> int4[]", "a b", _PLACES, _PLACES_HERE, by_key=True),
+    _row(
+        "array_position(anycompatiblearray, anycompatible) -> int4",
+        "a b",
+        f"TRY_ELEMENT_AT({_PLACES}, 1)",
+        f"list_extract({_PLACES_HERE}, 1)",
+        by_key=True,
+    ),
+    _row(
+        "array_position(anycompatiblearray, anycompatible, int4) -> int4",
+        "a b c",
+        f"CASE WHEN r.a IS NULL THEN NULL WHEN r.c IS NULL THEN {_NO_PLACE} "
+        f"ELSE TRY_ELEMENT_AT(FILTER({_PLACES}, q -> q >= r.c), 1) END",
+        f"CASE WHEN r.a IS NULL THEN NULL WHEN r.c IS NULL THEN {here(_NO_PLACE)} "
+        f"ELSE list_extract(list_filter({_PLACES_HERE}, lambda q: q >= r.c), 1) END",
+        by_key=True,
+    ),
+    _row(
+        "array_replace(anycompatiblearray, anycompatible, anycompatible) -> anycompatiblearray",
+        "a b c",
+        "TRANSFORM(r.a, v -> CASE WHEN v <=> r.b THEN r.c ELSE v END)",
+        "list_transform(r.a, lambda v: CASE WHEN v IS NOT DISTINCT FROM r.b THEN r.c ELSE v END)",
+        by_key=True,
+    ),
+    _row(
+        "trim_array(anycompatiblearray, int4) -> anycompatiblearray",
+        "a b",
+        "CASE WHEN r.a IS NULL OR r.b IS NULL THEN NULL "
+        f"WHEN r.b < 0 OR r.b > SIZE(r.a) THEN {_NO_TRIM.format('SIZE(r.a)')} "
+        "ELSE SLICE(r.a, 1, SIZE(r.a) - r.b) END",
+        "CASE WHEN r.a IS NULL OR r.b IS NULL THEN NULL "
+        f"WHEN r.b < 0 OR r.b > len(r.a) THEN {here(_NO_TRIM.format('len(r.a)'))} "
+        "ELSE list_slice(r.a, 1, len(r.a) - r.b) END",
+    ),
+    built("arrayoverlap(anyarray, anyarray) -> bool", "TM_ARRAY_OVERLAPS", by_key=True),
+    built("arraycontains(anyarray, anyarray) -> bool", "TM_ARRAY_HAS_ALL", by_key=True),
+)
