@@ -19,9 +19,9 @@ T = TypeVar("T")
 
 
 async def to_its_end(sent: Awaitable[T], what: str = "the statement") -> T:
-    """The answer to ``sent``, awaited even if the caller is cancelled: what was sent cannot be taken back, so it is what
-    became of it.  ``sent`` bounds itself.
+    """The answer to ``sent``, awaited even if the caller is cancelled: what was sent cannot be taken back.
 
+    ``sent`` bounds itself.
     Where it was refused (``Conflict``) and the caller was cancelled meanwhile, the cancel is the answer: nothing
     happened, and nobody wants it to be tried again.  Cancelled a second time, because the process ends, it raises
     ``Indeterminate``: what comes of it nobody will hear.

@@ -230,6 +230,8 @@ _ROUTINES = """\
 1404 overlay fi text text text int4 int4
 1405 overlay fi text text text int4
 3103 percent_rank wi float8
+2288 pg_size_pretty fi text int8
+3166 pg_size_pretty fi text numeric
 1610 pi fi float8
 849 position fi int4 text text
 2014 position fi int4 bytea bytea
@@ -485,6 +487,7 @@ _OPERATORS = """\
 1110 < time time bool
 1122 < float4 float8 bool
 1132 < float8 float4 bool
+1222 < macaddr macaddr bool
 1322 < timestamptz timestamptz bool
 1332 < interval interval bool
 1754 < numeric numeric bool
@@ -517,6 +520,7 @@ _OPERATORS = """\
 1111 <= time time bool
 1124 <= float4 float8 bool
 1134 <= float8 float4 bool
+1223 <= macaddr macaddr bool
 1323 <= timestamptz timestamptz bool
 1333 <= interval interval bool
 1694 <= bool bool bool
@@ -548,6 +552,7 @@ _OPERATORS = """\
 1109 <> time time bool
 1121 <> float4 float8 bool
 1131 <> float8 float4 bool
+1221 <> macaddr macaddr bool
 1321 <> timestamptz timestamptz bool
 1331 <> interval interval bool
 1753 <> numeric numeric bool
@@ -580,6 +585,7 @@ _OPERATORS = """\
 1108 = time time bool
 1120 = float4 float8 bool
 1130 = float8 float4 bool
+1220 = macaddr macaddr bool
 1320 = timestamptz timestamptz bool
 1330 = interval interval bool
 1752 = numeric numeric bool
@@ -611,6 +617,7 @@ _OPERATORS = """\
 1112 > time time bool
 1123 > float4 float8 bool
 1133 > float8 float4 bool
+1224 > macaddr macaddr bool
 1324 > timestamptz timestamptz bool
 1334 > interval interval bool
 1756 > numeric numeric bool
@@ -640,6 +647,7 @@ _OPERATORS = """\
 1113 >= time time bool
 1125 >= float4 float8 bool
 1135 >= float8 float4 bool
+1225 >= macaddr macaddr bool
 1325 >= timestamptz timestamptz bool
 1335 >= interval interval bool
 1695 >= bool bool bool
