@@ -94,8 +94,8 @@ def surveyed(root: exp.Expression, kinds: tuple[type[exp.Expression], ...]) -> l
     if count > NODES_MAX:
         raise too_complex(f"it has more than {NODES_MAX} parts")
     for top, operands in chains:
-        if isinstance(top, exp.Or) and top.parent is not None:
-            operands = _with_lists(operands)
+        if top.parent is not None:
+            operands = _with_lists(_by_common(operands) if isinstance(top, exp.Or) else operands, type(top))
             if len(operands) == 1:
                 top.replace(operands[0])
                 continue
@@ -118,25 +118,77 @@ def _operands(top: exp.Connector) -> list[exp.Expression]:
     return found
 
 
-def _with_lists(operands: Sequence[exp.Expression]) -> list[exp.Expression]:
-    """``operands`` of OR, with ``x IN (1, 2, …)`` in the place of ``x = 1``, ``x = 2`` and so on, where there are many.
+_LISTED: dict[type[exp.Connector], type[exp.Expression]] = {exp.Or: exp.EQ, exp.And: exp.NEQ}
+"""What a connector connects where it means a list: ``x = 1 OR x = 2``, ``x <> 1 AND x <> 2``."""
+
+
+def _with_lists(operands: Sequence[exp.Expression], kind: type[exp.Connector]) -> list[exp.Expression]:
+    """``operands`` of OR, with ``x IN (1, 2, …)`` in the place of ``x = 1``, ``x = 2`` and so on, where there are many;
+    of AND with ``NOT x IN (1, 2, …)`` in the place of ``x <> 1``, ``x <> 2``.
 
     It says the same, NULLs and refusals included, and is planned as fast as it was meant: a list of values is one node
     wide, thousands of comparisons are thousands of nodes in every pass.
     """
     by: dict[tuple, list[int]] = {}
     for place, each in enumerate(operands):
-        if (key := _compared(each)) is not None:
+        if (key := _compared(each, _LISTED[kind])) is not None:
             by.setdefault(key, []).append(place)
     made: list[exp.Expression | None] = list(operands)
     for places in by.values():
         if len(places) >= _CHAIN_MIN:
-            first, *others = (_unwrapped(operands[place]) for place in places)
-            values = [each.expression for each in (first, *others)]
-            made[places[0]] = exp.In(this=first.this, expressions=values)
+            found = _listed([_unwrapped(operands[place]) for place in places])
+            made[places[0]] = found if kind is exp.Or else exp.Not(this=found)
             for place in places[1:]:
                 made[place] = None
     return [each for each in made if each is not None]
+
+
+def _by_common(operands: Sequence[exp.Expression]) -> list[exp.Expression]:
+    """``operands`` of OR, with ``y = 'a' AND x IN (1, 2, …)`` in the place of ``x = 1 AND y = 'a'``, ``x = 2 AND y =
+    'a'`` and so on: AND distributes over OR, with NULLs too.  Left as they are where that would save little."""
+    by: dict[frozenset[tuple], list[int]] = {}
+    terms: list[dict[tuple, exp.Expression]] = []
+    for place, each in enumerate(operands):
+        parts = _operands(inner) if type(inner := _unwrapped(each)) is exp.And else []
+        compared = {_compared(part, exp.EQ): _unwrapped(part) for part in parts[: _TERMS_MAX + 1]}
+        terms.append(compared)
+        if 1 < len(compared) == len(parts) <= _TERMS_MAX and None not in compared:
+            by.setdefault(frozenset(compared), []).append(place)
+    made: list[exp.Expression | None] = list(operands)
+    for keys, places in by.items():
+        if len(places) < _CHAIN_MIN:
+            continue
+        values = {key: [terms[place][key].expression for place in places] for key in sorted(keys)}
+        listed = max(values, key=lambda key: len(set(map(_said, values[key]))))
+        common: dict[tuple, list[int]] = {}
+        for place in places:
+            rest = tuple(_said(terms[place][key].expression) for key in values if key != listed)
+            common.setdefault(rest, []).append(place)
+        if len(common) * _SAVED_MIN > len(places):
+            continue
+        for together in common.values():
+            first = [terms[together[0]][key] for key in values if key != listed]
+            made[together[0]] = joined(exp.And, [*first, _listed([terms[place][listed] for place in together])])
+            for place in together[1:]:
+                made[place] = None
+    return [each for each in made if each is not None]
+
+
+_TERMS_MAX, _SAVED_MIN = 8, 4
+"""Keys of more columns are rare, and for fewer than four to a list the chain is as good."""
+
+
+def _said(value: exp.Expression) -> tuple[bool, str]:
+    """What a constant says, as ``_compared`` takes them."""
+    negative = type(value) is exp.Neg
+    return negative, (value.this if negative else value).this
+
+
+def _listed(comparisons: Sequence[exp.Expression]) -> exp.Expression:
+    """``x = 1``, ``x = 2`` (or ``<>``) as ``x IN (1, 2)``; one alone as it is."""
+    if len(comparisons) == 1:
+        return comparisons[0]
+    return exp.In(this=comparisons[0].this, expressions=[each.expression for each in comparisons])
 
 
 def _unwrapped(node: exp.Expression) -> exp.Expression:
@@ -145,10 +197,10 @@ def _unwrapped(node: exp.Expression) -> exp.Expression:
     return node
 
 
-def _compared(node: exp.Expression) -> tuple | None:
-    """Of ``column = constant`` which column it is, and which kind of constant."""
+def _compared(node: exp.Expression, kind: type[exp.Expression]) -> tuple | None:
+    """Of ``column = constant`` (``kind`` says which comparison) which column it is, and which kind of constant."""
     node = _unwrapped(node)
-    if type(node) is not exp.EQ or type(node.this) is not exp.Column:
+    if type(node) is not kind or type(node.this) is not exp.Column:
         return None
     value = node.expression
     if type(value) is exp.Neg and type(value.this) is exp.Literal:

@@ -6,6 +6,7 @@ import gc
 import sys
 
 import pytest
+from sqlglot import exp
 
 from journal.errors import InvalidUsage
 from sql.statements.ddl import plan_ddl
@@ -15,6 +16,7 @@ from sql.syntax import statements as st
 from sql.syntax import tokens
 from sql.syntax.parse import parse
 from sql.trees.budget import DEPTH_MAX, FRAMES
+from tests.differential.ours import Ours
 from tests.sql.doubles import ddl, empty_image, names
 
 IMAGE = ddl(empty_image(), "create table t (id int, a int, n text)", "create index on t (n)")
@@ -153,3 +155,47 @@ def test_planning_takes_steps_by_the_length_of_the_statement(kind):
     planned(GROWING[kind](40))  # what is made once is made
     small, large = (steps(lambda n=n: planned(GROWING[kind](n))) for n in (40, 160))
     assert large < 4.6 * small, (small, large)
+
+
+VALUES = (
+    "(VALUES (1, 'x'), (2, 'y'), (17, 'x'), (99, 'x'), (2, NULL), (99, NULL), (NULL, 'x'), (NULL, 'q'), (NULL, NULL))"
+)
+CHAINS = {
+    "or": " OR ".join(f"a = {n}" for n in range(20)),
+    "and": " AND ".join(f"a <> {n}" for n in range(20)),
+    "and with another": " AND ".join([*(f"(a <> {n})" for n in range(20)), "b = 'x'"]),
+    "one in common": " OR ".join(f"(a = {n} AND b = 'x')" for n in range(20)),
+    "one in common, the other way round": " OR ".join(f"(b = 'x' AND a = -{n})" for n in range(20)),
+    "some in common": " OR ".join(f"(a = {n} AND b = '{'xyz'[n % 3]}')" for n in range(20)),
+    "nothing in common": " OR ".join(f"(a = {n} AND b = '{n}')" for n in range(20)),
+    "of several kinds": " OR ".join(
+        [*(f"(a = {n} AND b = 'x')" for n in range(20)), "a = 99", "b = 'q' AND a = 3 AND a = 4", "a IS NULL"]
+    ),
+    "said twice": " OR ".join(["(a = 1 AND b = 'x')"] * 20),
+    "twice of one column": " OR ".join(f"(a = {n} AND a = {n + 1} AND b = 'x')" for n in range(20)),
+}
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_a_list_in_the_place_of_a_chain_says_the_same(chain):
+    """A column with something added to it is no column, and never in a list."""
+    as_list = CHAINS[chain]
+    as_chain = as_list.replace("a ", "(a + 0) ").replace("b ", "(b || '') ")
+    ours = Ours()
+    query = "SELECT a, b, {} FROM " + VALUES + " AS v (a, b)"
+    answer = ours.ask(query.format(as_list))
+    assert len(answer.rows) == 9 and answer == ours.ask(query.format(as_chain))
+
+
+@pytest.mark.parametrize("chain", ["and", "one in common", "some in common"])
+def test_a_chain_that_means_a_list_is_planned_as_one(chain):
+    plan = Ours().plan(f"SELECT a FROM {VALUES} AS v (a, b) WHERE {CHAINS[chain]}")
+    assert len(list(plan.tree.find_all(exp.In))) in (1, 3) and len(list(plan.tree.find_all(exp.EQ, exp.NEQ))) <= 3
+
+
+def test_what_a_list_would_be_refused_for_is_refused_in_a_chain():
+    ours = Ours()
+    for chain in ("b = 1 AND a = {}", "a = 'x' AND b = '{}'", "c = 1 AND a = {}"):
+        asked = " OR ".join(f"({chain.format(n)})" for n in range(20))
+        alone = ours.ask(f"SELECT 1 FROM {VALUES} AS v (a, b) WHERE ({chain.format(0)})")
+        assert ours.ask(f"SELECT 1 FROM {VALUES} AS v (a, b) WHERE {asked}").sqlstate == alone.sqlstate != "XX000"

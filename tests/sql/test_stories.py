@@ -84,6 +84,8 @@ def tell(text: str, image, lookups: bool) -> list[str]:
             ]
         if isinstance(statement, st.Insert):
             return tell_insert(plan_insert(statement, image, names()))
+        if not isinstance(statement, st.DDL):  # the session's to do
+            return [statement.tag]
         made = plan_ddl(statement, image, names())
     except TidemarkError as error:
         lines = [f"ERROR {error.sqlstate}" + (f" at {error.position}" if error.position else "") + f": {error.message}"]
