@@ -149,7 +149,7 @@ def read_bytea(text: str) -> bytes:
         try:
             return bytes.fromhex(text[2:])
         except ValueError as error:
-            raise bad_text("bytea", text) from error
+            raise BadText(f'invalid hexadecimal data: "{cut_short(text)}"', "22023") from error
     if re.sub(_ESCAPED, "", text).count("\\"):
         raise bad_text("bytea", text)
     return re.sub(_ESCAPED.encode(), _unescaped, text.encode())

@@ -47,7 +47,7 @@ def test_times():
     ("bool", "o", "22P02"), ("bool", "01", "22P02"), ("bool", "", "22P02"),
     ("float8", "1.5d", "22P02"), ("float8", "1_0", "22P02"), ("float8", "1e400", "22003"),
     ("float8", "1e-400", "22003"), ("float4", "1e39", "22003"), ("float4", "1e-46", "22003"),
-    ("bytea", r"\x4", "22P02"), ("bytea", r"a\x41", "22P02"), ("bytea", r"\400", "22P02"),
+    ("bytea", r"\x4", "22023"), ("bytea", r"a\x41", "22P02"), ("bytea", r"\400", "22P02"),
     ("date_micros", "2024", "22007"), ("date_micros", "2024-02", "22007"), ("date_micros", "2024-02-30", "22008"),
     ("date_micros", "2024-02-01 foo", "22007"), ("timestamp_micros", "infinity", "22008"),
     ("date_micros", "2020-W01", "22007"), ("timestamp_micros", "2020-W01-3", "22007"),
