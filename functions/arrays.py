@@ -64,7 +64,7 @@ FUNCTIONS = (
         by_key=True,
     ),
     _row(
-        "trim_array(anycompatiblearray, int4) -> anycompatiblearray",
+        "trim_array(anyarray, int4) -> anyarray",
         "a b",
         "CASE WHEN r.a IS NULL OR r.b IS NULL THEN NULL "
         f"WHEN r.b < 0 OR r.b > SIZE(r.a) THEN {_NO_TRIM.format('SIZE(r.a)')} "

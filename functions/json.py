@@ -34,7 +34,7 @@ FUNCTIONS = (
     in_python("jsonb_object(text[], text[]) -> jsonb", changes.of_keys, "tm_json_keyed"),
     in_python("jsonb_concat(jsonb, jsonb) -> jsonb", changes.joined, "tm_json_joined"),
     in_python("jsonb_delete(jsonb, text) -> jsonb", changes.without, "tm_json_without"),
-    in_python("jsonb_delete(jsonb, text[]) -> jsonb", changes.without_all, "tm_json_without_all"),
+    in_python("jsonb_delete(jsonb, variadic text[]) -> jsonb", changes.without_all, "tm_json_without_all"),
     in_python("jsonb_delete(jsonb, int4) -> jsonb", changes.without_item, "tm_json_without_item"),
     in_python("jsonb_delete_path(jsonb, text[]) -> jsonb", changes.without_path, "tm_json_without_path"),
     in_python("jsonb_contains(jsonb, jsonb) -> bool", jsonb.contains, "tm_jsonb_contains"),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from functions.aggregates import AGGREGATES as _AGGREGATE_ROWS
 from functions.registry import FUNCTIONS, OF_ARRAYS, OWN
-from functions.row import ARRAY
+from functions.row import ARRAY, SAME
 from plan.scalars import Aggregate, Call, Lambda, Literal, Scalar, Sort, Struct, WindowCall
 from plan.types import (
     BOOL,
@@ -162,7 +162,7 @@ _ANY: dict[str, Type | Rule] = {
     "tm_series_end": _of(1), "tm_no_step": NOTHING,
     **dict.fromkeys("tm_to_utc from_utc_timestamp tm_trunc_time date_trunc".split(), TIMESTAMPTZ),
     **dict.fromkeys("tm_array_without tm_array_slice array_compact sort_array slice".split(), _of(0)),
-    **{each.form.lower(): _of(0) if each.result == ARRAY else carried(each.result) for each in OF_ARRAYS},
+    **{each.form.lower(): _of(0) if each.result in (ARRAY, SAME) else carried(each.result) for each in OF_ARRAYS},
     "tm_array_filled": lambda arguments: list_of(arguments[0].type),
     "array_contains": BOOL,
     "tm_array_sizes": INT4, "tm_array_bounds": INT4, "tm_array_subscripts": INT4.array,

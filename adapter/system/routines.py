@@ -145,7 +145,6 @@ _ROUTINES = """\
 4046 jsonb_contains fi bool jsonb jsonb
 3302 jsonb_delete fi jsonb jsonb text
 3303 jsonb_delete fi jsonb jsonb int4
-3343 jsonb_delete fi jsonb jsonb text[]
 3304 jsonb_delete_path fi jsonb jsonb text[]
 4047 jsonb_exists fi bool jsonb text
 4049 jsonb_exists_all fi bool jsonb text[]

@@ -178,6 +178,18 @@ def _spread(node: exp.AggFunc) -> None:
     root.set("this", whole)
 
 
+def _fields_of_items(having: exp.Having) -> None:
+    """In HAVING DuckDB takes ``r.k`` of a lambda's ``r`` for a column that is not grouped by, but not ``(r).k``."""
+    for each in having.find_all(exp.Lambda):
+        names = {parameter.name for parameter in each.expressions}
+        for field in list(each.this.find_all(exp.Column, exp.Dot)):
+            if isinstance(field, exp.Column) and field.table in names:
+                row = exp.Paren(this=field.args["table"].copy())
+                field.replace(exp.Dot(this=row, expression=field.this.copy()))
+            elif isinstance(field, exp.Dot) and isinstance(field.this, exp.Identifier) and field.this.name in names:
+                field.set("this", exp.Paren(this=field.this.copy()))
+
+
 def for_duckdb(tree: exp.Expression, grows: bool | None = None) -> exp.Expression:
     """A copy of ``tree`` that DuckDB runs with the same result.
 
@@ -208,4 +220,7 @@ def for_duckdb(tree: exp.Expression, grows: bool | None = None) -> exp.Expressio
             node.replace(_seconds(node))
         elif isinstance(node, (exp.Like, exp.ILike)) and not isinstance(node.parent, exp.Escape):
             node.replace(exp.Escape(this=node.copy(), expression=exp.Literal.string("\\")))
-    return written_out(holder.this)
+    made = written_out(holder.this)
+    for having in made.find_all(exp.Having):
+        _fields_of_items(having)
+    return made

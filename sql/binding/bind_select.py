@@ -471,6 +471,15 @@ def _no_aggregates(node: exp.Expression, where: str) -> None:
         raise grouping(f"aggregate functions are not allowed in {where}", position(found))
 
 
+def _is_of(node: exp.Expression, whole: exp.Expression) -> bool:
+    """Whether ``node``, which stands in ``whole``, is of the same query."""
+    while node is not whole:
+        if isinstance(node, (exp.Query, exp.Subquery)):
+            return False
+        node = node.parent
+    return True
+
+
 def _check_grouping(select: exp.Select, scope: Scope) -> None:
     """42803: a column beside aggregates that is not grouped by, or an aggregate where none may be."""
     if select.args.get("where") is not None:
@@ -492,6 +501,17 @@ def _check_grouping(select: exp.Select, scope: Scope) -> None:
             for inner in found.iter_expressions():
                 for nested in _aggregates_in(inner):
                     raise grouping("aggregate function calls cannot be nested", position(nested))
+            if (window := found.find(exp.Window)) is not None and _is_of(window, found):
+                raise grouping("aggregate function calls cannot contain window function calls", position(window))
+    for each in outputs + later + ordered:
+        for filtered in each.find_all(exp.Filter):
+            if _is_of(filtered, each):
+                _no_aggregates(filtered.expression, "FILTER")
+                _no_windows(filtered.expression, "FILTER")
+        for window in each.find_all(exp.Window):
+            for part in (*(window.args.get("partition_by") or ()), window.args.get("order")):
+                if part is not None and _is_of(window, each):
+                    _no_windows(part, "window definitions")
     if aggregated:
         for each in outputs + later + [o for o in ordered if not (isinstance(o, exp.Column) and not o.table)]:
             _ungrouped(each, grouped, scope)

@@ -58,8 +58,25 @@ def _or_as_written(name: str, build: Callable[..., exp.Expression]) -> Callable[
                 made = build(list(args), dialect=DIALECT)
         except _TAKEN_APART:
             made = None
-        if made is None or made.error_messages(args):
+        if made is None or made.error_messages(args) or _drops(made, args):
             return exp.Anonymous(this=name.lower(), expressions=args)
+        return made
+
+    return built
+
+
+def _drops(made: exp.Expression, args: list[exp.Expression]) -> bool:
+    """Whether an aggregate has been made without an argument that it was given."""
+    return isinstance(made, exp.AggFunc) and len(args) > 1 and not all(each.find_ancestor(type(made)) for each in args)
+
+
+def _by_fractions_too(build: Callable[..., exp.Expression]) -> Callable[..., exp.Expression]:
+    """``build`` of ``j -> 1.5``, whose number sqlglot would take for a key: it is left for the checker to refuse."""
+
+    def built(parser: Postgres.Parser, this: exp.Expression, path: exp.Expression) -> exp.Expression:
+        made = build(parser, this, path)
+        if isinstance(path, exp.Literal) and not path.is_string and not path.this.isdigit():
+            made.set("expression", path)
         return made
 
     return built
@@ -85,6 +102,8 @@ def _lacks_its_first(made: exp.Func) -> bool:
     return first is None and isinstance(made, exp.GroupConcat)
 
 
+_CHARS = (exp.DType.CHAR, exp.DType.NCHAR)
+
 WRITTEN = "written"
 """Under this a call's ``meta`` has the name that was written."""
 
@@ -107,6 +126,11 @@ class Dialect(Postgres):
             # sqlglot reads a step by itself, and fails on '1 day 6 hours'.
             "GENERATE_SERIES": exp.ExplodingGenerateSeries.from_arg_list,
         }
+        JSON_OPERATORS = {
+            **Postgres.Parser.JSON_OPERATORS,
+            **{kind: _by_fractions_too(Postgres.Parser.JSON_OPERATORS[kind])
+               for kind in (TokenType.ARROW, TokenType.DARROW)},
+        }  # fmt: skip
         FUNCTION_PARSERS = {
             name: _with_its_arguments(name, f)
             for name, f in Postgres.Parser.FUNCTION_PARSERS.items()
@@ -120,6 +144,8 @@ class Dialect(Postgres):
             found = super()._parse_function_call(*args, **named)
             called = found
             while isinstance(called, (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
+                if isinstance(called, (exp.IgnoreNulls, exp.RespectNulls)):
+                    self.raise_error("Postgres has no such words", self._prev)
                 called = called.this
             if isinstance(called, (exp.Func, exp.Binary)) and first is not None and WRITTEN not in called.meta:
                 called.meta[WRITTEN] = first.text.lower()
@@ -173,6 +199,8 @@ class Dialect(Postgres):
                 named = self._parse_types(check_func=True, allow_identifiers=False)
                 is_text = self._curr is not None and self._curr.token_type == TokenType.STRING
                 has_digits = isinstance(named, exp.DataType) and bool(named.expressions)
+                if is_text and not has_digits and isinstance(named, exp.DataType) and named.this in _CHARS:
+                    named = exp.DataType(this=exp.DType.BPCHAR)  # without a length here, not of one
                 if is_text and isinstance(named, exp.DataType) and (has_digits or not named.is_type("interval")):
                     value = self._parse_primary()
                     if isinstance(value, exp.Literal):
@@ -192,6 +220,13 @@ class Dialect(Postgres):
             self._advance()
             named = self.expression(exp.DataType(this=exp.DType.USERDEFINED, kind=exp.to_identifier(name.text)))
             return self._parse_column_ops(self.expression(exp.Cast(this=self._parse_primary(), to=named)))
+
+        def _parse_in(self, *args, **named):
+            """sqlglot would take a list of nothing."""
+            found = super()._parse_in(*args, **named)
+            if isinstance(found, exp.In) and not any(found.args.get(key) for key in ("expressions", "query", "unnest")):
+                self.raise_error("a list of nothing", self._prev)
+            return found
 
         def _parse_is_rhs(self, distinct: bool = False):
             """sqlglot would take any expression behind IS."""

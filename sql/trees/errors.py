@@ -124,6 +124,21 @@ def no_function(signature: str, hint: str | None = None, position: int | None = 
     )
 
 
+def not_unique(signature: str, position: int | None = None) -> InvalidUsage:
+    """42725 for a function of several types, of which no argument says which one is meant."""
+    return InvalidUsage(
+        f"function {signature} is not unique",
+        sqlstate="42725",
+        position=position,
+        hint="could not choose a best candidate function; you might need to add explicit type casts",
+    )
+
+
+def untyped(position: int | None = None) -> InvalidUsage:
+    """42804 for a function of any type, of which no argument says what it is."""
+    return mismatch("could not determine polymorphic type because input has type unknown", position)
+
+
 def mismatch(message: str, position: int | None = None, hint: str | None = None) -> InvalidUsage:
     """42804: a type that cannot become the one that is wanted."""
     return InvalidUsage(message, sqlstate="42804", position=position, hint=hint)

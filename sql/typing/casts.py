@@ -75,6 +75,8 @@ def converted(node: exp.Expression, got: SqlType, target: SqlType, zone: Zone | 
         return made
     if t.is_text(target):
         return _cut(node if t.is_text(got) and got.name != "bpchar" else text_of(node, got, zone), target)
+    if target.is_array and t.is_text(target.element) and target.element != t.TEXT:
+        return _items_cut(node if got == t.TEXT.array else converted(node, got, t.TEXT.array, zone), target)
     if t.is_text(got) and target.is_array:
         return _array_of_text(node, target)
     if target.is_free and not target.is_array:
@@ -89,8 +91,7 @@ def converted(node: exp.Expression, got: SqlType, target: SqlType, zone: Zone | 
         checked = "TM_WHOLE_TEXT" if t.is_int(target) else "TM_NUMBER_TEXT"
         return cast(call(checked, node.copy(), exp.Literal.string(t.shown(target))), target)
     if got == t.JSONB and t.is_number(target):
-        number = own("tm_jsonb_number", node)
-        return cast(number, target) if t.is_float(target) else _of_free(number, target)
+        return _of_free(own("tm_jsonb_number", node), target)
     if got == t.JSONB and target == t.BOOL:
         return own("tm_jsonb_bool", node)
     if target == t.TIME and got != t.TIME:
@@ -173,6 +174,13 @@ def _cut(node: exp.Expression, target: SqlType) -> exp.Expression:
     if target.name == "bpchar":
         made = trimmed(made)
     return made if isinstance(made, exp.Cast) and made.to == data_type(t.TEXT) else cast(made, target)
+
+
+def _items_cut(node: exp.Expression, target: SqlType) -> exp.Expression:
+    """An array of texts, each as ``target``'s elements are."""
+    each = _cut(exp.column("e"), target.element)
+    picked = exp.Lambda(this=each, expressions=[exp.to_identifier("e")])
+    return cast(exp.Anonymous(this="TRANSFORM", expressions=[node.copy(), picked]), target)
 
 
 def becomes_char(got: SqlType, target: SqlType) -> bool:

@@ -126,6 +126,8 @@ class Checker:
         given = node.args.get(key)
         if given is None and isinstance(node, exp.Func):  # the parser lets any number of arguments through
             raise no_function(f"{display_name(node)}(…)", position=position(node))
+        if isinstance(given, exp.Star) and isinstance(node, exp.AggFunc):  # no argument: only count has use for that
+            raise no_function(f"{display_name(node)}()", position=position(node))
         return self.visit(node.args[key], scope)
 
     def want(

@@ -12,11 +12,11 @@ from functions.row import ANY
 from journal.errors import InvalidUsage
 from sql.forms.functions import AGGREGATE_NODES, WINDOW_ONLY, display_name, folding
 from sql.trees import types as t
-from sql.trees.errors import no_aggregate, no_function, no_window, unsupported
+from sql.trees.errors import grouping, no_aggregate, no_function, no_window, not_unique, unsupported, untyped
 from sql.trees.nodes import INEXACT, call, cast, position, swap, unnest
 from sql.trees.own import own
 from sql.typing.casts import converted
-from sql.typing.check_arrays import UNTYPED, gathered
+from sql.typing.check_arrays import gathered
 from sql.typing.comparing import check_extreme, check_grouped, order_key
 from sql.typing.free_numerics import check_no_free, deviation, extreme, key_of, reckoned, summed
 from sql.typing.scope import Scope
@@ -35,7 +35,10 @@ def _argument(node: exp.Expression, key: str = "this") -> exp.Expression:
 
 
 def _count(c: Checker, node: exp.Count, scope: Scope) -> SqlType:
-    if not isinstance(node.this, exp.Star) and node.this is not None:
+    if node.this is None:
+        told = "count(*) must be used to call a parameterless aggregate function"
+        raise InvalidUsage(told, sqlstate="42809", position=position(node))
+    if not isinstance(node.this, exp.Star):
         c.visit(node.this, scope)
     return t.INT8
 
@@ -149,7 +152,9 @@ _DEVIATIONS: dict[type[exp.Expression], str] = {
 
 def _number(c: Checker, node: exp.AggFunc, scope: Scope) -> SqlType:
     got = c.child(node, "this", scope)
-    if got == t.UNKNOWN or not t.is_number(got):
+    if got == t.UNKNOWN:
+        raise not_unique(f"{display_name(node)}(unknown)", position(node))
+    if not t.is_number(got):
         raise no_function(f"{node.key}({t.shown(got)})", position=position(node))
     return got
 
@@ -161,10 +166,15 @@ def _joined(c: Checker, node: exp.GroupConcat, scope: Scope) -> SqlType:
         c.coerce(inner, got, t.TEXT)
     elif not t.is_text(got):
         raise no_function(f"string_agg({t.shown(got)}, unknown)", position=position(node))
-    if node.args.get("separator") is not None:
-        c.visit(node.args["separator"], scope)
+    if node.args.get("separator") is None:
+        raise no_function(f"string_agg({t.shown(got)})", position=position(node))
+    c.want(node, "separator", t.TEXT, scope, lambda bad: no_function(f"string_agg(text, {t.shown(bad)})"))
+    if node.args["separator"].find(exp.Column, exp.Query) is not None:
+        hint = "put it before each value: string_agg(separator || value, '')"
+        raise unsupported("a separator of string_agg that is no constant", hint, position(node))
+    node.set("separator", _between(node.args["separator"]))
     order = node.find(exp.Order)
-    separator = node.args.get("separator") or exp.Literal.string("")
+    separator = node.args["separator"]
     value: exp.Expression = node.this.this if isinstance(node.this, exp.Order) else node.this
     by_hand = _by_hand(node, value)
     if by_hand is not None:
@@ -178,6 +188,18 @@ def _joined(c: Checker, node: exp.GroupConcat, scope: Scope) -> SqlType:
     return t.TEXT
 
 
+def _between(separator: exp.Expression) -> exp.Expression:
+    """What ``string_agg`` puts between: NULL is nothing."""
+    inner, nothing = separator, exp.Literal.string("")
+    while isinstance(inner, (exp.Cast, exp.Paren)):
+        inner = inner.this
+    if isinstance(inner, exp.Null):
+        return nothing
+    if isinstance(inner, exp.Literal) and inner.is_string:
+        return inner.copy()
+    return exp.Coalesce(this=cast(separator.copy(), t.TEXT), expressions=[nothing])
+
+
 def _by_hand(node: exp.GroupConcat, value: exp.Expression) -> exp.Expression | None:
     """``string_agg`` of DISTINCT values, and of ordered ones beside others that are; ``None`` where Spark's will do.
 
@@ -186,12 +208,12 @@ def _by_hand(node: exp.GroupConcat, value: exp.Expression) -> exp.Expression | N
     """
     order = node.this.expressions if isinstance(node.this, exp.Order) else []
     distinct = isinstance(value, exp.Distinct)
-    if isinstance(node.parent, exp.Window) or not (distinct or (order and _is_rewritten(node))):
+    reckoned_by_us = not isinstance(node.args["separator"], exp.Literal)  # a constant that engines may not know as one
+    if isinstance(node.parent, exp.Window) or not (distinct or reckoned_by_us or (order and _is_rewritten(node))):
         return None
     text = value.expressions[0] if isinstance(value, exp.Distinct) else value
-    separator = node.args.get("separator") or exp.Literal.string("")
-    between = exp.Coalesce(this=cast(separator.copy(), t.TEXT), expressions=[exp.Literal.string("")])
-    joined = own("tm_join", gathered(node, text, order, distinct), between)
+    separator = node.args["separator"]
+    joined = own("tm_join", gathered(node, text, order, distinct), separator.copy())
     some = exp.Is(this=exp.Max(this=text.copy()), expression=exp.Null())
     return exp.Case(ifs=[exp.If(this=exp.Not(this=some), true=joined)])
 
@@ -315,12 +337,15 @@ def _extreme(c: Checker, node: exp.Min, scope: Scope) -> SqlType:
 
 def _by_row(c: Checker, node: exp.Expression, scope: Scope) -> SqlType:
     """An aggregate or a function of windows that is a row (:mod:`functions.aggregates`)."""
+    check_has_window(node)
     name, keys = AGGREGATE_NODES[type(node)]
     given = [key for key in keys if node.args.get(key) is not None]
     got = [c.child(node, key, scope) for key in given]
     row = _signature(BY_NAME[name], got)
+    if row is None and len(BY_NAME[name]) > 1 and got == [t.UNKNOWN]:
+        raise not_unique(f"{display_name(node)}(unknown)", position(node))
     if row is not None and row.result == ANY and got[0] == t.UNKNOWN:
-        raise InvalidUsage(UNTYPED, sqlstate="42804", position=position(node))
+        raise untyped(position(node))
     if row is None or not all(
         c.coerce(_argument(node, key), each, t.TEXT if wanted == ANY else wanted)
         for key, each, wanted in zip(given, got, row.arguments, strict=True)
@@ -329,9 +354,37 @@ def _by_row(c: Checker, node: exp.Expression, scope: Scope) -> SqlType:
         raise no_function(f"{display_name(node)}({', '.join(map(t.shown, got))})", position=position(node))
     if row.result == ANY:
         return got[0]
+    if type(node) in _OF_SPREAD:
+        _null_without_spread(node)
     if row.makes != row.result and not isinstance(node.parent, exp.Window):
         node.replace(cast(node.copy(), row.result))
     return row.result
+
+
+_OF_SPREAD = {exp.Corr: (exp.RegrSxx, exp.RegrSyy), exp.RegrSlope: (exp.RegrSxx,)}
+"""What is divided by how far the pairs are spread, and by which of their sums of squares."""
+
+
+def _null_without_spread(node: exp.Expression) -> None:
+    """NULL where that is 0; engines divide by it."""
+    given = {"this": node.this, "expression": node.expression}
+    zero = exp.Literal.number(0)
+    none = [
+        exp.If(this=exp.EQ(this=kind(**{k: v.copy() for k, v in given.items()}), expression=zero.copy()),
+               true=cast(exp.null(), t.FLOAT8))
+        for kind in _OF_SPREAD[type(node)]
+    ]  # fmt: skip
+    node.replace(exp.Case(ifs=none, default=node.copy()))
+
+
+def check_has_window(node: exp.Expression) -> None:
+    """42809 for a function of windows that is called without one."""
+    outer = node.parent
+    while isinstance(outer, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+        outer = outer.parent
+    if isinstance(node, WINDOW_ONLY) and not isinstance(outer, exp.Window):
+        told = f"window function {display_name(node)} requires an OVER clause"
+        raise InvalidUsage(told, sqlstate="42809", position=position(node))
 
 
 def _signature(rows: tuple[Aggregate, ...], got: list[SqlType]) -> Aggregate | None:
@@ -349,7 +402,10 @@ def _grouping(c: Checker, node: exp.Grouping, scope: Scope) -> SqlType:
             raise unsupported("grouping() of an outer query's groups", position=position(node))
     select = node.find_ancestor(exp.Select)
     group = select.args.get("group") if select is not None else None
-    if group is None or not any(group.find(kind) for kind in (exp.Rollup, exp.Cube, exp.GroupingSets)):
+    if group is None:
+        told = "arguments to GROUPING must be grouping expressions of the associated query level"
+        raise grouping(told, position(node))
+    if not any(group.find(kind) for kind in (exp.Rollup, exp.Cube, exp.GroupingSets)):
         node.replace(cast(exp.Literal.number(0), t.INT4))
     else:
         node.replace(_bits_of(node.expressions))

@@ -9,9 +9,8 @@ from sqlglot import exp
 
 from functions.registry import OF_ARRAYS
 from functions.row import ARRAY, ITEM, SAME, Function
-from journal.errors import InvalidUsage
 from sql.trees import types as t
-from sql.trees.errors import mismatch, no_function, no_operator, unsupported
+from sql.trees.errors import mismatch, no_function, no_operator, unsupported, untyped
 from sql.trees.nodes import call, cast, position, unnest
 from sql.trees.own import own
 from sql.typing.casts import becomes_char, converted, texts_of
@@ -92,9 +91,9 @@ def _of_rows(rows: tuple[Function, ...]):
         row = next((each for each in rows if len(each.arguments) == len(got)), rows[0])
         kinds = "".join(_KINDS[each.name] for each in row.arguments)
         if SAME in row.arguments:
-            _check_same(node, got)
+            _check_same(node, [each for each, wanted in zip(got, row.arguments, strict=False) if wanted == SAME])
         found = _compatible(c, node, got, kinds)
-        result = found if row.result == ARRAY else row.result
+        result = found if row.result in (ARRAY, SAME) else row.result
         given = list(node.expressions)
         if found.is_free and row.by_key:
             if row.result == ARRAY:
@@ -116,8 +115,7 @@ def _check_same(node: exp.Anonymous, got: list[SqlType]) -> None:
     if len(known) > 1:
         raise _no_such(node, got)
     if got and not known:
-        told = "could not determine polymorphic type because input has type unknown"
-        raise InvalidUsage(told, sqlstate="42804", position=position(node))
+        raise untyped(position(node))
 
 
 def _without(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
@@ -161,8 +159,8 @@ def _filled(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
     if got[0].is_array:
         raise unsupported("an array of more than one dimension", position=position(node))
     if got[0] == t.UNKNOWN:
-        c.settle(node.expressions[0], t.TEXT)
-    found = (t.TEXT if got[0] == t.UNKNOWN else got[0]).array
+        raise untyped(position(node))
+    found = got[0].array
     value, sizes, *lower = node.expressions
     checked = cast(call("TM_ARRAY_SIZES", cast(sizes.copy(), t.INT4.array)), t.INT4)
     if lower:
@@ -176,6 +174,8 @@ def _of_dimension(made: Callable[[exp.Expression, exp.Expression], exp.Expressio
 
     def check(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
         got = _visited(c, node, scope)
+        if len(got) == 2 and got[0] == t.UNKNOWN:
+            raise untyped(position(node))
         if len(got) != 2 or not got[0].is_array or not (got[1] == t.UNKNOWN or t.is_int(got[1])):
             raise _no_such(node, got)
         if got[1] == t.UNKNOWN:
@@ -197,6 +197,8 @@ def _of_array(result: SqlType, made: Callable[[exp.Expression], exp.Expression])
 
     def check(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
         got = _visited(c, node, scope)
+        if got == [t.UNKNOWN]:
+            raise untyped(position(node))
         if len(got) != 1 or not got[0].is_array:
             raise _no_such(node, got)
         size = cast(call("SIZE", node.expressions[0]), t.INT4)

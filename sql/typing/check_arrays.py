@@ -10,7 +10,7 @@ from sqlglot import exp
 from journal.errors import InvalidUsage
 from sql.forms.functions import display_name
 from sql.trees import types as t
-from sql.trees.errors import mismatch, no_function, no_operator, unsupported
+from sql.trees.errors import mismatch, no_function, no_operator, not_unique, unsupported, untyped
 from sql.trees.nodes import Ordinality, call, cast, position, unnest
 from sql.trees.own import own
 from sql.typing import check_array_functions
@@ -85,9 +85,6 @@ def _of_rows(c: Checker, node: exp.Array, query: exp.Expression, scope: Scope) -
 ORDERED_WITHIN = "ordered_within"
 """In the ``meta`` of a query whose ORDER BY stands within its one output now: bare names there are columns of its FROM,
 and have no relation yet."""
-
-UNTYPED = "could not determine polymorphic type because input has type unknown"
-"""42804."""
 
 _SHAPED = ("group", "having", "limit", "offset", "qualify", "windows", "with_")
 """What makes other rows of a query's rows."""
@@ -244,7 +241,7 @@ def _aggregated(c: Checker, node: exp.ArrayAgg, scope: Scope) -> SqlType:
     distinct = isinstance(inner.this if isinstance(inner, exp.Order) else inner, exp.Distinct)
     got = c.child(node, "this", scope)
     if got == t.UNKNOWN:
-        raise InvalidUsage(UNTYPED, sqlstate="42804")
+        raise not_unique("array_agg(unknown)", position(node))
     if got.is_array:
         raise unsupported("an array of more than one dimension", position=position(node))
     value = node.this.this if isinstance(node.this, exp.Order) else node.this
@@ -293,6 +290,8 @@ def is_ordered(window: exp.Window) -> bool:
 def _unnested(c: Checker, node: exp.Explode, scope: Scope) -> SqlType:
     """``unnest(array)``: one row for each element."""
     got = c.child(node, "this", scope)
+    if got == t.UNKNOWN:
+        raise not_unique("unnest(unknown)", position(node))
     if not got.is_array:
         raise no_function(f"unnest({t.shown(got)})", position=position(node))
     node.replace(call("EXPLODE", node.this))
@@ -308,6 +307,8 @@ def _size(c: Checker, node: exp.Expression, scope: Scope) -> SqlType:
     array = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
     got = c.visit(array, scope)
     array = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
+    if got == t.UNKNOWN:
+        raise untyped(position(node))
     if not got.is_array:
         raise no_function(f"{name}({t.shown(got)})", position=position(node))
     dimension = node.args.get("expression") if isinstance(node, exp.ArraySize) else None
@@ -330,6 +331,8 @@ def _size(c: Checker, node: exp.Expression, scope: Scope) -> SqlType:
 def _to_text(c: Checker, node: exp.ArrayToString, scope: Scope) -> SqlType:
     """``array_to_string(a, separator[, instead of NULL])``."""
     got = c.child(node, "this", scope)
+    if got == t.UNKNOWN:
+        raise untyped(position(node))
     if not got.is_array:
         raise no_function(f"array_to_string({t.shown(got)}, unknown)", position=position(node))
     arguments = [texts_of(node.this, got, c.zone)]

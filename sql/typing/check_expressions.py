@@ -25,10 +25,12 @@ from sql.trees.errors import (
     no_operator,
     no_window,
     unsupported,
+    untyped,
 )  # fmt: skip
 from sql.trees.nodes import call, cast, declared_type, position, swap, text_literal, unnest
 from sql.trees.own import own
 from sql.typing.casts import converted, limited
+from sql.typing.check_aggregates import check_has_window
 from sql.typing.check_jsonb import lessened
 from sql.typing.check_time import interval_literal, time_arithmetic
 from sql.typing.comparing import (
@@ -102,8 +104,8 @@ def _cast(c: Checker, node: exp.Cast, scope: Scope) -> SqlType:
         made = text_literal(unnest(node.this).this, declared, position(node.this))
     else:
         if got == t.UNKNOWN:
-            c.settle(node.this, target)
-            got = target
+            got = t.TEXT.array if target.is_array and t.is_text(target.element) else target
+            c.settle(node.this, got)
         same = got == target and not t.is_text(got)
         made = cast(node.this.copy(), got) if same else converted(node.this, got, target, c.zone)
         made = limited(made, declared)
@@ -660,11 +662,16 @@ def peers() -> exp.Order:
 
 
 def _shifted(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
+    check_has_window(node)
     got = c.child(node, "this", scope)
     if node.args.get("offset") is not None:
         _check_offset(c, node, got, scope)
+    if node.args.get("default") is None and got == t.UNKNOWN:
+        raise untyped(position(node))
     if node.args.get("default") is not None:
         other = c.child(node, "default", scope)
+        if t.alternative(got, other) is None:
+            raise no_function(f"{node.key}({t.shown(got)}, integer, {t.shown(other)})", position=position(node))
         return c.settle_all([node.this, node.args["default"]], [got, other], node.key.upper())
     return got
 

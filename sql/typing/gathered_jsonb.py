@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from journal.errors import InvalidUsage
 from sql.forms.functions import display_name
 from sql.trees import types as t
-from sql.trees.errors import unsupported
+from sql.trees.errors import unsupported, untyped
 from sql.trees.nodes import JsonbAgg, cast, position
 from sql.trees.own import own
-from sql.typing.casts import text_of
-from sql.typing.check_arrays import UNTYPED, gathered, is_ordered
-from sql.typing.check_jsonb import as_json, check_key
+from sql.typing.check_arrays import gathered, is_ordered
+from sql.typing.check_jsonb import as_json, check_key, key_text
 from sql.typing.free_numerics import key_of
 from sql.typing.scope import Scope
 from values.types import SqlType
@@ -27,7 +25,7 @@ def _list(c: Checker, node: JsonbAgg, scope: Scope) -> SqlType:
     """``jsonb_agg(value)``; without an ORDER BY in the order of the values, so that it is definite."""
     got = c.child(node, "this", scope)
     if got == t.UNKNOWN:
-        raise InvalidUsage(UNTYPED, sqlstate="42804", position=position(node))
+        raise untyped(position(node))
     inner, order, distinct = _arranged(node.this)
     value = inner.copy()
     if not order and got.is_free:
@@ -45,8 +43,7 @@ def _object(c: Checker, node: exp.JSONBObjectAgg, scope: Scope) -> SqlType:
     if distinct or distinct_keys:
         raise unsupported(f"{display_name(node)}(DISTINCT …)", position=position(node))
     check_key(kinds[0], node)
-    name = key.copy() if kinds[0] == t.UNKNOWN else text_of(key, kinds[0], c.zone)
-    parts = [own("tm_json_string", cast(name, t.TEXT)), as_json(c, value.copy(), kinds[1])]
+    parts = [own("tm_json_string", key_text(c, key, kinds[0])), as_json(c, value.copy(), kinds[1])]
     pair = own("tm_json_list", cast(exp.Array(expressions=parts), t.TEXT.array))
     return _put_together(node, "tm_json_of_pairs", pair, order, False)
 

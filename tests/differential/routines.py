@@ -35,12 +35,12 @@ def offered(ours: Ours, query: str, result: str) -> bool:
 
 def call_of(kind: str, name: str, arguments: list[str]) -> str:
     """A query that calls a function with columns' worth of arguments, none of them constant."""
-    given = [_WHOLE if kind == "w" and each == "int4" else _column(each) for each in arguments]
-    return _CALLS[kind].format(name, ", ".join(given))
+    given = [_CONSTANT.get((kind, place, each)) or _column(each) for place, each in enumerate(arguments)]
+    return _CALLS[kind].format(name, ", ".join(given) or ("*" if kind == "a" else ""))
 
 
-_WHOLE = "3"
-"""What a window function is told has to be constant."""
+_CONSTANT = {**{("w", place, "int4"): "3" for place in range(3)}, ("a", 1, "text"): "','"}
+"""What a window function is told, and what is put between texts, has to be constant."""
 
 
 def _column(kind: str) -> str:
