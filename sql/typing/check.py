@@ -47,6 +47,9 @@ _COMPARED = {
     exp.NullSafeNEQ: "IS DISTINCT FROM",
 }
 
+_EACH = {"all": exp.All, "some": exp.Any}
+"""What the parser may take for functions."""
+
 NAMED = {**arrays.NAMED, **jsonb.NAMED, **own_signatures.NAMED}
 """Functions that the parser knows by their name alone."""
 
@@ -262,8 +265,9 @@ class Checker:
     def _comparison(self, node: exp.Expression, scope: Scope) -> SqlType:
         op = _COMPARED[type(node)]
         right = node.args["expression"]
-        if isinstance(right, exp.Anonymous) and str(right.this).lower() == "all" and len(right.expressions) == 1:
-            right = exp.All(this=right.expressions[0].copy())
+        named = _EACH.get(str(right.this).lower()) if isinstance(right, exp.Anonymous) else None
+        if named is not None and len(right.expressions) == 1:
+            right = named(this=right.expressions[0].copy())
             node.set("expression", right)
         if isinstance(right, (exp.Any, exp.All)):
             return self.each_of(node, right, scope)
@@ -298,6 +302,9 @@ class Checker:
         inner, every = unnest(right.this), isinstance(right, exp.All)
         made: exp.Expression
         if isinstance(inner, exp.Array):
+            if type(node) in _COMPARED and all(map(_untyped, inner.expressions)):
+                for each in list(inner.expressions):  # an array of what has no type is one of texts
+                    each.replace(cast(each.copy(), t.TEXT))
             parts = [
                 type(node)(**{**node.args, "this": node.this.copy(), "expression": e.copy()}) for e in inner.expressions
             ]
@@ -358,6 +365,11 @@ def _plain_arguments(node: exp.Anonymous) -> None:
         for kind, what in ((exp.Distinct, "DISTINCT"), (exp.Order, "ORDER BY")):
             if isinstance(each, kind):
                 raise no_aggregate(what, display_name(node), position(node))
+
+
+def _untyped(node: exp.Expression) -> bool:
+    inner = unnest(node)
+    return isinstance(inner, exp.Null) or (isinstance(inner, exp.Literal) and inner.is_string)
 
 
 def _at(parent: exp.Expression, key: str | None, index: int | None) -> exp.Expression | None:

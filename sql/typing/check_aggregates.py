@@ -135,6 +135,10 @@ def _averaged(c: Checker, node: exp.Avg, scope: Scope) -> SqlType:
 
 def _deviation(c: Checker, node: exp.AggFunc, scope: Scope) -> SqlType:
     """``variance``, ``stddev`` and their kin: exact of exact numbers."""
+    got = c.child(node, "this", scope)
+    if got == t.UNKNOWN:  # all that there are take numbers, and that type is preferred among these
+        c.settle(_argument(node), t.FLOAT8)
+        got = t.FLOAT8
     got = _number(c, node, scope)
     if t.is_float(got):
         return t.FLOAT8
