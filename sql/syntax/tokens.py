@@ -102,6 +102,10 @@ def _lacks_its_first(made: exp.Func) -> bool:
     return first is None and isinstance(made, exp.GroupConcat)
 
 
+_STRINGS = (TokenType.STRING, TokenType.HEREDOC_STRING, TokenType.BYTE_STRING, TokenType.UNICODE_STRING)
+_CONSTANTS = (exp.Literal, exp.RawString, exp.ByteString, exp.UnicodeString)
+"""What the parser makes of these (:mod:`sql.syntax.constants` brings them to one)."""
+
 _CHARS = (exp.DType.CHAR, exp.DType.NCHAR)
 
 WRITTEN = "written"
@@ -197,13 +201,13 @@ class Dialect(Postgres):
             if self._curr is not None and self._curr.token_type in self.TYPE_TOKENS and not fallback_to_identifier:
                 at = self._index
                 named = self._parse_types(check_func=True, allow_identifiers=False)
-                is_text = self._curr is not None and self._curr.token_type == TokenType.STRING
+                is_text = self._curr is not None and self._curr.token_type in _STRINGS
                 has_digits = isinstance(named, exp.DataType) and bool(named.expressions)
                 if is_text and not has_digits and isinstance(named, exp.DataType) and named.this in _CHARS:
                     named = exp.DataType(this=exp.DType.BPCHAR)  # without a length here, not of one
                 if is_text and isinstance(named, exp.DataType) and (has_digits or not named.is_type("interval")):
                     value = self._parse_primary()
-                    if isinstance(value, exp.Literal):
+                    if isinstance(value, _CONSTANTS):
                         return self._parse_column_ops(self.expression(exp.Cast(this=value, to=named)))
                 self._retreat(at)
             if (literal := self._parse_named_literal()) is not None:
@@ -215,7 +219,7 @@ class Dialect(Postgres):
             name = self._curr
             if name is None or name.token_type != TokenType.VAR or name.text.lower() not in DATATYPES:
                 return None
-            if self._next is None or self._next.token_type != TokenType.STRING:
+            if self._next is None or self._next.token_type not in _STRINGS:
                 return None
             self._advance()
             named = self.expression(exp.DataType(this=exp.DType.USERDEFINED, kind=exp.to_identifier(name.text)))
@@ -417,9 +421,6 @@ def head_word(text: str) -> tuple[str | None, str]:
         start, end = match.span(1)
         return match[1].lower(), text[:start] + " " * (end - start) + text[end:]
     return None, text
-
-
-_STRINGS = (TokenType.STRING, TokenType.HEREDOC_STRING, TokenType.BYTE_STRING, TokenType.UNICODE_STRING)
 
 
 class Cursor:
