@@ -503,7 +503,15 @@ def _check_grouping(select: exp.Select, scope: Scope) -> None:
                     raise grouping("aggregate function calls cannot be nested", position(nested))
             if (window := found.find(exp.Window)) is not None and _is_of(window, found):
                 raise grouping("aggregate function calls cannot contain window function calls", position(window))
+    for key in ("limit", "offset"):
+        if select.args.get(key) is not None:
+            _no_aggregates(select.args[key], key.upper())
     for each in outputs + later + ordered:
+        for asked in each.find_all(exp.Grouping):
+            here = [key for key in asked.expressions if all(c.table in scope.sources for c in key.find_all(exp.Column))]
+            if _is_of(asked, each) and any(key not in grouped for key in here):
+                told = "arguments to GROUPING must be grouping expressions of the associated query level"
+                raise grouping(told, position(asked))
         for filtered in each.find_all(exp.Filter):
             if _is_of(filtered, each):
                 _no_aggregates(filtered.expression, "FILTER")

@@ -86,12 +86,26 @@ def _with_its_arguments(name: str, parse: Callable[..., exp.Expression]) -> Call
     """``parse``, with 42883 for a call without the arguments that it must have."""
 
     def parsed(parser: Postgres.Parser) -> exp.Expression:
+        at = parser._index
         made = parse(parser)
+        if isinstance(made, exp.GroupConcat) and _ends_before(parser._tokens[at : parser._index]):
+            raise no_function(f"{name.lower()}(…) WITHIN GROUP (…)")
         if isinstance(made, exp.Func) and (made.error_messages() or _lacks_its_first(made)):
             raise no_function(f"{name.lower()}()")
         return made
 
     return parsed
+
+
+def _ends_before(tokens: list[Token]) -> bool:
+    """Whether the bracket of a call's arguments is closed before the last of ``tokens``: sqlglot has gone on to WITHIN
+    GROUP, and takes its ORDER BY for the arguments' own."""
+    depth = 0
+    for token in tokens:
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth < 0:
+            return True
+    return False
 
 
 def _lacks_its_first(made: exp.Func) -> bool:

@@ -132,6 +132,8 @@ def _rows(bound: exp.Expression, which: str) -> exp.Expression:
         raise InvalidUsage("argument of ROWS must not contain variables", sqlstate="42P10", position=position(found))
     if bound.find(exp.Parameter):
         raise unsupported("a parameter in a frame", hint="write the number of rows", position=position(bound))
+    if isinstance(unnest(bound), exp.Null):
+        raise InvalidUsage(f"frame {which} offset must not be null", sqlstate="22004", position=position(bound))
     is_text = isinstance(bound, exp.Literal) and bound.is_string
     made = number(int(t.parse_literal(bound.this, t.INT8))) if is_text else bound.copy()
     count = signed(made)
