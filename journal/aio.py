@@ -18,7 +18,7 @@ from journal.errors import Conflict, Indeterminate
 T = TypeVar("T")
 
 
-async def to_its_end(sent: Awaitable[T], what: str = "the statement") -> T:
+async def to_its_end(sent: Awaitable[T]) -> T:
     """The answer to ``sent``, awaited even if the caller is cancelled: what was sent cannot be taken back.
 
     ``sent`` bounds itself.
@@ -41,7 +41,7 @@ async def to_its_end(sent: Awaitable[T], what: str = "the statement") -> T:
                 raise
             asked.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
             raise Indeterminate(
-                f"the adapter is shutting down before anybody knows what became of {what}",
+                "the adapter is shutting down before anybody knows what became of the statement",
                 hint="it may have happened and may still: look before trying again",
             ) from None
 

@@ -198,7 +198,8 @@ def for_duckdb(tree: exp.Expression, grows: bool | None = None) -> exp.Expressio
     """
     holder = exp.Paren(this=tree.copy())
     grows = _may_grow(tree) if grows is None else grows
-    for node in reversed(list(holder.walk())):
+    nodes = list(holder.walk())
+    for node in reversed(nodes):
         if isinstance(node, Ordinality):
             node.replace(_ordinality(node))
         elif isinstance(node, exp.Anonymous) and (made := _SPARK.get(str(node.this).upper())):
@@ -221,6 +222,7 @@ def for_duckdb(tree: exp.Expression, grows: bool | None = None) -> exp.Expressio
         elif isinstance(node, (exp.Like, exp.ILike)) and not isinstance(node.parent, exp.Escape):
             node.replace(exp.Escape(this=node.copy(), expression=exp.Literal.string("\\")))
     made = written_out(holder.this)
-    for having in made.find_all(exp.Having):
-        _fields_of_items(having)
+    if any(isinstance(node, exp.Having) for node in nodes):
+        for having in made.find_all(exp.Having):
+            _fields_of_items(having)
     return made

@@ -135,11 +135,7 @@ def _averaged(c: Checker, node: exp.Avg, scope: Scope) -> SqlType:
 
 def _deviation(c: Checker, node: exp.AggFunc, scope: Scope) -> SqlType:
     """``variance``, ``stddev`` and their kin: exact of exact numbers."""
-    got = c.child(node, "this", scope)
-    if got == t.UNKNOWN:  # all that there are take numbers, and that type is preferred among these
-        c.settle(_argument(node), t.FLOAT8)
-        got = t.FLOAT8
-    got = _number(c, node, scope)
+    got = _number(c, node, scope, preferred=t.FLOAT8)
     if t.is_float(got):
         return t.FLOAT8
     if node.find(exp.Distinct):
@@ -154,10 +150,14 @@ _DEVIATIONS: dict[type[exp.Expression], str] = {
 }  # fmt: skip
 
 
-def _number(c: Checker, node: exp.AggFunc, scope: Scope) -> SqlType:
+def _number(c: Checker, node: exp.AggFunc, scope: Scope, preferred: SqlType | None = None) -> SqlType:
+    """The type of a number that is folded; ``preferred`` where it has none, 42725 without that."""
     got = c.child(node, "this", scope)
     if got == t.UNKNOWN:
-        raise not_unique(f"{display_name(node)}(unknown)", position(node))
+        if preferred is None:
+            raise not_unique(f"{display_name(node)}(unknown)", position(node))
+        c.settle(_argument(node), preferred)
+        return preferred
     if not t.is_number(got):
         raise no_function(f"{node.key}({t.shown(got)})", position=position(node))
     return got
@@ -384,7 +384,7 @@ def _null_without_spread(node: exp.Expression) -> None:
 def check_has_window(node: exp.Expression) -> None:
     """42809 for a function of windows that is called without one."""
     outer = node.parent
-    while isinstance(outer, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+    while isinstance(outer, exp.Filter):
         outer = outer.parent
     if isinstance(node, WINDOW_ONLY) and not isinstance(outer, exp.Window):
         told = f"window function {display_name(node)} requires an OVER clause"

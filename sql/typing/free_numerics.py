@@ -184,7 +184,8 @@ def deviation(kind: str, value: exp.Expression, got: SqlType) -> exp.Expression:
             wide_value = cast(value.copy(), SqlType("numeric", 10, 0))
             squares = exp.Sum(this=exp.Paren(this=exp.Mul(this=wide_value, expression=wide_value.copy())))
         elif not t.is_int(got) and 2 * got.precision + 1 + 10 <= 38:
-            squares = exp.Sum(this=exp.Paren(this=exp.Mul(this=value.copy(), expression=value.copy())))
+            whole = exp.Paren(this=value.copy())  # a sum of its own may stand there
+            squares = exp.Sum(this=exp.Paren(this=exp.Mul(this=whole, expression=whole.copy())))
         if squares is None:
             text = freed(value, got)
             squares = exact_sum(own("tm_numeric_mul", text, text))
