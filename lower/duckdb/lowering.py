@@ -178,6 +178,17 @@ def _spread(node: exp.AggFunc) -> None:
     root.set("this", whole)
 
 
+_SUMS, _PRODUCTS = (exp.Add, exp.Sub), (exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
+
+
+def _in_brackets(node: exp.Binary) -> None:
+    """Sums within a product are in brackets.  A user wrote them; who makes a product of arguments may not have, and a
+    tree is printed as it stands."""
+    for each in (node.this, node.expression):
+        if isinstance(each, _SUMS):
+            each.replace(exp.Paren(this=each.copy()))
+
+
 def _fields_of_items(having: exp.Having) -> None:
     """In HAVING DuckDB takes ``r.k`` of a lambda's ``r`` for a column that is not grouped by, but not ``(r).k``."""
     for each in having.find_all(exp.Lambda):
@@ -200,6 +211,8 @@ def for_duckdb(tree: exp.Expression, grows: bool | None = None) -> exp.Expressio
     grows = _may_grow(tree) if grows is None else grows
     nodes = list(holder.walk())
     for node in reversed(nodes):
+        if isinstance(node, _PRODUCTS):
+            _in_brackets(node)
         if isinstance(node, Ordinality):
             node.replace(_ordinality(node))
         elif isinstance(node, exp.Anonymous) and (made := _SPARK.get(str(node.this).upper())):
