@@ -26,6 +26,9 @@ from values.types import SqlType, arrow_type
 BATCH_ROWS = 10_000
 """Rows after which the size of an answer is looked at."""
 
+AGAIN_S = 0.05
+"""How long an interrupt is given before it is said again."""
+
 SETTINGS = {
     "enable_external_access": "false",
     "threads": "1",
@@ -41,10 +44,14 @@ SETTINGS = {
 
 
 class Running:
-    """One question under way, so that it can be interrupted from another thread."""
+    """One question under way, so that it can be interrupted from another thread.
+
+    DuckDB forgets an interrupt that comes between two of its statements, as between planning a question and running
+    it: so it is said again until the question is over.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._cursor: duckdb.DuckDBPyConnection | None = None
         self._over = False
 
@@ -59,11 +66,21 @@ class Running:
         """Nothing is interrupted any more: the cursor is about to be closed."""
         with self._lock:
             self._cursor = None
+            self._lock.notify_all()
 
     def interrupt(self) -> None:
+        """Returns at once, and does no harm where nothing is under way (any more)."""
         with self._lock:
-            self._over = True
-            if self._cursor is not None:
+            first, self._over = not self._over, True
+            if self._cursor is None:
+                return
+            self._cursor.interrupt()
+        if first:
+            threading.Thread(target=self._insist, name="interrupt", daemon=True).start()
+
+    def _insist(self) -> None:
+        with self._lock:
+            while not self._lock.wait_for(lambda: self._cursor is None, AGAIN_S):
                 self._cursor.interrupt()
 
 

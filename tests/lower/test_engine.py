@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from journal.errors import InvalidUsage, Rejected, TidemarkError
+from lower.duckdb import engine as module
 from lower.duckdb.engine import Engine, Running, as_types
 from sql.trees.types import INT2, INT8
 
@@ -55,6 +56,45 @@ def test_a_question_is_ended_from_another_thread(engine):
     running.interrupt()  # nothing is there any more that could be interrupted
     with pytest.raises(InvalidUsage):
         ask(engine, "SELECT 1", running)
+
+
+@pytest.mark.parametrize("before", ["one_select", "long_texts.begin"])
+def test_a_question_ended_just_before_it_runs_is_ended(engine, before, monkeypatch):
+    """DuckDB forgets an interrupt that nothing was there for: the question ran on, for ever if it was such a one."""
+    running, (*where, name) = Running(), before.split(".")
+    place = getattr(module, where[0]) if where else module
+    call = getattr(place, name)
+
+    def ended(*args):
+        running.interrupt()
+        return call(*args)
+
+    monkeypatch.setattr(place, name, ended)
+    with pytest.raises(InvalidUsage) as refused:
+        ask(engine, "SELECT count(*) FROM range(100000) a, range(100000) b WHERE a.range + b.range = 7", running)
+    assert refused.value.sqlstate == "57014"
+
+
+def test_what_is_over_is_interrupted_no_more():
+    class Cursor:
+        said = 0
+
+        def interrupt(self) -> None:
+            self.said += 1
+            if self.said == 3:
+                thrice.set()
+
+    thrice, running, cursor = threading.Event(), Running(), Cursor()
+    running.attach(cursor)
+    running.interrupt()
+    assert thrice.wait(30)
+    running.detach()
+    said = cursor.said
+    running.interrupt()
+    for thread in threading.enumerate():
+        if thread.name == "interrupt":
+            thread.join(30)
+    assert cursor.said == said
 
 
 def test_an_answer_has_a_bound_and_so_has_memory(engine):
