@@ -25,7 +25,7 @@ from judge.live.cluster import OpenCluster
 from judge.live.nemesis import QUICK, Pace
 from judge.live.run import RunConfig, Status, chosen_workloads
 from judge.live.run import run as record
-from judge.measures import P95_COUNT_MIN
+from judge.measures.measured import P95_COUNT_MIN
 from judge.verdict import INVALID, UNDECIDED, VALID
 
 UNKNOWN, OVER_LIMIT = 3, 4

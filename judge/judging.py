@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from judge.history import Op, Run, load
-from judge.measures import Measures, measured
+from judge.measures.measured import Measures, measured
 from judge.porcupine import run as porcupine
 from judge.report import page
 from judge.shrink import NothingToShrink, Shrunk, shrink

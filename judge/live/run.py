@@ -41,7 +41,7 @@ from judge.live.cluster import (
 from judge.live.nemesis import Nemesis, Pace, evenly, plan
 from judge.live.processes import ClientFailed, ClientProcess, python
 from judge.live.recorder import merged
-from judge.measures import takes_leader
+from judge.measures.gaps import takes_leader
 from judge.workloads.api import OP_TIMEOUT_S, Workload
 
 SETUP_TIMEOUT_S = HEAL_TIMEOUT_S

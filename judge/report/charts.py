@@ -10,7 +10,10 @@ import math
 from collections.abc import Iterable, Sequence
 
 from judge.history import Fault
-from judge.measures import SECOND, Bucket, Measures, takes_leader
+from judge.measures.gaps import takes_leader
+from judge.measures.measured import Measures
+from judge.measures.rates import Bucket
+from judge.measures.spread import SECOND
 from judge.report.markup import Markup, clock, grouped, join, seconds, tag
 
 WIDE = 1000

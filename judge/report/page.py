@@ -16,7 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from judge.history import Fault, Op
-from judge.measures import GAP_MAX_S, GAP_P95_S, SECOND, SETTLE_MAX_S, Measures, takes_leader
+from judge.measures.gaps import takes_leader
+from judge.measures.measured import GAP_MAX_S, GAP_P95_S, Measures
+from judge.measures.settling import SETTLE_MAX_S
+from judge.measures.spread import SECOND
 from judge.report import charts
 from judge.report.markup import (
     Markup,

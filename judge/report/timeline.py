@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from judge.history import Fault, Op
-from judge.measures import SECOND
+from judge.measures.spread import SECOND
 from judge.report.markup import Markup, join, scrolling, shortened, tag
 from judge.shrink import mentions
 from judge.workloads.api import OP_TIMEOUT_S

@@ -23,7 +23,7 @@ from judge.history import INFO, INVOKE, OK, Event, Fault
 from judge.judging import judge, judge_and_write
 from judge.live.nemesis import Pace
 from judge.live.run import RunConfig, Status, chosen_faults, chosen_workloads, enough
-from judge.measures import P95_COUNT_MIN
+from judge.measures.measured import P95_COUNT_MIN
 from judge.simulated import record_simulation
 from judge.verdict import INVALID, UNDECIDED, VALID
 

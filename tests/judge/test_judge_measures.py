@@ -8,7 +8,10 @@ import time
 import pytest
 
 from judge.history import Event, Fault, Op, operations
-from judge.measures import SECOND, Spread, is_write, longest_without, measured, read_log
+from judge.measures.gaps import longest_without
+from judge.measures.measured import measured, read_log
+from judge.measures.spread import SECOND, Spread
+from judge.measures.writes import is_write
 from judge.synthetic import history
 from judge.verdict import INVALID, UNDECIDED, VALID
 from judge.witness import CatalogRecord, Change

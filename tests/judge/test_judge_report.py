@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from judge.history import Event, Fault, Op, operations
-from judge.measures import measured
+from judge.measures.measured import measured
 from judge.report.markup import Markup, tag, text
 from judge.report.meanings import meaning
 from judge.report.page import TOLD_MAX, render, write

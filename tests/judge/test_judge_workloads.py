@@ -18,7 +18,7 @@ from journal.errors import Conflict, FatalLog, Indeterminate, InvalidUsage, Reje
 from judge.checkers.poison import PLACES
 from judge.history import Op
 from judge.live.trap import hoarded, hoarding
-from judge.measures import READS, UNSETTLED, _may_have_written
+from judge.measures.settling import READS, UNSETTLED, may_have_written
 from judge.workloads import anomalies, append, bank, poison, views
 from judge.workloads.api import Failed, Invocation, Unknown
 from judge.workloads.outcome import certain, outcome, sqlstate_certain
@@ -63,7 +63,7 @@ def test_every_write_that_may_become_unknown_has_a_read_that_settles_it(name: st
     assert bool(ground) is (name != "requests") and all(each.f in settles for each in ground)
     for each in sequence(name, 3):
         reads = WORKLOADS[name].settling(each)
-        write = _may_have_written(Op(0, 0, name, each.f, each.value, 0, None, "info"))
+        write = may_have_written(Op(0, 0, name, each.f, each.value, 0, None, "info"))
         write = write and (name, each.f) not in UNSETTLED
         assert bool(reads) is write, each
         assert all(read.f in settles for read in reads)
