@@ -9,9 +9,11 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from typing import TextIO
 
 from cli.output import FAILED, OK, console, print_json
@@ -69,6 +71,20 @@ def _passes(command: list[str], target: TextIO | None) -> bool:
     return subprocess.run(command, cwd=ROOT, stdout=target).returncode == 0
 
 
+def last_words(said: Iterable[str], ended: int) -> list[str]:
+    """Where a lane was that a signal ended (``ended`` below 0), of what Python's fault handler ``said``: it says so
+    before the names of a hundred modules, and who reads only the end would never know.  Nothing of other lanes."""
+    if ended >= 0:
+        return []
+    found = [f"ended by {signal.Signals(-ended).name}\n"]
+    here = False
+    for line in said:
+        here = here and bool(line.strip()) or line.startswith(("Fatal Python error", "Current thread"))
+        if here and (line.startswith("Fatal") or f"{os.sep}tests{os.sep}" in line):
+            found.append(line)
+    return found
+
+
 def _two_lanes(target: TextIO | None) -> dict[str, bool]:
     """What needs a broker or Spark as it runs; then what the pure tests beside it said."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
@@ -84,4 +100,6 @@ def _two_lanes(target: TextIO | None) -> dict[str, bool]:
             pure.wait()
             said.seek(0)
             shutil.copyfileobj(said, target or sys.stdout)
+            said.seek(0)
+            print(*last_words(said, pure.returncode), sep="", end="", file=target or sys.stdout, flush=True)
     return {"pytest, with a broker or Spark": real_passed, "pytest, pure": pure_passed}

@@ -19,13 +19,29 @@ def test_every_test_but_long_ones_is_in_one_lane(marks: tuple[bool, bool, bool])
     assert eval(testing.PURE, {}, named) + eval(testing.REAL, {}, named) == (not named["long"])
 
 
-@pytest.mark.parametrize("fails", [None, testing.PURE, testing.REAL])
-def test_both_lanes_are_run_and_either_may_fail(fails: str | None, monkeypatch: pytest.MonkeyPatch, capfd) -> None:
+@pytest.fixture
+def lanes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(testing, "LINT", {})
     monkeypatch.setattr(testing, "ensure_archives", lambda *_: None)
     monkeypatch.setattr(testing, "ensure_jars", lambda *_: None)
+
+
+@pytest.mark.parametrize("fails", [None, testing.PURE, testing.REAL])
+def test_both_lanes_are_run_and_either_may_fail(fails: str | None, lanes_alone, monkeypatch, capfd) -> None:
     monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-c", SAYS_ITS_MARKS.format(fails=fails)])
     assert exit_code("test") == int(fails is not None)
     said = capfd.readouterr().out
     assert f"marks: {testing.REAL}" in said and f"marks: {testing.PURE}" in said
     assert said.count("FAILED") == int(fails is not None)
+
+
+def test_the_last_words_say_where_a_lane_died(lanes_alone, tmp_path, monkeypatch, capfd) -> None:
+    dies = tmp_path / "tests" / "test_dies.py"
+    dies.parent.mkdir()
+    dies.write_text(f"import os, sys\nif sys.argv[-1] == {testing.PURE!r}:\n    os.abort()\n")
+    monkeypatch.setattr(testing, "PYTEST", [sys.executable, "-X", "faulthandler", str(dies)])
+    assert exit_code("test") == 1
+    words = capfd.readouterr().out.splitlines()[-4:]
+    assert words == [
+        "ended by SIGABRT", "Fatal Python error: Aborted", f'  File "{dies}", line 3 in <module>', "FAILED pytest, pure"
+    ]  # fmt: skip
