@@ -170,7 +170,6 @@ class WindowCall(Scalar):
     partition: tuple[Scalar, ...]
     order: tuple[Sort, ...]
     frame: Frame | None
-    ignore_nulls: bool = False
 
 
 # -- how they are made ------------------------------------------------------------------------------------------------

@@ -249,8 +249,7 @@ class _Printer:
                 inner = [f"partition by {listed(node.partition)}"] if node.partition else []
                 inner += [f"order by {listed(node.order)}"] if node.order else []
                 inner += [of(node.frame)] if node.frame is not None else []
-                nulls = " ignore nulls" if node.ignore_nulls else ""
-                return f"{of(node.function)}{nulls} over ({' '.join(inner)})"
+                return f"{of(node.function)} over ({' '.join(inner)})"
             case Frame():
                 if node.end is None:
                     return f"{node.by} {of(node.start)}"

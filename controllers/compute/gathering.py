@@ -149,7 +149,7 @@ def _groups(select: exp.Select) -> bool:
 def _behind(node: exp.Expression) -> exp.Expression | None:
     """What stands around an aggregate besides WITHIN GROUP and FILTER."""
     around = node.parent
-    while isinstance(around, (exp.WithinGroup, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+    while isinstance(around, (exp.WithinGroup, exp.Filter)):
         around = around.parent
     return around
 

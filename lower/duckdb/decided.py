@@ -150,9 +150,7 @@ def _write_windows_out(select: exp.Select) -> None:
 
 
 def _number(window: exp.Window, columns: Columns) -> None:
-    function = window.this
-    while isinstance(function, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
-        function = function.this
+    function = window.this.this if isinstance(window.this, exp.Filter) else window.this
     if isinstance(function, _BY_PEERS):
         return
     spec = window.args.get("spec")

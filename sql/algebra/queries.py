@@ -470,7 +470,7 @@ _NO_FUNCTION = s.Literal(NOTHING, True, None)
 
 
 def _rest(call: s.WindowCall) -> tuple:
-    return call.partition, call.order, call.frame, call.ignore_nulls
+    return call.partition, call.order, call.frame
 
 
 def _windowed(relation: r.Relation, kept: Sequence[s.Scalar]) -> tuple[r.Relation, list[s.Scalar]]:

@@ -181,12 +181,9 @@ class Scalars:
         return function_of(names, inner.of(node.this, rows))
 
     def _window(self, node: exp.Window, rows: Rows) -> s.Scalar:
-        function, ignores = node.this, False
-        while isinstance(function, (exp.IgnoreNulls, exp.RespectNulls)):
-            ignores, function = isinstance(function, exp.IgnoreNulls), function.this
-        made = self.of(function, rows)
+        made = self.of(node.this, rows)
         if not isinstance(made, s.Aggregate):
-            raise NotPlanned(f"a window over {function.sql()}")
+            raise NotPlanned(f"a window over {node.this.sql()}")
         base = self._base(node)
         partition = node.args.get("partition_by") or (base.args.get("partition_by") if base is not None else None)
         order = node.args.get("order") or (base.args.get("order") if base is not None else None)
@@ -196,7 +193,6 @@ class Scalars:
             tuple(self.of(each, rows) for each in partition or ()),
             self.sorts(order, rows),
             self._frame(spec, rows) if spec is not None else None,
-            ignores,
         )
 
     def _base(self, node: exp.Window) -> exp.Expression | None:

@@ -528,8 +528,8 @@ def _folds(node: exp.Expression) -> bool:
         if isinstance(here, exp.Window):
             stack += [each for each in here.iter_expressions() if each.arg_key != "this"]
             here = here.this
-            while isinstance(here, (exp.Filter, exp.IgnoreNulls)):
-                stack += [each for each in here.iter_expressions() if each.arg_key != "this"]
+            if isinstance(here, exp.Filter):
+                stack.append(here.expression)
                 here = here.this
         elif is_aggregate(here) or here.meta.get("aggregate"):
             return True

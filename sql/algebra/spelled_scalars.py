@@ -129,9 +129,8 @@ class Spelling:
         return made
 
     def window(self, node: s.WindowCall, scope: Scope) -> exp.Expression:
-        function = self.aggregate(node.function, scope)
         return exp.Window(
-            this=exp.IgnoreNulls(this=function) if node.ignore_nulls else function,
+            this=self.aggregate(node.function, scope),
             partition_by=self.all(node.partition, scope),
             order=self.order(node.order, scope) if node.order else None,
             spec=self._frame(node.frame, scope) if node.frame is not None else None,

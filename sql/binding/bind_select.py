@@ -433,8 +433,7 @@ def _aggregates_in(node: exp.Expression):
         if isinstance(here, (exp.Query, exp.Subquery)) and here is not node:
             continue
         if isinstance(here, exp.Window):
-            folded = _windowed(here)
-            stack.extend(x for x in folded.iter_expressions())
+            stack.extend(_windowed(here).iter_expressions())
             if isinstance(here.this, exp.Filter):
                 stack.append(here.this.expression)
             stack.extend(here.args.get("partition_by") or ())
@@ -446,11 +445,8 @@ def _aggregates_in(node: exp.Expression):
 
 
 def _windowed(window: exp.Window) -> exp.Expression:
-    """The function that a window is over, behind FILTER and IGNORE NULLS."""
-    inner = window.this
-    while isinstance(inner, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
-        inner = inner.this
-    return inner
+    """The function that a window is over, behind FILTER."""
+    return window.this.this if isinstance(window.this, exp.Filter) else window.this
 
 
 def _no_windows(node: exp.Expression, where: str) -> None:

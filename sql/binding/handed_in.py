@@ -134,8 +134,8 @@ def _has_groups(select: exp.Select) -> bool:
         node = stack.pop()
         if isinstance(node, exp.Window):
             function = node.this
-            while isinstance(function, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
-                stack += [each for each in function.iter_expressions() if each.arg_key != "this"]
+            if isinstance(function, exp.Filter):
+                stack.append(function.expression)
                 function = function.this
             stack += function.iter_expressions()
             stack += [each for each in node.iter_expressions() if each.arg_key != "this"]

@@ -226,7 +226,7 @@ def _name_outputs(select: exp.Select) -> None:
     select.set("expressions", named)
 
 
-_INSIDE = (exp.Paren, exp.Window, exp.Filter, exp.IgnoreNulls, exp.WithinGroup, exp.Bracket, exp.Collate)
+_INSIDE = (exp.Paren, exp.Window, exp.Filter, exp.WithinGroup, exp.Bracket, exp.Collate)
 """What is called like what is in it."""
 
 

@@ -161,13 +161,15 @@ class Dialect(Postgres):
             first = self._curr
             found = super()._parse_function_call(*args, **named)
             called = found
-            while isinstance(called, (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
-                if isinstance(called, (exp.IgnoreNulls, exp.RespectNulls)):
-                    self.raise_error("Postgres has no such words", self._prev)
+            while isinstance(called, (exp.Window, exp.Filter, exp.WithinGroup)):
                 called = called.this
             if isinstance(called, (exp.Func, exp.Binary)) and first is not None and WRITTEN not in called.meta:
                 called.meta[WRITTEN] = first.text.lower()
             return found
+
+        def _parse_respect_or_ignore_nulls(self, this):
+            """Postgres has no IGNORE NULLS: ``ignore`` is a name like any other."""
+            return this
 
         def _parse_interval(self, require_interval: bool = True, parse_function_unit: bool = True):
             """sqlglot would find a number and a unit in any text (``'$1 day'``, no interval), and read ``$1`` as 1."""

@@ -620,7 +620,7 @@ def _window(c: Checker, node: exp.Window, scope: Scope) -> SqlType:
         if isinstance(node.this, exp.AggFunc) and isinstance(node.this.this, kind):
             raise no_window(what, position(node))
     result = c.child(node, "this", scope)
-    called = node.this.this if isinstance(node.this, (exp.IgnoreNulls, exp.RespectNulls)) else node.this
+    called = node.this
     if isinstance(called, NUMBERED):
         check_number(called)
         numbered(called)
@@ -636,7 +636,7 @@ def _window(c: Checker, node: exp.Window, scope: Scope) -> SqlType:
     if isinstance(called, WINDOW_ONLY) and not isinstance(called, (exp.FirstValue, exp.LastValue, exp.NthValue)):
         # these look at the partition whatever the frame is, and Spark wants none
         node.set("spec", None)
-    calls = folding(node.this, (*WINDOW_ONLY, exp.IgnoreNulls, exp.RespectNulls))
+    calls = folding(node.this, WINDOW_ONLY)
     if not calls:
         raise no_aggregate("OVER", name, position(node), "a window function nor an aggregate function")
     if calls[0] is not node.this:  # what is made of the function's result is made behind the window
@@ -684,10 +684,6 @@ def _check_offset(c: Checker, node: exp.Func, got: SqlType, scope: Scope) -> Non
     by = node.args["offset"]
     if not isinstance(by, exp.Literal):
         by.replace(cast(by.copy(), t.INT4))
-
-
-def _ignore_nulls(c: Checker, node: exp.Expression, scope: Scope) -> SqlType:
-    return c.child(node, "this", scope)
 
 
 def _dot(c: Checker, node: exp.Dot, scope: Scope) -> SqlType:
@@ -758,7 +754,5 @@ EXPRESSIONS: dict[type[exp.Expression], Callable[[Checker, exp.Expression, Scope
     exp.Window: _window,
     exp.Lag: _shifted,
     exp.Lead: _shifted,
-    exp.IgnoreNulls: _ignore_nulls,
-    exp.RespectNulls: _ignore_nulls,
     exp.Dot: _dot,
 }

@@ -51,7 +51,7 @@ INDEPENDENT: frozenset[type[exp.Expression] | str] = frozenset({
     "array_upper", "array_lower", "array_ndims", "array_dims", exp.ArrayContainsAll, exp.ArrayContainedBy,
     exp.ArrayOverlaps,
     exp.Count, exp.Distinct, exp.Order, exp.Filter, exp.Min, exp.Max, exp.ApproxDistinct, exp.Grouping,
-    exp.Window, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue, exp.IgnoreNulls, exp.RespectNulls,
+    exp.Window, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue,
     exp.CurrentTimestamp, "isfinite", "date_bin", "num_nulls", "num_nonnulls",
 })  # fmt: skip
 """Kinds of nodes, and functions by name, that are about moments alone: no zone can change what they give."""
