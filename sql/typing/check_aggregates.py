@@ -16,9 +16,9 @@ from sql.trees.errors import grouping, no_aggregate, no_function, no_window, not
 from sql.trees.nodes import INEXACT, call, cast, position, swap, unnest
 from sql.trees.own import own
 from sql.typing.casts import converted
-from sql.typing.check_arrays import gathered
 from sql.typing.comparing import check_extreme, check_grouped, order_key
 from sql.typing.free_numerics import check_no_free, deviation, extreme, key_of, reckoned, summed
+from sql.typing.gathered import GATHERED, arranged, array_of
 from sql.typing.scope import Scope
 from values.types import SqlType
 
@@ -177,16 +177,17 @@ def _joined(c: Checker, node: exp.GroupConcat, scope: Scope) -> SqlType:
         hint = "put it before each value: string_agg(separator || value, '')"
         raise unsupported("a separator of string_agg that is no constant", hint, position(node))
     node.set("separator", _between(node.args["separator"]))
-    order = node.find(exp.Order)
+    value, order, distinct = of = arranged(node.this)
     separator = node.args["separator"]
-    value: exp.Expression = node.this.this if isinstance(node.this, exp.Order) else node.this
-    by_hand = _by_hand(node, value)
-    if by_hand is not None:
-        node.replace(by_hand)
+    if _is_by_hand(node, order, distinct):
+        joined = own("tm_join", array_of(node, of), separator.copy())
+        some = exp.Is(this=exp.Max(this=value.copy()), expression=exp.Null())
+        node.replace(exp.Case(ifs=[exp.If(this=exp.Not(this=some), true=joined)]))
         return t.TEXT
-    listed: exp.Expression = exp.Anonymous(this="LISTAGG", expressions=[value.copy(), separator.copy()])
-    if order is not None:
-        listed = exp.WithinGroup(this=listed, expression=exp.Order(expressions=[e.copy() for e in order.expressions]))
+    given = exp.Distinct(expressions=[value.copy()]) if distinct else value.copy()
+    listed: exp.Expression = exp.Anonymous(this="LISTAGG", expressions=[given, separator.copy()])
+    if order:
+        listed = exp.WithinGroup(this=listed, expression=exp.Order(expressions=[each.copy() for each in order]))
     listed.meta["aggregate"] = True
     node.replace(listed)
     return t.TEXT
@@ -204,22 +205,16 @@ def _between(separator: exp.Expression) -> exp.Expression:
     return exp.Coalesce(this=cast(separator.copy(), t.TEXT), expressions=[nothing])
 
 
-def _by_hand(node: exp.GroupConcat, value: exp.Expression) -> exp.Expression | None:
-    """``string_agg`` of DISTINCT values, and of ordered ones beside others that are; ``None`` where Spark's will do.
+def _is_by_hand(node: exp.GroupConcat, order: list[exp.Ordered], distinct: bool) -> bool:
+    """Whether Spark's LISTAGG will not do for ``string_agg``: of DISTINCT values, of ordered ones beside others that
+    are, with a separator that Spark may not know as a constant.
 
     Spark gives distinct values in no order (Postgres sorts them), and cannot plan an ordered LISTAGG where it rewrites
     a query for its distinct aggregates.
     """
-    order = node.this.expressions if isinstance(node.this, exp.Order) else []
-    distinct = isinstance(value, exp.Distinct)
-    reckoned_by_us = not isinstance(node.args["separator"], exp.Literal)  # a constant that engines may not know as one
-    if isinstance(node.parent, exp.Window) or not (distinct or reckoned_by_us or (order and _is_rewritten(node))):
-        return None
-    text = value.expressions[0] if isinstance(value, exp.Distinct) else value
-    separator = node.args["separator"]
-    joined = own("tm_join", gathered(node, text, order, distinct), separator.copy())
-    some = exp.Is(this=exp.Max(this=text.copy()), expression=exp.Null())
-    return exp.Case(ifs=[exp.If(this=exp.Not(this=some), true=joined)])
+    if isinstance(node.parent, exp.Window):
+        return False
+    return distinct or not isinstance(node.args["separator"], exp.Literal) or bool(order) and _is_rewritten(node)
 
 
 def _is_rewritten(node: exp.Expression) -> bool:
@@ -437,6 +432,7 @@ AGGREGATES = {
     exp.Avg: _averaged,
     **dict.fromkeys(_DEVIATIONS, _deviation),
     exp.GroupConcat: _joined,
+    **GATHERED,
     exp.Filter: _filtered,
     exp.WithinGroup: _within_group,
     exp.Min: _extreme,

@@ -230,63 +230,6 @@ def joined_arrays(c: Checker, node: exp.DPipe, types: Sequence[SqlType]) -> SqlT
     return known
 
 
-def _aggregated(c: Checker, node: exp.ArrayAgg, scope: Scope) -> SqlType:
-    """``array_agg(x)``, NULLs and all, in its ORDER BY; without one in the order of the values, so that it is definite.
-
-    A key goes with whether it is NULL before it (sorted upwards NULLs come last, downwards first, as in Postgres), or
-    with whether it is not, where NULLS FIRST or LAST says otherwise.
-    """
-    inner = node.this
-    order = list(inner.expressions) if isinstance(inner, exp.Order) else []
-    distinct = isinstance(inner.this if isinstance(inner, exp.Order) else inner, exp.Distinct)
-    got = c.child(node, "this", scope)
-    if got == t.UNKNOWN:
-        raise not_unique("array_agg(unknown)", position(node))
-    if got.is_array:
-        raise unsupported("an array of more than one dimension", position=position(node))
-    value = node.this.this if isinstance(node.this, exp.Order) else node.this
-    value = value.expressions[0] if isinstance(value, exp.Distinct) else value
-    if got.is_free and not order:
-        order = [exp.Ordered(this=key_of(value, got))]
-    in_order = isinstance(node.parent, exp.Window) and is_ordered(node.parent)  # rows come in the window's order
-    made = cast(gathered(node, value, order, distinct, in_order), got.array)
-    # Of no rows it is NULL.
-    node.replace(cast(exp.Nullif(this=made, expression=cast(exp.Array(expressions=[]), got.array)), got.array))
-    return got.array
-
-
-def gathered(
-    node: exp.Expression, value: exp.Expression, order: list[exp.Ordered], distinct: bool, as_they_come: bool = False
-) -> exp.Expression:
-    """All of ``value`` as an array, for the aggregate ``node``: in the order of ``order``, then of the values."""
-    descending = {bool(each.args.get("desc")) for each in order}
-    if len(descending) > 1:
-        raise unsupported(f"{display_name(node)} with keys in both directions", position=position(node))
-    keys = [(each.this, bool(each.args.get("nulls_first")) != bool(each.args.get("desc"))) for each in order]
-    fields: list[exp.Expression] = []
-    for key, otherwise in (*keys, (value, False)):
-        absent = exp.Is(this=key.copy(), expression=exp.Null())
-        fields += [exp.Not(this=absent) if otherwise else absent, key.copy()]
-    row = exp.Struct(
-        expressions=[
-            exp.PropertyEQ(this=exp.to_identifier(f"k{i}", quoted=True), expression=each)
-            for i, each in enumerate(fields)
-        ]
-    )
-    listed = call("COLLECT_SET" if distinct else "COLLECT_LIST", row)
-    listed.meta["aggregate"] = True
-    upwards = exp.true() if descending != {True} else exp.false()
-    last = exp.Dot(this=exp.to_identifier("r"), expression=exp.to_identifier(f"k{len(fields) - 1}", quoted=True))
-    picked = exp.Lambda(this=last, expressions=[exp.to_identifier("r")])
-    arranged = listed if as_they_come else call("SORT_ARRAY", listed, upwards)
-    return exp.Anonymous(this="TRANSFORM", expressions=[arranged, picked])
-
-
-def is_ordered(window: exp.Window) -> bool:
-    """Whether a window's rows have an order."""
-    return window.args.get("order") is not None or window.args.get("alias") is not None
-
-
 def _unnested(c: Checker, node: exp.Explode, scope: Scope) -> SqlType:
     """``unnest(array)``: one row for each element."""
     got = c.child(node, "this", scope)
@@ -374,7 +317,6 @@ def _of_text(c: Checker, node: exp.StringToArray, scope: Scope) -> SqlType:
 ARRAYS = {
     exp.Array: _array,
     exp.Bracket: _item,
-    exp.ArrayAgg: _aggregated,
     exp.Explode: _unnested,
     exp.ArraySize: _size,
     exp.ArrayToString: _to_text,

@@ -11,9 +11,9 @@ from sql.trees import types as t
 from sql.trees.errors import unsupported, untyped
 from sql.trees.nodes import JsonbAgg, cast, position
 from sql.trees.own import own
-from sql.typing.check_arrays import gathered, is_ordered
 from sql.typing.check_jsonb import as_json, check_key, key_text
 from sql.typing.free_numerics import key_of
+from sql.typing.gathered import Arranged, arranged, gathered
 from sql.typing.scope import Scope
 from values.types import SqlType
 
@@ -26,45 +26,29 @@ def _list(c: Checker, node: JsonbAgg, scope: Scope) -> SqlType:
     got = c.child(node, "this", scope)
     if got == t.UNKNOWN:
         raise untyped(position(node))
-    inner, order, distinct = _arranged(node.this)
-    value = inner.copy()
-    if not order and got.is_free:
-        order = [exp.Ordered(this=key_of(value, got))]
-    elif not order and not got.is_array and got not in (t.JSONB, t.INTERVAL):
-        order = [exp.Ordered(this=value)]
-    return _put_together(node, "tm_json_list", as_json(c, value, got), order, distinct)
+    of = arranged(node.this)
+    value = of.value.copy()
+    if not of.order and got.is_free:
+        of = of._replace(order=[exp.Ordered(this=key_of(value, got))])
+    elif not of.order and not got.is_array and got not in (t.JSONB, t.INTERVAL):
+        of = of._replace(order=[exp.Ordered(this=value)])
+    return _put_together(node, "tm_json_list", of._replace(value=as_json(c, value, got)))
 
 
 def _object(c: Checker, node: exp.JSONBObjectAgg, scope: Scope) -> SqlType:
     """``jsonb_object_agg(key, value)``: of a key that comes again the last counts, by the ORDER BY or the values."""
     kinds = [c.child(node, key, scope) for key in ("this", "expression")]
-    value, order, distinct = _arranged(node.expression)
-    key, _, distinct_keys = _arranged(node.this)
-    if distinct or distinct_keys:
+    key, of = arranged(node.this), arranged(node.expression)
+    if key.distinct or of.distinct:
         raise unsupported(f"{display_name(node)}(DISTINCT …)", position=position(node))
     check_key(kinds[0], node)
-    parts = [own("tm_json_string", key_text(c, key, kinds[0])), as_json(c, value.copy(), kinds[1])]
+    parts = [own("tm_json_string", key_text(c, key.value, kinds[0])), as_json(c, of.value.copy(), kinds[1])]
     pair = own("tm_json_list", cast(exp.Array(expressions=parts), t.TEXT.array))
-    return _put_together(node, "tm_json_of_pairs", pair, order, False)
+    return _put_together(node, "tm_json_of_pairs", of._replace(value=pair))
 
 
-def _arranged(argument: exp.Expression) -> tuple[exp.Expression, list[exp.Ordered], bool]:
-    """What is gathered, in which order, and whether equal ones are once."""
-    order: list[exp.Ordered] = []
-    if isinstance(argument, exp.Order):
-        argument, order = argument.this, list(argument.expressions)
-    distinct = isinstance(argument, exp.Distinct)
-    return argument.expressions[0] if distinct else argument, order, distinct
-
-
-def _put_together(
-    node: exp.Expression, by: str, item: exp.Expression, order: list[exp.Ordered], distinct: bool
-) -> SqlType:
-    in_order = isinstance(node.parent, exp.Window) and is_ordered(node.parent)  # rows come in the window's order
-    made = cast(gathered(node, cast(item, t.TEXT), order, distinct, in_order), t.TEXT.array)
-    # Of no rows it is NULL.
-    some = cast(exp.Nullif(this=made, expression=cast(exp.Array(expressions=[]), t.TEXT.array)), t.TEXT.array)
-    node.replace(own(by, some))
+def _put_together(node: exp.Expression, by: str, of: Arranged) -> SqlType:
+    node.replace(own(by, gathered(node, of._replace(value=cast(of.value, t.TEXT)), t.TEXT)))
     return t.JSONB
 
 

@@ -1,0 +1,95 @@
+"""A list of what a group's rows hold: ``array_agg``, and what others put together of such a list."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlglot import exp
+
+from sql.forms.functions import display_name
+from sql.trees import types as t
+from sql.trees.errors import not_unique, unsupported
+from sql.trees.nodes import call, cast, position
+from sql.typing.free_numerics import key_of
+from sql.typing.scope import Scope
+from values.types import SqlType
+
+if TYPE_CHECKING:
+    from sql.typing.check import Checker
+
+
+class Arranged(NamedTuple):
+    """What an aggregate gathers, in which order, and whether equal ones are once."""
+
+    value: exp.Expression
+    order: list[exp.Ordered]
+    distinct: bool
+
+
+def arranged(argument: exp.Expression) -> Arranged:
+    """What stands in the brackets of an aggregate: ``[DISTINCT] value [ORDER BY …]``."""
+    order: list[exp.Ordered] = []
+    if isinstance(argument, exp.Order):
+        argument, order = argument.this, list(argument.expressions)
+    distinct = isinstance(argument, exp.Distinct)
+    return Arranged(argument.expressions[0] if distinct else argument, order, distinct)
+
+
+def array_agg(c: Checker, node: exp.ArrayAgg, scope: Scope) -> SqlType:
+    """``array_agg(x)``, NULLs and all, in its ORDER BY; without one in the order of the values: it is definite."""
+    got = c.child(node, "this", scope)
+    if got == t.UNKNOWN:
+        raise not_unique("array_agg(unknown)", position(node))
+    if got.is_array:
+        raise unsupported("an array of more than one dimension", position=position(node))
+    of = arranged(node.this)
+    if got.is_free and not of.order:
+        of = of._replace(order=[exp.Ordered(this=key_of(of.value, got))])
+    node.replace(gathered(node, of, got))
+    return got.array
+
+
+def gathered(node: exp.Expression, of: Arranged, kind: SqlType) -> exp.Expression:
+    """An array of what the aggregate ``node`` gathers, each of ``kind``; NULL of no rows."""
+    made = cast(array_of(node, of, as_they_come=_is_over_ordered(node)), kind.array)
+    return cast(exp.Nullif(this=made, expression=cast(exp.Array(expressions=[]), kind.array)), kind.array)
+
+
+def array_of(node: exp.Expression, of: Arranged, as_they_come: bool = False) -> exp.Expression:
+    """All values as an array, empty of no rows: in the order that is said, then of the values.
+
+    A key goes with whether it is NULL before it (sorted upwards NULLs come last, downwards first, as in Postgres), or
+    with whether it is not, where NULLS FIRST or LAST says otherwise.
+    """
+    descending = {bool(each.args.get("desc")) for each in of.order}
+    if len(descending) > 1:
+        raise unsupported(f"{display_name(node)} with keys in both directions", position=position(node))
+    keys = [(each.this, bool(each.args.get("nulls_first")) != bool(each.args.get("desc"))) for each in of.order]
+    fields: list[exp.Expression] = []
+    for key, otherwise in (*keys, (of.value, False)):
+        absent = exp.Is(this=key.copy(), expression=exp.Null())
+        fields += [exp.Not(this=absent) if otherwise else absent, key.copy()]
+    row = exp.Struct(
+        expressions=[
+            exp.PropertyEQ(this=exp.to_identifier(f"k{i}", quoted=True), expression=each)
+            for i, each in enumerate(fields)
+        ]
+    )
+    listed = call("COLLECT_SET" if of.distinct else "COLLECT_LIST", row)
+    listed.meta["aggregate"] = True
+    upwards = exp.true() if descending != {True} else exp.false()
+    last = exp.Dot(this=exp.to_identifier("r"), expression=exp.to_identifier(f"k{len(fields) - 1}", quoted=True))
+    picked = exp.Lambda(this=last, expressions=[exp.to_identifier("r")])
+    in_order = listed if as_they_come else call("SORT_ARRAY", listed, upwards)
+    return exp.Anonymous(this="TRANSFORM", expressions=[in_order, picked])
+
+
+def _is_over_ordered(node: exp.Expression) -> bool:
+    """Whether ``node`` is over a window whose rows have an order: they come in it."""
+    window = node.parent
+    if not isinstance(window, exp.Window):
+        return False
+    return window.args.get("order") is not None or window.args.get("alias") is not None
+
+
+GATHERED = {exp.ArrayAgg: array_agg}
