@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from functions import arrays, json, math, text, time
+from functions import arrays, clock, json, math, text, time
 from functions.row import Function
 from values.functions import OWN as NEEDED
 from values.functions import Own, own
@@ -15,7 +15,13 @@ FUNCTIONS: tuple[Function, ...] = (*text.FUNCTIONS, *json.FUNCTIONS, *math.FUNCT
 OF_ARRAYS: tuple[Function, ...] = arrays.FUNCTIONS
 """Of arrays of any type (:data:`functions.row.ARRAY`), which :mod:`sql.typing.check_array_functions` interprets."""
 
-ROWS = (*FUNCTIONS, *OF_ARRAYS)
+OF_THE_CLOCK: tuple[Function, ...] = clock.FUNCTIONS
+"""Of which the grammar has words of its own."""
+
+ROWS = (*FUNCTIONS, *OF_ARRAYS, *OF_THE_CLOCK)
+
+INDEFINITE = frozenset(each.form for each in ROWS if not each.definite)
+"""Calls in a bound tree that give another value each time, or at another time."""
 
 MOMENTS = frozenset({"date", "timestamp", "timestamptz"})
 """Types that Python is given as microseconds since 1970."""

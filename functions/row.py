@@ -16,6 +16,9 @@ ARRAY, ITEM, SAME = SqlType("anycompatiblearray"), SqlType("anycompatible"), Sql
 """Of arguments whose items can become one type, an array of which the result is where it is :data:`ARRAY`; the items of
 what is :data:`SAME` are of one type as they are."""
 
+IMMUTABLE, STABLE, VOLATILE = "immutable", "stable", "volatile"
+"""Of the arguments alone; of the session too, or of when the statement began; another one with each call."""
+
 _OF_ANY = {each.name: each for each in (ANY, ARRAY, ITEM, SAME)}
 _SIGNATURE = re.compile(r"(\w+)\(([^)]*)\) -> (\w+(?:\[\])?)")
 _VARIADIC = "variadic "
@@ -45,6 +48,8 @@ class Function:
     """Whether the last argument, an array, is given item by item, one at least: ``f(jsonb, variadic text[])``."""
     by_key: bool = False
     """Whether items of arrays are looked for by ``=``, so that the scale of free numerics must not tell them apart."""
+    volatility: str = IMMUTABLE
+    """As Postgres has it."""
     own_digits: bool = False
     """Whether the last digits differ from one engine to another."""
     own_letters: bool = False
@@ -53,9 +58,17 @@ class Function:
     @property
     def form(self) -> str:
         """What a call of it is in a bound tree."""
-        if self.built:
-            return self.built
+        if self.built or self.called:
+            return self.built or self.called
         return "_".join(["TM", self.name.upper(), *(each.name.upper() for each in self.arguments)])
+
+    @property
+    def definite(self) -> bool:
+        """Whether equal arguments give equal values, whenever and however often it is called.
+
+        A function of arguments that is stable hangs on the session's zone, which a tree says in its arguments.
+        """
+        return self.volatility == IMMUTABLE or self.volatility == STABLE and bool(self.arguments)
 
     @property
     def parameters(self) -> str:
@@ -63,7 +76,7 @@ class Function:
         return " ".join("abcdefg"[: len(self.arguments)])
 
 
-def native(text: str, spark: str, duckdb: str | None = None, **more: bool) -> Function:
+def native(text: str, spark: str, duckdb: str | None = None, **more: bool | str) -> Function:
     """A function that both engines have or can say: ``native("f(int4, text) -> text", "…:a…")``; ``duckdb`` is said
     likewise where nothing else is.  ``more``: what else is true of it, of the fields of a row.
 
@@ -74,7 +87,7 @@ def native(text: str, spark: str, duckdb: str | None = None, **more: bool) -> Fu
     return Function(name, arguments, result, spark, told, **{"maybe_null": False, **more})
 
 
-def built(text: str, form: str, **more: bool) -> Function:
+def built(text: str, form: str, **more: bool | str) -> Function:
     """A function of which the engines are told one thing or another, by how its arguments are written: a call of
     ``form`` (:mod:`sql.forms.spark_forms`)."""
     name, arguments, result = signature(text)

@@ -8,9 +8,9 @@ more: it fails with a NullPointerException (``EvalPythonExec``, Spark 4.1).  Com
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 
+from functions.registry import OWN
 from plan import relations as r
 from plan import scalars as s
 from plan.below import More, input_of, over_more, without
@@ -18,19 +18,19 @@ from plan.columns import names_outside
 from plan.nodes import Node
 
 
-def asked_apart(node: Node, python: Collection[str]) -> Node:
-    """``node``, and all in it, with what is asked once beside the calls of ``python``."""
-    found = node.with_parts(lambda part: asked_apart(part, python))
+def asked_apart(node: Node) -> Node:
+    """``node``, and all in it, with what is asked once beside the calls that engines run in Python."""
+    found = node.with_parts(lambda part: asked_apart(part))
     if isinstance(found, r.Join):
-        return _joined(found, python)
+        return _joined(found)
     input_ = input_of(found)
-    return found if input_ is None else over_more(found, _Asked(len(input_.columns), python))
+    return found if input_ is None else over_more(found, _Asked(len(input_.columns)))
 
 
-def _joined(found: r.Join, python: Collection[str]) -> r.Relation:
+def _joined(found: r.Join) -> r.Relation:
     """The columns are put on the right side, since the last places are its own."""
     width = len(found.columns)
-    made = _Asked(width, python)
+    made = _Asked(width)
     condition = None if found.condition is None else made.within(found.condition)
     if not made.count:
         return found
@@ -39,15 +39,13 @@ def _joined(found: r.Join, python: Collection[str]) -> r.Relation:
 
 
 class _Asked(More):
-    """``calls`` are those of Python's."""
-
     def put_below(self, input_: r.Relation) -> r.Relation:
         return r.Join("cross", input_, r.Project(r.UNIT, tuple(self.values)))
 
     def within(self, part: Node) -> Node:
         if isinstance(part, r.Relation):
             return part
-        inside = isinstance(part, s.Call) and part.name in self.calls
+        inside = isinstance(part, s.Call) and part.name in OWN
         return part.with_parts(self._argument if inside else self.within)
 
     def _argument(self, part: Node) -> Node:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from plan import relations as r
@@ -13,13 +12,9 @@ from plan.nodes import Node
 
 @dataclass
 class More(ABC):
-    """What a pass has found in one operator, to be put behind the ``width`` columns of its input.
-
-    ``calls`` are those that it goes by.
-    """
+    """What a pass has found in one operator, to be put behind the ``width`` columns of its input."""
 
     width: int
-    calls: Collection[str]
     values: dict[s.Scalar, s.Column] = field(default_factory=dict)
     """Each with the column that it will be."""
 

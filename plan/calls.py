@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from functions.aggregates import AGGREGATES as _AGGREGATE_ROWS
-from functions.registry import FUNCTIONS, OF_ARRAYS, OWN
+from functions.registry import FUNCTIONS, INDEFINITE, OF_ARRAYS, OF_THE_CLOCK, OWN
 from functions.row import ARRAY, SAME
+from plan.nodes import Node
 from plan.scalars import Aggregate, Call, Lambda, Literal, Scalar, Sort, Struct, WindowCall
 from plan.types import (
     BOOL,
@@ -26,7 +27,6 @@ from plan.types import (
     NUMBER,
     SPAN,
     TEXT,
-    TIMESTAMP,
     TIMESTAMPTZ,
     Row,
     Type,
@@ -148,9 +148,7 @@ _STRICT: dict[str, Type | Rule] = {
 
 _NEVER_NULL: dict[str, Type | Rule] = {
     **dict.fromkeys("is_null is_true is_false is_distinct is_not_distinct".split(), BOOL),
-    "rand": FLOAT8,
-    "current_date": DATE, "current_timestamp": TIMESTAMPTZ, "localtimestamp": TIMESTAMP,
-    "array": _array, "uuid": TEXT,
+    "array": _array,
 }  # fmt: skip
 
 _ANY: dict[str, Type | Rule] = {
@@ -193,7 +191,7 @@ _FOUND = frozenset(
 )
 """Aggregates that give a value of no rows, too."""
 
-_ROWS = {each.form.lower(): (carried(each.result), each.maybe_null) for each in FUNCTIONS} | {
+_ROWS = {each.form.lower(): (carried(each.result), each.maybe_null) for each in (*FUNCTIONS, *OF_THE_CLOCK)} | {
     name: (each.result, True) for name, each in OWN.items()
 }
 """Of each its type, and whether it may be NULL of what is certainly there."""
@@ -208,6 +206,14 @@ def call(name: str, *arguments: Scalar) -> Call:
 def is_known(name: str) -> bool:
     """Whether there is a scalar function of that name."""
     return name in _ROWS or name in _STRICT or name in _NEVER_NULL or name in _ANY
+
+
+_INDEFINITE = frozenset(each.lower() for each in INDEFINITE)
+
+
+def is_definite(node: Node) -> bool:
+    """Whether ``node`` is no call that gives another value each time, or at another time."""
+    return not isinstance(node, Call) or node.name not in _INDEFINITE
 
 
 def aggregate(

@@ -15,26 +15,25 @@ And whole numbers that are to equal a float are made one by way of a decimal (:f
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 
 from plan import relations as r
 from plan import scalars as s
 from plan.below import More, input_of, over_more, without
+from plan.calls import is_definite
 from plan.columns import moved, replaced
 from plan.equal import EQUALITIES
 from plan.nodes import Node, walk
 from plan.types import Type, common, decimal, is_float, is_integer
 
 
-def compared_as_columns(node: Node, volatile: Collection[str]) -> Node:
-    """``node``, and all in it, with what its limited subqueries are equal to among the columns around them;
-    ``volatile`` are calls that give another value each time."""
-    found = node.with_parts(lambda part: compared_as_columns(part, volatile))
+def compared_as_columns(node: Node) -> Node:
+    """``node``, and all in it, with what its limited subqueries are equal to among the columns around them."""
+    found = node.with_parts(lambda part: compared_as_columns(part))
     if isinstance(found, r.Join):
-        return _joined(found, volatile) if found.lateral and _is_limited(found.right) else found
+        return _joined(found) if found.lateral and _is_limited(found.right) else found
     input_ = input_of(found)
-    return found if input_ is None else over_more(found, _Compared(len(input_.columns), volatile))
+    return found if input_ is None else over_more(found, _Compared(len(input_.columns)))
 
 
 def floats_by_decimals(node: Node, inside: bool = False) -> Node:
@@ -63,9 +62,9 @@ def _by_decimal(side: s.Scalar, kind: Type) -> s.Scalar:
     return made if made.type == kind else s.cast(made, kind)
 
 
-def _joined(found: r.Join, volatile: Collection[str]) -> r.Relation:
+def _joined(found: r.Join) -> r.Relation:
     width = len(found.left.columns)
-    made = _Compared(width, volatile)
+    made = _Compared(width)
     right = made.changed(found.right, 1)
     if not made.count:
         return found
@@ -80,8 +79,6 @@ def _joined(found: r.Join, volatile: Collection[str]) -> r.Relation:
 
 
 class _Compared(More):
-    """``calls`` are those that give another value each time."""
-
     def put_below(self, input_: r.Relation) -> r.Relation:
         return r.Project(input_, (*map(input_.column, range(self.width)), *self.values))
 
@@ -115,8 +112,7 @@ class _Compared(More):
     def _is_around(self, side: s.Scalar, depth: int) -> bool:
         """Whether ``side`` is made of the row around and of nothing else."""
         parts = list(walk(side))
-        calls = {each.name for each in parts if isinstance(each, s.Call)}
-        if not calls.isdisjoint(self.calls) or any(isinstance(each, r.Relation) for each in parts):
+        if any(isinstance(each, r.Relation) or not is_definite(each) for each in parts):
             return False
         return {each.level for each in parts if isinstance(each, s.Column)} == {depth}
 

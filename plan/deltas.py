@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from plan import relations as r
 from plan import scalars as s
-from plan.calls import call
+from plan.calls import call, is_definite
 from plan.columns import own_columns, placed
 from plan.equal import conjunction, conjuncts, met
 from plan.nodes import Node, walk
@@ -64,10 +64,10 @@ class Linear:
         return self.full.columns[:-1]
 
 
-def linear(relation: r.Relation, diff: str, volatile: Collection[str], leaf: Leaf = lambda node: None) -> Linear:
-    """``diff`` is what the column of diffs is called in the relations that are read; ``volatile`` are calls that give
-    another value each time, or at another time.  What reads no relation has no terms.  Raises :class:`NotLinear`."""
-    made = _Carrying(diff, volatile, leaf)
+def linear(relation: r.Relation, diff: str, leaf: Leaf = lambda node: None) -> Linear:
+    """``diff`` is what the column of diffs is called in the relations that are read.  What reads no relation has
+    no terms.  Raises :class:`NotLinear`."""
+    made = _Carrying(diff, leaf)
     terms = tuple(Term(read, plan) for read, plan in made.terms(relation))
     if len(terms) > TERMS_MAX:
         raise NotLinear(f"collections occur in {len(terms)} places, more than {TERMS_MAX}")
@@ -85,12 +85,12 @@ def reads(plan: r.Relation) -> dict[str, Key]:
     return {node.item_id: key_of(node) for node in walk(plan) if isinstance(node, r.Get)}
 
 
-def check_scalar(scalar: Node, volatile: Collection[str]) -> None:
+def check_scalar(scalar: Node) -> None:
     """Raises :class:`NotLinear` where a scalar is not of its own row alone, or not the same every time."""
     for node in walk(scalar):
         if isinstance(node, r.Relation):
             raise NotLinear("a subquery in an expression")
-        if isinstance(node, s.Call) and node.name in volatile:
+        if isinstance(node, s.Call) and not is_definite(node):
             raise NotLinear(f"{node.name}() is not the same every time")
 
 
@@ -123,7 +123,6 @@ class _Carrying:
     """Relations whose last column is the diff; ``diff`` is its name in those that are read."""
 
     diff: str
-    volatile: Collection[str]
     leaf: Leaf
     _terms: dict[r.Relation, list[tuple[str, r.Relation]]] = field(default_factory=dict)
     _whole: dict[tuple[r.Relation, str], r.Relation] = field(default_factory=dict)
@@ -170,14 +169,14 @@ class _Carrying:
         if isinstance(node, r.Constant):
             for row in node.rows:
                 for value in row:
-                    check_scalar(value, self.volatile)
+                    check_scalar(value)
             return []
         if isinstance(node, r.Project):
             for each in node.outputs:
-                check_scalar(each, self.volatile)
+                check_scalar(each)
             return [(leaf, self._project(node, term)) for leaf, term in self.terms(node.input)]
         if isinstance(node, r.Filter):
-            check_scalar(node.condition, self.volatile)
+            check_scalar(node.condition)
             return [(leaf, r.Filter(term, node.condition)) for leaf, term in self.terms(node.input)]
         if isinstance(node, r.SetOp) and node.kind == "union" and node.all:
             found = [*self.terms(node.left), *self.terms(node.right)]
@@ -185,7 +184,7 @@ class _Carrying:
         if not isinstance(node, r.Join) or node.lateral:
             raise NotLinear(_refusal(node))
         if node.condition is not None:
-            check_scalar(node.condition, self.volatile)
+            check_scalar(node.condition)
         if node.kind in ("inner", "cross"):
             lefts, rights = self.terms(node.left), self.terms(node.right)
             found = [(leaf, self._join(node, term, self.all_of(node.right, NEW))) for leaf, term in lefts]

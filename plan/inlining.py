@@ -10,20 +10,19 @@ from collections import Counter
 from collections.abc import Collection
 
 from plan import relations as r
-from plan import scalars as s
+from plan.calls import is_definite
 from plan.columns import names_outside
 from plan.nodes import Node, rewritten, walk
 
 
-def inlined(relation: r.Relation, volatile: Collection[str], reads_max: int = 1) -> r.Relation:
-    """``relation`` without the WITH queries that are read in no more than ``reads_max`` places; ``volatile`` are calls
-    that give another value each time."""
+def inlined(relation: r.Relation, reads_max: int = 1) -> r.Relation:
+    """``relation`` without the WITH queries that are read in no more than ``reads_max`` places."""
     lets = [each for each in walk(relation) if isinstance(each, r.Let)]
     if not lets:
         return relation
     reads = Counter(each.name for each in walk(relation) if isinstance(each, r.Named))
     few = [let for let in lets if 1 <= reads[let.name] <= reads_max and not let.recursive]
-    return rewritten(relation, _Inlining({let.name for let in few if not _is_own(let.value, volatile)}).change)
+    return rewritten(relation, _Inlining({let.name for let in few if not _is_own(let.value)}).change)
 
 
 class _Inlining:
@@ -39,7 +38,6 @@ class _Inlining:
         return self._values.get(node.name) if isinstance(node, r.Named) else None
 
 
-def _is_own(value: r.Relation, volatile: Collection[str]) -> bool:
+def _is_own(value: r.Relation) -> bool:
     """Whether it hangs on where or how often it is worked out."""
-    calls = any(isinstance(each, s.Call) and each.name in volatile for each in walk(value))
-    return calls or names_outside(value)
+    return not all(map(is_definite, walk(value))) or names_outside(value)

@@ -22,7 +22,6 @@ from plan.decorrelated import decorrelated
 from plan.deltas import Linear, NotLinear, check_scalar, linear, names_in
 from plan.inlining import inlined
 from plan.nodes import Node, rewritten, walk
-from sql.algebra.spelled import VOLATILE_CALLS
 from values.types import SqlType, arrow_type
 
 READS_MAX = 4
@@ -96,7 +95,7 @@ def analyse(relation: r.Relation) -> Strategy:
     """The strategy for a view whose query is ``relation``."""
     diff = diff_name(names_in(relation))
     try:
-        core = decorrelated(inlined(unordered(relation), VOLATILE_CALLS, READS_MAX))
+        core = decorrelated(inlined(unordered(relation), READS_MAX))
         _check_size(core)
         found = _change(core, diff)
         if not found.linear.terms:
@@ -140,7 +139,7 @@ def _change(core: r.Relation, diff: str) -> Change:
             found[grouping] = r.Get(f"{GROUPS}{len(found)}", group_names(groups), kinds), groups
         return found[grouping][0]
 
-    made = linear(rewritten(core, _set_as_groups), diff, VOLATILE_CALLS, leaf)
+    made = linear(rewritten(core, _set_as_groups), diff, leaf)
     return Change(made, {get.item_id: groups for get, groups in found.values()})
 
 
@@ -236,6 +235,6 @@ def _call(found: s.Aggregate, arguments: list[s.Scalar]) -> AggregateCall:
     if argument is None:
         return AggregateCall(name, None)
     if argument not in arguments:
-        check_scalar(argument, VOLATILE_CALLS)
+        check_scalar(argument)
         arguments.append(argument)
     return AggregateCall(name, arguments.index(argument))

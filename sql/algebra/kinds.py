@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from functions.aggregates import BY_NAME
-from sql.forms.functions import AGGREGATE_NODES
+from sql.forms.functions import AGGREGATE_NODES, WITHOUT_ARGUMENTS
 
 
 class CallOf(NamedTuple):
@@ -39,8 +39,7 @@ CALLS: dict[type[exp.Expression], CallOf] = {
     exp.Greatest: CallOf("greatest", _MORE, (("ignore_nulls", True),)),
     exp.Least: CallOf("least", _MORE, (("ignore_nulls", True),)),
     exp.Array: CallOf("array", ("expressions",)),
-    exp.CurrentDate: CallOf("current_date", ()), exp.CurrentTimestamp: CallOf("current_timestamp", ()),
-    exp.Localtimestamp: CallOf("localtimestamp", ()), exp.Rand: CallOf("rand", ()), exp.Uuid: CallOf("uuid", ()),
+    **{node: CallOf(row.form.lower(), ()) for node, row in WITHOUT_ARGUMENTS.items()},
 }  # fmt: skip
 """Of scalars.  A key whose argument is a list comes last."""
 

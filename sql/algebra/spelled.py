@@ -24,16 +24,16 @@ from sqlglot import exp
 
 from plan import relations as r
 from plan import scalars as s
+from plan.calls import is_definite
 from plan.columns import moved, outer_columns, own_columns
 from plan.nodes import Node, walk
 from plan.types import NOTHING, is_integer
-from sql.algebra.kinds import CALLS
 from sql.algebra.spelled_scalars import NotSpelled, Scope, Spelling, identifier, ordered, taken
-from sql.forms.functions import VOLATILE, is_aggregate
+from sql.forms.functions import is_aggregate
 from sql.trees.budget import bounded
 from sql.trees.nodes import Ordinality, copied
 
-__all__ = ["VOLATILE_CALLS", "NotSpelled", "spelled"]
+__all__ = ["NotSpelled", "spelled"]
 
 
 @bounded
@@ -106,8 +106,6 @@ class _Select:
 
 
 _SET = {"union": exp.Union, "except": exp.Except, "intersect": exp.Intersect}
-VOLATILE_CALLS = frozenset(CALLS[kind].name for kind in VOLATILE)
-"""Calls that give another value each time, as plans name them."""
 
 
 class _Speller:
@@ -119,8 +117,7 @@ class _Speller:
             if isinstance(node, r.Get):
                 ids.add(node.item_id)
                 given.update(node.names)
-            elif isinstance(node, s.Call):
-                self.volatile = self.volatile or node.name in VOLATILE_CALLS
+            self.volatile = self.volatile or not is_definite(node)
         self._letter = _prefix("c", [each for each in given | ids if each != each.lower()])
         self._aliases = (f"{_prefix('t', given | ids)}{number}" for number in count())
         self._taken = {each.lower() for each in given | ids}

@@ -32,7 +32,7 @@ from sql.binding.handed_in import handed_in
 from sql.binding.known_args import check_known
 from sql.binding.prepare_tree import ONE_COLUMN, prepare_tree
 from sql.binding.recursion import well_formed
-from sql.forms.functions import VOLATILE, VOLATILE_NAMES, display_name
+from sql.forms.functions import display_name, is_definite
 from sql.objects.called import Called, Meant, Objects
 from sql.objects.names import ImageLike, Names, SystemRelation, column_types
 from sql.syntax.statements import Name
@@ -432,9 +432,4 @@ def first_branch(query: exp.Expression) -> exp.Select:
 
 def volatile_part(tree: exp.Expression) -> str | None:
     """The name of something in ``tree`` that is no function of its inputs, or ``None``."""
-    for node in tree.walk():
-        if isinstance(node, VOLATILE):
-            return display_name(node)
-        if isinstance(node, exp.Anonymous) and str(node.this).lower() in VOLATILE_NAMES:
-            return str(node.this).lower()
-    return None
+    return next((display_name(node) for node in tree.walk() if not is_definite(node)), None)

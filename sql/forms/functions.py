@@ -13,13 +13,18 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from functions.aggregates import BY_NAME
-from sql.trees import types as t
-from values.types import SqlType
+from functions.registry import INDEFINITE, OF_THE_CLOCK
+from functions.row import Function
 
-WITHOUT_ARGUMENTS: dict[type[exp.Expression], SqlType] = {
-    exp.Rand: t.FLOAT8, exp.CurrentDate: t.DATE, exp.CurrentTimestamp: t.TIMESTAMPTZ, exp.Localtimestamp: t.TIMESTAMP,
+_CLOCK_NODES: dict[type[exp.Expression], str] = {
+    exp.Rand: "random", exp.CurrentDate: "current_date", exp.CurrentTimestamp: "current_timestamp",
+    exp.Localtimestamp: "localtimestamp",
 }  # fmt: skip
-"""What the clock and chance say."""
+
+WITHOUT_ARGUMENTS: dict[type[exp.Expression], Function] = {
+    node: next(row for row in OF_THE_CLOCK if row.name == name) for node, name in _CLOCK_NODES.items()
+}
+"""sqlglot's nodes of what the clock and chance say."""
 
 _ONE, _TWO = ("this",), ("this", "expression")
 
@@ -41,11 +46,6 @@ AGGREGATE_NODES: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
 WINDOW_ONLY = (
     *(node for node, (name, _) in AGGREGATE_NODES.items() if BY_NAME[name][0].of_windows), exp.Lag, exp.Lead,
 )  # fmt: skip
-
-VOLATILE = (exp.Rand, exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp, exp.Uuid)
-"""No functions of their arguments: a materialized view cannot hold them, or its contents would never be definite."""
-
-VOLATILE_NAMES = frozenset({"clock_timestamp", "statement_timestamp", "timeofday", "gen_random_uuid", "random", "now"})
 
 SYSTEM = tuple(
     getattr(exp, name)
@@ -78,6 +78,14 @@ SYSTEM_TYPES = re.compile(
 def is_aggregate(node: exp.Expression) -> bool:
     """Whether ``node`` folds the rows of a group (not a window function used without one)."""
     return isinstance(node, exp.AggFunc) and not isinstance(node, WINDOW_ONLY)
+
+
+def is_definite(node: exp.Expression) -> bool:
+    """Whether ``node``, of a bound tree, is no call that gives another value each time, or at another time: a
+    materialized view can hold no such, or its contents would never be definite."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.this) not in INDEFINITE
+    return type(node) not in WITHOUT_ARGUMENTS or WITHOUT_ARGUMENTS[type(node)].definite
 
 
 def folding(tree: exp.Expression, also: tuple[type[exp.Expression], ...] = ()) -> list[exp.Expression]:

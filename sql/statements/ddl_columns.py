@@ -26,8 +26,10 @@ from catalog_log.objects import (
     ever,
 )
 from collection.rows import encode_value
+from functions.row import VOLATILE
 from journal.errors import InvalidUsage
 from sql.binding.bind import id_order
+from sql.forms.functions import WITHOUT_ARGUMENTS
 from sql.objects.called import Objects
 from sql.objects.identifiers import check_columns
 from sql.objects.names import ImageLike, Names
@@ -177,12 +179,9 @@ def with_values(s: st.AlterColumns, values: Mapping[int, object]) -> st.AlterCol
 
 
 def _of_the_row(node: exp.Expression) -> bool:
-    names = {str(node.this).lower()} if isinstance(node, exp.Anonymous) else set()
-    return isinstance(node, (exp.Rand, exp.Uuid)) or bool(names & _OF_THE_ROW)
-
-
-_OF_THE_ROW = frozenset({"clock_timestamp", "gen_random_uuid", "random", "timeofday"})
-"""Functions that Postgres calls for every row, and not once in a statement."""
+    """Whether Postgres calls it for every row, and not once in a statement."""
+    row = WITHOUT_ARGUMENTS.get(type(node))
+    return row is not None and row.volatility == VOLATILE
 
 
 def _stored_as(name: str, column_id: int, taken: set[str]) -> str:

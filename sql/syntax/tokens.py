@@ -15,7 +15,7 @@ from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
-from functions.registry import ROWS
+from functions.registry import FUNCTIONS, OF_ARRAYS
 from journal.errors import InvalidUsage
 from sql.syntax.constants import escaped, plain_constants, unicode_text
 from sql.syntax.statement import Name
@@ -23,7 +23,7 @@ from sql.trees.budget import TOKENS_MAX, bounded
 from sql.trees.errors import no_function, out_of_range, syntax, unsupported, untold
 from values.datatypes.registry import DATATYPES
 
-_BY_NAME = {row.name.upper() for row in ROWS if row.name != "make_interval"}.union(
+_BY_NAME = {row.name.upper() for row in (*FUNCTIONS, *OF_ARRAYS) if row.name != "make_interval"}.union(
     "TO_CHAR DECODE ENCODE FORMAT TRUNC REGEXP_REPLACE REGEXP_COUNT REGEXP_LIKE REGEXP_SUBSTR REGEXP_INSTR "
     "DIV DATE_PART DATE_TRUNC ARRAY_APPEND ARRAY_PREPEND ARRAY_REMOVE".split()
 )

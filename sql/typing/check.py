@@ -344,7 +344,7 @@ class Checker:
         return self.visit(made.this, scope)
 
     def _without_arguments(self, node: exp.Expression) -> SqlType:
-        result = WITHOUT_ARGUMENTS[type(node)]
+        result = WITHOUT_ARGUMENTS[type(node)].result
         if isinstance(node, exp.Localtimestamp):  # sqlglot and Spark take it for one with a zone
             node.replace(cast(node.copy(), result))
         return result

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from functions.aggregates import BY_NAME
+from functions.clock import NOW
+from functions.registry import OF_THE_CLOCK
 from journal.errors import InvalidUsage
 from sql.forms.spark_forms import BUILT, is_constant
 from sql.forms.time_formats import is_native
@@ -142,11 +144,13 @@ NAMED: dict[str, tuple[Signature, ...]] = {
 }
 
 KNOWN_ELSEWHERE = (
-    *"abs avg ceil ceiling char_length coalesce concat concat_ws count current_date current_timestamp date_part "
-    "date_trunc div extract floor format generate_series greatest initcap lag lead least left max min mod now nullif "
+    *"abs avg ceil ceiling char_length coalesce concat concat_ws count date_part "
+    "date_trunc div extract floor format generate_series greatest initcap lag lead least left max min mod nullif "
     "num_nonnulls num_nulls overlay position right round sign stddev string_agg substr substring sum trim trunc "
     "var_pop variance array_agg jsonb_agg jsonb_object_agg percentile_cont percentile_disc mode grouping".split(),
     *BY_NAME,
+    *(each.name for each in OF_THE_CLOCK),
+    *NOW,
 )
 """Names that other tables know: what a misspelt name may have meant."""
 

@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from catalog_log.objects import Column, Item, MaterializedView, Reference, Relation, SparkText, View
-from functions.registry import OWN
 from journal.errors import InvalidUsage
 from plan.asked_apart import asked_apart
 from plan.columns import has_subqueries
@@ -30,7 +29,7 @@ from plan.folding import folded
 from plan.inlining import inlined
 from sql.algebra.queries import plan_over
 from sql.algebra.scope import NotPlanned
-from sql.algebra.spelled import VOLATILE_CALLS, NotSpelled, spelled
+from sql.algebra.spelled import NotSpelled, spelled
 from sql.binding.bind import Bound, bind_kept, cast_outputs, first_branch, name_of, real_tables
 from sql.forms.transpile import spark_sql
 from sql.objects.called import Objects
@@ -218,10 +217,10 @@ def as_planned(tree: exp.Expression, params: Mapping[int, SqlType], objects: Obj
     columns = {i: item.stored for i, item in items.items() if isinstance(item, Relation)}
     try:
         query = plan_over(tree, columns, params)
-        relation = folded(inlined(query.relation, VOLATILE_CALLS))
+        relation = folded(inlined(query.relation))
         if has_subqueries(relation):
-            relation = floats_by_decimals(compared_as_columns(relation, VOLATILE_CALLS))
-            relation = asked_apart(relation, OWN)
+            relation = floats_by_decimals(compared_as_columns(relation))
+            relation = asked_apart(relation)
         return spelled(relation, query.names)
     except (NotPlanned, NotSpelled) as why:
         log.info("a query is told as it was bound", extra={"why": str(why)})

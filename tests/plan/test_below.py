@@ -14,7 +14,6 @@ from plan.equal import EQUALITIES
 from plan.nodes import Node, walk
 from plan.types import Type, common
 from sql.algebra.queries import plan_query
-from sql.algebra.spelled import VOLATILE_CALLS
 from sql.binding.bind import bind_query
 from sql.syntax.parse import parse
 from tests.differential.ours import catalog
@@ -69,7 +68,7 @@ def _of_outside(side: s.Scalar, kind: Type) -> bool:
 ])  # fmt: skip
 def test_what_a_limited_subquery_is_equal_to_is_a_column(text, put):
     before = planned(text)
-    made = compared_as_columns(before, VOLATILE_CALLS)
+    made = compared_as_columns(before)
     assert made.columns == before.columns
     check_columns(made)
     if put:
@@ -94,7 +93,7 @@ def test_what_a_limited_subquery_is_equal_to_is_a_column(text, put):
 ])  # fmt: skip
 def test_what_is_asked_once_stands_in_no_call_of_pythons(text, asked):
     before = planned(text)
-    made = asked_apart(before, OWN)
+    made = asked_apart(before)
     assert made.columns == before.columns
     check_columns(made)
     assert (made != before) == bool(asked)
@@ -114,7 +113,7 @@ def test_all_queries_of_the_corpora_have_neither_left():
         if (found := bound(text, image)) is None:
             continue
         before = plan_query(found.tree, found.relations, found.params).relation
-        made = asked_apart(compared_as_columns(before, VOLATILE_CALLS), OWN)
+        made = asked_apart(compared_as_columns(before))
         assert made.columns == before.columns, text
         check_columns(made)
         assert not in_python(made), text

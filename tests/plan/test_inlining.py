@@ -7,7 +7,6 @@ import pytest
 from plan.inlining import inlined
 from plan.nodes import walk
 from plan.relations import Let, Named, Relation
-from sql.algebra.spelled import VOLATILE_CALLS
 from sql.binding.bind import bind_query
 from sql.syntax.parse import parse
 from tests.sql.doubles import ddl, empty_image, names
@@ -31,7 +30,7 @@ def planned(text: str) -> Relation:
     ("with q as (select a from t) select 1", 1),
 ])  # fmt: skip
 def test_what_is_read_once_is_read_there(text, left):
-    made = inlined(planned(text), VOLATILE_CALLS)
+    made = inlined(planned(text))
     lets = [each for each in walk(made) if isinstance(each, Let)]
     assert len(lets) == left
     assert {each.name for each in walk(made) if isinstance(each, Named)} <= {each.name for each in lets}
@@ -39,5 +38,5 @@ def test_what_is_read_once_is_read_there(text, left):
 
 def test_it_is_as_if_it_had_been_written_there():
     over = "select a + 1 as c from {} where a > 1 order by 1 limit 3"
-    made = inlined(planned("with q as (select a from t where id = 2) " + over.format("q")), VOLATILE_CALLS)
+    made = inlined(planned("with q as (select a from t where id = 2) " + over.format("q")))
     assert made == planned(over.format("(select a from t where id = 2) q"))

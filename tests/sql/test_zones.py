@@ -11,7 +11,7 @@ from adapter.duck.catalog_relations import CatalogRelations
 from functions.aggregates import BY_NAME
 from functions.row import ANY
 from journal.errors import InvalidUsage, TidemarkError
-from sql.forms.functions import AGGREGATE_NODES, VOLATILE, WITHOUT_ARGUMENTS
+from sql.forms.functions import AGGREGATE_NODES, WITHOUT_ARGUMENTS
 from sql.statements.ddl import plan_ddl
 from sql.statements.insert import plan_insert
 from sql.statements.plan_cache import PlanCache
@@ -235,12 +235,12 @@ def test_every_function_that_takes_or_gives_a_timestamptz_is_listed():
         for name, all_ in check_functions.NAMED.items()
         if any(map(_touches, [k for each in all_ for k in (*each.args, each.result)]))
     }
-    nodes = {kind for kind, result in WITHOUT_ARGUMENTS.items() if _touches(result)} | {
+    nodes = {kind for kind, row in WITHOUT_ARGUMENTS.items() if _touches(row.result)} | {
         kind for kind, (name, _) in AGGREGATE_NODES.items() if ANY in BY_NAME[name][0].arguments
     }
     assert named | nodes | set(zones.CLOCK) <= listed
     assert not zones.INDEPENDENT & zones.BY_ZONE and zones.TAKE_OTHERS_TOO <= listed
-    clock = {kind for kind in VOLATILE if issubclass(kind, exp.Func)} - {exp.Rand, exp.Uuid}
+    clock = set(WITHOUT_ARGUMENTS) - {exp.Rand}
     assert clock <= listed, "what the time is"
 
 
