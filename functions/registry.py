@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
-from functions import arrays, clock, json, math, text, time
+from functions import arrays, clock, json, math, regexes, text, time
 from functions.row import Function
 from values.functions import OWN as NEEDED
 from values.functions import Own, own
 from values.types import SqlType, carried
 
-FUNCTIONS: tuple[Function, ...] = (*text.FUNCTIONS, *json.FUNCTIONS, *math.FUNCTIONS, *time.FUNCTIONS)
+FUNCTIONS: tuple[Function, ...] = (
+    *text.FUNCTIONS, *regexes.FUNCTIONS, *json.FUNCTIONS, *math.FUNCTIONS, *time.FUNCTIONS,
+)  # fmt: skip
 
 OF_ARRAYS: tuple[Function, ...] = arrays.FUNCTIONS
 """Of arrays of any type (:data:`functions.row.ARRAY`), which :mod:`sql.typing.check_array_functions` interprets."""

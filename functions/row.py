@@ -25,6 +25,20 @@ _VARIADIC = "variadic "
 
 
 @dataclass(frozen=True)
+class Pattern:
+    """Of a function whose second argument is a regular expression.  It and what is behind it are constants, and flags
+    are the last argument of the call that is built."""
+
+    flags: bool = False
+    """Whether the user says some, as the last argument."""
+    once: bool = False
+    """Whether ``g`` is refused among them, and with which hint."""
+    hint: str = ""
+    also: str = ""
+    """What the form is told besides."""
+
+
+@dataclass(frozen=True)
 class Function:
     """One signature of a function.
 
@@ -46,6 +60,11 @@ class Function:
     """Whether it may be NULL of what is certainly there."""
     variadic: bool = False
     """Whether the last argument, an array, is given item by item, one at least: ``f(jsonb, variadic text[])``."""
+    pattern: Pattern | None = None
+    many: bool = False
+    """Whether each call makes any number of rows."""
+    lacking: str = ""
+    """Of a signature that Postgres has and that is refused here: what is here instead."""
     by_key: bool = False
     """Whether items of arrays are looked for by ``=``, so that the scale of free numerics must not tell them apart."""
     volatility: str = IMMUTABLE
@@ -76,7 +95,7 @@ class Function:
         return " ".join("abcdefg"[: len(self.arguments)])
 
 
-def native(text: str, spark: str, duckdb: str | None = None, **more: bool | str) -> Function:
+def native(text: str, spark: str, duckdb: str | None = None, **more: object) -> Function:
     """A function that both engines have or can say: ``native("f(int4, text) -> text", "…:a…")``; ``duckdb`` is said
     likewise where nothing else is.  ``more``: what else is true of it, of the fields of a row.
 
@@ -87,11 +106,17 @@ def native(text: str, spark: str, duckdb: str | None = None, **more: bool | str)
     return Function(name, arguments, result, spark, told, **{"maybe_null": False, **more})
 
 
-def built(text: str, form: str, **more: bool | str) -> Function:
+def built(text: str, form: str, **more: object) -> Function:
     """A function of which the engines are told one thing or another, by how its arguments are written: a call of
     ``form`` (:mod:`sql.forms.spark_forms`)."""
     name, arguments, result = signature(text)
     return Function(name, arguments, result, built=form, **{"maybe_null": False, **more})
+
+
+def lacking(text: str, instead: str, many: bool = False) -> Function:
+    """A signature of Postgres's that is refused here (0A000)."""
+    name, arguments, result = signature(text)
+    return Function(name, arguments, result, lacking=instead, many=many)
 
 
 def in_python(text: str, run: Callable, called: str = "") -> Function:

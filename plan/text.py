@@ -54,7 +54,11 @@ from plan.types import BOOL, FLOAT8, INT4, INT8, fields_of, is_number
 Names = Sequence[str]
 """What columns are called, ``""`` where they are not."""
 
-_CALLED = {each.form.lower(): each.name for each in (*FUNCTIONS, *(row for row in OF_ARRAYS if not row.built))}
+_CALLED = {
+    each.form.lower(): each.name
+    for each in (*FUNCTIONS, *(row for row in OF_ARRAYS if not row.built))
+    if each.pattern is None
+}
 """Functions that are rows, by what a plan calls them."""
 
 _SIGNS = frozenset("= <> < <= > >= and or + - * / % & | # || like ilike".split())

@@ -9,6 +9,7 @@ from itertools import count
 
 from sqlglot import exp
 
+from functions.registry import ROWS
 from journal.errors import InvalidUsage
 from sql.binding.apart import number_outputs
 from sql.forms.functions import display_name
@@ -308,9 +309,9 @@ def _rows_from(table: exp.Table) -> None:
 
 
 MAKE_ROWS = frozenset(
-    "generate_series generate_subscripts string_to_table regexp_split_to_table regexp_matches jsonb_array_elements "
-    "jsonb_array_elements_text jsonb_object_keys".split()
-)
+    "generate_series generate_subscripts string_to_table jsonb_array_elements jsonb_array_elements_text "
+    "jsonb_object_keys".split()
+).union(row.name for row in ROWS if row.many)
 """Functions of which each call makes any number of rows of one column."""
 
 

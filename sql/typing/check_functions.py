@@ -13,8 +13,6 @@ from sqlglot import exp
 from functions.aggregates import BY_NAME
 from functions.clock import NOW
 from functions.registry import OF_THE_CLOCK
-from journal.errors import InvalidUsage
-from sql.forms.spark_forms import BUILT, is_constant
 from sql.forms.time_formats import is_native
 from sql.trees import types as t
 from sql.trees.errors import closest, no_function, unsupported
@@ -53,57 +51,6 @@ def _shown_time(name: str, *zone: exp.Expression) -> Build:
     return build
 
 
-def _regex(form: str, flags: str = "") -> Build:
-    """``(text, pattern[, flags])``: the pattern is read now, so that a bad one is refused before anything runs."""
-
-    def build(x: exp.Expression, pattern: exp.Expression, *more: exp.Expression) -> exp.Expression:
-        options = more[-1].this if more and isinstance(more[-1], exp.Literal) else ""
-        if more:
-            _check_flags(more[-1])
-        if more and "g" in options and form == "TM_MATCHES":
-            raise InvalidUsage('regexp_like() does not support the "global" option', sqlstate="22023")
-        args = [x, pattern, *more[:-1], exp.Literal.string(options + flags)]
-        return regex(form, args)
-
-    return build
-
-
-def _check_flags(flags: exp.Expression) -> None:
-    """22023 for a letter that is no flag, 0A000 for flags that are not here or not known yet."""
-    if isinstance(flags, exp.Literal) and (wrong := [each for each in flags.this if each not in "bceigmnpqstwx"]):
-        raise InvalidUsage(f'invalid regular expression option: "{wrong[0]}"', sqlstate="22023")
-    if not isinstance(flags, exp.Literal) or set(flags.this) - set("gic"):
-        raise unsupported("these flags of a regular expression", hint="i, c and g are known")
-
-
-def _replace(*args: exp.Expression) -> exp.Expression:
-    x, pattern, new, *more = args
-    flags = more[0] if more else exp.Literal.string("")
-    _check_flags(flags)
-    return regex("TM_REGEX_REPLACE", [x, pattern, new, flags])
-
-
-def _one_match(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
-    if isinstance(flags, exp.Literal) and "g" in flags.this:
-        told = 'regexp_match() does not support the "global" option'
-        raise InvalidUsage(told, sqlstate="22023", hint="use the regexp_matches function instead")
-    return _regex("TM_REGEX_GROUPS")(x, pattern, flags)
-
-
-def _from_elsewhere(x: exp.Expression, *_more: exp.Expression) -> exp.Expression:
-    raise unsupported("regexp_instr from another place than the first", "search substr(…) instead", position(x))
-
-
-def regex(form: str, args: list[exp.Expression]) -> exp.Expression:
-    """A form over constant patterns, tried at once unless a parameter is among them."""
-    for each in args[1:]:
-        if not is_constant(each):
-            raise unsupported("a regular expression that is not a constant", hint="use LIKE", position=position(each))
-    if not any(each.find(exp.Parameter) for each in args[1:]):
-        BUILT[form](*args)
-    return call(form, *args)
-
-
 T, I4, I8, F8, N = t.TEXT, t.INT4, t.INT8, t.FLOAT8, t.NUMERIC
 
 NAMED: dict[str, tuple[Signature, ...]] = {
@@ -123,25 +70,9 @@ NAMED: dict[str, tuple[Signature, ...]] = {
         *SIGNATURES["to_char"],
         *SHOWN_NUMBERS,
     ),
-    "regexp_replace": (
-        Signature((T, T, T), T, _replace),
-        Signature((T, T, T, T), T, _replace),
-    ),
-    "regexp_count": (Signature((T, T), I4, _regex("TM_REGEX_COUNT")),),
-    "regexp_like": (
-        Signature((T, T), t.BOOL, _regex("TM_MATCHES")),
-        Signature((T, T, T), t.BOOL, _regex("TM_MATCHES")),
-    ),
-    "regexp_substr": (Signature((T, T), T, _regex("TM_REGEX_TAKE", " whole")),),
-    "regexp_match": (
-        Signature((T, T), T.array, _regex("TM_REGEX_GROUPS")),
-        Signature((T, T, T), T.array, _one_match),
-    ),
-    "regexp_instr": (
-        Signature((T, T), I4, _regex("TM_REGEX_PLACE")),
-        *(Signature((T, T, *more), I4, _from_elsewhere) for more in ((I4,), (I4, I4), (I4, I4, I4), (I4, I4, I4, T))),
-    ),
 }
+
+HERE = [name for name, signatures in NAMED.items() if not all(each.lacking for each in signatures)]
 
 KNOWN_ELSEWHERE = (
     *"abs avg ceil ceiling char_length coalesce concat concat_ws count date_part "
@@ -178,19 +109,18 @@ def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
         return _trunc(c, node, got)
     if name == "div":
         return _div(c, node, got)
-    if name in _LACKING or (name.startswith("regexp_") and name in NAMED and _more_than_here(name, got)):
-        hint = "a regular expression is looked for from the first place on, with the flags i, c and g"
-        raise unsupported(f"this form of {name}", hint=hint, position=position(node))
     if name not in NAMED:
-        meant = closest(name, [*NAMED, *KNOWN_ELSEWHERE])
+        meant = closest(name, [*HERE, *KNOWN_ELSEWHERE])
         raise no_function(
             f"{name}({', '.join(map(t.shown, got))})",
-            hint=f'did you mean "{meant}"?' if meant and name not in (*NAMED, *KNOWN_ELSEWHERE) else None,
+            hint=f'did you mean "{meant}"?' if meant and name not in (*HERE, *KNOWN_ELSEWHERE) else None,
             position=position(node),
         )
     chosen = choose(NAMED[name] if c.zone is None else c.zone.preferred(NAMED[name]), got)
     if chosen is None:
         raise no_function(f"{name}({', '.join(map(t.shown, got))})", position=position(node))
+    if chosen.lacking:
+        raise unsupported(f"this form of {name}", hint=chosen.lacking, position=position(node))
     for each, actual, wanted in zip(args, got, chosen.args, strict=True):
         if not c.coerce(each, actual, wanted):
             raise no_function(f"{name}({', '.join(map(t.shown, got))})", position=position(node))
@@ -201,16 +131,6 @@ def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
     build = chosen.build if c.zone is None else c.zone.build(name, chosen.args, chosen.build)
     node.replace(cast(build(*args), chosen.result))
     return chosen.result
-
-
-_LACKING = frozenset({"regexp_matches", "regexp_split_to_array", "regexp_split_to_table"})
-_MOST = {"regexp_count": 4, "regexp_like": 3, "regexp_substr": 6, "regexp_match": 3, "regexp_instr": 7,
-         "regexp_replace": 6}  # fmt: skip
-"""Functions of Postgres's that are not here, and how many arguments the others have there."""
-
-
-def _more_than_here(name: str, got: list[SqlType]) -> bool:
-    return max(len(each.args) for each in NAMED[name]) < len(got) <= _MOST[name]
 
 
 def _trunc(c: Checker, node: exp.Anonymous, got: list[SqlType]) -> SqlType:

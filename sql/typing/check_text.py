@@ -14,8 +14,9 @@ from sql.trees.nodes import call, cast, position, swap, unnest
 from sql.trees.own import own
 from sql.typing.casts import padded, shown_text, text_of
 from sql.typing.check_arrays import joined_arrays
-from sql.typing.check_functions import regex, signed
+from sql.typing.check_functions import signed
 from sql.typing.check_jsonb import joined_values
+from sql.typing.regexes import regex
 from sql.typing.scope import Scope
 from sql.typing.variadic import listed
 from values.types import SqlType

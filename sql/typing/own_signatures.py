@@ -15,6 +15,7 @@ from sql.trees import types as t
 from sql.trees.errors import no_function
 from sql.trees.nodes import call, cast, position
 from sql.trees.own import own
+from sql.typing import regexes
 from sql.typing.casts import micros_of, shown_text, text_of
 from sql.typing.scope import Scope
 from sql.typing.signatures import Build, Signature
@@ -42,6 +43,8 @@ def _handed(node: exp.Expression, kind: SqlType) -> exp.Expression:
 
 
 def _run(row: Function) -> Build:
+    if row.pattern is not None:
+        return regexes.of_row(row)
     if row.python is None:
         return lambda *args: call(row.form, *args)
 
@@ -55,7 +58,8 @@ def _run(row: Function) -> Build:
 def _signatures() -> dict[str, tuple[Signature, ...]]:
     found: dict[str, tuple[Signature, ...]] = {}
     for row in FUNCTIONS:
-        found[row.name] = (*found.get(row.name, ()), Signature(row.arguments, row.result, _run(row), row.variadic))
+        made = Signature(row.arguments, row.result, _run(row), row.variadic, row.lacking)
+        found[row.name] = (*found.get(row.name, ()), made)
     return found
 
 

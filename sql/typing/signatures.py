@@ -23,6 +23,8 @@ class Signature:
     build: Build
     variadic: bool = False
     """Whether the last of ``args``, an array, is given item by item."""
+    lacking: str = ""
+    """Where it is refused: what is here instead."""
 
     def of(self, count: int) -> Signature:
         """This one for a call of ``count`` arguments; itself where it has no other."""

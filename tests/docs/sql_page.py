@@ -76,7 +76,8 @@ def _shown(kind: SqlType) -> str:
 
 
 def _named() -> str:
-    typed = [(name, each.args, each.result, each.variadic) for name, all_ in NAMED.items() for each in all_]
+    typed = [(name, each.args, each.result, each.variadic) for name, all_ in NAMED.items() for each in all_
+             if not each.lacking]  # fmt: skip
     typed += [(each.name, each.arguments, each.result, False) for each in OF_ARRAYS]
     lines = ["| function | arguments | result |", "|---|---|---|"]
     for name, arguments, result, variadic in sorted(typed, key=lambda each: each[0]):
