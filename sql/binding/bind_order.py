@@ -12,6 +12,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
+from sql.binding.output_names import ambiguous_output
 from sql.binding.prepare_tree import ONE_COLUMN
 from sql.binding.using import MERGED, merged
 from sql.trees import types as t
@@ -78,11 +79,6 @@ def _place(node: exp.Literal, count: int, where: str) -> None:
         raise InvalidUsage(
             f"{where} position {node.this} is not in select list", sqlstate="42P10", position=position(node)
         )
-
-
-def ambiguous_output(where: str, node: exp.Expression) -> InvalidUsage:
-    """42702: two outputs of this name are not the same."""
-    return InvalidUsage(f'{where} "{node.name}" is ambiguous', sqlstate="42702", position=position(node))
 
 
 def from_columns(node: exp.Expression, scope: Scope, select: exp.Select) -> None:

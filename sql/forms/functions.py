@@ -65,7 +65,7 @@ SYSTEM = tuple(
 SYSTEM_NAMES = re.compile(
     r"pg_\w+|tm_\w+|has_\w+_privilege|inet_(server|client)_(addr|port)|txid_current|to_reg\w+|"
     r"(obj|col|shobj)_description|"
-    r"format_type|parse_ident|array_(in|out)|to_json|json_\w+|gen_random_uuid|"
+    r"format_type|parse_ident|array_(in|out)|gen_random_uuid|"
     r"(clock|statement|transaction)_timestamp|timeofday|version|session_user|getpgusername|"
     r"current_(setting|schemas?|database|catalog|user|role)"
 )
@@ -73,6 +73,12 @@ SYSTEM_TYPES = re.compile(
     r"(reg\w+|oid|uint|name|xid|cid|cstring|sql_identifier|character_data|yes_or_no|cardinal_number)(\[\])*"
 )
 """Functions and types of the system catalogs: a query that uses one is answered by the adapter."""
+
+OF_JSON = re.compile(
+    r"json_(agg|object_agg|build_(array|object)|object|array_(elements(_text)?|length)|each(_text)?|"
+    r"extract_path(_text)?|object_keys|populate_record(set)?|strip_nulls|to_record(set)?|typeof)|(to|row_to|array_to)_json"
+)
+"""Functions of type ``json``, which is not here: only queries of the system's relations know some of them."""
 
 
 def is_aggregate(node: exp.Expression) -> bool:

@@ -121,6 +121,9 @@ _CONSTANTS = (exp.Literal, exp.RawString, exp.ByteString, exp.UnicodeString)
 
 _CHARS = (exp.DType.CHAR, exp.DType.NCHAR)
 
+_SUBSCRIPTED = (exp.Column, exp.Identifier, exp.Dot, exp.Parameter, exp.Paren, exp.Subquery, exp.Bracket)
+"""What subscripts may follow."""
+
 WRITTEN = "written"
 """Under this a call's ``meta`` has the name that was written."""
 
@@ -239,6 +242,15 @@ class Dialect(Postgres):
             self._advance()
             named = self.expression(exp.DataType(this=exp.DType.USERDEFINED, kind=exp.to_identifier(name.text)))
             return self._parse_column_ops(self.expression(exp.Cast(this=self._parse_primary(), to=named)))
+
+        def _parse_bracket(self, this: exp.Expression | None = None):
+            """sqlglot lets subscripts follow anything; in Postgres's grammar what is no name needs parentheses."""
+            if this is not None and self._curr is not None and self._curr.token_type == TokenType.L_BRACKET:
+                if not isinstance(this, _SUBSCRIPTED) and this.name.upper() not in self.ARRAY_CONSTRUCTORS:
+                    self.raise_error("what has a subscript stands in parentheses", self._curr)
+                if isinstance(this, exp.Column) and this.this.args.get("quoted"):
+                    this = exp.Paren(this=this)  # sqlglot would make an array of ``"array"[1]``
+            return super()._parse_bracket(this)
 
         def _parse_in(self, *args, **named):
             """sqlglot would take a list of nothing."""

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.forms.functions import WITHOUT_ARGUMENTS, display_name
+from sql.forms.functions import OF_JSON, WITHOUT_ARGUMENTS, display_name
+from sql.syntax.tokens import WRITTEN
 from sql.trees import types as t
 from sql.trees.budget import joined
 from sql.trees.errors import mismatch, no_aggregate, no_function, no_operator, syntax, unsupported, untold
@@ -116,6 +117,8 @@ class Checker:
             return self._without_arguments(node)
         if kind in own_signatures.CALLS:
             node = own_signatures.as_call(node)
+        if isinstance(node, exp.Func) and OF_JSON.fullmatch(name := node.meta.get(WRITTEN) or display_name(node)):
+            raise unsupported(f"{name}, a function of json,", hint="use jsonb", position=position(node))
         if isinstance(node, exp.Anonymous):
             named = NAMED.get(str(node.this).lower())
             if named is not None or is_named(node):

@@ -194,7 +194,7 @@ NOT_FINE = (
     "select concat(told_at) from tm_internal.view_status",
     "select told_at at time zone 'UTC' from tm_internal.view_status",
     "select array_agg(told_at)::text from tm_internal.view_status",
-    "select to_json(v) from (select now() as n) v",
+    "select to_json(told_at) from tm_internal.view_status",
     "select format('%s', told_at) from tm_internal.view_status",
 )
 

@@ -90,6 +90,12 @@ WRONG = [
     ("select 1 as", "42601", None),
     ("select id as, k from u", "42601", None),
     ("values (1,)", "42601", None),
+    ("select k as h, count(*) from u group by k having h > 1", "42703", None),
+    ("select id + 1 as y from u where y = 2", "42703", None),
+    ("select id + 1 as y, y + 1 as z from u", "42703", None),
+    ("select k as y from u group by y + 1", "42703", None),
+    ("select k as y, v as y, count(*) from u group by y", "42702", None),
+    ("select array_agg(id)[1] from u", "42601", None),
 ]
 
 
