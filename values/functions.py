@@ -24,7 +24,7 @@ from values.scalars import (
     show_float8,
     timestamp_micros,
 )
-from values.text import jsonb, jsonb_changes, octets, texts
+from values.text import jsonb, jsonb_changes, jsonb_keys, octets, texts
 from values.text.arrays import read_array, show_array
 from values.text.text_format import formatted
 from values.time import intervals, moments, time_templates, zone_words, zones
@@ -218,6 +218,10 @@ OWN: dict[str, Own] = _texts_of_types() | {
     "tm_json_items": own(_TEXTS, jsonb_changes.items, _TEXT),
     "tm_json_items_text": own(_TEXTS, jsonb_changes.items_text, _TEXT),
     "tm_json_keys": own(_TEXTS, jsonb_changes.keys, _TEXT),
+    "tm_jsonb_key": own(_TEXT, jsonb_keys.key, _TEXT),
+    "tm_jsonb_keys": own(_TEXTS, jsonb_keys.keys, _TEXTS),
+    "tm_jsonb_without": own(_TEXTS, jsonb_keys.without, _TEXTS, _TEXT),
+    "tm_jsonb_distinct": own(_TEXTS, jsonb_keys.distinct, _TEXTS, _BOOL, _BOOL),
     "tm_jsonb_number": own(_TEXT, jsonb.number, _TEXT),
     "tm_jsonb_bool": own(_BOOL, jsonb.boolean, _TEXT),
 }

@@ -24,7 +24,7 @@ from sql.typing.check_arrays import ORDERED_WITHIN
 from sql.typing.check_expressions import partition
 from sql.typing.comparing import check_grouped, order_key
 from sql.typing.frames import check_frame
-from sql.typing.free_numerics import check_no_free
+from sql.typing.keys import by_key, check_no_keys
 from sql.typing.same_numbers import distinct_by_keys, group_by_keys, union_by_keys
 from sql.typing.scope import Scope
 from sql.typing.series import series
@@ -103,7 +103,7 @@ def _recursive(c: Checker, cte: exp.CTE, scope: Scope, items: dict[str, Item]) -
     c.align(query.expression, [ty for _, ty in right], [ty for _, ty in found])
     _push(query.expression, [ty for _, ty in found])
     for _, ty in found if query.args.get("distinct") else ():
-        check_no_free(ty, "a recursive UNION", query)
+        check_no_keys(ty, "a recursive UNION", query)
 
 
 def _named(found: Outputs, source: exp.Expression, what: str) -> dict[str, SqlType]:
@@ -166,9 +166,9 @@ def _set_operation(c: Checker, query: exp.SetOperation, scope: Scope, items: dic
             c.align(side, [ty for _, ty in given], types)
             _push(side, types)  # what a set operation below has cast already is left as it is: chains stay linear
     _tail(c, query, scope, found)
-    if any(ty.is_free for ty in types) and (word != "UNION" or query.args.get("distinct")):
+    if any(map(by_key, types)) and (word != "UNION" or query.args.get("distinct")):
         if word != "UNION":
-            check_no_free(t.NUMERIC, word, query)
+            check_no_keys(next(ty for ty in types if by_key(ty)), word, query)
         union_by_keys(query, [name for name, _ in found], types)
     return found
 
@@ -194,7 +194,7 @@ def _tail(c: Checker, query: exp.Expression, scope: Scope, outputs: Outputs) -> 
             if not (isinstance(inner, exp.Column) and inner.name in names) and not isinstance(inner, exp.Literal):
                 raise unsupported("ORDER BY an expression over a set operation", position=position(each))
             got = sorted_by(inner, outputs)
-            if isinstance(inner, exp.Literal) and (got == t.INTERVAL or got.is_free):
+            if isinstance(inner, exp.Literal) and (got == t.INTERVAL or by_key(got)):
                 name = outputs[int(inner.this) - 1][0]
                 if [each for each, _ in outputs].count(name) > 1:
                     raise unsupported("ORDER BY one of two columns of one name", position=position(each))
@@ -350,7 +350,7 @@ def _select(c: Checker, select: exp.Select, scope: Scope, items: dict[str, Item]
             place = meant.index
             got = c.visit(meant, scope)
             check_grouped(got, "DISTINCT ON", position(meant))
-            if got.is_free:
+            if by_key(got):
                 order_key(distinct.args["on"].expressions[place], got)
     windows = select.args.get("windows") or ()
     for place, window in enumerate(windows):

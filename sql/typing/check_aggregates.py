@@ -17,8 +17,9 @@ from sql.trees.nodes import INEXACT, call, cast, position, swap, unnest
 from sql.trees.own import own
 from sql.typing.casts import converted
 from sql.typing.comparing import check_extreme, check_grouped, order_key
-from sql.typing.free_numerics import check_no_free, deviation, extreme, key_of, reckoned, summed
+from sql.typing.free_numerics import check_no_free, deviation, extreme, reckoned, summed
 from sql.typing.gathered import GATHERED, arranged, array_of
+from sql.typing.keys import by_key, key_of
 from sql.typing.scope import Scope
 from values.types import SqlType
 
@@ -63,7 +64,7 @@ def _distinct(c: Checker, node: exp.Distinct, scope: Scope) -> SqlType:
     if len(node.expressions) == 1 and isinstance(first, exp.Tuple):  # a row counts though fields of it are null
         for index, each in enumerate(list(first.expressions)):
             got = c.visit(each, scope)
-            if got.is_free:
+            if by_key(got):
                 swap(first.expressions[index], key_of(first.expressions[index], got))
         first.replace(exp.Anonymous(this="STRUCT", expressions=[each.copy() for each in first.expressions]))
         return t.UNKNOWN
@@ -73,7 +74,7 @@ def _distinct(c: Checker, node: exp.Distinct, scope: Scope) -> SqlType:
             check_no_free(got, "DISTINCT", node)
     for index, got in enumerate(types):
         check_grouped(got, "DISTINCT", position(node))
-        if got.is_free and isinstance(node.parent, exp.Count):
+        if by_key(got) and isinstance(node.parent, exp.Count):
             swap(node.expressions[index], key_of(node.expressions[index], got))
     if len(types) > 1:
         raise no_function(f"{node.parent.key}({', '.join(map(t.shown, types))})", position=position(node.parent))

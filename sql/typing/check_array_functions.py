@@ -14,7 +14,8 @@ from sql.trees.errors import mismatch, no_function, no_operator, unsupported, un
 from sql.trees.nodes import call, cast, position, unnest
 from sql.trees.own import own
 from sql.typing.casts import becomes_char, converted, texts_of
-from sql.typing.free_numerics import check_no_free, freed, key_of
+from sql.typing.free_numerics import freed
+from sql.typing.keys import by_key, check_no_keys, key_of, keys_of
 from sql.typing.scope import Scope
 from values.types import SqlType
 
@@ -78,11 +79,6 @@ def _free_items(node: exp.Expression, got: SqlType, wanted: SqlType) -> exp.Expr
     return cast(texts_of(node, got), wanted)
 
 
-def _keys(node: exp.Expression) -> exp.Expression:
-    """What free numerics of an array are told apart by."""
-    return own("tm_numeric_keys", node)
-
-
 def _of_rows(rows: tuple[Function, ...]):
     """Calls of a function of arrays of any type (:mod:`functions.arrays`): the arguments are brought to one type."""
 
@@ -95,10 +91,12 @@ def _of_rows(rows: tuple[Function, ...]):
         found = _compatible(c, node, got, kinds)
         result = found if row.result in (ARRAY, SAME) else row.result
         given = list(node.expressions)
-        if found.is_free and row.by_key:
+        if by_key(item := found.element) and row.by_key:
             if row.result == ARRAY:
-                check_no_free(found, str(node.this).lower(), node)
-            by_kind = {"a": _keys, "x": lambda each: key_of(each, t.NUMERIC), "i": exp.Expression.copy}
+                check_no_keys(item, str(node.this).lower(), node)
+            by_kind = {
+                "a": lambda each: keys_of(each, found), "x": lambda each: key_of(each, item), "i": exp.Expression.copy,
+            }  # fmt: skip
             given = [by_kind[kind](each) for kind, each in zip(kinds, given, strict=True)]
         node.replace(cast(call(row.form, *given), result))
         return result
@@ -118,14 +116,17 @@ def _check_same(node: exp.Anonymous, got: list[SqlType]) -> None:
         raise untyped(position(node))
 
 
+_WITHOUT = {t.NUMERIC: "tm_numeric_without", t.JSONB: "tm_jsonb_without"}
+
+
 def _without(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
     """``array_remove(array, item)``."""
     found = _compatible(c, node, _visited(c, node, scope), "ax")
     array, item = node.expressions
     made: exp.Expression = call("TM_ARRAY_WITHOUT", array, item)
-    if found.is_free:
+    if by_key(found.element):
         absent = exp.If(this=exp.Is(this=item.copy(), expression=exp.null()), true=made)
-        made = exp.Case(ifs=[absent], default=own("tm_numeric_without", array, item))
+        made = exp.Case(ifs=[absent], default=own(_WITHOUT[found.element], array, item))
     node.replace(cast(made, found))
     return found
 
@@ -240,8 +241,8 @@ def sides_alike(c: Checker, node: exp.Binary, types: list[SqlType], op: str) -> 
         if got == t.UNKNOWN:
             c.settle(node.args[key], both)
     for key, got in zip(("this", "expression"), types, strict=True):
-        made = _keys(_free_items(node.args[key], got, both)) if both.is_free else cast(node.args[key].copy(), both)
-        node.args[key].replace(made)
+        made = _free_items(node.args[key], got, both) if both.is_free else cast(node.args[key].copy(), both)
+        node.args[key].replace(keys_of(made, both) if by_key(both.element) else made)
 
 
 def overlaps(c: Checker, node: exp.ArrayOverlaps, scope: Scope) -> SqlType:

@@ -18,7 +18,7 @@ from sql.typing.casts import becomes_char, converted, texts_of
 from sql.typing.check_array_functions import overlaps, sliced, typed_index
 from sql.typing.check_jsonb import subscripted
 from sql.typing.comparing import check_comparable
-from sql.typing.free_numerics import key_of
+from sql.typing.keys import by_key, key_of, keys_of
 from sql.typing.scope import Scope
 from values.types import SqlType
 
@@ -156,8 +156,8 @@ def any_of_array(c: Checker, node: exp.Expression, right: exp.Expression, scope:
         c.settle(node.this, both)
     if both == t.INTERVAL:
         raise unsupported("ANY over an array of intervals", position=position(node))
-    if both.is_free:
-        array, value = _keys_of(right.this, got), key_of(node.this, left if left != t.UNKNOWN else both)
+    if by_key(both):
+        array, value = keys_of(right.this, got), key_of(node.this, left if left != t.UNKNOWN else both)
     else:
         array, value = cast(right.this.copy(), both.array), cast(node.this.copy(), both)
     # Spark's own says of a NULL in the array what SQL does; DuckDB's does not, so the NULLs are counted.
@@ -171,11 +171,6 @@ def any_of_array(c: Checker, node: exp.Expression, right: exp.Expression, scope:
     ends = exp.Boolean(this=every)
     node.replace(exp.Case(ifs=[none, exp.If(this=empty, true=ends.copy()), decides, unknown], default=ends))
     return t.BOOL
-
-
-def _keys_of(array: exp.Expression, got: SqlType) -> exp.Expression:
-    """What the elements of an array of exact numbers are compared by."""
-    return own("tm_numeric_keys", array if got.is_free else texts_of(array, got))
 
 
 SIGNS: dict[type[exp.Expression], str] = {

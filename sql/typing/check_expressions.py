@@ -42,8 +42,9 @@ from sql.typing.comparing import (
     order_key,
 )
 from sql.typing.frames import check_frame
-from sql.typing.free_numerics import compared, compared_with_rows, freed, key_of, outermost, reckoned
+from sql.typing.free_numerics import freed, outermost, reckoned
 from sql.typing.interval_parts import length, negative
+from sql.typing.keys import by_key, compared, compared_with_rows, key_of
 from sql.typing.rows_compared import in_rows, is_condition
 from sql.typing.scope import Scope
 from values.types import SqlType
@@ -288,7 +289,7 @@ def _in_pairs(node: exp.In, types: list[SqlType]) -> exp.Paren:
 def _one_list(node: exp.In, types: list[SqlType]) -> None:
     """Beside a ``real`` make several values without a column what Postgres makes of them: an array of ``real``.
 
-    A single one is compared by itself, as a double (:func:`sql.typing.free_numerics.compared`).
+    A single one is compared by itself, as a double (:func:`sql.typing.keys.compared`).
     """
     places = _without_columns(node)
     if len(places) < 2 or t.FLOAT8 in (types[0], *(types[place] for place in places)) or types[0] != t.FLOAT4:
@@ -415,7 +416,7 @@ def _case(c: Checker, node: exp.Case, scope: Scope) -> SqlType:
             branch.set("this", exp.EQ(this=node.this.copy(), expression=branch.this.copy()))
             c.boolean(branch, "this", scope, "CASE/WHEN")
         node.set("this", None)
-    elif subject is not None and t.is_number(subject):
+    elif subject is not None and (t.is_number(subject) or subject == t.JSONB):
         operands = [node.this, *(branch.this for branch in node.args["ifs"])]
         compared(operands, [c.known(node.this, subject), *against])
     types = [c.child(branch, "true", scope) for branch in node.args["ifs"]]
@@ -446,7 +447,10 @@ def _nullif(c: Checker, node: exp.Nullif, scope: Scope) -> SqlType:
     if found is None:
         raise no_operator(t.shown(types[0]), "=", t.shown(types[1]), position(node))
     exact = [got for got in types if t.is_number(got) and not t.is_float(got)]
-    if len(exact) == 2 and t.alternative(*exact).is_free:
+    if found == t.JSONB:
+        c.settle_all([node.this, node.expression], types, "NULLIF")
+        types = [found, found]
+    if found == t.JSONB or (len(exact) == 2 and t.alternative(*exact).is_free):
         keys = [key_of(each, got) for each, got in zip((node.this, node.expression), types, strict=True)]
         same = exp.If(this=exp.EQ(this=keys[0], expression=keys[1]), true=cast(exp.null(), found))
         node.replace(exp.Case(ifs=[same], default=cast(node.this.copy(), found)))
@@ -651,7 +655,7 @@ def partition(c: Checker, window: exp.Window, scope: Scope) -> None:
     for index, each in enumerate(list(window.args.get("partition_by") or ())):
         got = c.visit(each, scope)
         check_grouped(got, "PARTITION BY", position(each))
-        if got.is_free:
+        if by_key(got):
             made = window.args["partition_by"][index]
             swap(made, key_of(made, got))
 

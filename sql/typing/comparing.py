@@ -10,8 +10,8 @@ from sql.trees import types as t
 from sql.trees.errors import no_function, no_operator, unsupported
 from sql.trees.nodes import call, cast, position
 from sql.typing.casts import trimmed
-from sql.typing.free_numerics import compared, key_of
 from sql.typing.interval_parts import length
+from sql.typing.keys import by_key, compared, key_of, keys_of
 from values.datatypes.registry import DATATYPES
 from values.types import SqlType
 
@@ -31,8 +31,10 @@ def compared_as_postgres(node: exp.Expression, op: str, types: Sequence[SqlType]
     for key, got in zip(("this", "expression"), types, strict=True):
         if both == t.INTERVAL:
             node.args[key].replace(length(node.args[key]))
-        elif both.is_array and op not in _EQUALITIES:
-            node.args[key].replace(call("TM_ARRAY_KEY", cast(node.args[key].copy(), both)))
+        elif both.is_array and (op not in _EQUALITIES or both == t.JSONB.array):
+            side = cast(node.args[key].copy(), both)
+            side = keys_of(side, both) if both == t.JSONB.array else side
+            node.args[key].replace(side if op in _EQUALITIES else call("TM_ARRAY_KEY", side))
         elif got.name == "varchar" and any(each.name == "bpchar" for each in types):
             node.args[key].replace(trimmed(node.args[key]))
 
@@ -45,10 +47,8 @@ def blanks_differ(types: Sequence[SqlType]) -> bool:
 
 
 def check_comparable(sql_type: SqlType, op: str, at: int | None) -> None:
-    """42883 where the type has no such order here: that of jsonb and arrays is not the one of what carries them."""
+    """42883 where the type has no such comparison here."""
     name = t.shown(sql_type)
-    if op not in _EQUALITIES and sql_type in (t.JSONB, t.JSONB.array):
-        raise no_operator(name, op, name, at)
     if sql_type == t.INTERVAL.array:
         raise no_operator(name, op, name, at)
     if sql_type.is_array and sql_type.is_free:
@@ -61,22 +61,24 @@ SORTS = "sorts"
 
 def order_key(node: exp.Expression, sql_type: SqlType) -> None:
     """Make ``node``, something to be sorted by, sort as Postgres sorts it.  0A000 where that cannot be."""
-    if sql_type in (t.JSONB, t.JSONB.array, t.INTERVAL.array):
+    if sql_type == t.INTERVAL.array:
         raise unsupported(f"an order by {t.shown(sql_type)}", hint="order by parts of it", position=position(node))
     if sql_type.is_array and sql_type.is_free:
         name = f"an order by {t.shown(sql_type)} without a precision"
         raise unsupported(name, "cast to numeric(p,s)[]", position(node))
-    if sql_type == t.INTERVAL or sql_type.is_free:
+    if sql_type == t.INTERVAL or by_key(sql_type):
         made = length(node) if sql_type == t.INTERVAL else key_of(node, sql_type)
         made.meta[SORTS] = node.copy()
         node.replace(made)
     elif sql_type.is_array:
-        node.replace(call("TM_ARRAY_KEY", node))
+        node.replace(call("TM_ARRAY_KEY", keys_of(node, sql_type) if sql_type == t.JSONB.array else node))
 
 
 def check_grouped(sql_type: SqlType, what: str, at: int | None) -> None:
     """0A000 for grouping intervals, of which different ones may be equal (``1 mon`` and ``30 days``), and arrays of
-    free numerics (``{1.0}`` and ``{1.00}``)."""
+    free numerics and jsonb (``{1.0}`` and ``{1.00}``)."""
+    if sql_type == t.JSONB.array:
+        raise unsupported(f"{what} of jsonb[]", "cast to text, whose numbers differ by their digits", at)
     if sql_type.is_array and sql_type.is_free:
         raise unsupported(f"{what} of {t.shown(sql_type)} without a precision", "cast to numeric(p,s)[]", at)
     if sql_type in (t.INTERVAL, t.INTERVAL.array):

@@ -2,7 +2,7 @@
 
 A free numeric (``numeric`` without a precision) is carried as its text; the functions are
 :mod:`values.numeric.numerics`. Two of them are equal, or one is less, where their *keys* are: texts that any engine
-compares, groups and sorts by.
+compares, groups and sorts by (:mod:`sql.typing.keys`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from sqlglot import exp
 from journal.errors import InvalidUsage
 from sql.trees import types as t
 from sql.trees.errors import unsupported
-from sql.trees.nodes import call, cast, constant, position, swap, unnest
+from sql.trees.nodes import call, cast, constant, position
 from sql.trees.own import own
-from sql.typing.casts import converted, text_of
+from sql.typing.casts import text_of
 from values.numeric import numerics
 from values.numeric.numeric_sums import PARTS
 from values.types import SqlType
@@ -49,85 +49,9 @@ def _has_room(text: str, kind: SqlType) -> bool:
     return True
 
 
-def key_of(node: exp.Expression, got: SqlType) -> exp.Expression:
-    """What ``node``, an exact number of type ``got``, is compared by."""
-    made = freed(node, got)
-    inner = unnest(made)
-    if isinstance(inner, exp.Literal):
-        return exp.Literal.string(numerics.key(inner.this))
-    return own("tm_numeric_key", made)
-
-
 def reckoned(op: str, left: exp.Expression, right: exp.Expression, types: Sequence[SqlType]) -> exp.Expression:
     """``left op right``."""
     return own(_OPERATORS[op], freed(left, types[0]), freed(right, types[1]))
-
-
-def compared(nodes: Sequence[exp.Expression], types: Sequence[SqlType]) -> None:
-    """Make ``nodes``, numbers of ``types`` of which one is no more than another, what the engines compare so.
-
-    In place.  Nothing is done to what they compare as it is.  A parameter beside decimals keeps its own digits, so that
-    an index finds by it.
-    """
-    known = [(node, got) for node, got in zip(nodes, types, strict=True) if t.is_number(got)]
-    if any(t.is_float(got) for _, got in known):
-        for node, got in known:
-            if _meets_as_float8(got, [each for _, each in known]):
-                swap(node, converted(node, got, t.FLOAT8))
-        return
-    decimals = [got for node, got in known if not (got.is_free and isinstance(unnest(node), exp.Parameter))]
-    both = t.UNKNOWN
-    for got in decimals:
-        both = t.common(both, got)
-    if both.is_free or (not any(got.name == "numeric" for got in decimals) and len(decimals) < len(known)):
-        for node, got in known:
-            swap(node, key_of(node, got))
-
-
-def _meets_as_float8(got: SqlType, types: Sequence[SqlType]) -> bool:
-    """Whether a number of type ``got`` among ``types`` is made a double by us.
-
-    Beside a ``real`` Postgres makes doubles of all that is no ``real``, and of the ``real`` too; DuckDB would make a
-    ``real`` of the other.  What stands beside doubles alone both engines make one, but for a free numeric.
-    """
-    return got.is_free or (not t.is_float(got) and t.FLOAT4 in types)
-
-
-def compared_with_rows(
-    sides: Sequence[exp.Expression], types: Sequence[SqlType], query: exp.Expression, columns: Sequence[SqlType]
-) -> None:
-    """Make ``(sides) IN (query)``, typed by now, what the engines compare so."""
-    keyed = {
-        place for place, (got, column) in enumerate(zip(types, columns, strict=True))
-        if t.is_number(got) and t.is_number(column) and t.common(got, column).is_free
-    }  # fmt: skip
-    floats = {
-        place for place, pair in enumerate(zip(types, columns, strict=True))
-        if any(map(t.is_float, pair)) and any(_meets_as_float8(each, pair) for each in pair)
-    }  # fmt: skip
-    if not keyed and not floats:
-        return
-
-    def met(node: exp.Expression, got: SqlType, place: int) -> exp.Expression:
-        if place in keyed:
-            return key_of(node, got)
-        made_float8 = place in floats and not t.is_float(got)
-        return converted(node, got, t.FLOAT8) if made_float8 else node.copy()
-
-    for place, (side, got) in enumerate(zip(sides, types, strict=True)):
-        if place in keyed or place in floats:
-            swap(side, met(side, got, place))
-    rows = query.this if isinstance(query, exp.Subquery) else query
-    names = [exp.to_identifier(f"_v{place}", quoted=True) for place in range(len(columns))]
-    alias = exp.TableAlias(this=exp.to_identifier("_each", quoted=True), columns=[name.copy() for name in names])
-    made = exp.Select(
-        expressions=[
-            exp.alias_(met(exp.column(name.copy(), table="_each", quoted=True), got, place), name.copy())
-            for place, (name, got) in enumerate(zip(names, columns, strict=True))
-        ]
-    )
-    made.set("from_", exp.From(this=exp.Subquery(this=rows.copy(), alias=alias)))
-    rows.replace(made)
 
 
 def exact_sum(value: exp.Expression) -> exp.Expression:

@@ -10,7 +10,8 @@ from sql.forms.functions import display_name
 from sql.trees import types as t
 from sql.trees.errors import not_unique, unsupported
 from sql.trees.nodes import call, cast, position
-from sql.typing.free_numerics import key_of
+from sql.trees.own import own
+from sql.typing.keys import by_key, key_of
 from sql.typing.scope import Scope
 from values.types import SqlType
 
@@ -43,7 +44,10 @@ def array_agg(c: Checker, node: exp.ArrayAgg, scope: Scope) -> SqlType:
     if got.is_array:
         raise unsupported("an array of more than one dimension", position=position(node))
     of = arranged(node.this)
-    if got.is_free and not of.order:
+    if got == t.JSONB and of.distinct:
+        node.replace(distinct_jsonb(node, of))
+        return got.array
+    if by_key(got) and not of.order:
         of = of._replace(order=[exp.Ordered(this=key_of(of.value, got))])
     node.replace(gathered(node, of, got))
     return got.array
@@ -53,6 +57,17 @@ def gathered(node: exp.Expression, of: Arranged, kind: SqlType) -> exp.Expressio
     """An array of what the aggregate ``node`` gathers, each of ``kind``; NULL of no rows."""
     made = cast(array_of(node, of, as_they_come=_is_over_ordered(node)), kind.array)
     return cast(exp.Nullif(this=made, expression=cast(exp.Array(expressions=[]), kind.array)), kind.array)
+
+
+def distinct_jsonb(node: exp.Expression, of: Arranged) -> exp.Expression:
+    """All different ones of what ``node`` gathers, jsonb, as an array; NULL of no rows.
+
+    Their order is that of the values, upwards or downwards (42P10 for another, before this).
+    """
+    downwards, first = (bool(of.order and of.order[0].args.get(key)) for key in ("desc", "nulls_first"))
+    all_of_them = gathered(node, of._replace(order=[], distinct=False), t.JSONB)
+    made = own("tm_jsonb_distinct", all_of_them, exp.Boolean(this=downwards), exp.Boolean(this=first))
+    return cast(made, t.JSONB.array)
 
 
 def array_of(node: exp.Expression, of: Arranged, as_they_come: bool = False) -> exp.Expression:

@@ -12,8 +12,8 @@ from sql.trees.errors import unsupported, untyped
 from sql.trees.nodes import JsonbAgg, cast, position
 from sql.trees.own import own
 from sql.typing.check_jsonb import as_json, check_key, key_text
-from sql.typing.free_numerics import key_of
-from sql.typing.gathered import Arranged, arranged, gathered
+from sql.typing.gathered import Arranged, arranged, distinct_jsonb, gathered
+from sql.typing.keys import by_key, key_of
 from sql.typing.scope import Scope
 from values.types import SqlType
 
@@ -27,10 +27,13 @@ def _list(c: Checker, node: JsonbAgg, scope: Scope) -> SqlType:
     if got == t.UNKNOWN:
         raise untyped(position(node))
     of = arranged(node.this)
+    if got == t.JSONB and of.distinct:
+        node.replace(own("tm_json_list", cast(distinct_jsonb(node, of), t.TEXT.array)))
+        return t.JSONB
     value = of.value.copy()
-    if not of.order and got.is_free:
+    if not of.order and by_key(got):
         of = of._replace(order=[exp.Ordered(this=key_of(value, got))])
-    elif not of.order and not got.is_array and got not in (t.JSONB, t.INTERVAL):
+    elif not of.order and not got.is_array and got != t.INTERVAL:
         of = of._replace(order=[exp.Ordered(this=value)])
     return _put_together(node, "tm_json_list", of._replace(value=as_json(c, value, got)))
 

@@ -1,7 +1,8 @@
-"""GROUP BY, DISTINCT and UNION of free numerics, of which equal ones may be written with different digits.
+"""GROUP BY, DISTINCT and UNION of free numerics and jsonb, of which equal ones may be written with different digits.
 
-Rows are grouped by keys (:mod:`sql.typing.free_numerics`); a group shows the longest of its equal numbers (``1.50`` of
-``1.5`` and ``1.50``), where Postgres shows the one that it met first.  That is the greatest text: the others begin it.
+Rows are grouped by keys (:mod:`sql.typing.keys`); a group shows the longest of its equal numbers (``1.50`` of ``1.5``
+and ``1.50``), where Postgres shows the one that it met first.  That is the greatest text: the others begin it.  Of
+equal jsonb the greatest text is shown too, whichever that is.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from sql.forms.functions import is_aggregate
 from sql.trees.errors import unsupported
 from sql.trees.nodes import position, swap
 from sql.typing.comparing import SORTS
-from sql.typing.free_numerics import check_no_free, key_of
+from sql.typing.keys import by_key, check_no_keys, key_of
 from values.types import SqlType
 
 _STAYS = ("limit", "offset", "with_")
 
 
 def group_by_keys(select: exp.Select, grouped: Sequence[tuple[exp.Expression, SqlType]]) -> None:
-    """Group ``select``, all of which is typed, by the keys of those of ``grouped`` that are free numerics."""
-    free = [(node, got) for node, got in grouped if got.is_free]
+    """Group ``select``, all of which is typed, by the keys of those of ``grouped`` that have some."""
+    free = [(node, got) for node, got in grouped if by_key(got)]
     if not free:
         return
     group = select.args["group"]
     if group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
-        check_no_free(free[0][1], "grouping sets", free[0][0])
+        check_no_keys(free[0][1], "grouping sets", free[0][0])
     values = [node.copy() for node, _ in free]
     for node, got in free:
         swap(node, key_of(node, got))
@@ -45,17 +46,17 @@ def _show_longest(root: exp.Expression, values: list[exp.Expression]) -> None:
             swap(node, exp.Max(this=node.copy()))
         elif isinstance(node, exp.Query):
             if any(each == value for each in node.walk() for value in values):
-                raise unsupported("a subquery over what a free numeric is grouped by", position=position(node))
+                raise unsupported("a subquery over a numeric or jsonb that is grouped by", position=position(node))
         elif isinstance(node, exp.Window):
             parts = [each for each in node.iter_expressions() if each is not node.this]
             stack += [*parts, *node.this.iter_expressions()]
-        elif not is_aggregate(node):
+        elif not (is_aggregate(node) or node.meta.get("aggregate")):
             stack += node.iter_expressions()
 
 
 def distinct_by_keys(select: exp.Select, types: Sequence[SqlType]) -> None:
-    """``SELECT DISTINCT``, all of which is typed: as groups of its rows, where an output is a free numeric."""
-    if not any(got.is_free for got in types):
+    """``SELECT DISTINCT``, all of which is typed: as groups of its rows, where an output is compared by a key."""
+    if not any(map(by_key, types)):
         return
     names = [each.alias_or_name for each in select.expressions]
     values = [each.unalias() for each in select.expressions]
@@ -68,7 +69,7 @@ def distinct_by_keys(select: exp.Select, types: Sequence[SqlType]) -> None:
 
 
 def union_by_keys(union: exp.Union, names: Sequence[str], types: Sequence[SqlType]) -> None:
-    """``UNION`` of rows of which a column is a free numeric: one of each of those of the ``UNION ALL``."""
+    """``UNION`` of rows of which a column is compared by a key: one of each of those of the ``UNION ALL``."""
     order = _order(union, list(names), [], types)
     made = exp.Select(**{key: union.args.get(key) for key in _STAYS if union.args.get(key) is not None}).copy()
     rows = union.copy()
@@ -86,7 +87,7 @@ def _one_of_each(
     shown = [_shown(place, got) for place, got in enumerate(types)]
     select.set("expressions", [exp.alias_(each, name, quoted=True) for each, name in zip(shown, names, strict=True)])
     select.set("from_", exp.From(this=rows))
-    keys = [key_of(_column(place), got) if got.is_free else _column(place) for place, got in enumerate(types)]
+    keys = [key_of(_column(place), got) if by_key(got) else _column(place) for place, got in enumerate(types)]
     select.set("group", exp.Group(expressions=keys))
     select.set("order", order)
 
@@ -108,12 +109,12 @@ def _order(
         else:
             place = values.index(key)
         shown = _shown(place, types[place])
-        each.set("this", key_of(shown, types[place]) if types[place].is_free else shown)
+        each.set("this", key_of(shown, types[place]) if by_key(types[place]) else shown)
     return made
 
 
 def _shown(place: int, got: SqlType) -> exp.Expression:
-    return exp.Max(this=_column(place)) if got.is_free else _column(place)
+    return exp.Max(this=_column(place)) if by_key(got) else _column(place)
 
 
 def _column(place: int) -> exp.Column:

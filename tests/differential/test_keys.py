@@ -35,7 +35,7 @@ def peer():
         yield connection
 
 
-KINDS = sorted(kind for kind in POOLS if kind != "interval" and not kind.endswith("]"))
+KINDS = sorted(kind for kind in POOLS if kind not in ("interval", "jsonb") and not kind.endswith("]"))
 
 
 @needs_postgres

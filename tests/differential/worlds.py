@@ -238,7 +238,7 @@ class Queries:
         text = f"select {listed} from {source}{self._where(columns)}"
         if keys:
             names = ", ".join(key for key, _ in keys)
-            if self.draw.random() < 0.4:
+            if self.draw.random() < 0.4 and all(kind != "jsonb" for _, kind in keys):
                 names = self.draw.choice((f"rollup ({names})", f"cube ({names})", f"grouping sets (({names}), ())"))
             text += f" group by {names}"
         elif self.draw.random() < 0.2:

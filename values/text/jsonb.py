@@ -4,7 +4,7 @@ Promises: :func:`read_jsonb` gives the text that Postgres shows for the same val
 bytes, of a repeated key the last one, numbers as ``numeric`` shows them (``1.10`` stays, ``1e3`` becomes ``1000``).
 Every other function takes and gives text of that form.
 
-Not promised: two values of different text are different here; Postgres also takes ``1.0`` for ``1.00``.
+Values of different texts may be equal (``1.0`` and ``1.00``): :mod:`values.text.jsonb_keys` says which are.
 """
 
 from __future__ import annotations
@@ -164,6 +164,11 @@ def _walk(value: object, path: Sequence[str | None]) -> object:
         if value is _NOTHING:
             return _NOTHING
     return value
+
+
+def is_number(value: object) -> bool:
+    """Whether a part of what was loaded is a number, which is its text."""
+    return isinstance(value, _Number)
 
 
 load, show, as_string = _load, _show, _text
