@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import Token, TokenType
 
 from journal.errors import InvalidUsage
 from sql.syntax.alter import read_alter
 from sql.syntax.control import Empty, read_control
 from sql.syntax.create import read_create
 from sql.syntax.drop import Comment, Drop
+from sql.syntax.long_runs import NotHere, runs
 from sql.syntax.query import Insert, Query
 from sql.syntax.show import Explain, read_show
 from sql.syntax.statement import Statement
@@ -65,7 +66,7 @@ def split(text: str) -> list[str]:
     Text that cannot even be tokenized comes back whole, so that parsing it reports the error.
     """
     try:
-        tokens = tokenize(text)
+        tokens = tokenize(text, by_runs=True)
     except InvalidUsage:
         return [text]
     found, start = [], None
@@ -93,7 +94,15 @@ def parse(text: str) -> Statement:
     control = read_control(text) if word not in _READERS_BEHIND else None
     if control is not None:
         return control
-    tokens = tokenize(rest)
+    try:
+        return _read(tokenize(rest, by_runs=True), word, rest, text)
+    except (InvalidUsage, NotHere):
+        if not runs(rest):
+            raise
+    return _read(tokenize(rest), word, rest, text)  # which knows what is wrong, and where
+
+
+def _read(tokens: list[Token], word: str | None, rest: str, text: str) -> Statement:
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
     stray = next((t for t in tokens if t.token_type == TokenType.SEMICOLON), None)

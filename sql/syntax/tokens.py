@@ -7,7 +7,7 @@ are read here.  All positions are offsets into the text that was given to :class
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from sqlglot import exp
@@ -18,6 +18,7 @@ from sqlglot.tokens import Token, TokenType
 from functions.registry import FUNCTIONS, OF_ARRAYS
 from journal.errors import InvalidUsage
 from sql.syntax.constants import escaped, plain_constants, unicode_text
+from sql.syntax.long_runs import KIND, Span, comment_end, filled, node_of, runs
 from sql.syntax.statement import Name
 from sql.trees.budget import TOKENS_MAX, bounded
 from sql.trees.errors import no_function, out_of_range, syntax, unsupported, untold
@@ -39,6 +40,10 @@ statement."""
 
 _PLUS, _MINUS = "\x03", "\x04"
 """A sign right behind a number with an exponent, for sqlglot would read ``1e10+1`` as one number."""
+
+
+_RUN = "\x05"
+"""What a long run is (:mod:`sql.syntax.long_runs`), with blanks behind it."""
 
 
 _TAKEN_APART = (AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -137,7 +142,7 @@ class Dialect(Postgres):
     class Tokenizer(Postgres.Tokenizer):
         SINGLE_TOKENS = {
             **Postgres.Tokenizer.SINGLE_TOKENS, _PARAMETER: TokenType.PARAMETER, _REST: TokenType.SPACE,
-            _PLUS: TokenType.PLUS, _MINUS: TokenType.DASH,
+            _PLUS: TokenType.PLUS, _MINUS: TokenType.DASH, _RUN: KIND,
         }  # fmt: skip
 
     class Parser(Postgres.Parser):
@@ -156,6 +161,8 @@ class Dialect(Postgres):
             for name, f in Postgres.Parser.FUNCTION_PARSERS.items()
             if name not in _BY_NAME
         }
+
+        PRIMARY_PARSERS = {**Postgres.Parser.PRIMARY_PARSERS, KIND: lambda self, token: node_of(token)}
 
         def _parse_function_call(self, *args, **named):
             """sqlglot has one name for all that means the same (``substr`` is SUBSTRING), and an output is called by
@@ -310,8 +317,11 @@ NUMBER_CHARS_MAX = 1000
 more than 4,300."""
 
 
-def tokenize(text: str) -> list[Token]:
-    """The tokens of ``text``.  42601 where a quote or comment never ends; 54000 where it is too long."""
+def tokenize(text: str, by_runs: bool = False) -> list[Token]:
+    """The tokens of ``text``.  42601 where a quote or comment never ends; 54000 where it is too long.
+
+    ``by_runs``: each long run of values is one token (:mod:`sql.syntax.long_runs`).
+    """
     if len(text) > STATEMENT_CHARS_MAX:
         raise InvalidUsage(
             f"statement of {len(text)} characters is too long",
@@ -321,7 +331,8 @@ def tokenize(text: str) -> list[Token]:
     at = text.find("\0")
     if at >= 0:
         raise InvalidUsage('invalid byte sequence for encoding "UTF8": 0x00', sqlstate="22021", position=at + 1)
-    marked, parameters = _marked(text)
+    spans = runs(text) if by_runs else []
+    marked, parameters = _marked(_with_blanks(text, spans))
     try:
         tokens = DIALECT.tokenize(marked)
     except TokenError as error:
@@ -336,7 +347,8 @@ def tokenize(text: str) -> list[Token]:
             sqlstate="54000",
             detail=f"at most {TOKENS_MAX} are accepted",
         )
-    tokens = [_with_escapes(token, text) for token in _with_parameters(tokens, text, parameters)]
+    tokens = _with_runs(_with_parameters(tokens, text, parameters), text, spans)
+    tokens = [_with_escapes(token, text) for token in tokens]
     for token in tokens:
         if token.token_type == TokenType.IDENTIFIER and not token.text:
             raise syntax('""', token.start + 1, 'zero-length delimited identifier at or near """"')
@@ -351,6 +363,17 @@ def tokenize(text: str) -> list[Token]:
                 raise syntax(".", dot.start + 1)
     return tokens
 
+
+def _with_blanks(text: str, spans: Sequence[Span]) -> str:
+    """``text`` with ``_RUN`` in the place of each of its runs, and blanks behind it as far as that went."""
+    parts, kept = [], 0
+    for span in spans:
+        parts += [text[kept : span.start], _RUN, _INK.sub(" ", text[span.start + 1 : span.end])]
+        kept = span.end
+    return "".join([*parts, text[kept:]])
+
+
+_INK = re.compile(r"[^\r\n]")
 
 _JUNK = re.compile(r"[^\W\d]")
 
@@ -384,9 +407,6 @@ number with an exponent where another number follows by its sign."""
 
 _EXPONENT_AND_SIGN = re.compile(r"[0-9]\.?[eE][+-]?[0-9]+[+-][0-9]")
 
-_COMMENT_EDGE = re.compile(r"/\*|\*/")
-
-
 def _marked(text: str) -> tuple[str, dict[int, int]]:
     """``text`` with parameters as ``_PARAMETER`` and ``_REST``, every position kept, and their ends by their starts;
     with ``_PLUS`` and ``_MINUS`` too."""
@@ -397,7 +417,7 @@ def _marked(text: str) -> tuple[str, dict[int, int]]:
     while (piece := _PIECES.search(text, at)) is not None:
         at = piece.end()
         if piece[0] == "/*":
-            at = _comment_end(text, at)
+            at = comment_end(text, at)
         elif piece[0][0] == "$" and piece[0][-1] != "$":
             found[piece.start()] = at
             parts += [text[kept : piece.start()], _PARAMETER, _REST * (at - piece.start() - 1)]
@@ -408,13 +428,19 @@ def _marked(text: str) -> tuple[str, dict[int, int]]:
     return "".join(parts) + text[kept:], found
 
 
-def _comment_end(text: str, at: int) -> int:
-    """Where the comment ends that has begun before ``at``; comments nest."""
-    depth = 1
-    while depth and (edge := _COMMENT_EDGE.search(text, at)) is not None:
-        depth += 1 if edge[0] == "/*" else -1
-        at = edge.end()
-    return len(text) if depth else at
+def _with_runs(tokens: list[Token], text: str, found: Sequence[Span]) -> list[Token]:
+    """``tokens`` with each run's own text.  42601 for a stray sign of ours."""
+    spans = iter(found)
+    made = []
+    for token in tokens:
+        if token.token_type == KIND:
+            span = next(spans, None)
+            if span is None or span.start != token.start:
+                raise syntax(text[token.start], token.start + 1)
+            inner = f"{span.kind} {text[span.start : span.end]}"
+            token = Token(KIND, inner, token.line, token.col, span.start, span.end - 1, token.comments)
+        made.append(token)
+    return made
 
 
 def _with_parameters(tokens: list[Token], text: str, parameters: dict[int, int]) -> list[Token]:
@@ -605,7 +631,20 @@ def parse_tokens(tokens: list[Token], text: str) -> exp.Expression:
     if len(found) != 1 or found[0] is None or isinstance(found[0], exp.Command):
         first = tokens[0] if tokens else None
         raise syntax(text[first.start : first.end + 1] if first else None, first.start + 1 if first else 1)
-    return _noted(plain_constants(found[0]))
+    root = found[0]
+    if any(token.token_type == KIND for token in tokens):
+        root = filled(root, _column_alone)
+    return _noted(plain_constants(root))
+
+
+def _column_alone(name: str) -> exp.Expression | None:
+    """What the parser makes of ``name`` where it is compared with something, ``None`` where it takes no such."""
+    text = f"select 1 where {name} = 1"
+    try:
+        [select] = DIALECT.parser().parse(DIALECT.tokenize(text), text)
+        return select.args["where"].this.this
+    except (ParseError, *_TAKEN_APART):
+        return None
 
 
 def _noted(root: exp.Expression) -> exp.Expression:

@@ -34,8 +34,11 @@ FRAMES = 3_000
 than 10.  A frame takes 260 bytes of the C stack, 2.1 KB where it is the worst (a sort's key that sorts; measured), so
 these fit a thread's 8 MiB."""
 
-_CHAIN_MIN = 16
+CHAIN_MIN = 16
 """Operands from which a chain is balanced."""
+
+OF_CHAIN = "of_chain"
+"""In the ``meta`` of an IN that a chain's part was read as: ``x = 1 OR x = 2``, or of AND ``x <> 1 AND x <> 2``."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -78,8 +81,8 @@ def surveyed(root: exp.Expression, kinds: tuple[type[exp.Expression], ...]) -> l
             if isinstance(node, kinds):
                 found.append(node)
             if isinstance(node, exp.Connector):
-                operands = _operands(node)
-                if len(operands) >= _CHAIN_MIN:
+                operands = connected(node)
+                if sum(len(each.expressions) if OF_CHAIN in each.meta else 1 for each in operands) >= CHAIN_MIN:
                     chains.append((node, operands))
                     below += operands
                     continue
@@ -106,7 +109,7 @@ def surveyed(root: exp.Expression, kinds: tuple[type[exp.Expression], ...]) -> l
     return found
 
 
-def _operands(top: exp.Connector) -> list[exp.Expression]:
+def connected(top: exp.Connector) -> list[exp.Expression]:
     """What a chain of one connector connects, from left to right.  Takes no stack."""
     kind, found, stack = type(top), [], [top]
     while stack:
@@ -130,12 +133,18 @@ def _with_lists(operands: Sequence[exp.Expression], kind: type[exp.Connector]) -
     wide, thousands of comparisons are thousands of nodes in every pass.
     """
     by: dict[tuple, list[int]] = {}
+    many: set[tuple] = set()
     for place, each in enumerate(operands):
-        if (key := _compared(each, _LISTED[kind])) is not None:
+        if OF_CHAIN in each.meta:
+            key = _key(each.this, each.expressions[0])
+            many.add(key)
+        else:
+            key = _compared(each, _LISTED[kind])
+        if key is not None:
             by.setdefault(key, []).append(place)
     made: list[exp.Expression | None] = list(operands)
-    for places in by.values():
-        if len(places) >= _CHAIN_MIN:
+    for key, places in by.items():
+        if len(places) >= CHAIN_MIN or key in many:
             found = _listed([_unwrapped(operands[place]) for place in places])
             made[places[0]] = found if kind is exp.Or else exp.Not(this=found)
             for place in places[1:]:
@@ -149,14 +158,14 @@ def _by_common(operands: Sequence[exp.Expression]) -> list[exp.Expression]:
     by: dict[frozenset[tuple], list[int]] = {}
     terms: list[dict[tuple, exp.Expression]] = []
     for place, each in enumerate(operands):
-        parts = _operands(inner) if type(inner := _unwrapped(each)) is exp.And else []
+        parts = connected(inner) if type(inner := _unwrapped(each)) is exp.And else []
         compared = {_compared(part, exp.EQ): _unwrapped(part) for part in parts[: _TERMS_MAX + 1]}
         terms.append(compared)
         if 1 < len(compared) == len(parts) <= _TERMS_MAX and None not in compared:
             by.setdefault(frozenset(compared), []).append(place)
     made: list[exp.Expression | None] = list(operands)
     for keys, places in by.items():
-        if len(places) < _CHAIN_MIN:
+        if len(places) < CHAIN_MIN:
             continue
         values = {key: [terms[place][key].expression for place in places] for key in sorted(keys)}
         listed = max(values, key=lambda key: len(set(map(_said, values[key]))))
@@ -185,10 +194,13 @@ def _said(value: exp.Expression) -> tuple[bool, str]:
 
 
 def _listed(comparisons: Sequence[exp.Expression]) -> exp.Expression:
-    """``x = 1``, ``x = 2`` (or ``<>``) as ``x IN (1, 2)``; one alone as it is."""
-    if len(comparisons) == 1:
+    """``x = 1``, ``x = 2`` (or ``<>``) as ``x IN (1, 2)``; one alone as it is.  Some may be a part of such a list."""
+    if len(comparisons) == 1 and OF_CHAIN not in comparisons[0].meta:
         return comparisons[0]
-    return exp.In(this=comparisons[0].this, expressions=[each.expression for each in comparisons])
+    values: list[exp.Expression] = []
+    for each in comparisons:
+        values += each.expressions if OF_CHAIN in each.meta else [each.expression]
+    return exp.In(this=comparisons[0].this, expressions=values)
 
 
 def _unwrapped(node: exp.Expression) -> exp.Expression:
@@ -200,14 +212,17 @@ def _unwrapped(node: exp.Expression) -> exp.Expression:
 def _compared(node: exp.Expression, kind: type[exp.Expression]) -> tuple | None:
     """Of ``column = constant`` (``kind`` says which comparison) which column it is, and which kind of constant."""
     node = _unwrapped(node)
-    if type(node) is not kind or type(node.this) is not exp.Column:
+    return _key(node.this, node.expression) if type(node) is kind else None
+
+
+def _key(column: exp.Expression, value: exp.Expression) -> tuple | None:
+    if type(column) is not exp.Column:
         return None
-    value = node.expression
     if type(value) is exp.Neg and type(value.this) is exp.Literal:
         value = value.this
     if type(value) is not exp.Literal or not (value.is_string or value.this.isdigit()):
         return None
-    parts = node.this.parts
+    parts = column.parts
     if not all(type(part) is exp.Identifier for part in parts):
         return None
     return (value.is_string, *((part.name, bool(part.args.get("quoted"))) for part in parts))
