@@ -13,6 +13,7 @@ from sql.objects.called import Objects
 from sql.objects.names import ImageLike, Names
 from sql.statements.lookup_plan import plan_lookup
 from sql.statements.plans import SelectPlan
+from sql.statements.samples import NotAlike, shortened
 from sql.statements.system_zones import check_system_query
 from sql.trees.budget import bounded
 from sql.views.kept_views import as_planned, inline_views
@@ -28,6 +29,18 @@ def plan_select(
 ) -> SelectPlan:
     """Plan a query.  A query over system relations (or constants that only the system knows) has kind ``catalog``;
     its columns and types are decided by whoever answers it."""
+    try:
+        short = shortened(ast)
+        if short is not None:
+            return short.whole(_planned(short.ast, image, names, declared))
+    except (NotAlike, InvalidUsage):
+        pass  # what is written decides, and says what is wrong with it
+    return _planned(ast, image, names, declared)
+
+
+def _planned(
+    ast: exp.Expression, image: ImageLike, names: Names, declared: dict[int, SqlType] | None
+) -> SelectPlan:
     bound = bind_select(ast, image, names, declared)
     return _catalog(ast, image, names, declared) if bound is None else plan_bound(bound, image, names)
 

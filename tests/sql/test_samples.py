@@ -1,0 +1,162 @@
+"""What is planned by samples must be what is planned of the statement as it is written, to the last word."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as some
+
+from journal.errors import InvalidUsage
+from sql.statements import samples, select
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
+from tests.sql.doubles import ddl, empty_image, names
+
+IMAGE = ddl(
+    empty_image(),
+    "create table t (i int, s smallint, b bigint, n numeric, m numeric(6,2), f double precision, r real, x text, "
+    "v varchar(4), c char(3), d date, z timestamptz, u uuid, j jsonb, y bytea, o boolean, a int[])",
+    "create table w (i int, x text)",
+    "create index on w (i)",
+)
+COLUMNS = some.sampled_from((*"isbnmfrxvcdzujyoa", "t.i", '"x"', "nothing"))
+NUMBERS = some.sampled_from(
+    ("0", "1", "7", "-3", "32768", "999999999", "2147483648", "-2147483649", "1.5", "-0.25", "0.00", "12.50", "100.0",
+     "987600001", "1e3", "99999999999999999999")
+)  # fmt: skip
+TEXTS = some.sampled_from(
+    ("'x'", "'it''s'", "'abc '", "''", "' '", "'1'", "'2024-01-01'", "'{}'", "'\\x41'", "'true'", "'sample 987600001'",
+     "'00000000-0000-0000-0000-000000000000'", "'2024-01-01 00:00+02'", "'{1}'", "'é'")
+)  # fmt: skip
+VALUES = some.integers(0, 11).flatmap(
+    lambda n: some.sampled_from(("null", "true", "$1", "now()", "(1)", "1 + 1", "i", "date '2024-01-01'")) if n == 0
+    else NUMBERS if n < 7 else TEXTS
+)  # fmt: skip
+SIGNS = some.sampled_from(("=", "=", "<>", "<", ">="))
+
+
+@some.composite
+def terms(draw):
+    """Of few shapes."""
+    made = []
+    for _ in range(draw(some.integers(1, 2))):
+        column, other, sign = draw(COLUMNS), draw(COLUMNS), draw(SIGNS)
+        form = draw(some.sampled_from(("{a} {s} {v}", "{v} {s} {a}", "({a} {s} {v} and {b} = {w})", "{a} = {v} and o")))
+        values = draw(some.sampled_from((NUMBERS, TEXTS, VALUES)))
+        for _ in range(draw(some.integers(3, 6))):
+            made.append(form.format(a=column, b=other, s=sign, v=draw(values), w=draw(values)))
+    return draw(some.permutations(made)) if draw(some.booleans()) else made
+
+
+@some.composite
+def lists(draw):
+    values = draw(some.sampled_from((NUMBERS, TEXTS, VALUES)))
+    return ", ".join(draw(some.lists(values, min_size=3, max_size=8)))
+
+
+@some.composite
+def rows(draw):
+    kinds = draw(some.lists(some.sampled_from((NUMBERS, TEXTS, VALUES)), min_size=2, max_size=3))
+    return [f"({', '.join(draw(kind) for kind in kinds)})" for _ in range(draw(some.integers(3, 7)))]
+
+
+CHAINS = some.builds(lambda parts, word: f" {word} ".join(parts), terms(), some.sampled_from(("or", "or", "and")))
+STATEMENTS = some.one_of(
+    CHAINS.map("select i from t where {}".format),
+    CHAINS.map("select i from t where not ({})".format),
+    some.builds("select i from t where x = 'y' and ({}) or ({})".format, CHAINS, CHAINS),
+    some.builds("select i, {} as q from t order by 2".format, CHAINS),
+    some.builds("select case when {} then 1 when {} then 2 end from t".format, CHAINS, CHAINS),
+    CHAINS.map("select 1 from t join (select i as k from w) q on i = k and ({})".format),
+    some.builds("select i from t where {} in ({})".format, COLUMNS, lists()),
+    some.builds("select i from w where i not in ({}) and i > 3".format, lists()),
+    some.builds("select i from w where {}".format, some.lists(NUMBERS, min_size=3, max_size=9).map(
+        lambda values: " or ".join(f"(i < {value} and x = 'k')" for value in values))),
+    some.builds("select x from w where i = 4 and x <> all (array[{}])".format, lists()),
+    some.builds("select {} = any (array[{}]) from t".format, COLUMNS, lists()),
+    some.builds("select i from t where ({}, {}) in ({})".format, COLUMNS, COLUMNS, rows().map(", ".join)),
+    some.builds("select * from (values {}) q".format, rows().map(", ".join)),
+    some.builds("values {} order by 1 limit 3".format, rows().map(", ".join)),
+    some.builds("select i in ({}), count(*) from t group by i in ({})".format, lists(), lists()),
+    lists().map("select i in ({0}), count(*) from t group by i in ({0})".format),
+)  # fmt: skip
+
+
+def told(plan) -> object:
+    try:
+        made = plan()
+    except InvalidUsage as error:
+        return error.sqlstate, error.message, error.detail, error.hint, error.position
+    given = [None] * len(made.params)
+    return made.spark_sql(given), made.lookup, made.columns, made.params, made.kind, made.volatile, made.inputs
+
+
+def both_ways(text: str) -> tuple[object, object]:
+    ast = parse(text).ast
+    before = repr(ast)
+    by_samples = told(lambda: plan_select(ast, IMAGE, names()))
+    assert repr(ast) == before
+    return by_samples, told(lambda: select._planned(ast, IMAGE, names(), None))
+
+
+@settings(max_examples=300, deadline=None)
+@given(STATEMENTS)
+@example("select i from t where c = 'ab' or c = 'ab ' or c = 'a' or c = 'abc'")
+@example("select * from (values (1, 0.5), (2, 0.7), (3, 0.25), (4, 12.5), (5, 0.6)) q")
+@example("select i from t where i < 1 or i < 987600001 or i < 987600002 or i < 2")
+def test_a_plan_by_samples_is_the_plan(text):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(samples, "LIST_MIN", 3)
+        patched.setattr(samples, "SHAPE_MIN", 3)
+        try:
+            parse(text)
+        except InvalidUsage:
+            return
+        by_samples, written = both_ways(text)
+        assert by_samples == written
+
+
+ALIKE = {
+    "or": " or ".join(f"i < {n}" for n in range(200)),
+    "pairs": " or ".join(f"(i = {n} and x = 'x{n}')" for n in range(200)),
+    "two shapes": " or ".join(f"i < {n} or b > -{n}" for n in range(200)),
+    "and": " and ".join(f"i <> {n} and x <> '{n}'" for n in range(100)),
+    "in": f"i in ({', '.join(map(str, range(200)))})",
+    "not in": f"x not in ({', '.join(repr(str(n)) for n in range(200))})",
+    "decimals": f"m in ({', '.join(f'{n}.25' for n in range(200))})",
+    "rows in": f"(i, x) in ({', '.join(f'({n}, {str(n)!r})' for n in range(200))})",
+    "any": f"b = any (array[{', '.join(map(str, range(200)))}])",
+    "odd ones": f"i in (3000000000, {', '.join(map(str, range(200)))}, 2.5, null)",
+    "below another": "x = 'q' and (" + " or ".join(f"i > {n}" for n in range(200)) + ")",
+}
+
+
+@pytest.mark.parametrize("kind", ALIKE)
+@pytest.mark.parametrize("table", ["t", "w"])
+def test_what_is_alike_is_planned_once(kind, table, monkeypatch):
+    text = f"select i from {table} where {ALIKE[kind]}"
+    if table == "w":
+        text = text.replace(" b ", " i ").replace(" m ", " i ")
+    asked = []
+    planned = select._planned
+    monkeypatch.setattr(select, "_planned", lambda ast, *rest: asked.append(ast) or planned(ast, *rest))
+    by_samples, written = both_ways(text)
+    assert by_samples == written
+    assert len(asked) == 2 and len(list(asked[0].walk())) < 120, [len(list(each.walk())) for each in asked]
+
+
+def test_rows_of_values_are_planned_by_samples(monkeypatch):
+    rows = ", ".join(f"({n}, 'x{n}', {n}.5, null)" if n % 3 else f"({n}, null, 0.{n}, true)" for n in range(300))
+    asked = []
+    planned = select._planned
+    monkeypatch.setattr(select, "_planned", lambda ast, *rest: asked.append(ast) or planned(ast, *rest))
+    by_samples, written = both_ways(f"select * from (values {rows}) q (a, b, c, d) order by a")
+    assert by_samples == written
+    assert len(asked) == 2 and len(list(asked[0].walk())) < 200
+
+
+def test_an_error_says_of_the_value_what_it_said():
+    ast = parse("select i from t where " + " or ".join(f"d = '2024-01-{n + 1}'" for n in range(100))).ast
+    with pytest.raises(InvalidUsage) as caught:
+        plan_select(ast, IMAGE, names())
+    assert caught.value.sqlstate == "22008" and "2024-01-32" in caught.value.message
