@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from catalog_log.objects import KINDS, Column, Definition, Item, Queried, Relation, cluster_of
+from catalog_log.objects import BY_KIND, Column, Definition, Item, Queried, Relation, cluster_of
 from schemas.codec import Undecodable
 
 
@@ -47,13 +47,10 @@ def version_of(item: Item) -> int:
     return 1
 
 
-_OF_KIND = {each.kind: each for each in KINDS}
-
-
 def from_record(found: dict[str, Any]) -> Item:
     """The object that ``found`` is a record of.  Raises ``Undecodable``."""
     head = found["id"], found["schema_id"], found["name"], found["create_sql"]
-    kind = _OF_KIND.get(found["kind"])
+    kind = BY_KIND.get(found["kind"])
     if kind is None:
         raise Undecodable(f"an object of kind {found['kind']!r}")
     try:

@@ -15,20 +15,19 @@ from adapter.system.rows import (
     OWNER,
     Rows,
     System,
+    of_kinds,
     system_classes,
     view_definition,
 )
 from adapter.system.schemas import SCHEMA_OIDS
 from adapter.system.types import DISPLAY, TYPE_NAMES
 from catalog_log.model import Schema
-from catalog_log.objects import INDEX, MATERIALIZED_VIEW, Item, View, numbered_columns
+from catalog_log.objects import Item, View, numbered_columns
 from values.types import OID, SECOND_DIGITS, TIMES, SqlType, parse_type
-
-_HIDDEN = (INDEX, MATERIALIZED_VIEW)
 
 
 def _shown(s: System) -> Iterator[tuple[Schema, Item]]:
-    return ((schema, item) for schema, item in s.named() if item.kind not in _HIDDEN)
+    return ((schema, item) for schema, item in s.named() if KIND_ROWS[item.kind].table_type is not None)
 
 
 def _schemata(s: System) -> Rows:
@@ -145,6 +144,7 @@ def _collations(s: System) -> Rows:
 
 
 ROWS: dict[str, Callable[[System], Rows]] = {
+    **of_kinds("information_schema"),
     "schemata": _schemata, "tables": _tables, "columns": _columns, "views": _views,
     "view_table_usage": _view_table_usage, "table_privileges": _table_privileges,
     "role_table_grants": _table_privileges, "column_privileges": _column_privileges,

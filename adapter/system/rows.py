@@ -13,7 +13,7 @@ from zoneinfo import available_timezones
 from adapter.state import variables as vars_
 from adapter.system.kinds import KIND_ROWS
 from adapter.system.kinds.index import ARRANGEMENT
-from adapter.system.kinds.kind import HEAP
+from adapter.system.kinds.kind import HEAP, Own, Place
 from adapter.system.kinds.view import definition
 from adapter.system.routines import operators, routines
 from adapter.system.schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM, SYSTEM_OIDS, TABLES
@@ -377,7 +377,27 @@ def _pg_depend(s: System) -> Rows:
                    "deptype": "a" if item.belongs else "n"}  # fmt: skip
 
 
+def of_kinds(system_schema: str) -> dict[str, Callable[[System], Rows]]:
+    """The relations of ``system_schema`` that kinds of objects have of their own, and how to make their rows."""
+
+    def rows(kind: str, own: Own) -> Callable[[System], Rows]:
+        return lambda s: (
+            own(item, Place(s.database, schema.name, item_oid(item.id)), s.image)
+            for schema, item in s.named()
+            if item.kind == kind
+        )
+
+    found = {}
+    for kind, said in KIND_ROWS.items():
+        for name, own in said.own.items():
+            schema, _, relation = name.partition(".")
+            if schema == system_schema:
+                found[relation] = rows(kind, own)
+    return found
+
+
 ROWS: dict[str, Callable[[System], Rows]] = {
+        **of_kinds("pg_catalog"),
         "pg_namespace": _pg_namespace, "pg_class": _pg_class, "pg_attribute": _pg_attribute, "pg_attrdef": _pg_attrdef,
         "pg_index": _pg_index, "pg_type": _pg_type, "pg_proc": _pg_proc, "pg_operator": _pg_operator, "pg_am": _pg_am,
         "pg_database": _pg_database, "pg_roles": _pg_roles,

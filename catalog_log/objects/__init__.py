@@ -5,6 +5,8 @@ goes with what, which controllers are told of it.  What SHOW CREATE and the syst
 (``adapter/system/kinds/``).
 """
 
+from collections.abc import Mapping
+
 from catalog_log.objects.asked import cluster_of, ever, numbered_columns, own_columns, places, view_inputs
 from catalog_log.objects.definition import Definition, Reference, SparkText
 from catalog_log.objects.errors import Errors
@@ -20,9 +22,11 @@ VIEW, MATERIALIZED_VIEW, INDEX = View.kind, MaterializedView.kind, Index.kind
 
 KINDS: tuple[type[Item], ...] = (Table, Source, Errors, View, MaterializedView, Index)
 
+BY_KIND: Mapping[str, type[Item]] = {each.kind: each for each in KINDS}
+
 __all__ = [
-    "ERRORS", "INDEX", "KINDS", "MATERIALIZED_VIEW", "SOURCE", "TABLE", "VIEW", "Audience", "Column", "Definition",
-    "Errors", "Index", "Item", "Maintained", "MaterializedView", "Queried", "Reference", "Relation", "Source",
-    "SparkText", "Table", "View", "cluster_of", "ever", "key_names", "numbered", "numbered_columns", "own_columns",
-    "places", "view_inputs",
+    "BY_KIND", "ERRORS", "INDEX", "KINDS", "MATERIALIZED_VIEW", "SOURCE", "TABLE", "VIEW", "Audience", "Column",
+    "Definition", "Errors", "Index", "Item", "Maintained", "MaterializedView", "Queried", "Reference", "Relation",
+    "Source", "SparkText", "Table", "View", "cluster_of", "ever", "key_names", "numbered", "numbered_columns",
+    "own_columns", "places", "view_inputs",
 ]  # fmt: skip

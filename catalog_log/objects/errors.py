@@ -13,6 +13,7 @@ class Errors(Relation):
     kind = "errors"
     word = "errors collection"
     belongs = True
+    named = False
 
     source_id: str
 

@@ -14,6 +14,8 @@ from catalog_log.objects.item import Audience, Column, Item, Maintained, Record,
 class Index(Maintained):
     kind = word = "index"
     belongs = True
+    absent = "42704", "SHOW INDEXES lists those that there are"
+    unread = "an index is used by itself where it helps"
 
     relation_id: str
     key: tuple[str, ...]

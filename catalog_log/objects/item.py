@@ -6,7 +6,7 @@ must not go before it.  How each is kept as bytes is :mod:`catalog_log.object_re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, ClassVar, Self
@@ -60,6 +60,12 @@ class Item:
     """What one is called in statements and messages."""
     belongs: ClassVar[bool] = False
     """Whether it goes, unasked, with what it depends on."""
+    named: ClassVar[bool] = True
+    """Whether statements speak of one by its word."""
+    absent: ClassVar[tuple[str, str | None]] = ("42P01", None)
+    """What a statement about one is told where there is none: the SQLSTATE, and a hint."""
+    unread: ClassVar[str | None] = None
+    """Of what is no relation: a hint for who would read it."""
 
     id: str
     schema_id: str
@@ -74,6 +80,19 @@ class Item:
     @property
     def audience(self) -> Audience:
         return Audience.EVERYBODY
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Keys of settings that are its own, and go with it."""
+        return ()
+
+    def told(self, on: str | None = None) -> str:
+        """What messages call it: that of it which depends on ``on``."""
+        return f"{self.word} {self.name}"
+
+    def left_without(self, gone: Collection[str]) -> Self | None:
+        """What is left of it where ``gone``, which it depends on, are no more; ``None``: nothing is, it goes too."""
+        return None
 
     def with_ids(self, now: Callable[[str], str], spark: Callable[[str], str]) -> Self:
         """Itself, naming ``now(id)`` wherever it named an id; ``spark`` does that to a text of Spark's."""

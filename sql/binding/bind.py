@@ -18,7 +18,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
-from catalog_log.objects import Errors, Item, MaterializedView, Reference, Relation, Source, Table, View
+from catalog_log.objects import Item, Reference, Relation, View
 from journal.errors import InvalidUsage
 from plan.relations import Query
 from sql.algebra.queries import plan_query
@@ -271,8 +271,6 @@ def _name_by_id(
         if table.args.get("alias") is None:
             whole_names.add((called.schema(name), name.last))
         item = called.relation(name)
-        if not isinstance(item, (Table, Source, Errors, View, MaterializedView)):
-            raise unsupported(f"reading a {item.kind}")
         by_id[item.id] = item
         _name_columns(table, item)
         columns = tuple(column.name for column in item.columns)

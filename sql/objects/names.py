@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from catalog_log import model
 from catalog_log.model import Cluster, Database, Genesis, Schema
-from catalog_log.objects import Index, Item
+from catalog_log.objects import Item, Relation
 from journal.errors import InvalidUsage
 from sql.syntax.statements import Name
 from sql.trees.errors import no_relation, no_schema, wrong_kind
@@ -137,18 +137,18 @@ def candidates(image: ImageLike, names: Names, name: Name) -> list[str]:
             for item in image.items_in(schema.id):
                 if len(found) >= 10_000:
                     return found
-                if not isinstance(item, Index):
+                if isinstance(item, Relation):
                     found.append(item.name)
     return found
 
 
-def relation(image: ImageLike, names: Names, name: Name) -> Item | SystemRelation:
-    """A relation that can be read.  42P01 with a hint where there is none, 42809 for an index."""
+def relation(image: ImageLike, names: Names, name: Name) -> Relation | SystemRelation:
+    """A relation that can be read.  42P01 with a hint where there is none, 42809 for what is none (an index)."""
     found = find(image, names, name)
     if found is None:
         raise no_relation(str(name), candidates(image, names, name), name.start + 1)
-    if isinstance(found, Index):
-        raise wrong_kind(name.last, "relation that can be read", "an index is used by itself where it helps")
+    if not isinstance(found, (Relation, SystemRelation)):
+        raise wrong_kind(name.last, "relation that can be read", found.unread)
     return found
 
 

@@ -34,7 +34,7 @@ from sql.objects.called import Objects
 from sql.objects.identifiers import check_columns
 from sql.objects.names import ImageLike, Names
 from sql.statements.ddl_alter import altered
-from sql.statements.ddl_comment import column_key, without_comments
+from sql.statements.ddl_comment import column_key, gone_with
 from sql.statements.ddl_drop import everything, told_cascade, told_dependents
 from sql.statements.defaults import check_default
 from sql.statements.insert import literal_slot, stored
@@ -70,7 +70,8 @@ def plan_columns(s: st.AlterColumns, image: ImageLike, names: Names) -> DdlPlan:
     if isinstance(found, PlanNotice):
         return DdlPlan((), s.tag, (found,))
     if not isinstance(found, Relation):
-        raise wrong_kind(found.name, KIND_WORDS[TABLE], "an index is of the columns that it was made of")
+        hint = "an index is of the columns that it was made of" if isinstance(found, Index) else None
+        raise wrong_kind(found.name, KIND_WORDS[TABLE], hint)
     if image.genesis.format_version < records.COLUMN_IDS_FROM:
         raise unsupported(
             f"altering columns in a catalog of format {image.genesis.format_version}",
@@ -82,7 +83,7 @@ def plan_columns(s: st.AlterColumns, image: ImageLike, names: Names) -> DdlPlan:
     gone = sorted(draft.gone, key=id_order)
     updates = [records.remove(model.ITEMS, item_id) for item_id in gone]
     for item_id in gone:
-        updates += without_comments(image, draft.gone[item_id])
+        updates += gone_with(image, draft.gone[item_id])
     if draft.item != found:
         updates.append(records.put(model.ITEMS, found.id, draft.item))
         updates += _comments_gone(image, found, draft.item)
@@ -215,7 +216,7 @@ def _drop(draft: _Draft, action: st.DropColumn) -> None:
         )
     going = everything(draft.image, views)
     if views:
-        draft.notices += told_cascade("drop", [draft.image.item(i) for i in sorted(going, key=id_order)])
+        draft.notices += told_cascade("drop", [(draft.image.item(i), None) for i in sorted(going, key=id_order)])
     draft.gone |= {i: draft.image.item(i) for i in going} | {each.id: each for each in indexes}
     left = (*table.columns[:place], *table.columns[place + 1 :])
     draft.item = replace(table, columns=left, dropped=(*table.dropped, replace(column, nullable=True, default=None)))

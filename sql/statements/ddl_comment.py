@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from catalog_log import model, records
 from catalog_log.model import Comment, Schema, Update
-from catalog_log.objects import ERRORS, INDEX, SOURCE, TABLE, Item, numbered_columns
+from catalog_log.objects import BY_KIND, ERRORS, SOURCE, TABLE, Item, Relation, numbered_columns
 from journal.errors import InvalidUsage
 from sql.objects.names import (
     SYSTEM_SCHEMAS,
@@ -53,8 +53,10 @@ def column_key(item_id: str, number: int) -> str:
     return f"{item_id}/{number}"
 
 
-def without_comments(image: ImageLike, going: Item | Schema) -> Iterator[Update]:
-    """Updates that remove every comment on an object that goes."""
+def gone_with(image: ImageLike, going: Item | Schema) -> Iterator[Update]:
+    """Updates that remove what is kept of an object that goes beside it: every comment, and its settings."""
+    for key in going.settings if isinstance(going, Item) else ():
+        yield records.remove(model.SETTINGS, key)
     numbers = [number for number, _ in numbered_columns(going)] if isinstance(going, Item) else []
     for key in (going.id, *(column_key(going.id, number) for number in numbers)):
         if image.get(model.COMMENTS, key) is not None:
@@ -76,11 +78,11 @@ def _described(s: st.Comment, image: ImageLike, names: Names) -> tuple[str, int 
         return cluster_named(image, s.name.last).id, None
     if s.kind == "column":
         return _column(s.name, image, names)
-    if s.kind == INDEX:
-        index = find(image, names, s.name)
-        if not isinstance(index, Item):
+    if not issubclass(BY_KIND[s.kind], Relation):
+        found = find(image, names, s.name)
+        if not isinstance(found, Item):
             raise no_relation(str(s.name), candidates(image, names, s.name), s.name.start + 1)
-        return _checked(index, s).id, None
+        return _checked(found, s).id, None
     return _checked(_item(s.name, image, names), s).id, None
 
 

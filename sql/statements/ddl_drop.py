@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from catalog_log import model, records
 from catalog_log.model import Schema
-from catalog_log.objects import INDEX, Errors, Item
+from catalog_log.objects import BY_KIND, Errors, Item
 from journal.errors import InvalidUsage
 from sql.binding.bind import id_order
 from sql.objects.names import (
@@ -16,7 +16,7 @@ from sql.objects.names import (
     database_of,
     find,
 )
-from sql.statements.ddl_comment import without_comments
+from sql.statements.ddl_comment import gone_with
 from sql.statements.plans import DdlPlan, PlanNotice
 from sql.syntax import statements as st
 from sql.syntax.statements import KIND_WORDS
@@ -49,16 +49,19 @@ def plan_drop(s: st.Drop, image: ImageLike, names: Names) -> DdlPlan:
     if blocked and not s.cascade:
         raise _still_needed(image, s, blocked)
     if blocked:
-        notices.extend(told_cascade("drop", [item for item, _ in blocked]))
+        notices.extend(told_cascade("drop", blocked))
         going = everything(image, [*items.values(), *inside])
     updates = [records.remove(model.ITEMS, item_id) for item_id in sorted(going, key=id_order)]
     updates += [records.remove(model.SCHEMAS, schema_id) for schema_id in schemas]
     gone = tuple(sorted(going, key=id_order))
+    left = _left(image, going)
+    updates += [records.put(model.ITEMS, item.id, item) for item in left]
     for item in map(image.item, gone):
-        updates += without_comments(image, item)
+        updates += gone_with(image, item)
     for schema_id in schemas:
-        updates += without_comments(image, schemas[schema_id])
-    return DdlPlan(tuple(updates), s.tag, tuple(notices), dropped=(*gone, *schemas))
+        updates += gone_with(image, schemas[schema_id])
+    changed = tuple(item.id for item in left)
+    return DdlPlan(tuple(updates), s.tag, tuple(notices), dropped=(*gone, *schemas), described=changed)
 
 
 def _schema(image: ImageLike, names: Names, name: st.Name) -> Schema:
@@ -77,9 +80,8 @@ def item_of_kind(image: ImageLike, names: Names, name: st.Name, kind: str) -> It
         error = no_relation(str(name), candidates(image, names, name), name.start + 1)
         error.message = f'{KIND_WORDS[kind]} "{name}" does not exist'
         error.args = (error.message,)
-        if kind == INDEX:
-            error.sqlstate = "42704"
-            error.hint = error.hint or "SHOW INDEXES lists those that there are"
+        error.sqlstate, hint = BY_KIND[kind].absent
+        error.hint = error.hint or hint
         raise error
     if isinstance(found, SystemRelation):
         raise InvalidUsage(f'permission denied: "{name}" is a system catalog', sqlstate="42501")
@@ -114,25 +116,28 @@ def closure(image: ImageLike, roots: list[Item]) -> tuple[set[str], list[tuple[I
             if each.id not in going and each.id not in seen:
                 seen.add(each.id)
                 standing.append((each, here))
-                if not each.belongs:
+                if not each.belongs and each.left_without((here.id,)) is None:
                     queue.append(each)
     return set(going), [(a, b) for a, b in standing if not a.belongs]
 
 
 def everything(image: ImageLike, roots: list[Item]) -> set[str]:
-    """What goes with ``roots`` where CASCADE was said."""
+    """What goes with ``roots`` where CASCADE was said; of what is not among it something is left (:func:`_left`)."""
     going = {item.id for item in roots}
     queue = list(roots)
     while queue:
-        for each in image.dependents(queue.pop().id):
-            if each.id not in going:
+        here = queue.pop()
+        for each in image.dependents(here.id):
+            if each.id not in going and each.left_without((here.id,)) is None:
                 going.add(each.id)
                 queue.append(each)
     return going
 
 
-def _described(item: Item) -> str:
-    return f"{KIND_WORDS[item.kind]} {item.name}"
+def _left(image: ImageLike, going: set[str]) -> list[Item]:
+    """What depended on ``going`` and stays, as it is without."""
+    found = {each.id: each for gone in going for each in image.dependents(gone) if each.id not in going}
+    return [item for key in sorted(found, key=id_order) if (item := found[key].left_without(going)) is not None]
 
 
 def _still_needed(image: ImageLike, s: st.Drop, blocked: list[tuple[Item, Item | None]]) -> InvalidUsage:
@@ -151,8 +156,8 @@ def _still_needed(image: ImageLike, s: st.Drop, blocked: list[tuple[Item, Item |
 def told_dependents(image: ImageLike, blocked: list[tuple[Item, Item | None]]) -> str:
     """What stands in the way, a line each."""
     lines = [
-        f"{_described(item)} depends on "
-        + (_described(on) if on is not None else f"schema {_schema_name(image, item)}")
+        f"{item.told(on and on.id)} depends on "
+        + (on.told() if on is not None else f"schema {_schema_name(image, item)}")
         for item, on in blocked[:LISTED_MAX]
     ]
     if len(blocked) > LISTED_MAX:
@@ -165,9 +170,9 @@ def _schema_name(image: ImageLike, item: Item) -> str:
     return schema.name if schema is not None else item.schema_id
 
 
-def told_cascade(what: str, items: list[Item]) -> list[PlanNotice]:
-    """That ``what`` was done to ``items`` too, because CASCADE was said."""
-    if len(items) == 1:
-        return [PlanNotice(f"{what} cascades to {_described(items[0])}", "00000")]
-    detail = "\n".join(f"{what} cascades to {_described(item)}" for item in items[:LISTED_MAX])
-    return [PlanNotice(f"{what} cascades to {len(items)} other objects", "00000", detail)]
+def told_cascade(what: str, also: list[tuple[Item, Item | None]]) -> list[PlanNotice]:
+    """That ``what`` was done to ``also`` (each with what it depends on), because CASCADE was said."""
+    told = [f"{what} cascades to {item.told(on and on.id)}" for item, on in also[:LISTED_MAX]]
+    if len(also) == 1:
+        return [PlanNotice(told[0], "00000")]
+    return [PlanNotice(f"{what} cascades to {len(also)} other objects", "00000", "\n".join(told))]

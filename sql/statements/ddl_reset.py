@@ -22,7 +22,7 @@ from journal.errors import InvalidUsage
 from sql.binding.bind import id_order
 from sql.objects.item_ids import ItemIds
 from sql.objects.names import ImageLike, Names
-from sql.statements.ddl_comment import column_key, without_comments
+from sql.statements.ddl_comment import column_key, gone_with
 from sql.statements.ddl_drop import closure, everything, item_of_kind, told_cascade, told_dependents
 from sql.statements.plans import DdlPlan, PlanNotice
 from sql.syntax import statements as st
@@ -46,14 +46,14 @@ def plan_reset(s: st.ResetSource, image: ImageLike, names: Names) -> DdlPlan:
             detail=told_dependents(image, standing),
             hint="use ALTER SOURCE … RESET CASCADE to begin the dependent objects anew too",
         )
-    notices = told_cascade("reset", [item for item, _ in standing]) if standing else []
+    notices = told_cascade("reset", standing) if standing else []
     before = [image.item(i) for i in sorted(everything(image, [source]) if standing else going, key=id_order)]
     ids = ItemIds(image)
     anew = {item.id: ids.item() for item in before}
     updates: list[Update] = []
     for item in before:
         updates.append(records.remove(model.ITEMS, item.id))
-        updates += without_comments(image, item)
+        updates += gone_with(image, item)
     for item in before:
         made = renamed(item, anew)
         updates.append(records.put(model.ITEMS, made.id, made))

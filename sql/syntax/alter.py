@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from catalog_log.objects import INDEX, MATERIALIZED_VIEW, SOURCE, TABLE, VIEW
+from catalog_log.objects import BY_KIND, SOURCE, TABLE, Relation
 from sql.syntax.column_defs import ColumnDef, column_def, default_expression
+from sql.syntax.kind_words import kind_said
 from sql.syntax.statement import DDL, KIND_WORDS, Name
 from sql.syntax.tokens import Cursor
 from sql.trees.errors import unsupported
 
 _INSTEAD = "drop the object and create it as it should be"
-
-_ALTERED = {"table": TABLE, "source": SOURCE, "view": VIEW, "index": INDEX}
 
 
 @dataclass(frozen=True)
@@ -144,21 +144,18 @@ def _tag(kind: str) -> str:
     return f"ALTER {KIND_WORDS[kind].upper()}"
 
 
-def read_alter(c: Cursor, text: str) -> ResetSource | Rename | RenameSchema | SetSchema | AlterColumns | AlterCluster:
+def read_alter(c: Cursor, text: str) -> DDL:
     """What stands from ALTER on.  42601, 0A000 for what Postgres alters and we do not."""
     c.expect("alter")
-    if c.take("materialized", "view"):
-        kind = MATERIALIZED_VIEW
-    elif c.take("schema"):
+    if c.take("schema"):
         return _schema(c)
-    elif c.take("cluster"):
+    if c.take("cluster"):
         return _cluster(c)
-    elif (word := c.word()) in _ALTERED:
-        c.at += 1
-        kind = _ALTERED[word]
-    elif word not in _ALTERED_ELSEWHERE:
-        raise c.error()
-    else:
+    kind = kind_said(c)
+    if kind is None:
+        word = c.word()
+        if word not in _ALTERED_ELSEWHERE:
+            raise c.error()
         raise unsupported(f"ALTER {word.upper()}", hint=_INSTEAD, position=c.position)
     exists = c.take("if", "exists")
     if kind == TABLE:
@@ -175,18 +172,8 @@ def read_alter(c: Cursor, text: str) -> ResetSource | Rename | RenameSchema | Se
         schema = c.identifier()
         c.end()
         return SetSchema(kind, name, schema, exists, where)
-    if kind == SOURCE and c.take("reset"):
-        cascade = c.take("cascade")
-        if not cascade:
-            c.take("restrict")
-        c.end()
-        return ResetSource(name, exists, cascade)
-    if kind == TABLE and c.word() in ("add", "drop", "alter"):
-        actions = [_action(c)]
-        while c.take(","):
-            actions.append(_action(c))
-        c.end()
-        return AlterColumns(kind, name, tuple(actions), exists)
+    if kind in _OF_KIND and (found := _OF_KIND[kind](c, name, exists)) is not None:
+        return found
     if c.word() in _ALTERATIONS:
         raise unsupported(f"{said} {c.word().upper()}", hint=_INSTEAD, position=at)
     raise c.error()
@@ -204,6 +191,30 @@ _ALTERATIONS = frozenset(
     "validate".split()
 )
 """First words of how Postgres alters things and we do not."""
+
+
+def _reset(c: Cursor, name: Name, exists: bool) -> ResetSource | None:
+    if not c.take("reset"):
+        return None
+    cascade = c.take("cascade")
+    if not cascade:
+        c.take("restrict")
+    c.end()
+    return ResetSource(name, exists, cascade)
+
+
+def _actions(c: Cursor, name: Name, exists: bool) -> AlterColumns | None:
+    if c.word() not in ("add", "drop", "alter"):
+        return None
+    actions = [_action(c)]
+    while c.take(","):
+        actions.append(_action(c))
+    c.end()
+    return AlterColumns(TABLE, name, tuple(actions), exists)
+
+
+_OF_KIND: dict[str, Callable[[Cursor, Name, bool], DDL | None]] = {TABLE: _actions, SOURCE: _reset}
+"""Who reads on where it is said of one kind alone; ``None``: that is none of these."""
 
 
 def _schema(c: Cursor) -> RenameSchema:
@@ -249,7 +260,7 @@ def _rename(c: Cursor, kind: str, name: Name, exists: bool) -> Rename | AlterCol
         new = c.identifier()
         c.end()
         return Rename(kind, name, new, exists)
-    if kind == INDEX or c.word() in ("constraint", "attribute", "value"):
+    if not issubclass(BY_KIND[kind], Relation) or c.word() in ("constraint", "attribute", "value"):
         raise unsupported(f"ALTER {KIND_WORDS[kind].upper()} … RENAME {(c.word() or '').upper()}".rstrip())
     c.take("column")
     column = _column(c)

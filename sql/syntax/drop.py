@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from catalog_log.objects import INDEX, MATERIALIZED_VIEW, SOURCE, TABLE, VIEW
+from sql.syntax.kind_words import kind_said
 from sql.syntax.statement import DDL, KIND_WORDS, Name
 from sql.syntax.tokens import Cursor
 from sql.trees.errors import unsupported
-
-_DROPPED = {"table": TABLE, "source": SOURCE, "view": VIEW, "index": INDEX, "schema": "schema"}
 
 
 @dataclass(frozen=True)
@@ -32,14 +30,10 @@ class Drop(DDL):
     @classmethod
     def read(cls, c: Cursor, text: str) -> Drop:
         c.expect("drop")
-        if c.take("materialized", "view"):
-            kind = MATERIALIZED_VIEW
-        elif (word := c.word()) in _DROPPED:
-            c.at += 1
-            kind = _DROPPED[word]
-        elif word in _ELSEWHERE:
-            raise unsupported(f"DROP {word.upper()}")
-        else:
+        kind = "schema" if c.take("schema") else kind_said(c)
+        if kind is None:
+            if c.word() in _ELSEWHERE:
+                raise unsupported(f"DROP {c.word().upper()}")
             raise c.error()
         exists = c.take("if", "exists")
         names = [c.name()]
@@ -55,10 +49,8 @@ class Drop(DDL):
 _ELSEWHERE = frozenset("cluster database extension function owned role sequence sink type user".split())
 """What Postgres (or Materialize) drops and we do not."""
 
-_DESCRIBED = {
-    **_DROPPED, "materialized view": MATERIALIZED_VIEW, "database": "database", "cluster": "cluster",
-    "column": "column",
-}  # fmt: skip
+_DESCRIBED = ("schema", "database", "cluster", "column")
+"""What COMMENT describes beside objects that are of a kind."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +68,14 @@ class Comment(DDL):
     def read(cls, c: Cursor, text: str) -> Comment:
         """What stands after COMMENT."""
         c.expect("on")
-        kind = "materialized view" if c.take("materialized", "view") else c.word()
-        if kind not in _DESCRIBED:
-            raise c.error() if c.current is None else unsupported(f"COMMENT ON {(kind or '').upper()}".rstrip())
-        if kind != "materialized view":
+        kind = kind_said(c)
+        if kind is None:
+            kind = c.word()
+            if kind not in _DESCRIBED:
+                raise c.error() if c.current is None else unsupported(f"COMMENT ON {(kind or '').upper()}".rstrip())
             c.at += 1
         name = Name((c.identifier(allow=("default",)),)) if kind == "cluster" else c.name()
         c.expect("is")
         said = None if c.take("null") else c.string()
         c.end()
-        return cls(_DESCRIBED[kind], name, said or None)
+        return cls(kind, name, said or None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sql.syntax.kind_words import kind_said
 from sql.syntax.statement import Name, Statement
 from sql.syntax.tokens import Cursor
 from sql.syntax.variables import variable_name
@@ -28,8 +29,6 @@ _SHOWN: dict[str, tuple[tuple[str, SqlType], ...]] = {
     "columns": (_NAME, ("nullable", BOOL), ("type", TEXT)),
 }
 """What SHOW lists, and in which columns."""
-
-_CREATED = (("materialized", "view"), ("table",), ("view",), ("source",), ("index",))
 
 
 @dataclass(frozen=True)
@@ -116,12 +115,12 @@ class ShowCreate(Statement):
 
     @classmethod
     def read(cls, c: Cursor) -> ShowCreate:
-        for words in _CREATED:
-            if c.take(*words):
-                name = c.name()
-                c.end()
-                return cls("_".join(words), name)
-        raise c.error()
+        kind = kind_said(c)
+        if kind is None:
+            raise c.error()
+        name = c.name()
+        c.end()
+        return cls(kind, name)
 
 
 @dataclass(frozen=True)

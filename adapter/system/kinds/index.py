@@ -21,4 +21,4 @@ def _created(item: Index, name: str, image: ImageLike) -> str:
     return f"CREATE INDEX {quoted(item.name)}{in_cluster(item, image)} ON {where} ({keys})"
 
 
-ROWS = KindRows("i", _created, access=ARRANGEMENT)
+ROWS = KindRows("i", _created, access=ARRANGEMENT, table_type=None)

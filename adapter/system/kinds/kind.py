@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from adapter.system.types import type_display
@@ -19,14 +19,30 @@ HEAP, NO_ACCESS = 2, 0
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where an object is for clients."""
+
+    database: str
+    schema: str
+    oid: int
+
+
+Own = Callable[[Any, Place, ImageLike], dict[str, object]]
+"""The row of an object in a relation that has one for each object of its kind."""
+
+
+@dataclass(frozen=True)
 class KindRows:
     """``created``: DDL that would make the object again under the full name that it is given."""
 
     relkind: str
     created: Callable[[Any, str, ImageLike], str]
     access: int = HEAP
-    table_type: str = "BASE TABLE"
+    table_type: str | None = "BASE TABLE"
+    """In information_schema; ``None`` where it is in no relation of tables and columns there."""
     privileges: tuple[str, ...] = ("SELECT",)
+    own: Mapping[str, Own] = field(default_factory=dict)
+    """The relations of the system that are of this kind alone: ``schema.name`` -> what an object's row is."""
 
     @property
     def insertable(self) -> bool:

@@ -1,0 +1,13 @@
+"""Kinds of objects by the words that statements say of them: every kind says its own."""
+
+from __future__ import annotations
+
+from catalog_log.objects import KINDS
+from sql.syntax.tokens import Cursor
+
+_SAID = {tuple(each.word.split()): each.kind for each in KINDS if each.named}
+
+
+def kind_said(c: Cursor) -> str | None:
+    """The kind whose words come next, which are stepped over."""
+    return next((kind for words, kind in _SAID.items() if c.take(*words)), None)
