@@ -50,9 +50,10 @@ from sql.statements.ddl_cluster import plan_cluster
 from sql.statements.ddl_columns import plan_columns
 from sql.statements.ddl_comment import plan_comment
 from sql.statements.ddl_drop import plan_drop
+from sql.statements.ddl_made import created, exists, taken
 from sql.statements.ddl_reset import plan_reset
 from sql.statements.defaults import check_default
-from sql.statements.plans import DdlPlan, PlanNotice
+from sql.statements.plans import DdlPlan
 from sql.syntax import statements as st
 from sql.trees.budget import bounded
 from sql.trees.errors import already_exists, no_column, unsupported, wrong_kind
@@ -68,24 +69,13 @@ ERRORS_COLUMNS = (
 """What is kept of a message that is no row of its source."""
 
 
-def _exists(kind: str, name: str, if_not_exists: bool, tag: str, sqlstate: str = "42P07") -> DdlPlan:
-    error = already_exists(kind, name, sqlstate)
-    if not if_not_exists:
-        raise error
-    return DdlPlan((), tag, (PlanNotice(f"{error.message}, skipping", sqlstate),))
-
-
-def _taken(image: ImageLike, schema: Schema, name: str) -> bool:
-    return image.item_by_name(schema.id, name) is not None
-
-
 def _create_schema(s: st.CreateSchema, image: ImageLike, names: Names) -> DdlPlan:
     database = database_of(image, names)
     if len(s.name.parts) > 1 and s.name.parts[0] != names.database or len(s.name.parts) > 2:
         raise InvalidUsage(f'database "{s.name.parts[0]}" does not exist', sqlstate="3D000")
     name = check_schema_name(s.name.last)
     if image.schema_by_name(database.id, name) is not None:
-        return _exists("schema", name, s.if_not_exists, s.tag, "42P06")
+        return exists("schema", name, s.if_not_exists, s.tag, "42P06")
     ids = ItemIds(image)
     schema_id = ids.schema()
     return DdlPlan(
@@ -116,16 +106,11 @@ def _create_table(s: st.CreateTable, image: ImageLike, names: Names) -> DdlPlan:
     schema = target_schema(image, names, s.name)
     columns = _columns(s.columns, "table", image, names)
     name = check_identifier(s.name.last)
-    if _taken(image, schema, name):
-        return _exists("relation", name, s.if_not_exists, s.tag)
+    if taken(image, schema, name):
+        return exists("relation", name, s.if_not_exists, s.tag)
     ids = ItemIds(image)
     item = Table(ids.item(), schema.id, name, s.text, columns)
-    return _created(ids, s.tag, item)
-
-
-def _created(ids: ItemIds, tag: str, *items: Item, notices: tuple[PlanNotice, ...] = ()) -> DdlPlan:
-    puts = tuple(records.put(model.ITEMS, item.id, item) for item in items)
-    return DdlPlan((*puts, ids.update()), tag, notices, tuple(item.id for item in items))
+    return created(ids, s.tag, item)
 
 
 def _create_source(s: st.CreateSource, image: ImageLike, names: Names) -> DdlPlan:
@@ -142,10 +127,10 @@ def _create_source(s: st.CreateSource, image: ImageLike, names: Names) -> DdlPla
             detail=f"topics {environment.env}.* are Tidemark's own",
             hint="copy what is to be read to a topic with another prefix",
         )
-    if _taken(image, schema, name):
-        return _exists("relation", name, s.if_not_exists, s.tag)
+    if taken(image, schema, name):
+        return exists("relation", name, s.if_not_exists, s.tag)
     of_errors = check_identifier(errors_name(name))
-    if _taken(image, schema, of_errors):
+    if taken(image, schema, of_errors):
         raise already_exists("relation", of_errors)
     ids = ItemIds(image)
     source_id, errors_id = ids.item(), ids.item()
@@ -161,15 +146,15 @@ def _create_source(s: st.CreateSource, image: ImageLike, names: Names) -> DdlPla
         errors_id=errors_id,
     )
     errors = Errors(errors_id, schema.id, of_errors, s.text, _new_columns(image, ERRORS_COLUMNS), source_id=source_id)
-    return _created(ids, s.tag, source, errors)
+    return created(ids, s.tag, source, errors)
 
 
 def _create_view(s: st.CreateView, image: ImageLike, names: Names) -> DdlPlan:
     schema = target_schema(image, names, s.name)
     cluster = cluster_named(image, s.cluster or names.cluster) if s.materialized else None
     name = check_identifier(s.name.last)
-    if _taken(image, schema, name):
-        return _exists("relation", name, s.if_not_exists, s.tag)
+    if taken(image, schema, name):
+        return exists("relation", name, s.if_not_exists, s.tag)
     bound = bind_query(s.query, image, names, defines=True)
     _check_view(bound, s)
     columns = _new_columns(image, _view_columns(bound, s))
@@ -182,7 +167,7 @@ def _create_view(s: st.CreateView, image: ImageLike, names: Names) -> DdlPlan:
         query = SparkText(named_query(bound, columns, objects), bound.depends_on, bound.inputs)
     item = View(*head, query=query) if cluster is None else MaterializedView(*head, query=query, cluster_id=cluster.id)
     keep_lowered(item, bound, objects)  # what could not be told to Spark is refused here
-    return _created(ids, s.tag, item)
+    return created(ids, s.tag, item)
 
 
 def _check_view(bound: Bound, s: st.CreateView) -> None:
@@ -232,20 +217,20 @@ def _create_index(s: st.CreateIndex, image: ImageLike, names: Names) -> DdlPlan:
             raise InvalidUsage("an index lives in the schema of its relation", sqlstate="42P17")
     name = s.name.last if s.name is not None else _index_name(image, schema, found, s.columns)
     check_identifier(name)
-    if _taken(image, schema, name):
-        return _exists("relation", name, s.if_not_exists, s.tag)
+    if taken(image, schema, name):
+        return exists("relation", name, s.if_not_exists, s.tag)
     ids = ItemIds(image)
     item = Index(
         ids.item(), schema.id, name, s.text, relation_id=found.id, key=key, cluster_id=cluster.id
     )
-    return _created(ids, s.tag, item)
+    return created(ids, s.tag, item)
 
 
 def _index_name(image: ImageLike, schema: Schema, found: Item, columns: tuple[str, ...]) -> str:
     """``<relation>_<columns>_idx``, with a number where that is taken, cut to fit."""
     stem = "_".join((found.name, *columns)).encode()[: IDENTIFIER_BYTES_MAX - 8].decode(errors="ignore")
     name, n = f"{stem}_idx", 0
-    while _taken(image, schema, name):
+    while taken(image, schema, name):
         n += 1
         name = f"{stem}_idx{n}"
     return name
