@@ -382,7 +382,7 @@ def of_kinds(system_schema: str) -> dict[str, Callable[[System], Rows]]:
 
     def rows(kind: str, own: Own) -> Callable[[System], Rows]:
         return lambda s: (
-            own(item, Place(s.database, schema.name, item_oid(item.id)), s.image)
+            own(item, Place(s.database, schema.name, item_oid(item.id), OWNER), s.image)
             for schema, item in s.named()
             if item.kind == kind
         )

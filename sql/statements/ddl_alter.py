@@ -8,6 +8,7 @@ a source are called after it for as long as nobody called them otherwise.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Protocol
 
 from catalog_log import model, records
 from catalog_log.model import Schema
@@ -87,7 +88,15 @@ def plan_set_schema(s: st.SetSchema, image: ImageLike, names: Names) -> DdlPlan:
     return _moved(image, [replace(each, schema_id=schema.id) for each in moving], s.tag)
 
 
-def altered(s: st.Rename | st.SetSchema | st.AlterColumns, image: ImageLike, names: Names) -> Item | PlanNotice:
+class _OfAnObject(Protocol):
+    """A statement about an object of a kind: ALTER TABLE may name any."""
+
+    kind: str
+    name: st.Name
+    if_exists: bool
+
+
+def altered(s: _OfAnObject, image: ImageLike, names: Names) -> Item | PlanNotice:
     """The object that ``s`` names, or what is said where there is none and that is fine.  42P01, 3F000, 42501,
     42809."""
     try:

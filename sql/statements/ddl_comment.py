@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 from catalog_log import model, records
 from catalog_log.model import Comment, Schema, Update
-from catalog_log.objects import BY_KIND, ERRORS, SOURCE, TABLE, Item, Relation, numbered_columns
+from catalog_log.objects import ERRORS, SOURCE, TABLE, Item, numbered_columns
 from journal.errors import InvalidUsage
 from sql.objects.names import (
     SYSTEM_SCHEMAS,
@@ -23,6 +24,8 @@ from sql.statements.plans import DdlPlan
 from sql.syntax import statements as st
 from sql.syntax.statements import KIND_WORDS
 from sql.trees.errors import no_column, no_relation, unsupported, wrong_kind
+
+T = TypeVar("T", bound=Item)
 
 _TABLES = (TABLE, SOURCE, ERRORS)
 """What clients see as tables, and so describe as tables."""
@@ -78,16 +81,13 @@ def _described(s: st.Comment, image: ImageLike, names: Names) -> tuple[str, int 
         return cluster_named(image, s.name.last).id, None
     if s.kind == "column":
         return _column(s.name, image, names)
-    if not issubclass(BY_KIND[s.kind], Relation):
-        found = find(image, names, s.name)
-        if not isinstance(found, Item):
-            raise no_relation(str(s.name), candidates(image, names, s.name), s.name.start + 1)
-        return _checked(found, s).id, None
-    return _checked(_item(s.name, image, names), s).id, None
+    found = find(image, names, s.name)
+    if found is None:
+        raise no_relation(str(s.name), candidates(image, names, s.name), s.name.start + 1)
+    return _checked(_ours(found, s.name), s).id, None
 
 
-def _item(name: st.Name, image: ImageLike, names: Names) -> Item:
-    found = relation(image, names, name)
+def _ours(found: T | SystemRelation, name: st.Name) -> T:
     if isinstance(found, SystemRelation):
         raise InvalidUsage(f'permission denied: "{name}" is a system catalog', sqlstate="42501")
     return found
@@ -104,7 +104,8 @@ def _column(name: st.Name, image: ImageLike, names: Names) -> tuple[str, int]:
         raise InvalidUsage(
             "column name must be qualified", sqlstate="42601", position=name.start + 1, hint="write table.column"
         )
-    item = _item(st.Name(name.parts[:-1], name.start), image, names)
+    named = st.Name(name.parts[:-1], name.start)
+    item = _ours(relation(image, names, named), named)
     known = {column.name: number for number, column in numbered_columns(item)}
     if name.last not in known:
         raise no_column(name.last, known)

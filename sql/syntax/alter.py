@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from catalog_log.objects import BY_KIND, SOURCE, TABLE, Relation
+from catalog_log.objects import BY_KIND, TABLE, Relation
 from sql.syntax.column_defs import ColumnDef, column_def, default_expression
-from sql.syntax.kind_words import kind_said
+from sql.syntax.kind_words import ELSEWHERE, kind_said
 from sql.syntax.statement import DDL, KIND_WORDS, Name
 from sql.syntax.tokens import Cursor
 from sql.trees.errors import unsupported
@@ -144,7 +144,11 @@ def _tag(kind: str) -> str:
     return f"ALTER {KIND_WORDS[kind].upper()}"
 
 
-def read_alter(c: Cursor, text: str) -> DDL:
+Altered = Mapping[str, Callable[[Cursor, Name, bool], DDL | None]]
+"""Who reads on behind the name of a kind of object what is said of that kind alone; ``None``: that is none of these."""
+
+
+def read_alter(altered: Altered, c: Cursor, text: str) -> DDL:
     """What stands from ALTER on.  42601, 0A000 for what Postgres alters and we do not."""
     c.expect("alter")
     if c.take("schema"):
@@ -154,7 +158,7 @@ def read_alter(c: Cursor, text: str) -> DDL:
     kind = kind_said(c)
     if kind is None:
         word = c.word()
-        if word not in _ALTERED_ELSEWHERE:
+        if word not in ELSEWHERE:
             raise c.error()
         raise unsupported(f"ALTER {word.upper()}", hint=_INSTEAD, position=c.position)
     exists = c.take("if", "exists")
@@ -172,19 +176,12 @@ def read_alter(c: Cursor, text: str) -> DDL:
         schema = c.identifier()
         c.end()
         return SetSchema(kind, name, schema, exists, where)
-    if kind in _OF_KIND and (found := _OF_KIND[kind](c, name, exists)) is not None:
+    if kind in altered and (found := altered[kind](c, name, exists)) is not None:
         return found
     if c.word() in _ALTERATIONS:
         raise unsupported(f"{said} {c.word().upper()}", hint=_INSTEAD, position=at)
     raise c.error()
 
-
-_ALTERED_ELSEWHERE = frozenset(
-    "aggregate collation connection conversion database default domain event extension foreign function group "
-    "language large operator policy procedure publication role routine rule secret sequence server sink "
-    "statistics subscription system tablespace text trigger type user".split()
-)
-"""What Postgres (or Materialize) alters and we do not."""
 
 _ALTERATIONS = frozenset(
     "add alter attach cluster depends detach disable drop enable force inherit no not of owner replica reset set "
@@ -193,7 +190,8 @@ _ALTERATIONS = frozenset(
 """First words of how Postgres alters things and we do not."""
 
 
-def _reset(c: Cursor, name: Name, exists: bool) -> ResetSource | None:
+def read_reset_source(c: Cursor, name: Name, exists: bool) -> ResetSource | None:
+    """What stands after the source's name, where that is RESET."""
     if not c.take("reset"):
         return None
     cascade = c.take("cascade")
@@ -203,7 +201,8 @@ def _reset(c: Cursor, name: Name, exists: bool) -> ResetSource | None:
     return ResetSource(name, exists, cascade)
 
 
-def _actions(c: Cursor, name: Name, exists: bool) -> AlterColumns | None:
+def read_actions(c: Cursor, name: Name, exists: bool) -> AlterColumns | None:
+    """What stands after the table's name, where that is of columns."""
     if c.word() not in ("add", "drop", "alter"):
         return None
     actions = [_action(c)]
@@ -211,10 +210,6 @@ def _actions(c: Cursor, name: Name, exists: bool) -> AlterColumns | None:
         actions.append(_action(c))
     c.end()
     return AlterColumns(TABLE, name, tuple(actions), exists)
-
-
-_OF_KIND: dict[str, Callable[[Cursor, Name, bool], DDL | None]] = {TABLE: _actions, SOURCE: _reset}
-"""Who reads on where it is said of one kind alone; ``None``: that is none of these."""
 
 
 def _schema(c: Cursor) -> RenameSchema:

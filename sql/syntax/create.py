@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from sql.syntax.column_defs import ColumnDef, column_list
+from sql.syntax.kind_words import ELSEWHERE
 from sql.syntax.statement import DDL, Name
 from sql.syntax.tokens import Cursor
 from sql.trees.errors import unsupported
@@ -154,28 +155,15 @@ def _in_cluster(c: Cursor) -> str | None:
     return c.identifier(allow=("default",)) if c.take("in", "cluster") else None
 
 
-def _materialized(c: Cursor, text: str) -> CreateView:
+def read_materialized(c: Cursor, text: str) -> CreateView:
     return CreateView.read(c, text, materialized=True)
 
 
-_CREATED: dict[tuple[str, ...], Callable[[Cursor, str], DDL]] = {
-    ("schema",): CreateSchema.read,
-    ("table",): CreateTable.read,
-    ("source",): CreateSource.read,
-    ("materialized", "view"): _materialized,
-    ("view",): CreateView.read,
-    ("index",): CreateIndex.read,
-}
+Created = Mapping[tuple[str, ...], Callable[[Cursor, str], DDL]]
 """What stands after CREATE, and who reads on."""
 
-_ELSEWHERE = frozenset(
-    "aggregate cluster connection database domain extension function operator policy procedure role rule sequence sink "
-    "trigger type user".split()
-)
-"""What Postgres (or Materialize) creates and we do not."""
 
-
-def read_create(c: Cursor, text: str) -> DDL:
+def read_create(created: Created, c: Cursor, text: str) -> DDL:
     """What stands from CREATE on.  42601, 0A000 for what Postgres creates and we do not."""
     c.expect("create")
     if c.take("or", "replace"):
@@ -183,9 +171,9 @@ def read_create(c: Cursor, text: str) -> DDL:
     for word in ("temp", "temporary", "unlogged", "unique", "recursive"):
         if c.word() == word:
             raise unsupported(f"CREATE {word.upper()} {(c.word(1) or '').upper()}".rstrip())
-    for words, read in _CREATED.items():
+    for words, read in created.items():
         if c.take(*words):
             return read(c, text)
-    if c.word() in _ELSEWHERE:
+    if c.word() in ELSEWHERE:
         raise unsupported(f"CREATE {c.word().upper()}")
     raise c.error()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sql.syntax.kind_words import kind_said
+from sql.syntax.kind_words import ELSEWHERE, kind_said
 from sql.syntax.statement import DDL, KIND_WORDS, Name
 from sql.syntax.tokens import Cursor
 from sql.trees.errors import unsupported
@@ -32,7 +32,7 @@ class Drop(DDL):
         c.expect("drop")
         kind = "schema" if c.take("schema") else kind_said(c)
         if kind is None:
-            if c.word() in _ELSEWHERE:
+            if c.word() in ELSEWHERE:
                 raise unsupported(f"DROP {c.word().upper()}")
             raise c.error()
         exists = c.take("if", "exists")
@@ -45,9 +45,6 @@ class Drop(DDL):
         c.end()
         return cls(kind, tuple(names), exists, cascade)
 
-
-_ELSEWHERE = frozenset("cluster database extension function owned role sequence sink type user".split())
-"""What Postgres (or Materialize) drops and we do not."""
 
 _DESCRIBED = ("schema", "database", "cluster", "column")
 """What COMMENT describes beside objects that are of a kind."""

@@ -19,6 +19,7 @@ from sql.syntax.long_runs import NotHere, runs
 from sql.syntax.query import Insert, Query
 from sql.syntax.show import Explain, read_show
 from sql.syntax.statement import Statement
+from sql.syntax.statements import ALTERED, CREATED
 from sql.syntax.tokens import STATEMENT_CHARS_MAX, Cursor, head_word, tokenize
 from sql.syntax.upkeep import Upkeep
 from sql.syntax.values_list import read as read_values
@@ -29,8 +30,8 @@ from sql.trees.errors import syntax, unsupported
 _READERS: dict[str, Callable[[Cursor, str], Statement]] = {
     **dict.fromkeys(("select", "values", "with", "table", "("), Query.read),
     "insert": Insert.read,
-    "create": read_create,
-    "alter": read_alter,
+    "create": partial(read_create, CREATED),
+    "alter": partial(read_alter, ALTERED),
     "drop": Drop.read,
     "set": SetVariable.read,
 }

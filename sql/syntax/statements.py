@@ -5,10 +5,12 @@ Positions are 0-based offsets into the statement's text; an error reports them 1
 
 from __future__ import annotations
 
+from catalog_log.objects import SOURCE, TABLE
 from sql.syntax.alter import (
     AddColumn,
     AlterCluster,
     AlterColumns,
+    Altered,
     ClusterSetting,
     ColumnAction,
     DropColumn,
@@ -19,6 +21,8 @@ from sql.syntax.alter import (
     ResetSource,
     SetDefault,
     SetSchema,
+    read_actions,
+    read_reset_source,
 )
 from sql.syntax.column_defs import ColumnDef
 from sql.syntax.control import (
@@ -36,7 +40,15 @@ from sql.syntax.control import (
     SetTransaction,
     Unlisten,
 )
-from sql.syntax.create import CreateIndex, CreateSchema, CreateSource, CreateTable, CreateView
+from sql.syntax.create import (
+    Created,
+    CreateIndex,
+    CreateSchema,
+    CreateSource,
+    CreateTable,
+    CreateView,
+    read_materialized,
+)
 from sql.syntax.drop import Comment, Drop
 from sql.syntax.query import Insert, Query
 from sql.syntax.show import Explain, ShowCreate, ShowObjects, ShowVariable
@@ -44,11 +56,22 @@ from sql.syntax.statement import DDL, KIND_WORDS, Kind, Name, Statement
 from sql.syntax.upkeep import Upkeep
 from sql.syntax.variables import ResetAll, SetVariable
 
+CREATED: Created = {
+    ("schema",): CreateSchema.read,
+    ("table",): CreateTable.read,
+    ("source",): CreateSource.read,
+    ("materialized", "view"): read_materialized,
+    ("view",): CreateView.read,
+    ("index",): CreateIndex.read,
+}
+
+ALTERED: Altered = {TABLE: read_actions, SOURCE: read_reset_source}
+
 __all__ = [
-    "DDL", "KIND_WORDS", "AddColumn", "AlterCluster", "AlterColumns", "Begin", "CloseCursors", "ClusterSetting",
-    "ColumnAction", "ColumnDef", "Comment", "Commit", "Control", "CreateIndex", "CreateSchema", "CreateSource",
-    "CreateTable", "CreateView", "Deallocate", "Discard", "Drop", "DropColumn", "DropNotNull", "Empty", "Explain",
-    "Insert", "Kind", "Name", "Query", "Release", "Rename", "RenameColumn", "RenameSchema", "ResetAll", "ResetSource",
-    "Rollback", "RollbackTo", "Savepoint", "SetDefault", "SetSchema", "SetTransaction", "SetVariable", "ShowCreate",
-    "ShowObjects", "ShowVariable", "Statement", "Unlisten", "Upkeep",
+    "ALTERED", "CREATED", "DDL", "KIND_WORDS", "AddColumn", "AlterCluster", "AlterColumns", "Begin", "CloseCursors",
+    "ClusterSetting", "ColumnAction", "ColumnDef", "Comment", "Commit", "Control", "CreateIndex", "CreateSchema",
+    "CreateSource", "CreateTable", "CreateView", "Deallocate", "Discard", "Drop", "DropColumn", "DropNotNull",
+    "Empty", "Explain", "Insert", "Kind", "Name", "Query", "Release", "Rename", "RenameColumn", "RenameSchema",
+    "ResetAll", "ResetSource", "Rollback", "RollbackTo", "Savepoint", "SetDefault", "SetSchema", "SetTransaction",
+    "SetVariable", "ShowCreate", "ShowObjects", "ShowVariable", "Statement", "Unlisten", "Upkeep",
 ]  # fmt: skip

@@ -25,6 +25,7 @@ class Place:
     database: str
     schema: str
     oid: int
+    owner: str
 
 
 Own = Callable[[Any, Place, ImageLike], dict[str, object]]
