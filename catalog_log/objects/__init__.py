@@ -13,20 +13,22 @@ from catalog_log.objects.errors import Errors
 from catalog_log.objects.index import Index, key_names
 from catalog_log.objects.item import Audience, Column, Item, Maintained, Queried, Relation, numbered
 from catalog_log.objects.materialized_view import MaterializedView
+from catalog_log.objects.sequence import Sequence
 from catalog_log.objects.source import Source
 from catalog_log.objects.table import Table
 from catalog_log.objects.view import View
 
 TABLE, SOURCE, ERRORS = Table.kind, Source.kind, Errors.kind
 VIEW, MATERIALIZED_VIEW, INDEX = View.kind, MaterializedView.kind, Index.kind
+SEQUENCE = Sequence.kind
 
-KINDS: tuple[type[Item], ...] = (Table, Source, Errors, View, MaterializedView, Index)
+KINDS: tuple[type[Item], ...] = (Table, Source, Errors, View, MaterializedView, Index, Sequence)
 
 BY_KIND: Mapping[str, type[Item]] = {each.kind: each for each in KINDS}
 
 __all__ = [
-    "BY_KIND", "ERRORS", "INDEX", "KINDS", "MATERIALIZED_VIEW", "SOURCE", "TABLE", "VIEW", "Audience", "Column",
-    "Definition", "Errors", "Index", "Item", "Maintained", "MaterializedView", "Queried", "Reference", "Relation",
-    "Source", "SparkText", "Table", "View", "cluster_of", "ever", "key_names", "numbered", "numbered_columns",
-    "own_columns", "places", "view_inputs",
+    "BY_KIND", "ERRORS", "INDEX", "KINDS", "MATERIALIZED_VIEW", "SEQUENCE", "SOURCE", "TABLE", "VIEW", "Audience",
+    "Column", "Definition", "Errors", "Index", "Item", "Maintained", "MaterializedView", "Queried", "Reference",
+    "Relation", "Sequence", "Source", "SparkText", "Table", "View", "cluster_of", "ever", "key_names", "numbered",
+    "numbered_columns", "own_columns", "places", "view_inputs",
 ]  # fmt: skip

@@ -52,6 +52,7 @@ from sql.statements.ddl_comment import plan_comment
 from sql.statements.ddl_drop import plan_drop
 from sql.statements.ddl_made import created, exists, taken
 from sql.statements.ddl_reset import plan_reset
+from sql.statements.ddl_sequences import plan_alter_sequence, plan_create_sequence
 from sql.statements.defaults import check_default
 from sql.statements.plans import DdlPlan
 from sql.syntax import statements as st
@@ -242,6 +243,8 @@ _PLANS: dict[type[st.DDL], Callable[..., DdlPlan]] = {
     st.CreateSource: _create_source,
     st.CreateView: _create_view,
     st.CreateIndex: _create_index,
+    st.CreateSequence: plan_create_sequence,
+    st.AlterSequence: plan_alter_sequence,
     st.Drop: plan_drop,
     st.ResetSource: plan_reset,
     st.Rename: plan_rename,

@@ -5,7 +5,7 @@ Positions are 0-based offsets into the statement's text; an error reports them 1
 
 from __future__ import annotations
 
-from catalog_log.objects import SOURCE, TABLE
+from catalog_log.objects import SEQUENCE, SOURCE, TABLE
 from sql.syntax.alter import (
     AddColumn,
     AlterCluster,
@@ -51,6 +51,7 @@ from sql.syntax.create import (
 )
 from sql.syntax.drop import Comment, Drop
 from sql.syntax.query import Insert, Query
+from sql.syntax.sequences import AlterSequence, CreateSequence
 from sql.syntax.show import Explain, ShowCreate, ShowObjects, ShowVariable
 from sql.syntax.statement import DDL, KIND_WORDS, Kind, Name, Statement
 from sql.syntax.upkeep import Upkeep
@@ -63,15 +64,17 @@ CREATED: Created = {
     ("materialized", "view"): read_materialized,
     ("view",): CreateView.read,
     ("index",): CreateIndex.read,
+    ("sequence",): CreateSequence.read,
 }
 
-ALTERED: Altered = {TABLE: read_actions, SOURCE: read_reset_source}
+ALTERED: Altered = {TABLE: read_actions, SOURCE: read_reset_source, SEQUENCE: AlterSequence.read}
 
 __all__ = [
-    "ALTERED", "CREATED", "DDL", "KIND_WORDS", "AddColumn", "AlterCluster", "AlterColumns", "Begin", "CloseCursors",
-    "ClusterSetting", "ColumnAction", "ColumnDef", "Comment", "Commit", "Control", "CreateIndex", "CreateSchema",
-    "CreateSource", "CreateTable", "CreateView", "Deallocate", "Discard", "Drop", "DropColumn", "DropNotNull",
-    "Empty", "Explain", "Insert", "Kind", "Name", "Query", "Release", "Rename", "RenameColumn", "RenameSchema",
-    "ResetAll", "ResetSource", "Rollback", "RollbackTo", "Savepoint", "SetDefault", "SetSchema", "SetTransaction",
-    "SetVariable", "ShowCreate", "ShowObjects", "ShowVariable", "Statement", "Unlisten", "Upkeep",
+    "ALTERED", "CREATED", "DDL", "KIND_WORDS", "AddColumn", "AlterCluster", "AlterColumns", "AlterSequence", "Begin",
+    "CloseCursors", "ClusterSetting", "ColumnAction", "ColumnDef", "Comment", "Commit", "Control", "CreateIndex",
+    "CreateSchema", "CreateSequence", "CreateSource", "CreateTable", "CreateView", "Deallocate", "Discard", "Drop",
+    "DropColumn", "DropNotNull", "Empty", "Explain", "Insert", "Kind", "Name", "Query", "Release", "Rename",
+    "RenameColumn", "RenameSchema", "ResetAll", "ResetSource", "Rollback", "RollbackTo", "Savepoint", "SetDefault",
+    "SetSchema", "SetTransaction", "SetVariable", "ShowCreate", "ShowObjects", "ShowVariable", "Statement",
+    "Unlisten", "Upkeep",
 ]  # fmt: skip

@@ -24,6 +24,7 @@ create materialized view m as select name, count(*) as n from items group by nam
 create index i1 on items (id);
 create source clicks (at timestamptz, url text) from kafka topic 'clicks' format json;
 create table s2.t2 (a int);
+create sequence sq as int increment 2 maxvalue 9 cache 3 cycle;
 insert into items values (1, 'apple', 1.5), (2, null, null);
 """
 
@@ -80,6 +81,16 @@ def test_psql_describes_everything():
             (r"\dv", ["public|v|view|tidemark"]),
             (r"\dm", ["public|m|materialized view|tidemark"]),
             (r"\di", ["public|i1|index|tidemark|items"]),
+            (r"\ds", ["public|sq|sequence|tidemark"]),
+            (r"\d sq", ['Sequence "public.sq"', "integer|1|1|9|2|yes|3"]),
+            (r"\d+ sq", ['Sequence "public.sq"']),
+            ("show create sequence sq", ["CREATE SEQUENCE tidemark.public.sq AS integer"]),
+            ("comment on sequence sq is 'counts'", ["COMMENT"]),
+            (r"\dd sq", []),
+            (r"\ds+", ["counts"]),
+            ("select last_value, cycle from pg_sequences", ["|t"]),
+            ("select seqmax, seqrelid::regclass from pg_sequence", ["9|sq"]),
+            ("select sequence_name, increment, maximum_value from information_schema.sequences", ["sq|2|9"]),
             (r"\dn", ["public|tidemark", "s2|tidemark"]),
             (r"\l", ["tidemark|tidemark|UTF8"]),
             (r"\d items", ["id|integer||not null|5", "price|numeric(6,2)|||", '"i1" arrangement (id)']),

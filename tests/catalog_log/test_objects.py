@@ -15,6 +15,7 @@ from catalog_log.objects import (  # fmt: skip
     Index,
     MaterializedView,
     Reference,
+    Sequence,
     Source,
     SparkText,
     Table,
@@ -25,6 +26,7 @@ from catalog_log.objects import (  # fmt: skip
 )
 from catalog_log.records import decode_value, encode_value
 from schemas import codec
+from values.numeric.sequence_values import Steps
 
 HEAD = "u7", "s1", "naïve", "CREATE …"
 COLUMNS = (Column("a", "int4", False, "1"), Column('odd "name"', "numeric(10,2)"))
@@ -39,6 +41,7 @@ OBJECTS = [
     (MaterializedView(*HEAD, COLUMNS, query=TEXT, cluster_id="default"), 1),
     (MaterializedView(*HEAD, COLUMNS, query=DEFINED, cluster_id="default"), 2),
     (Index(*HEAD, relation_id="u1", key=("b", "a"), cluster_id="c2"), 1),
+    (Sequence(*HEAD, type="int4", start=-3, steps=Steps(-2, -9, 1 << 62, True), cache=8), 1),
 ]
 
 
@@ -59,7 +62,7 @@ def test_what_an_object_names_and_reads() -> None:
     by_kind = {item.kind: item for item, _ in OBJECTS}
     assert {kind: item.depends_on for kind, item in by_kind.items()} == {
         "table": (), "source": (), "errors": ("u6",), "view": ("u1", "u2"), "materialized_view": ("u1", "u2"),
-        "index": ("u1",),
+        "index": ("u1",), "sequence": (),
     }  # fmt: skip
     assert {k for k, item in by_kind.items() if view_inputs(item) == ("u1", "u3")} == {"view", "materialized_view"}
     assert [cluster_of(by_kind[k]) for k in ("table", "view", "materialized_view", "index")] == [
@@ -68,7 +71,8 @@ def test_what_an_object_names_and_reads() -> None:
     assert own_columns(by_kind["index"]) == () and own_columns(by_kind["view"]) == COLUMNS
 
 
-RECORD = codec.decode("item", encode_value(model.ITEMS, OBJECTS[-1][0]))
+RECORD = codec.decode("item", encode_value(model.ITEMS, next(item for item, _ in OBJECTS if isinstance(item, Index))))
+SEQUENCE = {"type": "int8", "start": "1", "increment": "1", "min": "1", "max": "9", "cache": "1", "cycle": "0"}
 
 
 @pytest.mark.parametrize(
@@ -82,6 +86,8 @@ RECORD = codec.decode("item", encode_value(model.ITEMS, OBJECTS[-1][0]))
         {"kind": "source"},
         {"kind": "source", "topic": "t", "options": {"format": "json"}},
         {"kind": "materialized_view", "cluster_id": None},
+        {"kind": "sequence"},
+        {"kind": "sequence", "options": SEQUENCE | {"max": "many"}},
     ],
     ids=str,
 )

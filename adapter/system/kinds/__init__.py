@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from adapter.system.kinds import errors, index, materialized_view, source, table, view
+from adapter.system.kinds import errors, index, materialized_view, sequence, source, table, view
 from adapter.system.kinds.kind import KindRows
 from catalog_log import objects
 
@@ -13,4 +13,5 @@ KIND_ROWS: Mapping[str, KindRows] = {
     objects.VIEW: view.ROWS,
     objects.MATERIALIZED_VIEW: materialized_view.ROWS,
     objects.INDEX: index.ROWS,
+    objects.SEQUENCE: sequence.ROWS,
 }
