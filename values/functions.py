@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial, wraps
 from inspect import Parameter, Signature
 
+from values import jsonb_keys
 from values.bad_text import BadText
 from values.datatypes.registry import DATATYPES
 from values.limits import check_bytes
@@ -24,7 +25,7 @@ from values.scalars import (
     show_float8,
     timestamp_micros,
 )
-from values.text import jsonb, jsonb_changes, jsonb_keys, octets, texts
+from values.text import jsonb, jsonb_changes, octets, texts
 from values.text.arrays import read_array, show_array
 from values.text.text_format import formatted
 from values.time import intervals, moments, time_templates, zone_words, zones

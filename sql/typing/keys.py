@@ -16,8 +16,8 @@ from sql.trees.nodes import position, swap, unnest
 from sql.trees.own import own
 from sql.typing.casts import converted, texts_of
 from sql.typing.free_numerics import check_no_free, freed
+from values import jsonb_keys
 from values.numeric import numerics
-from values.text import jsonb_keys
 from values.types import SqlType
 
 

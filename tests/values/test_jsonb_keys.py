@@ -7,8 +7,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from values.jsonb_keys import distinct, key, without
 from values.text.jsonb import read_jsonb
-from values.text.jsonb_keys import distinct, key, without
 
 IN_ORDER = [
     "[]", "null", '""', '"A"', '"a"', '"aé"', '"b"', "-1e10", "-10", "-1", "-1e-10", "0", "1e-10", "0.5", "1", "9.0",

@@ -4,7 +4,7 @@ Promises: :func:`read_jsonb` gives the text that Postgres shows for the same val
 bytes, of a repeated key the last one, numbers as ``numeric`` shows them (``1.10`` stays, ``1e3`` becomes ``1000``).
 Every other function takes and gives text of that form.
 
-Values of different texts may be equal (``1.0`` and ``1.00``): :mod:`values.text.jsonb_keys` says which are.
+Values of different texts may be equal (``1.0`` and ``1.00``): :mod:`values.jsonb_keys` says which are.
 """
 
 from __future__ import annotations
