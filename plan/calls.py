@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from functions.aggregates import AGGREGATES as _AGGREGATE_ROWS
 from functions.registry import FUNCTIONS, INDEFINITE, OF_ARRAYS, OF_THE_CLOCK, OWN
-from functions.row import ARRAY, SAME
+from functions.row import ANY, ARRAY, SAME
 from plan.nodes import Node
 from plan.scalars import Aggregate, Call, Lambda, Literal, Scalar, Sort, Struct, WindowCall
 from plan.types import (
@@ -170,23 +170,28 @@ _ANY: dict[str, Type | Rule] = {
     "transform": lambda arguments: list_of(arguments[1].type), "filter": _of(0),
 }  # fmt: skip
 
+
+
+def _folded(engine: str) -> Type | Rule:
+    """What an aggregate of that name gives: one type, or that of what it folds."""
+    makes = {row.makes for row in _AGGREGATE_ROWS if row.engine == engine}
+    return makes.pop() if len(makes) == 1 and ANY not in makes else _of(0)
+
+
 _AGGREGATES: dict[str, Type | Rule] = {
-    "count": INT8, "sum": _sum, "avg": _average, "min": _of(0), "max": _of(0),
+    **{each.engine: _folded(each.engine) for each in _AGGREGATE_ROWS if each.engine},
+    "sum": _sum, "avg": _average,
     "collect_list": lambda arguments: list_of(arguments[0].type),
     "collect_set": lambda arguments: list_of(arguments[0].type),
-    "listagg": lambda arguments: arguments[0].type,
-    "percentile": FLOAT8, "tm_percentile_disc": _of(1),
+    "tm_percentile_disc": _of(1),
     "grouping": INT2,
-    **dict.fromkeys("stddev stddev_pop stddev_samp variance var_pop".split(), FLOAT8),
-    **dict.fromkeys("lag lead".split(), _of(0)),
-    **{each.engine: _of(0) if each.result in each.arguments else each.makes for each in _AGGREGATE_ROWS},
 }  # fmt: skip
 
 AGGREGATES = frozenset(_AGGREGATES)
 """What folds rows, those of a group or those of a window."""
 
 _FOUND = frozenset(
-    ("count", "collect_list", "collect_set", "grouping", *(each.engine for each in _AGGREGATE_ROWS if each.of_nothing))
+    ("collect_list", "collect_set", "grouping", *(each.engine for each in _AGGREGATE_ROWS if each.of_nothing))
 )
 """Aggregates that give a value of no rows, too."""
 

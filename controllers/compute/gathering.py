@@ -21,6 +21,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from controllers.compute.spark_text import called, column, derived, number
+from functions.aggregates import AGGREGATES, COUNTED, IN_ORDER
 from sql.trees.nodes import cast
 from sql.trees.types import TEXT
 
@@ -33,8 +34,10 @@ ITEM_BYTES = 96
 GROUPS_AT_ONCE = 128
 """Spark's own number (``objectHashAggregate.sortBased.fallbackThreshold``): above it, it sorts and holds one."""
 
-_KEEPING = frozenset({"collect_list", "listagg"})
-_COUNTING = frozenset({"collect_set", "mode", "percentile", "percentile_cont", "percentile_disc"})
+_KEEPING = frozenset(row.engine for row in AGGREGATES if row.held == IN_ORDER)
+_COUNTING = frozenset(row.engine for row in AGGREGATES if row.held == COUNTED).union(
+    ("collect_set", "mode", "percentile_cont")
+)
 """Those that hold equal values once."""
 
 _NODES: dict[type[exp.Expression], bool] = {

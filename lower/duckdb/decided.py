@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from functions.aggregates import BY_NAME
+from functions.aggregates import AGGREGATES, BY_NAME, IN_ORDER
 from functions.registry import FUNCTIONS
 from sql.forms.functions import AGGREGATE_NODES, display_name, is_aggregate
 from sql.trees.nodes import INEXACT, call, only, unnest
@@ -33,16 +33,20 @@ _BY_PEERS = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
 
 _WITHOUT_FRAME = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)
 
-_OWN_DIGITS = {each.form: each.name for each in FUNCTIONS if each.own_digits} | {"PERCENTILE": "percentile"}
+_OWN_DIGITS = {each.form: each.name for each in FUNCTIONS if each.own_digits} | {
+    each.engine.upper(): each.name for each in AGGREGATES if each.own_digits and each.held
+}
 _OWN_LETTERS = frozenset(each.form for each in FUNCTIONS if each.own_letters)
-_OF_FLOATS = (
-    exp.Avg, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp,
-    *(node for node, (name, _) in AGGREGATE_NODES.items() if BY_NAME[name][0].own_digits),
-)  # fmt: skip
+_OF_FLOATS = tuple(
+    node
+    for node, (name, _) in AGGREGATE_NODES.items()
+    if all(row.own_digits for row in BY_NAME[name] if row.engine)
+)
 """Functions of floats whose last digits differ from one library to another, or by the order of rows.  (Of exact numbers
 the checker has put others in the places of those that fold rows.)"""
 
-_LOOSE = {"COLLECT_LIST": "array_agg", "COLLECT_SET": "array_agg", "LISTAGG": "string_agg"}
+_LOOSE = {row.engine.upper(): row.name for row in AGGREGATES if row.held == IN_ORDER}
+_LOOSE["COLLECT_SET"] = _LOOSE["COLLECT_LIST"]
 
 
 def decided(tree: exp.Expression, columns: Columns, inexact: bool = False) -> exp.Expression:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from functions.aggregates import BY_NAME
+from functions.aggregates import ENGINES
 from sql.forms.functions import AGGREGATE_NODES, WITHOUT_ARGUMENTS
 
 
@@ -44,13 +44,8 @@ CALLS: dict[type[exp.Expression], CallOf] = {
 """Of scalars.  A key whose argument is a list comes last."""
 
 AGGREGATES: dict[type[exp.Expression], CallOf] = {
-    exp.Sum: CallOf("sum", _ONE), exp.Avg: CallOf("avg", _ONE), exp.Min: CallOf("min", _ONE),
-    exp.Max: CallOf("max", _ONE), exp.Stddev: CallOf("stddev", _ONE), exp.StddevPop: CallOf("stddev_pop", _ONE),
-    exp.StddevSamp: CallOf("stddev_samp", _ONE), exp.Variance: CallOf("variance", _ONE),
-    exp.VariancePop: CallOf("var_pop", _ONE),
-    **{node: CallOf(BY_NAME[name][0].engine, keys) for node, (name, keys) in AGGREGATE_NODES.items()},
-    exp.Lag: CallOf("lag", ("this", "offset", "default")), exp.Lead: CallOf("lead", ("this", "offset", "default")),
-}  # fmt: skip
+    node: CallOf(ENGINES[name], keys) for node, (name, keys) in AGGREGATE_NODES.items()
+}
 """Of what folds rows, of a group or of a window."""
 
 TRIMS = {"BOTH": "btrim", "LEADING": "ltrim", "TRAILING": "rtrim"}

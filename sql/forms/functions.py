@@ -29,6 +29,9 @@ WITHOUT_ARGUMENTS: dict[type[exp.Expression], Function] = {
 _ONE, _TWO = ("this",), ("this", "expression")
 
 AGGREGATE_NODES: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
+    exp.Sum: ("sum", _ONE), exp.Avg: ("avg", _ONE), exp.Min: ("min", _ONE), exp.Max: ("max", _ONE),
+    exp.Variance: ("variance", _ONE), exp.VariancePop: ("var_pop", _ONE), exp.Stddev: ("stddev", _ONE),
+    exp.StddevSamp: ("stddev_samp", _ONE), exp.StddevPop: ("stddev_pop", _ONE),
     exp.LogicalAnd: ("bool_and", _ONE), exp.LogicalOr: ("bool_or", _ONE),
     exp.BitwiseAndAgg: ("bit_and", _ONE), exp.BitwiseOrAgg: ("bit_or", _ONE), exp.BitwiseXorAgg: ("bit_xor", _ONE),
     exp.ApproxDistinct: ("approx_count_distinct", _ONE),
@@ -40,12 +43,12 @@ AGGREGATE_NODES: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
     exp.Ntile: ("ntile", _ONE), exp.PercentRank: ("percent_rank", ()), exp.CumeDist: ("cume_dist", ()),
     exp.FirstValue: ("first_value", _ONE), exp.LastValue: ("last_value", _ONE),
     exp.NthValue: ("nth_value", ("this", "offset")),
+    exp.Lag: ("lag", ("this", "offset", "default")), exp.Lead: ("lead", ("this", "offset", "default")),
 }  # fmt: skip
-"""sqlglot's node of an aggregate that is a row (:mod:`functions.aggregates`), its name and its arguments' keys."""
+"""sqlglot's node of an aggregate that engines are asked for as it is, its name (:mod:`functions.aggregates`) and its
+arguments' keys."""
 
-WINDOW_ONLY = (
-    *(node for node, (name, _) in AGGREGATE_NODES.items() if BY_NAME[name][0].of_windows), exp.Lag, exp.Lead,
-)  # fmt: skip
+WINDOW_ONLY = tuple(node for node, (name, _) in AGGREGATE_NODES.items() if BY_NAME[name][0].of_windows)
 
 SYSTEM = tuple(
     getattr(exp, name)

@@ -9,20 +9,19 @@ is taken out of Spark when it starts, so that a name that got through all else i
 
 from __future__ import annotations
 
-from functions.aggregates import AGGREGATES
+from functions.aggregates import ENGINES
 from functions.registry import OWN, SPARK_CALLS
 
 _PRINTED = """
-abs acos array array_compact array_contains array_join array_max array_min ascii asin atan atan2 avg bround cast cbrt
-ceil ceiling chr coalesce collect_list collect_set concat concat_ws cos count current_date current_timestamp date_add
-date_format date_part date_sub date_trunc datediff dayofweek dayofyear decode degrees element_at exp explode extract
-filter floor format_string from_utc_timestamp greatest grouping grouping_id hex isnan lag lead least left length
-listagg ln localtimestamp locate log lower lpad ltrim make_date make_interval max md5 min mode named_struct nullif
-octet_length percentile percentile_cont percentile_disc pi posexplode pow power quarter radians raise_error rand
-regexp_count regexp_extract regexp_replace repeat replace reverse right rint round rpad rtrim sequence shiftleft
-shiftright sign sin size slice sort_array split split_part sqrt startswith stddev stddev_pop stddev_samp struct substr
-substring substring_index sum tan timestamp_micros to_date to_timestamp to_utc_timestamp transform translate trim
-try_element_at unhex unix_micros upper uuid var_pop var_samp variance weekday weekofyear
+abs acos array array_compact array_contains array_join array_max array_min ascii asin atan atan2 bround cast cbrt ceil
+ceiling chr coalesce collect_set concat concat_ws cos current_date current_timestamp date_add date_format date_part
+date_sub date_trunc datediff dayofweek dayofyear decode degrees element_at exp explode extract filter floor
+format_string from_utc_timestamp greatest grouping grouping_id hex isnan least left length ln localtimestamp locate log
+lower lpad ltrim make_date make_interval md5 mode named_struct nullif octet_length percentile_cont pi posexplode pow
+power quarter radians raise_error rand regexp_count regexp_extract regexp_replace repeat replace reverse right rint
+round rpad rtrim sequence shiftleft shiftright sign sin size slice sort_array split split_part sqrt startswith struct
+substr substring substring_index tan timestamp_micros to_date to_timestamp to_utc_timestamp transform translate trim
+try_element_at unhex unix_micros upper uuid weekday weekofyear
 """
 
 _PARSERS_OWN = """
@@ -33,7 +32,7 @@ approx_count_distinct any_value first last every some count_if day hour minute m
 """What the grammar's own words become, casts by a type's name, and what the generator may choose instead."""
 
 SPARK_FUNCTIONS = frozenset(
-    (*_PRINTED.split(), *_PARSERS_OWN.split(), *SPARK_CALLS, *(each.engine for each in AGGREGATES), *OWN)
+    (*_PRINTED.split(), *_PARSERS_OWN.split(), *SPARK_CALLS, *ENGINES.values(), *OWN)
 )
 
 SPARK_TABLE_FUNCTIONS = frozenset({"explode", "posexplode", "range"})
@@ -55,4 +54,4 @@ def forbidden(offered: frozenset[str]) -> frozenset[str]:
 
 def lacking(offered: frozenset[str]) -> list[str]:
     """What we print and this Spark does not have."""
-    return sorted(frozenset((*_PRINTED.split(), *SPARK_CALLS, *OWN)) - offered)
+    return sorted(frozenset((*_PRINTED.split(), *SPARK_CALLS, *ENGINES.values(), *OWN)) - offered)

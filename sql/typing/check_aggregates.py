@@ -70,7 +70,7 @@ def _distinct(c: Checker, node: exp.Distinct, scope: Scope) -> SqlType:
         return t.UNKNOWN
     types = [c.visit(each, scope) for each in list(node.expressions)]
     for got in types:
-        if not isinstance(node.parent, (exp.Count, exp.Min, exp.Max, exp.Sum, exp.Avg, *_DEVIATIONS)):
+        if not isinstance(node.parent, (exp.Count, exp.Min, exp.Max, exp.Sum, exp.Avg, *_SPREAD)):
             check_no_free(got, "DISTINCT", node)
     for index, got in enumerate(types):
         check_grouped(got, "DISTINCT", position(node))
@@ -141,14 +141,14 @@ def _deviation(c: Checker, node: exp.AggFunc, scope: Scope) -> SqlType:
         return t.FLOAT8
     if node.find(exp.Distinct):
         check_no_free(t.NUMERIC, f"{display_name(node)}(DISTINCT …)", node)
-    node.replace(deviation(_DEVIATIONS[type(node)], node.this, got))
+    node.replace(deviation(_SPREAD[type(node)], node.this, got))
     return t.NUMERIC
 
 
-_DEVIATIONS: dict[type[exp.Expression], str] = {
-    exp.Variance: "var_samp", exp.VariancePop: "var_pop", exp.Stddev: "stddev_samp", exp.StddevSamp: "stddev_samp",
-    exp.StddevPop: "stddev_pop",
-}  # fmt: skip
+_SPREAD: dict[type[exp.Expression], str] = {
+    node: row.spread for node, (name, _) in AGGREGATE_NODES.items() for row in BY_NAME[name] if row.spread
+}
+"""What each of them is of exact numbers."""
 
 
 def _number(c: Checker, node: exp.AggFunc, scope: Scope, preferred: SqlType | None = None) -> SqlType:
@@ -426,12 +426,13 @@ def _bits_of(keys: list[exp.Expression]) -> exp.Expression:
 
 
 AGGREGATES = {
+    **dict.fromkeys(AGGREGATE_NODES, _by_row),
     exp.Count: _count,
     exp.Distinct: _distinct,
     exp.Order: _ordered,
     exp.Sum: _summed,
     exp.Avg: _averaged,
-    **dict.fromkeys(_DEVIATIONS, _deviation),
+    **dict.fromkeys(_SPREAD, _deviation),
     exp.GroupConcat: _joined,
     **GATHERED,
     exp.Filter: _filtered,
@@ -439,5 +440,4 @@ AGGREGATES = {
     exp.Min: _extreme,
     exp.Max: _extreme,
     exp.Grouping: _grouping,
-    **dict.fromkeys(AGGREGATE_NODES, _by_row),
 }

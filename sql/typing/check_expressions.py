@@ -599,10 +599,7 @@ def _exists(c: Checker, node: exp.Exists, scope: Scope) -> SqlType:
     return t.BOOL
 
 
-_PASSED_OVER = (
-    exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop,
-    exp.StddevSamp, *(node for node in AGGREGATE_NODES if node not in WINDOW_ONLY),
-)  # fmt: skip
+_PASSED_OVER = (exp.Count, *(node for node in AGGREGATE_NODES if node not in WINDOW_ONLY))
 """Aggregates that pass over NULLs."""
 
 

@@ -75,10 +75,9 @@ NAMED: dict[str, tuple[Signature, ...]] = {
 HERE = [name for name, signatures in NAMED.items() if not all(each.lacking for each in signatures)]
 
 KNOWN_ELSEWHERE = (
-    *"abs avg ceil ceiling char_length coalesce concat concat_ws count date_part "
-    "date_trunc div extract floor format generate_series greatest initcap lag lead least left max min mod nullif "
-    "num_nonnulls num_nulls overlay position right round sign stddev string_agg substr substring sum trim trunc "
-    "var_pop variance array_agg jsonb_agg jsonb_object_agg percentile_cont percentile_disc mode grouping".split(),
+    *"abs ceil ceiling char_length coalesce concat concat_ws date_part date_trunc div extract floor format "
+    "generate_series greatest initcap least left mod nullif num_nonnulls num_nulls overlay position right round sign "
+    "substr substring trim trunc grouping".split(),
     *BY_NAME,
     *(each.name for each in OF_THE_CLOCK),
     *NOW,
