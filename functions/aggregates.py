@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from functions.row import signature
+from functions.row import IMMUTABLE, STABLE, signature
 from values.types import SqlType
 
 FLOAT8, INT4 = SqlType("float8"), SqlType("int4")
@@ -38,6 +38,14 @@ class Aggregate:
     """Whether its last argument stands in WITHIN GROUP."""
     spread: str
     """Which measure it is of how far exact numbers are spread, if any: made of their count, sum and sum of squares."""
+
+    volatility: str = IMMUTABLE
+    """As Postgres has it."""
+
+    @property
+    def strict(self) -> bool:
+        """As Postgres has it: of a window's function, since an aggregate passes over NULLs."""
+        return self.of_windows and bool(self.arguments)
 
 
 IN_ORDER, COUNTED = "in order", "counted"
@@ -100,7 +108,7 @@ AGGREGATES = (
     *_spread("stddev_pop", "stddev_pop"),
     _fold("array_agg(any) -> anyarray", "collect_list", held=IN_ORDER),
     _fold("string_agg(text, text) -> text", "listagg", held=IN_ORDER),
-    _made("jsonb_agg(any) -> jsonb"),
+    replace(_made("jsonb_agg(any) -> jsonb"), volatility=STABLE),
     _made("jsonb_object_agg(any, any) -> jsonb"),
     _fold("percentile_cont(float8, float8) -> float8", "percentile", own_digits=True, held=COUNTED, within=True),
     _made("percentile_cont(float8[], float8) -> float8[]", within=True),

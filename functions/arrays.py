@@ -25,8 +25,10 @@ def here(text: str) -> str:
     return text.replace("RAISE_ERROR(", "error(").replace("AS STRING", "AS VARCHAR")
 
 
-def _row(text: str, parameters: str, spark: str, duckdb: str, by_key: bool = False) -> Function:
-    return native(text, *of_row(parameters, spark, duckdb), maybe_null=True, by_key=by_key)
+def _row(
+    text: str, parameters: str, spark: str, duckdb: str, by_key: bool = False, strict: bool = False
+) -> Function:
+    return native(text, *of_row(parameters, spark, duckdb), maybe_null=True, by_key=by_key, strict=strict)
 
 
 _PLACES = "FILTER(TRANSFORM(r.a, (v, i) -> CASE WHEN v <=> r.b THEN i + 1 END), p -> p IS NOT NULL)"
@@ -38,7 +40,7 @@ _NO_PLACE = "RAISE_ERROR('tm:22004:initial position must not be null')"
 _NO_TRIM = "RAISE_ERROR(CONCAT('tm:2202E:number of elements to trim must be between 0 and ', CAST({} AS STRING)))"
 
 FUNCTIONS = (
-    built("array_cat(anycompatiblearray, anycompatiblearray) -> anycompatiblearray", "TM_ARRAY_BOTH"),
+    built("array_cat(anycompatiblearray, anycompatiblearray) -> anycompatiblearray", "TM_ARRAY_BOTH", strict=False),
     _row("array_positions(anycompatiblearray, anycompatible) -> int4[]", "a b", _PLACES, _PLACES_HERE, by_key=True),
     _row(
         "array_position(anycompatiblearray, anycompatible) -> int4",
@@ -72,6 +74,7 @@ FUNCTIONS = (
         "CASE WHEN r.a IS NULL OR r.b IS NULL THEN NULL "
         f"WHEN r.b < 0 OR r.b > len(r.a) THEN {here(_NO_TRIM.format('len(r.a)'))} "
         "ELSE list_slice(r.a, 1, len(r.a) - r.b) END",
+        strict=True,
     ),
     built("arrayoverlap(anyarray, anyarray) -> bool", "TM_ARRAY_OVERLAPS", by_key=True),
     built("arraycontains(anyarray, anyarray) -> bool", "TM_ARRAY_HAS_ALL", by_key=True),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functions.row import Function, in_python, native
+from functions.row import STABLE, Function, in_python, native
 from values.numeric import numbers, numeric_counts, numeric_roots, numerics
 from values.numeric.number_reading import read_number
 
@@ -49,7 +49,7 @@ FUNCTIONS = (
         "WHEN ABS(POWER(:a, :b)) = DOUBLE('Infinity') AND ABS(:a) <> DOUBLE('Infinity') "
         f"AND ABS(:b) <> DOUBLE('Infinity') {_OVERFLOW} WHEN POWER(:a, :b) = 0 AND :a <> 0 "
         f"AND ABS(:a) <> DOUBLE('Infinity') AND ABS(:b) <> DOUBLE('Infinity') {_UNDERFLOW} "
-        "WHEN :a = 1 OR :b = 0 THEN DOUBLE(1) ELSE POWER(:a, :b) END",
+        "WHEN :a = 1 AND :b IS NOT NULL OR :b = 0 AND :a IS NOT NULL THEN DOUBLE(1) ELSE POWER(:a, :b) END",
         f"CASE WHEN :a = 0 AND :b < 0 {_ZERO} WHEN :a < 0 AND :b <> round(:b, 0) AND NOT isnan(:b) {_COMPLEX} "
         f"WHEN isinf(power(:a, :b)) AND NOT isinf(:a) AND NOT isinf(:b) {_OVERFLOW} "
         f"WHEN power(:a, :b) = 0 AND :a <> 0 AND NOT isinf(:a) AND NOT isinf(:b) {_UNDERFLOW} ELSE power(:a, :b) END",
@@ -68,7 +68,7 @@ FUNCTIONS = (
     in_python("gcd(numeric, numeric) -> numeric", numeric_counts.gcd, "tm_gcd_numeric"),
     in_python("lcm(numeric, numeric) -> numeric", numeric_counts.lcm, "tm_lcm_numeric"),
     in_python("factorial(int8) -> numeric", numeric_counts.factorial),
-    in_python("to_number(text, text) -> numeric", read_number),
+    in_python("to_number(text, text) -> numeric", read_number, volatility=STABLE),
     in_python("scale(numeric) -> int4", numerics.scale),
     in_python("min_scale(numeric) -> int4", numerics.min_scale),
     in_python("trim_scale(numeric) -> numeric", numerics.trim_scale),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from functions import arrays, clock, json, math, regexes, text, time
+from functions.aggregates import AGGREGATES, Aggregate
 from functions.row import Function
 from values.functions import OWN as NEEDED
 from values.functions import Own, own
@@ -21,6 +22,11 @@ OF_THE_CLOCK: tuple[Function, ...] = clock.FUNCTIONS
 """Of which the grammar has words of its own."""
 
 ROWS = (*FUNCTIONS, *OF_ARRAYS, *OF_THE_CLOCK)
+
+SIGNED: dict[tuple[str, tuple[str, ...]], Function | Aggregate] = {
+    (each.name, tuple(kind.name for kind in each.arguments)): each for each in (*ROWS, *AGGREGATES)
+}
+"""Each by its name and the types that it takes."""
 
 INDEFINITE = frozenset(each.form for each in ROWS if not each.definite)
 """Calls in a bound tree that give another value each time, or at another time."""

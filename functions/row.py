@@ -68,7 +68,8 @@ class Function:
     by_key: bool = False
     """Whether items of arrays are looked for by ``=``, so that the scale of free numerics must not tell them apart."""
     volatility: str = IMMUTABLE
-    """As Postgres has it."""
+    strict: bool = True
+    """Both as Postgres has them: whether it is NULL wherever an argument is."""
     own_digits: bool = False
     """Whether the last digits differ from one engine to another."""
     own_letters: bool = False
@@ -119,15 +120,15 @@ def lacking(text: str, instead: str, many: bool = False) -> Function:
     return Function(name, arguments, result, lacking=instead, many=many)
 
 
-def in_python(text: str, run: Callable, called: str = "") -> Function:
-    """A function that both engines run in Python.  Of NULL it is NULL and ``run`` is not asked.
+def in_python(text: str, run: Callable, called: str = "", volatility: str = IMMUTABLE) -> Function:
+    """A function that both engines run in Python.  It is strict: of NULL it is NULL and ``run`` is not asked.
 
     A date or timestamp is given as its microseconds since 1970, a time as those since midnight, an interval as one,
     a numeric as its text; and so are results.  ``BadText`` refuses the row.  ``called``:
     the name in the engines, where it is not ``tm_`` and its own.
     """
     name, arguments, result = signature(text)
-    made = Function(name, arguments, result, python=run, called=called or f"tm_{name}")
+    made = Function(name, arguments, result, python=run, called=called or f"tm_{name}", volatility=volatility)
     return replace(made, variadic=_VARIADIC in text)
 
 

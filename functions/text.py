@@ -23,7 +23,8 @@ def _pad(name: str) -> tuple[Function, Function]:
     def filled(fill: str) -> str:
         size = within(f"CAST(:b AS BIGINT) * OCTET_LENGTH({fill}) > {VALUE_BYTES_MAX}L * LENGTH({fill})", ":b")
         cut = f"WHEN {fill} = '' THEN LEFT(:a, :b) " if fill != "' '" else ""
-        return f"CASE WHEN :b <= 0 THEN LEFT(:a, 0) {cut}ELSE {name}(:a, {size}, {fill}) END"
+        there = f" AND {fill} IS NOT NULL" if fill != "' '" else ""
+        return f"CASE WHEN :b <= 0{there} THEN LEFT(:a, 0) {cut}ELSE {name}(:a, {size}, {fill}) END"
 
     return (
         native(f"{name}(text, int4, text) -> text", filled(":c"), f"tm_{name}(:a, :b, :c)"),
@@ -53,7 +54,7 @@ FUNCTIONS = (
         "split_part(text, text, int4) -> text",
         "CASE WHEN :c = 0 AND :a IS NOT NULL AND :b IS NOT NULL "
         "THEN RAISE_ERROR('tm:22023:field position must not be zero') "
-        "WHEN :b = '' THEN CASE WHEN :c IN (1, -1) THEN :a WHEN :a IS NOT NULL THEN '' END "
+        "WHEN :b = '' THEN CASE WHEN :c IN (1, -1) THEN :a WHEN :a IS NOT NULL AND :c IS NOT NULL THEN '' END "
         "ELSE SPLIT_PART(:a, :b, :c) END",
         maybe_null=True,
     ),

@@ -5,7 +5,7 @@ Of two signatures that fit equally the first is taken: of dates and of untyped l
 
 from __future__ import annotations
 
-from functions.row import in_python, native
+from functions.row import STABLE, in_python, native
 from values.time import intervals, moments, time_templates, zone_words
 
 _ANY = ("timestamptz", "timestamp")
@@ -22,12 +22,16 @@ FUNCTIONS = (
         "make_timestamp(int4, int4, int4, int4, int4, float8) -> timestamp", moments.made_timestamp, "tm_timestamp"
     ),
     in_python(
-        "make_timestamptz(int4, int4, int4, int4, int4, float8) -> timestamptz", moments.made_timestamp, "tm_timestamp"
+        "make_timestamptz(int4, int4, int4, int4, int4, float8) -> timestamptz",
+        moments.made_timestamp,
+        "tm_timestamp",
+        volatility=STABLE,
     ),
     in_python(
         "make_timestamptz(int4, int4, int4, int4, int4, float8, text) -> timestamptz",
         zone_words.made_moment,
         "tm_zone_made",
+        volatility=STABLE,
     ),
     in_python("make_time(int4, int4, float8) -> time", moments.made_time, "tm_made_time"),
     in_python(
@@ -41,9 +45,9 @@ FUNCTIONS = (
         f"TIMESTAMP_MICROS(CAST(ROUND({_SECONDS} * 1000000) AS BIGINT))",
         "to_timestamp(:a::DOUBLE)",
     ),
-    in_python("to_timestamp(text, text) -> timestamptz", time_templates.read_moment, "tm_read_moment"),
-    in_python("to_date(text, text) -> date", time_templates.read_day, "tm_read_day"),
-    in_python("to_char(interval, text) -> text", time_templates.shown_interval, "tm_interval_shown"),
+    in_python("to_timestamp(text, text) -> timestamptz", time_templates.read_moment, "tm_read_moment", STABLE),
+    in_python("to_date(text, text) -> date", time_templates.read_day, "tm_read_day", STABLE),
+    in_python("to_char(interval, text) -> text", time_templates.shown_interval, "tm_interval_shown", STABLE),
     in_python("justify_hours(interval) -> interval", intervals.justified_hours),
     in_python("justify_days(interval) -> interval", intervals.justified_days),
     in_python("justify_interval(interval) -> interval", intervals.justified),

@@ -1,14 +1,18 @@
 """The functions and operators that pg_proc and pg_operator list: those of Postgres's that are here, by type.
 
-Written by ``python -m tests.differential.routines``, which asks PostgreSQL for all it has and the binder which of them
-it takes; ``tests/differential/test_routines.py`` asks both again.  What has no fixed types (coalesce, array_agg) is not
-listed: it has no row of its own in Postgres, or one of types that no value has.
+Of a function that is a row (:mod:`functions`) all but its oid is from there.  The oids, what is no row, and the
+operators are written by ``python -m tests.differential.routines``, which asks PostgreSQL for all it has and the binder
+which of them it takes; ``tests/differential/test_routines.py`` asks both again.  What has no fixed types (coalesce,
+array_agg) is not listed: it has no row of its own in Postgres, or one of types that no value has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from functions.aggregates import Aggregate
+from functions.registry import SIGNED
 
 
 @dataclass(frozen=True)
@@ -19,8 +23,11 @@ class Routine:
     name: str
     kind: str
     volatility: str
+    strict: bool
     result: str
     arguments: tuple[str, ...]
+    variadic: str = ""
+    """The type of the items that are its last argument, if there may be any number of them."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +41,25 @@ class Operator:
 
 def routines() -> Iterator[Routine]:
     """Every function, aggregate and window function, by name."""
-    for line in _ROUTINES.split("\n"):
-        oid, name, kind, result, *arguments = line.split()
-        yield Routine(int(oid), name, kind[0], kind[1], result, tuple(arguments))
+    yield from sorted([*_rows(), *_others()], key=lambda each: (each.name, each.oid))
+
+
+def _rows() -> Iterator[Routine]:
+    for line in _NUMBERED.split("\n"):
+        oid, name, *arguments = line.split()
+        row = SIGNED[name, tuple(arguments)]
+        folds = isinstance(row, Aggregate)
+        kind = "f" if not folds else "w" if row.of_windows else "a"
+        yield Routine(
+            int(oid), name, kind, row.volatility[0], row.strict, row.result.name, tuple(arguments),
+            row.arguments[-1].element.name if not folds and row.variadic else "",
+        )  # fmt: skip
+
+
+def _others() -> Iterator[Routine]:
+    for line in _OTHERS.split("\n"):
+        oid, name, (volatility, strict), result, *arguments = line.split()
+        yield Routine(int(oid), name, "f", volatility, strict == "t", result, tuple(arguments))
 
 
 def operators() -> Iterator[Operator]:
@@ -46,322 +69,339 @@ def operators() -> Iterator[Operator]:
         yield Operator(int(oid), name, left, right, result)
 
 
-_ROUTINES = """\
-1394 abs fi float4 float4
-1395 abs fi float8 float8
-1396 abs fi int8 int8
-1397 abs fi int4 int4
-1398 abs fi int2 int2
-1705 abs fi numeric numeric
-1601 acos fi float8 float8
-2466 acosh fi float8 float8
-1199 age fi interval timestamptz timestamptz
-1386 age fs interval timestamptz
-2058 age fi interval timestamp timestamp
-2059 age fs interval timestamp
-1620 ascii fi int4 text
-1600 asin fi float8 float8
-2465 asinh fi float8 float8
-1602 atan fi float8 float8
-1603 atan2 fi float8 float8 float8
-2467 atanh fi float8 float8
-2100 avg ai numeric int8
-2101 avg ai numeric int4
-2102 avg ai numeric int2
-2103 avg ai numeric numeric
-2104 avg ai float8 float4
-2105 avg ai float8 float8
-2236 bit_and ai int2 int2
-2238 bit_and ai int4 int4
-2240 bit_and ai int8 int8
-6163 bit_count fi int8 bytea
-1810 bit_length fi int4 bytea
-1811 bit_length fi int4 text
-2237 bit_or ai int2 int2
-2239 bit_or ai int4 int4
-2241 bit_or ai int8 int8
-6164 bit_xor ai int2 int2
-6165 bit_xor ai int4 int4
-6166 bit_xor ai int8 int8
-2517 bool_and ai bool bool
-2518 bool_or ai bool bool
-60 booleq fi bool bool bool
-84 boolne fi bool bool bool
-884 btrim fi text text text
-885 btrim fi text text
-2015 btrim fi bytea bytea bytea
-1345 cbrt fi float8 float8
-1711 ceil fi numeric numeric
-2308 ceil fi float8 float8
-2167 ceiling fi numeric numeric
-2320 ceiling fi float8 float8
-1372 char_length fi int4 bpchar
-1381 char_length fi int4 text
-1367 character_length fi int4 bpchar
-1369 character_length fi int4 text
-1621 chr fi text int4
-2829 corr ai float8 float8 float8
-1605 cos fi float8 float8
-2463 cosh fi float8 float8
-1607 cot fi float8 float8
-2803 count ai int8
-2827 covar_pop ai float8 float8 float8
-2828 covar_samp ai float8 float8 float8
-3104 cume_dist wi float8
-6177 date_bin fi timestamp interval timestamp timestamp
-6178 date_bin fi timestamptz interval timestamptz timestamptz
-1217 date_trunc fs timestamptz text timestamptz
-1218 date_trunc fi interval text interval
-2020 date_trunc fi timestamp text timestamp
-1947 decode fi bytea text text
-1608 degrees fi float8 float8
-3102 dense_rank wi int8
-1973 div fi numeric numeric numeric
-1946 encode fi text bytea text
-2519 every ai bool bool
-1347 exp fi float8 float8
-1732 exp fi numeric numeric
-1376 factorial fi numeric int8
-1712 floor fi numeric numeric
-2309 floor fi float8 float8
-3540 format fs text text
-5044 gcd fi int4 int4 int4
-5045 gcd fi int8 int8 int8
-5048 gcd fi numeric numeric numeric
-723 get_bit fi int4 bytea int8
-721 get_byte fi int4 bytea int4
-872 initcap fi text text
-1373 isfinite fi bool date
-1389 isfinite fi bool timestamptz
-1390 isfinite fi bool interval
-2048 isfinite fi bool timestamp
-3215 jsonb_array_element fi jsonb jsonb int4
-3216 jsonb_array_element_text fi text jsonb int4
-3207 jsonb_array_length fi int4 jsonb
-3272 jsonb_build_array fs jsonb
-3274 jsonb_build_object fs jsonb
-3301 jsonb_concat fi jsonb jsonb jsonb
-4050 jsonb_contained fi bool jsonb jsonb
-4046 jsonb_contains fi bool jsonb jsonb
-3302 jsonb_delete fi jsonb jsonb text
-3303 jsonb_delete fi jsonb jsonb int4
-3304 jsonb_delete_path fi jsonb jsonb text[]
-4047 jsonb_exists fi bool jsonb text
-4049 jsonb_exists_all fi bool jsonb text[]
-4048 jsonb_exists_any fi bool jsonb text[]
-3579 jsonb_insert fi jsonb jsonb text[] jsonb bool
-3263 jsonb_object fi jsonb text[]
-3264 jsonb_object fi jsonb text[] text[]
-3478 jsonb_object_field fi jsonb jsonb text
-3214 jsonb_object_field_text fi text jsonb text
-3306 jsonb_pretty fi text jsonb
-3305 jsonb_set fi jsonb jsonb text[] jsonb bool
-3262 jsonb_strip_nulls fi jsonb jsonb
-3210 jsonb_typeof fi text jsonb
-1295 justify_days fi interval interval
-1175 justify_hours fi interval interval
-2711 justify_interval fi interval interval
-5046 lcm fi int4 int4 int4
-5047 lcm fi int8 int8 int8
-5049 lcm fi numeric numeric numeric
-3060 left fi text text int4
-1317 length fi int4 text
-1318 length fi int4 bpchar
-2010 length fi int4 bytea
-1569 like fi bool text text
-1341 ln fi float8 float8
-1734 ln fi numeric numeric
-1340 log fi float8 float8
-1736 log fi numeric numeric numeric
-1741 log fi numeric numeric
-1194 log10 fi float8 float8
-1481 log10 fi numeric numeric
-870 lower fi text text
-873 lpad fi text text int4 text
-879 lpad fi text text int4
-875 ltrim fi text text text
-881 ltrim fi text text
-6195 ltrim fi bytea bytea bytea
-3846 make_date fi date int4 int4 int4
-3464 make_interval fi interval int4 int4 int4 int4 int4 int4 float8
-3847 make_time fi time int4 int4 float8
-3461 make_timestamp fi timestamp int4 int4 int4 int4 int4 float8
-3462 make_timestamptz fs timestamptz int4 int4 int4 int4 int4 float8
-3463 make_timestamptz fs timestamptz int4 int4 int4 int4 int4 float8 text
-2115 max ai int8 int8
-2116 max ai int4 int4
-2117 max ai int2 int2
-2119 max ai float4 float4
-2120 max ai float8 float8
-2122 max ai date date
-2123 max ai time time
-2126 max ai timestamp timestamp
-2127 max ai timestamptz timestamptz
-2129 max ai text text
-2130 max ai numeric numeric
-2244 max ai bpchar bpchar
-2311 md5 fi text text
-2321 md5 fi text bytea
-2131 min ai int8 int8
-2132 min ai int4 int4
-2133 min ai int2 int2
-2135 min ai float4 float4
-2136 min ai float8 float8
-2138 min ai date date
-2139 min ai time time
-2142 min ai timestamp timestamp
-2143 min ai timestamptz timestamptz
-2145 min ai text text
-2146 min ai numeric numeric
-2245 min ai bpchar bpchar
-5042 min_scale fi int4 numeric
-940 mod fi int2 int2 int2
-941 mod fi int4 int4 int4
-947 mod fi int8 int8 int8
-1728 mod fi numeric numeric numeric
-1299 now fs timestamptz
-3105 ntile wi int4 int4
-720 octet_length fi int4 bytea
-1374 octet_length fi int4 text
-1375 octet_length fi int4 bpchar
-749 overlay fi bytea bytea bytea int4 int4
-752 overlay fi bytea bytea bytea int4
-1404 overlay fi text text text int4 int4
-1405 overlay fi text text text int4
-3103 percent_rank wi float8
-2288 pg_size_pretty fi text int8
-3166 pg_size_pretty fi text numeric
-1610 pi fi float8
-849 position fi int4 text text
-2014 position fi int4 bytea bytea
-1346 pow fi float8 float8 float8
-1738 pow fi numeric numeric numeric
-1368 power fi float8 float8 float8
-2169 power fi numeric numeric numeric
-1282 quote_ident fi text text
-1283 quote_literal fi text text
-1289 quote_nullable fi text text
-1609 radians fi float8 float8
-1598 random fv float8
-3101 rank wi int8
-2822 regr_avgx ai float8 float8 float8
-2823 regr_avgy ai float8 float8 float8
-2818 regr_count ai int8 float8 float8
-2826 regr_intercept ai float8 float8 float8
-2824 regr_r2 ai float8 float8 float8
-2825 regr_slope ai float8 float8 float8
-2819 regr_sxx ai float8 float8 float8
-2821 regr_sxy ai float8 float8 float8
-2820 regr_syy ai float8 float8 float8
-1622 repeat fi text text int4
-2087 replace fi text text text text
-3062 reverse fi text text
-3061 right fi text text int4
-1342 round fi float8 float8
-1707 round fi numeric numeric int4
-1708 round fi numeric numeric
-3100 row_number wi int8
-874 rpad fi text text int4 text
-880 rpad fi text text int4
-876 rtrim fi text text text
-882 rtrim fi text text
-6196 rtrim fi bytea bytea bytea
-3281 scale fi int4 numeric
-724 set_bit fi bytea bytea int8 int4
-722 set_byte fi bytea bytea int4 int4
-3419 sha224 fi bytea bytea
-3420 sha256 fi bytea bytea
-3421 sha384 fi bytea bytea
-3422 sha512 fi bytea bytea
-1706 sign fi numeric numeric
-2310 sign fi float8 float8
-1604 sin fi float8 float8
-2462 sinh fi float8 float8
-2088 split_part fi text text text int4
-1344 sqrt fi float8 float8
-1730 sqrt fi numeric numeric
-3696 starts_with fi bool text text
-2154 stddev ai numeric int8
-2155 stddev ai numeric int4
-2156 stddev ai numeric int2
-2157 stddev ai float8 float4
-2158 stddev ai float8 float8
-2159 stddev ai numeric numeric
-2724 stddev_pop ai numeric int8
-2725 stddev_pop ai numeric int4
-2726 stddev_pop ai numeric int2
-2727 stddev_pop ai float8 float4
-2728 stddev_pop ai float8 float8
-2729 stddev_pop ai numeric numeric
-2712 stddev_samp ai numeric int8
-2713 stddev_samp ai numeric int4
-2714 stddev_samp ai numeric int2
-2715 stddev_samp ai float8 float4
-2716 stddev_samp ai float8 float8
-2717 stddev_samp ai numeric numeric
-3538 string_agg ai text text text
-376 string_to_array fi text[] text text text
-394 string_to_array fi text[] text text
-868 strpos fi int4 text text
-877 substr fi text text int4 int4
-883 substr fi text text int4
-2085 substr fi bytea bytea int4 int4
-2086 substr fi bytea bytea int4
-936 substring fi text text int4 int4
-937 substring fi text text int4
-2012 substring fi bytea bytea int4 int4
-2013 substring fi bytea bytea int4
-2107 sum ai numeric int8
-2108 sum ai int8 int4
-2109 sum ai int8 int2
-2110 sum ai float4 float4
-2111 sum ai float8 float8
-2114 sum ai numeric numeric
-1606 tan fi float8 float8
-2464 tanh fi float8 float8
-1159 timezone fi timestamp text timestamptz
-2069 timezone fi timestamptz text timestamp
-1768 to_char fs text interval text
-1770 to_char fs text timestamptz text
-1772 to_char fs text numeric text
-1773 to_char fs text int4 text
-1774 to_char fs text int8 text
-1775 to_char fs text float4 text
-1776 to_char fs text float8 text
-2049 to_char fs text timestamp text
-1780 to_date fs date text text
-2089 to_hex fi text int4
-2090 to_hex fi text int8
-1777 to_number fs numeric text text
-1158 to_timestamp fi timestamptz float8
-1778 to_timestamp fs timestamptz text text
-878 translate fi text text text text
-5043 trim_scale fi numeric numeric
-1343 trunc fi float8 float8
-1709 trunc fi numeric numeric int4
-1710 trunc fi numeric numeric
-6198 unistr fi text text
-871 upper fi text text
-2718 var_pop ai numeric int8
-2719 var_pop ai numeric int4
-2720 var_pop ai numeric int2
-2721 var_pop ai float8 float4
-2722 var_pop ai float8 float8
-2723 var_pop ai numeric numeric
-2641 var_samp ai numeric int8
-2642 var_samp ai numeric int4
-2643 var_samp ai numeric int2
-2644 var_samp ai float8 float4
-2645 var_samp ai float8 float8
-2646 var_samp ai numeric numeric
-2148 variance ai numeric int8
-2149 variance ai numeric int4
-2150 variance ai numeric int2
-2151 variance ai float8 float4
-2152 variance ai float8 float8
-2153 variance ai numeric numeric
-320 width_bucket fi int4 float8 float8 float8 int4
-2170 width_bucket fi int4 numeric numeric numeric int4"""
+_NUMBERED = """\
+1601 acos float8
+2466 acosh float8
+1199 age timestamptz timestamptz
+2058 age timestamp timestamp
+1620 ascii text
+1600 asin float8
+2465 asinh float8
+1602 atan float8
+1603 atan2 float8 float8
+2467 atanh float8
+2100 avg int8
+2101 avg int4
+2102 avg int2
+2103 avg numeric
+2104 avg float4
+2105 avg float8
+2236 bit_and int2
+2238 bit_and int4
+2240 bit_and int8
+6163 bit_count bytea
+1810 bit_length bytea
+1811 bit_length text
+2237 bit_or int2
+2239 bit_or int4
+2241 bit_or int8
+6164 bit_xor int2
+6165 bit_xor int4
+6166 bit_xor int8
+2517 bool_and bool
+2518 bool_or bool
+60 booleq bool bool
+84 boolne bool bool
+884 btrim text text
+885 btrim text
+2015 btrim bytea bytea
+1345 cbrt float8
+1621 chr int4
+2829 corr float8 float8
+1605 cos float8
+2463 cosh float8
+1607 cot float8
+2803 count
+2827 covar_pop float8 float8
+2828 covar_samp float8 float8
+3104 cume_dist
+6177 date_bin interval timestamp timestamp
+6178 date_bin interval timestamptz timestamptz
+1947 decode text text
+1608 degrees float8
+3102 dense_rank
+2519 every bool
+1347 exp float8
+1732 exp numeric
+1376 factorial int8
+5044 gcd int4 int4
+5045 gcd int8 int8
+5048 gcd numeric numeric
+723 get_bit bytea int8
+721 get_byte bytea int4
+872 initcap text
+1373 isfinite date
+1389 isfinite timestamptz
+1390 isfinite interval
+2048 isfinite timestamp
+3215 jsonb_array_element jsonb int4
+3216 jsonb_array_element_text jsonb int4
+3207 jsonb_array_length jsonb
+3301 jsonb_concat jsonb jsonb
+4050 jsonb_contained jsonb jsonb
+4046 jsonb_contains jsonb jsonb
+3302 jsonb_delete jsonb text
+3303 jsonb_delete jsonb int4
+3343 jsonb_delete jsonb text[]
+3304 jsonb_delete_path jsonb text[]
+4047 jsonb_exists jsonb text
+4049 jsonb_exists_all jsonb text[]
+4048 jsonb_exists_any jsonb text[]
+3217 jsonb_extract_path jsonb text[]
+3940 jsonb_extract_path_text jsonb text[]
+3579 jsonb_insert jsonb text[] jsonb bool
+3263 jsonb_object text[]
+3264 jsonb_object text[] text[]
+3478 jsonb_object_field jsonb text
+3214 jsonb_object_field_text jsonb text
+3306 jsonb_pretty jsonb
+3305 jsonb_set jsonb text[] jsonb bool
+3262 jsonb_strip_nulls jsonb
+3210 jsonb_typeof jsonb
+1295 justify_days interval
+1175 justify_hours interval
+2711 justify_interval interval
+5046 lcm int4 int4
+5047 lcm int8 int8
+5049 lcm numeric numeric
+1317 length text
+2010 length bytea
+1341 ln float8
+1734 ln numeric
+1340 log float8
+1736 log numeric numeric
+1741 log numeric
+1194 log10 float8
+1481 log10 numeric
+870 lower text
+873 lpad text int4 text
+879 lpad text int4
+875 ltrim text text
+881 ltrim text
+6195 ltrim bytea bytea
+3846 make_date int4 int4 int4
+3464 make_interval int4 int4 int4 int4 int4 int4 float8
+3847 make_time int4 int4 float8
+3461 make_timestamp int4 int4 int4 int4 int4 float8
+3462 make_timestamptz int4 int4 int4 int4 int4 float8
+3463 make_timestamptz int4 int4 int4 int4 int4 float8 text
+2115 max int8
+2116 max int4
+2117 max int2
+2119 max float4
+2120 max float8
+2122 max date
+2123 max time
+2126 max timestamp
+2127 max timestamptz
+2129 max text
+2130 max numeric
+2244 max bpchar
+2311 md5 text
+2321 md5 bytea
+2131 min int8
+2132 min int4
+2133 min int2
+2135 min float4
+2136 min float8
+2138 min date
+2139 min time
+2142 min timestamp
+2143 min timestamptz
+2145 min text
+2146 min numeric
+2245 min bpchar
+5042 min_scale numeric
+1299 now
+3105 ntile int4
+720 octet_length bytea
+1374 octet_length text
+3103 percent_rank
+3974 percentile_cont float8 float8
+2288 pg_size_pretty int8
+3166 pg_size_pretty numeric
+1610 pi
+1368 power float8 float8
+2169 power numeric numeric
+1282 quote_ident text
+1283 quote_literal text
+1609 radians float8
+1598 random
+3101 rank
+6254 regexp_count text text
+6257 regexp_instr text text
+6263 regexp_like text text
+6264 regexp_like text text text
+3396 regexp_match text text
+3397 regexp_match text text text
+2284 regexp_replace text text text
+2285 regexp_replace text text text text
+6265 regexp_substr text text
+2822 regr_avgx float8 float8
+2823 regr_avgy float8 float8
+2818 regr_count float8 float8
+2826 regr_intercept float8 float8
+2824 regr_r2 float8 float8
+2825 regr_slope float8 float8
+2819 regr_sxx float8 float8
+2821 regr_sxy float8 float8
+2820 regr_syy float8 float8
+1622 repeat text int4
+2087 replace text text text
+3062 reverse text
+3100 row_number
+874 rpad text int4 text
+880 rpad text int4
+876 rtrim text text
+882 rtrim text
+6196 rtrim bytea bytea
+3281 scale numeric
+724 set_bit bytea int8 int4
+722 set_byte bytea int4 int4
+3419 sha224 bytea
+3420 sha256 bytea
+3421 sha384 bytea
+3422 sha512 bytea
+1604 sin float8
+2462 sinh float8
+2088 split_part text text int4
+1344 sqrt float8
+1730 sqrt numeric
+3696 starts_with text text
+2154 stddev int8
+2155 stddev int4
+2156 stddev int2
+2157 stddev float4
+2158 stddev float8
+2159 stddev numeric
+2724 stddev_pop int8
+2725 stddev_pop int4
+2726 stddev_pop int2
+2727 stddev_pop float4
+2728 stddev_pop float8
+2729 stddev_pop numeric
+2712 stddev_samp int8
+2713 stddev_samp int4
+2714 stddev_samp int2
+2715 stddev_samp float4
+2716 stddev_samp float8
+2717 stddev_samp numeric
+3538 string_agg text text
+868 strpos text text
+2107 sum int8
+2108 sum int4
+2109 sum int2
+2110 sum float4
+2111 sum float8
+2114 sum numeric
+1606 tan float8
+2464 tanh float8
+1768 to_char interval text
+1780 to_date text text
+2089 to_hex int4
+2090 to_hex int8
+1777 to_number text text
+1158 to_timestamp float8
+1778 to_timestamp text text
+878 translate text text text
+5043 trim_scale numeric
+6198 unistr text
+871 upper text
+2718 var_pop int8
+2719 var_pop int4
+2720 var_pop int2
+2721 var_pop float4
+2722 var_pop float8
+2723 var_pop numeric
+2641 var_samp int8
+2642 var_samp int4
+2643 var_samp int2
+2644 var_samp float4
+2645 var_samp float8
+2646 var_samp numeric
+2148 variance int8
+2149 variance int4
+2150 variance int2
+2151 variance float4
+2152 variance float8
+2153 variance numeric
+320 width_bucket float8 float8 float8 int4
+2170 width_bucket numeric numeric numeric int4"""
+"""The oids of functions that are rows, with the types that they take."""
+
+_OTHERS = """\
+1394 abs it float4 float4
+1395 abs it float8 float8
+1396 abs it int8 int8
+1397 abs it int4 int4
+1398 abs it int2 int2
+1705 abs it numeric numeric
+1386 age st interval timestamptz
+2059 age st interval timestamp
+1711 ceil it numeric numeric
+2308 ceil it float8 float8
+2167 ceiling it numeric numeric
+2320 ceiling it float8 float8
+1372 char_length it int4 bpchar
+1381 char_length it int4 text
+1367 character_length it int4 bpchar
+1369 character_length it int4 text
+1217 date_trunc st timestamptz text timestamptz
+1218 date_trunc it interval text interval
+2020 date_trunc it timestamp text timestamp
+1973 div it numeric numeric numeric
+1946 encode it text bytea text
+1712 floor it numeric numeric
+2309 floor it float8 float8
+3540 format sf text text
+3272 jsonb_build_array sf jsonb
+3274 jsonb_build_object sf jsonb
+3060 left it text text int4
+1318 length it int4 bpchar
+1569 like it bool text text
+940 mod it int2 int2 int2
+941 mod it int4 int4 int4
+947 mod it int8 int8 int8
+1728 mod it numeric numeric numeric
+1375 octet_length it int4 bpchar
+749 overlay it bytea bytea bytea int4 int4
+752 overlay it bytea bytea bytea int4
+1404 overlay it text text text int4 int4
+1405 overlay it text text text int4
+849 position it int4 text text
+2014 position it int4 bytea bytea
+1346 pow it float8 float8 float8
+1738 pow it numeric numeric numeric
+1289 quote_nullable if text text
+3061 right it text text int4
+1342 round it float8 float8
+1707 round it numeric numeric int4
+1708 round it numeric numeric
+1706 sign it numeric numeric
+2310 sign it float8 float8
+376 string_to_array if text[] text text text
+394 string_to_array if text[] text text
+877 substr it text text int4 int4
+883 substr it text text int4
+2085 substr it bytea bytea int4 int4
+2086 substr it bytea bytea int4
+936 substring it text text int4 int4
+937 substring it text text int4
+2012 substring it bytea bytea int4 int4
+2013 substring it bytea bytea int4
+1159 timezone it timestamp text timestamptz
+2069 timezone it timestamptz text timestamp
+1770 to_char st text timestamptz text
+1772 to_char st text numeric text
+1773 to_char st text int4 text
+1774 to_char st text int8 text
+1775 to_char st text float4 text
+1776 to_char st text float8 text
+2049 to_char st text timestamp text
+1343 trunc it float8 float8
+1709 trunc it numeric numeric int4
+1710 trunc it numeric numeric"""
+"""How each varies, whether it is strict, its result and its arguments."""
 
 _OPERATORS = """\
 1210 !~~ text text bool

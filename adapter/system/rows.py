@@ -230,8 +230,9 @@ def _pg_proc(s: System) -> Rows:
     for each in routines():
         yield {
             "oid": each.oid, "proname": each.name, "pronamespace": SCHEMA_OIDS["pg_catalog"], "proowner": OWNER_OID,
-            "prolang": INTERNAL_LANGUAGE_OID, "procost": 1.0, "prorows": 0.0, "provariadic": 0, "prosupport": "-",
-            "prokind": each.kind, "prosecdef": False, "proleakproof": False, "proisstrict": each.kind == "f",
+            "prolang": INTERNAL_LANGUAGE_OID, "procost": 1.0, "prorows": 0.0, "prosupport": "-",
+            "provariadic": OID[each.variadic] if each.variadic else 0,
+            "prokind": each.kind, "prosecdef": False, "proleakproof": False, "proisstrict": each.strict,
             "proretset": False, "provolatile": each.volatility, "proparallel": "s", "pronargs": len(each.arguments),
             "pronargdefaults": 0, "prorettype": OID[each.result], "proargtypes": [OID[a] for a in each.arguments],
             "prosrc": each.name,

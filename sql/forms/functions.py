@@ -17,7 +17,7 @@ from functions.registry import INDEFINITE, OF_THE_CLOCK
 from functions.row import Function
 
 _CLOCK_NODES: dict[type[exp.Expression], str] = {
-    exp.Rand: "random", exp.CurrentDate: "current_date", exp.CurrentTimestamp: "current_timestamp",
+    exp.Rand: "random", exp.CurrentDate: "current_date", exp.CurrentTimestamp: "now",
     exp.Localtimestamp: "localtimestamp",
 }  # fmt: skip
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from functions.aggregates import BY_NAME
-from functions.clock import NOW
+from functions.clock import WORDS
 from functions.registry import OF_THE_CLOCK
 from sql.forms.time_formats import is_native
 from sql.trees import types as t
@@ -80,7 +80,7 @@ KNOWN_ELSEWHERE = (
     "substr substring trim trunc grouping".split(),
     *BY_NAME,
     *(each.name for each in OF_THE_CLOCK),
-    *NOW,
+    *WORDS,
 )
 """Names that other tables know: what a misspelt name may have meant."""
 

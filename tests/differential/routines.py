@@ -1,12 +1,16 @@
 """Which of PostgreSQL's functions and operators are here: asked of both, as ``adapter/system/routines.py`` has them.
 
-    python -m tests.differential.routines      prints the two tables
+    python -m tests.differential.routines      prints the three tables
 
-A routine is listed where the binder takes a call of it with arguments of exactly its types and gives its type.
+A routine is listed where the binder takes a call of it with arguments of exactly its types and gives its type: by its
+number alone where it is a row of ``functions/``, of which ``test_rows.py`` asks for the rest.
 """
 
 from __future__ import annotations
 
+from functions.aggregates import Aggregate
+from functions.registry import SIGNED
+from functions.row import Function
 from tests.differential.ours import Ours
 from tests.differential.postgres import Refusal, postgres
 from values.types import OID
@@ -14,7 +18,7 @@ from values.types import OID
 NAMES = {oid: name for name, oid in OID.items()}
 
 _FUNCTIONS = """
-select oid, proname, prokind, provolatile, array(select unnest(proargtypes)), prorettype from pg_proc
+select oid, proname, prokind, provolatile, proisstrict, array(select unnest(proargtypes)), prorettype from pg_proc
 where pronamespace = 'pg_catalog'::regnamespace and not proretset and prokind in ('f', 'a', 'w')
 order by proname, oid
 """
@@ -35,7 +39,14 @@ def offered(ours: Ours, query: str, result: str) -> bool:
 
 def call_of(kind: str, name: str, arguments: list[str]) -> str:
     """A query that calls a function with columns' worth of arguments, none of them constant."""
+    row = SIGNED.get((name, tuple(arguments)))
     given = [_CONSTANT.get((kind, place, each)) or _column(each) for place, each in enumerate(arguments)]
+    if isinstance(row, Aggregate) and row.within:
+        return f"select {name}(0.5) within group (order by {given[-1]}) from u"
+    if isinstance(row, Function) and row.pattern is not None:
+        given[1:] = ["'a'", "''", "''"][: len(given) - 1]
+    if isinstance(row, Function) and row.variadic:
+        given[-1] = _column(row.arguments[-1].element.name)
     return _CALLS[kind].format(name, ", ".join(given) or ("*" if kind == "a" else ""))
 
 
@@ -53,14 +64,21 @@ def operation_of(name: str, left: str, right: str) -> str:
     return f"select {_column(left)} {name} {_column(right)} from u"
 
 
-def functions(connection, ours: Ours) -> list[str]:
-    found = []
-    for oid, name, kind, volatile, arguments, result in connection.execute(_FUNCTIONS).fetchall():
+def functions(connection, ours: Ours) -> tuple[list[str], list[str]]:
+    """Those that are rows, and the others."""
+    rows, others = [], []
+    for oid, name, kind, volatile, strict, arguments, result in connection.execute(_FUNCTIONS).fetchall():
         if result in NAMES and all(each in NAMES for each in arguments) and name.isidentifier():
             given = [NAMES[each] for each in arguments]
-            if offered(ours, call_of(kind, name, given), NAMES[result]):
-                found.append(f"{oid} {name} {kind}{volatile} {NAMES[result]} {' '.join(given)}".rstrip())
-    return found
+            if not offered(ours, call_of(kind, name, given), NAMES[result]):
+                continue
+            if (name, tuple(given)) in SIGNED:
+                rows.append(f"{oid} {name} {' '.join(given)}".rstrip())
+            else:
+                assert kind == "f", f"{name} has to be a row"
+                varies = volatile + ("t" if strict else "f")
+                others.append(f"{oid} {name} {varies} {NAMES[result]} {' '.join(given)}".rstrip())
+    return rows, others
 
 
 def operators(connection, ours: Ours) -> list[str]:
@@ -75,4 +93,5 @@ def operators(connection, ours: Ours) -> list[str]:
 
 if __name__ == "__main__":
     with postgres() as connection:
-        print("\n".join(["# functions", *functions(connection, Ours()), "# operators", *operators(connection, Ours())]))
+        rows, others = functions(connection, Ours())
+        print("\n".join(["# rows", *rows, "# others", *others, "# operators", *operators(connection, Ours())]))
