@@ -35,6 +35,8 @@ from adapter.duck.catalog_relations import CatalogRelations, Live, reads_live
 from adapter.duck.catalog_rewrite import SessionFacts, assignments
 from adapter.execute import show
 from adapter.execute.ddl_commit import Asked, DdlOutcome, DdlQueue, image_in_force
+from adapter.execute.draws import Draws
+from adapter.execute.draws import Evaluate as Argument
 from adapter.execute.explain import explain
 from adapter.execute.insert import (
     Evaluate,
@@ -60,6 +62,7 @@ from adapter.execute.results import (
     oids_of,
     promised_rows,
 )
+from adapter.execute.sequences import Sequences
 from adapter.state.interfaces import Kind, Notice, Outdated, OutputColumn, Prepared, Result
 from adapter.state.session_state import SessionState
 from adapter.state.variables import SERVER_VERSION
@@ -68,6 +71,7 @@ from adapter.system.schemas import RELATIONS
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
 from catalog_log.model import NODES
+from catalog_log.objects import Sequence as SequenceItem
 from controllers.node_status import NodeStatus
 from controllers.peeks.peek import PEEK_TIMEOUT_MS, Lookup, Peek
 from journal.aio import Bridge, to_its_end
@@ -142,6 +146,7 @@ class TidemarkExecutor:
             st.ShowCreate: self._show, st.Explain: self._explain, st.Upkeep: self._upkeep,
         }  # fmt: skip
         self._inserter = Inserter(catalog, oracle, writer, bridge)
+        self._sequences = Sequences(catalog, oracle, bridge, now_ms)
         self.ddl = DdlQueue(catalog, oracle, bridge, now_ms, self.planner)
 
     def start(self) -> None:
@@ -151,6 +156,7 @@ class TidemarkExecutor:
     async def close(self) -> None:
         """Stop taking DDL and settle what was sent."""
         await self.ddl.close()
+        await self._sequences.close()
         self.planner.close()
         self._nodes.close()
 
@@ -238,6 +244,10 @@ class TidemarkExecutor:
                 columns = [exp.alias_(tree, f"v{n}") for n, tree in enumerate(trees.values())]
                 given = await asyncio.to_thread(self._relations.values, with_params(exp.select(*columns), [], {}))
                 statement = with_values(statement, dict(zip(trees, given, strict=True)))
+        if isinstance(statement, st.AlterSequence):  # it goes on behind the last value that was given out
+            found = find(self._catalog.image, names, statement.name)
+            if isinstance(found, SequenceItem):
+                await self._sequences.give_back(found.id)
         return await to_its_end(self.ddl.submit(statement, names, asked, request_id))
 
     async def _ddl(
@@ -421,7 +431,7 @@ class TidemarkExecutor:
         kept = self.plans.kept(statement, names)
         if kept is not None and kept.timeless and kept.plan.kind == "constant":  # it needs neither barrier nor image
             check_zone(prepared, names.zone, kept.plan)
-            return Result("SELECT", prepared.columns, await self._constant_batches(kept, params))
+            return Result("SELECT", prepared.columns, await self._constant_batches(session, kept, params))
         state, planned = await self._planned(session, prepared, statement)
         image, plan, columns = planned.image, planned.plan, prepared.columns
         check_zone(prepared, names.zone, plan)
@@ -438,7 +448,7 @@ class TidemarkExecutor:
             return Result("SELECT", columns, table.to_batches())
         check_result(columns, self._announced(planned))
         if plan.kind == "constant":
-            return Result("SELECT", columns, await self._constant_batches(planned, params))
+            return Result("SELECT", columns, await self._constant_batches(session, planned, params))
         answer = await self._read(session, image, plan, params, state.last_ts if state is not None else None)
         return Result("SELECT", columns, promised_rows(answer, plan.columns))
 
@@ -464,11 +474,14 @@ class TidemarkExecutor:
         kept = [self.plans.kept(each, names) for each in (statement, statement.of) if each is not None]
         return any(each is not None and each.plan.kind == "peek" for each in kept)
 
-    async def _constant_batches(self, planned: Planned, params: Sequence[object | None]) -> list[pa.RecordBatch]:
+    async def _constant_batches(
+        self, session: SessionState, planned: Planned, params: Sequence[object | None]
+    ) -> list[pa.RecordBatch]:
         """The rows of a query that reads nothing: where they can only ever be the same, they are computed once."""
         if planned.answer is None:
+            drawn = await Draws(self._sequences, session).query(planned.plan, self._argument(planned.plan, params))
             async with self.planner.sharing(planned.large):
-                table = await _in_thread(self._constant, planned.plan, params)
+                table = await _in_thread(self._constant, drawn, params)
             if planned.plan.volatile or planned.plan.params or table.nbytes > FOLDED_BYTES_MAX:
                 return table.to_batches()
             planned.answer = table.to_batches()
@@ -477,6 +490,13 @@ class TidemarkExecutor:
     def _constant(self, plan: SelectPlan, params: Sequence[object | None], running: Running) -> pa.Table:
         tree = with_params(plan.tree, params, plan.params)
         return self._relations.constant(tree, [(c.name, c.type) for c in plan.columns], running)
+
+    def _argument(self, plan: SelectPlan | InsertPlan, params: Sequence[object | None]) -> Argument:
+        async def evaluate(tree: exp.Expression) -> object:
+            query = with_params(exp.select(exp.alias_(tree.copy(), "v")), params, plan.params)
+            return (await asyncio.to_thread(self._relations.values, query))[0]
+
+        return evaluate
 
     async def _read(
         self,
@@ -562,10 +582,12 @@ class TidemarkExecutor:
     async def _insert(
         self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
     ) -> Result:
+        draws = Draws(self._sequences, session)
         for tries_left in reversed(range(INSERT_TRIES_MAX)):
             entry = None
+            draws.again()
             try:
-                entry = await self._rows(session, prepared, statement, params)
+                entry = await self._rows(session, prepared, statement, params, draws)
                 tag = f"INSERT 0 {entry.rows.num_rows}"
                 if session.defers_writes:
                     check_buffer([*session.buffer, entry])
@@ -580,7 +602,12 @@ class TidemarkExecutor:
         raise AssertionError("unreachable: the last try raises or returns")
 
     async def _rows(
-        self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
+        self,
+        session: SessionState,
+        prepared: Prepared,
+        statement: Statement,
+        params: Sequence[object | None],
+        draws: Draws,
     ) -> Rows:
         """The rows that an INSERT would add, planned and (for a query) read."""
         planned = await self._certain(session, lambda image: self._plan_as(prepared, statement, image, session))
@@ -592,25 +619,30 @@ class TidemarkExecutor:
             planned = await self._plan_as(prepared, statement, image, session)
         image, plan, on = planned.image, planned.plan, (planned.answers,)
         upper = plan.catalog_ts + 1
-        evaluate = self._evaluator(plan, params)
+        evaluate, argument = self._evaluator(plan, params), self._argument(plan, params)
         if plan.query is None:
             try:
+                plan = await draws.rows(plan, argument)
                 rows = await self._beside(planned.large, len(statement.text), rows_of_values, plan, params, evaluate)
                 return Rows(plan.table, rows, upper, on)
             except InvalidUsage as error:
                 await self._still_so(session, planned, error)
                 raise
         if plan.query.kind == "constant":
+            query = await draws.query(plan.query, argument)
             async with self.planner.sharing(planned.large):
-                table = await _in_thread(self._constant, plan.query, params)
-            return Rows(plan.table, rows_of_query(plan, table.to_batches(), evaluate), upper, on)
+                table = await _in_thread(self._constant, query, params)
+            drawn = await draws.defaults(plan, table.num_rows, argument)
+            return Rows(plan.table, rows_of_query(plan, table.to_batches(), evaluate, drawn), upper, on)
         if state is None:  # it became a query over relations only now, on a newer image
             state, _ = await self._barrier()
         answer = await self._read(session, image, plan.query, params, state.last_ts)
         read_ts = session.transaction.read_ts or state.last_ts
         batches = await collect(as_promised(answer, plan.query.columns))
         tables = tables_below(image, plan.query.inputs)
-        return Rows(plan.table, rows_of_query(plan, batches, evaluate), upper, on, read_ts, tables)
+        drawn = await draws.defaults(plan, sum(batch.num_rows for batch in batches), argument)
+        rows = await self._beside(bool(drawn), LONG_CHARS, rows_of_query, plan, batches, evaluate, drawn)
+        return Rows(plan.table, rows, upper, on, read_ts, tables)
 
     async def _still_so(self, session: SessionState, planned: Planned, error: InvalidUsage) -> None:
         """A value was refused for what the table is (NOT NULL, a range): that must hold on the catalog in force."""

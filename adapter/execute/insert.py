@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Protocol
 
 import pyarrow as pa
@@ -105,8 +106,16 @@ def rows_of_values(plan: InsertPlan, params: Sequence[object | None], evaluate: 
     return checked(plan.table, columns)
 
 
-def rows_of_query(plan: InsertPlan, batches: Sequence[pa.RecordBatch], evaluate: Evaluate) -> pa.Table:
-    """The rows of INSERT … SELECT from what the query gave.  Raises 23502."""
+def rows_of_query(
+    plan: InsertPlan,
+    batches: Sequence[pa.RecordBatch],
+    evaluate: Evaluate,
+    drawn: Mapping[int, Sequence[Slot]] = MappingProxyType({}),
+) -> pa.Table:
+    """The rows of INSERT … SELECT from what the query gave.  Raises 23502.
+
+    ``drawn`` are defaults that are another value in every row.
+    """
     height = sum(batch.num_rows for batch in batches)
     arrays: list[pa.Array | pa.ChunkedArray | None] = [None] * len(plan.types)
     for position, index in enumerate(plan.query_columns):
@@ -114,9 +123,18 @@ def rows_of_query(plan: InsertPlan, batches: Sequence[pa.RecordBatch], evaluate:
         given = pa.chunked_array([batch.column(position).cast(kind) for batch in batches], kind)
         arrays[index] = _of_length(given, plan.types[index])
     for index, slot in plan.defaults.items():
+        if index in drawn:
+            arrays[index] = pa.array(_values(drawn[index], plan.types[index], evaluate), arrow_type(plan.types[index]))
+            continue
         value = slot.value if slot.tree is None else stored(evaluate([slot])[0], plan.types[index])
         arrays[index] = pa.array([value] * height, arrow_type(plan.types[index]))
     return checked(plan.table, arrays)
+
+
+def _values(slots: Sequence[Slot], kind: SqlType, evaluate: Evaluate) -> list[object]:
+    trees = [slot for slot in slots if slot.tree is not None]
+    computed = iter(evaluate(trees) if trees else ())
+    return [slot.value if slot.tree is None else stored(next(computed), kind) for slot in slots]
 
 
 def _of_length(values: pa.ChunkedArray, wanted: SqlType) -> pa.ChunkedArray:

@@ -143,6 +143,8 @@ class Blocks:
             await portals.close_cursor(None)
             statements.deallocate(None)
             self._state.reset_variable("all")
+        if what in ("all", "sequences"):
+            self._state.discard_sequences()
 
     def _set_transaction(self, statement: c.SetTransaction) -> None:
         state, transaction = self._state, self._state.transaction

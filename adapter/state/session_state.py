@@ -43,6 +43,11 @@ class SessionState:
     written_ts: DataTs = DataTs(0)
     """When its newest rows became visible: no later read of its own is older, at any isolation."""
 
+    sequences: dict[str, int] = field(default_factory=dict)
+    """By the ids of sequences: the value that this session had of each last, which ``currval`` gives."""
+    last_sequence: str | None = None
+    """The sequence that it had a value of last."""
+
     notify: Callable[[Notice], None] = field(default=lambda _: None, compare=False)
     """Tells the client something at once, while a statement runs; set by whoever has its socket."""
 
@@ -89,6 +94,11 @@ class SessionState:
         """Back to the default (RESET); ``all`` for every variable."""
         key = vars_.canonical(name)
         self.variables.reset(f"default_{key}" if key in ("transaction_isolation", "transaction_read_only") else name)
+
+    def discard_sequences(self) -> None:
+        """As if it had never had a value of any sequence."""
+        self.sequences.clear()
+        self.last_sequence = None
 
     def show_all(self) -> list[tuple[str, str]]:
         """SHOW ALL: every variable's name and value, by name."""

@@ -23,6 +23,7 @@ from adapter.system.schemas import SCHEMA_OIDS
 from adapter.system.types import DISPLAY, TYPE_NAMES
 from catalog_log.model import Schema
 from catalog_log.objects import Item, View, numbered_columns
+from sql.statements.sequence_calls import default_today
 from values.types import OID, SECOND_DIGITS, TIMES, SqlType, parse_type
 
 
@@ -79,7 +80,8 @@ def _columns(s: System) -> Rows:
             yield {
                 **_column(number, column.name, OID[sql_type.name], sql_type), "table_catalog": s.database,
                 "udt_catalog": s.database, "table_schema": schema.name, "table_name": item.name,
-                "column_default": column.default, "is_nullable": "YES" if column.nullable else "NO",
+                "column_default": default_today(item, column, s.image),
+                "is_nullable": "YES" if column.nullable else "NO",
             }  # fmt: skip
     for row in _system_columns():
         yield {**row, "table_catalog": s.database, "udt_catalog": s.database}

@@ -32,6 +32,7 @@ from catalog_log.objects import (
 )
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike
+from sql.statements.sequence_calls import default_today
 from values.datatypes.registry import DATATYPES
 from values.types import OID, modifier, parse_type
 
@@ -185,7 +186,8 @@ def _pg_attrdef(s: System) -> Rows:
         for number, column in numbered_columns(item):
             if column.default is not None:
                 relation = item_oid(item.id)
-                yield {"oid": relation + number, "adrelid": relation, "adnum": number, "adbin": column.default}
+                yield {"oid": relation + number, "adrelid": relation, "adnum": number,
+                       "adbin": default_today(item, column, s.image)}  # fmt: skip
 
 
 def _pg_index(s: System) -> Rows:

@@ -9,6 +9,7 @@ from adapter.system.rows import Rows, System, comments_of
 from catalog_log import model
 from catalog_log.objects import Index, Source, cluster_of, key_names, numbered_columns
 from catalog_log.settings import GEAR, cluster_setting
+from sql.statements.sequence_calls import default_today
 
 
 def _objects(s: System) -> Rows:
@@ -23,7 +24,7 @@ def _columns(s: System) -> Rows:
         for number, column in numbered_columns(item):
             yield {"object_id": item.id, "schema_name": schema.name, "object_name": item.name, "position": number,
                    "name": column.name, "type": column.type, "nullable": column.nullable,
-                   "default_expression": column.default}  # fmt: skip
+                   "default_expression": default_today(item, column, s.image)}  # fmt: skip
 
 
 def _dependencies(s: System) -> Rows:

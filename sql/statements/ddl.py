@@ -53,7 +53,7 @@ from sql.statements.ddl_drop import plan_drop
 from sql.statements.ddl_made import created, exists, taken
 from sql.statements.ddl_reset import plan_reset
 from sql.statements.ddl_sequences import plan_alter_sequence, plan_create_sequence
-from sql.statements.defaults import check_default
+from sql.statements.defaults import read_by_default
 from sql.statements.plans import DdlPlan
 from sql.syntax import statements as st
 from sql.trees.budget import bounded
@@ -86,16 +86,20 @@ def _create_schema(s: st.CreateSchema, image: ImageLike, names: Names) -> DdlPla
     )
 
 
-def _columns(
-    defs: tuple[st.ColumnDef, ...], what: str, image: ImageLike, names: Names
-) -> tuple[Column, ...]:
+def _columns(defs: tuple[st.ColumnDef, ...], what: str, image: ImageLike) -> tuple[Column, ...]:
     if not defs:
         raise InvalidUsage(f"a {what} needs at least one column", sqlstate="42601")
     check_columns([d.name for d in defs])
-    for each in defs:
-        if each.default is not None:
-            check_default(each.default, each.name, each.type, names.zone)
     return _new_columns(image, (Column(d.name, str(d.type), d.nullable, d.default_sql) for d in defs))
+
+
+def _reads(defs: tuple[st.ColumnDef, ...], image: ImageLike, names: Names) -> tuple[tuple[int, tuple[str, ...]], ...]:
+    """The sequences that the DEFAULTs of a new table's columns read, which are checked here."""
+    found = []
+    for number, each in enumerate(defs, 1):
+        if each.default is not None and (ids := read_by_default(each, image, names)):
+            found.append((number, ids))
+    return tuple(found)
 
 
 def _new_columns(image: ImageLike, columns: Iterable[Column]) -> tuple[Column, ...]:
@@ -105,18 +109,19 @@ def _new_columns(image: ImageLike, columns: Iterable[Column]) -> tuple[Column, .
 
 def _create_table(s: st.CreateTable, image: ImageLike, names: Names) -> DdlPlan:
     schema = target_schema(image, names, s.name)
-    columns = _columns(s.columns, "table", image, names)
+    columns = _columns(s.columns, "table", image)
+    reads = _reads(s.columns, image, names)
     name = check_identifier(s.name.last)
     if taken(image, schema, name):
         return exists("relation", name, s.if_not_exists, s.tag)
     ids = ItemIds(image)
-    item = Table(ids.item(), schema.id, name, s.text, columns)
+    item = Table(ids.item(), schema.id, name, s.text, columns, reads=reads)
     return created(ids, s.tag, item)
 
 
 def _create_source(s: st.CreateSource, image: ImageLike, names: Names) -> DdlPlan:
     schema = target_schema(image, names, s.name)
-    columns = _columns(s.columns, "source", image, names)
+    columns = _columns(s.columns, "source", image)
     name = check_identifier(s.name.last)
     if not s.topic or len(s.topic) > 249:
         raise InvalidUsage(f'invalid topic name "{s.topic}"', sqlstate="22023", hint="1 to 249 characters")

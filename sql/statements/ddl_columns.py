@@ -36,9 +36,10 @@ from sql.objects.names import ImageLike, Names
 from sql.statements.ddl_alter import altered
 from sql.statements.ddl_comment import column_key, gone_with
 from sql.statements.ddl_drop import everything, told_cascade, told_dependents
-from sql.statements.defaults import check_default
+from sql.statements.defaults import check_default, read_by_default
 from sql.statements.insert import literal_slot, stored
 from sql.statements.plans import DdlPlan, PlanNotice, Slot
+from sql.statements.sequence_calls import Kept, Meaning, Said, is_call
 from sql.syntax import statements as st
 from sql.syntax.column_defs import COLUMNS_MAX
 from sql.syntax.statements import KIND_WORDS
@@ -128,13 +129,14 @@ def _add(draft: _Draft, action: st.AddColumn) -> None:
         wanted.name, str(wanted.type), wanted.nullable, wanted.default_sql, column_id,
         None if stored_as == wanted.name else stored_as, missing,
     )  # fmt: skip
-    draft.item = replace(table, columns=(*table.columns, column))
+    reads = read_by_default(wanted, draft.image, draft.names) if wanted.default is not None else ()
+    draft.item = replace(table, columns=(*table.columns, column)).with_default(column, reads)
 
 
 def _missing(draft: _Draft, action: st.AddColumn) -> bytes | None:
     """What rows that are there get: the DEFAULT as it is now, as in Postgres."""
     wanted = action.column
-    slot = _default(wanted, draft.names)
+    slot = _default(wanted, draft.names, Said(draft.image, draft.names))
     value = slot.value
     if slot.tree is not None:
         if action.evaluated is None:
@@ -149,10 +151,11 @@ def _missing(draft: _Draft, action: st.AddColumn) -> bytes | None:
         raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
 
 
-def _default(wanted: st.ColumnDef, names: Names) -> Slot:
+def _default(wanted: st.ColumnDef, names: Names, meaning: Meaning) -> Slot:
     if wanted.default is None:
         return Slot(None)
-    return literal_slot(check_default(wanted.default, wanted.name, wanted.type, names.zone), wanted.type.plain)
+    tree = check_default(wanted.default, wanted.name, wanted.type, meaning, names.zone)
+    return literal_slot(tree, wanted.type.plain)
 
 
 def to_evaluate(s: st.AlterColumns, names: Names) -> dict[int, exp.Expression]:
@@ -164,8 +167,11 @@ def to_evaluate(s: st.AlterColumns, names: Names) -> dict[int, exp.Expression]:
     found = {}
     for place, action in enumerate(s.actions):
         if isinstance(action, st.AddColumn):
-            tree = _default(action.column, names).tree
-            if tree is not None and not any(map(_of_the_row, tree.walk())):
+            default = action.column.default
+            if default is None or any(map(_of_the_row, default.walk())):
+                continue
+            tree = _default(action.column, names, Kept(())).tree
+            if tree is not None:
                 found[place] = tree
     return found
 
@@ -182,7 +188,7 @@ def with_values(s: st.AlterColumns, values: Mapping[int, object]) -> st.AlterCol
 def _of_the_row(node: exp.Expression) -> bool:
     """Whether Postgres calls it for every row, and not once in a statement."""
     row = WITHOUT_ARGUMENTS.get(type(node))
-    return row is not None and row.volatility == VOLATILE
+    return is_call(node) or row is not None and row.volatility == VOLATILE
 
 
 def _stored_as(name: str, column_id: int, taken: set[str]) -> str:
@@ -218,6 +224,7 @@ def _drop(draft: _Draft, action: st.DropColumn) -> None:
     if views:
         draft.notices += told_cascade("drop", [(draft.image.item(i), None) for i in sorted(going, key=id_order)])
     draft.gone |= {i: draft.image.item(i) for i in going} | {each.id: each for each in indexes}
+    table = table.with_default(column, ())
     left = (*table.columns[:place], *table.columns[place + 1 :])
     draft.item = replace(table, columns=left, dropped=(*table.dropped, replace(column, nullable=True, default=None)))
 
@@ -250,9 +257,9 @@ def _rename(draft: _Draft, action: st.RenameColumn) -> None:
 def _set_default(draft: _Draft, action: st.SetDefault) -> None:
     table, place = _table(draft), _place(draft, action.name)
     column = table.columns[place]
-    if action.default is not None:
-        check_default(action.default, column.name, parse_type(column.type), draft.names.zone)
-    _put(draft, place, replace(column, default=action.default_sql))
+    wanted = st.ColumnDef(column.name, parse_type(column.type), default=action.default)
+    reads = read_by_default(wanted, draft.image, draft.names) if action.default is not None else ()
+    draft.item = table.with_default(replace(column, default=action.default_sql), reads)
 
 
 def _drop_not_null(draft: _Draft, action: st.DropNotNull) -> None:

@@ -52,7 +52,7 @@ def new_sequence(head: tuple[str, str, str, str], options: Options) -> Sequence:
 def plan_alter_sequence(s: st.AlterSequence, image: ImageLike, names: Names) -> DdlPlan:
     """The sequence as it steps from now on: from where it has come to, unless RESTART is said.
 
-    Blocks that adapters hold are not gone on with.  Raises 42P01, 42809, 22023.
+    Reserves that adapters hold are not gone on with.  Raises 42P01, 42809, 22023.
     """
     found = altered(s, image, names)
     if isinstance(found, PlanNotice):

@@ -6,9 +6,14 @@ from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 
+from catalog_log import records
+from catalog_log.objects import Column, Table
 from journal.errors import InvalidUsage
 from sql.binding.bind_select import check_query
 from sql.binding.known_args import check_known
+from sql.objects.names import ImageLike, Names
+from sql.statements.sequence_calls import Kept, Meaning, Said, of_value
+from sql.syntax.column_defs import ColumnDef
 from sql.syntax.tokens import parse_tokens, tokenize
 from sql.trees import types as t
 from sql.trees.errors import unsupported
@@ -17,12 +22,15 @@ from sql.typing.assign import assign
 from sql.typing.check import Checker
 from sql.typing.check_zoned import checker_for
 from sql.typing.scope import Scope
-from values.types import SqlType
+from values.types import SqlType, parse_type
 
 
-def check_default(node: exp.Expression, column: str, wanted: SqlType, zone: str = "UTC") -> exp.Expression:
+def check_default(
+    node: exp.Expression, column: str, wanted: SqlType, meaning: Meaning, zone: str = "UTC"
+) -> exp.Expression:
     """The DEFAULT expression typed and assigned to its column.  0A000 for columns, subqueries and parameters in it, and
-    for what depends on the ``zone`` of the session that says it: it means UTC to every session."""
+    for what depends on the ``zone`` of the session that says it: it means UTC to every session.  ``meaning`` says which
+    sequences the names in it mean."""
     if node.find(exp.Query, exp.Subquery, exp.AggFunc, exp.Window):
         raise unsupported("a subquery or aggregate in DEFAULT")
     if node.find(exp.Column):
@@ -30,7 +38,19 @@ def check_default(node: exp.Expression, column: str, wanted: SqlType, zone: str 
     if node.find(exp.Parameter):
         raise InvalidUsage("there is no parameter $1", sqlstate="42P02")
     checker = checker_for(zone, lambda query, scope: check_query(checker, query, scope, {}), defines=True)
-    return typed_expression(node, column, wanted, checker)
+    return typed_expression(of_value(node, meaning), column, wanted, checker)
+
+
+def read_by_default(column: ColumnDef, image: ImageLike, names: Names) -> tuple[str, ...]:
+    """The ids of the sequences that the DEFAULT of a column reads, which is checked: :func:`check_default`."""
+    meaning = Said(image, names)
+    check_default(column.default, column.name, column.type, meaning, names.zone)
+    if meaning.ids and image.genesis.format_version < records.COLUMN_IDS_FROM:
+        raise unsupported(
+            f"a sequence in DEFAULT in a catalog of format {image.genesis.format_version}",
+            hint=f"it is kept by catalogs made with format {records.COLUMN_IDS_FROM} or later",
+        )
+    return tuple(meaning.ids)
 
 
 def typed_expression(
@@ -53,6 +73,7 @@ def typed_expression(
     return assign(holder.this, got, wanted.plain, column, checker.zone)
 
 
-def parse_default(text: str, column: str, wanted: SqlType) -> exp.Expression:
-    """A stored DEFAULT, typed again."""
-    return check_default(parse_tokens(tokenize(text), text), column, wanted)
+def parse_default(table: Table, column: Column) -> exp.Expression:
+    """The stored DEFAULT of a column that has one, typed again."""
+    tree = parse_tokens(tokenize(column.default), column.default)
+    return check_default(tree, column.name, parse_type(column.type), Kept(table.reads_of(column)))

@@ -17,6 +17,7 @@ from sql.objects.names import ImageLike, Names, SystemRelation, column_types, re
 from sql.statements.defaults import parse_default, typed_expression
 from sql.statements.plans import InsertPlan, Slot
 from sql.statements.select import plan_bound
+from sql.statements.sequence_calls import Meaning, Said, calls_in, of_query, of_value, one_row
 from sql.syntax import statements as st
 from sql.syntax.tokens import parse_tokens, tokenize
 from sql.syntax.values_list import Cell, Cells, Number, Param, Text, Word
@@ -53,7 +54,7 @@ def plan_insert(s: st.Insert, image: ImageLike, names: Names, declared: dict[int
     targets = _targets(s, table)
     if s.source is None:
         row = tuple(_default(table, i, types[i]) for i in range(len(types)))
-        return InsertPlan(table, types, {}, CatalogTs(image.upper - 1), (row,))
+        return InsertPlan(table, types, {}, CatalogTs(image.upper - 1), (row,), order=_order(1, targets, types))
     values = s.source if isinstance(s.source, Cells) else _plain_values(s.source)
     if isinstance(values, exp.Values) and values.find(exp.Select) is not None:  # which may read relations
         source = _selected(values, table, targets)
@@ -109,10 +110,8 @@ def _selected(values: exp.Values, table: Item, targets: list[int]) -> exp.Expres
         for at, (cell, index) in enumerate(zip(cells, targets, strict=False)):
             if isinstance(cell, exp.Var) and cell.name.upper() == "DEFAULT":
                 column = table.columns[index]
-                wanted = column_types(table)[column.name]
-                declared = parse_type(column.type)
-                made = exp.null() if column.default is None else parse_default(column.default, column.name, declared)
-                cells[at] = cast(made, wanted)
+                made = exp.null() if column.default is None else parse_default(table, column)
+                cells[at] = cast(made, column_types(table)[column.name])
         one = exp.Select(expressions=cells)
         found = one if found is None else exp.Union(this=found, expression=one, distinct=False)
     assert found is not None
@@ -123,7 +122,7 @@ def _default(table: Item, index: int, wanted: SqlType) -> Slot:
     column = table.columns[index]
     if column.default is None:
         return Slot(None)
-    return literal_slot(parse_default(column.default, column.name, parse_type(column.type)), wanted)
+    return literal_slot(parse_default(table, column), wanted)
 
 
 def literal_slot(tree: exp.Expression, wanted: SqlType) -> Slot:
@@ -244,6 +243,7 @@ def _insert_values(
         return defaults[index]
 
     plain = _PlainCells(values.text, checker) if isinstance(values, Cells) else None
+    meaning = Said(image, names)
     # What a number without a unit means hangs on the fields that an interval is declared with.
     read_as = [parse_type(c.type) if kind == t.INTERVAL else kind for c, kind in zip(table.columns, types, strict=True)]
     needed = [i for i, column in enumerate(table.columns) if not column.nullable]
@@ -262,7 +262,7 @@ def _insert_values(
                 slots[index] = plain.slot(node, table.columns[index].name, wanted)
             else:
                 wanted = read_as[index] if isinstance(node, exp.Literal) and node.is_string else types[index]
-                slots[index] = _value_slot(node, table.columns[index].name, wanted, checker)
+                slots[index] = _value_slot(node, table.columns[index].name, wanted, checker, meaning)
         for index in left_out if len(nodes) == len(targets) else range(len(types)):
             if slots[index] is None:
                 slots[index] = default(index)
@@ -270,7 +270,15 @@ def _insert_values(
         rows.append(tuple(slots))
     params = {n: checker.params.get(n, t.TEXT) for n in range(1, max(checker.seen, default=0) + 1)}
     literals = checker.zone is not None and checker.zone.literals
-    return InsertPlan(table, types, params, CatalogTs(image.upper - 1), tuple(rows), literals=literals)
+    at = CatalogTs(image.upper - 1)
+    return InsertPlan(table, types, params, at, tuple(rows), literals=literals, order=_order(len(rows), targets, types))
+
+
+def _order(rows: int, targets: list[int], types: tuple[SqlType, ...]) -> tuple[int, ...]:
+    """In which order Postgres evaluates the columns of a row: of one row as the table has them, of more as they are
+    written, and what is not after that."""
+    written = targets if rows > 1 else ()
+    return (*written, *(i for i in range(len(types)) if i not in written))
 
 
 def _nodes_of(row: exp.Expression) -> list[exp.Expression]:
@@ -375,7 +383,9 @@ def _check_width(width: int, first: int | None, targets: list[int], listed: bool
     return width
 
 
-def _value_slot(node: exp.Expression, column: str, wanted: SqlType, checker: Checker) -> Slot:
+def _value_slot(
+    node: exp.Expression, column: str, wanted: SqlType, checker: Checker, meaning: Meaning | None = None
+) -> Slot:
     if isinstance(node, exp.Literal) and node.is_string:  # by far the commonest, and nothing to type
         return Slot(stored(checker.read(node.this, wanted), wanted))
     if isinstance(node, exp.Null):
@@ -386,6 +396,8 @@ def _value_slot(node: exp.Expression, column: str, wanted: SqlType, checker: Che
         raise no_column(node.find(exp.Column).name)
     if node.find(exp.Query, exp.Subquery):
         raise unsupported("a subquery in VALUES", hint="use INSERT … SELECT")
+    if meaning is not None:
+        node = of_value(node, meaning)
     return literal_slot(typed_expression(node, column, wanted, checker), wanted)
 
 
@@ -421,9 +433,12 @@ def _insert_query(
     names: Names,
     declared: dict[int, SqlType] | None,
 ) -> InsertPlan:
+    source = of_query(source, image, names)
     bound = bind_query(source, image, names, declared, assigned=[types[i] for i in targets])
     if bound.system:
         raise unsupported("INSERT from system relations")
+    if calls_in(source):
+        one_row(bound.tree, source)
     _check_width(len(bound.columns), None, targets, listed)
     targets = targets[: len(bound.columns)]
     wanted = [types[i] for i in targets]

@@ -130,6 +130,8 @@ class SelectPlan:
     """Whether the same parameters on the same rows may give another answer (``now()``, ``random()``)."""
     literals: bool = False
     """Whether a literal in it was read by the session's zone."""
+    draws: bool = False
+    """Whether calls of :mod:`sql.statements.sequence_calls` are in ``tree``: it is run with values in their places."""
     given: tuple[object | None, ...] = ()
     given_types: Mapping[int, SqlType] = field(default_factory=dict)
     """Values of the parameters in ``tree`` and ``lookup``, where its text had values in their places
@@ -187,3 +189,5 @@ class InsertPlan:
     defaults: Mapping[int, Slot] = field(default_factory=dict)
     literals: bool = False
     """Whether a literal in it was read by the session's zone."""
+    order: tuple[int, ...] = ()
+    """Of the columns of a row of ``rows``: in which order they are evaluated."""

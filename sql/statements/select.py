@@ -14,8 +14,10 @@ from sql.objects.names import ImageLike, Names
 from sql.statements.lookup_plan import plan_lookup
 from sql.statements.plans import SelectPlan
 from sql.statements.samples import NotAlike, shortened
+from sql.statements.sequence_calls import calls_in, of_query, one_row
 from sql.statements.system_zones import check_system_query
 from sql.trees.budget import bounded
+from sql.trees.errors import unsupported
 from sql.views.kept_views import as_planned, inline_views
 from values.types import SqlType
 
@@ -41,7 +43,13 @@ def plan_select(
 def _planned(
     ast: exp.Expression, image: ImageLike, names: Names, declared: dict[int, SqlType] | None
 ) -> SelectPlan:
-    bound = bind_select(ast, image, names, declared)
+    query = of_query(ast, image, names)
+    bound = bind_select(query, image, names, declared)
+    if query is not ast:
+        if bound is None:
+            hint = "ask each in a statement of its own"
+            raise unsupported("a sequence's value beside what only the system knows", hint=hint)
+        one_row(bound.tree, query)
     return _catalog(ast, image, names, declared) if bound is None else plan_bound(bound, image, names)
 
 
@@ -77,6 +85,7 @@ def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
         lookup=plan_lookup(tree, bound.params, image, names),
         volatile=bound.volatile is not None,
         literals=bound.literals,
+        draws=bound.volatile is not None and bool(calls_in(tree)),
     )
 
 

@@ -20,6 +20,7 @@ from sql.trees.errors import mismatch, no_aggregate, no_function, no_operator, s
 from sql.trees.nodes import branches, cast, position, swap, text_literal, unnest
 from sql.typing import check_arrays as arrays
 from sql.typing import check_jsonb as jsonb
+from sql.typing import check_sequences as sequences
 from sql.typing import own_signatures
 from sql.typing.casts import becomes_char, converted
 from sql.typing.check_aggregates import AGGREGATES
@@ -51,7 +52,7 @@ _COMPARED = {
 _EACH = {"all": exp.All, "some": exp.Any}
 """What the parser may take for functions."""
 
-NAMED = {**arrays.NAMED, **jsonb.NAMED, **own_signatures.NAMED}
+NAMED = {**arrays.NAMED, **jsonb.NAMED, **own_signatures.NAMED, **sequences.NAMED}
 """Functions that the parser knows by their name alone."""
 
 

@@ -34,6 +34,7 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 |---|---|
 | `SELECT`, `VALUES`, `WITH`, `TABLE` | any query over one's own relations or over system relations, not both |
 | `INSERT INTO t [(…)] VALUES …` or a query | rows of a table; there are no keys, and no UPDATE or DELETE |
+| `CREATE SEQUENCE`, `ALTER SEQUENCE … [RE]START`, `INCREMENT`… | `nextval` and its kin draw values: below |
 | `CREATE SCHEMA`, `TABLE`, `VIEW`, `MATERIALIZED VIEW`, `INDEX` | each one record in the catalog; `IF NOT EXISTS` |
 | `CREATE SOURCE … FROM KAFKA TOPIC '…' FORMAT JSON` | a topic's rows; what does not fit is in `…_errors` |
 | `ALTER TABLE … ADD`, `DROP`, `RENAME COLUMN`, `ALTER COLUMN` | no row is written anew; not `TYPE`, `SET NOT NULL` |
@@ -60,6 +61,16 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 `#1{name}` is the second column of what the operator reads, and `name` what it was called where it came from; `^#0` is a
 column of the row around a subquery, whose plan stands below its operator as `q1`. Plain views are opened. The text that
 Spark gets comes behind it.
+
+### Sequences
+
+`CREATE SEQUENCE` with all of Postgres's options but `OWNED BY`; `nextval('s')`, `currval`, `lastval` and `setval` stand
+where a statement makes its rows itself: in a SELECT without FROM, in the VALUES of an INSERT, and in the DEFAULT of a
+column, which draws a value for each row, also of `INSERT … SELECT`. Not behind CASE, AND, OR or COALESCE, where they
+might not be evaluated, not over the rows of a relation (give the column a DEFAULT and insert the rest), not in views.
+The sequence's name is a literal. Values come in order and without gaps within one adapter while it lives; adapters take
+theirs in reserves, so two of them interleave, and what a killed one had is a gap ([GUARANTEES.md](GUARANTEES.md)). A
+sequence is no relation to read: `pg_sequences` says how far it has come, which is the end of the last reserve.
 
 ### A topic for a source
 

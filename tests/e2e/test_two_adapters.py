@@ -180,3 +180,34 @@ def test_concurrent_inserts_through_both_are_all_there_once(stack: Stack) -> Non
             thread.join()
         rows = connection.execute(f"SELECT w, n FROM {table}").fetchall()
     assert sorted(rows) == [(worker, number) for worker in range(workers) for number in range(each)]
+
+
+def test_a_sequence_gives_every_value_once_through_both(both) -> None:
+    one, two = both
+    name = fresh("s")
+    one.execute(f"CREATE SEQUENCE {name}")
+    two.execute(f"CREATE TABLE {name}_t (id bigint NOT NULL DEFAULT nextval('{name}'), who text)")
+    found: list[list[int]] = [[], []]
+
+    def work(place: int, connection: psycopg.Connection) -> None:
+        for number in range(ROUNDS):
+            if number % 2:
+                connection.execute(f"INSERT INTO {name}_t (who) VALUES (%s), (%s)", (str(place), str(place)))
+            else:
+                found[place].append(connection.execute(f"SELECT nextval('{name}')").fetchone()[0])
+
+    threads = [threading.Thread(target=work, args=each) for each in enumerate(both)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    rows = [value for (value,) in one.execute(f"SELECT id FROM {name}_t").fetchall()]
+    values = [*found[0], *found[1], *rows]
+    assert len(rows) == 2 * ROUNDS and len(set(values)) == len(values) == 3 * ROUNDS
+    assert all(each == sorted(each) for each in found)
+    with pytest.raises(psycopg.errors.DependentObjectsStillExist):
+        two.execute(f"DROP SEQUENCE {name}")
+    assert two.execute(f"SELECT setval('{name}', 5000)").fetchone() == (5000,)
+    assert two.execute(f"SELECT nextval('{name}') + %s", (1,)).fetchone() == (5002,)
+    one.execute(f"DROP TABLE {name}_t")
+    two.execute(f"DROP SEQUENCE {name}")

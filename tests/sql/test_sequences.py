@@ -7,10 +7,15 @@ import pytest
 from adapter.system.kinds import KIND_ROWS
 from catalog_log import model
 from catalog_log.objects import SEQUENCE, Audience, Sequence
+from catalog_log.records import decode_value, encode_value
 from journal.errors import InvalidUsage
 from sql.objects.names import full_name
 from sql.statements.ddl import plan_ddl
 from sql.statements.ddl_sequences import position_of, put_position
+from sql.statements.insert import plan_insert
+from sql.statements.plan_cache import PlanCache
+from sql.statements.select import plan_select
+from sql.statements.sequence_calls import default_today
 from sql.syntax.parse import parse
 from subscribers.translate import concerns
 from tests.sql.doubles import apply, ddl, empty_image, names
@@ -133,7 +138,7 @@ def at(image, position: Position):
         ("minvalue -3", Position(4, True), {"steps": Steps(1, -3, INT8 - 1)}, Position(4, True, 1)),
     ],
 )
-def test_it_is_altered_where_it_stands_and_every_block_ends(options, position, expected, behind) -> None:
+def test_it_is_altered_where_it_stands_and_every_reserve_ends(options, position, expected, behind) -> None:
     before = at(ddl(empty_image(), "create sequence s"), position)
     after = ddl(before, f"alter sequence s {options}")
     assert {name: getattr(of(after), name) for name in expected} == expected
@@ -179,3 +184,103 @@ def test_a_position_that_nobody_can_read_is_told_as_such() -> None:
     with pytest.raises(InvalidUsage) as caught:
         plan_ddl(parse("alter sequence s restart"), image, names())
     assert caught.value.sqlstate == "XX001"
+
+
+def defaults(image, name="t") -> dict[str, str | None]:
+    table = image.item_by_name("s1", name)
+    return {column.name: default_today(table, column, image) for column in table.columns}
+
+
+def test_what_a_default_reads_is_kept_by_id_and_shown_by_its_name_of_now() -> None:
+    image = ddl(
+        empty_image(),
+        "create sequence s",
+        "create sequence r",
+        "create table t (a int default nextval('s') + currval( 'r'::regclass ), b text default 'nextval(''s'')', "
+        "c bigint default nextval('public.s'))",
+    )
+    written = defaults(image)
+    assert written["a"] == "nextval('s') + currval( 'r'::regclass )"
+    table = image.item_by_name("s1", "t")
+    assert table.depends_on == (of(image).id, of(image, "r").id)
+    assert decode_value(model.ITEMS, encode_value(model.ITEMS, table)) == table
+    image = ddl(image, "alter sequence r rename to \"It's\"", "alter sequence s rename to r")
+    assert defaults(image) == {
+        "a": "nextval('public.r') + currval( 'public.\"It''s\"'::regclass )",
+        "b": "'nextval(''s'')'",
+        "c": "nextval('public.r')",
+    }
+    again = ddl(image, KIND_ROWS["table"].created(table, "again", image)).item_by_name("s1", "again")
+    assert again.reads == table.reads
+    image = ddl(image, "alter table t alter column a drop default", "alter table t drop column c")
+    assert image.item_by_name("s1", "t").depends_on == ()
+    ddl(image, "drop sequence r")
+
+
+@pytest.mark.parametrize(
+    ("statement", "sqlstate", "message"),
+    [
+        ("create table x (a int default nextval('nope'))", "42P01", 'relation "nope" does not exist'),
+        ("create table x (a int default nextval('t'))", "42809", '"t" is not a sequence'),
+        ("create table x (a date default nextval('s'))", "42804",
+         'column "a" is of type date but expression is of type bigint'),
+        ("create table x (a int default coalesce(nextval('s'), 1))", "0A000",
+         "nextval() where it may not be evaluated is not supported"),
+        ("alter table t alter column a set default nextval('nope')", "42P01", 'relation "nope" does not exist'),
+        ("alter table t add column b bigint default nextval('s')", "0A000",
+         "ADD COLUMN with a DEFAULT that is another one for every row is not supported"),
+        ("create source x (a int default nextval('s')) from kafka topic 'x' format json", "0A000",
+         "DEFAULT in a source's column list is not supported"),
+    ],
+)  # fmt: skip
+def test_what_a_default_may_not_draw(statement, sqlstate, message) -> None:
+    image = ddl(empty_image(), "create sequence s", "create table t (a int)")
+    with pytest.raises(InvalidUsage) as caught:
+        plan_ddl(parse(statement), image, names())
+    assert (caught.value.sqlstate, caught.value.message) == (sqlstate, message)
+
+
+def test_a_catalog_whose_columns_have_no_ids_keeps_no_sequence_of_a_default() -> None:
+    image = ddl(empty_image(3), "create sequence s")
+    with pytest.raises(InvalidUsage) as caught:
+        plan_ddl(parse("create table t (a int default nextval('s'))"), image, names())
+    assert caught.value.sqlstate == "0A000"
+
+
+def test_views_over_a_table_stay_where_its_default_goes() -> None:
+    image = ddl(
+        empty_image(),
+        "create sequence s",
+        "create table t (a int default nextval('s'), b int default nextval('s'))",
+        "create materialized view v as select a from t",
+    )
+    with pytest.raises(InvalidUsage) as caught:
+        plan_ddl(parse("drop sequence s"), image, names())
+    assert caught.value.detail == "default value for column a of table t depends on sequence s"
+    plan = plan_ddl(parse("drop sequence s cascade"), image, names())
+    assert [notice.message for notice in plan.notices] == [
+        "drop cascades to default value for column a of table t"
+    ]
+    image = apply(image, plan.updates)
+    assert defaults(image) == {"a": None, "b": None} and image.item_by_name("s1", "v") is not None
+
+
+def test_a_plan_keeps_calls_and_never_values() -> None:
+    image = ddl(empty_image(), "create sequence s", "create table t (a int, b int default nextval('s'))")
+    query = plan_select(parse("select nextval('s') + 1, 2").ast, image, names())
+    assert query.draws and query.volatile and query.kind == "constant" and query.columns[0].name == "?column?"
+    assert not plan_select(parse("select 1").ast, image, names()).draws
+    one = plan_insert(parse("insert into t values (nextval('s'), default)"), image, names())
+    assert all(slot.tree is not None for slot in one.rows[0]) and one.order == (0, 1)
+    more = plan_insert(parse("insert into t (b, a) values (1, nextval('s')), (2, 3)"), image, names())
+    assert more.order == (1, 0)
+
+
+def test_a_plan_stays_good_while_values_are_taken_and_not_when_the_name_means_another() -> None:
+    image = ddl(empty_image(), "create sequence s")
+    cache = PlanCache()
+    statement = cache.statement("select nextval('s')", (), dict)
+    made = cache.plan(statement, image, names())
+    later = at(image, Position(700, True))
+    assert cache.held(statement, later, names()).plan.tree is made.plan.tree
+    assert cache.held(statement, ddl(later, "alter sequence s rename to r"), names()) is None

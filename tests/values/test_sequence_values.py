@@ -1,4 +1,4 @@
-"""The values of a sequence: whoever takes them, in blocks of whatever size, they are those that stepping once gives."""
+"""The values of a sequence: taken in reserves of whatever size, they are those that come one by one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sequences(draw):
 
 
 @given(sequences(), some.lists(some.integers(0, 40), max_size=6))
-def test_blocks_of_any_size_are_the_values_that_come_one_by_one(sequence, sizes) -> None:
+def test_reserves_of_any_size_are_the_values_that_come_one_by_one(sequence, sizes) -> None:
     steps, at = sequence
     expected = one_by_one(steps, at, sum(sizes))
     found: list[int] = []
@@ -70,7 +70,7 @@ def test_what_is_no_position_is_refused(text) -> None:
         Position.of_text(text)
 
 
-def test_to_be_put_somewhere_ends_the_blocks_of_before() -> None:
+def test_to_be_put_somewhere_ends_the_reserves_of_before() -> None:
     at = Position(5, True, 2)
     assert at.put(1, False) == Position(1, False, 3) and at.put(5, True) != at
 

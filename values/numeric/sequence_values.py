@@ -1,7 +1,8 @@
 """The values of a sequence: how far it has come, and which come next.  Pure.
 
-A sequence is stepped through in blocks: who takes one has its values to itself, and what of them he does not use nobody
-gets.  What is kept is where the last block ended, as Postgres keeps it: a value, and whether that one was given out.
+A sequence is stepped through in reserves: who takes one has its values to itself, and what of them he does not use
+nobody gets.  What is kept is where the last reserve ended, as Postgres keeps it: a value, and whether that one was
+given out.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Steps:
 class Position:
     """How far a sequence has come.
 
-    ``set`` counts how often it was put somewhere otherwise than by taking values: blocks that were taken before that
+    ``set`` counts how often it was put somewhere otherwise than by taking values: reserves that were taken before that
     are not gone on with.
     """
 

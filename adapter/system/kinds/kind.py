@@ -12,6 +12,7 @@ from catalog_log.model import Cluster
 from catalog_log.objects import Item, cluster_of, own_columns
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike
+from sql.statements.sequence_calls import default_today
 from values.types import parse_type
 
 HEAP, NO_ACCESS = 2, 0
@@ -50,12 +51,12 @@ class KindRows:
         return "INSERT" in self.privileges
 
 
-def column_lines(item: Item) -> str:
+def column_lines(item: Item, image: ImageLike) -> str:
     """The columns of a relation as CREATE TABLE declares them."""
     return ",\n".join(
         f"    {quoted(c.name)} {type_display(parse_type(c.type))}"
         + ("" if c.nullable else " NOT NULL")
-        + (f" DEFAULT {c.default}" if c.default is not None else "")
+        + (f" DEFAULT {default_today(item, c, image)}" if c.default is not None else "")
         for c in own_columns(item)
     )
 

@@ -39,7 +39,7 @@ def _pg_sequences(item: Sequence, place: Place, image: ImageLike) -> dict[str, o
 
 
 def last_value(item: Sequence, image: ImageLike) -> int | None:
-    """The end of the last block that an adapter took; ``None`` before the first."""
+    """The end of the last reserve that an adapter took; ``None`` before the first."""
     kept = image.get(model.SETTINGS, item.state_key)
     at = Position.of_text(kept.value) if kept is not None else None
     return at.last if at is not None and at.given else None

@@ -9,7 +9,8 @@ from sql.objects.names import ImageLike
 
 def _created(item: Source, name: str, image: ImageLike) -> str:
     topic = item.topic.replace("'", "''")
-    return f"CREATE SOURCE {name} (\n{column_lines(item)}\n)\nFROM KAFKA TOPIC '{topic}' FORMAT JSON ENVELOPE NONE"
+    columns = column_lines(item, image)
+    return f"CREATE SOURCE {name} (\n{columns}\n)\nFROM KAFKA TOPIC '{topic}' FORMAT JSON ENVELOPE NONE"
 
 
 ROWS = KindRows("r", _created)

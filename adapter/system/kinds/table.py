@@ -8,7 +8,7 @@ from sql.objects.names import ImageLike
 
 
 def _created(item: Table, name: str, image: ImageLike) -> str:
-    return f"CREATE TABLE {name} (\n{column_lines(item)}\n)"
+    return f"CREATE TABLE {name} (\n{column_lines(item, image)}\n)"
 
 
 ROWS = KindRows("r", _created, privileges=("SELECT", "INSERT"))

@@ -1,0 +1,178 @@
+"""What calls of ``nextval`` and its kin give in one statement: values in their places, before an engine sees it.
+
+A statement that is made anew (its table was altered, what it read was written) has the values again that it had: it
+failed for certain, so nobody else saw them, and there is no gap.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from adapter.execute.sequences import Sequences
+from adapter.state.session_state import SessionState
+from journal.errors import InvalidUsage
+from sql.statements.insert import stored
+from sql.statements.plans import InsertPlan, SelectPlan, Slot
+from sql.statements.sequence_calls import calls_in, is_call
+from sql.trees import types as t
+from sql.trees.nodes import cast, unnest
+from sql.typing.check_sequences import SEQUENCE
+from values.types import SqlType
+
+Evaluate = Callable[[exp.Expression], Awaitable[object]]
+"""The value of a tree without calls: of an argument of setval."""
+
+
+class Draws:
+    """The draws of one statement of a session."""
+
+    def __init__(self, sequences: Sequences, session: SessionState) -> None:
+        self._sequences = sequences
+        self._session = session
+        self._drawn: dict[str, list[int]] = {}
+        self._used: Counter[str] = Counter()
+
+    def again(self) -> None:
+        """The statement is made anew."""
+        self._used.clear()
+
+    async def query(self, plan: SelectPlan, evaluate: Evaluate) -> SelectPlan:
+        """A query of constants with values in the places of its calls."""
+        if not plan.draws:
+            return plan
+        self._check_writes(plan.tree)
+        await self._expect([plan.tree], 1)
+        return replace(plan, tree=await self._filled(plan.tree, evaluate))
+
+    async def rows(self, plan: InsertPlan, evaluate: Evaluate) -> InsertPlan:
+        """INSERT … VALUES with values in the places of its calls, drawn row by row."""
+        called = {id(slot): bool(calls_in(slot.tree)) for row in plan.rows for slot in row if slot.tree is not None}
+        if not any(called.values()):
+            return plan
+        trees = [slot.tree for row in plan.rows for slot in row if called.get(id(slot))]
+        for tree in trees:
+            self._check_writes(tree)
+        await self._expect(trees, 1)
+        found = []
+        for row in plan.rows:
+            slots = list(row)
+            for index in plan.order:
+                if called.get(id(row[index])):
+                    slots[index] = await self._slot(row[index], plan.types[index], evaluate)
+            found.append(tuple(slots))
+        return replace(plan, rows=tuple(found))
+
+    async def defaults(self, plan: InsertPlan, height: int, evaluate: Evaluate) -> Mapping[int, Sequence[Slot]]:
+        """The slots of those defaults of an INSERT … SELECT that draw, one for each of its ``height`` rows."""
+        trees = {index: slot for index, slot in plan.defaults.items() if slot.tree is not None}
+        drawing = {index: slot for index, slot in trees.items() if calls_in(slot.tree)}
+        if not drawing:
+            return {}
+        calling = [slot.tree for slot in drawing.values()]
+        for tree in calling:
+            self._check_writes(tree)
+        await self._expect(calling, height)
+        found: dict[int, list[Slot]] = {index: [] for index in drawing}
+        for _ in range(height):
+            for index, slot in drawing.items():
+                found[index].append(await self._slot(slot, plan.types[index], evaluate))
+        return found
+
+    def _check_writes(self, tree: exp.Expression) -> None:
+        if not self._session.read_only:
+            return
+        for call in calls_in(tree):
+            if (name := _called(call)) in ("nextval", "setval"):
+                told = f"cannot execute {name}() in a read-only transaction"
+                raise InvalidUsage(told, sqlstate="25006")
+
+    async def _expect(self, trees: Iterable[exp.Expression], times: int) -> None:
+        """Draw at once what the statement will need: nobody else's values are in between."""
+        calls = [call for tree in trees for call in calls_in(tree)]
+        if any(_called(call) == "setval" for call in calls):
+            return  # what comes after it is not known before
+        for sequence, count in Counter(call.meta[SEQUENCE] for call in calls if _called(call) == "nextval").items():
+            missing = self._used[sequence] + count * times - len(self._drawn.get(sequence, ()))
+            if missing > 0:
+                self._drawn.setdefault(sequence, []).extend(await self._sequences.take(sequence, missing))
+
+    async def _slot(self, slot: Slot, kind: SqlType, evaluate: Evaluate) -> Slot:
+        plain = _alone(slot.tree)
+        if plain is not None:  # by far the commonest, and nothing to work out
+            return Slot(stored(await self._value(plain, []), kind))
+        return Slot(tree=await self._filled(slot.tree, evaluate))
+
+    async def _filled(self, tree: exp.Expression, evaluate: Evaluate) -> exp.Expression:
+        holder = exp.Paren(this=tree.copy())
+        for call in _inner_first(holder):
+            given = [await evaluate(each) for each in call.expressions[1:]]
+            value = await self._value(call, given)
+            call.replace(cast(exp.null() if value is None else exp.Literal.string(str(value)), t.INT8))
+        return holder.this
+
+    async def _value(self, call: exp.Expression, given: Sequence[object]) -> int | None:
+        name, sequence, session = _called(call), call.meta[SEQUENCE], self._session
+        match name:
+            case "nextval":
+                value = await self._next(sequence)
+                session.sequences[sequence] = value
+                session.last_sequence = sequence
+                return value
+            case "currval":
+                return self._had(sequence, name)
+            case "lastval":
+                return self._had(session.last_sequence, name)
+        value, called = given[0], given[1] if len(given) > 1 else True
+        if value is None or called is None:
+            return None
+        await self._sequences.put(sequence, int(value), bool(called))
+        if called:
+            session.sequences[sequence] = int(value)
+        return int(value)
+
+    async def _next(self, sequence: str) -> int:
+        drawn, at = self._drawn.setdefault(sequence, []), self._used[sequence]
+        if at == len(drawn):
+            drawn += await self._sequences.take(sequence, 1)
+        self._used[sequence] += 1
+        return drawn[at]
+
+    def _had(self, sequence: str | None, name: str) -> int:
+        called = None if sequence is None else self._sequences.called(sequence)
+        if called is None or sequence not in self._session.sequences:
+            told = "lastval" if name == "lastval" else f'currval of sequence "{called}"'
+            raise InvalidUsage(f"{told} is not yet defined in this session", sqlstate="55000")
+        return self._session.sequences[sequence]
+
+
+def _called(call: exp.Expression) -> str:
+    return str(call.this).lower()
+
+
+def _inner_first(tree: exp.Expression) -> list[exp.Expression]:
+    """The calls in ``tree`` as they are evaluated: from left to right, and before what they are arguments of."""
+    found = []
+
+    def visit(node: exp.Expression) -> None:
+        for child in node.iter_expressions():
+            visit(child)
+        if is_call(node):
+            found.append(node)
+
+    visit(tree)
+    return found
+
+
+def _alone(tree: exp.Expression) -> exp.Expression | None:
+    """The call that ``tree`` is, but for a cast to another integer."""
+    node = unnest(tree)
+    while isinstance(node, exp.Cast) and node.to.this in _INTEGERS:
+        node = unnest(node.this)
+    return node if is_call(node) and len(node.expressions) < 2 else None
+
+
+_INTEGERS = (exp.DataType.Type.SMALLINT, exp.DataType.Type.INT, exp.DataType.Type.BIGINT)

@@ -1,0 +1,36 @@
+"""Types of ``nextval`` and its kin: calls whose sequence is known by then (:mod:`sql.statements.sequence_calls`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from sql.forms.functions import SEQUENCE_FUNCTIONS
+from sql.trees import types as t
+from sql.trees.errors import no_function, unsupported
+from sql.trees.nodes import position
+from sql.typing.scope import Scope
+from values.types import SqlType
+
+if TYPE_CHECKING:
+    from sql.typing.check import Checker
+
+SEQUENCE = "sequence"
+"""Where a call notes the id of its sequence (of ``lastval``: nothing, of none)."""
+
+WHERE = "nextval() and its kin stand in a SELECT without FROM, in VALUES of an INSERT and in the DEFAULT of a column"
+
+
+def _checked(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+    name = str(node.this).lower()
+    if SEQUENCE not in node.meta:
+        raise unsupported(f"{name}() in this place", hint=WHERE, position=position(node))
+    for place, wanted in zip(range(1, len(node.expressions)), (t.INT8, t.BOOL), strict=False):
+        got = c.visit(node.expressions[place], scope)
+        if not c.coerce(node.expressions[place], got, wanted):
+            raise no_function(f"{name}(regclass, {t.shown(got)})", position=position(node))
+    return t.INT8
+
+
+NAMED = dict.fromkeys(SEQUENCE_FUNCTIONS, _checked)
