@@ -158,6 +158,7 @@ OWN: dict[str, Own] = _texts_of_types() | {
     "tm_interval_truncated": own(_INTERVAL, intervals.truncated, _TEXT, _INTERVAL),
     "tm_zone_truncated": own(_INT8, zones.truncated, _TEXT, _INT8, _TEXT),
     "tm_zone_made": own(_INT8, zone_words.made_moment, _INT4, _INT4, _INT4, _INT4, _INT4, _FLOAT8, _TEXT),
+    "tm_at_interval": own(_INT8, zone_words.by_interval, _INT8, _INTERVAL, _INT4),
     "tm_instant_at": own(_INT8, zone_words.instant_at, _INT8, _TEXT),
     "tm_local_at": own(_INT8, zone_words.local_at, _INT8, _TEXT),
     "tm_time_shown": own(_TEXT, time_templates.shown_local, _INT8, _TEXT),

@@ -127,10 +127,26 @@ def _single(value: str) -> float:
         return float("inf")
 
 
+_HEXADECIMAL = re.compile(r"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?", re.IGNORECASE)
+"""What C reads as a number too: ``0x1.8p3``."""
+
+
+def _of_hexadecimal(text: str) -> float:
+    try:
+        return float.fromhex(text)
+    except OverflowError:
+        return float("-inf" if text.startswith("-") else "inf")
+
+
 def _float(text: str, shown: str, read: Callable[[str], float]) -> float:
     value = text.strip(BLANKS)
     if NOT_FINITE.fullmatch(value):
         return float(value)
+    if _HEXADECIMAL.fullmatch(value):
+        number = read(repr(_of_hexadecimal(value)))
+        if number in (float("inf"), float("-inf")) or not number and value.lower().split("p")[0].strip("+-0x."):
+            raise BadText(f'value "{cut_short(text)}" is out of range for type {shown}', "22003")
+        return number
     if not NUMBER.fullmatch(value):
         raise bad_text(shown, text)
     number = read(value)

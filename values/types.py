@@ -59,7 +59,9 @@ def parse_type(text: str) -> SqlType:
     name = _ALIASES.get(name, name)
     if name == "numeric" and arguments:
         return _numeric(*arguments)
-    if name in ("varchar", "bpchar", "char", "character") and len(arguments) < 2:
+    if name in ("varchar", "bpchar", "char", "character"):
+        if len(arguments) > 1:
+            raise InvalidUsage(f'type "{name}" has one length', sqlstate="42601")
         return _with_length(name, *arguments)
     if match and match[1] == "float" and len(arguments) == 1:
         return _float(*arguments)
@@ -69,6 +71,8 @@ def parse_type(text: str) -> SqlType:
         return SqlType(name)
     if name in _ELSEWHERE:
         raise InvalidUsage(f"type {text} is not supported", sqlstate="0A000", hint=_ELSEWHERE[name])
+    if _ALIASES.get(word := name.split("(")[0].rstrip(), word) == "numeric" and "(" in name:
+        raise InvalidUsage("invalid NUMERIC type modifier", sqlstate="22023")
     raise no_type(text)
 
 

@@ -170,6 +170,8 @@ def _bound(
         with suppress(InvalidUsage) if not by_id else nullcontext():  # what reads nothing, DuckDB answers as it is
             holder.set("this", handed_in(holder.this))
     params = {n: checker.params.get(n, t.TEXT) for n in range(1, max(checker.seen, default=0) + 1)}
+    if (absent := next((n for n in params if n not in checker.seen), None)) is not None:
+        raise InvalidUsage(f"could not determine data type of parameter ${absent}", sqlstate="42P18")
     used = sorted(by_id, key=id_order)
     bound = Bound(holder.this, tuple(columns), tuple(used), (), params, volatile, relations=by_id)
     bound.references = references

@@ -18,6 +18,7 @@ from sql.trees.nodes import only, position
 _LISTED = """
 Alias: alias
 Anonymous: expressions
+AnonymousAggFunc: expressions
 Array: expressions
 ArraySize: expression
 ArrayToString: null

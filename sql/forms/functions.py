@@ -81,6 +81,9 @@ SYSTEM_TYPES = re.compile(
 )
 """Functions and types of the system catalogs: a query that uses one is answered by the adapter."""
 
+HYPOTHETICAL = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
+"""What takes arguments in Postgres where WITHIN GROUP stands behind it, which is not here."""
+
 OF_JSON = re.compile(
     r"json_(agg|object_agg|build_(array|object)|object|array_(elements(_text)?|length)|each(_text)?|"
     r"extract_path(_text)?|object_keys|populate_record(set)?|strip_nulls|to_record(set)?|typeof)|(to|row_to|array_to)_json"

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 
 from journal.errors import InvalidUsage
 from sql.objects.names import SYSTEM_SCHEMAS
+from sql.syntax.plain_tokens import NAME_BYTES_MAX
 from sql.syntax.tokens import RESERVED
 
-IDENTIFIER_BYTES_MAX = 63
-"""As in Postgres (NAMEDATALEN - 1), which cuts longer names silently; we refuse them."""
+IDENTIFIER_BYTES_MAX = NAME_BYTES_MAX
+"""What is written in a statement has been cut to it; names that are made of others are refused beyond."""
 
 
 def check_identifier(name: str) -> str:

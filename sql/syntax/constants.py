@@ -1,8 +1,8 @@
-"""Postgres's ways of writing a string constant, brought to one: ``E'…'``, ``U&'…'`` and ``$$…$$`` are plain literals.
+"""String constants: what the escapes of ``E'…'`` and ``U&'…'`` mean, and what of another system's constants is left.
 
-After this a string is an :class:`exp.Literal`, whatever it looked like in the statement, and takes its type from its
-context as every untyped literal does.  Bit strings (``B'101'``, ``X'1F'``) are refused: there is no type for them, and
-reading ``X'1F'`` as bytes, as Spark does, would be a wrong answer.
+A string is an :class:`exp.Literal`, whatever it looked like in the statement (:mod:`sql.syntax.plain_tokens`), and
+takes its type from its context as every untyped literal does.  Bit strings (``B'101'``, ``X'1F'``) are refused: there
+is no type for them, and reading ``X'1F'`` as bytes, as Spark does, would be a wrong answer.
 """
 
 from __future__ import annotations
@@ -15,27 +15,20 @@ from journal.errors import InvalidUsage
 from sql.trees.budget import surveyed
 from sql.trees.errors import syntax, unsupported
 
-_ESCAPE = re.compile(r"\\(?:(\\)|\+([0-9a-fA-F]{6})|([0-9a-fA-F]{4})|(.?))", re.S)
-
-
-_STRINGS = (exp.ByteString, exp.RawString, exp.UnicodeString, exp.BitString, exp.HexString)
+_STRINGS = (exp.BitString, exp.HexString, exp.National)
 _SIGNS = (exp.Parameter, exp.Placeholder, exp.SessionParameter)
 
 
 def plain_constants(root: exp.Expression) -> exp.Expression:
-    """``root`` with every string constant as a plain literal.  0A000 for bit strings, 42601 for a bad escape, for other
-    systems' parameters (``:x``, ``?``, ``%s``) and for ``$n`` where a name has to be."""
+    """``root`` with ``N'…'`` as what it is.  0A000 for bit strings, 42601 for other systems' parameters (``:x``, ``?``,
+    ``%s``) and for ``$n`` where a name has to be."""
     for node in surveyed(root, (*_STRINGS, *_SIGNS)):
         if isinstance(node, _SIGNS):
             _check_parameter(node)
             continue
-        if isinstance(node, (exp.BitString, exp.HexString)):
+        if not isinstance(node, exp.National):
             raise unsupported("a bit string", hint="bytes are written '\\x1f'::bytea")
-        if isinstance(node, exp.UnicodeString) and node.args.get("escape"):
-            raise unsupported("UESCAPE")
-        text = unicode_text(node.this) if isinstance(node, exp.UnicodeString) else node.this
-        made = exp.Literal.string(text)
-        made.meta.update(node.meta)
+        made = exp.Cast(this=exp.Literal.string(node.name), to=exp.DataType(this=exp.DType.BPCHAR))  # ``N'…'``
         if node is root:
             return made
         node.replace(made)
@@ -100,17 +93,25 @@ def _check_parameter(node: exp.Expression) -> None:
         raise syntax(f"${number.this}")
 
 
-def unicode_text(inner: str) -> str:
-    """The text of ``U&'d\\0061t\\+000061'``."""
-    def character(found: re.Match[str]) -> str:
-        if found[1]:
-            return "\\"
+def unicode_text(inner: str, sign: str = "\\") -> str:
+    """The text of ``U&'inner'`` (``d\\0061t\\+000061``), whose escapes begin with ``sign``.  42601 for what is none."""
+    made, at, high = [], 0, None
+    by = re.escape(sign)
+    for found in re.finditer(f"{by}(?:({by})|\\+([0-9a-fA-F]{{6}})|([0-9a-fA-F]{{4}}))?", inner):
+        between, at = inner[at : found.start()], found.end()
         digits = found[2] or found[3]
-        if digits is None:
+        if not found[1] and digits is None:
             raise syntax(None, None, "invalid Unicode escape")
-        number = int(digits, 16)
-        if number == 0 or 0xD800 <= number <= 0xDFFF or number > 0x10FFFF:
+        number = int(digits, 16) if digits else None
+        if high is not None:
+            if between or number is None or not 0xDC00 <= number <= 0xDFFF:
+                raise syntax(None, None, "invalid Unicode surrogate pair")
+            number, high = 0x10000 + ((high - 0xD800) << 10) + number - 0xDC00, None
+        elif number is not None and 0xD800 <= number <= 0xDBFF:
+            high = number
+        elif number is not None and (number == 0 or 0xDC00 <= number <= 0xDFFF or number > 0x10FFFF):
             raise syntax(None, None, "invalid Unicode escape value")
-        return chr(number)
-
-    return _ESCAPE.sub(character, inner)
+        made += [between, "" if high is not None else sign if number is None else chr(number)]
+    if high is not None:
+        raise syntax(None, None, "invalid Unicode surrogate pair")
+    return "".join([*made, inner[at:]])

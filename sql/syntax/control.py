@@ -203,6 +203,7 @@ def _without_work(words: list[str]) -> list[str]:
 
 
 def _modes(words: list[str], sql: str) -> tuple[str | None, bool | None]:
+    """What ``words`` say of a transaction."""
     isolation, read_only, rest = None, None, " ".join(w for w in words if w != ",")
     while rest:
         if match := re.match(r"isolation level (strict serializable|serializable|repeatable read|read \w+)", rest):
@@ -255,6 +256,8 @@ def _release(words: list[str], sql: str) -> Control:
 
 
 def _set(words: list[str], sql: str) -> Control | None:
+    if words in (["transaction"], ["local", "transaction"], ["session", "characteristics", "as", "transaction"]):
+        raise _syntax(sql)  # it says one mode at least
     if words[:4] == ["session", "characteristics", "as", "transaction"]:
         return SetTransaction(*_modes(words[4:], sql), session=True)
     if words[:1] == ["local"]:

@@ -17,8 +17,9 @@ from sqlglot.tokens import Token, TokenType
 
 from functions.registry import FUNCTIONS, OF_ARRAYS
 from journal.errors import InvalidUsage
-from sql.syntax.constants import escaped, plain_constants, unicode_text
+from sql.syntax.constants import plain_constants
 from sql.syntax.long_runs import KIND, Span, comment_end, filled, node_of, runs
+from sql.syntax.plain_tokens import plain
 from sql.syntax.statement import Name
 from sql.trees.budget import TOKENS_MAX, bounded
 from sql.trees.errors import no_function, out_of_range, syntax, unsupported, untold
@@ -62,11 +63,20 @@ def _or_as_written(name: str, build: Callable[..., exp.Expression]) -> Callable[
                 made = build(list(args), dialect=DIALECT)
         except _TAKEN_APART:
             made = None
-        if made is None or made.error_messages(args) or _drops(made, args):
+        if _drops(made, args) or len(args) > _ARGUMENTS_MAX.get(name, len(args)):
+            return exp.AnonymousAggFunc(this=name.lower(), expressions=args)
+        if made is None or made.error_messages(args):
             return exp.Anonymous(this=name.lower(), expressions=args)
         return made
 
     return built
+
+
+_ARGUMENTS_MAX = {
+    **dict.fromkeys(("COUNT", "MAX", "MIN", "PERCENTILE_CONT", "PERCENTILE_DISC"), 1),
+    **dict.fromkeys(("MODE", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "ROW_NUMBER"), 0),
+}
+"""Of aggregates and functions of windows that take more in other systems than in Postgres."""
 
 
 def _drops(made: exp.Expression, args: list[exp.Expression]) -> bool:
@@ -94,6 +104,8 @@ def _with_its_arguments(name: str, parse: Callable[..., exp.Expression]) -> Call
         made = parse(parser)
         if isinstance(made, exp.GroupConcat) and _ends_before(parser._tokens[at : parser._index]):
             raise no_function(f"{name.lower()}(…) WITHIN GROUP (…)")
+        if isinstance(made, exp.GroupConcat) and made.args.get("on_overflow"):  # which has no word before it here
+            raise no_function(f"{name.lower()}(…)")
         if isinstance(made, exp.Func) and (made.error_messages() or _lacks_its_first(made)):
             raise no_function(f"{name.lower()}()")
         return made
@@ -119,10 +131,6 @@ def _lacks_its_first(made: exp.Func) -> bool:
         first = first.this if isinstance(first, exp.Order) else next(iter(first.expressions), None)
     return first is None and isinstance(made, exp.GroupConcat)
 
-
-_STRINGS = (TokenType.STRING, TokenType.HEREDOC_STRING, TokenType.BYTE_STRING, TokenType.UNICODE_STRING)
-_CONSTANTS = (exp.Literal, exp.RawString, exp.ByteString, exp.UnicodeString)
-"""What the parser makes of these (:mod:`sql.syntax.constants` brings them to one)."""
 
 _CHARS = (exp.DType.CHAR, exp.DType.NCHAR)
 
@@ -226,13 +234,13 @@ class Dialect(Postgres):
             if self._curr is not None and self._curr.token_type in self.TYPE_TOKENS and not fallback_to_identifier:
                 at = self._index
                 named = self._parse_types(check_func=True, allow_identifiers=False)
-                is_text = self._curr is not None and self._curr.token_type in _STRINGS
+                is_text = self._curr is not None and self._curr.token_type == TokenType.STRING
                 has_digits = isinstance(named, exp.DataType) and bool(named.expressions)
                 if is_text and not has_digits and isinstance(named, exp.DataType) and named.this in _CHARS:
                     named = exp.DataType(this=exp.DType.BPCHAR)  # without a length here, not of one
                 if is_text and isinstance(named, exp.DataType) and (has_digits or not named.is_type("interval")):
                     value = self._parse_primary()
-                    if isinstance(value, _CONSTANTS):
+                    if isinstance(value, exp.Literal):
                         return self._parse_column_ops(self.expression(exp.Cast(this=value, to=named)))
                 self._retreat(at)
             if (literal := self._parse_named_literal()) is not None:
@@ -244,7 +252,7 @@ class Dialect(Postgres):
             name = self._curr
             if name is None or name.token_type != TokenType.VAR or name.text.lower() not in DATATYPES:
                 return None
-            if self._next is None or self._next.token_type not in _STRINGS:
+            if self._next is None or self._next.token_type != TokenType.STRING:
                 return None
             self._advance()
             named = self.expression(exp.DataType(this=exp.DType.USERDEFINED, kind=exp.to_identifier(name.text)))
@@ -347,8 +355,7 @@ def tokenize(text: str, by_runs: bool = False) -> list[Token]:
             sqlstate="54000",
             detail=f"at most {TOKENS_MAX} are accepted",
         )
-    tokens = _with_runs(_with_parameters(tokens, text, parameters), text, spans)
-    tokens = [_with_escapes(token, text) for token in tokens]
+    tokens = plain(_with_runs(_with_parameters(tokens, text, parameters), text, spans), text)
     for token in tokens:
         if token.token_type == TokenType.IDENTIFIER and not token.text:
             raise syntax('""', token.start + 1, 'zero-length delimited identifier at or near """"')
@@ -383,18 +390,6 @@ def _check_end(number: Token, text: str) -> None:
     start, junk = number.start, number.end if number.text[-1:] in ("e", "E") else number.end + 1
     if _JUNK.match(text, junk) and text[start - 1 : start] != "$":
         raise syntax(None, start + 1, f'trailing junk after numeric literal at or near "{text[start : junk + 1]}"')
-
-
-def _with_escapes(token: Token, text: str) -> Token:
-    """``E'…'`` as Postgres reads it: sqlglot takes ``\\xc3\\xa9`` for two characters, and ``\\v`` for a third."""
-    if token.token_type != TokenType.BYTE_STRING:
-        return token
-    try:
-        made = escaped(text[token.start + 2 : token.end])
-    except InvalidUsage as error:
-        error.position = token.start + 1
-        raise
-    return Token(token.token_type, made, token.line, token.col, token.start, token.end, token.comments)
 
 
 _PIECES = re.compile(
@@ -547,7 +542,7 @@ class Cursor:
         if source.lower() in RESERVED and source.lower() not in allow:
             raise self.error()
         self.at += 1
-        return source.lower()
+        return token.text.lower()  # which has been cut where it is too long
 
     def name(self) -> Name:
         """A name of one to three parts."""
@@ -561,14 +556,14 @@ class Cursor:
 
     @property
     def at_string(self) -> bool:
-        return self.current is not None and self.current.token_type in _STRINGS
+        return self.current is not None and self.current.token_type == TokenType.STRING
 
     def string(self) -> str:
         if not self.at_string:
             raise self.error()
         token = self.current
         self.at += 1
-        return unicode_text(token.text) if token.token_type == TokenType.UNICODE_STRING else token.text
+        return token.text
 
     def names(self) -> tuple[str, ...]:
         """``( a, b, c )``."""
@@ -641,7 +636,7 @@ def _column_alone(name: str) -> exp.Expression | None:
     """What the parser makes of ``name`` where it is compared with something, ``None`` where it takes no such."""
     text = f"select 1 where {name} = 1"
     try:
-        [select] = DIALECT.parser().parse(DIALECT.tokenize(text), text)
+        [select] = DIALECT.parser().parse(tokenize(text), text)
         return select.args["where"].this.this
     except (ParseError, *_TAKEN_APART):
         return None
@@ -682,13 +677,15 @@ def _mended(tokens: list[Token]) -> list[Token]:
 
     The schema of a built-in function is left out: it says nothing, and sqlglot does not know the function behind it.
     """
-    tokens = [token for at, token in enumerate(tokens) if not _needless(tokens, at)]
+    tokens = [token for at, token in enumerate(tokens) if not _needless(tokens, at) and not _is_national(tokens, at)]
     found: list[Token | None] = list(tokens)
     for at, token in enumerate(tokens[1:], 1):
         before = tokens[at - 1].token_type
         after = [t.token_type for t in tokens[at + 1 : at + 3]]
         if token.token_type == TokenType.OBJECT_IDENTIFIER and after == [TokenType.L_BRACKET, TokenType.R_BRACKET]:
             found[at] = _retyped(token, TokenType.UINT)  # four unsigned bytes, which nothing else here is
+        elif before in (TokenType.CHAR, TokenType.NCHAR) and token.text.lower() == "varying":
+            found[at - 1], found[at] = _retyped(tokens[at - 1], TokenType.VARCHAR), None
         elif before == TokenType.ALIAS and token.token_type in _LABELS:
             if not after or after[0] in (TokenType.COMMA, TokenType.FROM, TokenType.R_PAREN):
                 found[at] = _retyped(token, TokenType.VAR)
@@ -725,6 +722,15 @@ def _needless(tokens: list[Token], at: int) -> bool:
         and kinds[3] == TokenType.L_PAREN
         and (start == 0 or tokens[start - 1].token_type != TokenType.DOT)
     )
+
+
+_CHARACTERS = (TokenType.CHAR, TokenType.NCHAR, TokenType.VARCHAR)
+
+
+def _is_national(tokens: list[Token], at: int) -> bool:
+    """Whether the token there is the NATIONAL of ``national character``, which is the type without it."""
+    following = tokens[at + 1].token_type if at + 1 < len(tokens) else None
+    return tokens[at].text.lower() == "national" and following in _CHARACTERS and tokens[at].token_type == TokenType.VAR
 
 
 def _retyped(token: Token, kind: TokenType) -> Token:

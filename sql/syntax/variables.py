@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from sqlglot.tokens import TokenType
 
 from journal.errors import InvalidUsage
-from sql.syntax.constants import unicode_text
 from sql.syntax.statement import Statement
 from sql.syntax.tokens import Cursor
 from sql.trees.errors import unsupported
@@ -141,20 +140,8 @@ def _one_value(c: Cursor, is_name: bool = False) -> str:
 
 def _word_or_string(c: Cursor) -> str:
     if c.at_string:
-        value = c.string()
-        if c.word() == "uescape":
-            raise unsupported("UESCAPE", position=c.position)
-        return value
-    if _is_unicode_name(c):
-        c.at += 2
-        return unicode_text(c.identifier())
+        return c.string()
     return c.identifier(allow=("true", "false", "on"))
-
-
-def _is_unicode_name(c: Cursor) -> bool:
-    """Whether ``U&"…"`` comes next, which is three tokens."""
-    begin = c.position - 1
-    return c.text[begin : begin + 3].lower() == 'u&"'
 
 
 def _number(c: Cursor) -> str:

@@ -67,7 +67,8 @@ def declared_type(node: exp.DataType) -> SqlType:
         element = declared_type(node.expressions[0])
         return parse_type(f"{element}[]")
     if name in _LENGTHS:
-        return parse_type(_LENGTHS[name] + (f"({node.expressions[0].sql()})" if node.expressions else ""))
+        lengths = ",".join(each.sql() for each in node.expressions)
+        return parse_type(_LENGTHS[name] + (f"({lengths})" if lengths else ""))
     if name in _ELSEWHERE:
         return parse_type(_ELSEWHERE[name])
     known = _FROM_SQLGLOT.get(name, name.lower())

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.forms.functions import OF_JSON, WITHOUT_ARGUMENTS, display_name
+from sql.forms.functions import HYPOTHETICAL, OF_JSON, WITHOUT_ARGUMENTS, display_name
 from sql.syntax.tokens import WRITTEN
 from sql.trees import types as t
 from sql.trees.budget import joined
@@ -277,6 +277,8 @@ class Checker:
             return self.each_of(node, right, scope)
         if isinstance(unnest(node.this), exp.Tuple):
             return self._tuples(node, scope)
+        if isinstance(unnest(right), exp.Tuple):
+            raise no_operator(t.shown(self.child(node, "this", scope)), op, "record", position(node))
         types = [self.child(node, "this", scope), self.child(node, "expression", scope)]
         both = t.common(*types)
         if both is None:
@@ -338,8 +340,11 @@ class Checker:
     def _tuples(self, node: exp.Expression, scope: Scope) -> SqlType:
         """Rows are compared field by field: the first that differs decides, and an unknown one may leave it unknown."""
         left, right = unnest(node.this), unnest(node.expression)
-        if not isinstance(right, exp.Tuple):
+        if isinstance(right, (exp.Query, exp.Subquery)):
             raise unsupported("this row comparison", position=position(node))
+        if not isinstance(right, exp.Tuple):
+            got = t.shown(self.visit(right, scope))
+            raise no_operator("record", _COMPARED[type(node)], got, position(node))
         if len(left.expressions) != len(right.expressions):
             raise syntax(None, position(node), "unequal number of entries in row expressions")
         pairs = list(zip(left.expressions, right.expressions, strict=True))
@@ -360,6 +365,9 @@ class Checker:
             for each in list(node.iter_expressions())
             if not isinstance(each, (exp.Var, exp.DataType, exp.Identifier))
         ]
+        if (name := display_name(node)) in HYPOTHETICAL:
+            told = f"WITHIN GROUP is required for ordered-set aggregate {name}"
+            raise InvalidUsage(told, sqlstate="42809", position=position(node))
         raise no_function(f"{display_name(node)}({', '.join(shown)})", position=position(node))
 
 

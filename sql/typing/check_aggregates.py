@@ -10,7 +10,7 @@ from sqlglot import exp
 from functions.aggregates import BY_NAME, Aggregate
 from functions.row import ANY
 from journal.errors import InvalidUsage
-from sql.forms.functions import AGGREGATE_NODES, WINDOW_ONLY, display_name, folding
+from sql.forms.functions import AGGREGATE_NODES, HYPOTHETICAL, WINDOW_ONLY, display_name, folding
 from sql.trees import types as t
 from sql.trees.errors import grouping, no_aggregate, no_function, no_window, not_unique, unsupported, untyped
 from sql.trees.nodes import INEXACT, call, cast, position, swap, unnest
@@ -246,7 +246,12 @@ def _filtered(c: Checker, node: exp.Filter, scope: Scope) -> SqlType:
 def _within_group(c: Checker, node: exp.WithinGroup, scope: Scope) -> SqlType:
     order = node.expression
     types = [c.child(each, "this", scope) for each in list(order.expressions)]
-    if not isinstance(node.this, (exp.PercentileCont, exp.PercentileDisc)):
+    called = node.this
+    if isinstance(called, exp.AnonymousAggFunc) and display_name(called) not in HYPOTHETICAL:
+        given = [c.visit(each, scope) for each in list(called.expressions)]
+        shown = ", ".join(map(t.shown, (*given, *types)))
+        raise no_function(f"{display_name(called)}({shown})", position=position(node))
+    if not isinstance(called, (exp.PercentileCont, exp.PercentileDisc)):
         raise unsupported(f"WITHIN GROUP of {display_name(node.this)}", position=position(node))
     name = display_name(node.this)
     wanted = node.this.this

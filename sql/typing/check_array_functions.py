@@ -273,6 +273,8 @@ def typed_index(c: Checker, node: exp.Expression, scope: Scope) -> exp.Expressio
     got = c.visit(holder.this, scope)
     if got == t.UNKNOWN:
         c.settle(holder.this, t.INT4)
-    elif not t.is_int(got):
+    elif not t.is_number(got):
         raise mismatch("array subscript must have type integer", position(unnest(node)))
+    elif not t.is_int(got):
+        return converted(holder.this, got, t.INT4)
     return holder.this

@@ -11,7 +11,7 @@ from journal.errors import InvalidUsage
 from sql.forms.functions import display_name
 from sql.trees import types as t
 from sql.trees.errors import mismatch, no_function, no_operator, not_unique, unsupported, untyped
-from sql.trees.nodes import Ordinality, call, cast, position, unnest
+from sql.trees.nodes import Ordinality, call, cast, position, swap, unnest
 from sql.trees.own import own
 from sql.typing import check_array_functions
 from sql.typing.casts import becomes_char, converted, texts_of
@@ -118,8 +118,10 @@ def _item(c: Checker, node: exp.Bracket, scope: Scope) -> SqlType:
     index = c.visit(node.expressions[0], scope)
     if index == t.UNKNOWN:
         c.settle(node.expressions[0], t.INT4)
+    elif not t.is_number(index):
+        raise mismatch("array subscript must have type integer", position(node.expressions[0]))
     elif not t.is_int(index):
-        raise mismatch("array subscript must have type integer", position(node))
+        swap(node.expressions[0], converted(node.expressions[0], index, t.INT4))
     assert node.args.get("offset") == 1, "subscripts count from 1 (sql.syntax.tokens)"
     node.replace(cast(_element_at(node.this, cast(node.expressions[0].copy(), t.INT4)), got.element))
     return got.element

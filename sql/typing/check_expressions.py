@@ -47,6 +47,8 @@ from sql.typing.interval_parts import length, negative
 from sql.typing.keys import by_key, compared, compared_with_rows, key_of
 from sql.typing.rows_compared import in_rows, is_condition
 from sql.typing.scope import Scope
+from values.blanks import BLANKS
+from values.scalars import NOT_FINITE
 from values.types import SqlType
 
 if TYPE_CHECKING:
@@ -104,6 +106,9 @@ def _cast(c: Checker, node: exp.Cast, scope: Scope) -> SqlType:
     if got == t.UNKNOWN and declared.fields is not None and isinstance(unnest(node.this), exp.Literal):
         made = text_literal(unnest(node.this).this, declared, position(node.this))
     else:
+        if got == t.UNKNOWN and target.name == "numeric" and _is_not_finite(node.this):
+            got = t.NUMERIC  # which has such, and whose cast says what they are to others
+            c.settle(node.this, got)
         if got == t.UNKNOWN:
             got = t.TEXT.array if target.is_array and t.is_text(target.element) else target
             c.settle(node.this, got)
@@ -112,6 +117,12 @@ def _cast(c: Checker, node: exp.Cast, scope: Scope) -> SqlType:
         made = limited(made, declared)
     swap(node, made)
     return target
+
+
+def _is_not_finite(node: exp.Expression) -> bool:
+    """Whether it is ``'NaN'``, ``'Infinity'`` or the like, as it is written."""
+    inner = unnest(node)
+    return isinstance(inner, exp.Literal) and NOT_FINITE.fullmatch(inner.this.strip(BLANKS)) is not None
 
 
 def _paren(c: Checker, node: exp.Paren, scope: Scope) -> SqlType:
@@ -222,10 +233,17 @@ def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
         made = exp.Paren(this=joined(exp.Or, parts))
         node.replace(exp.Not(this=made) if node.args.get("negate") else made)
         return c.visit(made, scope)
+    if any(isinstance(unnest(each), exp.Tuple) for each in node.expressions):
+        raise no_operator(t.shown(lefts[0]), "=", "record", position(node))
     types = [lefts[0], *(c.visit(e, scope) for e in list(node.expressions))]
     both = t.UNKNOWN
     for got in types:
         nearest = t.common(both, got)
+        if nearest is None and len(types) > 2:  # then each is compared by itself
+            pairs = [exp.EQ(this=node.this.copy(), expression=each.copy()) for each in node.expressions]
+            made = exp.Paren(this=joined(exp.Or, pairs))
+            node.replace(exp.Not(this=made) if node.args.get("negate") else made)
+            return c.visit(made, scope)
         if nearest is None:
             raise no_operator(t.shown(types[0]), "=", t.shown(got), position(node))
         both = nearest
@@ -351,7 +369,22 @@ def _beside(other: SqlType) -> SqlType:
     return t.NUMERIC if other.name == "numeric" else other
 
 
+def _signed(node: exp.Expression) -> tuple[bool, exp.Literal] | None:
+    """The number that ``node`` is with signs and parentheses around it, and whether it is negative."""
+    inner = unnest(node)
+    if isinstance(inner, exp.Neg):
+        found = _signed(inner.this)
+        return found and (not found[0], found[1])
+    return (False, inner) if isinstance(inner, exp.Literal) and not inner.is_string else None
+
+
 def _negative(c: Checker, node: exp.Neg, scope: Scope) -> SqlType:
+    if not isinstance(node.this, exp.Literal) and (number := _signed(node)) is not None:
+        # Postgres's grammar puts signs into the number, whose type is found then: ``-(-2147483648)`` is a bigint.
+        made = exp.Neg(this=number[1].copy()) if number[0] else number[1].copy()
+        holder = exp.Paren(this=made)
+        node.replace(holder)
+        return c.visit(made, scope)
     if isinstance(node.this, exp.Literal) and not node.this.is_string and "e" not in node.this.this.lower():
         found = t.number_literal("-" + node.this.this)  # the least integer of a type has no positive counterpart
         node.this.meta["sql_type"] = found

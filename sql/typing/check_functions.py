@@ -24,7 +24,7 @@ from sql.typing.free_numerics import freed
 from sql.typing.own_signatures import SHOWN_NUMBERS, SIGNATURES
 from sql.typing.scope import Scope
 from sql.typing.signatures import Build, Signature, choose
-from sql.typing.zones import instant_at, local_at
+from sql.typing.zones import instant_at, instant_by, local_at, local_by
 from values.types import SqlType
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ NAMED: dict[str, tuple[Signature, ...]] = {
             t.TIMESTAMPTZ,
             lambda zone, x: instant_at(x, zone),
         ),
+        Signature((t.INTERVAL, t.TIMESTAMPTZ), t.TIMESTAMP, lambda by, x: local_by(x, by)),
+        Signature((t.INTERVAL, t.TIMESTAMP), t.TIMESTAMPTZ, lambda by, x: instant_by(x, by)),
     ),
     "to_char": (
         Signature((t.TIMESTAMP, T), T, _shown_time("tm_time_shown")),
@@ -99,6 +101,9 @@ def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
         return truncated(c, node, scope)
     if name == "age" and len(node.expressions) == 1:
         node.set("expressions", [exp.CurrentDate(), node.expressions[0]])
+    whole = bool(node.expressions) and isinstance(node.expressions[-1], exp.Variadic)
+    if whole:
+        swap(node.expressions[-1], node.expressions[-1].this.copy())
     got = [c.visit(each, scope) for each in list(node.expressions)]
     if name == "octet_length" and len(got) == 1 and got[0].name == "bpchar":  # the blanks at its end count here
         swap(node.expressions[0], padded(node.expressions[0], got[0]))
@@ -115,7 +120,7 @@ def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
             hint=f'did you mean "{meant}"?' if meant and name not in (*HERE, *KNOWN_ELSEWHERE) else None,
             position=position(node),
         )
-    chosen = choose(NAMED[name] if c.zone is None else c.zone.preferred(NAMED[name]), got)
+    chosen = choose(NAMED[name] if c.zone is None else c.zone.preferred(NAMED[name]), got, whole)
     if chosen is None:
         raise no_function(f"{name}({', '.join(map(t.shown, got))})", position=position(node))
     if chosen.lacking:

@@ -15,7 +15,7 @@ from sql.typing.casts import micros_of
 from sql.typing.own_signatures import moment
 from sql.typing.scope import Scope
 from sql.typing.time_units import FIELDS, LONG, cut, no_unit, truncated_to, unit_word
-from sql.typing.zones import Zone, instant_at, local_at, place_meant
+from sql.typing.zones import Zone, instant_at, instant_by, local_at, local_by, place_meant
 from values.types import SqlType
 
 if TYPE_CHECKING:
@@ -265,7 +265,16 @@ def _at_zone(c: Checker, node: exp.AtTimeZone, scope: Scope) -> SqlType:
         got = t.TIMESTAMPTZ
     if not t.is_time(got):
         raise no_function(f"timezone(unknown, {t.shown(got)})", position=position(node))
+    kind = c.child(node, "zone", scope)
     zone = node.args["zone"]
+    if kind == t.INTERVAL:
+        node.replace(local_by(node.this, zone) if got == t.TIMESTAMPTZ else instant_by(node.this, zone))
+        return t.TIMESTAMP if got == t.TIMESTAMPTZ else t.TIMESTAMPTZ
+    if kind != t.UNKNOWN and not t.is_text(kind):
+        raise no_function(f"timezone({t.shown(kind)}, {t.shown(got)})", position=position(node))
+    if kind == t.UNKNOWN and not isinstance(zone, exp.Literal):
+        c.settle(zone, t.TEXT)
+        zone = node.args["zone"]
     if got == t.TIMESTAMPTZ:
         node.replace(cast(local_at(node.this, zone), t.TIMESTAMP))
         return t.TIMESTAMP

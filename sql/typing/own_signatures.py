@@ -12,7 +12,7 @@ from sqlglot import exp
 from functions.registry import FUNCTIONS, MOMENTS
 from functions.row import Function
 from sql.trees import types as t
-from sql.trees.errors import no_function
+from sql.trees.errors import mismatch, no_function
 from sql.trees.nodes import call, cast, position
 from sql.trees.own import own
 from sql.typing import regexes
@@ -160,6 +160,8 @@ def _formatted(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
 def _counted(nulls: bool):
     def check(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
         """``num_nulls(anything…)`` and ``num_nonnulls``."""
+        if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Variadic):
+            return _counted_items(c, node, nulls, scope)
         got = [c.visit(each, scope) for each in list(node.expressions)]
         if not got:
             raise no_function(f"{node.this}()", position=position(node))
@@ -175,6 +177,19 @@ def _counted(nulls: bool):
         return I4
 
     return check
+
+
+def _counted_items(c: Checker, node: exp.Anonymous, nulls: bool, scope: Scope) -> SqlType:
+    """The same of ``VARIADIC array``, NULL of no array."""
+    got = c.child(node.expressions[0], "this", scope)
+    if not got.is_array:
+        raise mismatch("VARIADIC argument must be an array", position(node))
+    array = node.expressions[0].this
+    some = call("SIZE", call("ARRAY_COMPACT", array))
+    made = exp.Sub(this=call("SIZE", array), expression=some) if nulls else some
+    absent = exp.If(this=exp.Is(this=array.copy(), expression=exp.null()), true=cast(exp.null(), I4))
+    node.replace(cast(exp.Case(ifs=[absent], default=made), I4))
+    return I4
 
 
 def _quoted(nullable: bool):

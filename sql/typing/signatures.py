@@ -40,16 +40,16 @@ class Signature:
         return Signature((*self.args[:before], *[listed.element] * (count - before)), self.result, build)
 
 
-def choose(signatures: tuple[Signature, ...], got: list[SqlType]) -> Signature | None:
+def choose(signatures: tuple[Signature, ...], got: list[SqlType], whole: bool = False) -> Signature | None:
     """Of those that ``got`` can become the one that it fits exactly in most places, and the first of several such.
 
-    Untyped literals fit anything.
+    Untyped literals fit anything.  ``whole``: the last argument is said to be VARIADIC, the array itself.
     """
 
     def fits(each: Signature, exact: bool) -> list[bool]:
         return [_fits(a, wanted, exact) for a, wanted in zip(got, each.args, strict=True)]
 
-    called = [each.of(len(got)) for each in signatures]
+    called = [each for each in signatures if each.variadic] if whole else [each.of(len(got)) for each in signatures]
     possible = [each for each in called if len(each.args) == len(got) and all(fits(each, exact=False))]
     return max(possible, key=lambda each: sum(fits(each, exact=True)), default=None)
 

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from sql.forms.functions import display_name
 from sql.trees import types as t
-from sql.trees.errors import mismatch, unsupported
+from sql.trees.errors import mismatch, no_function
 from sql.trees.nodes import cast, position
 from sql.typing.casts import texts_of
 from sql.typing.scope import Scope
@@ -25,7 +25,7 @@ def listed(c: Checker, node: exp.Func, before: int, scope: Scope) -> tuple[exp.E
     if not any(isinstance(each, exp.Variadic) for each in given):
         return None
     if len(given) != before + 1 or not isinstance(given[-1], exp.Variadic):
-        raise unsupported(f"this form of {display_name(node)}", position=position(node))
+        raise no_function(f"{display_name(node)}(…, VARIADIC …)", position=position(node))
     holder = given[-1]
     got = c.child(holder, "this", scope)
     if got == t.UNKNOWN and isinstance(holder.this, exp.Null):

@@ -288,6 +288,16 @@ def instant_at(node: exp.Expression, zone: exp.Expression) -> exp.Expression:
     return at_zone(node, zone if meant is None else exp.Literal.string(meant))
 
 
+def local_by(node: exp.Expression, by: exp.Expression) -> exp.Expression:
+    """``node AT TIME ZONE by`` of a timestamptz and an interval."""
+    return moment(own("tm_at_interval", micros_of(node), by, exp.Literal.number(1)), t.TIMESTAMP)
+
+
+def instant_by(node: exp.Expression, by: exp.Expression) -> exp.Expression:
+    """The same of a timestamp."""
+    return moment(own("tm_at_interval", micros_of(node), by, exp.Neg(this=exp.Literal.number(1))), t.TIMESTAMPTZ)
+
+
 def _micros(offset: timedelta) -> int:
     return offset // timedelta(microseconds=1)
 

@@ -74,6 +74,9 @@ def test_control_statements(sql, expected):
         ("BEGIN NONSENSE", "42601"), ("START", "42601"), ("COMMIT now", "42601"), ("SAVEPOINT", "42601"),
         ("SAVEPOINT 'a'", "42601"), ("DISCARD everything", "42601"), ("BEGIN ISOLATION LEVEL read sideways", "42601"),
         ("SET TRANSACTION SNAPSHOT 'x'", "0A000"),
+        ("SET TRANSACTION", "42601"),
+        ("SET LOCAL TRANSACTION", "42601"),
+        ("SET SESSION CHARACTERISTICS AS TRANSACTION", "42601"),
     ],
 )  # fmt: skip
 def test_refused_and_malformed(sql, sqlstate):

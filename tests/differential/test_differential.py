@@ -96,6 +96,9 @@ WRONG = [
     ("select k as y from u group by y + 1", "42703", None),
     ("select k as y, v as y, count(*) from u group by y", "42702", None),
     ("select array_agg(id)[1] from u", "42601", None),
+    ("select count(id, id) from u", "42883", None),
+    ("select rank(1) over ()", "42809", None),
+    ("select 'a' 'b'", "42601", None),
 ]
 
 

@@ -27,7 +27,7 @@ ODD = some.sampled_from(
 SPACES = some.sampled_from((" ", " ", " ", "\n", "  ", "\r\n", "\t"))
 NAMES = some.sampled_from(
     ("a", "B", "t.a", "s.t.a", '"Q q"', '"q""q"', 't."a"', "é", "a$1", "current_date", "user", "order", "a.b.c.d",
-     "left", "date", "interval", "x", "not", "null", "row", "value")
+     "left", "date", "interval", "x", "not", "null", "row", "value", "n" * 70, '"' + "é" * 40 + '"')
 )  # fmt: skip
 PLAIN = some.sampled_from(("a", "b", "t.a", '"B"', "s.t.a"))
 SIGNS = some.sampled_from((" = ", "=", "<", " <> ", "!=", " >= ", " = ", "\n<\n"))

@@ -18,6 +18,9 @@ from sql.syntax.parse import parse, split
 from sql.syntax.tokens import tokenize
 from tests.sql.doubles import names, shop
 from tests.sql.test_stories import tell
+from values.types import SqlType
+
+INT4 = SqlType("int4")
 
 
 @pytest.mark.parametrize(
@@ -29,6 +32,21 @@ def test_parameters_need_no_blanks_between_them(text):
     assert isinstance(parse(text), st.Query)
     if plan is not None:
         assert list(plan.params) == [1, 2]
+
+
+def test_a_parameter_of_which_nothing_tells_the_type_is_refused():
+    with pytest.raises(InvalidUsage, match=r"could not determine data type of parameter \$1") as refused:
+        plan_select(parse("select $2::int").ast, shop(), names())
+    assert refused.value.sqlstate == "42P18"
+    assert str(plan_select(parse("select $2::int").ast, shop(), names(), {1: INT4}).params[1]) == "int4"
+
+
+def test_names_are_what_postgres_keeps_of_them():
+    long, kept = "x" * 70, "x" * 63
+    for text in (f"create table {long} (a int)", f'create table "{long}" (a int)', f"create table {kept} (a int)"):
+        assert parse(text).name.parts == (kept,)
+    assert parse(f'create table "{"é" * 40}" (a int)').name.parts == ("é" * 31,)
+    assert parse(f'create table u&"{"!0061" * 70}" uescape \'!\' (a int)').name.parts == ("a" * 63,)
 
 
 def test_dollar_quotes_are_strings():

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from values.bad_text import BadText
 from values.time import moments
+from values.time.intervals import Interval, show_interval
 from values.time.words import Malformed
 from values.time.zones import instant_of, zone_named
 
@@ -191,6 +192,18 @@ def local_at(micros: int, name: str) -> int:
         known = meant != "MSK" or there.tzname() == "MSK"
         meant = there.utcoffset() if known else _MOSCOW_OFFSET
     return (_calendar(micros) + meant - _EPOCH) // _MICRO
+
+
+def by_interval(micros: int, by: Interval, sign: int) -> int:
+    """``AT TIME ZONE by`` of a moment (``sign`` 1: what time it is there) or of a timestamp (-1: when that is there).
+
+    Raises ``BadText`` 22023 where ``by`` has months or days, and 22008.
+    """
+    if by.months or by.days:
+        raise BadText(f'interval time zone "{show_interval(by)}" must not include months or days', "22023")
+    found = micros + sign * by.micros
+    _calendar(found)
+    return found
 
 
 def made_moment(year: int, month: int, day: int, hour: int, minute: int, second: float, zone: str) -> int:
