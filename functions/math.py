@@ -6,6 +6,7 @@ from functions.row import STABLE, Function, in_python, native
 from values.numeric import numbers, numeric_counts, numeric_roots, numerics
 from values.numeric.number_reading import read_number
 
+_INFINITE = "CAST('Infinity' AS DOUBLE)"
 _OUTSIDE = "THEN RAISE_ERROR('tm:22003:input is out of range')"
 _OVERFLOW = "THEN RAISE_ERROR('tm:22003:value out of range: overflow')"
 _UNDERFLOW = "THEN RAISE_ERROR('tm:22003:value out of range: underflow')"
@@ -16,7 +17,7 @@ _LOGARITHM = (
     "WHEN :a = 0 THEN RAISE_ERROR('tm:2201E:cannot take logarithm of zero') "
     "WHEN :a < 0 THEN RAISE_ERROR('tm:2201E:cannot take logarithm of a negative number')"
 )
-_TURNS = ("sin", "cos", "tan", "atan", "sinh", "cosh", "tanh", "asinh", "cbrt", "degrees", "radians")
+_TURNS = ("sin", "cos", "tan", "atan", "sinh", "cosh", "tanh", "asinh", "cbrt")
 
 
 def _float(signature: str, spark: str, duckdb: str | None = None) -> Function:
@@ -27,12 +28,20 @@ FUNCTIONS = (
     native("pi() -> float8", "PI()"),
     native("sqrt(float8) -> float8", f"CASE WHEN :a < 0 {_NO_ROOT} ELSE SQRT(:a) END"),
     *(_float(f"{name}(float8) -> float8", f"{name.upper()}(:a)") for name in _TURNS),
+    _float(
+        "degrees(float8) -> float8",
+        f"CASE WHEN ABS(DEGREES(:a)) = {_INFINITE} AND ABS(:a) <> {_INFINITE} {_OVERFLOW} ELSE DEGREES(:a) END",
+    ),
+    _float(
+        "radians(float8) -> float8",
+        f"CASE WHEN RADIANS(:a) = 0 AND :a <> 0 {_UNDERFLOW} ELSE RADIANS(:a) END",
+    ),
     _float("atan2(float8, float8) -> float8", "ATAN2(:a, :b)"),
     *(
         _float(f"{name}(float8) -> float8", f"CASE WHEN ABS(:a) > 1 AND NOT ISNAN(:a) {_OUTSIDE} ELSE {name}(:a) END")
         for name in ("asin", "acos", "atanh")
     ),
-    _float("cot(float8) -> float8", f"CASE WHEN ABS(:a) = CAST('Infinity' AS DOUBLE) {_OUTSIDE} ELSE COT(:a) END"),
+    _float("cot(float8) -> float8", f"CASE WHEN ABS(:a) = {_INFINITE} {_OUTSIDE} ELSE COT(:a) END"),
     _float("acosh(float8) -> float8", f"CASE WHEN :a < 1 {_OUTSIDE} ELSE ACOSH(:a) END"),
     _float("ln(float8) -> float8", f"CASE {_LOGARITHM} ELSE LN(:a) END"),
     *(_float(f"{name}(float8) -> float8", f"CASE {_LOGARITHM} ELSE LOG10(:a) END") for name in ("log", "log10")),

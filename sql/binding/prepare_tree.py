@@ -166,10 +166,27 @@ def _known_otherwise(node: exp.Anonymous) -> None:
         made = exp.LogicalAnd(this=node.expressions[0])
         made.meta["name"] = "every"
         node.replace(made)
+    elif name == "jsonb_object_agg" and len(node.expressions) == 1:
+        _distinct_pairs(node)
     elif name == "jsonb_agg" and len(node.expressions) == 1:
         made = JsonbAgg(this=node.expressions[0])
         made.meta.update(node.meta, name=name)
         node.replace(made)
+
+
+def _distinct_pairs(node: exp.Anonymous) -> None:
+    """``jsonb_object_agg(DISTINCT key, value …)``, which the parser takes for a call of one argument."""
+    (inner,) = node.expressions
+    order = inner.expressions if isinstance(inner, exp.Order) else None
+    distinct = inner.this if isinstance(inner, exp.Order) else inner
+    if not isinstance(distinct, exp.Distinct) or len(distinct.expressions) != 2:
+        return
+    key, value = distinct.expressions
+    made = exp.JSONBObjectAgg(
+        this=exp.Distinct(expressions=[key]), expression=exp.Order(this=value, expressions=order) if order else value
+    )
+    made.meta.update(node.meta)
+    node.replace(made)
 
 
 def _is_source(values: exp.Values) -> bool:

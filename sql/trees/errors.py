@@ -134,6 +134,12 @@ def not_unique(signature: str, position: int | None = None) -> InvalidUsage:
     )
 
 
+def not_listed(position: int | None = None) -> InvalidUsage:
+    """42P10 where distinct values are ordered by what is none of them."""
+    told = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list"
+    return InvalidUsage(told, sqlstate="42P10", position=position)
+
+
 def untyped(position: int | None = None) -> InvalidUsage:
     """42804 for a function of any type, of which no argument says what it is."""
     return mismatch("could not determine polymorphic type because input has type unknown", position)

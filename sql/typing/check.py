@@ -34,7 +34,7 @@ from sql.typing.comparing import compared_as_postgres
 from sql.typing.free_numerics import freed
 from sql.typing.gathered_jsonb import JSONB_AGGREGATES
 from sql.typing.rows_compared import compared_rows
-from sql.typing.scope import Scope
+from sql.typing.scope import CHECKED, Scope
 from sql.typing.zones import Zone
 from values.types import SqlType
 
@@ -54,10 +54,6 @@ _EACH = {"all": exp.All, "some": exp.Any}
 
 NAMED = {**arrays.NAMED, **jsonb.NAMED, **own_signatures.NAMED, **sequences.NAMED}
 """Functions that the parser knows by their name alone."""
-
-
-CHECKED = "checked"
-"""Where a node notes the type that it was found to have."""
 
 
 _SAID: dict[type[exp.Expression], str] = {
@@ -228,6 +224,10 @@ class Checker:
             if both is None:
                 raise mismatch(f"{where} types {t.shown(found)} and {t.shown(got)} cannot be matched", position(node))
             found = both
+        if where != "NULLIF" and found.name == "bpchar" and any(
+            got == t.UNKNOWN and _of_another_length(node, found) for node, got in zip(nodes, types, strict=False)
+        ):
+            found = SqlType("bpchar")  # what is untyped has a length of its own
         if found.name == "numeric" and any(
             got == t.UNKNOWN and not isinstance(unnest(node), exp.Null)
             for node, got in zip(nodes, types, strict=False)
@@ -382,6 +382,12 @@ def _plain_arguments(node: exp.Anonymous) -> None:
 def _untyped(node: exp.Expression) -> bool:
     inner = unnest(node)
     return isinstance(inner, exp.Null) or (isinstance(inner, exp.Literal) and inner.is_string)
+
+
+def _of_another_length(node: exp.Expression, char: SqlType) -> bool:
+    """Whether ``node``, which has no type, is a text of another length than ``char`` has."""
+    inner = unnest(node)
+    return isinstance(inner, exp.Literal) and char.precision is not None and len(inner.this) != char.precision
 
 
 def _at(parent: exp.Expression, key: str | None, index: int | None) -> exp.Expression | None:

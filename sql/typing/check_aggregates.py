@@ -12,7 +12,16 @@ from functions.row import ANY
 from journal.errors import InvalidUsage
 from sql.forms.functions import AGGREGATE_NODES, HYPOTHETICAL, WINDOW_ONLY, display_name, folding
 from sql.trees import types as t
-from sql.trees.errors import grouping, no_aggregate, no_function, no_window, not_unique, unsupported, untyped
+from sql.trees.errors import (
+    grouping,
+    no_aggregate,
+    no_function,
+    no_window,
+    not_listed,
+    not_unique,
+    unsupported,
+    untyped,
+)
 from sql.trees.nodes import INEXACT, call, cast, position, swap, unnest
 from sql.trees.own import own
 from sql.typing.casts import converted
@@ -77,7 +86,10 @@ def _distinct(c: Checker, node: exp.Distinct, scope: Scope) -> SqlType:
         if by_key(got) and isinstance(node.parent, exp.Count):
             swap(node.expressions[index], key_of(node.expressions[index], got))
     if len(types) > 1:
-        raise no_function(f"{node.parent.key}({', '.join(map(t.shown, types))})", position=position(node.parent))
+        name = display_name(node.parent)
+        if name in BY_NAME and len(BY_NAME[name][0].arguments) == len(types):
+            raise unsupported(f"{name}(DISTINCT …)", "take the distinct pairs in a subquery", position(node.parent))
+        raise no_function(f"{name}({', '.join(map(t.shown, types))})", position=position(node.parent))
     return types[0] if types else t.UNKNOWN
 
 
@@ -89,8 +101,7 @@ def _ordered_by_itself(node: exp.Order) -> None:
     listed = [unnest(each) for each in (*node.this.expressions, separator) if each is not None]
     for each in node.expressions:
         if unnest(each.this) not in listed:
-            told = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list"
-            raise InvalidUsage(told, sqlstate="42P10", position=position(each.this))
+            raise not_listed(position(each.this))
 
 
 def _ordered(c: Checker, node: exp.Order, scope: Scope) -> SqlType:

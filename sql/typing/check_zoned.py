@@ -13,8 +13,8 @@ from sql.forms.functions import display_name
 from sql.trees import types as t
 from sql.trees.nodes import branches, cast, position, swap, text_literal, unnest
 from sql.typing import own_signatures
-from sql.typing.check import CHECKED, Checker
-from sql.typing.scope import Scope
+from sql.typing.check import Checker
+from sql.typing.scope import CHECKED, Scope
 from sql.typing.zones import CLOCK, Zone, has_moments
 from values.types import SqlType
 

@@ -11,8 +11,9 @@ from sql.trees import types as t
 from sql.trees.errors import not_unique, unsupported
 from sql.trees.nodes import call, cast, position
 from sql.trees.own import own
+from sql.typing.casts import micros_of
 from sql.typing.keys import by_key, key_of
-from sql.typing.scope import Scope
+from sql.typing.scope import CHECKED, Scope
 from values.types import SqlType
 
 if TYPE_CHECKING:
@@ -74,12 +75,16 @@ def array_of(node: exp.Expression, of: Arranged, as_they_come: bool = False) -> 
     """All values as an array, empty of no rows: in the order that is said, then of the values.
 
     A key goes with whether it is NULL before it (sorted upwards NULLs come last, downwards first, as in Postgres), or
-    with whether it is not, where NULLS FIRST or LAST says otherwise.
+    with whether it is not, where NULLS FIRST or LAST says otherwise.  Engines sort an array in one direction: of keys
+    in both, those of the other are turned round.  0A000 where the type of such a key cannot be.
     """
-    descending = {bool(each.args.get("desc")) for each in of.order}
-    if len(descending) > 1:
-        raise unsupported(f"{display_name(node)} with keys in both directions", position=position(node))
-    keys = [(each.this, bool(each.args.get("nulls_first")) != bool(each.args.get("desc"))) for each in of.order]
+    downwards = _direction(node, of.order)
+    keys = []
+    for each in of.order:
+        key, against = each.this, bool(each.args.get("desc")) != downwards
+        if against:
+            key = _turned(key)
+        keys.append((key, bool(each.args.get("nulls_first")) != downwards))
     fields: list[exp.Expression] = []
     for key, otherwise in (*keys, (of.value, False)):
         absent = exp.Is(this=key.copy(), expression=exp.Null())
@@ -92,11 +97,31 @@ def array_of(node: exp.Expression, of: Arranged, as_they_come: bool = False) -> 
     )
     listed = call("COLLECT_SET" if of.distinct else "COLLECT_LIST", row)
     listed.meta["aggregate"] = True
-    upwards = exp.true() if descending != {True} else exp.false()
+    upwards = exp.Boolean(this=not downwards)
     last = exp.Dot(this=exp.to_identifier("r"), expression=exp.to_identifier(f"k{len(fields) - 1}", quoted=True))
     picked = exp.Lambda(this=last, expressions=[exp.to_identifier("r")])
     in_order = listed if as_they_come else call("SORT_ARRAY", listed, upwards)
     return exp.Anonymous(this="TRANSFORM", expressions=[in_order, picked])
+
+
+def _direction(node: exp.Expression, order: list[exp.Ordered]) -> bool:
+    """Whether all is sorted downwards: as most keys are that cannot be turned round."""
+    fixed = {bool(each.args.get("desc")) for each in order if _turned(each.this) is None}
+    if len(fixed) > 1:
+        raise unsupported(f"{display_name(node)} with keys in both directions", position=position(node))
+    return fixed.pop() if fixed else bool(order and order[0].args.get("desc"))
+
+
+def _turned(key: exp.Expression) -> exp.Expression | None:
+    """A key that sorts the other way round, ``None`` where the type of ``key`` has no such."""
+    got = key.meta.get(CHECKED)
+    if got == t.BOOL:
+        return exp.Not(this=exp.Paren(this=key.copy()))
+    if got in (t.DATE, t.TIMESTAMP, t.TIMESTAMPTZ):
+        return exp.BitwiseNot(this=exp.Paren(this=micros_of(key)))
+    if got is not None and t.is_int(got):
+        return exp.BitwiseNot(this=exp.Paren(this=key.copy()))
+    return None
 
 
 def _is_over_ordered(node: exp.Expression) -> bool:

@@ -8,8 +8,8 @@ from sqlglot import exp
 
 from sql.forms.functions import display_name
 from sql.trees import types as t
-from sql.trees.errors import unsupported, untyped
-from sql.trees.nodes import JsonbAgg, cast, position
+from sql.trees.errors import not_listed, unsupported, untyped
+from sql.trees.nodes import JsonbAgg, cast, position, unnest
 from sql.trees.own import own
 from sql.typing.check_jsonb import as_json, check_key, key_text
 from sql.typing.gathered import Arranged, arranged, distinct_jsonb, gathered
@@ -42,12 +42,27 @@ def _object(c: Checker, node: exp.JSONBObjectAgg, scope: Scope) -> SqlType:
     """``jsonb_object_agg(key, value)``: of a key that comes again the last counts, by the ORDER BY or the values."""
     kinds = [c.child(node, key, scope) for key in ("this", "expression")]
     key, of = arranged(node.this), arranged(node.expression)
-    if key.distinct or of.distinct:
-        raise unsupported(f"{display_name(node)}(DISTINCT …)", position=position(node))
+    if of.distinct:
+        raise unsupported(f"{display_name(node)}(…, DISTINCT …)", position=position(node))
+    if key.distinct:
+        of = of._replace(order=_of_pairs(key.value, of.value, kinds[1], of.order))
     check_key(kinds[0], node)
     parts = [own("tm_json_string", key_text(c, key.value, kinds[0])), as_json(c, of.value.copy(), kinds[1])]
     pair = own("tm_json_list", cast(exp.Array(expressions=parts), t.TEXT.array))
     return _put_together(node, "tm_json_of_pairs", of._replace(value=pair))
+
+
+def _of_pairs(
+    key: exp.Expression, value: exp.Expression, got: SqlType, order: list[exp.Ordered]
+) -> list[exp.Ordered]:
+    """The order of distinct pairs, which are sorted: of those of one key the last is that of the greatest value.
+
+    Pairs that are equal say the same, so it does not matter that they are not made one."""
+    if any(unnest(each.this) not in (unnest(key), unnest(value)) for each in order):
+        raise not_listed(position(order[0]))
+    if order or got.is_array or got == t.INTERVAL:
+        return order
+    return [exp.Ordered(this=key_of(value, got) if by_key(got) else value.copy())]
 
 
 def _put_together(node: exp.Expression, by: str, of: Arranged) -> SqlType:

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from values.types import SqlType
 
+CHECKED = "checked"
+"""Where a node notes the type that it was found to have."""
+
 
 @dataclass
 class Scope:
