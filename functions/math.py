@@ -17,7 +17,7 @@ _LOGARITHM = (
     "WHEN :a = 0 THEN RAISE_ERROR('tm:2201E:cannot take logarithm of zero') "
     "WHEN :a < 0 THEN RAISE_ERROR('tm:2201E:cannot take logarithm of a negative number')"
 )
-_TURNS = ("sin", "cos", "tan", "atan", "sinh", "cosh", "tanh", "asinh", "cbrt")
+_TURNS = ("atan", "sinh", "cosh", "tanh", "asinh", "cbrt")
 
 
 def _float(signature: str, spark: str, duckdb: str | None = None) -> Function:
@@ -28,6 +28,10 @@ FUNCTIONS = (
     native("pi() -> float8", "PI()"),
     native("sqrt(float8) -> float8", f"CASE WHEN :a < 0 {_NO_ROOT} ELSE SQRT(:a) END"),
     *(_float(f"{name}(float8) -> float8", f"{name.upper()}(:a)") for name in _TURNS),
+    *(
+        _float(f"{name}(float8) -> float8", f"CASE WHEN ABS(:a) = {_INFINITE} {_OUTSIDE} ELSE {name.upper()}(:a) END")
+        for name in ("sin", "cos", "tan", "cot")
+    ),
     _float(
         "degrees(float8) -> float8",
         f"CASE WHEN ABS(DEGREES(:a)) = {_INFINITE} AND ABS(:a) <> {_INFINITE} {_OVERFLOW} ELSE DEGREES(:a) END",
@@ -41,7 +45,6 @@ FUNCTIONS = (
         _float(f"{name}(float8) -> float8", f"CASE WHEN ABS(:a) > 1 AND NOT ISNAN(:a) {_OUTSIDE} ELSE {name}(:a) END")
         for name in ("asin", "acos", "atanh")
     ),
-    _float("cot(float8) -> float8", f"CASE WHEN ABS(:a) = {_INFINITE} {_OUTSIDE} ELSE COT(:a) END"),
     _float("acosh(float8) -> float8", f"CASE WHEN :a < 1 {_OUTSIDE} ELSE ACOSH(:a) END"),
     _float("ln(float8) -> float8", f"CASE {_LOGARITHM} ELSE LN(:a) END"),
     *(_float(f"{name}(float8) -> float8", f"CASE {_LOGARITHM} ELSE LOG10(:a) END") for name in ("log", "log10")),
