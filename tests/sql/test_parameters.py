@@ -67,7 +67,7 @@ def test_what_stands_beside_it(text, asked):
     ("SELECT a.$1", "$1"), ("SELECT * FROM $1", "$1"), ("SELECT * FROM t $1", "$1"), ("SELECT @1", "@"),
     ("SELECT :x", ":x"), ("SELECT ?", "?"), ("SELECT %(x)s", ":x"), ("SELECT \x01", "\x01"), ("SELECT $1\x02", "\x02"),
     ("SELECT 1\x01\x02", "\x01"), ("WITH $1 AS (SELECT 1) SELECT 1", "$1"), ("SELECT INTERVAL $1", "$"),
-    ("SELECT INTERVAL '1' '2'", "'1'"),
+    ("SELECT INTERVAL '1' '2'", "'2'"),
 ])  # fmt: skip
 def test_what_is_no_parameter_or_no_place_for_one(text, near):
     with pytest.raises(InvalidUsage) as caught:
