@@ -18,10 +18,13 @@ from adapter.encode import text_arrays
 from adapter.system.rows import OWNER, OWNER_OID, item_oid
 from adapter.system.schemas import HIDDEN, RELATIONS, SCHEMA_OIDS, SYSTEM, SYSTEM_OIDS
 from adapter.system.types import DISPLAY, TYPE_NAMES
+from catalog_log import model
 from catalog_log.objects import Item
 from journal.errors import InvalidUsage
 from sql.binding.prepare_tree import figure_name
+from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike, Names, SystemRelation, find
+from sql.statements.sequence_calls import owned_sequence
 from sql.syntax.statements import Name
 from sql.syntax.tokens import Cursor
 from sql.trees.errors import no_relation, no_schema, unsupported
@@ -342,6 +345,8 @@ class _Rewriter:
             return exp.func("tm_class_oid", args[0].copy(), self._path())
         if name == "to_regnamespace" and args:
             return exp.func("tm_namespace_oid", args[0].copy())
+        if name == "pg_get_serial_sequence" and len(args) == 2:
+            return self._serial_sequence(*args)
         if name == "set_config" and len(args) == 3:
             return exp.Cast(this=args[1].copy(), to=exp.DataType.build("TEXT"))  # who runs it assigns it: assignments
         if name == "format" and args and isinstance(args[0], exp.Literal):
@@ -351,6 +356,21 @@ class _Rewriter:
         if name in _AS_IS or name not in SCALAR_MACROS:
             return None
         return exp.Anonymous(this=f"tm_{name}", expressions=[a.copy() for a in args])
+
+    def _serial_sequence(self, table: exp.Expression, column: exp.Expression) -> exp.Expression:
+        texts = [each.this if isinstance(each, exp.Cast) else each for each in (table, column)]
+        if any(isinstance(each, exp.Null) for each in texts):
+            return exp.null()
+        if not all(isinstance(each, exp.Literal) for each in texts):
+            return exp.func("tm_serial_of", exp.func("tm_class_oid", table.copy(), self._path()), column.copy())
+        cursor = Cursor(texts[0].this)
+        name = cursor.name()
+        cursor.end()
+        found = owned_sequence(self.image, self.facts.names, name, texts[1].this)
+        if found is None:
+            return exp.null()
+        schema = self.image.get(model.SCHEMAS, found.schema_id)
+        return _text(f"{quoted(schema.name)}.{quoted(found.name)}")
 
     def _setting(self, args: Sequence[exp.Expression]) -> exp.Expression:
         try:

@@ -181,6 +181,7 @@ quote_ident(s) AS tm_quoted_identifier(s::VARCHAR)
 btrim(s) AS trim(s), (s, c) AS trim(s, c)
 quote_literal(s) AS '''' || replace(s::VARCHAR, '''', '''''') || ''''
 quote_nullable(s) AS CASE WHEN s IS NULL THEN 'NULL' ELSE '''' || replace(s::VARCHAR, '''', '''''') || '''' END
+serial_of(o, c) AS (SELECT min(tm_q_text) FROM "tm.serials" WHERE tm_q_oid = o AND tm_q_column = c)
 is_visible(o, path) AS EXISTS (SELECT 1 FROM "tm.classes" WHERE tm_c_oid = o AND list_contains(path, tm_c_schema))
 class_name(o, path) AS coalesce((SELECT CASE WHEN list_contains(path, tm_c_schema) THEN tm_c_shown ELSE tm_c_full END
   FROM "tm.classes" WHERE tm_c_oid = o), CASE WHEN o = 0 THEN '-' ELSE o::VARCHAR END)

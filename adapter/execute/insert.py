@@ -119,6 +119,8 @@ def rows_of_query(
     height = sum(batch.num_rows for batch in batches)
     arrays: list[pa.Array | pa.ChunkedArray | None] = [None] * len(plan.types)
     for position, index in enumerate(plan.query_columns):
+        if index is None:
+            continue
         kind = arrow_type(plan.types[index])
         given = pa.chunked_array([batch.column(position).cast(kind) for batch in batches], kind)
         arrays[index] = _of_length(given, plan.types[index])

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 
 from adapter.system.kinds import KIND_ROWS
+from adapter.system.kinds.kind import identity_of
 from adapter.system.rows import (
     KIND_OIDS,
     OWNER,
@@ -22,7 +23,7 @@ from adapter.system.rows import (
 from adapter.system.schemas import SCHEMA_OIDS
 from adapter.system.types import DISPLAY, TYPE_NAMES
 from catalog_log.model import Schema
-from catalog_log.objects import Item, View, numbered_columns
+from catalog_log.objects import Column, Item, View, numbered_columns
 from sql.statements.sequence_calls import default_today
 from values.types import OID, SECOND_DIGITS, TIMES, SqlType, parse_type
 
@@ -82,9 +83,21 @@ def _columns(s: System) -> Rows:
                 "udt_catalog": s.database, "table_schema": schema.name, "table_name": item.name,
                 "column_default": default_today(item, column, s.image),
                 "is_nullable": "YES" if column.nullable else "NO",
+                **_identity(item, column, s),
             }  # fmt: skip
     for row in _system_columns():
         yield {**row, "table_catalog": s.database, "udt_catalog": s.database}
+
+
+def _identity(item: Item, column: Column, s: System) -> dict[str, object]:
+    found = identity_of(item, column, s.image)
+    if found is None:
+        return {}
+    word, sequence = found
+    steps = sequence.steps
+    return {"is_identity": "YES", "identity_generation": word, "identity_start": str(sequence.start),
+            "identity_increment": str(steps.increment), "identity_maximum": str(steps.highest),
+            "identity_minimum": str(steps.lowest), "identity_cycle": "YES" if steps.cycle else "NO"}  # fmt: skip
 
 
 @cache

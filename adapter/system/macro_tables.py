@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from adapter.system.rows import ROWS, System, index_definition, item_oid, view_definition
 from adapter.system.schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM_OIDS
-from catalog_log.objects import Index, Table, key_names
+from catalog_log.objects import Index, Sequence, Table, key_names, numbered_columns
 from sql.objects.identifiers import quoted
 
 
@@ -46,6 +46,15 @@ def _definitions(s: System) -> Iterable[tuple]:
             yield item_oid(item.id), text, []
 
 
+def _serials(s: System) -> Iterable[tuple]:
+    for schema, item in s.named():
+        table = s.image.item(item.owner[0]) if isinstance(item, Sequence) and item.owner is not None else None
+        if table is not None:
+            names = {number: column.name for number, column in numbered_columns(table)}
+            text = f"{quoted(schema.name)}.{quoted(item.name)}"
+            yield item_oid(table.id), names.get(item.owner[1]), text
+
+
 def _arrays(s: System) -> Iterable[tuple]:
     for row in ROWS["pg_type"](s):
         if row["typarray"]:
@@ -73,6 +82,7 @@ HELPERS: dict[str, Helper] = {
     "definitions": Helper(
         {"tm_i_oid": pa.uint32(), "tm_i_def": pa.string(), "tm_i_keys": pa.list_(pa.string())}, _definitions
     ),
+    "serials": Helper({"tm_q_oid": pa.uint32(), "tm_q_column": pa.string(), "tm_q_text": pa.string()}, _serials),
     "arrays": Helper({"tm_t_array": pa.uint32(), "tm_t_scalar": pa.uint32(), "tm_t_name": pa.string()}, _arrays),
     "settings": Helper({"tm_s_name": pa.string(), "tm_s_value": pa.string()}, _settings),
     "descriptions": Helper(

@@ -5,7 +5,8 @@ What the other system schemas hold is in :mod:`adapter.system.information_rows` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import abc
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from zoneinfo import available_timezones
@@ -13,7 +14,7 @@ from zoneinfo import available_timezones
 from adapter.state import variables as vars_
 from adapter.system.kinds import KIND_ROWS
 from adapter.system.kinds.index import ARRANGEMENT
-from adapter.system.kinds.kind import HEAP, Own, Place
+from adapter.system.kinds.kind import HEAP, Own, Place, identity_of
 from adapter.system.kinds.view import definition
 from adapter.system.routines import operators, routines
 from adapter.system.schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM, SYSTEM_OIDS, TABLES
@@ -26,6 +27,7 @@ from catalog_log.objects import (
     Item,
     MaterializedView,
     Queried,
+    Sequence,
     View,
     key_names,
     numbered_columns,
@@ -47,7 +49,7 @@ class System:
 
     image: ImageLike
     database: str
-    live: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
+    live: Mapping[str, abc.Sequence[Mapping[str, object]]] = field(default_factory=dict)
     """The rows of tm_internal's relations (:mod:`adapter.system.live_rows`), gathered for one statement."""
 
     def schemas(self) -> list[Schema]:
@@ -161,6 +163,11 @@ def _attribute(relation: int, number: int, name: str, oid: int, modifier: int) -
     }  # fmt: skip
 
 
+def _identity(item: Item, column: Column, image: ImageLike) -> str:
+    found = identity_of(item, column, image)
+    return "" if found is None else "a" if found[0] == "ALWAYS" else "d"
+
+
 def _pg_attribute(s: System) -> Rows:
     for _, item in s.named():
         for number, column in columns_of(s, item):
@@ -168,6 +175,7 @@ def _pg_attribute(s: System) -> Rows:
             yield {
                 **_attribute(item_oid(item.id), number, column.name, OID[sql_type.name], modifier(sql_type)),
                 "attnotnull": not column.nullable, "atthasdef": column.default is not None,
+                "attidentity": _identity(item, column, s.image),
             }  # fmt: skip
     yield from _system_attributes()
 
@@ -374,10 +382,12 @@ def database_oids(s: System) -> dict[str, int]:
 
 def _pg_depend(s: System) -> Rows:
     for _, item in s.named():
+        owner = item.owner if isinstance(item, Sequence) else None
         for other in item.depends_on:
             yield {"classid": CLASS_OIDS["pg_class"], "objid": item_oid(item.id), "objsubid": 0,
-                   "refclassid": CLASS_OIDS["pg_class"], "refobjid": item_oid(other), "refobjsubid": 0,
-                   "deptype": "a" if item.belongs else "n"}  # fmt: skip
+                   "refclassid": CLASS_OIDS["pg_class"], "refobjid": item_oid(other),
+                   "refobjsubid": 0 if owner is None else owner[1],
+                   "deptype": "i" if item.part_of is not None else "a" if item.belongs else "n"}  # fmt: skip
 
 
 def of_kinds(system_schema: str) -> dict[str, Callable[[System], Rows]]:
@@ -385,9 +395,10 @@ def of_kinds(system_schema: str) -> dict[str, Callable[[System], Rows]]:
 
     def rows(kind: str, own: Own) -> Callable[[System], Rows]:
         return lambda s: (
-            own(item, Place(s.database, schema.name, item_oid(item.id), OWNER), s.image)
+            row
             for schema, item in s.named()
             if item.kind == kind
+            and (row := own(item, Place(s.database, schema.name, item_oid(item.id), OWNER), s.image)) is not None
         )
 
     found = {}

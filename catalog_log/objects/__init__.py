@@ -15,7 +15,7 @@ from catalog_log.objects.item import Audience, Column, Item, Maintained, Queried
 from catalog_log.objects.materialized_view import MaterializedView
 from catalog_log.objects.sequence import Sequence
 from catalog_log.objects.source import Source
-from catalog_log.objects.table import Table
+from catalog_log.objects.table import ALWAYS, BY_DEFAULT, Table
 from catalog_log.objects.view import View
 
 TABLE, SOURCE, ERRORS = Table.kind, Source.kind, Errors.kind
@@ -27,8 +27,8 @@ KINDS: tuple[type[Item], ...] = (Table, Source, Errors, View, MaterializedView, 
 BY_KIND: Mapping[str, type[Item]] = {each.kind: each for each in KINDS}
 
 __all__ = [
-    "BY_KIND", "ERRORS", "INDEX", "KINDS", "MATERIALIZED_VIEW", "SEQUENCE", "SOURCE", "TABLE", "VIEW", "Audience",
-    "Column", "Definition", "Errors", "Index", "Item", "Maintained", "MaterializedView", "Queried", "Reference",
-    "Relation", "Sequence", "Source", "SparkText", "Table", "View", "cluster_of", "ever", "key_names", "numbered",
-    "numbered_columns", "own_columns", "places", "view_inputs",
+    "ALWAYS", "BY_DEFAULT", "BY_KIND", "ERRORS", "INDEX", "KINDS", "MATERIALIZED_VIEW", "SEQUENCE", "SOURCE", "TABLE",
+    "VIEW", "Audience", "Column", "Definition", "Errors", "Index", "Item", "Maintained", "MaterializedView",
+    "Queried", "Reference", "Relation", "Sequence", "Source", "SparkText", "Table", "View", "cluster_of", "ever",
+    "key_names", "numbered", "numbered_columns", "own_columns", "places", "view_inputs",
 ]  # fmt: skip

@@ -86,6 +86,11 @@ class Item:
         """Keys of settings that are its own, and go with it."""
         return ()
 
+    @property
+    def part_of(self) -> tuple[str, int] | None:
+        """The table and the column without which it cannot go."""
+        return None
+
     def told(self, on: str | None = None) -> str:
         """What messages call it: that of it which depends on ``on``."""
         return f"{self.word} {self.name}"

@@ -7,7 +7,8 @@ are taken, and no statement that was planned before puts an old position back wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog_log.objects.item import Audience, Column, Item, Record
@@ -25,6 +26,22 @@ class Sequence(Item):
     steps: Steps
     cache: int = 1
     """Values that an adapter takes at once, at least."""
+    owner: tuple[str, int] | None = None
+    """The table and the id of the column with which it goes."""
+    internal: bool = False
+    """Whether it is what an identity column counts by, and nothing by itself."""
+
+    @property
+    def depends_on(self) -> tuple[str, ...]:
+        return () if self.owner is None else self.owner[:1]
+
+    @property
+    def belongs(self) -> bool:
+        return self.owner is not None
+
+    @property
+    def part_of(self) -> tuple[str, int] | None:
+        return self.owner if self.internal else None
 
     @property
     def state_key(self) -> str:
@@ -46,7 +63,14 @@ class Sequence(Item):
             "start": self.start, "increment": steps.increment, "min": steps.lowest, "max": steps.highest,
             "cache": self.cache, "cycle": int(steps.cycle),
         }  # fmt: skip
-        return {"options": {"type": self.type, **{name: str(number) for name, number in numbers.items()}}}
+        options = {"type": self.type, **{name: str(number) for name, number in numbers.items()}}
+        if self.owner is not None:
+            options |= {"owner": self.owner[0], "owner_column": str(self.owner[1]), "internal": str(int(self.internal))}
+        return {"options": options}
+
+    def with_ids(self, now: Callable[[str], str], spark: Callable[[str], str]) -> Sequence:
+        owner = None if self.owner is None else (now(self.owner[0]), self.owner[1])
+        return replace(super().with_ids(now, spark), owner=owner)
 
     @classmethod
     def of_record(cls, head: tuple[str, str, str, str], columns: tuple[Column, ...], record: Record) -> Sequence:
@@ -55,7 +79,11 @@ class Sequence(Item):
             start, increment, lowest, highest, cache, cycle = (
                 int(said[name]) for name in ("start", "increment", "min", "max", "cache", "cycle")
             )
+            owner = (said["owner"], int(said["owner_column"])) if "owner" in said else None
         except ValueError as error:
             raise LookupError(str(error)) from error
         steps = Steps(increment, lowest, highest, bool(cycle))
-        return cls(*head, type=said["type"], start=start, steps=steps, cache=cache)
+        internal = said.get("internal") == "1"
+        return cls(
+            *head, type=said["type"], start=start, steps=steps, cache=cache, owner=owner, internal=internal
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,8 @@ class Table(Relation):
     """Columns that it had: rows that were written then have them still."""
     reads: tuple[tuple[int, tuple[str, ...]], ...] = ()
     """By the ids of columns: the sequences that the names in a column's DEFAULT mean, in their order."""
+    identities: tuple[tuple[int, str, str], ...] = ()
+    """Identity columns by their ids: :data:`ALWAYS` or :data:`BY_DEFAULT`, and the sequence that each counts by."""
 
     @property
     def stored(self) -> tuple[Column, ...]:
@@ -31,6 +33,19 @@ class Table(Relation):
     def reads_of(self, column: Column) -> tuple[str, ...]:
         """The sequences that the names in the DEFAULT of one of its columns mean."""
         return dict(self.reads).get(column.id, ()) if self.reads else ()
+
+    def identity_of(self, column: Column) -> tuple[str, str] | None:
+        """``(ALWAYS or BY_DEFAULT, sequence)`` of an identity column."""
+        found = (each[1:] for each in self.identities if each[0] == column.id and column.id)
+        return next(found, None)
+
+    def without(self, column: Column) -> Table:
+        """Itself without a column, which it had."""
+        found = self.with_default(column, ())
+        left = tuple([each for each in found.columns if each.id != column.id])
+        identities = tuple([each for each in found.identities if each[0] != column.id])
+        gone = replace(column, nullable=True, default=None)
+        return replace(found, columns=left, dropped=(*found.dropped, gone), identities=identities)
 
     def with_default(self, column: Column, reads: Sequence[str]) -> Table:
         """Itself with ``column`` in the place of the one of that id, whose DEFAULT reads the sequences ``reads``."""
@@ -54,19 +69,30 @@ class Table(Relation):
 
     def with_ids(self, now: Callable[[str], str], spark: Callable[[str], str]) -> Table:
         reads = tuple([(column_id, tuple(map(now, ids))) for column_id, ids in self.reads])
-        return replace(super().with_ids(now, spark), reads=reads)
+        identities = tuple([(column_id, kind, now(of)) for column_id, kind, of in self.identities])
+        return replace(super().with_ids(now, spark), reads=reads, identities=identities)
 
     def fields(self) -> dict[str, Any]:
         options = {f"{_READS}{column_id}": ",".join(ids) for column_id, ids in self.reads}
+        options |= {f"{_IDENTITY}{column_id}": f"{kind},{of}" for column_id, kind, of in self.identities}
         return {"dropped": [vars(column) for column in self.dropped], "options": options}
 
     @classmethod
     def of_record(cls, head: tuple[str, str, str, str], columns: tuple[Column, ...], record: Record) -> Table:
         dropped = tuple([Column(**column) for column in record["dropped"]])
-        said = {name.removeprefix(_READS): ids for name, ids in record["options"].items() if name.startswith(_READS)}
-        reads = sorted((int(number), tuple(ids.split(","))) for number, ids in said.items() if number.isdigit())
-        return cls(*head, columns, dropped, tuple(reads))
+        reads = sorted((number, tuple(ids)) for number, ids in _by_column(record, _READS))
+        identities = sorted((number, kind, of) for number, (kind, of) in _by_column(record, _IDENTITY))
+        return cls(*head, columns, dropped, tuple(reads), tuple(identities))
 
 
-_READS = "reads/"
-"""Begins the options of a table's record that say what DEFAULTs read; a column's id follows."""
+ALWAYS, BY_DEFAULT = "always", "default"
+
+_READS, _IDENTITY = "reads/", "identity/"
+"""Begin the options of a table's record that say what a DEFAULT reads, and what an identity column is; a column's id
+follows."""
+
+
+def _by_column(record: Record, prefix: str) -> Iterator[tuple[int, list[str]]]:
+    for name, value in record["options"].items():
+        if name.startswith(prefix):
+            yield int(name.removeprefix(prefix)), value.split(",")

@@ -52,13 +52,19 @@ from sql.statements.ddl_comment import plan_comment
 from sql.statements.ddl_drop import plan_drop
 from sql.statements.ddl_made import created, exists, taken
 from sql.statements.ddl_reset import plan_reset
-from sql.statements.ddl_sequences import plan_alter_sequence, plan_create_sequence
+from sql.statements.ddl_sequences import (
+    plan_alter_sequence,
+    plan_create_sequence,
+    put_position,
+    with_sequences,
+)
 from sql.statements.defaults import read_by_default
 from sql.statements.plans import DdlPlan
 from sql.syntax import statements as st
 from sql.trees.budget import bounded
 from sql.trees.errors import already_exists, no_column, unsupported, wrong_kind
 from sql.views.kept_views import keep_lowered, named_query
+from values.numeric.sequence_values import Position
 
 ERRORS_COLUMNS = (
     Column("error", "text"),
@@ -116,7 +122,9 @@ def _create_table(s: st.CreateTable, image: ImageLike, names: Names) -> DdlPlan:
         return exists("relation", name, s.if_not_exists, s.tag)
     ids = ItemIds(image)
     item = Table(ids.item(), schema.id, name, s.text, columns, reads=reads)
-    return created(ids, s.tag, item)
+    item, sequences = with_sequences(item, s.columns, ids, image)
+    positions = [put_position(each, Position(each.start)) for each in sequences]
+    return created(ids, s.tag, item, *sequences, also=positions)
 
 
 def _create_source(s: st.CreateSource, image: ImageLike, names: Names) -> DdlPlan:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from catalog_log import model, records
 from catalog_log.model import Schema
-from catalog_log.objects import ERRORS, TABLE, Errors, Index, Item, Source
+from catalog_log.objects import ERRORS, TABLE, Errors, Index, Item, Sequence, Source
 from journal.errors import InvalidUsage
 from sql.objects.identifiers import check_identifier, check_schema_name, errors_name
 from sql.objects.names import (
@@ -80,6 +80,14 @@ def plan_set_schema(s: st.SetSchema, image: ImageLike, names: Names) -> DdlPlan:
         raise unsupported(
             "moving the errors of a source into another schema",
             hint=f'change the schema of "{source.name}" instead' if source is not None else None,
+        )
+    if isinstance(item, Sequence) and item.owner is not None:
+        table = image.item(item.owner[0])
+        raise InvalidUsage(
+            "cannot move an owned sequence into another schema",
+            sqlstate="0A000",
+            detail=f'sequence "{item.name}" is linked to table "{table.name if table is not None else item.owner[0]}"',
+            hint="change the schema of the table instead",
         )
     schema = target_schema(image, names, st.Name((s.schema, item.name), s.at))
     if schema.id == item.schema_id:

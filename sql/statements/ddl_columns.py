@@ -22,6 +22,7 @@ from catalog_log.objects import (
     Item,
     Queried,
     Relation,
+    Sequence,
     Table,
     ever,
 )
@@ -58,6 +59,8 @@ class _Draft:
     names: Names
     gone: dict[str, Item] = field(default_factory=dict)
     """Objects that go with columns."""
+    left: dict[str, Item] = field(default_factory=dict)
+    """Objects that stay without what goes."""
     notices: list[PlanNotice] = field(default_factory=list)
 
 
@@ -85,6 +88,7 @@ def plan_columns(s: st.AlterColumns, image: ImageLike, names: Names) -> DdlPlan:
     updates = [records.remove(model.ITEMS, item_id) for item_id in gone]
     for item_id in gone:
         updates += gone_with(image, draft.gone[item_id])
+    updates += [records.put(model.ITEMS, item.id, item) for item in draft.left.values()]
     if draft.item != found:
         updates.append(records.put(model.ITEMS, found.id, draft.item))
         updates += _comments_gone(image, found, draft.item)
@@ -105,6 +109,11 @@ def _table(draft: _Draft) -> Table:
 
 def _add(draft: _Draft, action: st.AddColumn) -> None:
     table, wanted = _table(draft), action.column
+    if wanted.serial or wanted.identity is not None:
+        raise unsupported(
+            "ADD COLUMN of a column that counts",
+            hint="rows that are there would need a value each: add a plain one, then SET DEFAULT nextval(…)",
+        )
     if any(column.name == wanted.name for column in table.columns):
         message = f'column "{wanted.name}" of relation "{table.name}" already exists'
         if not action.if_not_exists:
@@ -211,27 +220,43 @@ def _drop(draft: _Draft, action: st.DropColumn) -> None:
         raise unsupported("a table without columns", hint="drop the table")
     dependents = [each for each in draft.image.dependents(table.id) if each.id not in draft.gone]
     reading = [each for each in dependents if _reads(draft, each, column)]
-    indexes = [each for each in reading if isinstance(each, Index)]
-    views = [each for each in reading if not isinstance(each, Index)]
-    if views and not action.cascade:
+    own = [each for each in reading if each.belongs]
+    views = [each for each in reading if not each.belongs]
+    needing = _needing(draft, table, column, own)
+    if (views or needing) and not action.cascade:
         raise InvalidUsage(
             f"cannot drop column {column.name} of table {table.name} because other objects depend on it",
             sqlstate="2BP01",
-            detail=told_dependents(draft.image, [(each, table) for each in views]),
+            detail=told_dependents(draft.image, [*((each, table) for each in views), *needing]),
             hint="use DROP … CASCADE to drop the dependent objects too",
         )
     going = everything(draft.image, views)
-    if views:
-        draft.notices += told_cascade("drop", [(draft.image.item(i), None) for i in sorted(going, key=id_order)])
-    draft.gone |= {i: draft.image.item(i) for i in going} | {each.id: each for each in indexes}
-    table = table.with_default(column, ())
-    left = (*table.columns[:place], *table.columns[place + 1 :])
-    draft.item = replace(table, columns=left, dropped=(*table.dropped, replace(column, nullable=True, default=None)))
+    if views or needing:
+        also = [(draft.image.item(i), None) for i in sorted(going, key=id_order)]
+        draft.notices += told_cascade("drop", [*also, *needing])
+    draft.gone |= {i: draft.image.item(i) for i in going} | {each.id: each for each in own}
+    gone = [each.id for each in own]
+    draft.left |= {item.id: item.left_without(gone) for item, _ in needing if item.id != table.id}
+    draft.item = table.without(column).left_without(gone)
+
+
+def _needing(draft: _Draft, table: Table, column: Column, own: list[Item]) -> list[tuple[Item, Item]]:
+    """Tables with a DEFAULT that reads a sequence which goes with ``column``, each with that."""
+    left = table.without(column)
+    found = []
+    for each in own:
+        for one in draft.image.dependents(each.id):
+            now = left if one.id == table.id else draft.left.get(one.id, one)
+            if each.id in now.depends_on:
+                found.append((now, each))
+    return found
 
 
 def _reads(draft: _Draft, item: Item, column: Column) -> bool:
     if isinstance(item, Index):
         return column.stored_as in item.key
+    if isinstance(item, Sequence):
+        return item.owner == (draft.item.id, column.id)
     is_view = isinstance(item, Queried)
     return is_view and reads_column(item, draft.item.id, column.id, Objects.of(draft.image))
 
@@ -257,6 +282,7 @@ def _rename(draft: _Draft, action: st.RenameColumn) -> None:
 def _set_default(draft: _Draft, action: st.SetDefault) -> None:
     table, place = _table(draft), _place(draft, action.name)
     column = table.columns[place]
+    _check_no_identity(table, column)
     wanted = st.ColumnDef(column.name, parse_type(column.type), default=action.default)
     reads = read_by_default(wanted, draft.image, draft.names) if action.default is not None else ()
     draft.item = table.with_default(replace(column, default=action.default_sql), reads)
@@ -264,7 +290,14 @@ def _set_default(draft: _Draft, action: st.SetDefault) -> None:
 
 def _drop_not_null(draft: _Draft, action: st.DropNotNull) -> None:
     table, place = _table(draft), _place(draft, action.name)
+    _check_no_identity(table, table.columns[place])
     _put(draft, place, replace(table.columns[place], nullable=True))
+
+
+def _check_no_identity(table: Table, column: Column) -> None:
+    if table.identity_of(column) is not None:
+        told = f'column "{column.name}" of relation "{table.name}" is an identity column'
+        raise InvalidUsage(told, sqlstate="42601")
 
 
 def _put(draft: _Draft, place: int, column: Column) -> None:

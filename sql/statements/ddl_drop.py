@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from catalog_log import model, records
 from catalog_log.model import Schema
-from catalog_log.objects import BY_KIND, Errors, Item
+from catalog_log.objects import BY_KIND, Errors, Item, own_columns
 from journal.errors import InvalidUsage
 from sql.binding.bind import id_order
 from sql.objects.names import (
@@ -51,6 +51,7 @@ def plan_drop(s: st.Drop, image: ImageLike, names: Names) -> DdlPlan:
     if blocked:
         notices.extend(told_cascade("drop", blocked))
         going = everything(image, [*items.values(), *inside])
+    _check_parts(image, items, going)
     updates = [records.remove(model.ITEMS, item_id) for item_id in sorted(going, key=id_order)]
     updates += [records.remove(model.SCHEMAS, schema_id) for schema_id in schemas]
     gone = tuple(sorted(going, key=id_order))
@@ -62,6 +63,21 @@ def plan_drop(s: st.Drop, image: ImageLike, names: Names) -> DdlPlan:
         updates += gone_with(image, schemas[schema_id])
     changed = tuple(item.id for item in left)
     return DdlPlan(tuple(updates), s.tag, tuple(notices), dropped=(*gone, *schemas), described=changed)
+
+
+def _check_parts(image: ImageLike, items: dict[str, Item], going: set[str]) -> None:
+    """2BP01 for what is a part of something that stays, whether CASCADE was said or not."""
+    for item in items.values():
+        if item.part_of is None or item.part_of[0] in going:
+            continue
+        table = image.item(item.part_of[0])
+        columns = {column.id: column.name for column in own_columns(table)} if table is not None else {}
+        what = f"column {columns.get(item.part_of[1])} of {table.told() if table is not None else 'its table'}"
+        raise InvalidUsage(
+            f"cannot drop {item.told()} because {what} requires it",
+            sqlstate="2BP01",
+            hint=f"You can drop {what} instead.",
+        )
 
 
 def _schema(image: ImageLike, names: Names, name: st.Name) -> Schema:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from catalog_log import model, records
 from catalog_log.model import Setting, Update
-from catalog_log.objects import Sequence
+from catalog_log.objects import Sequence, Table
 from journal.errors import InvalidUsage
-from sql.objects.identifiers import check_identifier
+from sql.objects.identifiers import IDENTIFIER_BYTES_MAX, check_identifier, quoted
 from sql.objects.item_ids import ItemIds
-from sql.objects.names import ImageLike, Names, target_schema
+from sql.objects.names import ImageLike, Names, relation, target_schema
 from sql.statements.ddl_alter import altered
 from sql.statements.ddl_made import created, exists, taken
 from sql.statements.plans import DdlPlan, PlanNotice
 from sql.syntax import statements as st
 from sql.syntax.sequences import Options
 from sql.trees import types as t
-from sql.trees.errors import wrong_kind
+from sql.trees.errors import no_column, unsupported, wrong_kind
 from values.numeric.sequence_values import Position, Steps
+from values.text.text_format import quoted_literal
 from values.types import parse_type
 
 
@@ -31,6 +34,7 @@ def plan_create_sequence(s: st.CreateSequence, image: ImageLike, names: Names) -
         return exists("relation", name, s.if_not_exists, s.tag)
     ids = ItemIds(image)
     item = new_sequence((ids.item(), schema.id, name, s.text), s.options)
+    item = _owned(item, s.options, image, names)
     return created(ids, s.tag, item, also=(put_position(item, Position(item.start)),))
 
 
@@ -79,8 +83,103 @@ def plan_alter_sequence(s: st.AlterSequence, image: ImageLike, names: Names) -> 
         at = at.put(at.last, at.given)
     _check_within("RESTART", at.last, steps)
     now = replace(found, type=kind, start=start, steps=steps, cache=_cache(said, found.cache))
+    if found.internal and "owned" in said:
+        raise InvalidUsage(
+            "cannot change ownership of identity sequence",
+            sqlstate="0A000",
+            detail=f'sequence "{found.name}" is of an identity column',
+            hint="drop that column",
+        )
+    now = _owned(now, said, image, names)
     updates = (records.put(model.ITEMS, now.id, now), put_position(now, at))
     return DdlPlan(updates, s.tag, described=(now.id,))
+
+
+def _owned(item: Sequence, said: Options, image: ImageLike, names: Names) -> Sequence:
+    """With the column that OWNED BY says; 42P01, 42703, 42809, 55000 where it is of another schema."""
+    if "owned" not in said:
+        return item
+    column: st.Name | None = said["owned"]
+    if column is None:
+        return replace(item, owner=None)
+    if len(column.parts) < 2:
+        raise InvalidUsage("invalid OWNED BY option", sqlstate="42601", hint="say OWNED BY table.column or NONE")
+    table = relation(image, names, st.Name(column.parts[:-1], column.start))
+    if not isinstance(table, Table):
+        raise wrong_kind(column.parts[-2], Table.word)
+    known = {each.name: each.id for each in table.columns}
+    if column.last not in known:
+        error = no_column(column.last, known)
+        error.message = f'column "{column.last}" of relation "{table.name}" does not exist'
+        raise error
+    if table.schema_id != item.schema_id:
+        raise InvalidUsage("sequence must be in same schema as table it is linked to", sqlstate="55000")
+    _check_ids(image)
+    return replace(item, owner=(table.id, known[column.last]))
+
+
+def _check_ids(image: ImageLike) -> None:
+    if image.genesis.format_version < records.COLUMN_IDS_FROM:
+        raise unsupported(
+            f"a column with a sequence of its own in a catalog of format {image.genesis.format_version}",
+            hint=f"it is kept by catalogs made with format {records.COLUMN_IDS_FROM} or later",
+        )
+
+
+def with_sequences(
+    table: Table, defs: Iterable[st.ColumnDef], ids: ItemIds, image: ImageLike
+) -> tuple[Table, tuple[Sequence, ...]]:
+    """A new table, and the sequences of its serial and identity columns.  42601, 22023."""
+    made: list[Sequence] = []
+    identities = []
+    for column, said in zip(table.columns, defs, strict=True):
+        if not said.serial and said.identity is None:
+            continue
+        _check_ids(image)
+        _check_counted(said, table.name)
+        options = dict(said.identity.options) if said.identity is not None else {}
+        if options.keys() & {"as", "restart", "owned"}:
+            raise InvalidUsage("conflicting or redundant options", sqlstate="42601")
+        options["as"] = said.type
+        name = _own_name(table, column.name, image, {each.name for each in made})
+        head = ids.item(), table.schema_id, name, table.create_sql
+        internal = said.identity is not None
+        made.append(replace(new_sequence(head, options), owner=(table.id, column.id), internal=internal))
+        if said.identity is not None:
+            identities.append((column.id, said.identity.kind, made[-1].id))
+        else:
+            default = f"nextval({quoted_literal(quoted(name))}::regclass)"
+            table = table.with_default(replace(column, default=default), (made[-1].id,))
+    return replace(table, identities=tuple(identities)), tuple(made)
+
+
+def _check_counted(said: st.ColumnDef, table: str) -> None:
+    where = f'for column "{said.name}" of table "{table}"'
+    if said.identity is not None and (said.serial or said.default is not None):
+        raise InvalidUsage(f"both default and identity specified {where}", sqlstate="42601")
+    if said.default is not None:
+        raise InvalidUsage(f"multiple default values specified {where}", sqlstate="42601")
+    if said.nullable:
+        raise InvalidUsage(f"conflicting NULL/NOT NULL declarations {where}", sqlstate="42601")
+    if str(said.type) not in t.INT_RANGE:
+        raise _wrong("identity column type must be smallint, integer, or bigint")
+
+
+def _own_name(table: Table, column: str, image: ImageLike, others: set[str]) -> str:
+    """``<table>_<column>_seq``, with a number where that is taken, both cut alike to fit: as Postgres names them."""
+    for number in itertools.count():
+        label = f"_seq{number or ''}"
+        room = IDENTIFIER_BYTES_MAX - len(label) - 1
+        first, second = table.name.encode(), column.encode()
+        while len(first) + len(second) > room:
+            if len(first) > len(second):
+                first = first[:-1]
+            else:
+                second = second[:-1]
+        name = f"{first.decode(errors='ignore')}_{second.decode(errors='ignore')}{label}"
+        if name not in others and name != table.name and image.item_by_name(table.schema_id, name) is None:
+            return name
+    raise AssertionError("unreachable")
 
 
 def position_of(item: Sequence, image: ImageLike) -> Position:

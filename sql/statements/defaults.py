@@ -12,12 +12,12 @@ from journal.errors import InvalidUsage
 from sql.binding.bind_select import check_query
 from sql.binding.known_args import check_known
 from sql.objects.names import ImageLike, Names
-from sql.statements.sequence_calls import Kept, Meaning, Said, of_value
+from sql.statements.sequence_calls import Kept, Meaning, Said, call_of, of_value
 from sql.syntax.column_defs import ColumnDef
 from sql.syntax.tokens import parse_tokens, tokenize
 from sql.trees import types as t
 from sql.trees.errors import unsupported
-from sql.trees.nodes import position, text_literal, unnest
+from sql.trees.nodes import cast, position, text_literal, unnest
 from sql.typing.assign import assign
 from sql.typing.check import Checker
 from sql.typing.check_zoned import checker_for
@@ -43,7 +43,7 @@ def check_default(
 
 def read_by_default(column: ColumnDef, image: ImageLike, names: Names) -> tuple[str, ...]:
     """The ids of the sequences that the DEFAULT of a column reads, which is checked: :func:`check_default`."""
-    meaning = Said(image, names)
+    meaning = Said(image, names, kept=True)
     check_default(column.default, column.name, column.type, meaning, names.zone)
     if meaning.ids and image.genesis.format_version < records.COLUMN_IDS_FROM:
         raise unsupported(
@@ -73,7 +73,12 @@ def typed_expression(
     return assign(holder.this, got, wanted.plain, column, checker.zone)
 
 
-def parse_default(table: Table, column: Column) -> exp.Expression:
-    """The stored DEFAULT of a column that has one, typed again."""
+def default_of(table: Table, column: Column) -> exp.Expression | None:
+    """What a column gets where no value is said, typed; ``None`` for nothing."""
+    identity = table.identity_of(column)
+    if identity is not None:
+        return cast(call_of("nextval", identity[1]), parse_type(column.type).plain)
+    if column.default is None:
+        return None
     tree = parse_tokens(tokenize(column.default), column.default)
     return check_default(tree, column.name, parse_type(column.type), Kept(table.reads_of(column)))

@@ -8,17 +8,18 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from catalog_log.objects import MATERIALIZED_VIEW, SOURCE, VIEW, Item, Table
+from catalog_log.objects import ALWAYS, MATERIALIZED_VIEW, SOURCE, VIEW, Item, Table
 from journal.errors import InvalidUsage
 from journal.timestamps import CatalogTs
 from sql.binding.bind import bind_query, cast_outputs, first_branch, unique_names
 from sql.binding.bind_select import check_query
 from sql.objects.names import ImageLike, Names, SystemRelation, column_types, relation
-from sql.statements.defaults import parse_default, typed_expression
+from sql.statements.defaults import default_of, typed_expression
 from sql.statements.plans import InsertPlan, Slot
 from sql.statements.select import plan_bound
 from sql.statements.sequence_calls import Meaning, Said, calls_in, of_query, of_value, one_row
 from sql.syntax import statements as st
+from sql.syntax.query import USER
 from sql.syntax.tokens import parse_tokens, tokenize
 from sql.syntax.values_list import Cell, Cells, Number, Param, Text, Word
 from sql.trees import types as t
@@ -58,10 +59,10 @@ def plan_insert(s: st.Insert, image: ImageLike, names: Names, declared: dict[int
     values = s.source if isinstance(s.source, Cells) else _plain_values(s.source)
     if isinstance(values, exp.Values) and values.find(exp.Select) is not None:  # which may read relations
         source = _selected(values, table, targets)
-        return _insert_query(source, table, types, targets, s.columns is not None, image, names, declared)
+        return _insert_query(source, table, types, targets, s, image, names, declared)
     if values is not None:
-        return _insert_values(table, types, targets, values, s.columns is not None, image, names, declared)
-    return _insert_query(s.source, table, types, targets, s.columns is not None, image, names, declared)
+        return _insert_values(table, types, targets, values, s, image, names, declared)
+    return _insert_query(s.source, table, types, targets, s, image, names, declared)
 
 
 def _target(s: st.Insert, image: ImageLike, names: Names) -> Item:
@@ -110,8 +111,7 @@ def _selected(values: exp.Values, table: Item, targets: list[int]) -> exp.Expres
         for at, (cell, index) in enumerate(zip(cells, targets, strict=False)):
             if isinstance(cell, exp.Var) and cell.name.upper() == "DEFAULT":
                 column = table.columns[index]
-                made = exp.null() if column.default is None else parse_default(table, column)
-                cells[at] = cast(made, column_types(table)[column.name])
+                cells[at] = cast(default_of(table, column) or exp.null(), column_types(table)[column.name])
         one = exp.Select(expressions=cells)
         found = one if found is None else exp.Union(this=found, expression=one, distinct=False)
     assert found is not None
@@ -120,9 +120,8 @@ def _selected(values: exp.Values, table: Item, targets: list[int]) -> exp.Expres
 
 def _default(table: Item, index: int, wanted: SqlType) -> Slot:
     column = table.columns[index]
-    if column.default is None:
-        return Slot(None)
-    return literal_slot(parse_default(table, column), wanted)
+    tree = default_of(table, column)
+    return NULL if tree is None else literal_slot(tree, wanted)
 
 
 def literal_slot(tree: exp.Expression, wanted: SqlType) -> Slot:
@@ -222,7 +221,7 @@ def _insert_values(
     types: tuple[SqlType, ...],
     targets: list[int],
     values: exp.Values | Cells,
-    listed: bool,
+    s: st.Insert,
     image: ImageLike,
     names: Names,
     declared: dict[int, SqlType] | None,
@@ -244,6 +243,7 @@ def _insert_values(
 
     plain = _PlainCells(values.text, checker) if isinstance(values, Cells) else None
     meaning = Said(image, names)
+    its_own, always = _identities(table, s)
     # What a number without a unit means hangs on the fields that an interval is declared with.
     read_as = [parse_type(c.type) if kind == t.INTERVAL else kind for c, kind in zip(table.columns, types, strict=True)]
     needed = [i for i, column in enumerate(table.columns) if not column.nullable]
@@ -252,17 +252,21 @@ def _insert_values(
     width = None
     for row in given:
         nodes = row if plain is not None else _nodes_of(row)
-        width = _check_width(len(nodes), width, targets, listed)
+        width = _check_width(len(nodes), width, targets, s.columns is not None)
         slots: list[Slot | None] = [None] * len(types)
         for index, node in zip(targets, nodes, strict=False):
             if _is_default(node):
                 slots[index] = default(index)
+            elif index in always:
+                raise _not_default(table.columns[index].name)
             elif plain is not None:
                 wanted = read_as[index] if isinstance(node, Text) else types[index]
                 slots[index] = plain.slot(node, table.columns[index].name, wanted)
             else:
                 wanted = read_as[index] if isinstance(node, exp.Literal) and node.is_string else types[index]
                 slots[index] = _value_slot(node, table.columns[index].name, wanted, checker, meaning)
+            if index in its_own:
+                slots[index] = default(index)
         for index in left_out if len(nodes) == len(targets) else range(len(types)):
             if slots[index] is None:
                 slots[index] = default(index)
@@ -279,6 +283,26 @@ def _order(rows: int, targets: list[int], types: tuple[SqlType, ...]) -> tuple[i
     written, and what is not after that."""
     written = targets if rows > 1 else ()
     return (*written, *(i for i in range(len(types)) if i not in written))
+
+
+def _identities(table: Item, s: st.Insert) -> tuple[set[int], set[int]]:
+    """Places of identity columns: that have their own values whatever is given, and that may be given none."""
+    if not table.identities:
+        return set(), set()
+    kinds = {place: table.identity_of(column) for place, column in enumerate(table.columns)}
+    its_own = {place for place, identity in kinds.items() if identity is not None and s.overriding == USER}
+    always = {place for place, identity in kinds.items() if identity is not None and identity[0] == ALWAYS}
+    return its_own, always if s.overriding is None else set()
+
+
+def _not_default(column: str) -> InvalidUsage:
+    """428C9."""
+    return InvalidUsage(
+        f'cannot insert a non-DEFAULT value into column "{column}"',
+        sqlstate="428C9",
+        detail=f'column "{column}" is an identity column defined as GENERATED ALWAYS',
+        hint="use OVERRIDING SYSTEM VALUE to override",
+    )
 
 
 def _nodes_of(row: exp.Expression) -> list[exp.Expression]:
@@ -428,7 +452,7 @@ def _insert_query(
     table: Item,
     types: tuple[SqlType, ...],
     targets: list[int],
-    listed: bool,
+    s: st.Insert,
     image: ImageLike,
     names: Names,
     declared: dict[int, SqlType] | None,
@@ -439,7 +463,7 @@ def _insert_query(
         raise unsupported("INSERT from system relations")
     if calls_in(source):
         one_row(bound.tree, source)
-    _check_width(len(bound.columns), None, targets, listed)
+    _check_width(len(bound.columns), None, targets, s.columns is not None)
     targets = targets[: len(bound.columns)]
     wanted = [types[i] for i in targets]
     if any(got.type != want for got, want in zip(bound.columns, wanted, strict=False)):
@@ -449,7 +473,11 @@ def _insert_query(
         if got.type != want:
             _assign_output(bound.tree, targets.index(index), got.type, want, bound.zone)
     cast_outputs(bound.tree, wanted, unique_names([table.columns[i].name for i in targets]))
-    given = set(targets)
+    its_own, always = _identities(table, s)
+    for index in targets:
+        if index in always:
+            raise _not_default(table.columns[index].name)
+    given = set(targets) - its_own
     defaults = {i: _default(table, i, types[i]) for i in range(len(types)) if i not in given}
     for index, slot in defaults.items():
         if slot == Slot(None) and not table.columns[index].nullable:
@@ -465,7 +493,7 @@ def _insert_query(
         bound.params,
         CatalogTs(image.upper - 1),
         query=query,
-        query_columns=tuple(targets),
+        query_columns=tuple([index if index in given else None for index in targets]),
         defaults=defaults,
         literals=bound.literals,
     )

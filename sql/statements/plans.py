@@ -174,7 +174,8 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True)
 class InsertPlan:
-    """Rows for ``table`` from ``rows`` (VALUES), or from ``query`` whose outputs are ``query_columns`` of the table.
+    """Rows for ``table`` from ``rows`` (VALUES), or from ``query`` whose outputs are ``query_columns`` of the table
+    (``None``: it is for none).
 
     ``defaults`` are the slots of the columns that ``query`` does not give.
     """
@@ -185,7 +186,7 @@ class InsertPlan:
     catalog_ts: CatalogTs
     rows: tuple[tuple[Slot, ...], ...] = ()
     query: SelectPlan | None = None
-    query_columns: tuple[int, ...] = ()
+    query_columns: tuple[int | None, ...] = ()
     defaults: Mapping[int, Slot] = field(default_factory=dict)
     literals: bool = False
     """Whether a literal in it was read by the session's zone."""

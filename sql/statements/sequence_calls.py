@@ -21,7 +21,7 @@ from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike, Names, candidates, find
 from sql.syntax.statements import Name
 from sql.syntax.tokens import Cursor, tokenize
-from sql.trees.errors import no_function, no_relation, unsupported, wrong_kind
+from sql.trees.errors import no_column, no_function, no_relation, unsupported, wrong_kind
 from sql.trees.nodes import position, unnest
 from sql.typing.check_sequences import SEQUENCE, WHERE
 from values.text.text_format import quoted_literal
@@ -49,11 +49,19 @@ def is_call(node: exp.Expression) -> bool:
     return isinstance(node, exp.Anonymous) and str(node.this).lower() in SEQUENCE_FUNCTIONS
 
 
+def call_of(name: str, sequence_id: str) -> exp.Anonymous:
+    """A call of a sequence that is known."""
+    made = exp.Anonymous(this=name, expressions=[exp.Literal.string(sequence_id)])
+    made.meta[SEQUENCE] = sequence_id
+    return made
+
+
 class Said:
     """Names as the session that says them means them.  ``ids`` are the sequences of all calls, in their order."""
 
-    def __init__(self, image: ImageLike, names: Names) -> None:
-        self._image, self._names = image, names
+    def __init__(self, image: ImageLike, names: Names, kept: bool = False) -> None:
+        """``kept``: they are of a DEFAULT, whose text is shown with what they are called later."""
+        self._image, self._names, self._kept = image, names, kept
         self.ids: list[str] = []
 
     def __call__(self, text: str, literal: exp.Expression) -> str:
@@ -65,6 +73,32 @@ class Said:
             raise wrong_kind(found.name, o.Sequence.word)
         self.ids.append(found.id)
         return found.id
+
+
+    def owned(self, table: str, column: str, literal: exp.Expression) -> str | None:
+        """The sequence of a column: ``pg_get_serial_sequence('t', 'c')``; ``None`` where the column has none."""
+        if self._kept:
+            return None
+        name = _name(table, literal)
+        found = owned_sequence(self._image, self._names, name, column)
+        if found is None:
+            return None
+        self.ids.append(found.id)
+        return found.id
+
+
+def owned_sequence(image: ImageLike, names: Names, name: Name, column: str) -> o.Sequence | None:
+    """The sequence that goes with a column of a relation.  42P01, 42703."""
+    found = find(image, names, name)
+    if found is None:
+        raise no_relation(str(name), candidates(image, names, name))
+    ids = {each.name: each.id for each in o.own_columns(found)} if isinstance(found, o.Item) else {}
+    if column not in ids:
+        error = no_column(column, ids)
+        error.message = f'column "{column}" of relation "{name.last}" does not exist'
+        raise error
+    owned = (each for each in image.dependents(found.id) if isinstance(each, o.Sequence))
+    return next((each for each in owned if each.owner == (found.id, ids[column])), None)
 
 
 class Kept:
@@ -120,6 +154,8 @@ def _called(call: exp.Anonymous) -> str:
 
 def _resolve(root: exp.Expression, meaning: Meaning) -> None:
     for call in calls_in(root):
+        if SEQUENCE in call.meta:  # of a DEFAULT, which knows what it means
+            continue
         name, given = _called(call), call.expressions
         above = call.parent
         while above is not None and above is not root.parent:
@@ -130,7 +166,18 @@ def _resolve(root: exp.Expression, meaning: Meaning) -> None:
         fewest, most = SEQUENCE_FUNCTIONS[name]
         if not fewest <= len(given) <= most:
             raise no_function(f"{name}({', '.join('…' for _ in given)})", position=position(call))
-        call.meta[SEQUENCE] = meaning(*_literal(call, given[0])) if given else ""
+        call.meta[SEQUENCE] = _meant(call, given[0], meaning) if given else ""
+
+
+def _meant(call: exp.Anonymous, given: exp.Expression, meaning: Meaning) -> str:
+    asked = unnest(given)
+    if isinstance(asked, exp.Anonymous) and str(asked.this).lower() == "pg_get_serial_sequence":
+        texts = [unnest(each) for each in asked.expressions]
+        if isinstance(meaning, Said) and len(texts) == 2 and all(isinstance(e, exp.Literal) for e in texts):
+            found = meaning.owned(texts[0].this, texts[1].this, texts[0])
+            if found is not None:
+                return found
+    return meaning(*_literal(call, given))
 
 
 def _literal(call: exp.Anonymous, node: exp.Expression) -> tuple[str, exp.Expression]:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from catalog_log.objects import ALWAYS, BY_DEFAULT
 from journal.errors import InvalidUsage
+from sql.syntax.sequences import Options, sequence_options
 from sql.syntax.tokens import Cursor, parse_tokens
 from sql.trees.errors import unsupported
 from values.types import SqlType, parse_type
@@ -33,12 +35,29 @@ _AFTER_TYPE = (
 
 
 @dataclass(frozen=True)
+class Identity:
+    """GENERATED … AS IDENTITY: ``kind`` is ``ALWAYS`` or ``BY_DEFAULT`` of :mod:`catalog_log.objects`."""
+
+    kind: str
+    options: Options
+
+
+_SERIAL = {
+    "smallserial": "int2", "serial2": "int2", "serial": "int4", "serial4": "int4", "bigserial": "int8",
+    "serial8": "int8",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
 class ColumnDef:
     name: str
     type: SqlType
     nullable: bool = True
     default: exp.Expression | None = None
     default_sql: str | None = None
+    serial: bool = False
+    """Whether it is a ``serial``: an integer with a sequence of its own for a DEFAULT."""
+    identity: Identity | None = None
 
 
 def column_list(c: Cursor) -> tuple[ColumnDef, ...]:
@@ -68,12 +87,15 @@ def column_def(c: Cursor) -> ColumnDef:
     if not type_tokens:
         raise c.error()
     type_text = c.text[type_tokens[0].start : type_tokens[-1].end + 1]
+    serial = _SERIAL.get(c.source(type_tokens[0]).lower())
+    if serial is not None and len(type_tokens) > 1:
+        raise unsupported("an array of serial", hint="write bigint[]", position=type_tokens[0].start + 1)
     try:
-        sql_type = parse_type(type_text)
+        sql_type = parse_type(serial or type_text)
     except InvalidUsage as error:
         error.position = type_tokens[0].start + 1
         raise
-    nullable, default, default_sql = True, None, None
+    nullable, default, default_sql, identity = None, None, None, None
     while c.word() not in (",", ")", None):
         if c.take("not", "null"):
             nullable = False
@@ -81,13 +103,31 @@ def column_def(c: Cursor) -> ColumnDef:
             nullable = True
         elif c.take("default"):
             default, default_sql = default_expression(c)
+        elif c.word() == "generated" and (found := _identity(c)) is not None:
+            if identity is not None:
+                raise c.error(f'multiple identity specifications for column "{name}"')
+            identity = found
         elif c.word() in ("primary", "unique", "check", "references", "collate", "generated", "constraint"):
             raise unsupported(f"{c.word().upper()} on a column", position=c.position)
         else:
             raise c.error()
     if isinstance(default, exp.Null):  # as if nothing were said
         default = default_sql = None
-    return ColumnDef(name, sql_type, nullable, default, default_sql)
+    if nullable is None:
+        nullable = serial is None and identity is None
+    return ColumnDef(name, sql_type, nullable, default, default_sql, serial is not None, identity)
+
+
+def _identity(c: Cursor) -> Identity | None:
+    """``GENERATED … AS IDENTITY [(option…)]``; ``None``, and nothing stepped over, where it is generated otherwise."""
+    for words, kind in ((("always",), ALWAYS), (("by", "default"), BY_DEFAULT)):
+        if c.take("generated", *words, "as", "identity"):
+            options: Options = {}
+            if c.take("("):
+                options = sequence_options(c)
+                c.expect(")")
+            return Identity(kind, options)
+    return None
 
 
 def default_expression(c: Cursor) -> tuple[exp.Expression, str]:

@@ -73,6 +73,8 @@ class CreateSource(DDL):
         for column in columns:
             if column.default is not None:
                 raise unsupported("DEFAULT in a source's column list")
+            if column.serial or column.identity is not None:
+                raise unsupported("a column that counts in a source's column list", hint="a source has what is sent")
         c.expect("from", "kafka")
         bracket = c.take("(")
         if c.word() in ("broker", "connection"):

@@ -26,6 +26,9 @@ class Query(Statement):
         return cls(c.parse_query(), text)
 
 
+SYSTEM, USER = "system", "user"
+
+
 @dataclass(frozen=True)
 class Insert(Statement):
     """``source`` is ``None`` for ``DEFAULT VALUES``; ``columns`` is ``None`` where the list was left out."""
@@ -36,6 +39,9 @@ class Insert(Statement):
     table: Name
     columns: tuple[str, ...] | None
     source: exp.Expression | Cells | None
+    overriding: str | None = None
+    """``OVERRIDING …``: whose values count for identity columns, those that are given (``SYSTEM`` is overridden) or
+    theirs (``USER``)."""
 
     @classmethod
     def of_cells(cls, head: str, cells: Cells) -> Insert:
@@ -51,9 +57,13 @@ class Insert(Statement):
         columns = None
         if c.word() == "(" and c.word(1) not in ("select", "with", "values", "("):
             columns = c.names()
-        if c.word() == "overriding":
-            raise unsupported("OVERRIDING")
-        if c.take("default", "values"):
+        overriding = None
+        if c.take("overriding"):
+            overriding = SYSTEM if c.take(SYSTEM) else USER
+            if overriding == USER:
+                c.expect(USER)
+            c.expect("value")
+        elif c.take("default", "values"):
             c.end()
             return cls(table, columns, None)
         body = c.tokens[c.at :]
@@ -65,7 +75,7 @@ class Insert(Statement):
                 raise unsupported(
                     "INSERT … " + ("RETURNING" if word == "returning" else "ON CONFLICT"), position=this.start + 1
                 )
-        return cls(table, columns, Cursor(c.text, body).parse_query())
+        return cls(table, columns, Cursor(c.text, body).parse_query(), overriding)
 
 
 HEADS_MAX, HEAD_CHARS_MAX = 512, 1_000

@@ -10,12 +10,13 @@ from catalog_log.objects import SEQUENCE
 from journal.errors import InvalidUsage
 from sql.syntax.statement import DDL, Name
 from sql.syntax.tokens import Cursor
-from sql.trees.errors import out_of_range, syntax, unsupported
+from sql.trees.errors import out_of_range, syntax
 from values.types import SqlType, parse_type
 
 Options = Mapping[str, Any]
 """What was said, by its word: ``as`` (a type), ``increment``, ``minvalue``, ``maxvalue`` (``None`` for NO …),
-``start``, ``restart`` (``None`` without a number), ``cache`` and ``cycle`` (``False`` for NO CYCLE)."""
+``start``, ``restart`` (``None`` without a number), ``cache``, ``cycle`` (``False`` for NO CYCLE) and ``owned`` (a
+column's name, ``None`` for NONE)."""
 
 _NUMBERS = {"increment": "by", "minvalue": None, "maxvalue": None, "start": "with", "cache": None}
 """Options with a number, and the word that may stand before it."""
@@ -91,7 +92,8 @@ def _value(c: Cursor, word: str, no: bool) -> object:
     if word == "restart":
         return _number(c) if c.take("with") or c.word() == "-" or _is_digits(c.word()) else None
     if word == "owned":
-        raise unsupported("OWNED BY", hint="drop the sequence when its table goes", position=c.position)
+        c.expect("by")
+        return None if c.take("none") else c.name()
     if no:
         return None
     if (filler := _NUMBERS[word]) is not None:

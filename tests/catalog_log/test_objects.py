@@ -8,6 +8,7 @@ import pytest
 
 from catalog_log import model
 from catalog_log.objects import (  # fmt: skip
+    ALWAYS,
     KINDS,
     Column,
     Definition,
@@ -32,6 +33,7 @@ HEAD = "u7", "s1", "naïve", "CREATE …"
 COLUMNS = (Column("a", "int4", False, "1"), Column('odd "name"', "numeric(10,2)"))
 DEFINED = Definition((Reference(("app", "t"), "u1", "app", ("a", "b")), Reference(("T",), "u2", "s", ())), ("u1", "u3"))
 TEXT = SparkText("SELECT 1 AS `a`", ("u1", "u2"), ("u1", "u3"))
+NUMBERED = tuple(dataclasses.replace(column, id=n) for n, column in enumerate(COLUMNS, 1))
 OBJECTS = [
     (Table(*HEAD, COLUMNS), 1),
     (Source(*HEAD, COLUMNS, topic="orders", format="json", envelope="none", errors_id="u8"), 1),
@@ -42,6 +44,8 @@ OBJECTS = [
     (MaterializedView(*HEAD, COLUMNS, query=DEFINED, cluster_id="default"), 2),
     (Index(*HEAD, relation_id="u1", key=("b", "a"), cluster_id="c2"), 1),
     (Sequence(*HEAD, type="int4", start=-3, steps=Steps(-2, -9, 1 << 62, True), cache=8), 1),
+    (Sequence(*HEAD, type="int2", start=1, steps=Steps(1, 1, 9), owner=("u1", 2), internal=True), 1),
+    (Table(*HEAD, NUMBERED, reads=((2, ("u5", "u5", "u6")),), identities=((1, ALWAYS, "u7"),)), 3),
 ]
 
 
@@ -59,7 +63,8 @@ def test_every_kind_is_tried() -> None:
 
 
 def test_what_an_object_names_and_reads() -> None:
-    by_kind = {item.kind: item for item, _ in OBJECTS}
+    by_kind = {item.kind: item for item, _ in reversed(OBJECTS)}
+    assert OBJECTS[-1][0].depends_on == ("u5", "u6") and OBJECTS[-2][0].depends_on == ("u1",)
     assert {kind: item.depends_on for kind, item in by_kind.items()} == {
         "table": (), "source": (), "errors": ("u6",), "view": ("u1", "u2"), "materialized_view": ("u1", "u2"),
         "index": ("u1",), "sequence": (),
@@ -94,6 +99,13 @@ SEQUENCE = {"type": "int8", "start": "1", "increment": "1", "min": "1", "max": "
 def test_a_record_that_is_no_object_is_undecodable(changes) -> None:
     with pytest.raises(codec.Undecodable):
         decode_value(model.ITEMS, codec.encode("item", RECORD | changes))
+
+
+def test_ids_that_are_made_anew_are_so_wherever_a_sequence_is_named() -> None:
+    now = {"u1": "u11", "u5": "u15", "u6": "u6", "u7": "u17"}
+    owned, table = (item.with_ids(now.__getitem__, str) for item, _ in OBJECTS[-2:])
+    assert owned.owner == ("u11", 2)
+    assert table.reads == ((2, ("u15", "u15", "u6")),) and table.identities == ((1, ALWAYS, "u17"),)
 
 
 def test_an_object_never_changes() -> None:

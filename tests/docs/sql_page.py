@@ -64,13 +64,18 @@ Spark gets comes behind it.
 
 ### Sequences
 
-`CREATE SEQUENCE` with all of Postgres's options but `OWNED BY`; `nextval('s')`, `currval`, `lastval` and `setval` stand
+`CREATE SEQUENCE` with all of Postgres's options; `nextval('s')`, `currval`, `lastval` and `setval` stand
 where a statement makes its rows itself: in a SELECT without FROM, in the VALUES of an INSERT, and in the DEFAULT of a
 column, which draws a value for each row, also of `INSERT … SELECT`. Not behind CASE, AND, OR or COALESCE, where they
 might not be evaluated, not over the rows of a relation (give the column a DEFAULT and insert the rest), not in views.
 The sequence's name is a literal. Values come in order and without gaps within one adapter while it lives; adapters take
 theirs in reserves, so two of them interleave, and what a killed one had is a gap ([GUARANTEES.md](GUARANTEES.md)). A
 sequence is no relation to read: `pg_sequences` says how far it has come, which is the end of the last reserve.
+
+Columns may be `serial`, `bigserial` and `smallserial`, or `GENERATED ALWAYS` or `BY DEFAULT AS IDENTITY [(…)]`, with a
+sequence of their own that goes with them, called as Postgres calls it; `OVERRIDING SYSTEM` and `USER VALUE`,
+`pg_get_serial_sequence`, `OWNED BY`. Such a column is not added to a table that is there, nor made of one: its rows
+would need a value each. There are no keys, so nothing refuses a value that is written twice.
 
 ### A topic for a source
 
@@ -130,7 +135,8 @@ def _refused() -> str:
 def page() -> str:
     """The whole of docs/sql.md."""
     elsewhere = {*KNOWN_ELSEWHERE, *ANY_NUMBER} - NAMED.keys()
-    system = {name for name in SCALAR_MACROS if not name.startswith(("is_", "class_", "namespace_", "vector_"))}
+    ours = ("is_", "class_", "namespace_", "serial_", "vector_")
+    system = {name for name in SCALAR_MACROS if not name.startswith(ours)}
     return "\n".join(
         [
             HEAD,

@@ -9,7 +9,7 @@ from typing import Any
 from adapter.system.types import type_display
 from catalog_log import model
 from catalog_log.model import Cluster
-from catalog_log.objects import Item, cluster_of, own_columns
+from catalog_log.objects import ALWAYS, Column, Item, Sequence, Table, cluster_of, own_columns
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike
 from sql.statements.sequence_calls import default_today
@@ -29,8 +29,8 @@ class Place:
     owner: str
 
 
-Own = Callable[[Any, Place, ImageLike], dict[str, object]]
-"""The row of an object in a relation that has one for each object of its kind."""
+Own = Callable[[Any, Place, ImageLike], dict[str, object] | None]
+"""The row of an object in a relation of its kind, ``None`` where it has none there."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,34 @@ def column_lines(item: Item, image: ImageLike) -> str:
         f"    {quoted(c.name)} {type_display(parse_type(c.type))}"
         + ("" if c.nullable else " NOT NULL")
         + (f" DEFAULT {default_today(item, c, image)}" if c.default is not None else "")
+        + _identity(item, c, image)
         for c in own_columns(item)
+    )
+
+
+def _identity(item: Item, column: Column, image: ImageLike) -> str:
+    found = identity_of(item, column, image)
+    if found is None:
+        return ""
+    word, sequence = found
+    return f" GENERATED {word} AS IDENTITY ({steps_of(sequence)})"
+
+
+def identity_of(item: Item, column: Column, image: ImageLike) -> tuple[str, Sequence] | None:
+    """How an identity column is generated, in the words of SQL, and by which sequence."""
+    found = item.identity_of(column) if isinstance(item, Table) else None
+    sequence = image.item(found[1]) if found is not None else None
+    if not isinstance(sequence, Sequence):
+        return None
+    return "ALWAYS" if found[0] == ALWAYS else "BY DEFAULT", sequence
+
+
+def steps_of(item: Sequence) -> str:
+    """How a sequence steps, as CREATE SEQUENCE says it."""
+    steps = item.steps
+    return (
+        f"START WITH {item.start} INCREMENT BY {steps.increment} MINVALUE {steps.lowest} MAXVALUE {steps.highest} "
+        f"CACHE {item.cache}{' CYCLE' if steps.cycle else ''}"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapter.system.kinds.kind import NO_ACCESS, KindRows, Place
+from adapter.system.kinds.kind import NO_ACCESS, KindRows, Place, steps_of
 from adapter.system.types import type_display
 from catalog_log import model
 from catalog_log.objects import Sequence
@@ -14,11 +14,7 @@ _BITS = {"int2": 16, "int4": 32, "int8": 64}
 
 
 def _created(item: Sequence, name: str, image: ImageLike) -> str:
-    steps = item.steps
-    return (
-        f"CREATE SEQUENCE {name} AS {_type(item)}\n    START WITH {item.start} INCREMENT BY {steps.increment}\n"
-        f"    MINVALUE {steps.lowest} MAXVALUE {steps.highest}\n    CACHE {item.cache}{' CYCLE' if steps.cycle else ''}"
-    )
+    return f"CREATE SEQUENCE {name} AS {_type(item)} {steps_of(item)}"
 
 
 def _type(item: Sequence) -> str:
@@ -45,7 +41,10 @@ def last_value(item: Sequence, image: ImageLike) -> int | None:
     return at.last if at is not None and at.given else None
 
 
-def _sequences(item: Sequence, place: Place, image: ImageLike) -> dict[str, object]:
+def _sequences(item: Sequence, place: Place, image: ImageLike) -> dict[str, object] | None:
+    """As in Postgres, what identity columns count by is not among them."""
+    if item.internal:
+        return None
     return {"sequence_catalog": place.database, "sequence_schema": place.schema, "sequence_name": item.name,
             "data_type": _type(item), "numeric_precision": _BITS[item.type], "numeric_precision_radix": 2,
             "numeric_scale": 0, "start_value": str(item.start), "minimum_value": str(item.steps.lowest),
