@@ -20,6 +20,7 @@ from lower.duckdb.forms import FORMS
 from sql.objects.names import Names
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
+from sql.typing.check_sequences import SEQUENCE_FUNCTIONS
 from tests.sql.doubles import ddl, empty_image
 
 NAMES = Names(system=RELATIONS)
@@ -180,13 +181,25 @@ def test_a_name_that_is_one_comes_back_as_it_was_given(asked, name):
 @pytest.mark.parametrize(
     "call",
     ["getvariable('x')", "write_log('x')", "pg_sleep(1)", "sleep_ms(1)", "getenv('HOME')", "hash(1)", "stats(1)",
-     "json_serialize_sql('select 1')", "current_query()", "nextval('x')", "setseed(0.5)", "current_connection_id()"],
+     "json_serialize_sql('select 1')", "current_query()", "setseed(0.5)", "current_connection_id()"],
 )  # fmt: skip
 def test_a_function_that_is_not_ours_does_not_exist(asked, call):
     for text in (f"select {call}, n.oid from pg_namespace n", f"select {call}"):
         with pytest.raises(InvalidUsage) as refused:
             asked.ask(text)
         assert refused.value.sqlstate == "42883", (text, refused.value)
+
+
+def test_sequences_are_never_the_engines_own(asked):
+    assert not SEQUENCE_FUNCTIONS.keys() & (FUNCTIONS | TABLE_FUNCTIONS)
+    for text, sqlstate in (
+        ("select nextval('x'), n.oid from pg_namespace n", "0A000"),
+        ("select n.oid from pg_namespace n where currval('x') = 1", "0A000"),
+        ("select nextval('x')", "42P01"),
+    ):
+        with pytest.raises(InvalidUsage) as refused:
+            asked.ask(text)
+        assert refused.value.sqlstate == sqlstate
 
 
 @pytest.mark.parametrize(
