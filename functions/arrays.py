@@ -39,8 +39,32 @@ _PLACES_HERE = (
 _NO_PLACE = "RAISE_ERROR('tm:22004:initial position must not be null')"
 _NO_TRIM = "RAISE_ERROR(CONCAT('tm:2202E:number of elements to trim must be between 0 and ', CAST({} AS STRING)))"
 
+def _counted(text: str, told: str, maybe_null: bool = True) -> Function:
+    """Of one array, by how many items it has: ``told`` with ``{n}`` for the number, and ``{s}`` for a type of texts."""
+    return native(
+        text,
+        told.format(n="SIZE(:a)", s="STRING"),
+        told.format(n="len(:a)::INTEGER", s="VARCHAR"),
+        maybe_null=maybe_null,
+    )
+
+
+_IN_FIRST = "CASE WHEN :b = 1 AND {{n}} > 0 THEN {} END"
+"""Of another dimension than the first there is nothing, nor of an empty array."""
+
 FUNCTIONS = (
-    built("array_cat(anycompatiblearray, anycompatiblearray) -> anycompatiblearray", "TM_ARRAY_BOTH", strict=False),
+    _counted("cardinality(anyarray) -> int4", "CASE WHEN NOT :a IS NULL THEN {n} END", maybe_null=False),
+    _counted("array_length(anyarray, int4) -> int4", _IN_FIRST.format("{n}")),
+    _counted("array_upper(anyarray, int4) -> int4", _IN_FIRST.format("{n}")),
+    _counted("array_lower(anyarray, int4) -> int4", _IN_FIRST.format("1")),
+    _counted("array_ndims(anyarray) -> int4", "CASE WHEN {n} > 0 THEN 1 END"),
+    _counted("array_dims(anyarray) -> text", "CASE WHEN {n} > 0 THEN CONCAT('[1:', CAST({n} AS {s}), ']') END"),
+    built(
+        "array_cat(anycompatiblearray, anycompatiblearray) -> anycompatiblearray",
+        "TM_ARRAY_BOTH",
+        strict=False,
+        maybe_null=True,
+    ),
     _row("array_positions(anycompatiblearray, anycompatible) -> int4[]", "a b", _PLACES, _PLACES_HERE, by_key=True),
     _row(
         "array_position(anycompatiblearray, anycompatible) -> int4",
@@ -76,6 +100,6 @@ FUNCTIONS = (
         "ELSE list_slice(r.a, 1, len(r.a) - r.b) END",
         strict=True,
     ),
-    built("arrayoverlap(anyarray, anyarray) -> bool", "TM_ARRAY_OVERLAPS", by_key=True),
-    built("arraycontains(anyarray, anyarray) -> bool", "TM_ARRAY_HAS_ALL", by_key=True),
+    built("arrayoverlap(anyarray, anyarray) -> bool", "TM_ARRAY_OVERLAPS", by_key=True, maybe_null=True),
+    built("arraycontains(anyarray, anyarray) -> bool", "TM_ARRAY_HAS_ALL", by_key=True, maybe_null=True),
 )

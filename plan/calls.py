@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from functions.aggregates import AGGREGATES as _AGGREGATE_ROWS
-from functions.registry import FUNCTIONS, INDEFINITE, OF_ARRAYS, OF_THE_CLOCK, OWN
+from functions.registry import INDEFINITE, OWN, ROWS
 from functions.row import ANY, ARRAY, SAME
 from plan.nodes import Node
 from plan.scalars import Aggregate, Call, Lambda, Literal, Scalar, Sort, Struct, WindowCall
@@ -159,7 +159,6 @@ _ANY: dict[str, Type | Rule] = {
     "tm_series_end": _of(1), "tm_no_step": NOTHING,
     **dict.fromkeys("tm_to_utc from_utc_timestamp tm_trunc_time date_trunc".split(), TIMESTAMPTZ),
     **dict.fromkeys("tm_array_without tm_array_slice array_compact sort_array slice".split(), _of(0)),
-    **{each.form.lower(): _of(0) if each.result in (ARRAY, SAME) else carried(each.result) for each in OF_ARRAYS},
     "tm_array_filled": lambda arguments: list_of(arguments[0].type),
     "array_contains": BOOL,
     "tm_array_sizes": INT4, "tm_array_bounds": INT4, "tm_array_subscripts": INT4.array,
@@ -195,9 +194,10 @@ _FOUND = frozenset(
 )
 """Aggregates that give a value of no rows, too."""
 
-_ROWS = {each.form.lower(): (carried(each.result), each.maybe_null) for each in (*FUNCTIONS, *OF_THE_CLOCK)} | {
-    name: (each.result, True) for name, each in OWN.items()
-}
+_ROWS: dict[str, tuple[Type | Rule, bool]] = {
+    each.form.lower(): (_of(0) if each.result in (ARRAY, SAME) else carried(each.result), each.maybe_null)
+    for each in ROWS
+} | {name: (each.result, True) for name, each in OWN.items()}
 """Of each its type, and whether it may be NULL of what is certainly there."""
 
 
@@ -250,7 +250,7 @@ def function_of(variables: tuple[str, ...], body: Scalar) -> Lambda:
 def _given(name: str, arguments: tuple[Scalar, ...]) -> tuple[Type, bool]:
     if name in _ROWS:
         kind, maybe_null = _ROWS[name]
-        return kind, maybe_null or any(each.nullable for each in arguments)
+        return _typed(kind, arguments), maybe_null or any(each.nullable for each in arguments)
     if name in _NEVER_NULL:
         return _typed(_NEVER_NULL[name], arguments), False
     if name in _STRICT:

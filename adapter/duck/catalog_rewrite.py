@@ -477,7 +477,6 @@ def _formatted(template: str, args: Sequence[exp.Expression]) -> exp.Expression:
 
 
 _NAMES: dict[type[exp.Expression], str] = {
-    exp.ArraySize: "array_length",
     exp.ArrayToString: "array_to_string",
     exp.StringToArray: "string_to_array",
     exp.Format: "format",

@@ -20,7 +20,6 @@ Alias: alias
 Anonymous: expressions
 AnonymousAggFunc: expressions
 Array: expressions
-ArraySize: expression
 ArrayToString: null
 Between: symmetric
 Bracket: offset

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -85,10 +84,12 @@ def _of_rows(rows: tuple[Function, ...]):
     def check(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
         got = _visited(c, node, scope)
         row = next((each for each in rows if len(each.arguments) == len(got)), rows[0])
+        if len(got) != len(row.arguments):
+            raise _no_such(node, got)
         kinds = "".join(_KINDS[each.name] for each in row.arguments)
         if SAME in row.arguments:
             _check_same(node, [each for each, wanted in zip(got, row.arguments, strict=False) if wanted == SAME])
-        found = _compatible(c, node, got, kinds)
+        found = (_alone if kinds in ("a", "ai") else _compatible)(c, node, got, kinds)
         result = found if row.result in (ARRAY, SAME) else row.result
         given = list(node.expressions)
         if by_key(item := found.element) and row.by_key:
@@ -102,6 +103,17 @@ def _of_rows(rows: tuple[Function, ...]):
         return result
 
     return check
+
+
+def _alone(c: Checker, node: exp.Anonymous, got: list[SqlType], kinds: str) -> SqlType:
+    """The type of an array that stays what it is, since nothing is put beside it; what is behind it is an integer."""
+    if not got[0].is_array:
+        raise _no_such(node, got)
+    for place in range(1, len(kinds)):
+        if not c.coerce(node.expressions[place], got[place], t.INT4):
+            raise _no_such(node, got)
+        node.expressions[place].replace(cast(node.expressions[place].copy(), t.INT4))
+    return got[0]
 
 
 _KINDS = {ARRAY.name: "a", SAME.name: "a", ITEM.name: "x", "int4": "i"}
@@ -170,62 +182,12 @@ def _filled(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
     return found
 
 
-def _of_dimension(made: Callable[[exp.Expression, exp.Expression], exp.Expression]):
-    """``f(array, dimension)``, NULL for another dimension than the first."""
-
-    def check(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
-        got = _visited(c, node, scope)
-        if len(got) == 2 and got[0] == t.UNKNOWN:
-            raise untyped(position(node))
-        if len(got) != 2 or not got[0].is_array or not (got[1] == t.UNKNOWN or t.is_int(got[1])):
-            raise _no_such(node, got)
-        if got[1] == t.UNKNOWN:
-            c.settle(node.expressions[1], t.INT4)
-        size = cast(call("SIZE", node.expressions[0]), t.INT4)
-        first = exp.and_(
-            exp.EQ(this=node.expressions[1].copy(), expression=_ONE.copy()),
-            exp.GT(this=size.copy(), expression=exp.Literal.number(0)),
-        )
-        known = exp.Case(ifs=[exp.If(this=first, true=made(size, node.expressions[0]))])
-        node.replace(cast(known, t.INT4))
-        return t.INT4
-
-    return check
-
-
-def _of_array(result: SqlType, made: Callable[[exp.Expression], exp.Expression]):
-    """``f(array)``, NULL of an empty one."""
-
-    def check(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
-        got = _visited(c, node, scope)
-        if got == [t.UNKNOWN]:
-            raise untyped(position(node))
-        if len(got) != 1 or not got[0].is_array:
-            raise _no_such(node, got)
-        size = cast(call("SIZE", node.expressions[0]), t.INT4)
-        some = exp.GT(this=size.copy(), expression=exp.Literal.number(0))
-        node.replace(cast(exp.Case(ifs=[exp.If(this=some, true=made(size))]), result))
-        return result
-
-    return check
-
-
-def _dims(size: exp.Expression) -> exp.Expression:
-    return exp.Anonymous(
-        this="CONCAT", expressions=[exp.Literal.string("[1:"), cast(size, t.TEXT), exp.Literal.string("]")]
-    )
-
-
 NAMED = {
     **{each.name: _of_rows(tuple(row for row in OF_ARRAYS if row.name == each.name)) for each in OF_ARRAYS},
     "array_append": _appended("ax"),
     "array_prepend": _appended("xa"),
     "array_remove": _without,
     "array_fill": _filled,
-    "array_upper": _of_dimension(lambda size, array: size),
-    "array_lower": _of_dimension(lambda size, array: _ONE.copy()),
-    "array_ndims": _of_array(t.INT4, lambda size: _ONE.copy()),
-    "array_dims": _of_array(t.TEXT, _dims),
 }
 
 

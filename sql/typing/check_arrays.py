@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.forms.functions import display_name
 from sql.trees import types as t
 from sql.trees.errors import mismatch, no_function, no_operator, not_unique, unsupported, untyped
 from sql.trees.nodes import Ordinality, call, cast, position, swap, unnest
@@ -238,36 +237,6 @@ def _unnested(c: Checker, node: exp.Explode, scope: Scope) -> SqlType:
     return got.element
 
 
-def _size(c: Checker, node: exp.Expression, scope: Scope) -> SqlType:
-    """``cardinality(a)`` and ``array_length(a, 1)``, which is NULL of an empty array."""
-    name = display_name(node)
-    if isinstance(node, exp.Anonymous) and len(node.expressions) != 1:
-        shown = [t.shown(c.visit(each, scope)) for each in list(node.expressions)]
-        raise no_function(f"{name}({', '.join(shown)})", position=position(node))
-    array = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
-    got = c.visit(array, scope)
-    array = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
-    if got == t.UNKNOWN:
-        raise untyped(position(node))
-    if not got.is_array:
-        raise no_function(f"{name}({t.shown(got)})", position=position(node))
-    dimension = node.args.get("expression") if isinstance(node, exp.ArraySize) else None
-    size = cast(call("SIZE", array), t.INT4)
-    known = exp.Case(ifs=[exp.If(this=exp.Is(this=array.copy(), expression=exp.Null()), true=cast(exp.null(), t.INT4))],
-                     default=size)  # fmt: skip
-    if dimension is not None:
-        if not (isinstance(dimension, exp.Literal) and dimension.this == "1"):
-            got_dimension = c.child(node, "expression", scope)
-            if not c.coerce(node.expression, got_dimension, t.INT4):
-                raise no_function(f"{name}({t.shown(got)}, {t.shown(got_dimension)})", position=position(node))
-            first = exp.EQ(this=node.expression.copy(), expression=exp.Literal.number(1))
-            known = exp.Case(ifs=[exp.If(this=first, true=known)])
-        node.replace(cast(exp.Nullif(this=known, expression=exp.Literal.number(0)), t.INT4))
-    else:
-        node.replace(cast(known, t.INT4))
-    return t.INT4
-
-
 def _to_text(c: Checker, node: exp.ArrayToString, scope: Scope) -> SqlType:
     """``array_to_string(a, separator[, instead of NULL])``."""
     got = c.child(node, "this", scope)
@@ -315,7 +284,6 @@ ARRAYS = {
     exp.Array: _array,
     exp.Bracket: _item,
     exp.Explode: _unnested,
-    exp.ArraySize: _size,
     exp.ArrayToString: _to_text,
     exp.StringToArray: _of_text,
     exp.ArrayOverlaps: overlaps,
@@ -349,7 +317,6 @@ def _subscripts(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
 
 
 NAMED = {
-    "cardinality": _size,
     "string_to_table": _parts,
     "generate_subscripts": _subscripts,
     **check_array_functions.NAMED,

@@ -77,9 +77,9 @@ NAMED: dict[str, tuple[Signature, ...]] = {
 HERE = [name for name, signatures in NAMED.items() if not all(each.lacking for each in signatures)]
 
 KNOWN_ELSEWHERE = (
-    *"abs ceil ceiling char_length coalesce concat concat_ws date_part date_trunc div extract floor format "
-    "generate_series greatest initcap least left mod nullif num_nonnulls num_nulls overlay position right round sign "
-    "substr substring trim trunc grouping".split(),
+    *"abs array_to_string ceil ceiling char_length coalesce concat concat_ws date_part date_trunc div extract floor "
+    "format generate_series greatest initcap least left mod nullif num_nonnulls num_nulls overlay position right round "
+    "sign string_to_array substr substring trim trunc unnest grouping".split(),
     *BY_NAME,
     *(each.name for each in OF_THE_CLOCK),
     *WORDS,

@@ -13,8 +13,8 @@ from adapter.duck.macros import SCALAR_MACROS, TABLE_MACROS
 from adapter.state.variables import KNOWN
 from functions.registry import OF_ARRAYS
 from sql.trees.types import shown
+from sql.typing.check import NAMED as BY_NAME
 from sql.typing.check_functions import KNOWN_ELSEWHERE, NAMED
-from sql.typing.own_signatures import NAMED as ANY_NUMBER
 from values.types import SqlType
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -134,7 +134,7 @@ def _refused() -> str:
 
 def page() -> str:
     """The whole of docs/sql.md."""
-    elsewhere = {*KNOWN_ELSEWHERE, *ANY_NUMBER} - NAMED.keys()
+    elsewhere = {*KNOWN_ELSEWHERE, *BY_NAME} - NAMED.keys() - {each.name for each in OF_ARRAYS}
     ours = ("is_", "class_", "namespace_", "serial_", "vector_")
     system = {name for name in SCALAR_MACROS if not name.startswith(ours)}
     return "\n".join(
