@@ -81,6 +81,11 @@ END_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
 """A JVM in which one thread found no memory goes on without that thread; where it was the scheduler's, every read and
 every tick waits for ever.  One that ended is started again (``heartbeat.py``), with nothing lost."""
 
+STACK = "8m"
+"""Of each of the JVM's threads; what is not used of it is no memory.  On the megabyte that they have by default 300 of
+``||`` beside integers overflowed Spark's analyser, and 600 ``+`` too (measured).  1,000 of each, as many as planning
+lets through (``OPERATORS_MAX``), are too much for two and taken on four; the rest is for what is around them."""
+
 TEXT_STAYS_TEXT = {
     "spark.sql.variable.substitute": "false",  # ${env:HOME}, anywhere in a statement
     "spark.sql.runSQLOnFiles": "false",  # FROM parquet.`/any/path`
@@ -113,10 +118,10 @@ def settings(master: str, scratch: Path) -> dict[str, str]:
         "spark.driver.maxResultSize": RESULT_BYTES_MAX,
         # C1 and the serial collector: 380 MB instead of a gigabyte, and warm within seconds.
         "spark.driver.extraJavaOptions": " ".join(map(_quoted, (
-            "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-XX:ReservedCodeCacheSize={CODE_CACHE}",
+            "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-XX:ReservedCodeCacheSize={CODE_CACHE}", f"-Xss{STACK}",
             END_WITHOUT_MEMORY, f"-Djava.io.tmpdir={scratch}", *of_environment(os.environ),
         ))),  # fmt: skip
-        "spark.executor.extraJavaOptions": END_WITHOUT_MEMORY,
+        "spark.executor.extraJavaOptions": f"{END_WITHOUT_MEMORY} -Xss{STACK}",
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.scheduler.mode": "FAIR",

@@ -39,6 +39,8 @@ SETTINGS = {
     "temp_directory": "",  # what does not fit is refused, never written to a disk
     # It takes two joins for one that differ in the columns that are wanted of them: some are NULL then.
     "disabled_optimizers": "common_subplan",
+    # What sql.trees.budget lets through, each operator of a chain being a level here.
+    "max_expression_depth": "1500",
 }
 """Of every database here."""
 

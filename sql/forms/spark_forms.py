@@ -326,8 +326,9 @@ def written_out(tree: exp.Expression) -> exp.Expression:
     for node in list(holder.find_all(Ordinality)):
         _numbered(node.parent_select)
     for node in reversed(list(holder.find_all(exp.DPipe, exp.Anonymous))):
-        if isinstance(node, exp.DPipe) and (not isinstance(node.parent, exp.DPipe) or node.arg_key != "this"):
-            _join_within(*_chain(node))
+        if isinstance(node, exp.DPipe):
+            if not isinstance(node.parent, exp.DPipe) or node.arg_key != "this":
+                _join_within(*_chain(node))
         elif str(node.this) == "CONCAT" and len(node.expressions) > JOINED_MAX:
             _join_within(node.expressions[0], node.expressions)
         elif str(node.this) == "CONCAT_WS" and len(node.expressions) > JOINED_MAX:

@@ -9,8 +9,13 @@ A value is taken out only where it certainly decides about nothing but itself: a
 decimal as long as the sample's, a text without blanks at its end, compared with a column or by itself in a list.  And a
 sample has to be found again as it was put in: each of its values once and as a plain literal, as many things in the
 list or the chain as were left there, in their order, each sample at its own place.  A text that was read as a date, a
-comparison that became two, a list that became a key: all that is :class:`NotAlike`, and the statement is planned as it
-is written, which also alone decides about errors.  Pure.
+comparison that became two, a list that became a key: all that is :class:`NotAlike`, and the statement is planned as
+it is written, which also alone decides about errors.
+
+A long chain of ``+``, ``*`` or ``||`` is shortened too, to its first operands and samples of the others: what it means
+hangs on the types to the left, so it is planned with one sample more as well, and has to say the same.  Nothing that is
+written once is as deep as such a chain then, and so it may be longer than the levels that planning has the stack for.
+Pure.
 """
 
 from __future__ import annotations
@@ -18,12 +23,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import count
 
 from sqlglot import exp
 
 from sql.statements.plans import LookupPlan, SelectPlan
-from sql.trees.budget import connected, joined
+from sql.trees.budget import OPERATORS, connected, joined, operands
 from sql.trees.nodes import copied
 
 LIST_MIN = 64
@@ -60,7 +66,15 @@ class _Group:
 
     parts: Sequence[tuple[object, tuple[str, ...]] | None]
     kept: Sequence[int]
-    samples: Mapping[object, tuple[_Sample, _Sample]]
+    samples: Mapping[object, Sequence[_Sample]]
+    """Of each shape; the first is what the others are made of."""
+    operator: type[exp.Binary] | None = None
+    """Of a chain of operators."""
+
+    @property
+    def values(self) -> set[str]:
+        """All that were put in."""
+        return {value for samples in self.samples.values() for sample in samples for value in sample.values}
 
     def restored(self, found: Sequence, made: Callable[[object, Mapping[str, str]], object]) -> list:
         """Everything in its order, from what became of what was left.  ``made`` makes one of a sample's for other
@@ -68,7 +82,7 @@ class _Group:
         if len(found) != len(self.kept):
             raise NotAlike
         left = dict(zip(self.kept, found, strict=True))
-        sampled = {sample.place: sample for pair in self.samples.values() for sample in pair}
+        sampled = {sample.place: sample for samples in self.samples.values() for sample in samples}
         whole = []
         for place, part in enumerate(self.parts):
             if place in left and place not in sampled:
@@ -87,22 +101,41 @@ class Shortened:
     ast: exp.Expression
     groups: list[_Group] = field(default_factory=list)
 
+    @property
+    def chained(self) -> bool:
+        """Whether a chain of operators is shortened in it."""
+        return any(group.operator is not None for group in self.groups)
+
     def whole(self, plan: SelectPlan) -> SelectPlan:
         """The plan of the statement, from that of ``ast``.  :class:`NotAlike` where it does not say what it is."""
         tree, lookup = plan.tree, plan.lookup
         if plan.kind == "catalog":
             raise NotAlike
         for group in self.groups:
+            if group.operator is not None:
+                tree, lookup = _in_operators(tree, group), None  # which evaluates nothing as deep as that
+                continue
             tree = _in_tree(tree, group)
             lookup = None if lookup is None else _in_lookup(lookup, group)
         return replace(plan, tree=tree, lookup=lookup)
 
 
+def check_alike(plan: SelectPlan, other: SelectPlan) -> None:
+    """:class:`NotAlike` where two plans of one statement, of other numbers of samples, do not say the same."""
+    if (plan.columns, plan.params, plan.kind) != (other.columns, other.params, other.kind):
+        raise NotAlike
+    if plan.tree.sql() != other.tree.sql():
+        raise NotAlike
+
+
 # -- what is alike ----------------------------------------------------------------------------------------------------
 
 
-def shortened(ast: exp.Expression) -> Shortened | None:
-    """A copy of ``ast`` with samples; ``None`` where nothing in it is long enough, or what is long is not alike."""
+def shortened(ast: exp.Expression, more: int = 0) -> Shortened | None:
+    """A copy of ``ast`` with samples; ``None`` where nothing in it is long enough, or what is long is not alike.
+
+    ``more``: so many more than two of each shape are left in a chain of operators.
+    """
     long = list(_long(ast))
     if not long:
         return None
@@ -111,11 +144,17 @@ def shortened(ast: exp.Expression) -> Shortened | None:
     made = Shortened(ast)
     instead: dict[int, exp.Expression] = {}
     for node, items in long:
-        group, left = _group(items, _values(fresh, seen))
+        if type(node) in OPERATORS:
+            group, left = _group(items, _values(fresh, seen), FIRST, 2 + more)
+        else:
+            group, left = _group(items, _values(fresh, seen))
         if group is None:
             continue
         made.groups.append(group)
-        if isinstance(node, exp.Connector):
+        if type(node) in OPERATORS:
+            group.operator = type(node)
+            instead[id(node)] = _chained(type(node), left, node.meta)
+        elif isinstance(node, exp.Connector):
             instead[id(node)] = joined(type(node), left)
         else:
             others = {key: each for key, each in node.args.items() if key != "expressions"}
@@ -145,7 +184,30 @@ def _long(ast: exp.Expression) -> Iterator[tuple[exp.Expression, Sequence[exp.Ex
             else:
                 stack += chain
             continue
+        if type(node) in OPERATORS:
+            chain = operands(node)
+            if len(chain) >= LIST_MIN:
+                yield node, chain
+            else:
+                stack += chain
+            continue
         stack += node.iter_expressions()
+
+
+FIRST = 3
+"""Operands of a chain of operators that are left as they are: behind them its type does not change any more, or the
+plan of one sample more shows that it does."""
+
+
+def _chained(kind: type[exp.Binary], parts: Sequence[exp.Expression], meta: Mapping[str, object]) -> exp.Expression:
+    """``parts`` with the operator between them, from left to right."""
+
+    def made(left: exp.Expression, right: exp.Expression) -> exp.Expression:
+        both = kind(this=left, expression=right)
+        both.meta.update(meta)
+        return both
+
+    return reduce(made, parts)
 
 
 def _values(fresh: Iterator[int], seen: set[str]) -> Callable[[str], str]:
@@ -167,27 +229,30 @@ def _values(fresh: Iterator[int], seen: set[str]) -> Callable[[str], str]:
     return value
 
 
-def _group(items: Sequence[exp.Expression], value: Callable[[str], str]) -> tuple[_Group | None, list[exp.Expression]]:
+def _group(
+    items: Sequence[exp.Expression], value: Callable[[str], str], first: int = 0, left_of_each: int = 2
+) -> tuple[_Group | None, list[exp.Expression]]:
+    """What ``items`` are, and what is left of them: the ``first`` as they are, and ``left_of_each`` shape."""
     parts: list[tuple[object, tuple[str, ...]] | None] = []
     places: dict[object, list[int]] = {}
     for place, item in enumerate(items):
         values: list[str] = []
         shape = _shape(item, values)
         parts.append(None if shape is None else (shape, tuple(values)))
-        if shape is not None and values:
+        if shape is not None and (values or first) and place >= first:
             places.setdefault(shape, []).append(place)
-    samples: dict[object, tuple[_Sample, _Sample]] = {}
+    samples: dict[object, Sequence[_Sample]] = {}
     left: dict[int, exp.Expression] = {}
     taken: set[int] = set()
     for shape, found in places.items():
         if len(found) < SHAPE_MIN:
             continue
-        pair = []
-        for place in found[:2]:
+        several = []
+        for place in found[:left_of_each]:
             left[place], values = _with_values(items[place], value)
-            pair.append(_Sample(place, values))
-        samples[shape] = (pair[0], pair[1])
-        taken.update(found[2:])
+            several.append(_Sample(place, values))
+        samples[shape] = several
+        taken.update(found[left_of_each:])
     kept = [place for place in range(len(items)) if place not in taken]
     if not samples:
         return None, []
@@ -251,17 +316,9 @@ def _with_values(item: exp.Expression, value: Callable[[str], str]) -> tuple[exp
 def _in_tree(tree: exp.Expression, group: _Group) -> exp.Expression:
     """``tree`` with all that ``group`` stands for."""
     holder = exp.Paren(this=tree)
-    wanted = {value for pair in group.samples.values() for sample in pair for value in sample.values}
-    where: dict[str, exp.Literal] = {}
-    for literal in holder.find_all(exp.Literal):
-        if literal.this in wanted:
-            if literal.this in where:
-                raise NotAlike
-            where[literal.this] = literal
-    if len(where) != len(wanted):
-        raise NotAlike
-    first, second = next(iter(group.samples.values()))
-    around, far = _ancestors(where[first.values[0]]), _ancestors(where[second.values[0]])
+    where = _found(holder, group)
+    one, other = next(iter(group.samples.values()))[:2]
+    around, far = _ancestors(where[one.values[0]]), _ancestors(where[other.values[0]])
     above = {id(node) for node in far}
     at = next((node for node in around if id(node) in above), None)
     if isinstance(at, exp.Connector):
@@ -272,12 +329,7 @@ def _in_tree(tree: exp.Expression, group: _Group) -> exp.Expression:
         items = at.expressions
     else:
         raise NotAlike
-    inside = {id(item): place for place, item in zip(group.kept, items, strict=False)}
-    for pair in group.samples.values():
-        for sample in pair:
-            for value in sample.values:
-                if next((inside[id(n)] for n in _ancestors(where[value]) if id(n) in inside), None) != sample.place:
-                    raise NotAlike
+    _check_places(items, where, group)
     whole = group.restored(items, _copy_for)
     if isinstance(at, exp.Connector):
         half = len(whole) // 2
@@ -286,6 +338,49 @@ def _in_tree(tree: exp.Expression, group: _Group) -> exp.Expression:
     else:
         at.set("expressions", whole)
     return holder.this.pop()
+
+
+def _in_operators(tree: exp.Expression, group: _Group) -> exp.Expression:
+    """The same of a chain of operators: the only one in ``tree`` that has as many operands as were left."""
+    holder = exp.Paren(this=tree)
+    kind = group.operator
+    tops = [node for node in holder.find_all(kind) if type(node) is kind and not _goes_on(node)]
+    chains = [(top, items) for top in tops if len(items := operands(top)) == len(group.kept)]
+    if len(chains) != 1:
+        raise NotAlike
+    [(top, items)] = chains
+    _check_places(items, _found(holder, group), group)
+    top.replace(_chained(kind, group.restored(items, _copy_for), top.meta))
+    return holder.this.pop()
+
+
+def _goes_on(node: exp.Expression) -> bool:
+    """Whether ``node`` is the left side of one like it."""
+    return type(node.parent) is type(node) and node.arg_key == "this"
+
+
+def _found(holder: exp.Expression, group: _Group) -> dict[str, exp.Literal]:
+    """Where the values of samples are: each once."""
+    wanted = group.values
+    where: dict[str, exp.Literal] = {}
+    for literal in holder.find_all(exp.Literal):
+        if literal.this in wanted:
+            if literal.this in where:
+                raise NotAlike
+            where[literal.this] = literal
+    if len(where) != len(wanted):
+        raise NotAlike
+    return where
+
+
+def _check_places(items: Sequence[exp.Expression], where: Mapping[str, exp.Literal], group: _Group) -> None:
+    """:class:`NotAlike` where a sample's values are not all in the item that stands in its place."""
+    inside = {id(item): place for place, item in zip(group.kept, items, strict=False)}
+    for samples in group.samples.values():
+        for sample in samples:
+            for value in sample.values:
+                if next((inside[id(n)] for n in _ancestors(where[value]) if id(n) in inside), None) != sample.place:
+                    raise NotAlike
 
 
 def _ancestors(node: exp.Expression) -> list[exp.Expression]:
@@ -313,7 +408,7 @@ def _copy_for(item: exp.Expression, values: Mapping[str, str]) -> exp.Expression
 
 def _in_lookup(lookup: LookupPlan, group: _Group) -> LookupPlan:
     """``lookup`` with all that ``group`` stands for in its filter: :class:`NotAlike` where it is elsewhere."""
-    wanted = {value for pair in group.samples.values() for sample in pair for value in sample.values}
+    wanted = group.values
     where: dict[str, tuple[int, ...]] = {}
     stack: list[tuple[tuple[int, ...], object]] = [((), lookup.residual["filter"])]
     while stack:
@@ -330,8 +425,7 @@ def _in_lookup(lookup: LookupPlan, group: _Group) -> LookupPlan:
             stack += [((*path, place), each) for place, each in enumerate(node)]
     if len(where) != len(wanted):
         raise NotAlike
-    first, second = next(iter(group.samples.values()))
-    one, other = where[first.values[0]], where[second.values[0]]
+    one, other = (where[sample.values[0]] for sample in next(iter(group.samples.values()))[:2])
     depth = next((n for n in range(min(len(one), len(other))) if one[n] != other[n]), None)
     if depth is None:
         raise NotAlike
@@ -342,8 +436,8 @@ def _in_lookup(lookup: LookupPlan, group: _Group) -> LookupPlan:
     begin = _OPERANDS_FROM.get(at[0])
     if begin is None:
         raise NotAlike
-    for pair in group.samples.values():
-        for sample in pair:
+    for samples in group.samples.values():
+        for sample in samples:
             expected = (*path, begin + group.kept.index(sample.place))
             if any(where[value][: depth + 1] != expected for value in sample.values):
                 raise NotAlike

@@ -13,7 +13,7 @@ from sql.objects.called import Objects
 from sql.objects.names import ImageLike, Names
 from sql.statements.lookup_plan import plan_lookup
 from sql.statements.plans import SelectPlan
-from sql.statements.samples import NotAlike, shortened
+from sql.statements.samples import NotAlike, check_alike, shortened
 from sql.statements.sequence_calls import calls_in, of_query, one_row
 from sql.statements.system_zones import check_system_query
 from sql.trees.budget import bounded
@@ -34,7 +34,11 @@ def plan_select(
     try:
         short = shortened(ast)
         if short is not None:
-            return short.whole(_planned(short.ast, image, names, declared))
+            plan = short.whole(_planned(short.ast, image, names, declared))
+            if short.chained:
+                more = shortened(ast, 1)
+                check_alike(plan, more.whole(_planned(more.ast, image, names, declared)))
+            return plan
     except (NotAlike, InvalidUsage):
         pass  # what is written decides, and says what is wrong with it
     return _planned(ast, image, names, declared)

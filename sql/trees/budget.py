@@ -1,8 +1,9 @@
 """How deep and how large a statement may be, whoever walks its tree.
 
-Promises: :func:`bounded` functions raise 54001 where Python's stack would not do, never ``RecursionError``; a tree that
-went through :func:`surveyed` is at most ``DEPTH_MAX`` deep and ``NODES_MAX`` large, with long chains of AND and OR
-balanced, so that what is refused does not hang on how deep the stack was when somebody asked.
+Promises: :func:`bounded` functions raise 54001 where Python's stack would not do, never ``RecursionError``; a tree
+that went through :func:`surveyed` is at most ``DEPTH_MAX`` deep (a chain of one operator is one level, and has
+``OPERATORS_MAX`` at most) and ``NODES_MAX`` large, with long chains of AND and OR balanced, so that what is refused
+does not hang on how deep the stack was when somebody asked.
 """
 
 from __future__ import annotations
@@ -17,8 +18,16 @@ from sqlglot import exp
 from journal.errors import InvalidUsage
 
 DEPTH_MAX = 300
-"""Levels of a tree.  The deepest of Postgres's own regression tests, and of what sqlsmith makes, have some 40; Spark's
-parser and analyser take about 1,000 on the stack that its threads have."""
+"""Levels of a tree.  The deepest of Postgres's own regression tests, and of what sqlsmith makes, have some 40."""
+
+OPERATORS = frozenset({exp.Add, exp.Mul, exp.DPipe})
+"""Of which a chain, ``a + b + c``, is one level: who reads, copies and prints trees takes no stack for it, and a long
+one is planned by samples (:mod:`sql.statements.samples`)."""
+
+OPERATORS_MAX = 1_000
+"""Of a chain, those of chains within its operands included: engines do take stack for each.  As many are taken by Spark
+on the stack that its threads are given (``STACK`` in controllers.compute.session), and by DuckDB, with all that is
+around it in Python, on a quarter of a thread's 8 MiB (measured)."""
 
 NODES_MAX = 100_000
 """Nodes of a tree: 20,000 items of an IN are as many nodes, and take 3.5 s of one core to plan (measured)."""
@@ -70,21 +79,28 @@ def surveyed(root: exp.Expression, kinds: tuple[type[exp.Expression], ...]) -> l
     """Check the bounds of ``root`` and balance its chains; gives its nodes of ``kinds``.  Takes no stack.  54001."""
     found, chains, count = [], [], 0
     level = [root]
-    depth = 0
+    depth = chained = 0
     while level:
         depth += 1
         count += len(level)
-        if depth > DEPTH_MAX or count > NODES_MAX:
+        if depth > DEPTH_MAX or count > NODES_MAX or chained > OPERATORS_MAX:
             break
+        longest = 0
         below: list[exp.Expression] = []
         for node in level:
             if isinstance(node, kinds):
                 found.append(node)
+            if type(node) in OPERATORS and type(node.this) is type(node):
+                parts = operands(node)
+                longest = max(longest, len(parts) - 1)
+                count += len(parts) - 2
+                below += parts
+                continue
             if isinstance(node, exp.Connector):
-                operands = connected(node)
-                if sum(len(each.expressions) if OF_CHAIN in each.meta else 1 for each in operands) >= CHAIN_MIN:
-                    chains.append((node, operands))
-                    below += operands
+                parts = connected(node)
+                if sum(len(each.expressions) if OF_CHAIN in each.meta else 1 for each in parts) >= CHAIN_MIN:
+                    chains.append((node, parts))
+                    below += parts
                     continue
             for each in node.args.values():
                 if isinstance(each, exp.Expression):
@@ -92,21 +108,34 @@ def surveyed(root: exp.Expression, kinds: tuple[type[exp.Expression], ...]) -> l
                 elif type(each) is list:
                     below += [item for item in each if isinstance(item, exp.Expression)]
         level = below
+        chained += longest
     if depth > DEPTH_MAX:
         raise too_complex(f"it is nested deeper than {DEPTH_MAX} levels")
     if count > NODES_MAX:
         raise too_complex(f"it has more than {NODES_MAX} parts")
-    for top, operands in chains:
+    if chained > OPERATORS_MAX:
+        raise too_complex(f"it has more than {OPERATORS_MAX} operators in a row")
+    for top, parts in chains:
         if top.parent is not None:
-            operands = _with_lists(_by_common(operands) if isinstance(top, exp.Or) else operands, type(top))
-            if len(operands) == 1:
-                top.replace(operands[0])
+            parts = _with_lists(_by_common(parts) if isinstance(top, exp.Or) else parts, type(top))
+            if len(parts) == 1:
+                top.replace(parts[0])
                 continue
-        half = len(operands) // 2
+        half = len(parts) // 2
         kind = type(top)
-        top.set("this", joined(kind, operands[:half]))
-        top.set("expression", joined(kind, operands[half:]))
+        top.set("this", joined(kind, parts[:half]))
+        top.set("expression", joined(kind, parts[half:]))
     return found
+
+
+def operands(top: exp.Binary) -> list[exp.Expression]:
+    """What a chain of one operator is of, from left to right.  Takes no stack."""
+    found: list[exp.Expression] = []
+    node: exp.Expression = top
+    while type(node) is type(top):
+        found.append(node.expression)
+        node = node.this
+    return [node, *reversed(found)]
 
 
 def connected(top: exp.Connector) -> list[exp.Expression]:

@@ -15,7 +15,7 @@ from sql.statements.select import plan_select
 from sql.syntax import statements as st
 from sql.syntax import tokens
 from sql.syntax.parse import parse
-from sql.trees.budget import DEPTH_MAX, FRAMES
+from sql.trees.budget import DEPTH_MAX, FRAMES, OPERATORS_MAX
 from tests.differential.ours import Ours
 from tests.sql.doubles import ddl, empty_image, names
 
@@ -60,11 +60,57 @@ def planned(text: str) -> str:
     return str(plan_ddl(statement, IMAGE, names()))
 
 
+CHAINED = ("plus", "concat")
+
+
 @pytest.mark.parametrize("kind", DEEP)
 def test_what_is_too_deep_is_refused_as_such(kind):
     with pytest.raises(InvalidUsage) as caught:
-        planned(DEEP[kind](DEPTH_MAX + 5))
+        planned(DEEP[kind]((OPERATORS_MAX if kind in CHAINED else DEPTH_MAX) + 5))
     assert caught.value.sqlstate == "54001", caught.value.message
+
+
+OPERATORS = {
+    "plus": (lambda n: "+".join(["a"] * n), lambda n: [3 * n, None, -n]),
+    "times": (lambda n: "*".join(["a", *["1"] * (n - 1)]), lambda n: [3, None, -1]),
+    "concat": (lambda n: "||".join(["b"] * n), lambda n: ["x" * n, "y" * n, None]),
+    "several": (
+        lambda n: " || ".join(["b", "'.'", "a", "(a + 1)"] * (n // 4)),
+        lambda n: ["x.34" * (n // 4), None, None],
+    ),
+    "constants": (lambda n: "+".join(map(str, range(n))), lambda n: [n * (n - 1) // 2] * 3),
+    "texts": (lambda n: "||".join(f"'{i % 10}'" for i in range(n)), lambda n: ["0123456789" * (n // 10)] * 3),
+}
+
+
+@pytest.mark.parametrize("kind", OPERATORS)
+def test_a_long_chain_of_operators_says_what_a_short_one_does(kind):
+    chain, wanted = OPERATORS[kind]
+    query = "SELECT {} AS c FROM (VALUES (3, 'x'), (NULL, 'y'), (-1, NULL)) AS v (a, b)"
+    ours = Ours()
+    for n in (60, 200):
+        answer = ours.ask(query.format(chain(n)))
+        assert [row[0] for row in answer.rows] == wanted(n)
+    assert planned(query.format(chain(OPERATORS_MAX)))
+
+
+def test_a_long_chain_of_operators_is_refused_where_a_short_one_is():
+    ours = Ours()
+    wanted = {"a + 2147483647": "22003", "a + b": "42883", "a + c": "42703", "b || '{}'::int": "22P02"}
+    for chain, sqlstate in wanted.items():
+        long = chain + " + 1" * 100 if "+" in chain else chain + " || 'x'" * 100
+        answer = ours.ask(f"SELECT {long} FROM (VALUES (3, 'x')) AS v (a, b)")
+        assert answer.sqlstate == sqlstate, answer
+
+
+def test_a_thousand_operators_are_planned_by_samples_and_others_as_deep_as_they_are():
+    assert planned("select " + "+".join(["a"] * 1000) + " from t").count(" + ") == 999
+    mixed = " + ".join(["a - 1"] * (DEPTH_MAX + 5))
+    within = "+".join(["a", "(" + "+".join(["a"] * 600) + ")", *["a"] * 600])
+    for text in (mixed, within):
+        with pytest.raises(InvalidUsage) as caught:
+            planned(f"select {text} from t")
+        assert caught.value.sqlstate == "54001"
 
 
 @pytest.mark.parametrize("kind", [kind for kind in DEEP if kind != "arrays"])
@@ -128,6 +174,11 @@ GROWING = {
     "values": lambda n: "select * from (values " + ",".join(f"({i}, 'x')" for i in range(n)) + ") v (a, b)",
     "insert": lambda n: "insert into t values " + ",".join(f"({i}, 1 + {i}, lower('X'))" for i in range(n)),
     "union": lambda n: " union all ".join(["select id from t"] * (n // 4)),
+    "less": lambda n: "select id from t where " + " or ".join(f"a < {i}" for i in range(n)),
+    "pairs": lambda n: "select id from t where " + " or ".join(f"(a = {i} and id = {i})" for i in range(n)),
+    "rows in": lambda n: "select id from t where (a, n) in (" + ", ".join(f"({i}, '{i}')" for i in range(n)) + ")",
+    "plus": lambda n: "select " + "+".join(["a"] * n) + " from t",
+    "concat": lambda n: "select " + "||".join(["n"] * n) + " from t",
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from catalog_log.objects import Index, View
 from sql.statements.select import plan_select
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
+from sql.trees.budget import OPERATORS_MAX
 from tests.sql.doubles import names
 from tests.sql.test_stories import STORIES, rich_shop
 from tests.sql.test_zones import SAME
@@ -83,6 +84,17 @@ def test_spark_and_the_adapter_agree_on_constants(spark, text):
     ours = CatalogRelations().constant(plan.tree, [(c.name, c.type) for c in plan.columns])
     sparks = spark.sql(plan.spark_sql([])).toArrow()
     assert [tuple(r.values()) for r in _renamed(ours)] == [tuple(r.values()) for r in _renamed(sparks)]
+
+
+@pytest.mark.parametrize(("sign", "operands"), [("+", "a"), ("||", "b"), ("||", "ba"), ("*", "ca")])
+def test_spark_has_the_stack_for_the_longest_chain(spark, sign, operands):
+    """Of columns: what is constant would be folded before it is looked at."""
+    chain = (operands * (OPERATORS_MAX + 1))[: OPERATORS_MAX + 1]
+    query = f"select {f' {sign} '.join(chain)} as q from (values (2, 'x', 0), (null, 'y', 1)) v (a, b, c)"
+    plan = plan_select(parse(query).ast, rich_shop(), names())
+    said = {"+": 2 * len(chain), "*": 0, "||": chain.replace("b", "x").replace("a", "2")}
+    found = spark.sql(plan.spark_sql([])).toArrow().column(0).to_pylist()
+    assert set(found) == {said[sign], "y" * len(chain) if operands == "b" else None}
 
 
 def test_spark_and_the_adapter_agree_in_a_time_zone(spark):

@@ -61,7 +61,19 @@ def rows(draw):
 
 
 CHAINS = some.builds(lambda parts, word: f" {word} ".join(parts), terms(), some.sampled_from(("or", "or", "and")))
+OPERANDS = some.one_of(COLUMNS, VALUES, NUMBERS.map("({} - i)".format), some.just("abs(i)"))
+
+
+@some.composite
+def sums(draw):
+    operands = some.sampled_from(draw(some.lists(OPERANDS, min_size=1, max_size=3)))
+    operator = draw(some.sampled_from(("+", "||", "*")))
+    return f" {operator} ".join(draw(some.lists(operands, min_size=5, max_size=14)))
+
+
 STATEMENTS = some.one_of(
+    sums().map("select {} from t".format),
+    some.builds("select {} as k from t where ({}) is null or x = ({})".format, sums(), sums(), sums()),
     CHAINS.map("select i from t where {}".format),
     CHAINS.map("select i from t where not ({})".format),
     some.builds("select i from t where x = 'y' and ({}) or ({})".format, CHAINS, CHAINS),
@@ -103,6 +115,10 @@ def both_ways(text: str) -> tuple[object, object]:
 @given(STATEMENTS)
 @example("select i from t where c = 'ab' or c = 'ab ' or c = 'a' or c = 'abc'")
 @example("select * from (values (1, 0.5), (2, 0.7), (3, 0.25), (4, 12.5), (5, 0.6)) q")
+@example("select x || i || i || i || i || i || x || x || 1 || 2 || 3 || 4 || 5 from t")
+@example("select m + m + m + m + m + m + m + m from t")
+@example("select s + 1 + 1 + 1 + 1 + b + 1 + 1 + 1 from t")
+@example("select i + i + i + i + i + i, i + i + i + i + i + i + i from t")
 @example("select i from t where i < 1 or i < 987600001 or i < 987600002 or i < 2")
 def test_a_plan_by_samples_is_the_plan(text):
     with pytest.MonkeyPatch.context() as patched:
