@@ -633,7 +633,8 @@ class TidemarkExecutor:
             async with self.planner.sharing(planned.large):
                 table = await _in_thread(self._constant, query, params)
             drawn = await draws.defaults(plan, table.num_rows, argument)
-            return Rows(plan.table, rows_of_query(plan, table.to_batches(), evaluate, drawn), upper, on)
+            rows = await _beside_rows(bool(drawn), rows_of_query, plan, table.to_batches(), evaluate, drawn)
+            return Rows(plan.table, rows, upper, on)
         if state is None:  # it became a query over relations only now, on a newer image
             state, _ = await self._barrier()
         answer = await self._read(session, image, plan.query, params, state.last_ts)
@@ -641,7 +642,7 @@ class TidemarkExecutor:
         batches = await collect(as_promised(answer, plan.query.columns))
         tables = tables_below(image, plan.query.inputs)
         drawn = await draws.defaults(plan, sum(batch.num_rows for batch in batches), argument)
-        rows = await self._beside(bool(drawn), LONG_CHARS, rows_of_query, plan, batches, evaluate, drawn)
+        rows = await _beside_rows(bool(drawn), rows_of_query, plan, batches, evaluate, drawn)
         return Rows(plan.table, rows, upper, on, read_ts, tables)
 
     async def _still_so(self, session: SessionState, planned: Planned, error: InvalidUsage) -> None:
@@ -753,6 +754,11 @@ def _param_oids(statement: Statement, planned: Planned) -> tuple[int, ...]:
 
 def _assigned(plan: SelectPlan, params: Sequence[object | None]) -> list[tuple[str, str | None, bool]]:
     return list(assignments(with_params(plan.tree, params, plan.params)))
+
+
+async def _beside_rows(many: bool, call: Callable[..., T], *args: object) -> T:
+    """``call(*args)``, on a thread where each row has values to be worked out."""
+    return await asyncio.to_thread(call, *args) if many else call(*args)
 
 
 async def _in_thread(call: Callable[..., T], *args: object, **named: object) -> T:

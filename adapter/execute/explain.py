@@ -27,6 +27,7 @@ from sql.statements.ddl import plan_ddl
 from sql.statements.insert import plan_insert
 from sql.statements.plans import SelectPlan
 from sql.statements.select import bind_select, plan_bound, plan_select
+from sql.statements.sequence_calls import calls_in
 from sql.syntax import statements as st
 from sql.trees.budget import bounded
 from sql.trees.errors import wrong_kind
@@ -66,6 +67,8 @@ def explain(statement: st.Explain, image: ImageLike, names: Names, state: Oracle
 def _planned(bound: Bound, image: ImageLike) -> list[str]:
     """What is worked out, whoever does it; for a query that has no plan yet the reason, since it can be run all the
     same."""
+    if calls_in(bound.tree):
+        return ["Draws values of sequences, each time it runs"]
     objects = Objects.of(image)
     try:
         made = with_views(bound.plan, objects)

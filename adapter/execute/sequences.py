@@ -31,7 +31,7 @@ from catalog_log.image import Image
 from catalog_log.log import CatalogLog
 from catalog_log.objects import Sequence
 from journal.aio import Bridge, to_its_end
-from journal.errors import Conflict, Indeterminate, InvalidUsage, TidemarkError
+from journal.errors import Conflict, Indeterminate, InvalidUsage, TidemarkError, Unavailable
 from journal.timestamps import CatalogTs
 from oracle.client import Oracle
 from sql.statements.ddl_sequences import position_of, put_position
@@ -109,10 +109,12 @@ class Sequences:
         self._clock_s = clock_s
         self._held: dict[str, _Held] = {}  # at most one for each sequence that there is or was
         self._newest = 0
+        self._closed = False
         self._saying: asyncio.Task[None] | None = None
 
     async def close(self) -> None:
         """Give back what is left, take no more, and say nothing to the oracle any more: within ``CLOSE_TIMEOUT_S``."""
+        self._closed = True
         giving = asyncio.ensure_future(asyncio.gather(*map(self.give_back, list(self._held)), return_exceptions=True))
         await asyncio.wait({giving}, timeout=CLOSE_TIMEOUT_S)
         giving.cancel()
@@ -130,6 +132,8 @@ class Sequences:
     async def take(self, sequence_id: str, count: int) -> list[int]:
         """The next ``count`` values.  2200H where there are not so many left, 42P01 where the sequence is gone;
         ``Indeterminate`` and ``Unavailable`` as the catalog says them: then no value was given."""
+        if self._closed:
+            raise Unavailable("the adapter is shutting down")
         held = self._held.setdefault(sequence_id, _Held())
         async with held.lock:
             if held.filling is not None:

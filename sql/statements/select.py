@@ -47,13 +47,7 @@ def plan_select(
 def _planned(
     ast: exp.Expression, image: ImageLike, names: Names, declared: dict[int, SqlType] | None
 ) -> SelectPlan:
-    query = of_query(ast, image, names)
-    bound = bind_select(query, image, names, declared)
-    if query is not ast:
-        if bound is None:
-            hint = "ask each in a statement of its own"
-            raise unsupported("a sequence's value beside what only the system knows", hint=hint)
-        one_row(bound.tree, query)
+    bound = bind_select(ast, image, names, declared)
     return _catalog(ast, image, names, declared) if bound is None else plan_bound(bound, image, names)
 
 
@@ -61,13 +55,19 @@ def bind_select(
     ast: exp.Expression, image: ImageLike, names: Names, declared: dict[int, SqlType] | None = None
 ) -> Bound | None:
     """A query bound, ``None`` where its plan is of kind ``catalog``."""
+    query = of_query(ast, image, names)
     try:
-        bound = bind_query(ast, image, names, declared)
+        bound = bind_query(query, image, names, declared)
     except InvalidUsage as error:
         user = error.sqlstate == "42703" and any(map(is_system_part, ast.find_all(exp.Column)))
         if (user or error.sqlstate in LEFT_TO_THE_SYSTEM) and reads_nothing(ast) and asks_the_system(ast):
-            return None
+            if query is ast:
+                return None
+            hint = "ask each in a statement of its own"
+            raise unsupported("a sequence's value beside what only the system knows", hint=hint) from error
         raise
+    if query is not ast:
+        one_row(bound.tree, query)
     return None if bound.system else bound
 
 

@@ -9,6 +9,7 @@ have to evaluate it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 from sqlglot import exp
@@ -23,7 +24,7 @@ from sql.syntax.statements import Name
 from sql.syntax.tokens import Cursor, tokenize
 from sql.trees.errors import no_column, no_function, no_relation, unsupported, wrong_kind
 from sql.trees.nodes import position, unnest
-from sql.typing.check_sequences import SEQUENCE, WHERE
+from sql.typing.check_sequences import CALL, SEQUENCE, WHERE
 from values.text.text_format import quoted_literal
 
 _NOT_ALWAYS = (
@@ -52,8 +53,16 @@ def is_call(node: exp.Expression) -> bool:
 def call_of(name: str, sequence_id: str) -> exp.Anonymous:
     """A call of a sequence that is known."""
     made = exp.Anonymous(this=name, expressions=[exp.Literal.string(sequence_id)])
-    made.meta[SEQUENCE] = sequence_id
+    _note(made, sequence_id)
     return made
+
+
+_numbers = itertools.count()
+
+
+def _note(call: exp.Anonymous, sequence_id: str) -> None:
+    call.meta[SEQUENCE] = sequence_id
+    call.meta[CALL] = next(_numbers)
 
 
 class Said:
@@ -166,7 +175,7 @@ def _resolve(root: exp.Expression, meaning: Meaning) -> None:
         fewest, most = SEQUENCE_FUNCTIONS[name]
         if not fewest <= len(given) <= most:
             raise no_function(f"{name}({', '.join('…' for _ in given)})", position=position(call))
-        call.meta[SEQUENCE] = _meant(call, given[0], meaning) if given else ""
+        _note(call, _meant(call, given[0], meaning) if given else "")
 
 
 def _meant(call: exp.Anonymous, given: exp.Expression, meaning: Meaning) -> str:

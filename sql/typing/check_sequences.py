@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 SEQUENCE = "sequence"
 """Where a call notes the id of its sequence (of ``lastval``: nothing, of none)."""
 
+CALL = "call"
+"""Where it notes which call it is: a rewriting may write an argument twice, and that is still evaluated once."""
+
 WHERE = "nextval() and its kin stand in a SELECT without FROM, in VALUES of an INSERT and in the DEFAULT of a column"
 
 

@@ -48,6 +48,32 @@ def test_one_session_counts_as_in_postgres():
     run(story)
 
 
+def test_a_call_is_evaluated_once_whatever_is_made_of_its_value():
+    async def story(world: World):
+        async with world.adapter() as a:
+            await a.sql("create sequence s")
+            count = 0
+            for text in (
+                "nextval('s')::int", "-nextval('s')", "nullif(nextval('s'), 1)", "mod(nextval('s'), 10)",
+                "nextval('s') between 2 and 5", "div(nextval('s'), 3)", "greatest(nextval('s'), 3)",
+                "format('%s', nextval('s'))", "to_char(nextval('s'), '000')", "round(nextval('s') / 7.0, 2)",
+                "array[nextval('s')]", "nextval('s') % 3 = 1", "gcd(nextval('s'), 6)", "abs(nextval('s'))",
+                "lpad(nextval('s')::text, 5, '0')", "make_date(2000 + nextval('s')::int, 1, 1)",
+                "now() + nextval('s') * interval '1 day'", "jsonb_build_object('a', nextval('s'))",
+                "substr('abc', nextval('s')::int)", "sign(nextval('s'))", "power(nextval('s'), 2)",
+                "nextval('s') << 2", "nextval('s')::numeric",
+            ):  # fmt: skip
+                assert ("Draws values of sequences, each time it runs",) in await a.sql(f"explain select {text}")
+                await a.sql(f"select {text}")
+                count += 1
+                assert await a.sql("select currval('s')") == [(count,)], text
+            await a.sql("create table t (a bigint, b date default date '2024-01-01' + mod(nextval('s'), 7)::int)")
+            await a.sql("insert into t values (div(nextval('s'), 2))")
+            assert await a.sql("select nextval('s')") == [(count + 3,)]
+
+    run(story)
+
+
 def test_what_sequences_refuse():
     async def story(world: World):
         async with world.adapter() as a:
