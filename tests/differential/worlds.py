@@ -78,6 +78,12 @@ class Query:
         return Query(text, self.literals, self.ordered, self.plain, self.exact)
 
 
+def _used(text: str, literals: Sequence[tuple[str, str]]) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """``text`` and those of ``literals`` that are in it, numbered anew: a parameter that is nowhere has no type."""
+    found = sorted({int(each) for each in _MARK.findall(text)})
+    return _MARK.sub(lambda m: f"\x00{found.index(int(m[1]))}\x00", text), tuple([literals[n] for n in found])
+
+
 def quoted(text: str, sql_type: str) -> str:
     if sql_type == "int4":
         return f"({text})"
@@ -126,12 +132,12 @@ class Queries:
         plain = self.draw.random() < 0.5 if plain is None else plain
         self.plain, self.exact = plain, True
         text, ordered = self._plain() if plain else self._rich()
-        return Query(text, tuple(self._literals), ordered, plain, self.exact)
+        return Query(*_used(text, self._literals), ordered, plain, self.exact)
 
     def predicate(self, table: str) -> Query:
         """A condition over ``table``, as ``SELECT * … WHERE``."""
         self._literals, self.plain = [], True
-        return Query(self.boolean(self._columns(table, table), 3), tuple(self._literals), False, True)
+        return Query(*_used(self.boolean(self._columns(table, table), 3), self._literals), False, True)
 
     # -- whole queries ------------------------------------------------------------------------------------------------
 
