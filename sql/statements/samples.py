@@ -143,9 +143,11 @@ def shortened(ast: exp.Expression, more: int = 0) -> Shortened | None:
     fresh = (n for n in count(987_600_001) if str(n) not in seen)
     made = Shortened(ast)
     instead: dict[int, exp.Expression] = {}
+    chains = 0
     for node, items in long:
         if type(node) in OPERATORS:
-            group, left = _group(items, _values(fresh, seen), FIRST, 2 + more)
+            group, left = _group(items, _values(fresh, seen), FIRST, 2 + more + chains)
+            chains += 1  # by how many are left each is known
         else:
             group, left = _group(items, _values(fresh, seen))
         if group is None:

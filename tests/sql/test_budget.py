@@ -105,6 +105,8 @@ def test_a_long_chain_of_operators_is_refused_where_a_short_one_is():
 
 def test_a_thousand_operators_are_planned_by_samples_and_others_as_deep_as_they_are():
     assert planned("select " + "+".join(["a"] * 1000) + " from t").count(" + ") == 999
+    three = [" + ".join(["a"] * 600), " || ".join(["n"] * 700), " + ".join(map(str, range(600)))]
+    assert planned(f"select {', '.join(three)} from t").count(" || ") == 699
     mixed = " + ".join(["a - 1"] * (DEPTH_MAX + 5))
     within = "+".join(["a", "(" + "+".join(["a"] * 600) + ")", *["a"] * 600])
     for text in (mixed, within):
