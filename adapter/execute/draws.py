@@ -27,7 +27,6 @@ from values.types import SqlType
 Evaluate = Callable[[exp.Expression], Awaitable[object]]
 """The value of a tree without calls: of an argument of setval."""
 
-
 ROWS_AT_ONCE = 1_000
 """Rows that are given their values in one turn of the event loop: some 2 ms."""
 

@@ -49,6 +49,10 @@ RESERVE_MAX = 4_096
 one each (measured without a broker, on one core).  It is also the largest gap that an adapter leaves when killed."""
 
 
+HELD_MAX = 1_000
+"""Sequences that an adapter remembers before it looks which of them are gone: more than most catalogs have."""
+
+
 @dataclass
 class _Held:
     """What this adapter has of a sequence.  ``set`` is the position's, of the time when the reserve was taken."""
@@ -107,7 +111,7 @@ class Sequences:
         self._bridge = bridge
         self._now_ms = now_ms
         self._clock_s = clock_s
-        self._held: dict[str, _Held] = {}  # at most one for each sequence that there is or was
+        self._held: dict[str, _Held] = {}
         self._newest = 0
         self._closed = False
         self._saying: asyncio.Task[None] | None = None
@@ -115,14 +119,21 @@ class Sequences:
     async def close(self) -> None:
         """Give back what is left, take no more, and say nothing to the oracle any more: within ``CLOSE_TIMEOUT_S``."""
         self._closed = True
-        giving = asyncio.ensure_future(asyncio.gather(*map(self.give_back, list(self._held)), return_exceptions=True))
-        await asyncio.wait({giving}, timeout=CLOSE_TIMEOUT_S)
-        giving.cancel()
+        held = [key for key, each in self._held.items() if each.runs]
+        if held:
+            giving = asyncio.ensure_future(asyncio.gather(*map(self.give_back, held), return_exceptions=True))
+            await asyncio.wait({giving}, timeout=CLOSE_TIMEOUT_S)
+            giving.cancel()
         tasks = {each for each in (self._saying, *(held.filling for held in self._held.values())) if each is not None}
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+
+    def _of(self, sequence_id: str) -> _Held:
+        if sequence_id not in self._held and len(self._held) >= HELD_MAX:
+            self._held = {key: each for key, each in self._held.items() if self._catalog.image.item(key) is not None}
+        return self._held.setdefault(sequence_id, _Held())
 
     def called(self, sequence_id: str) -> str | None:
         """The sequence's name, ``None`` where it is gone."""
@@ -134,9 +145,9 @@ class Sequences:
         ``Indeterminate`` and ``Unavailable`` as the catalog says them: then no value was given."""
         if self._closed:
             raise Unavailable("the adapter is shutting down")
-        held = self._held.setdefault(sequence_id, _Held())
+        held = self._of(sequence_id)
         async with held.lock:
-            if held.filling is not None:
+            if held.filling is not None and not held.filling.done():
                 await asyncio.wait({held.filling})
             _, at = self._known(self._catalog.image, sequence_id)
             if held.missing(at, count) > 0:
@@ -171,7 +182,7 @@ class Sequences:
     async def put(self, sequence_id: str, value: int, given: bool) -> None:
         """Set the sequence to ``value``, and its next to the one behind that where it is ``given``; in force for
         everybody then.  22003, 42P01; ``Unavailable``, ``Indeterminate``."""
-        held = self._held.setdefault(sequence_id, _Held())
+        held = self._of(sequence_id)
         async with held.lock:
 
             def moved(image: Image) -> tuple[Sequence, Position]:

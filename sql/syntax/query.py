@@ -72,8 +72,11 @@ class Insert(Statement):
             if word == "returning" or (
                 word == "on" and following is not None and c.source(following).lower() == "conflict"
             ):
+                returning = word == "returning"
                 raise unsupported(
-                    "INSERT … " + ("RETURNING" if word == "returning" else "ON CONFLICT"), position=this.start + 1
+                    "INSERT … " + ("RETURNING" if returning else "ON CONFLICT"),
+                    hint="ask for lastval() behind it: what its sequence gave last" if returning else None,
+                    position=this.start + 1,
                 )
         return cls(table, columns, Cursor(c.text, body).parse_query(), overriding)
 

@@ -264,6 +264,7 @@ def test_a_sequence_that_a_default_needs_is_not_dropped_but_by_cascade():
 def test_a_busy_sequence_takes_larger_reserves_and_still_gives_every_value_once_in_order():
     async def story(world: World):
         async with world.adapter() as a:
+            a.executor._sequences._clock_s = lambda: 0.0
             await a.sql("create sequence s")
             found = [(await a.sql("select nextval('s')"))[0][0] for _ in range(100)]
             assert found == list(range(1, 101))
@@ -295,6 +296,22 @@ def test_who_asks_now_and_then_has_a_reserve_of_one():
             assert await a.sql("select nextval('cached')") == [(1,)]
             at = "select last_value from pg_sequences where sequencename = 'cached'"
             assert await a.sql(at) == [(20,)]
+
+    run(story)
+
+
+def test_sequences_that_are_gone_are_forgotten(monkeypatch):
+    monkeypatch.setattr(shell, "HELD_MAX", 3)
+
+    async def story(world: World):
+        async with world.adapter() as a:
+            for n in range(6):
+                await a.sql(f"create sequence s{n}")
+                assert await a.sql(f"select nextval('s{n}')") == [(1,)]
+                if n < 4:
+                    await a.sql(f"drop sequence s{n}")
+            assert await a.sql("select nextval('s4'), nextval('s5')") == [(2, 2)]
+            assert len(a.executor._sequences._held) <= 3
 
     run(story)
 
