@@ -151,7 +151,7 @@ inet_server_addr() AS NULL::VARCHAR
 inet_server_port() AS NULL::INTEGER
 inet_client_addr() AS NULL::VARCHAR
 inet_client_port() AS NULL::INTEGER
-pg_sequence_last_value(o) AS NULL::BIGINT
+pg_sequence_last_value(o) AS (SELECT min(tm_v_last) FROM "tm.sequences" WHERE tm_v_oid = o)
 acldefault(k, o) AS NULL::VARCHAR[]
 """
 

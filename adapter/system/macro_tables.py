@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from adapter.system.kinds.sequence import last_value
 from adapter.system.rows import ROWS, System, index_definition, item_oid, view_definition
 from adapter.system.schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM_OIDS
 from catalog_log.objects import Index, Sequence, Table, key_names, numbered_columns
@@ -55,6 +56,10 @@ def _serials(s: System) -> Iterable[tuple]:
             yield item_oid(table.id), names.get(item.owner[1]), text
 
 
+def _sequences(s: System) -> Iterable[tuple]:
+    return ((item_oid(item.id), last_value(item, s.image)) for _, item in s.named() if isinstance(item, Sequence))
+
+
 def _arrays(s: System) -> Iterable[tuple]:
     for row in ROWS["pg_type"](s):
         if row["typarray"]:
@@ -83,6 +88,7 @@ HELPERS: dict[str, Helper] = {
         {"tm_i_oid": pa.uint32(), "tm_i_def": pa.string(), "tm_i_keys": pa.list_(pa.string())}, _definitions
     ),
     "serials": Helper({"tm_q_oid": pa.uint32(), "tm_q_column": pa.string(), "tm_q_text": pa.string()}, _serials),
+    "sequences": Helper({"tm_v_oid": pa.uint32(), "tm_v_last": pa.int64()}, _sequences),
     "arrays": Helper({"tm_t_array": pa.uint32(), "tm_t_scalar": pa.uint32(), "tm_t_name": pa.string()}, _arrays),
     "settings": Helper({"tm_s_name": pa.string(), "tm_s_value": pa.string()}, _settings),
     "descriptions": Helper(

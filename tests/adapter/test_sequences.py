@@ -296,6 +296,8 @@ def test_who_asks_now_and_then_has_a_reserve_of_one():
             assert await a.sql("select nextval('cached')") == [(1,)]
             at = "select last_value from pg_sequences where sequencename = 'cached'"
             assert await a.sql(at) == [(20,)]
+            assert await a.sql("select pg_sequence_last_value('cached'::regclass)") == [(20,)]
+            assert await a.sql("select pg_sequence_last_value(seqrelid) from pg_sequence order by 1") == [(5,), (20,)]
 
     run(story)
 
