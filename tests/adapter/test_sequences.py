@@ -318,6 +318,20 @@ def test_sequences_that_are_gone_are_forgotten(monkeypatch):
     run(story)
 
 
+def test_the_largest_cache_costs_no_more_than_a_small_one():
+    async def story(world: World):
+        async with world.adapter() as a:
+            largest, lowest = (1 << 63) - 1, -(1 << 63)
+            await a.sql(f"create sequence s cache {largest} minvalue {lowest}")
+            await a.sql(f"create sequence c cache {largest} maxvalue 3 cycle")
+            assert await a.sql("select nextval('s'), nextval('s')") == [(lowest, lowest + 1)]
+            assert await a.sql("select nextval('c'), nextval('c'), nextval('c'), nextval('c')") == [(1, 2, 3, 1)]
+            [held] = [each for each in a.executor._sequences._held.values() if len(each.runs) > 1]
+            assert len(held.runs) <= shell.RESERVE_MAX
+
+    run(story)
+
+
 def test_a_statement_takes_all_that_it_needs_at_once():
     async def story(world: World):
         async with world.adapter() as a:
