@@ -12,6 +12,7 @@ from sql.statements.select import plan_select
 from sql.syntax.parse import parse
 from tests import differential
 from tests.differential.compare import difference
+from tests.differential.null_calls import not_null
 from tests.differential.ours import Ours, catalog, fill_spark
 from tests.differential.postgres import ask, missing
 from tests.differential.sides import lines
@@ -56,6 +57,12 @@ def test_the_first_of_each_kind(peer, spark):
 def test_all_of_them(peer, spark):
     fill_spark(spark)
     assert differing(peer, Ours(spark), lines(FILE)) == ""
+
+
+@pytest.mark.spark
+def test_what_is_strict_is_null_wherever_an_argument_is(spark):
+    fill_spark(spark)
+    assert not_null(Ours(spark), "from u limit 1") == []
 
 
 @needs_postgres

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from functions.aggregates import Aggregate
-from functions.registry import FUNCTIONS, SIGNED
+from functions.registry import SIGNED
 from functions.row import Function
-from tests.differential.ours import Ours, fill_spark
-from tests.differential.postgres import Answer, missing, postgres
+from tests.differential.null_calls import CALLS, not_null
+from tests.differential.ours import Ours
+from tests.differential.postgres import missing, postgres
 from values.types import OID
 
 NAMES = {oid: name for name, oid in OID.items()} | {
@@ -59,53 +60,6 @@ def test_a_row_says_of_its_function_what_postgres_says():
     assert wrong == {}
 
 
-VALUES = {
-    "bool": "true", "int4": "1", "int8": "1::int8", "float8": "1::float8", "numeric": "1.5", "text": "'a'",
-    "bytea": "'a'::bytea", "jsonb": "'{}'::jsonb", "text[]": "'{a}'::text[]", "date": "'2024-02-29'::date",
-    "timestamp": "'2024-02-29'::timestamp", "timestamptz": "'2024-02-29'::timestamptz", "interval": "'1 day'::interval",
-}  # fmt: skip
-EMPTY = VALUES | {
-    "int4": "0", "int8": "0::int8", "float8": "0::float8", "numeric": "0.0", "text": "''", "bytea": "''::bytea",
-    "text[]": "'{}'::text[]",
-}  # fmt: skip
-"""What functions make an exception of."""
-
-
-def calls_with_null(row: Function) -> list[str]:
-    """Calls of ``row`` of which one argument is NULL each: any but flags and what may be there any number of times."""
-    several = row.variadic or row.pattern is not None and row.pattern.flags
-    made = []
-    for values in (VALUES,) if row.pattern is not None else (VALUES, EMPTY):
-        given = [values[kind.name] for kind in row.arguments]
-        if several:
-            given[-1] = "'i'"
-        for place in range(len(given) - bool(several)):
-            null = f"null::{row.arguments[place].name}"
-            made.append(f"{row.name}({', '.join([*given[:place], null, *given[place + 1 :]])})")
-    return made
-
-
-CALLS = [call for row in FUNCTIONS if row.strict and not row.lacking for call in calls_with_null(row)]
-AT_ONCE = 20
-
-
-def not_null(ours: Ours, behind: str) -> list[tuple[str, object]]:
-    """Of :data:`CALLS` those that are not NULL, with what they are."""
-    wrong = []
-    for at in range(0, len(CALLS), AT_ONCE):
-        some = CALLS[at : at + AT_ONCE]
-        found = ours.ask(f"select {', '.join(some)} {behind}")
-        values = found.rows[0] if isinstance(found, Answer) else [found] * len(some)
-        wrong += [(call, value) for call, value in zip(some, values, strict=True) if value is not None]
-    return wrong
-
-
 def test_what_is_strict_is_null_wherever_an_argument_is():
     assert len(CALLS) > 400
     assert not_null(Ours(), "") == []
-
-
-@pytest.mark.spark
-def test_what_is_strict_is_so_on_spark(spark):
-    fill_spark(spark)
-    assert not_null(Ours(spark), "from u limit 1") == []

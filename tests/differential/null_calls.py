@@ -1,0 +1,48 @@
+"""Calls of functions that are strict, each with one argument that is NULL."""
+
+from __future__ import annotations
+
+from functions.registry import FUNCTIONS
+from functions.row import Function
+from tests.differential.ours import Ours
+from tests.differential.postgres import Answer
+
+VALUES = {
+    "bool": "true", "int4": "1", "int8": "1::int8", "float8": "1::float8", "numeric": "1.5", "text": "'a'",
+    "bytea": "'a'::bytea", "jsonb": "'{}'::jsonb", "text[]": "'{a}'::text[]", "date": "'2024-02-29'::date",
+    "timestamp": "'2024-02-29'::timestamp", "timestamptz": "'2024-02-29'::timestamptz", "interval": "'1 day'::interval",
+}  # fmt: skip
+EMPTY = VALUES | {
+    "int4": "0", "int8": "0::int8", "float8": "0::float8", "numeric": "0.0", "text": "''", "bytea": "''::bytea",
+    "text[]": "'{}'::text[]",
+}  # fmt: skip
+"""What functions make an exception of."""
+
+
+def calls_with_null(row: Function) -> list[str]:
+    """Calls of ``row`` of which one argument is NULL each: any but flags and what may be there any number of times."""
+    several = row.variadic or row.pattern is not None and row.pattern.flags
+    made = []
+    for values in (VALUES,) if row.pattern is not None else (VALUES, EMPTY):
+        given = [values[kind.name] for kind in row.arguments]
+        if several:
+            given[-1] = "'i'"
+        for place in range(len(given) - bool(several)):
+            null = f"null::{row.arguments[place].name}"
+            made.append(f"{row.name}({', '.join([*given[:place], null, *given[place + 1 :]])})")
+    return made
+
+
+CALLS = [call for row in FUNCTIONS if row.strict and not row.lacking for call in calls_with_null(row)]
+AT_ONCE = 20
+
+
+def not_null(ours: Ours, behind: str) -> list[tuple[str, object]]:
+    """Of :data:`CALLS` those that are not NULL, with what they are."""
+    wrong = []
+    for at in range(0, len(CALLS), AT_ONCE):
+        some = CALLS[at : at + AT_ONCE]
+        found = ours.ask(f"select {', '.join(some)} {behind}")
+        values = found.rows[0] if isinstance(found, Answer) else [found] * len(some)
+        wrong += [(call, value) for call, value in zip(some, values, strict=True) if value is not None]
+    return wrong
