@@ -45,8 +45,9 @@ this long, each is a catalog version that every process folds, and a busy sequen
 adapter."""
 
 RESERVE_MAX = 4_096
-"""Values in a reserve that no CACHE and no statement asks for, or that any CACHE of a cycling sequence asks for: an adapter answers some 2,800 INSERTs a second that draw
-one each (measured without a broker, on one core).  It is also the largest gap that an adapter leaves when killed."""
+"""Values in a reserve that no CACHE and no statement asks for, or that any CACHE of a cycling sequence asks for: an
+adapter answers some 2,800 INSERTs a second that draw one each (measured without a broker, on one core).  It is also the
+largest gap that an adapter leaves when killed."""
 
 
 HELD_MAX = 1_000

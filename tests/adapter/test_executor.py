@@ -458,6 +458,7 @@ def test_an_adapter_that_lags_behind_inserts_into_what_there_is_now(altered, blo
                 other.session.defers_writes = True
             lag(other)
             await a.sql(altered.replace("table t", "table s.t"))
+            await until(lambda: other.catalog.image.upper >= a.catalog.image.upper)  # it has heard; its plans have not
             insert = other.sql("insert into s.t (a, b) values (2, default)")
             expected = STALE[altered]
             if block:
