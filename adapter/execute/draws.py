@@ -109,7 +109,11 @@ class Draws:
     async def _slot(self, slot: Slot, kind: SqlType, evaluate: Evaluate) -> Slot:
         plain = _alone(slot.tree)
         if plain is not None:  # by far the commonest, and nothing to work out
-            return Slot(stored(await self._value(plain, []), kind))
+            call, types = plain
+            value: object = await self._value(call, [])
+            for each in types:
+                value = stored(value, each)
+            return Slot(stored(value, kind))
         return Slot(tree=await self._filled(slot.tree, evaluate))
 
     async def _filled(self, tree: exp.Expression, evaluate: Evaluate) -> exp.Expression:
@@ -140,6 +144,8 @@ class Draws:
         if value is None or called is None:
             return None
         await self._sequences.put(sequence, int(value), bool(called))
+        if sequence in self._drawn:  # what came behind it, in a try before this one, comes once more from the sequence
+            del self._drawn[sequence][self._used[sequence] :]
         if called:
             session.sequences[sequence] = int(value)
         return int(value)
@@ -183,12 +189,16 @@ def _inner_first(tree: exp.Expression) -> list[exp.Expression]:
     return found
 
 
-def _alone(tree: exp.Expression) -> exp.Expression | None:
-    """The call that ``tree`` is, but for a cast to another integer."""
-    node = unnest(tree)
+def _alone(tree: exp.Expression) -> tuple[exp.Expression, Sequence[SqlType]] | None:
+    """The call that ``tree`` is, and the narrower integers that it is cast to, in their order."""
+    node, types = unnest(tree), []
     while isinstance(node, exp.Cast) and node.to.this in _INTEGERS:
+        types.append(_INTEGERS[node.to.this])
         node = unnest(node.this)
-    return node if is_call(node) and len(node.expressions) < 2 else None
+    narrower = [each for each in reversed(types) if each != t.INT8]
+    return (node, narrower) if is_call(node) and len(node.expressions) < 2 else None
 
 
-_INTEGERS = (exp.DataType.Type.SMALLINT, exp.DataType.Type.INT, exp.DataType.Type.BIGINT)
+_INTEGERS = {
+    exp.DataType.Type.SMALLINT: t.INT2, exp.DataType.Type.INT: t.INT4, exp.DataType.Type.BIGINT: t.INT8,
+}  # fmt: skip

@@ -479,6 +479,40 @@ def test_an_insert_that_is_made_anew_has_the_values_that_it_had():
     run(story)
 
 
+def test_what_comes_behind_setval_is_drawn_again_where_a_statement_is_made_anew():
+    async def story(world: World):
+        async with world.adapter() as a, world.adapter("other") as b:
+            await a.sql("create sequence s")
+            await a.sql("create table t (a bigint, b bigint, c int default 1)")
+            commit, changed = a.executor._commit, []
+
+            async def after_a_change(session, entries):
+                if not changed:
+                    changed.append(await b.sql("alter table t alter column c set default 2"))
+                await commit(session, entries)
+
+            await b.executor._barrier()
+            a.executor._commit = after_a_change
+            await a.sql("insert into t (a, b) values (setval('s', 100), nextval('s'))")
+            await a.sql("insert into t (a, b) values (nextval('s'), nextval('s'))")
+            assert sorted(await a.sql("select a, b, c from t")) == [(100, 101, 2), (102, 103, 2)]
+
+    run(story)
+
+
+def test_a_value_that_is_cast_is_held_to_what_it_is_cast_to():
+    async def story(world: World):
+        async with world.adapter() as a:
+            await a.sql("create sequence s start 40000")
+            await a.sql("create table t (a bigint, d bigint default nextval('s')::int2)")
+            for text in ("insert into t values (nextval('s')::int2, 1)", "insert into t values (1)"):
+                assert await refused(a, text) == ("22003", "smallint out of range")
+            await a.sql("insert into t values (nextval('s')::int4::int8, 1)")
+            assert await a.sql("select a from t") == [(40002,)]
+
+    run(story)
+
+
 def test_reserves_come_to_be_in_force_though_nobody_waits_for_that():
     async def story(world: World):
         async with world.adapter() as a:
