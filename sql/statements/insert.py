@@ -58,6 +58,7 @@ def plan_insert(s: st.Insert, image: ImageLike, names: Names, declared: dict[int
         return InsertPlan(table, types, {}, CatalogTs(image.upper - 1), (row,), order=_order(1, targets, types))
     values = s.source if isinstance(s.source, Cells) else _plain_values(s.source)
     if isinstance(values, exp.Values) and values.find(exp.Select) is not None:  # which may read relations
+        values, targets = _without_defaults(values, targets, s.columns is not None)
         source = _selected(values, table, targets)
         return _insert_query(source, table, types, targets, s, image, names, declared)
     if values is not None:
@@ -101,6 +102,19 @@ def _plain_values(source: exp.Expression) -> exp.Values | None:
     if isinstance(source, exp.Values) and not any(source.args.get(k) for k in ("order", "limit", "offset", "with_")):
         return source
     return None
+
+
+def _without_defaults(values: exp.Values, targets: list[int], listed: bool) -> tuple[exp.Values, list[int]]:
+    """Without the columns that are DEFAULT in every row, which are as those that are not named."""
+    rows, width = [_nodes_of(row) for row in values.expressions], None
+    for row in rows:
+        width = _check_width(len(row), width, targets, listed)
+    left_out = {at for at, cells in enumerate(zip(*rows, strict=True)) if all(map(_is_default, cells))}
+    if not left_out:
+        return values, targets
+    kept = [[cell for at, cell in enumerate(row) if at not in left_out] for row in rows]
+    made = exp.Values(expressions=[exp.Tuple(expressions=[cell.copy() for cell in row]) for row in kept])
+    return made, [index for at, index in enumerate(targets) if at not in left_out]
 
 
 def _selected(values: exp.Values, table: Item, targets: list[int]) -> exp.Expression:

@@ -122,7 +122,7 @@ def _number(c: Cursor) -> int:
     if not _is_digits(word) or not word.isascii():
         raise c.error()
     if not word.isdigit():
-        raise syntax(None, c.position, f'invalid input syntax for type bigint: "{word}"')
+        raise InvalidUsage(f'invalid input syntax for type bigint: "{word}"', sqlstate="22P02")
     value = -int(word) if minus else int(word)
     if not -INT8_MAX - 1 <= value <= INT8_MAX:
         raise out_of_range("bigint", str(value))

@@ -221,3 +221,20 @@ def test_psql_describes_what_counts():
             assert "Sequence for identity column: public.t.i" in out and not err
 
     run(story)
+
+
+def test_a_column_that_is_default_in_every_row_may_stand_beside_subqueries():
+    async def story(world: World):
+        async with world.adapter() as a:
+            await a.sql("create table t (id serial, b int, k int generated always as identity)")
+            await a.sql("insert into t values (default, (select 5), default), (default, (select 6), default)")
+            await a.sql("insert into t (k, b, id) values (default, (select max(b) from t), default)")
+            assert sorted(await a.sql("select * from t")) == [(1, 5, 1), (2, 6, 2), (3, 6, 3)]
+            told = ("42601", "INSERT has more target columns than expressions")
+            assert await refused(a, "insert into t (id, b, k) values (default, (select 1))") == told
+            told = ("42601", "INSERT has more expressions than target columns")
+            assert await refused(a, "insert into t (id, b) values (default, (select 1), default)") == told
+            told = ("42601", "VALUES lists must all be the same length")
+            assert await refused(a, "insert into t (id, b) values (default, (select 1)), (default)") == told
+
+    run(story)

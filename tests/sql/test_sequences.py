@@ -70,7 +70,7 @@ def test_what_is_not_said_of_a_sequence_follows_from_what_is(options, expected) 
         ("create sequence z cycle no cycle", "42601", "conflicting or redundant options"),
         ("create sequence z maxvalue 99999999999999999999", "22003",
          'value "99999999999999999999" is out of range for type bigint'),
-        ("create sequence z start 1.5", "42601", 'invalid input syntax for type bigint: "1.5"'),
+        ("create sequence z start 1.5", "22P02", 'invalid input syntax for type bigint: "1.5"'),
         ("create sequence z restart", "42601", 'syntax error at or near "restart"'),
         ("create sequence z start", "42601", "syntax error at end of input"),
         ("create sequence z no increment", "42601", 'syntax error at or near "increment"'),
