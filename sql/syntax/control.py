@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from journal.errors import InvalidUsage
 from sql.syntax.nested_words import NESTED_WORDS, Nested, parse_nested
+from sql.syntax.quotes import blanks_end
 from sql.syntax.statement import Statement
-from sql.trees.errors import unsupported
+from sql.trees.errors import syntax, unsupported
 
 
 class Control(Statement):
@@ -123,7 +124,6 @@ class Empty(Control):
     in_failed_block = True
 
 
-_SPACE = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 _WORD = re.compile(r'[A-Za-z_][A-Za-z0-9_$]*|"(?:[^"]|"")+"|\S')
 
 _REFUSED = {
@@ -141,11 +141,13 @@ _ISOLATION = {"serializable", "repeatable read", "read committed", "read uncommi
 
 def _words(sql: str) -> list[str]:
     """The words, keywords in lower case; quoted identifiers keep their quotes."""
-    found, at = [], _SPACE.match(sql).end()
+    found, at = [], blanks_end(sql)
     while at < len(sql):
+        if sql.startswith("/*", at):
+            raise syntax(None, at + 1, f'unterminated comment at or near "{sql[at : at + 20]}"')
         match = _WORD.match(sql, at)
         found.append(match[0] if match[0].startswith('"') else match[0].lower())
-        at = _SPACE.match(sql, match.end()).end()
+        at = blanks_end(sql, match.end())
     while found and found[-1] == ";":
         found.pop()
     return found
@@ -163,7 +165,7 @@ def _syntax(sql: str) -> InvalidUsage:
 
 def first_word(sql: str) -> str:
     """The statement's first word in lower case; empty where there is none."""
-    at = _SPACE.match(sql).end()
+    at = blanks_end(sql)
     match = _WORD.match(sql, at)
     return match[0].lower() if match else ""
 
@@ -191,7 +193,7 @@ def parse(sql: str) -> Control | Nested | None:
     if word in NESTED_WORDS:
         if word == "prepare" and _words(sql)[1:2] == ["transaction"]:
             raise InvalidUsage("two-phase commit is not supported", sqlstate="0A000")
-        return parse_nested(word, _SPACE.match(sql).end(), sql)
+        return parse_nested(word, blanks_end(sql), sql)
     if word in _REFUSED:
         raise InvalidUsage(_REFUSED[word], sqlstate="0A000", hint=_HINTS.get(word))
     reader = _READERS.get(word)
@@ -202,19 +204,24 @@ def _without_work(words: list[str]) -> list[str]:
     return words[1:] if words[:1] in (["work"], ["transaction"]) else words
 
 
+_LEVEL = re.compile(r"isolation level (strict serializable|serializable|repeatable read|read \w+) ?")
+_READ = re.compile(r"read (only|write)\b ?")
+_DEFERRABLE = re.compile(r"(not )?deferrable\b ?")
+
+
 def _modes(words: list[str], sql: str) -> tuple[str | None, bool | None]:
     """What ``words`` say of a transaction."""
-    isolation, read_only, rest = None, None, " ".join(w for w in words if w != ",")
-    while rest:
-        if match := re.match(r"isolation level (strict serializable|serializable|repeatable read|read \w+)", rest):
+    isolation, read_only, rest, at = None, None, " ".join(w for w in words if w != ","), 0
+    while at < len(rest):
+        if match := _LEVEL.match(rest, at):
             isolation = match[1]
             if isolation not in _ISOLATION:
                 raise _syntax(sql)
-        elif match := re.match(r"read (only|write)\b", rest):
+        elif match := _READ.match(rest, at):
             read_only = match[1] == "only"
-        elif not (match := re.match(r"(not )?deferrable\b", rest)):
+        elif not (match := _DEFERRABLE.match(rest, at)):
             raise _syntax(sql)
-        rest = rest[match.end() :].strip()
+        at = match.end()
     return isolation, read_only
 
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
+from sql.syntax.quotes import comment_end, dollar_end
 from sql.trees import budget
 
 RUN_CHARS_MIN = 200
@@ -43,7 +44,7 @@ _ONE = rf"(?>\({_SPACE}{_COMPARED}{_SPACE}\)|{_COMPARED})"
 
 _PIECE = re.compile(
     rf"""--[^\n]*+ | (?P<comment>/\*) | [eE]'(?:[^'\\]|\\.|'')*+' | {_STRING} | "(?:[^"]|"")*+"
-      | \$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$
+      | (?P<dollar>\$(?:[^\W\d]\w*)?\$)
       | ,(?P<list>(?>{_SPACE}(?:{_VALUE}|{_ROW}){_SPACE},)++)
       | or\b(?P<or>(?>[ \t\r\n]*+{_TERM}[ \t\r\n]*+\bor\b)++)
       | and\b[ \t\r\n]*+{_ONE}[ \t\r\n]*+\band\b(?P<and>(?>[ \t\r\n]*+{_ONE}[ \t\r\n]*+\band\b)++)
@@ -52,8 +53,6 @@ _PIECE = re.compile(
 )
 """What a run may not begin within, and runs.  Of AND the second operand is the parser's too: the first may be the end
 of a BETWEEN.  Whitespace within a run is what is whitespace to everybody."""
-
-_COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 
 class Span(NamedTuple):
@@ -85,6 +84,10 @@ def runs(text: str) -> list[Span]:
         at, kind = piece.end(), piece.lastgroup
         if kind == "comment":
             at = comment_end(text, at)
+        elif kind == "dollar":
+            at = dollar_end(text, at, piece[0])
+            if at is None:
+                break
         elif kind in ("list", "or", "and"):
             start, end = piece.span(kind)
             if end - start >= RUN_CHARS_MIN:
@@ -93,15 +96,6 @@ def runs(text: str) -> list[Span]:
                 found.append(Span(kind, start, start + len(inner.rstrip())))
             at = end - (1 if kind == "list" else 0)  # another list may begin with this comma
     return found
-
-
-def comment_end(text: str, at: int) -> int:
-    """Where the comment ends that has begun before ``at``; comments nest."""
-    depth = 1
-    while depth and (edge := _COMMENT_EDGE.search(text, at)) is not None:
-        depth += 1 if edge[0] == "/*" else -1
-        at = edge.end()
-    return len(text) if depth else at
 
 
 def node_of(token: Token) -> Run:

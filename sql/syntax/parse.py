@@ -67,7 +67,7 @@ def split(text: str) -> list[str]:
     Text that cannot even be tokenized comes back whole, so that parsing it reports the error.
     """
     try:
-        tokens = tokenize(text, by_runs=True)
+        tokens = _tokens_for_parts(text)
     except InvalidUsage:
         return [text]
     found, start = [], None
@@ -83,6 +83,13 @@ def split(text: str) -> list[str]:
     if start is not None:
         found.append(text[start:end])
     return found
+
+
+def _tokens_for_parts(text: str) -> list[Token]:
+    try:
+        return tokenize(text, by_runs=True)
+    except NotHere:
+        return tokenize(text)
 
 
 @bounded

@@ -18,8 +18,9 @@ from sqlglot.tokens import Token, TokenType
 from functions.registry import FUNCTIONS, OF_ARRAYS
 from journal.errors import InvalidUsage
 from sql.syntax.constants import plain_constants
-from sql.syntax.long_runs import KIND, Span, comment_end, filled, node_of, runs
+from sql.syntax.long_runs import KIND, NotHere, Span, filled, node_of, runs
 from sql.syntax.plain_tokens import plain
+from sql.syntax.quotes import blanks_end, comment_end, dollar_end
 from sql.syntax.statement import Name
 from sql.trees.budget import TOKENS_MAX, bounded
 from sql.trees.errors import no_function, out_of_range, syntax, unsupported, untold
@@ -230,7 +231,10 @@ class Dialect(Postgres):
 
         def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False):
             """``date '…'::text`` is a date that becomes text: sqlglot would make a text of ``'…'`` first, and a date
-            of that."""
+            of that.  And it would read ``array[…]`` as a type first, each of those within it several times again."""
+            if self._curr is not None and self._curr.token_type == TokenType.ARRAY and not fallback_to_identifier:
+                if self._next is not None and self._next.token_type == TokenType.L_BRACKET:
+                    return self._parse_column()
             if self._curr is not None and self._curr.token_type in self.TYPE_TOKENS and not fallback_to_identifier:
                 at = self._index
                 named = self._parse_types(check_func=True, allow_identifiers=False)
@@ -313,9 +317,9 @@ STATEMENT_CHARS_MAX = 1 << 20
 """A statement's text is at most 1 MiB: what fits a catalog proposal (4 MiB) with room for what is derived from it."""
 
 _COMMAND = re.compile(
-    r"\A(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*(show|reset|explain|describe|comment|analyze|analyse|vacuum|call|"
+    r"(show|reset|explain|describe|comment|analyze|analyse|vacuum|call|"
     r"grant|revoke|prepare|execute|copy|fetch|truncate|optimize|rename|kill|refresh|reindex)\b",
-    re.I | re.S,
+    re.I,
 )
 """Words after which sqlglot would swallow the rest as one raw string: blanked out before tokenizing."""
 
@@ -328,7 +332,7 @@ more than 4,300."""
 def tokenize(text: str, by_runs: bool = False) -> list[Token]:
     """The tokens of ``text``.  42601 where a quote or comment never ends; 54000 where it is too long.
 
-    ``by_runs``: each long run of values is one token (:mod:`sql.syntax.long_runs`).
+    ``by_runs``: each long run of values is one token (:mod:`sql.syntax.long_runs`).  ``NotHere`` where one is none.
     """
     if len(text) > STATEMENT_CHARS_MAX:
         raise InvalidUsage(
@@ -394,7 +398,7 @@ def _check_end(number: Token, text: str) -> None:
 
 _PIECES = re.compile(
     r"--[^\n]*|/\*|[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
-    r"|\$((?:[^\W\d]\w*)?)\$.*?\$\1\$|[^\W\d][\w$]*|\$[0-9]+|[0-9]\.?[eE][+-]?[0-9]+(?=[+-][0-9])",
+    r"|\$(?:[^\W\d]\w*)?\$|[^\W\d][\w$]*|\$[0-9]+|[0-9]\.?[eE][+-]?[0-9]+(?=[+-][0-9])",
     re.S,
 )
 """What may hold a dollar sign: comments, strings, quoted names, dollar quotes, names; and parameters, and the end of a
@@ -413,7 +417,11 @@ def _marked(text: str) -> tuple[str, dict[int, int]]:
         at = piece.end()
         if piece[0] == "/*":
             at = comment_end(text, at)
-        elif piece[0][0] == "$" and piece[0][-1] != "$":
+        elif piece[0][0] == "$" and piece[0][-1] == "$":
+            at = dollar_end(text, at, piece[0])
+            if at is None:
+                break
+        elif piece[0][0] == "$":
             found[piece.start()] = at
             parts += [text[kept : piece.start()], _PARAMETER, _REST * (at - piece.start() - 1)]
             kept = at
@@ -424,7 +432,7 @@ def _marked(text: str) -> tuple[str, dict[int, int]]:
 
 
 def _with_runs(tokens: list[Token], text: str, found: Sequence[Span]) -> list[Token]:
-    """``tokens`` with each run's own text.  42601 for a stray sign of ours."""
+    """``tokens`` with each run's own text.  42601 for a stray sign of ours, ``NotHere`` where a run is no token."""
     spans = iter(found)
     made = []
     for token in tokens:
@@ -435,6 +443,8 @@ def _with_runs(tokens: list[Token], text: str, found: Sequence[Span]) -> list[To
             inner = f"{span.kind} {text[span.start : span.end]}"
             token = Token(KIND, inner, token.line, token.col, span.start, span.end - 1, token.comments)
         made.append(token)
+    if next(spans, None) is not None:
+        raise NotHere  # it is within something that only the tokenizer knows
     return made
 
 
@@ -465,7 +475,7 @@ def _with_parameters(tokens: list[Token], text: str, parameters: dict[int, int])
 
 def head_word(text: str) -> tuple[str | None, str]:
     """A leading command word and the text with that word blanked out (positions stay true)."""
-    if match := _COMMAND.match(text):
+    if match := _COMMAND.match(text, blanks_end(text)):
         start, end = match.span(1)
         return match[1].lower(), text[:start] + " " * (end - start) + text[end:]
     return None, text

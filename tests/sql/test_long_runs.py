@@ -163,3 +163,29 @@ def test_an_error_behind_a_run_is_where_it_was():
     with pytest.raises(TidemarkError) as caught:
         parse(text)
     assert (caught.value.sqlstate, caught.value.position) == ("42601", text.rindex("nothing") + 1)
+
+
+LIST = ", ".join(map(str, range(100)))
+
+
+@pytest.mark.parametrize("text", [
+    f"select $a$ $A$ , {LIST}, $a$",
+    f"select $é$ , {LIST}, $É$ , {LIST}, $é$",
+    f"select $+$ , {LIST}, $+$",
+    f"select U&'a\\' , {LIST}, '1'",
+    f"select 1 /* /* */ , {LIST}, */",
+    f"select $a$ , {LIST}, $b$",
+    f"/* /* */ , {LIST}, */ explain select 1",
+])  # fmt: skip
+def test_what_looks_like_a_run_within_a_string_or_a_comment_is_none(text, monkeypatch):
+    assert told(text, 1, monkeypatch) == told(text, 1 << 30, monkeypatch)
+    monkeypatch.setattr(long_runs, "RUN_CHARS_MIN", 1)
+    by_runs = split(text)
+    monkeypatch.setattr(long_runs, "RUN_CHARS_MIN", 1 << 30)
+    assert by_runs == split(text)
+
+
+def test_a_dollar_quote_keeps_what_another_tag_stands_around():
+    text = f" $A$ , {LIST}, "
+    [found] = parse(f"select $a${text}$a$").ast.expressions
+    assert found.this == text
