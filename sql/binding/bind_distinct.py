@@ -10,7 +10,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sql.trees.nodes import unnest
-from sql.typing.check_expressions import peers
+from sql.typing.windows import peers
 
 
 def distinct_rows(select: exp.Select) -> None:

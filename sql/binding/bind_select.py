@@ -21,13 +21,13 @@ from sql.trees.errors import ambiguous, grouping, mismatch, unsupported
 from sql.trees.nodes import bare, branches, cast, copied, position, reads_itself, swap, unnest
 from sql.typing.check import Checker
 from sql.typing.check_arrays import ORDERED_WITHIN
-from sql.typing.check_expressions import partition
 from sql.typing.comparing import check_grouped, order_key
 from sql.typing.frames import check_frame
 from sql.typing.keys import by_key, check_no_keys
 from sql.typing.same_numbers import distinct_by_keys, group_by_keys, union_by_keys
 from sql.typing.scope import Scope
 from sql.typing.series import series
+from sql.typing.windows import partition
 from values.types import SqlType
 
 Outputs = list[tuple[str, SqlType]]

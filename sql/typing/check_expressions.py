@@ -1,6 +1,7 @@
-"""Types of each kind of expression: columns, literals, casts, operators, CASE, subqueries, windows.
+"""Types of each kind of expression: columns, literals, casts, conditions, CASE, subqueries.
 
-One function a kind, in a table at the end; :class:`sql.typing.check.Checker` finds them there.
+One function a kind, in a table at the end; :class:`sql.typing.check.Checker` finds them there.  Numbers and windows
+have modules of their own.
 """
 
 from __future__ import annotations
@@ -12,41 +13,20 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.forms.functions import AGGREGATE_NODES, WINDOW_ONLY, display_name, folding
-from sql.forms.window_numbers import NUMBERED, check_number, numbered
 from sql.trees import types as t
 from sql.trees.budget import joined
-from sql.trees.errors import (
-    ambiguous,
-    no_aggregate,
-    no_column,
-    no_from_entry,
-    no_function,
-    no_operator,
-    no_window,
-    unsupported,
-    untyped,
-)  # fmt: skip
-from sql.trees.nodes import call, cast, declared_type, position, swap, text_literal, unnest
-from sql.trees.own import own
+from sql.trees.errors import ambiguous, no_column, no_from_entry, no_operator, unsupported
+from sql.trees.nodes import cast, declared_type, position, swap, text_literal, unnest
 from sql.typing.casts import converted, limited
-from sql.typing.check_aggregates import check_has_window
-from sql.typing.check_jsonb import lessened
-from sql.typing.check_time import interval_literal, time_arithmetic
-from sql.typing.comparing import (
-    blanks_differ,
-    check_comparable,
-    check_extreme,
-    check_grouped,
-    compared_as_postgres,
-    order_key,
-)
-from sql.typing.frames import check_frame
-from sql.typing.free_numerics import freed, outermost, reckoned
-from sql.typing.interval_parts import length, negative
-from sql.typing.keys import by_key, compared, compared_with_rows, key_of
+from sql.typing.check_numbers import NUMBERS
+from sql.typing.check_time import interval_literal
+from sql.typing.comparing import blanks_differ, check_comparable, check_extreme, check_grouped, compared_as_postgres
+from sql.typing.free_numerics import outermost
+from sql.typing.interval_parts import length
+from sql.typing.keys import compared, compared_with_rows, key_of
 from sql.typing.rows_compared import in_rows, is_condition
 from sql.typing.scope import Scope
+from sql.typing.windows import WINDOWS
 from values.blanks import BLANKS
 from values.scalars import NOT_FINITE
 from values.types import SqlType
@@ -323,108 +303,6 @@ def _escape(c: Checker, node: exp.Escape, scope: Scope) -> SqlType:
     return c.child(node, "this", scope)
 
 
-_SIGNS = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
-
-
-def _arithmetic(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
-    op = _SIGNS[type(node)]
-    left, right = c.child(node, "this", scope), c.child(node, "expression", scope)
-    if left == t.UNKNOWN and right == t.UNKNOWN:
-        raise _not_unique(f"unknown {op} unknown", node)
-    if left == t.JSONB and isinstance(node, exp.Sub):
-        return lessened(c, node, right)
-    if found := time_arithmetic(c, node, op, left, right):
-        return found
-    for key, got, other in (("this", left, right), ("expression", right, left)):
-        if got == t.UNKNOWN:
-            c.settle(node.args[key], _beside(other))
-    left, right = (_beside(right) if left == t.UNKNOWN else left), (_beside(left) if right == t.UNKNOWN else right)
-    found = t.arithmetic(op, left, right)
-    if found is None:
-        raise no_operator(t.shown(left), op, t.shown(right), position(node))
-    if found.is_free:
-        node.replace(reckoned(op, node.this, node.expression, (left, right)))
-        return found
-    if t.is_float(found):
-        compared([node.this, node.expression], [left, right])
-    if op == "/" and t.is_int(found):
-        node.replace(cast(exp.IntDiv(this=node.this.copy(), expression=node.expression.copy()), found))
-    elif op == "/":
-        node.set("typed", False)
-        node.set("safe", False)
-    return found
-
-
-def _not_unique(what: str, node: exp.Expression) -> InvalidUsage:
-    return InvalidUsage(
-        f"operator is not unique: {what}",
-        sqlstate="42725",
-        position=position(node),
-        hint="could not choose a best candidate operator; you might need to add explicit type casts",
-    )
-
-
-def _beside(other: SqlType) -> SqlType:
-    """What an untyped number becomes that is reckoned with ``other``: of a numeric's digits it has its own."""
-    return t.NUMERIC if other.name == "numeric" else other
-
-
-def _signed(node: exp.Expression) -> tuple[bool, exp.Literal] | None:
-    """The number that ``node`` is with signs and parentheses around it, and whether it is negative."""
-    inner = unnest(node)
-    if isinstance(inner, exp.Neg):
-        found = _signed(inner.this)
-        return found and (not found[0], found[1])
-    return (False, inner) if isinstance(inner, exp.Literal) and not inner.is_string else None
-
-
-def _negative(c: Checker, node: exp.Neg, scope: Scope) -> SqlType:
-    if not isinstance(node.this, exp.Literal) and (number := _signed(node)) is not None:
-        # Postgres's grammar puts signs into the number, whose type is found then: ``-(-2147483648)`` is a bigint.
-        made = exp.Neg(this=number[1].copy()) if number[0] else number[1].copy()
-        holder = exp.Paren(this=made)
-        node.replace(holder)
-        return c.visit(made, scope)
-    if isinstance(node.this, exp.Literal) and not node.this.is_string and "e" not in node.this.this.lower():
-        found = t.number_literal("-" + node.this.this)  # the least integer of a type has no positive counterpart
-        node.this.meta["sql_type"] = found
-        if t.number_literal(node.this.this) != found:
-            node.replace(cast(exp.Literal.string("-" + node.this.this), found))
-        return found
-    got = c.child(node, "this", scope)
-    if got == t.UNKNOWN:
-        c.settle(node.this, t.FLOAT8)
-        return t.FLOAT8
-    if got == t.INTERVAL:
-        node.replace(negative(node.this))
-        return got
-    if not t.is_number(got):
-        raise no_operator("", "-", t.shown(got), position(node))
-    if got.is_free:
-        node.replace(own("tm_numeric_neg", node.this))
-    return got
-
-
-_BIT_SIGNS = {
-    exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "#",
-    exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>",
-}  # fmt: skip
-
-
-def _bits(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
-    op = _BIT_SIGNS[type(node)]
-    left, right = c.child(node, "this", scope), c.child(node, "expression", scope)
-    both = t.common(left, right)
-    if both == t.UNKNOWN:
-        raise _not_unique(f"unknown {op} unknown", node)
-    if both is None or not t.is_int(both):
-        raise no_operator(t.shown(left), op, t.shown(right), position(node))
-    for key, got in (("this", left), ("expression", right)):
-        if got == t.UNKNOWN:
-            c.settle(node.args[key], both)
-    return both
-
-
 def _case(c: Checker, node: exp.Case, scope: Scope) -> SqlType:
     operand = node.args.get("this")
     subject = c.child(node, "this", scope) if operand is not None else None
@@ -500,126 +378,6 @@ def _nullif(c: Checker, node: exp.Nullif, scope: Scope) -> SqlType:
     return found
 
 
-def _sign(c: Checker, node: exp.Sign, scope: Scope) -> SqlType:
-    """Numeric of a numeric, a float of anything else."""
-    got = c.child(node, "this", scope)
-    if got == t.UNKNOWN:
-        c.settle(node.this, t.FLOAT8)
-    elif not t.is_number(got):
-        raise no_function(f"sign({t.shown(got)})", position=position(node))
-    if got.is_free:
-        node.replace(own("tm_numeric_sign", node.this))
-        return got
-    if got.name == "numeric":
-        result = t.numeric(1, 0)
-        node.replace(cast(exp.Anonymous(this="SIGN", expressions=[node.this.copy()]), result))
-        return result
-    node.replace(cast(call("TM_SIGN", cast(node.this.copy(), t.FLOAT8)), t.FLOAT8))
-    return t.FLOAT8
-
-
-def _inverted(c: Checker, node: exp.BitwiseNot, scope: Scope) -> SqlType:
-    got = c.child(node, "this", scope)
-    if got == t.UNKNOWN:
-        raise _not_unique("~ unknown", node)
-    if not t.is_int(got):
-        raise no_operator("", "~", t.shown(got), position(node))
-    return got
-
-
-def _shifted_bits(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
-    left, right = c.child(node, "this", scope), c.child(node, "expression", scope)
-    sign = _BIT_SIGNS[type(node)]
-    if left == t.UNKNOWN and right == t.UNKNOWN:
-        raise _not_unique(f"unknown {sign} unknown", node)
-    if right == t.UNKNOWN and t.is_int(left):  # it moves by an int4, whatever is moved
-        c.settle(node.expression, t.INT4)
-        right = t.INT4
-    if left == t.UNKNOWN and right == t.INT4:
-        c.settle(node.this, t.INT4)
-        left = t.INT4
-    if not (t.is_int(left) and right in (t.INT2, t.INT4)):
-        raise no_operator(t.shown(left), sign, t.shown(right), position(node))
-    form = "TM_SHIFT_LEFT" if sign == "<<" else "TM_SHIFT_RIGHT"
-    if left == t.INT8:
-        node.replace(call(f"{form}_LONG", node.this, node.expression))
-        return left
-    made = call(form, cast(node.this.copy(), t.INT4), node.expression)
-    if left == t.INT2 and sign == "<<":  # bits that go over the edge are lost, as in Postgres's cast of C
-        low = exp.BitwiseAnd(this=made, expression=exp.Literal.number(0xFFFF))
-        flipped = exp.BitwiseXor(this=exp.Paren(this=low), expression=exp.Literal.number(0x8000))
-        made = exp.Paren(this=exp.Sub(this=exp.Paren(this=flipped), expression=exp.Literal.number(0x8000)))
-    node.replace(made if left == t.INT4 else exp.Paren(this=cast(made, left)))
-    return left
-
-
-def _absolute(c: Checker, node: exp.Abs, scope: Scope) -> SqlType:
-    got = c.child(node, "this", scope)
-    if got == t.UNKNOWN:
-        c.settle(node.this, t.FLOAT8)
-        return t.FLOAT8
-    if not t.is_number(got):
-        raise no_function(f"abs({t.shown(got)})", position=position(node))
-    if got.is_free:
-        node.replace(own("tm_numeric_abs", node.this))
-    return got
-
-
-_ROUNDED = {exp.Round: "tm_numeric_round", exp.Ceil: "tm_numeric_ceil", exp.Floor: "tm_numeric_floor"}
-
-
-def _rounded(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
-    got = c.child(node, "this", scope)
-    if got == t.UNKNOWN:
-        c.settle(node.this, t.FLOAT8)
-        got = t.FLOAT8
-    if not t.is_number(got):
-        raise no_function(f"{display_name(node)}({t.shown(got)})", position=position(node))
-    decimals = node.args.get("decimals")
-    if decimals is not None:
-        counted = c.child(node, "decimals", scope)
-        if counted == t.UNKNOWN:
-            c.settle(node.args["decimals"], t.INT4)
-        elif not t.is_int(counted):
-            raise no_function(
-                f"{display_name(node)}({t.shown(got)}, {t.shown(counted)})",
-                position=position(node),
-                hint="cast the second argument to integer",
-            )
-        if t.is_float(got):
-            raise no_function(
-                f"{display_name(node)}({t.shown(got)}, integer)",
-                position=position(node),
-                hint="cast the first argument to numeric",
-            )
-        digits = node.args["decimals"]
-        result = t.NUMERIC
-        if isinstance(digits, exp.Literal) and not digits.is_string and not got.is_free:
-            source = t.as_numeric(got)
-            result = t.numeric(source.precision - source.scale + int(digits.this) + 1, int(digits.this))
-        if result.is_free:
-            node.replace(own(_ROUNDED[type(node)], freed(node.this, got), digits))
-            return result
-        if t.is_int(got):  # round(15, 1) is numeric
-            node.this.replace(cast(node.this.copy(), source))
-    elif got.is_free:
-        zero = (exp.Literal.number(0),) if isinstance(node, exp.Round) else ()
-        node.replace(own(_ROUNDED[type(node)], node.this, *zero))
-        return got
-    elif t.is_float(got) or t.is_int(got):
-        result = t.FLOAT8 if t.is_int(got) or got == t.FLOAT8 else got
-    else:
-        result = t.numeric(got.precision - got.scale + 1, 0)
-    if t.is_float(got) and not isinstance(node, exp.Round):
-        form = "TM_CEIL_FLOAT" if isinstance(node, exp.Ceil) else "TM_FLOOR_FLOAT"
-        node.replace(cast(call(form, node.this), result))
-    elif isinstance(node, exp.Round) and t.is_float(got):
-        node.replace(cast(exp.Anonymous(this="BROUND", expressions=[node.this.copy(), exp.Literal.number(0)]), result))
-    else:
-        node.replace(cast(node.copy(), result))
-    return result
-
-
 def _scalar(c: Checker, node: exp.Subquery, scope: Scope) -> SqlType:
     columns = c.subquery(node, scope)
     if len(columns) != 1:
@@ -630,94 +388,6 @@ def _scalar(c: Checker, node: exp.Subquery, scope: Scope) -> SqlType:
 def _exists(c: Checker, node: exp.Exists, scope: Scope) -> SqlType:
     c.subquery(node.this, scope)
     return t.BOOL
-
-
-_PASSED_OVER = (exp.Count, *(node for node in AGGREGATE_NODES if node not in WINDOW_ONLY))
-"""Aggregates that pass over NULLs."""
-
-
-def _unfiltered(node: exp.Filter) -> exp.Expression:
-    """Spark has no FILTER in windows: what it leaves out is made NULL instead."""
-    made = node.this.copy()
-    if not isinstance(made, _PASSED_OVER) or isinstance(made.this, exp.Distinct):
-        raise unsupported("FILTER of this function over a window", position=position(node))
-    counted = exp.Literal.number(1) if isinstance(made.this, exp.Star) else made.this.copy()
-    made.set("this", exp.Case(ifs=[exp.If(this=node.expression.this.copy(), true=counted)]))
-    return made
-
-
-def _window(c: Checker, node: exp.Window, scope: Scope) -> SqlType:
-    if isinstance(node.this, exp.Filter):
-        node.set("this", _unfiltered(node.this))
-    name = display_name(node.this)
-    for kind, what in ((exp.Distinct, "DISTINCT"), (exp.Order, "aggregate ORDER BY")):
-        if isinstance(node.this, exp.AggFunc) and isinstance(node.this.this, kind):
-            raise no_window(what, position(node))
-    result = c.child(node, "this", scope)
-    called = node.this
-    if isinstance(called, NUMBERED):
-        check_number(called)
-        numbered(called)
-    partition(c, node, scope)
-    if not node.args.get("order") and not node.args.get("alias") and node.this.find(*WINDOW_ONLY):
-        node.set("order", peers())
-    sorted_by = []
-    if order := node.args.get("order"):
-        for each in list(order.expressions):
-            sorted_by.append(c.child(each, "this", scope))
-            order_key(each.this, sorted_by[-1])
-    check_frame(node, sorted_by, c.zone)
-    if isinstance(called, WINDOW_ONLY) and not isinstance(called, (exp.FirstValue, exp.LastValue, exp.NthValue)):
-        # these look at the partition whatever the frame is, and Spark wants none
-        node.set("spec", None)
-    calls = folding(node.this, WINDOW_ONLY)
-    if not calls:
-        raise no_aggregate("OVER", name, position(node), "a window function nor an aggregate function")
-    if calls[0] is not node.this:  # what is made of the function's result is made behind the window
-        for each in calls:
-            each.replace(exp.Window(**{**node.args, "this": each.copy()}).copy())
-        node.replace(node.this.copy())
-    return result
-
-
-def partition(c: Checker, window: exp.Window, scope: Scope) -> None:
-    """Type the PARTITION BY of ``window``."""
-    for index, each in enumerate(list(window.args.get("partition_by") or ())):
-        got = c.visit(each, scope)
-        check_grouped(got, "PARTITION BY", position(each))
-        if by_key(got):
-            made = window.args["partition_by"][index]
-            swap(made, key_of(made, got))
-
-
-def peers() -> exp.Order:
-    """An order by a constant, where Spark wants one and the query has none: all rows are peers then, as in Postgres."""
-    return exp.Order(expressions=[exp.Ordered(this=cast(exp.Literal.number(1), t.INT4), nulls_first=False)])
-
-
-def _shifted(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
-    check_has_window(node)
-    got = c.child(node, "this", scope)
-    if node.args.get("offset") is not None:
-        _check_offset(c, node, got, scope)
-    if node.args.get("default") is None and got == t.UNKNOWN:
-        raise untyped(position(node))
-    if node.args.get("default") is not None:
-        other = c.child(node, "default", scope)
-        if t.alternative(got, other) is None:
-            raise no_function(f"{node.key}({t.shown(got)}, integer, {t.shown(other)})", position=position(node))
-        return c.settle_all([node.this, node.args["default"]], [got, other], node.key.upper())
-    return got
-
-
-def _check_offset(c: Checker, node: exp.Func, got: SqlType, scope: Scope) -> None:
-    """How many rows away: the same for all of them, and an integer, or Spark takes it for another frame."""
-    offset = c.child(node, "offset", scope)
-    if not c.coerce(node.args["offset"], offset, t.INT4):
-        raise no_function(f"{node.key}({t.shown(got)}, {t.shown(offset)})", position=position(node))
-    by = node.args["offset"]
-    if not isinstance(by, exp.Literal):
-        by.replace(cast(by.copy(), t.INT4))
 
 
 def _dot(c: Checker, node: exp.Dot, scope: Scope) -> SqlType:
@@ -745,6 +415,8 @@ def _dot(c: Checker, node: exp.Dot, scope: Scope) -> SqlType:
 
 
 EXPRESSIONS: dict[type[exp.Expression], Callable[[Checker, exp.Expression, Scope], SqlType]] = {
+    **NUMBERS,
+    **WINDOWS,
     exp.Column: _column,
     exp.Literal: _literal,
     exp.HexString: lambda c, n, s: t.BYTEA,
@@ -761,32 +433,12 @@ EXPRESSIONS: dict[type[exp.Expression], Callable[[Checker, exp.Expression, Scope
     exp.Between: _between,
     exp.In: _in,
     exp.Escape: _escape,
-    exp.Add: _arithmetic,
-    exp.Sub: _arithmetic,
-    exp.Mul: _arithmetic,
-    exp.Div: _arithmetic,
-    exp.Mod: _arithmetic,
-    exp.Neg: _negative,
-    exp.BitwiseAnd: _bits,
-    exp.BitwiseOr: _bits,
-    exp.BitwiseXor: _bits,
-    exp.BitwiseNot: _inverted,
-    exp.Abs: _absolute,
-    exp.Sign: _sign,
-    exp.BitwiseLeftShift: _shifted_bits,
-    exp.BitwiseRightShift: _shifted_bits,
     exp.Case: _case,
     exp.Coalesce: _alternatives,
     exp.Greatest: _alternatives,
     exp.Least: _alternatives,
     exp.Nullif: _nullif,
-    exp.Round: _rounded,
-    exp.Ceil: _rounded,
-    exp.Floor: _rounded,
     exp.Subquery: _scalar,
     exp.Exists: _exists,
-    exp.Window: _window,
-    exp.Lag: _shifted,
-    exp.Lead: _shifted,
     exp.Dot: _dot,
 }
