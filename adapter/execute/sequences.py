@@ -64,6 +64,10 @@ class _Held:
     """The value that was given out of ``runs`` last."""
     end: int | None = None
     """The last value of ``runs``."""
+    newest: int = 0
+    """How many values the newest reserve had."""
+    before: Position = Position(0)
+    """Where the sequence was when that was taken: not at the end of ours, if others took values meanwhile."""
     set: int = -1
     size: int = 0
     taken_s: float = float("-inf")
@@ -91,8 +95,10 @@ class _Held:
 
     def without(self, at: Position) -> Position | None:
         """Where the sequence, which is ``at``, is without what is left here; ``None`` where it stays there."""
-        if not self.runs or self.last is None or (at.set, at.last) != (self.set, self.end):
+        if not self.runs or (at.set, at.last) != (self.set, self.end):
             return None
+        if count_of(self.runs) >= self.newest:
+            return replace(at, last=self.before.last, given=self.before.given)
         return replace(at, last=self.last)
 
 
@@ -212,10 +218,10 @@ class Sequences:
         busy = self._clock_s() - held.taken_s < BUSY_S
         held.size = min(2 * held.size, RESERVE_MAX) if busy else 1
         reserve: tuple[range, ...] = ()
-        at = Position(0)
+        before = at = Position(0)
 
         def moved(image: Image) -> tuple[Sequence, Position]:
-            nonlocal reserve, at
+            nonlocal reserve, before, at
             item, before = self._known(image, sequence_id)
             missing = held.missing(before, count)
             more = max(held.size, item.cache)
@@ -235,7 +241,7 @@ class Sequences:
             await image_in_force(self._catalog, self._bridge, state.catalog_upper)
             upper = await self._append(moved)
         held.runs.extend(reserve)
-        held.end = at.last
+        held.end, held.newest, held.before = at.last, count_of(reserve), before
         held.taken_s = self._clock_s()
         self._say(upper)
 

@@ -448,6 +448,37 @@ def test_a_statement_that_is_given_up_leaves_its_reserve_for_the_next():
     run(story)
 
 
+def test_what_is_given_back_is_nothing_that_another_adapter_had():
+    async def story(world: World):
+        async with world.adapter("one") as a, world.adapter("two") as b:
+            await a.sql("create sequence s cache 5")
+            assert await a.sql("select nextval('s')") == [(1,)]
+            assert await b.sql("select nextval('s')") == [(6,)]
+            await a.executor._barrier()
+            append, sent, held = a.catalog.compare_and_append, asyncio.Event(), Future()
+
+            def land_unheard(*args, **named):
+                held.landed = append(*args, **named)
+                sent.set()
+                return held
+
+            a.catalog.compare_and_append = land_unheard
+            given_up = asyncio.create_task(a.sql("select nextval('s') + 0 * (" + "+".join(5 * ["nextval('s')"]) + ")"))
+            await sent.wait()
+            given_up.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await given_up
+            a.catalog.compare_and_append = append
+            held.set_result(await asyncio.wrap_future(held.landed))
+            [filling] = [each.filling for each in a.executor._sequences._held.values()]
+            await filling
+            await a.sql("alter sequence s cache 1")  # the adapter has 2 to 5 and 11 to 15, and 6 is given out
+            found = [value for _ in range(8) for (value,) in await a.sql("select nextval('s')")]
+            assert found == list(range(11, 19))
+
+    run(story)
+
+
 async def put_of(adapter, key):
     item = adapter.catalog.image.item(key)
     _, at = taken(item.steps, position_of(item, adapter.catalog.image), 1)
