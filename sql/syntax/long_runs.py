@@ -64,11 +64,9 @@ class Span(NamedTuple):
 
 
 class Run(exp.Expression):
-    """What stands for a run while its statement is parsed."""
+    """What stands for a run while its statement is parsed.  The parser copies some of what it makes."""
 
-    arg_types = {"this": True}
-
-    token: Token
+    arg_types = {"this": True, "start": True, "line": True, "col": True}
 
 
 class NotHere(Exception):
@@ -100,9 +98,7 @@ def runs(text: str) -> list[Span]:
 
 def node_of(token: Token) -> Run:
     """The node of a run's token, whose text is the run's kind and the run."""
-    made = Run(this=token.text)
-    made.token = token
-    return made
+    return Run(this=token.text, start=token.start, line=token.line, col=token.col)
 
 
 def filled(root: exp.Expression, column_of: Callable[[str], exp.Expression | None]) -> exp.Expression:
@@ -111,7 +107,7 @@ def filled(root: exp.Expression, column_of: Callable[[str], exp.Expression | Non
     name, and gives ``None`` for what is none."""
     for run in list(root.find_all(Run)):
         kind, text = run.this.split(" ", 1)
-        places, parent = _Places(run.token, text), run.parent
+        places, parent = _Places(run, text), run.parent
         if kind == "list":
             _fill_list(run, text, places)
         elif type(parent) is _CONNECTORS[kind]:
@@ -127,8 +123,8 @@ _CONNECTORS: dict[str, type[exp.Connector]] = {"or": exp.Or, "and": exp.And}
 class _Places:
     """Where a run's nodes stand in the statement, as the parser notes it."""
 
-    def __init__(self, token: Token, text: str) -> None:
-        self._start, self._line, self._col = token.start, token.line, token.col
+    def __init__(self, run: Run, text: str) -> None:
+        self._start, self._line, self._col = run.args["start"], run.args["line"], run.args["col"]
         self._breaks = [found.end() for found in re.finditer(r"\r\n|\r|\n", text)]
 
     def note(self, node: exp.Expression, start: int, end: int) -> exp.Expression:

@@ -80,6 +80,11 @@ STATEMENTS = some.one_of(
     some.builds("select array[{}], coalesce({})".format, LISTS, LISTS),
     some.builds("values {}".format, ROWS),
     some.builds("values {}".format, LISTS),
+    some.builds("with c as (values {}) select * from c".format, ROWS),
+    some.builds("select * from t where a in (values {}) or exists (values {})".format, ROWS, ROWS),
+    some.builds("select * from t, lateral (values {}) v (a) union (values {})".format, ROWS, ROWS),
+    some.builds("with c as (select a from t where {}) select array(values {}) from c join t on {}".format,
+                CHAINS, ROWS, CHAINS),
     some.builds("select * from (values {}) v (a, b) limit 1".format, ROWS),
     some.builds("insert into t values {}, (1 + 1)".format, ROWS),
     some.builds("create view v as select a from t where {}".format, CHAINS),
@@ -114,6 +119,7 @@ def told(text: str, chars: int, monkeypatch: pytest.MonkeyPatch) -> object:
 @given(STATEMENTS)
 @example("select a from t where a between 1 and a <> 2 and a <> 3 and a <> 4 and a <> 5")
 @example("select a from t where a<-1 or a<-1 or a<-1")
+@example("with c as (values (1), (2), (3), (4)) select * from c")
 @example("select a from t where a = 1 or a = 2 or a = 3 or a = 4 union select 1")
 @example("select a from t where a in (1, /* , 2, 3, /* , 4, */ 5, */ 6, 7, 8)")
 @example("select 1 --, 2, 3, 4\n, 2 from t where color = 1 or a = 2 or a = 3")
