@@ -13,7 +13,7 @@ comparison that became two, a list that became a key: all that is :class:`NotAli
 it is written, which also alone decides about errors.
 
 A long chain of ``+``, ``*`` or ``||`` is shortened too, to its first operands and samples of the others: what it means
-hangs on the types to the left, so it is planned with one sample more as well, and has to say the same.  Nothing that is
+hangs on the types to the left, so it is planned with more samples as well, and has to say the same.  Nothing that is
 written once is as deep as such a chain then, and so it may be longer than the levels that planning has the stack for.
 Pure.
 """
@@ -24,12 +24,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from itertools import count
+from itertools import count, zip_longest
+from operator import itemgetter
 
 from sqlglot import exp
 
 from sql.statements.plans import LookupPlan, SelectPlan
-from sql.trees.budget import OPERATORS, connected, joined, operands
+from sql.trees.budget import OPERATORS, check_whole, connected, joined, operands
 from sql.trees.nodes import copied
 
 LIST_MIN = 64
@@ -107,7 +108,8 @@ class Shortened:
         return any(group.operator is not None for group in self.groups)
 
     def whole(self, plan: SelectPlan) -> SelectPlan:
-        """The plan of the statement, from that of ``ast``.  :class:`NotAlike` where it does not say what it is."""
+        """The plan of the statement, from that of ``ast``.  :class:`NotAlike` where it does not say what it is, 54001
+        where it is too large: views and WITH queries in it are written out."""
         tree, lookup = plan.tree, plan.lookup
         if plan.kind == "catalog":
             raise NotAlike
@@ -117,6 +119,7 @@ class Shortened:
                 continue
             tree = _in_tree(tree, group)
             lookup = None if lookup is None else _in_lookup(lookup, group)
+        check_whole(tree)
         return replace(plan, tree=tree, lookup=lookup)
 
 
@@ -124,17 +127,32 @@ def check_alike(plan: SelectPlan, other: SelectPlan) -> None:
     """:class:`NotAlike` where two plans of one statement, of other numbers of samples, do not say the same."""
     if (plan.columns, plan.params, plan.kind) != (other.columns, other.params, other.kind):
         raise NotAlike
-    if plan.tree.sql() != other.tree.sql():
+    if any(one != another for one, another in zip_longest(_words(plan.tree), _words(other.tree))):
         raise NotAlike
+
+
+def _words(tree: exp.Expression) -> Iterator[object]:
+    """All that ``tree`` says, from its top down."""
+    stack: list[tuple[str, object]] = [("", tree)]
+    while stack:
+        key, node = stack.pop()
+        if isinstance(node, exp.Expression):
+            yield key, type(node)
+            stack += sorted(node.args.items(), key=itemgetter(0))
+        elif type(node) is list:
+            yield key, len(node)
+            stack += [(key, each) for each in node]
+        elif node is not None and node is not False:
+            yield key, node
 
 
 # -- what is alike ----------------------------------------------------------------------------------------------------
 
 
-def shortened(ast: exp.Expression, more: int = 0) -> Shortened | None:
+def shortened(ast: exp.Expression, more: bool = False) -> Shortened | None:
     """A copy of ``ast`` with samples; ``None`` where nothing in it is long enough, or what is long is not alike.
 
-    ``more``: so many more than two of each shape are left in a chain of operators.
+    ``more``: :data:`MORE` than two of each shape are left in a chain of operators.
     """
     long = list(_long(ast))
     if not long:
@@ -146,7 +164,7 @@ def shortened(ast: exp.Expression, more: int = 0) -> Shortened | None:
     chains = 0
     for node, items in long:
         if type(node) in OPERATORS:
-            group, left = _group(items, _values(fresh, seen), FIRST, 2 + more + chains)
+            group, left = _group(items, _values(fresh, seen), FIRST, 2 + more * MORE[type(node)] + chains)
             chains += 1  # by how many are left each is known
         else:
             group, left = _group(items, _values(fresh, seen))
@@ -155,7 +173,7 @@ def shortened(ast: exp.Expression, more: int = 0) -> Shortened | None:
         made.groups.append(group)
         if type(node) in OPERATORS:
             group.operator = type(node)
-            instead[id(node)] = _chained(type(node), left, node.meta)
+            instead[id(node)] = _chained(node, left)
         elif isinstance(node, exp.Connector):
             instead[id(node)] = joined(type(node), left)
         else:
@@ -198,15 +216,21 @@ def _long(ast: exp.Expression) -> Iterator[tuple[exp.Expression, Sequence[exp.Ex
 
 FIRST = 3
 """Operands of a chain of operators that are left as they are: behind them its type does not change any more, or the
-plan of one sample more shows that it does."""
+plan of more samples shows that it does."""
 
 
-def _chained(kind: type[exp.Binary], parts: Sequence[exp.Expression], meta: Mapping[str, object]) -> exp.Expression:
-    """``parts`` with the operator between them, from left to right."""
+MORE: dict[type[exp.Binary], int] = {exp.Add: 38, exp.Mul: 38, exp.DPipe: 1}
+"""What shows whether it does.  A numeric with digits has one more with each operand, until 38 are too few for it."""
+
+
+def _chained(top: exp.Binary, parts: Sequence[exp.Expression]) -> exp.Expression:
+    """``parts`` with the operator of ``top`` between them, from left to right."""
+    kind = type(top)
+    others = {key: each for key, each in top.args.items() if key not in ("this", "expression")}
 
     def made(left: exp.Expression, right: exp.Expression) -> exp.Expression:
-        both = kind(this=left, expression=right)
-        both.meta.update(meta)
+        both = kind(this=left, expression=right, **others)
+        both.meta.update(top.meta)
         return both
 
     return reduce(made, parts)
@@ -234,12 +258,20 @@ def _values(fresh: Iterator[int], seen: set[str]) -> Callable[[str], str]:
 def _group(
     items: Sequence[exp.Expression], value: Callable[[str], str], first: int = 0, left_of_each: int = 2
 ) -> tuple[_Group | None, list[exp.Expression]]:
-    """What ``items`` are, and what is left of them: the ``first`` as they are, and ``left_of_each`` shape."""
+    """What ``items`` are, and what is left of them: the ``first`` as they are, and ``left_of_each`` shape.
+
+    ``first``: of a chain of operators.  What an operand is added to hangs on what has been before it: so one is alike
+    those only that are behind the same sorts of operands.
+    """
+    seen: set[object] = set()
     parts: list[tuple[object, tuple[str, ...]] | None] = []
     places: dict[object, list[int]] = {}
     for place, item in enumerate(items):
         values: list[str] = []
         shape = _shape(item, values)
+        if first:
+            seen.add(shape or item.sql("postgres"))
+            shape = None if shape is None else (len(seen), shape)
         parts.append(None if shape is None else (shape, tuple(values)))
         if shape is not None and (values or first) and place >= first:
             places.setdefault(shape, []).append(place)
@@ -352,7 +384,7 @@ def _in_operators(tree: exp.Expression, group: _Group) -> exp.Expression:
         raise NotAlike
     [(top, items)] = chains
     _check_places(items, _found(holder, group), group)
-    top.replace(_chained(kind, group.restored(items, _copy_for), top.meta))
+    top.replace(_chained(top, group.restored(items, _copy_for)))
     return holder.this.pop()
 
 

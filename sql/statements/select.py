@@ -36,7 +36,7 @@ def plan_select(
         if short is not None:
             plan = short.whole(_planned(short.ast, image, names, declared))
             if short.chained:
-                more = shortened(ast, 1)
+                more = shortened(ast, more=True)
                 check_alike(plan, more.whole(_planned(more.ast, image, names, declared)))
             return plan
     except (NotAlike, InvalidUsage):

@@ -77,6 +77,31 @@ def bounded(call: Callable[P, T]) -> Callable[P, T]:
 
 def surveyed(root: exp.Expression, kinds: tuple[type[exp.Expression], ...]) -> list[exp.Expression]:
     """Check the bounds of ``root`` and balance its chains; gives its nodes of ``kinds``.  Takes no stack.  54001."""
+    found, chains = _measured(root, kinds)
+    for top, parts in chains:
+        if top.parent is not None:
+            parts = _with_lists(_by_common(parts) if isinstance(top, exp.Or) else parts, type(top))
+            if len(parts) == 1:
+                top.replace(parts[0])
+                continue
+        half = len(parts) // 2
+        kind = type(top)
+        top.set("this", joined(kind, parts[:half]))
+        top.set("expression", joined(kind, parts[half:]))
+    return found
+
+
+def check_whole(query: exp.Expression) -> None:
+    """54001 where ``query``, which has been put together, is beyond the bounds that who writes it has to keep."""
+    _measured(query, ())
+    if query.find(exp.With) is not None:
+        check_expanded(query)
+
+
+def _measured(
+    root: exp.Expression, kinds: tuple[type[exp.Expression], ...]
+) -> tuple[list[exp.Expression], list[tuple[exp.Connector, list[exp.Expression]]]]:
+    """The nodes of ``kinds``, and the long chains of connectors with what they connect.  54001."""
     found, chains, count = [], [], 0
     level = [root]
     depth = chained = 0
@@ -115,17 +140,7 @@ def surveyed(root: exp.Expression, kinds: tuple[type[exp.Expression], ...]) -> l
         raise too_complex(f"it has more than {NODES_MAX} parts")
     if chained > OPERATORS_MAX:
         raise too_complex(f"it has more than {OPERATORS_MAX} operators in a row")
-    for top, parts in chains:
-        if top.parent is not None:
-            parts = _with_lists(_by_common(parts) if isinstance(top, exp.Or) else parts, type(top))
-            if len(parts) == 1:
-                top.replace(parts[0])
-                continue
-        half = len(parts) // 2
-        kind = type(top)
-        top.set("this", joined(kind, parts[:half]))
-        top.set("expression", joined(kind, parts[half:]))
-    return found
+    return found, chains
 
 
 def operands(top: exp.Binary) -> list[exp.Expression]:

@@ -10,6 +10,7 @@ from journal.errors import InvalidUsage
 from sql.statements import samples, select
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
+from sql.trees import budget
 from tests.sql.doubles import ddl, empty_image, names
 
 IMAGE = ddl(
@@ -117,6 +118,9 @@ def both_ways(text: str) -> tuple[object, object]:
 @example("select * from (values (1, 0.5), (2, 0.7), (3, 0.25), (4, 12.5), (5, 0.6)) q")
 @example("select x || i || i || i || i || i || x || x || 1 || 2 || 3 || 4 || 5 from t")
 @example("select m + m + m + m + m + m + m + m from t")
+@example("select x || 'a' || 'b' || 'c' || 'd' || 'e' || 'f' || 'g' || 'h' from t where y = ''")
+@example("select 1 + 2 + 3 + -2147483648 + 4 + 1 + 1 + 5 + 6 + 9223372036854775808 + 7 + 8 from t")
+@example("select i + i + i + i + i + i + i + m + i + i + i + i + i from t where i + i + i + i + i + b + i + i + i > 3")
 @example("select s + 1 + 1 + 1 + 1 + b + 1 + 1 + 1 from t")
 @example("select i + i + i + i + i + i, i + i + i + i + i + i + i from t")
 @example("select i from t where i < 1 or i < 987600001 or i < 987600002 or i < 2")
@@ -176,3 +180,27 @@ def test_an_error_says_of_the_value_what_it_said():
     with pytest.raises(InvalidUsage) as caught:
         plan_select(ast, IMAGE, names())
     assert caught.value.sqlstate == "22008" and "2024-01-32" in caught.value.message
+
+
+@pytest.mark.parametrize("operand", ["m", "i + m", "1.5", "n", "0.5 * i", "i", "f"])
+@pytest.mark.parametrize("operator", ["+", "*"])
+def test_a_number_that_grows_with_each_operand_has_the_digits_that_it_has(operand, operator):
+    """Where a numeric is wider than 38 digits it is another thing to an engine, and nothing before says so."""
+    chain = f" {operator} ".join([operand] * 70)
+    by_samples, written = both_ways(f"select i from t where {chain} > 5")
+    assert by_samples == written
+
+
+def test_a_statement_is_as_large_as_it_is_written(monkeypatch):
+    """A bound that its samples would keep."""
+    monkeypatch.setattr(budget, "NODES_MAX", 3_000)
+    items = ", ".join(map(str, range(1000)))
+    image = ddl(IMAGE, f"create view many as select i from t where i in ({items})")
+    for text in (
+        f"with c as (select i from t where i in ({items})) select 1 from c, c d, c e, c f",
+        f"select 1 from many, many e where many.i in ({items})",
+    ):
+        for plan in (plan_select, select._planned):
+            with pytest.raises(InvalidUsage) as caught:
+                plan(parse(text).ast, image, names(), None)
+            assert caught.value.sqlstate == "54001"
