@@ -36,6 +36,10 @@ from sql.trees.nodes import copied
 LIST_MIN = 64
 """Items, rows or terms from which samples are looked for."""
 
+SIGNS_MIN = 200
+"""Operands of a chain of operators from which samples are looked for: shorter ones are planned as they are written,
+which some more levels allow (:data:`sql.trees.budget.DEPTH_MAX`)."""
+
 SHAPE_MIN = 8
 """Of one shape, from which two of them stand for all."""
 
@@ -206,7 +210,7 @@ def _long(ast: exp.Expression) -> Iterator[tuple[exp.Expression, Sequence[exp.Ex
             continue
         if type(node) in OPERATORS:
             chain = operands(node)
-            if len(chain) >= LIST_MIN:
+            if len(chain) >= SIGNS_MIN:
                 yield node, chain
             else:
                 stack += chain

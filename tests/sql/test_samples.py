@@ -127,6 +127,7 @@ def both_ways(text: str) -> tuple[object, object]:
 def test_a_plan_by_samples_is_the_plan(text):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(samples, "LIST_MIN", 3)
+        patched.setattr(samples, "SIGNS_MIN", 3)
         patched.setattr(samples, "SHAPE_MIN", 3)
         try:
             parse(text)
@@ -184,8 +185,9 @@ def test_an_error_says_of_the_value_what_it_said():
 
 @pytest.mark.parametrize("operand", ["m", "i + m", "1.5", "n", "0.5 * i", "i", "f"])
 @pytest.mark.parametrize("operator", ["+", "*"])
-def test_a_number_that_grows_with_each_operand_has_the_digits_that_it_has(operand, operator):
+def test_a_number_that_grows_with_each_operand_has_the_digits_that_it_has(operand, operator, monkeypatch):
     """Where a numeric is wider than 38 digits it is another thing to an engine, and nothing before says so."""
+    monkeypatch.setattr(samples, "SIGNS_MIN", 64)
     chain = f" {operator} ".join([operand] * 70)
     by_samples, written = both_ways(f"select i from t where {chain} > 5")
     assert by_samples == written
