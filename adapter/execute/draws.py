@@ -16,6 +16,7 @@ from sqlglot import exp
 from adapter.execute.sequences import Sequences
 from adapter.state.session_state import SessionState
 from journal.errors import InvalidUsage
+from sql.forms.functions import display_name
 from sql.statements.insert import stored
 from sql.statements.plans import InsertPlan, SelectPlan, Slot
 from sql.statements.sequence_calls import calls_in, is_call
@@ -92,16 +93,17 @@ class Draws:
         if not self._session.read_only:
             return
         for call in calls_in(tree):
-            if (name := _called(call)) in ("nextval", "setval"):
+            if (name := display_name(call)) in ("nextval", "setval"):
                 told = f"cannot execute {name}() in a read-only transaction"
                 raise InvalidUsage(told, sqlstate="25006")
 
     async def _expect(self, trees: Iterable[exp.Expression], times: int) -> None:
         """Draw at once what the statement will need: nobody else's values are in between."""
         calls = [call for tree in trees for call in {call.meta[CALL]: call for call in calls_in(tree)}.values()]
-        if any(_called(call) == "setval" for call in calls):
+        if any(display_name(call) == "setval" for call in calls):
             return  # what comes after it is not known before
-        for sequence, count in Counter(call.meta[SEQUENCE] for call in calls if _called(call) == "nextval").items():
+        drawing = (call.meta[SEQUENCE] for call in calls if display_name(call) == "nextval")
+        for sequence, count in Counter(drawing).items():
             missing = self._used[sequence] + count * times - len(self._drawn.get(sequence, ()))
             if missing > 0:
                 self._drawn.setdefault(sequence, []).extend(await self._sequences.take(sequence, missing))
@@ -129,7 +131,7 @@ class Draws:
         return holder.this
 
     async def _value(self, call: exp.Expression, given: Sequence[object]) -> int | None:
-        name, sequence, session = _called(call), call.meta[SEQUENCE], self._session
+        name, sequence, session = display_name(call), call.meta[SEQUENCE], self._session
         match name:
             case "nextval":
                 value = await self._next(sequence)
@@ -169,10 +171,6 @@ async def _let_others(number: int) -> None:
     """Between rows, now and then: the event loop serves everybody."""
     if number % ROWS_AT_ONCE == ROWS_AT_ONCE - 1:
         await asyncio.sleep(0)
-
-
-def _called(call: exp.Expression) -> str:
-    return str(call.this).lower()
 
 
 def _inner_first(tree: exp.Expression) -> list[exp.Expression]:

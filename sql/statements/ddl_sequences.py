@@ -41,13 +41,7 @@ def plan_create_sequence(s: st.CreateSequence, image: ImageLike, names: Names) -
 def new_sequence(head: tuple[str, str, str, str], options: Options) -> Sequence:
     """The sequence that ``options`` describe.  Raises 22023."""
     kind = _type(options["as"]) if "as" in options else str(t.INT8)
-    increment = options.get("increment", 1)
-    if not increment:
-        raise _wrong("INCREMENT must not be zero")
-    lowest, highest = options.get("minvalue"), options.get("maxvalue")
-    lowest = _lowest(kind, increment) if lowest is None else lowest
-    highest = _highest(kind, increment) if highest is None else highest
-    steps = _checked(kind, Steps(increment, lowest, highest, options.get("cycle", False)))
+    steps = _steps(kind, options, {})
     start = options.get("start", steps.first)
     _check_within("START", start, steps)
     return Sequence(*head, type=kind, start=start, steps=steps, cache=_cache(options, 1))
@@ -67,13 +61,9 @@ def plan_alter_sequence(s: st.AlterSequence, image: ImageLike, names: Names) -> 
     if "as" in said:
         kind = _type(said["as"])
         said |= _bounds_of_type(found, said)
-    increment = said.get("increment", found.steps.increment)
-    if not increment:
-        raise _wrong("INCREMENT must not be zero")
-    lowest, highest = said.get("minvalue", found.steps.lowest), said.get("maxvalue", found.steps.highest)
-    lowest = _lowest(kind, increment) if lowest is None else lowest
-    highest = _highest(kind, increment) if highest is None else highest
-    steps = _checked(kind, Steps(increment, lowest, highest, said.get("cycle", found.steps.cycle)))
+    was = found.steps
+    before = {"increment": was.increment, "minvalue": was.lowest, "maxvalue": was.highest, "cycle": was.cycle}
+    steps = _steps(kind, said, before)
     start = said.get("start", found.start)
     _check_within("START", start, steps)
     at = position_of(found, image)
@@ -212,15 +202,18 @@ def _bounds_of_type(found: Sequence, said: Options) -> dict[str, None]:
     return changed
 
 
-def _lowest(kind: str, increment: int) -> int:
-    return 1 if increment > 0 else -t.INT_RANGE[kind]
-
-
-def _highest(kind: str, increment: int) -> int:
-    return t.INT_RANGE[kind] - 1 if increment > 0 else -1
-
-
-def _checked(kind: str, steps: Steps) -> Steps:
+def _steps(kind: str, said: Options, before: Options) -> Steps:
+    """How a sequence of type ``kind`` steps: as is ``said``, or else as ``before``, or else as nothing is.  22023."""
+    options = {**before, **said}
+    increment = options.get("increment", 1)
+    if not increment:
+        raise _wrong("INCREMENT must not be zero")
+    lowest, highest = options.get("minvalue"), options.get("maxvalue")
+    if lowest is None:
+        lowest = 1 if increment > 0 else -t.INT_RANGE[kind]
+    if highest is None:
+        highest = t.INT_RANGE[kind] - 1 if increment > 0 else -1
+    steps = Steps(increment, lowest, highest, options.get("cycle", False))
     for word, value in (("MAXVALUE", steps.highest), ("MINVALUE", steps.lowest)):
         if not -t.INT_RANGE[kind] <= value < t.INT_RANGE[kind]:
             shown = t.shown(parse_type(kind))

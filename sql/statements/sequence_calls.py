@@ -17,7 +17,7 @@ from sqlglot import exp
 from catalog_log import model
 from catalog_log import objects as o
 from journal.errors import InvalidUsage
-from sql.forms.functions import SEQUENCE_FUNCTIONS
+from sql.forms.functions import SEQUENCE_FUNCTIONS, display_name
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike, Names, candidates, find
 from sql.syntax.statements import Name
@@ -47,7 +47,7 @@ def calls_in(tree: exp.Expression) -> list[exp.Anonymous]:
 
 
 def is_call(node: exp.Expression) -> bool:
-    return isinstance(node, exp.Anonymous) and str(node.this).lower() in SEQUENCE_FUNCTIONS
+    return isinstance(node, exp.Anonymous) and display_name(node) in SEQUENCE_FUNCTIONS
 
 
 def call_of(name: str, sequence_id: str) -> exp.Anonymous:
@@ -132,7 +132,7 @@ def of_query(ast: exp.Expression, image: ImageLike, names: Names) -> exp.Express
         return ast
     if not isinstance(ast, exp.Select) or any(ast.args.get(key) for key in _AROUND):
         call = calls_in(ast)[0]
-        raise unsupported(f"{_called(call)}() over rows", hint=WHERE, position=position(call))
+        raise unsupported(f"{display_name(call)}() over rows", hint=WHERE, position=position(call))
     made = ast.copy()
     meaning = Said(image, names)
     for output in made.expressions:
@@ -154,18 +154,14 @@ def one_row(tree: exp.Expression, ast: exp.Expression) -> None:
     rows = tree.find(exp.From) or any(each.name.upper() == "EXPLODE" for each in tree.find_all(exp.Anonymous))
     if rows:
         call = calls_in(ast)[0]
-        raise unsupported(f"{_called(call)}() over rows", hint=WHERE, position=position(call))
-
-
-def _called(call: exp.Anonymous) -> str:
-    return str(call.this).lower()
+        raise unsupported(f"{display_name(call)}() over rows", hint=WHERE, position=position(call))
 
 
 def _resolve(root: exp.Expression, meaning: Meaning) -> None:
     for call in calls_in(root):
         if SEQUENCE in call.meta:  # of a DEFAULT, which knows what it means
             continue
-        name, given = _called(call), call.expressions
+        name, given = display_name(call), call.expressions
         above = call.parent
         while above is not None and above is not root.parent:
             if isinstance(above, _NOT_ALWAYS):
@@ -180,7 +176,7 @@ def _resolve(root: exp.Expression, meaning: Meaning) -> None:
 
 def _meant(call: exp.Anonymous, given: exp.Expression, meaning: Meaning) -> str:
     asked = unnest(given)
-    if isinstance(asked, exp.Anonymous) and str(asked.this).lower() == "pg_get_serial_sequence":
+    if isinstance(asked, exp.Anonymous) and display_name(asked) == "pg_get_serial_sequence":
         texts = [unnest(each) for each in asked.expressions]
         if isinstance(meaning, Said) and len(texts) == 2 and all(isinstance(e, exp.Literal) for e in texts):
             found = meaning.owned(texts[0].this, texts[1].this, texts[0])
@@ -194,7 +190,7 @@ def _literal(call: exp.Anonymous, node: exp.Expression) -> tuple[str, exp.Expres
     while isinstance(inner, exp.Cast):  # ``'s'::regclass``
         inner = unnest(inner.this)
     if not (isinstance(inner, exp.Literal) and inner.is_string):
-        told = f"{_called(call)}() of another sequence for each call"
+        told = f"{display_name(call)}() of another sequence for each call"
         raise unsupported(told, hint="write the sequence's name as a literal", position=position(call))
     return inner.this, inner
 

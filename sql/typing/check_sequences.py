@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from sql.forms.functions import SEQUENCE_FUNCTIONS
+from sql.forms.functions import SEQUENCE_FUNCTIONS, display_name
 from sql.trees import types as t
 from sql.trees.errors import no_function, unsupported
 from sql.trees.nodes import position
@@ -26,7 +26,7 @@ WHERE = "nextval() and its kin stand in a SELECT without FROM, in VALUES of an I
 
 
 def _checked(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
-    name = str(node.this).lower()
+    name = display_name(node)
     if SEQUENCE not in node.meta:
         raise unsupported(f"{name}() in this place", hint=WHERE, position=position(node))
     for place, wanted in zip(range(1, len(node.expressions)), (t.INT8, t.BOOL), strict=False):

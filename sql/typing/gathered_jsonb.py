@@ -31,11 +31,8 @@ def _list(c: Checker, node: JsonbAgg, scope: Scope) -> SqlType:
         node.replace(own("tm_json_list", cast(distinct_jsonb(node, of), t.TEXT.array)))
         return t.JSONB
     value = of.value.copy()
-    if not of.order and by_key(got):
-        of = of._replace(order=[exp.Ordered(this=key_of(value, got))])
-    elif not of.order and not got.is_array and got != t.INTERVAL:
-        of = of._replace(order=[exp.Ordered(this=value)])
-    return _put_together(node, "tm_json_list", of._replace(value=as_json(c, value, got)))
+    order = of.order or _by_itself(value, got)
+    return _put_together(node, "tm_json_list", of._replace(value=as_json(c, value, got), order=order))
 
 
 def _object(c: Checker, node: exp.JSONBObjectAgg, scope: Scope) -> SqlType:
@@ -60,8 +57,13 @@ def _of_pairs(
     Pairs that are equal say the same, so it does not matter that they are not made one."""
     if any(unnest(each.this) not in (unnest(key), unnest(value)) for each in order):
         raise not_listed(position(order[0]))
-    if order or got.is_array or got == t.INTERVAL:
-        return order
+    return order or _by_itself(value, got)
+
+
+def _by_itself(value: exp.Expression, got: SqlType) -> list[exp.Ordered]:
+    """The order of ``value`` of type ``got``, where it has one."""
+    if got.is_array or got == t.INTERVAL:
+        return []
     return [exp.Ordered(this=key_of(value, got) if by_key(got) else value.copy())]
 
 

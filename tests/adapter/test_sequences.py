@@ -418,24 +418,31 @@ def test_a_reserve_whose_append_nobody_knows_of_is_lost_and_nothing_else():
     run(story)
 
 
+async def give_up(adapter, text, append) -> None:
+    """Cancel a statement while it waits for what ``append`` gives in the place of its append to the catalog."""
+    real, sent = adapter.catalog.compare_and_append, asyncio.Event()
+
+    def under_way(*args, **named):
+        found = append(*args, **named)
+        sent.set()
+        return found
+
+    adapter.catalog.compare_and_append = under_way
+    statement = asyncio.create_task(adapter.sql(text))
+    await sent.wait()
+    statement.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await statement
+    adapter.catalog.compare_and_append = real
+
+
 def test_a_statement_that_is_given_up_leaves_its_reserve_for_the_next():
     async def story(world: World):
         async with world.adapter() as a:
             await a.sql("create sequence s")
             await a.sql("create sequence r")
-            append, sent, held = a.catalog.compare_and_append, asyncio.Event(), Future()
-
-            def hang(*args, **named):
-                sent.set()
-                return held
-
-            a.catalog.compare_and_append = hang
-            given_up = asyncio.create_task(a.sql("select nextval('s')"))
-            await sent.wait()
-            given_up.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await given_up
-            a.catalog.compare_and_append = append
+            append, held = a.catalog.compare_and_append, Future()
+            await give_up(a, "select nextval('s')", lambda *args, **named: held)
             assert await a.sql("select nextval('r')", session=SessionState(5)) == [(1,)]  # nobody else waits
             waiting = asyncio.create_task(a.sql("select nextval('s')", session=SessionState(6)))
             await asyncio.sleep(0.05)
@@ -455,20 +462,13 @@ def test_what_is_given_back_is_nothing_that_another_adapter_had():
             assert await a.sql("select nextval('s')") == [(1,)]
             assert await b.sql("select nextval('s')") == [(6,)]
             await a.executor._barrier()
-            append, sent, held = a.catalog.compare_and_append, asyncio.Event(), Future()
+            append, held = a.catalog.compare_and_append, Future()
 
             def land_unheard(*args, **named):
                 held.landed = append(*args, **named)
-                sent.set()
                 return held
 
-            a.catalog.compare_and_append = land_unheard
-            given_up = asyncio.create_task(a.sql("select nextval('s') + 0 * (" + "+".join(5 * ["nextval('s')"]) + ")"))
-            await sent.wait()
-            given_up.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await given_up
-            a.catalog.compare_and_append = append
+            await give_up(a, "select nextval('s') + 0 * (" + "+".join(5 * ["nextval('s')"]) + ")", land_unheard)
             held.set_result(await asyncio.wrap_future(held.landed))
             [filling] = [each.filling for each in a.executor._sequences._held.values()]
             await filling
