@@ -93,8 +93,8 @@ def surveyed(root: exp.Expression, kinds: tuple[type[exp.Expression], ...]) -> l
 
 def check_whole(query: exp.Expression) -> None:
     """54001 where ``query``, which has been put together, is beyond the bounds that who writes it has to keep."""
-    _measured(query, ())
-    if query.find(exp.With) is not None:
+    withs, _ = _measured(query, (exp.With,))
+    if withs:
         check_expanded(query)
 
 
