@@ -131,3 +131,6 @@ def _moved(image: ImageLike, now: list[Item], tag: str) -> DdlPlan:
             raise already_exists("relation", item.name if schema is None else f"{schema.name}.{item.name}")
     updates = tuple(records.put(model.ITEMS, item.id, item) for item in now)
     return DdlPlan(updates, tag, described=tuple(item.id for item in now))
+
+
+PLANS = {st.Rename: plan_rename, st.RenameSchema: plan_rename_schema, st.SetSchema: plan_set_schema}

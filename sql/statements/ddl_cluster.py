@@ -49,3 +49,6 @@ def _checked(setting: st.ClusterSetting) -> str | None:
         raise InvalidUsage(f'invalid value for parameter "{setting.name}": "{setting.value}"', sqlstate="22023",
                            position=setting.at + 1, hint=f"available values: {', '.join(known)}")  # fmt: skip
     return None if value in (known[0], "default") else value
+
+
+PLANS = {st.AlterCluster: plan_cluster}

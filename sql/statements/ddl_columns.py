@@ -328,3 +328,6 @@ _DO: dict[type, Callable] = {
     st.SetDefault: _set_default,
     st.DropNotNull: _drop_not_null,
 }
+
+
+PLANS = {st.AlterColumns: plan_columns}

@@ -110,3 +110,6 @@ def _column(name: st.Name, image: ImageLike, names: Names) -> tuple[str, int]:
     if name.last not in known:
         raise no_column(name.last, known)
     return item.id, known[name.last]
+
+
+PLANS = {st.Comment: plan_comment}

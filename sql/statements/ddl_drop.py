@@ -192,3 +192,6 @@ def told_cascade(what: str, also: list[tuple[Item, Item | None]]) -> list[PlanNo
     if len(also) == 1:
         return [PlanNotice(told[0], "00000")]
     return [PlanNotice(f"{what} cascades to {len(also)} other objects", "00000", "\n".join(told))]
+
+
+PLANS = {st.Drop: plan_drop}

@@ -1,4 +1,4 @@
-"""What every CREATE has in common: a name that may be taken, and the updates that put what was made.  Pure."""
+"""What every CREATE has in common: a name that may be taken, columns, and the updates that put what was made.  Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from catalog_log import model, records
 from catalog_log.model import Schema, Update
-from catalog_log.objects import Item
+from catalog_log.objects import Column, Item, numbered
 from sql.objects.item_ids import ItemIds
 from sql.objects.names import ImageLike
 from sql.statements.plans import DdlPlan, PlanNotice
@@ -30,3 +30,8 @@ def created(ids: ItemIds, tag: str, *items: Item, also: Iterable[Update] = ()) -
     """``items`` in the catalog, with ``also``; ``ids`` are where their ids are from."""
     puts = tuple(records.put(model.ITEMS, item.id, item) for item in items)
     return DdlPlan((*puts, *also, ids.update()), tag, created=tuple(item.id for item in items))
+
+
+def new_columns(image: ImageLike, columns: Iterable[Column]) -> tuple[Column, ...]:
+    """Of a new relation: with ids, where the catalog keeps them."""
+    return numbered(columns) if image.genesis.format_version >= records.COLUMN_IDS_FROM else tuple(columns)

@@ -87,3 +87,6 @@ def _comments(image: ImageLike, item: Item, new_id: str) -> Iterator[Update]:
     for old, new in keys:
         if (comment := image.get(model.COMMENTS, old)) is not None:
             yield records.put(model.COMMENTS, new, comment)
+
+
+PLANS = {st.ResetSource: plan_reset}

@@ -239,3 +239,6 @@ def _cache(options: Options, before: int) -> int:
 
 def _wrong(message: str) -> InvalidUsage:
     return InvalidUsage(message, sqlstate="22023")
+
+
+PLANS = {st.CreateSequence: plan_create_sequence, st.AlterSequence: plan_alter_sequence}

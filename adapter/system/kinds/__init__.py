@@ -1,17 +1,9 @@
-"""What SHOW CREATE and the system relations say of each kind of object: a file a kind."""
+"""What SHOW CREATE and the system relations say of each kind of object: a file a kind, called as the kind is."""
 
 from collections.abc import Mapping
+from importlib import import_module
 
-from adapter.system.kinds import errors, index, materialized_view, sequence, source, table, view
 from adapter.system.kinds.kind import KindRows
-from catalog_log import objects
+from catalog_log.objects import BY_KIND
 
-KIND_ROWS: Mapping[str, KindRows] = {
-    objects.TABLE: table.ROWS,
-    objects.SOURCE: source.ROWS,
-    objects.ERRORS: errors.ROWS,
-    objects.VIEW: view.ROWS,
-    objects.MATERIALIZED_VIEW: materialized_view.ROWS,
-    objects.INDEX: index.ROWS,
-    objects.SEQUENCE: sequence.ROWS,
-}
+KIND_ROWS: Mapping[str, KindRows] = {kind: import_module(f"{__name__}.{kind}").ROWS for kind in BY_KIND}
