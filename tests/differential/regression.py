@@ -45,7 +45,8 @@ ROWS_AT_ONCE = 500
 DETAIL_ROWS_MAX = 30
 
 _QUERY = re.compile(r"\(*(select|values|table|with)\b")
-_COMPARED = re.compile(r"insert\b|create\s+(or\s+replace\s+)?(materialized\s+)?(table|view)\b|drop\s+(table|view)\b")
+_COMPARED = re.compile(r"insert\b|create\s+(or\s+replace\s+)?(materialized\s+)?(table|view)\b|drop\s+(table|view)\b"
+                       r"|(create|alter|drop)\s+sequence\b")
 _SESSION = re.compile(r"(set|reset)\b")
 _TOLD = re.compile(r"datestyle|timezone|time zone|intervalstyle|extra_float|bytea_output")
 
@@ -57,8 +58,8 @@ LACKING = {
     "tables of other kinds": r"^create\s+(or\s+replace\s+)?(global\s+|local\s+)?(temp|temporary|unlogged|recursive)\b"
                              r"|\binherits\b|\bpartition\s+of\b|^create\s+table.*\bpartition\s+by\b"
                              r"|\blike\s+\w+\s*(including|excluding|\))",
-    "constraints": r"^create\s+table\b.*\b(primary\s+key|unique|check|references|serial|bigserial|generated|exclude"
-                   r"|collate)\b",
+    "constraints": r"^create\s+table\b.*\b(primary\s+key|unique|check|references|exclude|collate"
+                   r"|generated\s+always\s+as\s*\()",
     "system columns": r"\b(ctid|tableoid|xmin|xmax|cmin|cmax)\b",
     "the server itself": r"\b(pg_\w+|information_schema|txid_\w+|current_user|current_catalog|has_\w+_privilege)\b",
     "types that docs/types.md says are not here":
@@ -71,7 +72,7 @@ LACKING = {
 """What a statement needs that is not here, by a pattern of its text (:func:`bare`)."""
 
 _MAKES = re.compile(
-    r"(?:create|alter|drop)\s+(?:or\s+replace\s+)?(?:function|type|domain|aggregate|procedure|operator|sequence|cast"
+    r"(?:create|alter|drop)\s+(?:or\s+replace\s+)?(?:function|type|domain|aggregate|procedure|operator|cast"
     r"|collation|rule|trigger|(?:temp\w*\s+|recursive\s+)*view)\s+(?:if\s+\w+(?:\s+\w+)?\s+)?\"?(\w+)"
 )
 _TABLES = re.compile(
