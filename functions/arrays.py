@@ -6,7 +6,9 @@ a function of ours nor a subquery comes to stand inside of a lambda, where Spark
 
 from __future__ import annotations
 
-from functions.row import Function, built, native
+from dataclasses import replace
+
+from functions.row import Function, built, by_rule, native
 
 
 def of_row(parameters: str, spark: str, duckdb: str) -> tuple[str, str]:
@@ -47,6 +49,17 @@ def _counted(text: str, told: str, maybe_null: bool = True) -> Function:
         told.format(n="len(:a)::INTEGER", s="VARCHAR"),
         maybe_null=maybe_null,
     )
+
+
+_SUBSCRIPTS = (
+    "CASE WHEN r.b = 1 AND SIZE(r.a) > 0{there} THEN TRANSFORM(r.a, (v, i) -> {at}) END",
+    "CASE WHEN r.b = 1 AND len(r.a) > 0{there} THEN list_transform(r.a, lambda v, i: ({at})::INTEGER) END",
+)
+
+
+def _subscripts(text: str, parameters: str, spark: str, duckdb: str, there: str = "") -> Function:
+    told = (each.format(there=there, at=at) for each, at in zip(_SUBSCRIPTS, (spark, duckdb), strict=True))
+    return replace(_row(text, parameters, *told, strict=True), many=True)
 
 
 _IN_FIRST = "CASE WHEN :b = 1 AND {{n}} > 0 THEN {} END"
@@ -100,6 +113,15 @@ FUNCTIONS = (
         "ELSE list_slice(r.a, 1, len(r.a) - r.b) END",
         strict=True,
     ),
+    _subscripts("generate_subscripts(anyarray, int4) -> int4", "a b", "i + 1", "i"),
+    _subscripts(
+        "generate_subscripts(anyarray, int4, bool) -> int4",
+        "a b c",
+        "CASE WHEN r.c THEN SIZE(r.a) - i ELSE i + 1 END",
+        "CASE WHEN r.c THEN len(r.a) + 1 - i ELSE i END",
+        " AND r.c IS NOT NULL",
+    ),
+    by_rule("unnest(anyarray) -> any", many=True),
     built("arrayoverlap(anyarray, anyarray) -> bool", "TM_ARRAY_OVERLAPS", by_key=True, maybe_null=True),
     built("arraycontains(anyarray, anyarray) -> bool", "TM_ARRAY_HAS_ALL", by_key=True, maybe_null=True),
 )

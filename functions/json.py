@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from functions.row import in_python
+from collections.abc import Callable
+
+from functions.row import Function, in_python
 from values.text import jsonb
 from values.text import jsonb_changes as changes
 
 
 def _set(value: str, path: list[str | None], new: str) -> str:
     return changes.with_set(value, path, new, True)
+
+
+def _rows(text: str, run: Callable, called: str, column: str = "") -> Function:
+    return in_python(text, run, called, many=True, column=column)
 
 
 def _put(value: str, path: list[str | None], new: str) -> str:
@@ -42,4 +48,7 @@ FUNCTIONS = (
     in_python("jsonb_exists(jsonb, text) -> bool", jsonb.has_key, "tm_jsonb_has_key"),
     in_python("jsonb_exists_any(jsonb, text[]) -> bool", jsonb.has_any_key, "tm_jsonb_has_any_key"),
     in_python("jsonb_exists_all(jsonb, text[]) -> bool", jsonb.has_all_keys, "tm_jsonb_has_all_keys"),
+    _rows("jsonb_array_elements(jsonb) -> jsonb", changes.items, "tm_json_items", "value"),
+    _rows("jsonb_array_elements_text(jsonb) -> text", changes.items_text, "tm_json_items_text", "value"),
+    _rows("jsonb_object_keys(jsonb) -> text", changes.keys, "tm_json_keys"),
 )

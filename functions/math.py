@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functions.row import STABLE, Function, in_python, native
+from functions.row import STABLE, Function, by_rule, in_python, native
 from values.numeric import numbers, numeric_counts, numeric_roots, numerics
 from values.numeric.number_reading import read_number
 
@@ -80,6 +80,11 @@ FUNCTIONS = (
     in_python("gcd(numeric, numeric) -> numeric", numeric_counts.gcd, "tm_gcd_numeric"),
     in_python("lcm(numeric, numeric) -> numeric", numeric_counts.lcm, "tm_lcm_numeric"),
     in_python("factorial(int8) -> numeric", numeric_counts.factorial),
+    *(
+        by_rule(f"generate_series({', '.join([kind] * count)}) -> {kind}", many=True)
+        for kind in ("int4", "int8", "numeric")
+        for count in (2, 3)
+    ),
     in_python("to_number(text, text) -> numeric", read_number, volatility=STABLE),
     in_python("scale(numeric) -> int4", numerics.scale),
     in_python("min_scale(numeric) -> int4", numerics.min_scale),

@@ -11,17 +11,26 @@ from values.functions import OWN as NEEDED
 from values.functions import Own, own
 from values.types import SqlType, carried
 
-FUNCTIONS: tuple[Function, ...] = (
+_OF_TYPES: tuple[Function, ...] = (
     *text.FUNCTIONS, *regexes.FUNCTIONS, *json.FUNCTIONS, *math.FUNCTIONS, *time.FUNCTIONS,
 )  # fmt: skip
 
-OF_ARRAYS: tuple[Function, ...] = arrays.FUNCTIONS
+FUNCTIONS: tuple[Function, ...] = tuple(each for each in _OF_TYPES if not each.ruled)
+"""Those that a call means whose arguments fit."""
+
+OF_ARRAYS: tuple[Function, ...] = tuple(each for each in arrays.FUNCTIONS if not each.ruled)
 """Of arrays of any type (:data:`functions.row.ARRAY`), which :mod:`sql.typing.check_array_functions` interprets."""
 
 OF_THE_CLOCK: tuple[Function, ...] = clock.FUNCTIONS
 """Of which the grammar has words of its own."""
 
-ROWS = (*FUNCTIONS, *OF_ARRAYS, *OF_THE_CLOCK)
+RULED: tuple[Function, ...] = tuple(each for each in (*_OF_TYPES, *arrays.FUNCTIONS) if each.ruled)
+"""Of which rules of :mod:`sql.typing` read the calls."""
+
+ROWS = (*FUNCTIONS, *OF_ARRAYS, *OF_THE_CLOCK, *RULED)
+
+MAKE_ROWS: dict[str, Function] = {each.name: each for each in ROWS if each.many}
+"""By name, those of which each call makes any number of rows of one column."""
 
 SIGNED: dict[tuple[str, tuple[str, ...]], Function | Aggregate] = {
     (each.name, tuple(kind.name for kind in each.arguments)): each for each in (*ROWS, *AGGREGATES)
@@ -57,7 +66,7 @@ def given(kind: SqlType) -> SqlType:
 
 
 OWN: dict[str, Own] = NEEDED | {
-    each.called: own(given(each.result), each.python, *(given(kind) for kind in each.arguments))
+    each.called: own(given(each.made), each.python, *(given(kind) for kind in each.arguments))
     for each in FUNCTIONS
     if each.python is not None
 }

@@ -45,7 +45,8 @@ class Function:
     ``spark`` and ``duckdb`` are what the engines are told, with ``:a``, ``:b``… for the arguments, each of its type; an
     argument may stand there several times.  Or ``python`` is what both run, called ``called`` there: see
     :func:`in_python` for what it is given.  Where what they are told hangs on how the arguments are written, all three
-    are empty, and ``built`` is the call that :mod:`sql.forms` writes out.
+    are empty, and ``built`` is the call that :mod:`sql.forms` writes out.  Where that is empty too, a rule of
+    :mod:`sql.typing` says what they are told.
     """
 
     name: str
@@ -62,7 +63,10 @@ class Function:
     """Whether the last argument, an array, is given item by item, one at least: ``f(jsonb, variadic text[])``."""
     pattern: Pattern | None = None
     many: bool = False
-    """Whether each call makes any number of rows."""
+    """Whether each call makes any number of rows, each of the type of the result: what engines are told makes an array
+    of them."""
+    column: str = ""
+    """What the column of these rows is called in FROM, whatever the alias is: Postgres names its OUT parameter."""
     lacking: str = ""
     """Of a signature that Postgres has and that is refused here: what is here instead."""
     by_key: bool = False
@@ -80,7 +84,14 @@ class Function:
         """What a call of it is in a bound tree."""
         if self.built or self.called:
             return self.built or self.called
+        if self.ruled:
+            return self.name
         return "_".join(["TM", self.name.upper(), *(each.name.upper() for each in self.arguments)])
+
+    @property
+    def ruled(self) -> bool:
+        """Whether a rule of :mod:`sql.typing` reads its calls, and not its signature."""
+        return not (self.spark or self.python or self.built or self.lacking)
 
     @property
     def definite(self) -> bool:
@@ -89,6 +100,11 @@ class Function:
         A function of arguments that is stable hangs on the session's zone, which a tree says in its arguments.
         """
         return self.volatility == IMMUTABLE or self.volatility == STABLE and bool(self.arguments)
+
+    @property
+    def made(self) -> SqlType:
+        """What engines make of a call."""
+        return self.result.array if self.many else self.result
 
     @property
     def parameters(self) -> str:
@@ -114,13 +130,21 @@ def built(text: str, form: str, **more: object) -> Function:
     return Function(name, arguments, result, built=form, **{"maybe_null": False, **more})
 
 
+def by_rule(text: str, **more: object) -> Function:
+    """A function of which the grammar has a node of its own, or whose types Postgres finds in a way of its own: what is
+    asked of it by its name is here, and :mod:`sql.typing` has a rule that reads its calls."""
+    return Function(*signature(text), **more)
+
+
 def lacking(text: str, instead: str, many: bool = False) -> Function:
     """A signature of Postgres's that is refused here (0A000)."""
     name, arguments, result = signature(text)
     return Function(name, arguments, result, lacking=instead, many=many)
 
 
-def in_python(text: str, run: Callable, called: str = "", volatility: str = IMMUTABLE) -> Function:
+def in_python(
+    text: str, run: Callable, called: str = "", volatility: str = IMMUTABLE, many: bool = False, column: str = ""
+) -> Function:
     """A function that both engines run in Python.  It is strict: of NULL it is NULL and ``run`` is not asked.
 
     A date or timestamp is given as its microseconds since 1970, a time as those since midnight, an interval as one,
@@ -129,7 +153,7 @@ def in_python(text: str, run: Callable, called: str = "", volatility: str = IMMU
     """
     name, arguments, result = signature(text)
     made = Function(name, arguments, result, python=run, called=called or f"tm_{name}", volatility=volatility)
-    return replace(made, variadic=_VARIADIC in text)
+    return replace(made, variadic=_VARIADIC in text, many=many, column=column)
 
 
 def within(too_much: str, value: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functions.row import Function, built, in_python, native, within
+from functions.row import Function, built, by_rule, in_python, native, within
 from values.limits import VALUE_BYTES_MAX
 from values.text import octets, sizes, texts
 from values.text.keywords import quoted_identifier
@@ -111,6 +111,8 @@ FUNCTIONS = (
     in_python("convert_from(bytea, text) -> text", octets.converted_from),
     in_python("convert_to(text, text) -> bytea", octets.converted_to),
     in_python("unistr(text) -> text", texts.unistr),
+    by_rule("string_to_table(text, text) -> text", many=True, strict=False),
+    by_rule("string_to_table(text, text, text) -> text", many=True, strict=False),
     native("booleq(bool, bool) -> bool", "(:a = :b)"),
     native("boolne(bool, bool) -> bool", "(:a <> :b)"),
     in_python("quote_ident(text) -> text", quoted_identifier, "tm_quoted_identifier"),

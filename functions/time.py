@@ -5,7 +5,7 @@ Of two signatures that fit equally the first is taken: of dates and of untyped l
 
 from __future__ import annotations
 
-from functions.row import STABLE, in_python, native
+from functions.row import IMMUTABLE, STABLE, by_rule, in_python, native
 from values.time import intervals, moments, time_templates, zone_words
 
 _ANY = ("timestamptz", "timestamp")
@@ -48,6 +48,10 @@ FUNCTIONS = (
     in_python("to_timestamp(text, text) -> timestamptz", time_templates.read_moment, "tm_read_moment", STABLE),
     in_python("to_date(text, text) -> date", time_templates.read_day, "tm_read_day", STABLE),
     in_python("to_char(interval, text) -> text", time_templates.shown_interval, "tm_interval_shown", STABLE),
+    *(
+        by_rule(f"generate_series({kind}, {kind}, interval) -> {kind}", many=True, volatility=volatility)
+        for kind, volatility in (("timestamptz", STABLE), ("timestamp", IMMUTABLE))
+    ),
     in_python("justify_hours(interval) -> interval", intervals.justified_hours),
     in_python("justify_days(interval) -> interval", intervals.justified_days),
     in_python("justify_interval(interval) -> interval", intervals.justified),

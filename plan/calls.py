@@ -161,7 +161,7 @@ _ANY: dict[str, Type | Rule] = {
     **dict.fromkeys("tm_array_without tm_array_slice array_compact sort_array slice".split(), _of(0)),
     "tm_array_filled": lambda arguments: list_of(arguments[0].type),
     "array_contains": BOOL,
-    "tm_array_sizes": INT4, "tm_array_bounds": INT4, "tm_array_subscripts": INT4.array,
+    "tm_array_sizes": INT4, "tm_array_bounds": INT4,
     "tm_array_key": _keyed,
     **dict.fromkeys("element_at try_element_at array_max array_min".split(),
                     lambda arguments: element_of(arguments[0].type)),
@@ -195,8 +195,9 @@ _FOUND = frozenset(
 """Aggregates that give a value of no rows, too."""
 
 _ROWS: dict[str, tuple[Type | Rule, bool]] = {
-    each.form.lower(): (_of(0) if each.result in (ARRAY, SAME) else carried(each.result), each.maybe_null)
+    each.form.lower(): (_of(0) if each.result in (ARRAY, SAME) else carried(each.made), each.maybe_null)
     for each in ROWS
+    if not (each.ruled or each.lacking)
 } | {name: (each.result, True) for name, each in OWN.items()}
 """Of each its type, and whether it may be NULL of what is certainly there."""
 

@@ -9,7 +9,7 @@ from itertools import count
 
 from sqlglot import exp
 
-from functions.registry import ROWS
+from functions.registry import MAKE_ROWS
 from journal.errors import InvalidUsage
 from sql.binding.apart import number_outputs
 from sql.forms.functions import display_name
@@ -325,13 +325,6 @@ def _rows_from(table: exp.Table) -> None:
     table.replace(made)
 
 
-MAKE_ROWS = frozenset(
-    "generate_series generate_subscripts string_to_table jsonb_array_elements jsonb_array_elements_text "
-    "jsonb_object_keys".split()
-).union(row.name for row in ROWS if row.many)
-"""Functions of which each call makes any number of rows of one column."""
-
-
 def _rows_in_from(select: exp.Expression, root: exp.Expression) -> None:
     """``ARRAY(SELECT unnest(a))`` as ``ARRAY(SELECT x FROM unnest(a) WITH ORDINALITY AS r (x, n) ORDER BY n)``: rows in
     the order in which the function makes them, where no other is asked for."""
@@ -378,9 +371,6 @@ def _rows_in_from(select: exp.Expression, root: exp.Expression) -> None:
 ONE_COLUMN = "one_column"
 """Noted on a function in FROM: the column that its alias means where it stands as a value."""
 
-_COLUMN_OF = {"jsonb_array_elements": "value", "jsonb_array_elements_text": "value"}
-"""What the column of a function in FROM is called whatever its alias is: by its own OUT parameter, in Postgres."""
-
 
 def _series(table: exp.Table) -> None:
     """``FROM generate_series(a, b[, step]) AS g(x)`` as a subquery that Spark can run."""
@@ -425,7 +415,8 @@ def _rows_of(
     if len(columns) > 1 + numbered:
         told = f'table "{name}" has {1 + numbered} columns available but {len(columns)} columns specified'
         raise InvalidUsage(told, sqlstate="42P10", position=position(rows))
-    names = columns + [_COLUMN_OF.get(function, name), "ordinality"][len(columns) :]
+    row = MAKE_ROWS.get(function)
+    names = columns + [row.column if row is not None and row.column else name, "ordinality"][len(columns) :]
     outputs = [rows, Ordinality()] if numbered else [rows]
     called = [exp.to_identifier(each, quoted=True) for each in names]
     select = exp.Select(expressions=[exp.alias_(each, n) for each, n in zip(outputs, called, strict=False)])

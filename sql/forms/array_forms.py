@@ -69,13 +69,6 @@ _FORMS = {
         f"CASE WHEN r.b IS NULL THEN {_here(_NO_SIZE)} WHEN len(r.b) <> 1 THEN {_here(_OTHER_SIZES)} "
         f"WHEN list_extract(r.b, 1) = 1 THEN r.n ELSE {_here(_LOWER)} END",
     ),
-    "TM_ARRAY_SUBSCRIPTS": _of_row(
-        "a d z",
-        "CASE WHEN r.d = 1 AND SIZE(r.a) > 0 AND r.z IS NOT NULL THEN TRANSFORM(r.a, (v, i) -> "
-        "CASE WHEN r.z THEN SIZE(r.a) - i ELSE i + 1 END) END",
-        "CASE WHEN r.d = 1 AND len(r.a) > 0 AND r.z IS NOT NULL THEN list_transform(r.a, lambda v, i: "
-        "(CASE WHEN r.z THEN len(r.a) + 1 - i ELSE i END)::INTEGER) END",
-    ),
     "TM_ARRAY_BOTH": _of_row(
         "a b",
         "CASE WHEN r.a IS NULL THEN r.b WHEN r.b IS NULL THEN r.a ELSE CONCAT(r.a, r.b) END",

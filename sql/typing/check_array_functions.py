@@ -16,6 +16,7 @@ from sql.typing.casts import becomes_char, converted, texts_of
 from sql.typing.free_numerics import freed
 from sql.typing.keys import by_key, check_no_keys, key_of, keys_of
 from sql.typing.scope import Scope
+from sql.typing.signatures import standing_for
 from values.types import SqlType
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ def _of_rows(rows: tuple[Function, ...]):
         kinds = "".join(_KINDS[each.name] for each in row.arguments)
         if SAME in row.arguments:
             _check_same(node, [each for each, wanted in zip(got, row.arguments, strict=False) if wanted == SAME])
-        found = (_alone if kinds in ("a", "ai") else _compatible)(c, node, got, kinds)
+        alone = kinds.count("a") == 1 and "x" not in kinds
+        found = _alone(c, node, got, row) if alone else _compatible(c, node, got, kinds)
         result = found if row.result in (ARRAY, SAME) else row.result
         given = list(node.expressions)
         if by_key(item := found.element) and row.by_key:
@@ -99,24 +101,24 @@ def _of_rows(rows: tuple[Function, ...]):
                 "a": lambda each: keys_of(each, found), "x": lambda each: key_of(each, item), "i": exp.Expression.copy,
             }  # fmt: skip
             given = [by_kind[kind](each) for kind, each in zip(kinds, given, strict=True)]
-        node.replace(cast(call(row.form, *given), result))
+        node.replace(standing_for(call(row.form, *given), result, row.many))
         return result
 
     return check
 
 
-def _alone(c: Checker, node: exp.Anonymous, got: list[SqlType], kinds: str) -> SqlType:
-    """The type of an array that stays what it is, since nothing is put beside it; what is behind it is an integer."""
+def _alone(c: Checker, node: exp.Anonymous, got: list[SqlType], row: Function) -> SqlType:
+    """The type of an array that stays what it is, since nothing is put beside it."""
     if not got[0].is_array:
         raise _no_such(node, got)
-    for place in range(1, len(kinds)):
-        if not c.coerce(node.expressions[place], got[place], t.INT4):
+    for place, wanted in list(enumerate(row.arguments))[1:]:
+        if not c.coerce(node.expressions[place], got[place], wanted):
             raise _no_such(node, got)
-        node.expressions[place].replace(cast(node.expressions[place].copy(), t.INT4))
+        node.expressions[place].replace(cast(node.expressions[place].copy(), wanted))
     return got[0]
 
 
-_KINDS = {ARRAY.name: "a", SAME.name: "a", ITEM.name: "x", "int4": "i"}
+_KINDS = {ARRAY.name: "a", SAME.name: "a", ITEM.name: "x", "int4": "i", "bool": "b"}
 
 
 def _check_same(node: exp.Anonymous, got: list[SqlType]) -> None:

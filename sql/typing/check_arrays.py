@@ -301,23 +301,7 @@ def _parts(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
     return _unnested(c, holder, scope)
 
 
-def _subscripts(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
-    """``generate_subscripts(a, 1[, reverse])``."""
-    got = [c.visit(each, scope) for each in list(node.expressions)]
-    wanted = [None, t.INT4, t.BOOL]
-    if not 2 <= len(got) <= 3 or not got[0].is_array:
-        raise no_function(f"generate_subscripts({', '.join(map(t.shown, got))})", position=position(node))
-    for place in range(1, len(got)):
-        if not c.coerce(node.expressions[place], got[place], wanted[place]):
-            raise no_function(f"generate_subscripts({', '.join(map(t.shown, got))})", position=position(node))
-    array, dimension, *reverse = node.expressions
-    listed = call("TM_ARRAY_SUBSCRIPTS", array, dimension, *(reverse or [exp.false()]))
-    node.replace(call("EXPLODE", cast(listed, t.INT4.array)))
-    return t.INT4
-
-
 NAMED = {
     "string_to_table": _parts,
-    "generate_subscripts": _subscripts,
     **check_array_functions.NAMED,
 }

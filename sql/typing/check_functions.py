@@ -23,7 +23,7 @@ from sql.typing.check_time import date_part, truncated
 from sql.typing.free_numerics import freed
 from sql.typing.own_signatures import SHOWN_NUMBERS, SIGNATURES
 from sql.typing.scope import Scope
-from sql.typing.signatures import Build, Signature, choose
+from sql.typing.signatures import Build, Signature, choose, standing_for
 from sql.typing.zones import instant_at, instant_by, local_at, local_by
 from values.types import SqlType
 
@@ -133,7 +133,7 @@ def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
         for each, actual, wanted in zip(node.expressions, got, chosen.args, strict=True)
     ]
     build = chosen.build if c.zone is None else c.zone.build(name, chosen.args, chosen.build)
-    node.replace(cast(build(*args), chosen.result))
+    node.replace(standing_for(build(*args), chosen.result, chosen.many))
     return chosen.result
 
 

@@ -128,19 +128,6 @@ JSONB = {
 }
 
 
-def _rows(name: str, result: SqlType):
-    """One row for each item of a value."""
-
-    def check(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
-        got = [c.visit(each, scope) for each in list(node.expressions)]
-        if len(got) != 1 or not c.coerce(node.expressions[0], got[0], t.JSONB):
-            raise no_function(f"{str(node.this).lower()}({', '.join(map(t.shown, got))})", position=position(node))
-        node.replace(call("EXPLODE", own(name, node.expressions[0])))
-        return result
-
-    return check
-
-
 def as_json(c: Checker, node: exp.Expression, got: SqlType) -> exp.Expression:
     """The JSON text of a value, NULL of NULL.  0A000 of types that JSON has a form of its own for."""
     if got == t.UNKNOWN:
@@ -238,9 +225,6 @@ def lessened(c: Checker, node: exp.Sub, right: SqlType) -> SqlType:
 
 
 NAMED = {
-    "jsonb_array_elements": _rows("tm_json_items", t.JSONB),
-    "jsonb_array_elements_text": _rows("tm_json_items_text", t.TEXT),
-    "jsonb_object_keys": _rows("tm_json_keys", t.TEXT),
     "jsonb_build_array": _built("tm_json_list"),
     "jsonb_build_object": _built("tm_json_object"),
     "to_jsonb": _to_jsonb,

@@ -58,7 +58,7 @@ def _run(row: Function) -> Build:
 def _signatures() -> dict[str, tuple[Signature, ...]]:
     found: dict[str, tuple[Signature, ...]] = {}
     for row in FUNCTIONS:
-        made = Signature(row.arguments, row.result, _run(row), row.variadic, row.lacking)
+        made = Signature(row.arguments, row.result, _run(row), row.variadic, row.lacking, row.many)
         found[row.name] = (*found.get(row.name, ()), made)
     return found
 

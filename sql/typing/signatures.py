@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sql.trees import types as t
-from sql.trees.nodes import cast
+from sql.trees.nodes import call, cast
 from values.types import SqlType
 
 Build = Callable[..., exp.Expression]
@@ -25,6 +25,8 @@ class Signature:
     """Whether the last of ``args``, an array, is given item by item."""
     lacking: str = ""
     """Where it is refused: what is here instead."""
+    many: bool = False
+    """Whether what is built is an array, of which each item is a row."""
 
     def of(self, count: int) -> Signature:
         """This one for a call of ``count`` arguments; itself where it has no other."""
@@ -38,6 +40,11 @@ class Signature:
             return self.build(*args[:before], cast(items, listed))
 
         return Signature((*self.args[:before], *[listed.element] * (count - before)), self.result, build)
+
+
+def standing_for(value: exp.Expression, result: SqlType, many: bool) -> exp.Expression:
+    """What stands in the place of a call whose value is ``value``; ``many``: of one that makes rows of its items."""
+    return call("EXPLODE", cast(value, result.array)) if many else cast(value, result)
 
 
 def choose(signatures: tuple[Signature, ...], got: list[SqlType], whole: bool = False) -> Signature | None:

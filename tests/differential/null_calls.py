@@ -33,7 +33,7 @@ def calls_with_null(row: Function) -> list[str]:
     return made
 
 
-CALLS = [call for row in FUNCTIONS if row.strict and not row.lacking for call in calls_with_null(row)]
+CALLS = [call for row in FUNCTIONS if row.strict and not row.lacking and not row.many for call in calls_with_null(row)]
 AT_ONCE = 20
 
 

@@ -92,15 +92,15 @@ def _shown(kind: SqlType) -> str:
 
 
 def _named() -> str:
-    typed = [(name, each.args, each.result, each.variadic) for name, all_ in NAMED.items() for each in all_
+    typed = [(name, each.args, each.result, each.variadic, each.many) for name, all_ in NAMED.items() for each in all_
              if not each.lacking]  # fmt: skip
-    typed += [(each.name, each.arguments, each.result, False) for each in OF_ARRAYS]
+    typed += [(each.name, each.arguments, each.result, False, each.many) for each in OF_ARRAYS]
     lines = ["| function | arguments | result |", "|---|---|---|"]
-    for name, arguments, result, variadic in sorted(typed, key=lambda each: each[0]):
+    for name, arguments, result, variadic, many in sorted(typed, key=lambda each: each[0]):
         given = [*map(_shown, arguments)]
         if variadic:
             given[-1] = f"VARIADIC {given[-1]}"
-        lines.append(f"| `{name}` | {', '.join(given) or '–'} | {_shown(result)} |")
+        lines.append(f"| `{name}` | {', '.join(given) or '–'} | {'SETOF ' * many}{_shown(result)} |")
     return "\n".join(lines)
 
 
