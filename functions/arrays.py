@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from functions.row import Function, built, by_rule, native
+from functions.row import ALONE, STABLE, Function, built, by_grammar, by_rule, native
 
 
 def of_row(parameters: str, spark: str, duckdb: str) -> tuple[str, str]:
@@ -121,7 +121,19 @@ FUNCTIONS = (
         "CASE WHEN r.c THEN len(r.a) + 1 - i ELSE i END",
         " AND r.c IS NOT NULL",
     ),
-    by_rule("unnest(anyarray) -> any", many=True),
+    by_grammar("unnest(anyarray) -> any", many=True),
+    *(
+        by_rule(f"{text} -> anycompatiblearray", strict=False, zone=ALONE)
+        for text in (
+            "array_append(anycompatiblearray, anycompatible)",
+            "array_prepend(anycompatible, anycompatiblearray)",
+            "array_remove(anycompatiblearray, anycompatible)",
+        )
+    ),
+    by_rule("array_fill(any, int4[]) -> anyarray", strict=False),
+    by_rule("array_fill(any, int4[], int4[]) -> anyarray", strict=False),
+    by_grammar("array_to_string(anyarray, text) -> text", volatility=STABLE),
+    by_grammar("array_to_string(anyarray, text, text) -> text", volatility=STABLE, strict=False),
     built("arrayoverlap(anyarray, anyarray) -> bool", "TM_ARRAY_OVERLAPS", by_key=True, maybe_null=True),
     built("arraycontains(anyarray, anyarray) -> bool", "TM_ARRAY_HAS_ALL", by_key=True, maybe_null=True),
 )

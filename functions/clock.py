@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from functions.row import STABLE, VOLATILE, built
 
-WORDS = ("current_timestamp",)
-"""What the grammar has for ``now()``."""
-
 FUNCTIONS = (
-    built("current_date() -> date", "CURRENT_DATE", volatility=STABLE),
-    built("now() -> timestamptz", "CURRENT_TIMESTAMP", volatility=STABLE),
-    built("localtimestamp() -> timestamp", "LOCALTIMESTAMP", volatility=STABLE),
-    built("random() -> float8", "RAND", volatility=VOLATILE),
+    built("current_date() -> date", "CURRENT_DATE", volatility=STABLE, parsed=True),
+    built("now() -> timestamptz", "CURRENT_TIMESTAMP", volatility=STABLE, parsed=True),
+    built("localtimestamp() -> timestamp", "LOCALTIMESTAMP", volatility=STABLE, parsed=True),
+    built("random() -> float8", "RAND", volatility=VOLATILE, parsed=True),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from functions.row import Function, in_python
+from functions.row import STABLE, Function, by_rule, in_python
 from values.text import jsonb
 from values.text import jsonb_changes as changes
 
@@ -51,4 +51,10 @@ FUNCTIONS = (
     _rows("jsonb_array_elements(jsonb) -> jsonb", changes.items, "tm_json_items", "value"),
     _rows("jsonb_array_elements_text(jsonb) -> text", changes.items_text, "tm_json_items_text", "value"),
     _rows("jsonb_object_keys(jsonb) -> text", changes.keys, "tm_json_keys"),
+    *(
+        by_rule(f"jsonb_build_{what}({given}) -> jsonb", volatility=STABLE, strict=False)
+        for what in ("array", "object")
+        for given in ("", "variadic any")
+    ),
+    by_rule("to_jsonb(any) -> jsonb", volatility=STABLE),
 )

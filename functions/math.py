@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functions.row import STABLE, Function, by_rule, in_python, native
+from functions.row import STABLE, Function, by_grammar, by_rule, in_python, native
 from values.numeric import numbers, numeric_counts, numeric_roots, numerics
+from values.numeric.number_format import shown_float4, shown_float8, shown_int4, shown_number
 from values.numeric.number_reading import read_number
 
 _INFINITE = "CAST('Infinity' AS DOUBLE)"
@@ -17,6 +18,7 @@ _LOGARITHM = (
     "WHEN :a = 0 THEN RAISE_ERROR('tm:2201E:cannot take logarithm of zero') "
     "WHEN :a < 0 THEN RAISE_ERROR('tm:2201E:cannot take logarithm of a negative number')"
 )
+_WHOLE, _EXACT_OR_NOT = ("int2", "int4", "int8"), ("numeric", "float8")
 _TURNS = ("atan", "sinh", "cosh", "tanh", "asinh", "cbrt")
 
 
@@ -55,23 +57,41 @@ FUNCTIONS = (
         f"CASE WHEN :a > 709.782712893384 AND NOT isinf(:a) AND NOT isnan(:a) {_OVERFLOW} "
         f"WHEN :a < -745.1332191019412 AND NOT isinf(:a) {_UNDERFLOW} ELSE exp(:a) END",
     ),
-    _float(
-        "power(float8, float8) -> float8",
-        f"CASE WHEN :a = 0 AND :b < 0 {_ZERO} WHEN :a < 0 AND :b <> RINT(:b) AND NOT ISNAN(:b) {_COMPLEX} "
-        "WHEN ABS(POWER(:a, :b)) = DOUBLE('Infinity') AND ABS(:a) <> DOUBLE('Infinity') "
-        f"AND ABS(:b) <> DOUBLE('Infinity') {_OVERFLOW} WHEN POWER(:a, :b) = 0 AND :a <> 0 "
-        f"AND ABS(:a) <> DOUBLE('Infinity') AND ABS(:b) <> DOUBLE('Infinity') {_UNDERFLOW} "
-        "WHEN :a = 1 AND :b IS NOT NULL OR :b = 0 AND :a IS NOT NULL THEN DOUBLE(1) ELSE POWER(:a, :b) END",
-        f"CASE WHEN :a = 0 AND :b < 0 {_ZERO} WHEN :a < 0 AND :b <> round(:b, 0) AND NOT isnan(:b) {_COMPLEX} "
-        f"WHEN isinf(power(:a, :b)) AND NOT isinf(:a) AND NOT isinf(:b) {_OVERFLOW} "
-        f"WHEN power(:a, :b) = 0 AND :a <> 0 AND NOT isinf(:a) AND NOT isinf(:b) {_UNDERFLOW} ELSE power(:a, :b) END",
+    *(
+        _float(
+            f"{name}(float8, float8) -> float8",
+            f"CASE WHEN :a = 0 AND :b < 0 {_ZERO} WHEN :a < 0 AND :b <> RINT(:b) AND NOT ISNAN(:b) {_COMPLEX} "
+            "WHEN ABS(POWER(:a, :b)) = DOUBLE('Infinity') AND ABS(:a) <> DOUBLE('Infinity') "
+            f"AND ABS(:b) <> DOUBLE('Infinity') {_OVERFLOW} WHEN POWER(:a, :b) = 0 AND :a <> 0 "
+            f"AND ABS(:a) <> DOUBLE('Infinity') AND ABS(:b) <> DOUBLE('Infinity') {_UNDERFLOW} "
+            "WHEN :a = 1 AND :b IS NOT NULL OR :b = 0 AND :a IS NOT NULL THEN DOUBLE(1) ELSE POWER(:a, :b) END",
+            f"CASE WHEN :a = 0 AND :b < 0 {_ZERO} WHEN :a < 0 AND :b <> round(:b, 0) AND NOT isnan(:b) {_COMPLEX} "
+            f"WHEN isinf(power(:a, :b)) AND NOT isinf(:a) AND NOT isinf(:b) {_OVERFLOW} "
+            f"WHEN power(:a, :b) = 0 AND :a <> 0 AND NOT isinf(:a) AND NOT isinf(:b) {_UNDERFLOW} "
+            "ELSE power(:a, :b) END",
+        )
+        for name in ("power", "pow")
     ),
     in_python("sqrt(numeric) -> numeric", numeric_roots.sqrt, "tm_numeric_sqrt"),
     in_python("exp(numeric) -> numeric", numeric_roots.exp, "tm_numeric_exp"),
     in_python("ln(numeric) -> numeric", numeric_roots.ln, "tm_numeric_ln"),
     *(in_python(f"{name}(numeric) -> numeric", numeric_roots.log10, "tm_numeric_log10") for name in ("log", "log10")),
     in_python("log(numeric, numeric) -> numeric", numeric_roots.log, "tm_numeric_log"),
-    in_python("power(numeric, numeric) -> numeric", numeric_roots.power, "tm_numeric_power"),
+    *(
+        in_python(f"{name}(numeric, numeric) -> numeric", numeric_roots.power, "tm_numeric_power")
+        for name in ("power", "pow")
+    ),
+    *(by_grammar(f"abs({kind}) -> {kind}") for kind in (*_WHOLE, *_EXACT_OR_NOT, "float4")),
+    *(
+        by_grammar(f"{name}({kind}) -> {kind}")
+        for name in ("sign", "ceil", "ceiling", "floor", "round")
+        for kind in _EXACT_OR_NOT
+    ),
+    by_grammar("round(numeric, int4) -> numeric"),
+    *(by_rule(f"trunc({kind}) -> {kind}") for kind in _EXACT_OR_NOT),
+    by_rule("trunc(numeric, int4) -> numeric"),
+    by_rule("div(numeric, numeric) -> numeric"),
+    *(by_grammar(f"mod({kind}, {kind}) -> {kind}") for kind in (*_WHOLE, "numeric")),
     in_python("gcd(int4, int4) -> int4", lambda a, b: numbers.gcd(a, b, 4), "tm_gcd4"),
     in_python("gcd(int8, int8) -> int8", lambda a, b: numbers.gcd(a, b, 8), "tm_gcd8"),
     in_python("lcm(int4, int4) -> int4", lambda a, b: numbers.lcm(a, b, 4), "tm_lcm4"),
@@ -81,10 +101,15 @@ FUNCTIONS = (
     in_python("lcm(numeric, numeric) -> numeric", numeric_counts.lcm, "tm_lcm_numeric"),
     in_python("factorial(int8) -> numeric", numeric_counts.factorial),
     *(
-        by_rule(f"generate_series({', '.join([kind] * count)}) -> {kind}", many=True)
+        by_grammar(f"generate_series({', '.join([kind] * count)}) -> {kind}", many=True)
         for kind in ("int4", "int8", "numeric")
         for count in (2, 3)
     ),
+    in_python("to_char(int4, text) -> text", shown_int4, "tm_int4_shown", STABLE),
+    in_python("to_char(int8, text) -> text", lambda x, how: shown_number(str(x), how), "tm_int8_shown", STABLE),
+    in_python("to_char(numeric, text) -> text", shown_number, "tm_number_shown", STABLE),
+    in_python("to_char(float8, text) -> text", shown_float8, "tm_float8_shown", STABLE),
+    in_python("to_char(float4, text) -> text", shown_float4, "tm_float4_shown", STABLE),
     in_python("to_number(text, text) -> numeric", read_number, volatility=STABLE),
     in_python("scale(numeric) -> int4", numerics.scale),
     in_python("min_scale(numeric) -> int4", numerics.min_scale),

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 
-from functions import arrays, clock, json, math, regexes, text, time
+from functions import arrays, clock, json, math, regexes, sequences, text, time
 from functions.aggregates import AGGREGATES, Aggregate
 from functions.row import Function
 from values.functions import OWN as NEEDED
 from values.functions import Own, own
 from values.types import SqlType, carried
 
-_OF_TYPES: tuple[Function, ...] = (
-    *text.FUNCTIONS, *regexes.FUNCTIONS, *json.FUNCTIONS, *math.FUNCTIONS, *time.FUNCTIONS,
+OF_TYPES: tuple[Function, ...] = (
+    *text.FUNCTIONS, *regexes.FUNCTIONS, *json.FUNCTIONS, *time.FUNCTIONS, *math.FUNCTIONS,
 )  # fmt: skip
+"""Of values of certain types: of several that fit equally a call means the first."""
 
-FUNCTIONS: tuple[Function, ...] = tuple(each for each in _OF_TYPES if not each.ruled)
-"""Those that a call means whose arguments fit."""
+FUNCTIONS: tuple[Function, ...] = tuple(each for each in OF_TYPES if not each.ruled)
 
 OF_ARRAYS: tuple[Function, ...] = tuple(each for each in arrays.FUNCTIONS if not each.ruled)
 """Of arrays of any type (:data:`functions.row.ARRAY`), which :mod:`sql.typing.check_array_functions` interprets."""
@@ -24,8 +24,19 @@ OF_ARRAYS: tuple[Function, ...] = tuple(each for each in arrays.FUNCTIONS if not
 OF_THE_CLOCK: tuple[Function, ...] = clock.FUNCTIONS
 """Of which the grammar has words of its own."""
 
-RULED: tuple[Function, ...] = tuple(each for each in (*_OF_TYPES, *arrays.FUNCTIONS) if each.ruled)
+SEQUENCES: dict[str, tuple[Function, ...]] = {
+    name: tuple(each for each in sequences.FUNCTIONS if each.name == name)
+    for name in dict.fromkeys(each.name for each in sequences.FUNCTIONS)
+}
+"""What no engine runs, by name."""
+
+RULED: tuple[Function, ...] = tuple(
+    each for each in (*OF_TYPES, *arrays.FUNCTIONS, *sequences.FUNCTIONS) if each.ruled
+)
 """Of which rules of :mod:`sql.typing` read the calls."""
+
+WORDS = ("coalesce", "current_timestamp", "greatest", "grouping", "least", "nullif", "trim")
+"""Of the grammar's, those that are called as functions are, and that pg_proc has none of."""
 
 ROWS = (*FUNCTIONS, *OF_ARRAYS, *OF_THE_CLOCK, *RULED)
 
@@ -59,7 +70,9 @@ whoever may call it (:mod:`lower.duckdb.long_texts`)."""
 
 
 def given(kind: SqlType) -> SqlType:
-    """As what Python is given a value of ``kind``."""
+    """As what Python is given a value of ``kind``: engines give it a single as a double."""
+    if kind.name == "float4":
+        return SqlType("float8")
     if kind.name in MOMENTS:
         return SqlType("int8")
     return carried(kind)

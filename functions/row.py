@@ -12,6 +12,9 @@ from values.types import SqlType, parse_type
 ANY = SqlType("any")
 """Of an argument that may be of any type, and of a result that is of its type."""
 
+REGCLASS = SqlType("regclass")
+"""Of an argument that names a relation."""
+
 ARRAY, ITEM, SAME = SqlType("anycompatiblearray"), SqlType("anycompatible"), SqlType("anyarray")
 """Of arguments whose items can become one type, an array of which the result is where it is :data:`ARRAY`; the items of
 what is :data:`SAME` are of one type as they are."""
@@ -19,7 +22,10 @@ what is :data:`SAME` are of one type as they are."""
 IMMUTABLE, STABLE, VOLATILE = "immutable", "stable", "volatile"
 """Of the arguments alone; of the session too, or of when the statement began; another one with each call."""
 
-_OF_ANY = {each.name: each for each in (ANY, ARRAY, ITEM, SAME)}
+ALONE, BY_ZONE = "alone", "by the zone"
+"""Of moments alone, so that no zone can change what it gives; by the zone, as :class:`sql.typing.zones.Zone` says."""
+
+_OF_ANY = {each.name: each for each in (ANY, ARRAY, ITEM, SAME, REGCLASS)}
 _SIGNATURE = re.compile(r"(\w+)\(([^)]*)\) -> (\w+(?:\[\])?)")
 _VARIADIC = "variadic "
 
@@ -74,6 +80,15 @@ class Function:
     volatility: str = IMMUTABLE
     strict: bool = True
     """Both as Postgres has them: whether it is NULL wherever an argument is."""
+    zone: str = ""
+    """What the session's zone is to the timestamptz that it takes or gives: :data:`ALONE` or :data:`BY_ZONE`.  Where
+    nobody has said so, it is refused in all zones but UTC."""
+    beside: bool = False
+    """Whether a date or a timestamp may stand beside a timestamptz."""
+    parsed: bool = False
+    """Whether the grammar has a node of its own for its calls."""
+    grows: bool = False
+    """Whether texts that are short may become a long one."""
     own_digits: bool = False
     """Whether the last digits differ from one engine to another."""
     own_letters: bool = False
@@ -131,9 +146,15 @@ def built(text: str, form: str, **more: object) -> Function:
 
 
 def by_rule(text: str, **more: object) -> Function:
-    """A function of which the grammar has a node of its own, or whose types Postgres finds in a way of its own: what is
-    asked of it by its name is here, and :mod:`sql.typing` has a rule that reads its calls."""
-    return Function(*signature(text), **more)
+    """A function whose types or digits Postgres finds in a way of its own, or of which engines are told one thing or
+    another: what is asked of it by its name is here, and :mod:`sql.typing` has a rule that reads its calls."""
+    return Function(*signature(text), **{"variadic": _VARIADIC in text, **more})
+
+
+def by_grammar(text: str, **more: object) -> Function:
+    """The same of one whose calls the grammar reads: it has words between the arguments (``extract(year from x)``), or
+    a node that the rules of operators are of, too."""
+    return by_rule(text, parsed=True, **more)
 
 
 def lacking(text: str, instead: str, many: bool = False) -> Function:
@@ -142,9 +163,7 @@ def lacking(text: str, instead: str, many: bool = False) -> Function:
     return Function(name, arguments, result, lacking=instead, many=many)
 
 
-def in_python(
-    text: str, run: Callable, called: str = "", volatility: str = IMMUTABLE, many: bool = False, column: str = ""
-) -> Function:
+def in_python(text: str, run: Callable, called: str = "", volatility: str = IMMUTABLE, **more: object) -> Function:
     """A function that both engines run in Python.  It is strict: of NULL it is NULL and ``run`` is not asked.
 
     A date or timestamp is given as its microseconds since 1970, a time as those since midnight, an interval as one,
@@ -153,7 +172,7 @@ def in_python(
     """
     name, arguments, result = signature(text)
     made = Function(name, arguments, result, python=run, called=called or f"tm_{name}", volatility=volatility)
-    return replace(made, variadic=_VARIADIC in text, many=many, column=column)
+    return replace(made, variadic=_VARIADIC in text, **more)
 
 
 def within(too_much: str, value: str) -> str:
@@ -174,4 +193,5 @@ def signature(text: str) -> tuple[str, tuple[SqlType, ...], SqlType]:
 
 
 def _type(name: str) -> SqlType:
-    return _OF_ANY.get(name) or parse_type(name.removeprefix(_VARIADIC))
+    name = name.removeprefix(_VARIADIC)
+    return _OF_ANY.get(name) or parse_type(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functions.row import Function, built, by_rule, in_python, native, within
+from functions.row import ALONE, BY_ZONE, STABLE, Function, built, by_grammar, by_rule, in_python, native, within
 from values.limits import VALUE_BYTES_MAX
 from values.text import octets, sizes, texts
 from values.text.keywords import quoted_identifier
@@ -27,16 +27,31 @@ def _pad(name: str) -> tuple[Function, Function]:
         return f"CASE WHEN :b <= 0{there} THEN LEFT(:a, 0) {cut}ELSE {name}(:a, {size}, {fill}) END"
 
     return (
-        native(f"{name}(text, int4, text) -> text", filled(":c"), f"tm_{name}(:a, :b, :c)"),
-        native(f"{name}(text, int4) -> text", filled("' '"), f"tm_{name}(:a, :b, ' ')"),
+        native(f"{name}(text, int4, text) -> text", filled(":c"), f"tm_{name}(:a, :b, :c)", grows=True),
+        native(f"{name}(text, int4) -> text", filled("' '"), f"tm_{name}(:a, :b, ' ')", grows=True),
     )
 
+
+def _end(name: str) -> Function:
+    """With a negative number, all but so many."""
+    return native(
+        f"{name}(text, int4) -> text",
+        f"CASE WHEN :b >= 0 THEN {name.upper()}(:a, :b) WHEN -CAST(:b AS BIGINT) >= LENGTH(:a) THEN LEFT(:a, 0) "
+        f"ELSE {name.upper()}(:a, LENGTH(:a) + :b) END",
+    )
+
+
+_PARTS = ("text, text", "text, text, text")
 
 FUNCTIONS = (
     native("upper(text) -> text", "UPPER(:a)", own_letters=True),
     native("lower(text) -> text", "LOWER(:a)", own_letters=True),
     native("reverse(text) -> text", "REVERSE(:a)"),
-    native("length(text) -> int4", "LENGTH(:a)"),
+    *(
+        native(f"{name}({kind}) -> int4", "LENGTH(:a)")
+        for name in ("length", "char_length", "character_length")
+        for kind in ("text", "bpchar")
+    ),
     native("length(bytea) -> int4", "OCTET_LENGTH(:a)", "octet_length(:a)::INTEGER"),
     native("ascii(text) -> int4", "ASCII(:a)"),
     native(
@@ -49,7 +64,9 @@ FUNCTIONS = (
     in_python("strpos(bytea, bytea) -> int4", octets.place_of, "tm_bytes_place"),
     native("starts_with(text, text) -> bool", "STARTSWITH(:a, :b)", "starts_with(:a, :b)"),
     native("translate(text, text, text) -> text", "TRANSLATE(:a, :b, :c)"),
-    built("replace(text, text, text) -> text", "TM_REPLACE"),
+    built("replace(text, text, text) -> text", "TM_REPLACE", grows=True),
+    _end("left"),
+    _end("right"),
     native(
         "split_part(text, text, int4) -> text",
         "CASE WHEN :c = 0 AND :a IS NOT NULL AND :b IS NOT NULL "
@@ -62,6 +79,7 @@ FUNCTIONS = (
         "repeat(text, int4) -> text",
         f"REPEAT(:a, {within(f'CAST(OCTET_LENGTH(:a) AS BIGINT) * :b > {VALUE_BYTES_MAX}', ':b')})",
         "tm_repeat(:a, :b)",
+        grows=True,
     ),
     *_pad("lpad"),
     *_pad("rpad"),
@@ -84,6 +102,7 @@ FUNCTIONS = (
         own_letters=True,
     ),
     native("octet_length(text) -> int4", "OCTET_LENGTH(:a)", "strlen(:a)::INTEGER"),
+    native("octet_length(bpchar) -> int4", "OCTET_LENGTH(:a)", "strlen(:a)::INTEGER"),
     native("octet_length(bytea) -> int4", "OCTET_LENGTH(:a)", "octet_length(:a)::INTEGER"),
     native(
         "to_hex(int4) -> text",
@@ -111,8 +130,35 @@ FUNCTIONS = (
     in_python("convert_from(bytea, text) -> text", octets.converted_from),
     in_python("convert_to(text, text) -> bytea", octets.converted_to),
     in_python("unistr(text) -> text", texts.unistr),
-    by_rule("string_to_table(text, text) -> text", many=True, strict=False),
-    by_rule("string_to_table(text, text, text) -> text", many=True, strict=False),
+    *(by_grammar(f"string_to_array({given}) -> text[]", strict=False) for given in _PARTS),
+    *(by_rule(f"string_to_table({given}) -> text", many=True, strict=False) for given in _PARTS),
+    by_rule("encode(bytea, text) -> text"),
+    by_rule("like(text, text) -> bool"),
+    *(
+        by_grammar(f"{name}({kind}, int4{more}) -> {kind}")
+        for name in ("substring", "substr")
+        for kind in ("text", "bytea")
+        for more in ("", ", int4")
+    ),
+    by_grammar("substring(text, text) -> text"),
+    *(
+        by_grammar(f"overlay({kind}, {kind}, int4{more}) -> {kind}")
+        for kind in ("text", "bytea")
+        for more in ("", ", int4")
+    ),
+    *(by_grammar(f"position({kind}, {kind}) -> int4") for kind in ("text", "bytea")),
+    by_grammar("normalize(text, text) -> text"),
+    by_grammar("concat(variadic any) -> text", volatility=STABLE, strict=False),
+    by_grammar("concat_ws(text, variadic any) -> text", volatility=STABLE, strict=False),
+    by_rule("format(text) -> text", volatility=STABLE, strict=False, zone=BY_ZONE, beside=True),
+    by_rule("format(text, variadic any) -> text", volatility=STABLE, strict=False, zone=BY_ZONE, beside=True),
+    *(
+        by_rule(f"{name}(variadic any) -> int4", strict=False, zone=ALONE, beside=True)
+        for name in ("num_nulls", "num_nonnulls")
+    ),
+    by_rule("quote_literal(any) -> text", volatility=STABLE),
+    by_rule("quote_nullable(text) -> text", strict=False),
+    by_rule("quote_nullable(any) -> text", volatility=STABLE, strict=False),
     native("booleq(bool, bool) -> bool", "(:a = :b)"),
     native("boolne(bool, bool) -> bool", "(:a <> :b)"),
     in_python("quote_ident(text) -> text", quoted_identifier, "tm_quoted_identifier"),

@@ -124,7 +124,7 @@ _STRICT: dict[str, Type | Rule] = {
     "~": _of(0), "neg": _of(0), "abs": _of(0),
     "||": lambda arguments: arguments[0].type if arguments[0].type == BYTEA else TEXT,
     **dict.fromkeys(
-        "left right substring rpad concat tm_left tm_right tm_substr tm_substr_from tm_bool_out tm_float8_text"
+        "left right substring rpad concat tm_substr tm_substr_from tm_bool_out tm_float8_text"
         " tm_float4_text tm_bytea_text tm_fraction_text tm_timestamptz_text tm_hex tm_number_text tm_whole_text"
         " date_format"
         .split(), TEXT),

@@ -17,7 +17,6 @@ from values.bad_text import BadText
 from values.datatypes.registry import DATATYPES
 from values.limits import check_bytes
 from values.numeric import numeric_casts, numeric_keys, numeric_sums, numerics
-from values.numeric.number_format import shown_float4, shown_float8, shown_int4, shown_number
 from values.scalars import (
     date_micros,
     moment_micros,
@@ -164,10 +163,6 @@ OWN: dict[str, Own] = _texts_of_types() | {
     "tm_time_shown": own(_TEXT, time_templates.shown_local, _INT8, _TEXT),
     "tm_zone_shown": own(_TEXT, time_templates.shown_moment, _INT8, _TEXT, _TEXT),
     "tm_zone_read": own(_INT8, time_templates.read_moment, _TEXT, _TEXT, _TEXT),
-    "tm_int4_shown": own(_TEXT, shown_int4, _INT4, _TEXT),
-    "tm_number_shown": own(_TEXT, shown_number, _TEXT, _TEXT),
-    "tm_float8_shown": own(_TEXT, shown_float8, _FLOAT8, _TEXT),
-    "tm_float4_shown": own(_TEXT, shown_float4, _FLOAT8, _TEXT),
     "tm_format": own(_TEXT, formatted, _TEXT, _TEXTS),
     "tm_array_text": own(_TEXT, show_array, _TEXTS),
     "tm_text_array": own(_TEXTS, read_array, _TEXT),

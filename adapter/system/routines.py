@@ -1,8 +1,8 @@
 """The functions and operators that pg_proc and pg_operator list: those of Postgres's that are here, by type.
 
-Of a function that is a row (:mod:`functions`) all but its oid is from there.  The oids, what is no row, and the
-operators are written by ``python -m tests.differential.routines``, which asks PostgreSQL for all it has and the binder
-which of them it takes; ``tests/differential/test_routines.py`` asks both again.  What has no fixed types (coalesce,
+Of a function all but its oid is from its row (:mod:`functions`).  The oids and the operators are written by ``python -m
+tests.differential.routines``, which asks PostgreSQL for all it has and the binder which of them it takes;
+``tests/differential/test_routines.py`` asks both again.  What has no fixed types (coalesce,
 array_agg) is not listed: it has no row of its own in Postgres, or one of types that no value has.
 """
 
@@ -41,10 +41,6 @@ class Operator:
 
 def routines() -> Iterator[Routine]:
     """Every function, aggregate and window function, by name."""
-    yield from sorted([*_rows(), *_others()], key=lambda each: (each.name, each.oid))
-
-
-def _rows() -> Iterator[Routine]:
     for line in _NUMBERED.split("\n"):
         oid, name, *arguments = line.split()
         row = SIGNED[name, tuple(arguments)]
@@ -56,12 +52,6 @@ def _rows() -> Iterator[Routine]:
         )  # fmt: skip
 
 
-def _others() -> Iterator[Routine]:
-    for line in _OTHERS.split("\n"):
-        oid, name, (volatility, strict), result, *arguments = line.split()
-        yield Routine(int(oid), name, "f", volatility, strict == "t", result, tuple(arguments))
-
-
 def operators() -> Iterator[Operator]:
     """Every operator between two values, by name."""
     for line in _OPERATORS.split("\n"):
@@ -70,10 +60,18 @@ def operators() -> Iterator[Operator]:
 
 
 _NUMBERED = """\
+1394 abs float4
+1395 abs float8
+1396 abs int8
+1397 abs int4
+1398 abs int2
+1705 abs numeric
 1601 acos float8
 2466 acosh float8
 1199 age timestamptz timestamptz
+1386 age timestamptz
 2058 age timestamp timestamp
+2059 age timestamp
 1620 ascii text
 1600 asin float8
 2465 asinh float8
@@ -106,6 +104,14 @@ _NUMBERED = """\
 885 btrim text
 2015 btrim bytea bytea
 1345 cbrt float8
+1711 ceil numeric
+2308 ceil float8
+2167 ceiling numeric
+2320 ceiling float8
+1372 char_length bpchar
+1381 char_length text
+1367 character_length bpchar
+1369 character_length text
 1621 chr int4
 2829 corr float8 float8
 1605 cos float8
@@ -117,13 +123,21 @@ _NUMBERED = """\
 3104 cume_dist
 6177 date_bin interval timestamp timestamp
 6178 date_bin interval timestamptz timestamptz
+1217 date_trunc text timestamptz
+1218 date_trunc text interval
+2020 date_trunc text timestamp
 1947 decode text text
 1608 degrees float8
 3102 dense_rank
+1973 div numeric numeric
+1946 encode bytea text
 2519 every bool
 1347 exp float8
 1732 exp numeric
 1376 factorial int8
+1712 floor numeric
+2309 floor float8
+3540 format text
 5044 gcd int4 int4
 5045 gcd int8 int8
 5048 gcd numeric numeric
@@ -137,6 +151,8 @@ _NUMBERED = """\
 3215 jsonb_array_element jsonb int4
 3216 jsonb_array_element_text jsonb int4
 3207 jsonb_array_length jsonb
+3272 jsonb_build_array
+3274 jsonb_build_object
 3301 jsonb_concat jsonb jsonb
 4050 jsonb_contained jsonb jsonb
 4046 jsonb_contains jsonb jsonb
@@ -164,8 +180,11 @@ _NUMBERED = """\
 5046 lcm int4 int4
 5047 lcm int8 int8
 5049 lcm numeric numeric
+3060 left text int4
 1317 length text
+1318 length bpchar
 2010 length bytea
+1569 like text text
 1341 ln float8
 1734 ln numeric
 1340 log float8
@@ -212,19 +231,33 @@ _NUMBERED = """\
 2146 min numeric
 2245 min bpchar
 5042 min_scale numeric
+940 mod int2 int2
+941 mod int4 int4
+947 mod int8 int8
+1728 mod numeric numeric
 1299 now
 3105 ntile int4
 720 octet_length bytea
 1374 octet_length text
+1375 octet_length bpchar
+749 overlay bytea bytea int4 int4
+752 overlay bytea bytea int4
+1404 overlay text text int4 int4
+1405 overlay text text int4
 3103 percent_rank
 3974 percentile_cont float8 float8
 2288 pg_size_pretty int8
 3166 pg_size_pretty numeric
 1610 pi
+849 position text text
+2014 position bytea bytea
+1346 pow float8 float8
+1738 pow numeric numeric
 1368 power float8 float8
 2169 power numeric numeric
 1282 quote_ident text
 1283 quote_literal text
+1289 quote_nullable text
 1609 radians float8
 1598 random
 3101 rank
@@ -249,6 +282,10 @@ _NUMBERED = """\
 1622 repeat text int4
 2087 replace text text text
 3062 reverse text
+3061 right text int4
+1342 round float8
+1707 round numeric int4
+1708 round numeric
 3100 row_number
 874 rpad text int4 text
 880 rpad text int4
@@ -262,6 +299,8 @@ _NUMBERED = """\
 3420 sha256 bytea
 3421 sha384 bytea
 3422 sha512 bytea
+1706 sign numeric
+2310 sign float8
 1604 sin float8
 2462 sinh float8
 2088 split_part text text int4
@@ -287,7 +326,17 @@ _NUMBERED = """\
 2716 stddev_samp float8
 2717 stddev_samp numeric
 3538 string_agg text text
+376 string_to_array text text text
+394 string_to_array text text
 868 strpos text text
+877 substr text int4 int4
+883 substr text int4
+2085 substr bytea int4 int4
+2086 substr bytea int4
+936 substring text int4 int4
+937 substring text int4
+2012 substring bytea int4 int4
+2013 substring bytea int4
 2107 sum int8
 2108 sum int4
 2109 sum int2
@@ -296,7 +345,18 @@ _NUMBERED = """\
 2114 sum numeric
 1606 tan float8
 2464 tanh float8
+1026 timezone interval timestamptz
+1159 timezone text timestamptz
+2069 timezone text timestamp
+2070 timezone interval timestamp
 1768 to_char interval text
+1770 to_char timestamptz text
+1772 to_char numeric text
+1773 to_char int4 text
+1774 to_char int8 text
+1775 to_char float4 text
+1776 to_char float8 text
+2049 to_char timestamp text
 1780 to_date text text
 2089 to_hex int4
 2090 to_hex int8
@@ -305,6 +365,9 @@ _NUMBERED = """\
 1778 to_timestamp text text
 878 translate text text text
 5043 trim_scale numeric
+1343 trunc float8
+1709 trunc numeric int4
+1710 trunc numeric
 6198 unistr text
 871 upper text
 2718 var_pop int8
@@ -327,81 +390,7 @@ _NUMBERED = """\
 2153 variance numeric
 320 width_bucket float8 float8 float8 int4
 2170 width_bucket numeric numeric numeric int4"""
-"""The oids of functions that are rows, with the types that they take."""
-
-_OTHERS = """\
-1394 abs it float4 float4
-1395 abs it float8 float8
-1396 abs it int8 int8
-1397 abs it int4 int4
-1398 abs it int2 int2
-1705 abs it numeric numeric
-1386 age st interval timestamptz
-2059 age st interval timestamp
-1711 ceil it numeric numeric
-2308 ceil it float8 float8
-2167 ceiling it numeric numeric
-2320 ceiling it float8 float8
-1372 char_length it int4 bpchar
-1381 char_length it int4 text
-1367 character_length it int4 bpchar
-1369 character_length it int4 text
-1217 date_trunc st timestamptz text timestamptz
-1218 date_trunc it interval text interval
-2020 date_trunc it timestamp text timestamp
-1973 div it numeric numeric numeric
-1946 encode it text bytea text
-1712 floor it numeric numeric
-2309 floor it float8 float8
-3540 format sf text text
-3272 jsonb_build_array sf jsonb
-3274 jsonb_build_object sf jsonb
-3060 left it text text int4
-1318 length it int4 bpchar
-1569 like it bool text text
-940 mod it int2 int2 int2
-941 mod it int4 int4 int4
-947 mod it int8 int8 int8
-1728 mod it numeric numeric numeric
-1375 octet_length it int4 bpchar
-749 overlay it bytea bytea bytea int4 int4
-752 overlay it bytea bytea bytea int4
-1404 overlay it text text text int4 int4
-1405 overlay it text text text int4
-849 position it int4 text text
-2014 position it int4 bytea bytea
-1346 pow it float8 float8 float8
-1738 pow it numeric numeric numeric
-1289 quote_nullable if text text
-3061 right it text text int4
-1342 round it float8 float8
-1707 round it numeric numeric int4
-1708 round it numeric numeric
-1706 sign it numeric numeric
-2310 sign it float8 float8
-376 string_to_array if text[] text text text
-394 string_to_array if text[] text text
-877 substr it text text int4 int4
-883 substr it text text int4
-2085 substr it bytea bytea int4 int4
-2086 substr it bytea bytea int4
-936 substring it text text int4 int4
-937 substring it text text int4
-2012 substring it bytea bytea int4 int4
-2013 substring it bytea bytea int4
-1159 timezone it timestamp text timestamptz
-2069 timezone it timestamptz text timestamp
-1770 to_char st text timestamptz text
-1772 to_char st text numeric text
-1773 to_char st text int4 text
-1774 to_char st text int8 text
-1775 to_char st text float4 text
-1776 to_char st text float8 text
-2049 to_char st text timestamp text
-1343 trunc it float8 float8
-1709 trunc it numeric numeric int4
-1710 trunc it numeric numeric"""
-"""How each varies, whether it is strict, its result and its arguments."""
+"""The oids of functions, with the types that they take."""
 
 _OPERATORS = """\
 1210 !~~ text text bool

@@ -118,7 +118,7 @@ _SPARK: dict[str, Callable[..., exp.Expression]] = {
 
 _LONG = frozenset(
     ["TM_FORMAT", "TM_JOIN", "TM_JOIN_ALL"]
-    + [each.form for each in FUNCTIONS if each.name in ("repeat", "lpad", "rpad", "replace")]
+    + [each.form for each in FUNCTIONS if each.grows]
 )
 
 

@@ -33,7 +33,6 @@ Count: big_int this
 Cube: expressions
 DPipe: safe
 DataType: expressions nested kind
-DateBin: unit
 Distinct: expressions on
 Div: typed
 Except: distinct order limit offset with_
@@ -59,13 +58,11 @@ Lateral: alias
 Lead: default offset
 Least: expressions
 Like: negate
-Log: expression
 MakeInterval: day hour minute month second week year
 Ntile: this
 Order: this
 Ordered: desc nulls_first
 Overlay: for_
-Pad: fill_pattern
 RegrAvgx: expression
 RegrAvgy: expression
 RegrCount: expression
@@ -75,12 +72,10 @@ RegrSlope: expression
 RegrSxx: expression
 RegrSxy: expression
 RegrSyy: expression
-Replace: replacement
 Rollup: expressions
 Round: decimals
 Select: distinct expressions from_ group having joins laterals limit offset order qualify where windows with_
 Slice: this expression step
-SplitPart: delimiter part_index
 StringToArray: expression null
 Subquery: alias joins order limit offset with_
 Substring: length start

@@ -11,16 +11,6 @@ from values.limits import SERIES_MAX, TOO_MANY
 
 COMMON: Mapping[str, tuple[str, str]] = {
     "TM_NOT_NAN": ("x", "CASE WHEN ISNAN(:x) THEN RAISE_ERROR('tm:22003:numeric has no NaN here') ELSE :x END"),
-    "TM_LEFT": (
-        "x n",
-        "CASE WHEN :n >= 0 THEN LEFT(:x, :n) WHEN -CAST(:n AS BIGINT) >= LENGTH(:x) THEN LEFT(:x, 0) "
-        "ELSE LEFT(:x, LENGTH(:x) + :n) END",
-    ),
-    "TM_RIGHT": (
-        "x n",
-        "CASE WHEN :n >= 0 THEN RIGHT(:x, :n) WHEN -CAST(:n AS BIGINT) >= LENGTH(:x) THEN LEFT(:x, 0) "
-        "ELSE RIGHT(:x, LENGTH(:x) + :n) END",
-    ),
     "TM_BOOL_OUT": ("x", "CASE WHEN :x THEN 't' WHEN NOT :x THEN 'f' END"),
     "TM_SUBSTR": (
         "x s n",

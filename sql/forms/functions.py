@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from functions.aggregates import BY_NAME
-from functions.registry import INDEFINITE, OF_THE_CLOCK
+from functions.registry import INDEFINITE, OF_THE_CLOCK, SEQUENCES
 from functions.row import Function
 
 _CLOCK_NODES: dict[type[exp.Expression], str] = {
@@ -49,10 +49,6 @@ AGGREGATE_NODES: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
 arguments' keys."""
 
 WINDOW_ONLY = tuple(node for node, (name, _) in AGGREGATE_NODES.items() if BY_NAME[name][0].of_windows)
-
-SEQUENCE_FUNCTIONS = {"nextval": (1, 1), "currval": (1, 1), "lastval": (0, 0), "setval": (2, 3)}
-"""Calls that no engine runs (:mod:`sql.statements.sequence_calls`): how many arguments each takes, at least and at
-most."""
 
 SYSTEM = tuple(
     getattr(exp, name)
@@ -100,7 +96,7 @@ def is_definite(node: exp.Expression) -> bool:
     """Whether ``node``, of a bound tree, is no call that gives another value each time, or at another time: a
     materialized view can hold no such, or its contents would never be definite."""
     if isinstance(node, exp.Anonymous):
-        return str(node.this) not in INDEFINITE and str(node.this).lower() not in SEQUENCE_FUNCTIONS
+        return str(node.this) not in INDEFINITE and str(node.this).lower() not in SEQUENCES
     return type(node) not in WITHOUT_ARGUMENTS or WITHOUT_ARGUMENTS[type(node)].definite
 
 

@@ -16,8 +16,9 @@ from sqlglot import exp
 
 from catalog_log import model
 from catalog_log import objects as o
+from functions.registry import SEQUENCES
 from journal.errors import InvalidUsage
-from sql.forms.functions import SEQUENCE_FUNCTIONS, display_name
+from sql.forms.functions import display_name
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike, Names, candidates, find
 from sql.syntax.statements import Name
@@ -47,7 +48,7 @@ def calls_in(tree: exp.Expression) -> list[exp.Anonymous]:
 
 
 def is_call(node: exp.Expression) -> bool:
-    return isinstance(node, exp.Anonymous) and display_name(node) in SEQUENCE_FUNCTIONS
+    return isinstance(node, exp.Anonymous) and display_name(node) in SEQUENCES
 
 
 def call_of(name: str, sequence_id: str) -> exp.Anonymous:
@@ -168,8 +169,7 @@ def _resolve(root: exp.Expression, meaning: Meaning) -> None:
                 told = f"{name}() where it may not be evaluated"
                 raise unsupported(told, hint="take the value in a statement of its own", position=position(call))
             above = above.parent
-        fewest, most = SEQUENCE_FUNCTIONS[name]
-        if not fewest <= len(given) <= most:
+        if len(given) not in [len(each.arguments) for each in SEQUENCES[name]]:
             raise no_function(f"{name}({', '.join('…' for _ in given)})", position=position(call))
         _note(call, _meant(call, given[0], meaning) if given else "")
 
@@ -216,7 +216,7 @@ def default_today(table: o.Item, column: o.Column, image: ImageLike) -> str | No
     text, left, parts, done = column.default, list(ids), [], 0
     tokens = tokenize(text)
     for call, bracket, literal in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        if call.text.lower() not in SEQUENCE_FUNCTIONS or bracket.text != "(" or not left:
+        if call.text.lower() not in SEQUENCES or bracket.text != "(" or not left:
             continue
         cursor = Cursor(text, [literal])
         if cursor.at_string:

@@ -15,7 +15,7 @@ from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
-from functions.registry import FUNCTIONS, OF_ARRAYS
+from functions.registry import ROWS
 from journal.errors import InvalidUsage
 from sql.syntax.constants import plain_constants
 from sql.syntax.long_runs import KIND, NotHere, Span, filled, node_of, runs
@@ -26,12 +26,11 @@ from sql.trees.budget import TOKENS_MAX, bounded
 from sql.trees.errors import no_function, out_of_range, syntax, unsupported, untold
 from values.datatypes.registry import DATATYPES
 
-_BY_NAME = {row.name.upper() for row in (*FUNCTIONS, *OF_ARRAYS) if row.name != "make_interval"}.union(
-    "TO_CHAR DECODE ENCODE FORMAT TRUNC DIV DATE_PART DATE_TRUNC ARRAY_APPEND ARRAY_PREPEND ARRAY_REMOVE".split()
+_BY_NAME = {row.name.upper() for row in ROWS if not row.parsed}.union(
+    "CHAR LCASE LEN PAD STARTSWITH STR_POSITION UCASE UNICODE".split()
 )
-"""Functions that sqlglot would make another system's, arguments and all: :mod:`sql.typing.check_functions` reads them.
-
-``make_interval`` has arguments by name, of which only its own node knows (:mod:`sql.typing.own_signatures`)."""
+"""Functions that sqlglot would make another system's, arguments and all, and names of others that it would take for
+functions which are here: these calls are left as they are written, for :mod:`sql.typing.check_functions`."""
 
 
 _PARAMETER, _REST = "\x01", "\x02"

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from functions.aggregates import BY_NAME
-from functions.clock import WORDS
-from functions.registry import OF_THE_CLOCK
+from functions.registry import OF_ARRAYS, OF_THE_CLOCK, RULED, WORDS
 from sql.forms.time_formats import is_native
 from sql.trees import types as t
 from sql.trees.errors import closest, no_function, unsupported
@@ -21,7 +20,7 @@ from sql.trees.own import own
 from sql.typing.casts import micros_of, padded
 from sql.typing.check_time import date_part, truncated
 from sql.typing.free_numerics import freed
-from sql.typing.own_signatures import SHOWN_NUMBERS, SIGNATURES
+from sql.typing.own_signatures import signatures
 from sql.typing.scope import Scope
 from sql.typing.signatures import Build, Signature, choose, standing_for
 from sql.typing.zones import instant_at, instant_by, local_at, local_by
@@ -51,54 +50,36 @@ def _shown_time(name: str, *zone: exp.Expression) -> Build:
     return build
 
 
-T, I4, I8, F8, N = t.TEXT, t.INT4, t.INT8, t.FLOAT8, t.NUMERIC
-
-NAMED: dict[str, tuple[Signature, ...]] = {
-    **SIGNATURES,
-    "encode": (Signature((t.BYTEA, T), T, _encoded),),
-    "timezone": (
-        Signature((T, t.TIMESTAMPTZ), t.TIMESTAMP, lambda zone, x: local_at(x, zone)),
-        Signature(
-            (T, t.TIMESTAMP),
-            t.TIMESTAMPTZ,
-            lambda zone, x: instant_at(x, zone),
-        ),
-        Signature((t.INTERVAL, t.TIMESTAMPTZ), t.TIMESTAMP, lambda by, x: local_by(x, by)),
-        Signature((t.INTERVAL, t.TIMESTAMP), t.TIMESTAMPTZ, lambda by, x: instant_by(x, by)),
-    ),
-    "to_char": (
-        Signature((t.TIMESTAMP, T), T, _shown_time("tm_time_shown")),
-        Signature((t.TIMESTAMPTZ, T), T, _shown_time("tm_zone_shown", exp.Literal.string("UTC"))),
-        *SIGNATURES["to_char"],
-        *SHOWN_NUMBERS,
-    ),
+_BUILDS: dict[tuple[str, ...], Build] = {
+    ("encode", "bytea", "text"): _encoded,
+    ("like", "text", "text"): lambda text, pattern: exp.Like(this=text.copy(), expression=pattern.copy()),
+    ("timezone", "text", "timestamptz"): lambda zone, x: local_at(x, zone),
+    ("timezone", "text", "timestamp"): lambda zone, x: instant_at(x, zone),
+    ("timezone", "interval", "timestamptz"): lambda by, x: local_by(x, by),
+    ("timezone", "interval", "timestamp"): lambda by, x: instant_by(x, by),
+    ("to_char", "timestamp", "text"): _shown_time("tm_time_shown"),
+    ("to_char", "timestamptz", "text"): _shown_time("tm_zone_shown", exp.Literal.string("UTC")),
 }
+"""Of rows of which engines are told one thing or another."""
 
-HERE = [name for name, signatures in NAMED.items() if not all(each.lacking for each in signatures)]
+NAMED: dict[str, tuple[Signature, ...]] = signatures(_BUILDS)
 
-KNOWN_ELSEWHERE = (
-    *"abs array_to_string ceil ceiling char_length coalesce concat concat_ws date_part date_trunc div extract floor "
-    "format generate_series greatest initcap least left mod nullif num_nonnulls num_nulls overlay position right round "
-    "sign string_to_array substr substring trim trunc unnest grouping".split(),
-    *BY_NAME,
-    *(each.name for each in OF_THE_CLOCK),
-    *WORDS,
-)
-"""Names that other tables know: what a misspelt name may have meant."""
+HERE = [name for name, all_ in NAMED.items() if not all(each.lacking for each in all_)]
+
+KNOWN_ELSEWHERE = tuple(sorted({*(each.name for each in (*RULED, *OF_ARRAYS, *OF_THE_CLOCK)), *BY_NAME, *WORDS}))
+"""Names of what is not chosen by signatures: what a misspelt name may have meant, too."""
 
 
 def is_named(node: exp.Anonymous) -> bool:
     """Whether there is a function of that name here."""
-    return str(node.this).lower() in (*NAMED, "age", "date_part", "date_trunc", "div", "trunc")
+    return (name := str(node.this).lower()) in NAMED or name in _RULES
 
 
 def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
     """Type a call by name, and put what Spark says into its place."""
     name = str(node.this).lower()
-    if name == "date_part":
-        return date_part(c, node, scope)
-    if name == "date_trunc":
-        return truncated(c, node, scope)
+    if (rule := _RULES.get(name)) is not None:
+        return rule(c, node, scope)
     if name == "age" and len(node.expressions) == 1:
         node.set("expressions", [exp.CurrentDate(), node.expressions[0]])
     whole = bool(node.expressions) and isinstance(node.expressions[-1], exp.Variadic)
@@ -109,10 +90,6 @@ def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
         swap(node.expressions[0], padded(node.expressions[0], got[0]))
         got = [t.TEXT]
     args = list(node.expressions)
-    if name == "trunc":
-        return _trunc(c, node, got)
-    if name == "div":
-        return _div(c, node, got)
     if name not in NAMED:
         meant = closest(name, [*HERE, *KNOWN_ELSEWHERE])
         raise no_function(
@@ -137,7 +114,8 @@ def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
     return chosen.result
 
 
-def _trunc(c: Checker, node: exp.Anonymous, got: list[SqlType]) -> SqlType:
+def _trunc(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+    got = [c.visit(each, scope) for each in list(node.expressions)]
     wrong = no_function(f"trunc({', '.join(map(t.shown, got))})", position=position(node))
     if not 1 <= len(got) <= 2 or not (t.is_number(got[0]) or got[0] == t.UNKNOWN):
         raise wrong
@@ -186,7 +164,8 @@ EXACT_DIGITS = 15
 """Digits that any whole number may have which DuckDB divides to: it makes doubles of decimals for that."""
 
 
-def _div(c: Checker, node: exp.Anonymous, got: list[SqlType]) -> SqlType:
+def _div(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
+    got = [c.visit(each, scope) for each in list(node.expressions)]
     if len(got) != 2 or any(t.is_float(g) or not (t.is_number(g) or g == t.UNKNOWN) for g in got):
         raise no_function(f"div({', '.join(map(t.shown, got))})", position=position(node))
     for each, kind in zip(list(node.expressions), got, strict=True):
@@ -204,6 +183,9 @@ def _div(c: Checker, node: exp.Anonymous, got: list[SqlType]) -> SqlType:
     whole = exp.Paren(this=exp.Sub(this=left, expression=rest))
     node.replace(cast(exp.Div(this=whole, expression=right, typed=False, safe=False), result))
     return result
+
+
+_RULES = {"date_part": date_part, "date_trunc": truncated, "div": _div, "trunc": _trunc}
 
 
 def signed(node: exp.Expression) -> int | None:

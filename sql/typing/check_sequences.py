@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from sql.forms.functions import SEQUENCE_FUNCTIONS, display_name
+from functions.registry import SEQUENCES
+from sql.forms.functions import display_name
 from sql.trees import types as t
 from sql.trees.errors import no_function, unsupported
 from sql.trees.nodes import position
@@ -36,4 +37,4 @@ def _checked(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
     return t.INT8
 
 
-NAMED = dict.fromkeys(SEQUENCE_FUNCTIONS, _checked)
+NAMED = dict.fromkeys(SEQUENCES, _checked)

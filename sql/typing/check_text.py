@@ -116,19 +116,6 @@ def _is_pattern(c: Checker, node: exp.Substring, scope: Scope) -> bool:
     return c.child(node, "start", scope) == t.TEXT
 
 
-def _end(form: str):
-    """``left`` and ``right``: with a negative number, all but so many."""
-
-    def check(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
-        x, count = _text(c, node, "this", scope), _whole(c, node, "expression", scope)
-        known = signed(count)
-        if known is None or known < 0:
-            node.replace(call(form, x, count))
-        return t.TEXT
-
-    return check
-
-
 def _overlay(c: Checker, node: exp.Overlay, scope: Scope) -> SqlType:
     if _of_bytes(c, node, ("this", "expression"), scope):
         new, start = node.expression, _whole(c, node, "from_", scope)
@@ -236,8 +223,6 @@ def _matched(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
 TEXT = {
     exp.Substring: _substring,
     exp.Normalize: _normalized,
-    exp.Left: _end("TM_LEFT"),
-    exp.Right: _end("TM_RIGHT"),
     exp.Overlay: _overlay,
     exp.DPipe: _joined,
     exp.Concat: _concat,

@@ -5,11 +5,12 @@ sqlglot has nodes of its own for some: :data:`CALLS` says how they were written.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from functions.registry import FUNCTIONS, MOMENTS
+from functions.registry import MOMENTS, OF_TYPES
 from functions.row import Function
 from sql.trees import types as t
 from sql.trees.errors import mismatch, no_function
@@ -25,16 +26,12 @@ from values.types import SqlType
 if TYPE_CHECKING:
     from sql.typing.check import Checker
 
-I4, I8, F4, F8, N, T = t.INT4, t.INT8, t.FLOAT4, t.FLOAT8, t.NUMERIC, t.TEXT
+I4, I8, T = t.INT4, t.INT8, t.TEXT
 
 
 def moment(micros: exp.Expression, kind: SqlType) -> exp.Expression:
     """Microseconds since 1970 as a timestamp with or without a zone."""
     return cast(call("TM_MOMENT", cast(micros.copy(), I8)), kind)
-
-
-def _own(name: str) -> Build:
-    return lambda *args: own(name, *args)
 
 
 def _handed(node: exp.Expression, kind: SqlType) -> exp.Expression:
@@ -55,43 +52,29 @@ def _run(row: Function) -> Build:
     return build
 
 
-def _signatures() -> dict[str, tuple[Signature, ...]]:
+def signatures(builds: Mapping[tuple[str, ...], Build]) -> dict[str, tuple[Signature, ...]]:
+    """Of the functions that are rows, in the order of these: the first of equals is taken.
+
+    ``builds``: what is made of calls of those of which a row does not say it, by its name and its arguments' types.
+    """
     found: dict[str, tuple[Signature, ...]] = {}
-    for row in FUNCTIONS:
-        made = Signature(row.arguments, row.result, _run(row), row.variadic, row.lacking, row.many)
-        found[row.name] = (*found.get(row.name, ()), made)
+    for row in OF_TYPES:
+        build = builds.get((row.name, *(each.name for each in row.arguments))) if row.ruled else _run(row)
+        if build is not None:
+            made = Signature(row.arguments, row.result, build, row.variadic, row.lacking, row.many)
+            found[row.name] = (*found.get(row.name, ()), made)
     return found
 
-
-SIGNATURES = _signatures()
-"""Of the functions that are rows (:mod:`functions`), in the order of these: the first of equals is taken."""
-
-SHOWN_NUMBERS = (
-    Signature((I4, T), T, _own("tm_int4_shown")),
-    Signature((I8, T), T, lambda x, template: own("tm_number_shown", cast(x.copy(), T), template)),
-    Signature((N, T), T, _own("tm_number_shown")),
-    Signature((F8, T), T, _own("tm_float8_shown")),
-    Signature((F4, T), T, _own("tm_float4_shown")),
-)
-"""``to_char`` of numbers."""
 
 _ONE, _TWO = ("this",), ("this", "expression")
 
 CALLS: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
     exp.MakeInterval: ("make_interval", ("year", "month", "week", "day", "hour", "minute", "second")),
-    exp.Upper: ("upper", _ONE), exp.Lower: ("lower", _ONE), exp.Reverse: ("reverse", _ONE),
-    exp.Length: ("length", _ONE), exp.MD5: ("md5", _ONE), exp.Chr: ("chr", ("expressions",)),
-    exp.Ascii: ("ascii", _ONE), exp.Unicode: ("ascii", _ONE), exp.StartsWith: ("starts_with", _TWO),
-    exp.StrPosition: ("strpos", ("this", "substr")), exp.Translate: ("translate", ("this", "from_", "to")),
-    exp.Replace: ("replace", ("this", "expression", "replacement")), exp.Repeat: ("repeat", ("this", "times")),
-    exp.SplitPart: ("split_part", ("this", "delimiter", "part_index")),
-    exp.Pad: ("rpad", ("this", "expression", "fill_pattern")), exp.Trim: ("btrim", _TWO),
-    exp.Sqrt: ("sqrt", _ONE), exp.Cbrt: ("cbrt", _ONE), exp.Exp: ("exp", _ONE), exp.Ln: ("ln", _ONE),
-    exp.Log: ("log", _TWO), exp.Pow: ("power", _TWO), exp.Sin: ("sin", _ONE), exp.Cos: ("cos", _ONE),
-    exp.Tan: ("tan", _ONE), exp.Asin: ("asin", _ONE), exp.Acos: ("acos", _ONE), exp.Atan: ("atan", _ONE),
-    exp.Atan2: ("atan2", _TWO), exp.Degrees: ("degrees", _ONE), exp.Radians: ("radians", _ONE), exp.Pi: ("pi", ()),
+    exp.StrPosition: ("strpos", ("this", "substr")), exp.Trim: ("btrim", _TWO),
+    exp.Pow: ("power", _TWO), exp.StartsWith: ("starts_with", _TWO),
 }  # fmt: skip
-"""sqlglot's node, its name in Postgres and the keys of its arguments in order."""
+"""sqlglot's node of ``make_interval(years => 1)``, ``position(a in b)``, ``trim(both a from b)``, ``a ^ b`` and
+``a ^@ b``, the name of what is called and the keys of its arguments in order."""
 
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
@@ -100,8 +83,6 @@ def name_of(node: exp.Expression) -> str:
     """What ``node``, of a kind of :data:`CALLS`, is called in Postgres."""
     if isinstance(node, exp.Trim):
         return _TRIMS.get(str(node.args.get("position") or "").upper(), "btrim")
-    if isinstance(node, exp.Pad) and node.args.get("is_left"):
-        return "lpad"
     return CALLS[type(node)][0]
 
 

@@ -22,7 +22,9 @@ from datetime import datetime, timedelta
 
 from sqlglot import exp
 
-from functions.registry import OF_ARRAYS
+from functions.registry import OF_ARRAYS, ROWS
+from functions.row import ALONE
+from functions.row import BY_ZONE as ROW_BY_ZONE
 from journal.errors import InvalidUsage
 from sql.forms.time_formats import is_native
 from sql.trees import types as t
@@ -46,20 +48,20 @@ INDEPENDENT: frozenset[type[exp.Expression] | str] = frozenset({
     exp.Column, exp.Parameter, exp.Paren, exp.Dot, exp.Subquery, exp.Exists, exp.Is, exp.Boolean,
     exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In,
     exp.Any, exp.All, exp.Case, exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif,
-    exp.Array, exp.Bracket, exp.ArrayAgg, exp.Explode, "array_append",
-    "array_prepend", "array_remove", *(each.name for each in OF_ARRAYS),
+    exp.Array, exp.Bracket, exp.ArrayAgg, exp.Explode,
+    *(each.name for each in OF_ARRAYS), *(each.name for each in ROWS if each.zone == ALONE),
     exp.ArrayContainsAll, exp.ArrayContainedBy,
     exp.ArrayOverlaps,
     exp.Count, exp.Distinct, exp.Order, exp.Filter, exp.Min, exp.Max, exp.ApproxDistinct, exp.Grouping,
     exp.Window, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue,
-    exp.CurrentTimestamp, "isfinite", "date_bin", "num_nulls", "num_nonnulls",
+    exp.CurrentTimestamp,
 })  # fmt: skip
 """Kinds of nodes, and functions by name, that are about moments alone: no zone can change what they give."""
 
 BY_ZONE: frozenset[type[exp.Expression] | str] = frozenset({
     exp.Cast, exp.Add, exp.Sub, exp.Extract, exp.TimeToStr,
     exp.AtTimeZone, exp.DPipe, exp.Concat, exp.ConcatWs, exp.CurrentDate, exp.Localtimestamp,
-    "age", "date_trunc", "make_timestamptz", "to_char", "to_timestamp", "timezone", "format",
+    *(each.name for each in ROWS if each.zone == ROW_BY_ZONE),
 })  # fmt: skip
 """Those that whoever types them says by the zone: by the methods of :class:`Zone`, or of the checker that has one."""
 
@@ -68,10 +70,9 @@ CLOCK = (exp.CurrentDate, exp.Localtimestamp)
 
 TAKE_OTHERS_TOO: frozenset[type[exp.Expression] | str] = frozenset({
     exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In,
-    exp.Case, exp.Coalesce, exp.Greatest, exp.Least, exp.Array, exp.Sub, exp.Lag, exp.Lead, "age", "date_bin",
-    exp.Count, exp.Distinct, exp.Order, exp.Filter, exp.Window, exp.Grouping, exp.Concat, exp.ConcatWs, "format",
-    "num_nulls", "num_nonnulls", exp.Cast, exp.AtTimeZone, "date_trunc", "timezone",
-    exp.TimeToStr, "to_char", "isfinite", *CLOCK,
+    exp.Case, exp.Coalesce, exp.Greatest, exp.Least, exp.Array, exp.Sub, exp.Lag, exp.Lead,
+    exp.Count, exp.Distinct, exp.Order, exp.Filter, exp.Window, exp.Grouping, exp.Concat, exp.ConcatWs, exp.Cast,
+    exp.AtTimeZone, exp.TimeToStr, *CLOCK, *(each.name for each in ROWS if each.beside),
 })  # fmt: skip
 """Where a date or a timestamp may stand beside a timestamptz: it is made one by the zone, or is of no concern to it."""
 

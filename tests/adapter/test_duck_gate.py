@@ -15,12 +15,12 @@ from adapter.duck.functions import FUNCTIONS, OURS, TABLE_FUNCTIONS
 from adapter.duck.gate import _check_expression, _check_source, _parser, admitted, lacking
 from adapter.state.variables import Variables
 from adapter.system.schemas import RELATIONS
+from functions.registry import SEQUENCES
 from journal.errors import InvalidUsage, TidemarkError
 from lower.duckdb.forms import FORMS
 from sql.objects.names import Names
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
-from sql.typing.check_sequences import SEQUENCE_FUNCTIONS
 from tests.sql.doubles import ddl, empty_image
 
 NAMES = Names(system=RELATIONS)
@@ -191,7 +191,7 @@ def test_a_function_that_is_not_ours_does_not_exist(asked, call):
 
 
 def test_sequences_are_never_the_engines_own(asked):
-    assert not SEQUENCE_FUNCTIONS.keys() & (FUNCTIONS | TABLE_FUNCTIONS)
+    assert not SEQUENCES.keys() & (FUNCTIONS | TABLE_FUNCTIONS)
     for text, sqlstate in (
         ("select nextval('x'), n.oid from pg_namespace n", "0A000"),
         ("select n.oid from pg_namespace n where currval('x') = 1", "0A000"),

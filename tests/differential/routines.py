@@ -1,9 +1,9 @@
 """Which of PostgreSQL's functions and operators are here: asked of both, as ``adapter/system/routines.py`` has them.
 
-    python -m tests.differential.routines      prints the three tables
+    python -m tests.differential.routines      prints both tables
 
 A routine is listed where the binder takes a call of it with arguments of exactly its types and gives its type: by its
-number alone where it is a row of ``functions/``, of which ``test_rows.py`` asks for the rest.
+number alone, since it is a row of ``functions/``, of which ``test_rows.py`` asks for the rest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from values.types import OID
 NAMES = {oid: name for name, oid in OID.items()}
 
 _FUNCTIONS = """
-select oid, proname, prokind, provolatile, proisstrict, array(select unnest(proargtypes)), prorettype from pg_proc
+select oid, proname, prokind, array(select unnest(proargtypes)), prorettype from pg_proc
 where pronamespace = 'pg_catalog'::regnamespace and not proretset and prokind in ('f', 'a', 'w')
 order by proname, oid
 """
@@ -64,21 +64,16 @@ def operation_of(name: str, left: str, right: str) -> str:
     return f"select {_column(left)} {name} {_column(right)} from u"
 
 
-def functions(connection, ours: Ours) -> tuple[list[str], list[str]]:
-    """Those that are rows, and the others."""
-    rows, others = [], []
-    for oid, name, kind, volatile, strict, arguments, result in connection.execute(_FUNCTIONS).fetchall():
+def functions(connection, ours: Ours) -> list[str]:
+    rows = []
+    for oid, name, kind, arguments, result in connection.execute(_FUNCTIONS).fetchall():
         if result in NAMES and all(each in NAMES for each in arguments) and name.isidentifier():
             given = [NAMES[each] for each in arguments]
             if not offered(ours, call_of(kind, name, given), NAMES[result]):
                 continue
-            if (name, tuple(given)) in SIGNED:
-                rows.append(f"{oid} {name} {' '.join(given)}".rstrip())
-            else:
-                assert kind == "f", f"{name} has to be a row"
-                varies = volatile + ("t" if strict else "f")
-                others.append(f"{oid} {name} {varies} {NAMES[result]} {' '.join(given)}".rstrip())
-    return rows, others
+            assert (name, tuple(given)) in SIGNED, f"{name}({', '.join(given)}) has to be a row"
+            rows.append(f"{oid} {name} {' '.join(given)}".rstrip())
+    return rows
 
 
 def operators(connection, ours: Ours) -> list[str]:
@@ -93,5 +88,4 @@ def operators(connection, ours: Ours) -> list[str]:
 
 if __name__ == "__main__":
     with postgres() as connection:
-        rows, others = functions(connection, Ours())
-        print("\n".join(["# rows", *rows, "# others", *others, "# operators", *operators(connection, Ours())]))
+        print("\n".join([*functions(connection, Ours()), "", *operators(connection, Ours())]))

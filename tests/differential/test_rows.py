@@ -13,7 +13,7 @@ from tests.differential.postgres import missing, postgres
 from values.types import OID
 
 NAMES = {oid: name for name, oid in OID.items()} | {
-    2276: "any", 2283: "any", 2776: "any", 2277: "anyarray", 5077: "any", 5078: "anycompatiblearray",
+    2276: "any", 2283: "any", 2776: "any", 2277: "anyarray", 2205: "regclass", 5077: "any", 5078: "anycompatiblearray",
 }  # fmt: skip
 """Types by their oids.  What may be of any type is ``any`` in rows of aggregates, however Postgres says it."""
 
