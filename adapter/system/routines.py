@@ -530,6 +530,7 @@ _OPERATORS = """\
 2534 < timestamp timestamptz bool
 2540 < timestamptz timestamp bool
 2974 < uuid uuid bool
+3242 < jsonb jsonb bool
 1878 << int2 int4 int2
 1884 << int4 int4 int4
 1890 << int8 int4 int8
@@ -564,6 +565,7 @@ _OPERATORS = """\
 2535 <= timestamp timestamptz bool
 2541 <= timestamptz timestamp bool
 2976 <= uuid uuid bool
+3244 <= jsonb jsonb bool
 36 <> int4 int8 bool
 85 <> bool bool bool
 411 <> int8 int8 bool
@@ -660,6 +662,7 @@ _OPERATORS = """\
 2538 > timestamp timestamptz bool
 2544 > timestamptz timestamp bool
 2975 > uuid uuid bool
+3243 > jsonb jsonb bool
 82 >= int4 int8 bool
 415 >= int8 int8 bool
 430 >= int8 int4 bool
@@ -691,6 +694,7 @@ _OPERATORS = """\
 2537 >= timestamp timestamptz bool
 2543 >= timestamptz timestamp bool
 2977 >= uuid uuid bool
+3245 >= jsonb jsonb bool
 1879 >> int2 int4 int2
 1885 >> int4 int4 int4
 1891 >> int8 int4 int8
