@@ -9,11 +9,9 @@ from sqlglot import exp
 from functions.registry import DUCKDB_FORMS
 from sql.forms.array_forms import DUCKDB_ARRAYS
 from sql.forms.common_forms import COMMON, in_duckdb
-from sql.forms.regex import Regex, re2_replacement
-from sql.forms.spark_forms import Build, all_groups, behind_all, certain_regex, expand, null_text, regex_of, string
+from sql.forms.filling import Build, expand, null_text, string
+from sql.forms.regex_forms import DUCKDB_REGEXES
 from sql.forms.time_formats import written_format
-from sql.trees.errors import unsupported
-from sql.trees.nodes import call
 
 
 def _number_text(form: str, carried: str = ":x") -> str:
@@ -73,87 +71,13 @@ _TIME = {
 }  # fmt: skip
 
 
-def _pattern(found: Regex) -> exp.Expression:
-    if found.re2 is None:
-        raise unsupported(
-            "a regular expression with a word boundary, a look-around or a back reference over constants",
-            hint="over a table it is answered",
-        )
-    return exp.Literal.string(found.re2)
-
-
-def _matches(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
-    found = regex_of(pattern, flags)
-    return exp.cast(exp.null(), "boolean") if found is None else call("regexp_matches", x, _pattern(found))
-
-
-def _replaced(x: exp.Expression, pattern: exp.Expression, new: exp.Expression, flags: exp.Expression) -> exp.Expression:
-    options = string(flags) or ""
-    found, to = certain_regex(pattern, exp.Literal.string("i" if "i" in options else "")), string(new)
-    if found is None or to is None:
-        return null_text()
-    if "g" in options and found.length_min == 0:
-        raise unsupported("replacing every match of a regular expression that matches the empty text")
-    made = call("regexp_replace", x, _pattern(found), exp.Literal.string(re2_replacement(to)))
-    if "g" in options:
-        made.append("expressions", exp.Literal.string("g"))
-    return made
-
-
-def _taken(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
-    options = string(flags) or ""
-    found = certain_regex(pattern, exp.Literal.string("i" if options.startswith("i") else ""))
-    if found is None:
-        return null_text()
-    group = exp.Literal.number(1 if found.groups and "whole" not in options else 0)
-    taken = call("regexp_extract", x, _pattern(found), group)
-    return exp.Case(ifs=[exp.If(this=call("regexp_matches", x, _pattern(found)), true=taken)])
-
-
-def _groups(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
-    found = all_groups(pattern, flags)
-    if found is None:
-        return exp.cast(exp.null(), "text[]", dialect="duckdb")
-    numbers = range(1, found.groups + 1) if found.groups else [0]
-    taken = [call("regexp_extract", x, _pattern(found), exp.Literal.number(n)) for n in numbers]
-    return exp.Case(ifs=[exp.If(this=call("regexp_matches", x, _pattern(found)), true=exp.Array(expressions=taken))])
-
-
-def _place(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
-    """One more than what is before the first match has characters."""
-    found = regex_of(pattern, flags)
-    if found is None:
-        return exp.cast(exp.null(), "int")
-    before = exp.Literal.string(behind_all(_pattern(found).this))
-    place = exp.Add(this=call("len", call("regexp_extract", x, before, exp.Literal.number(1))), expression=_ONE.copy())
-    zero = exp.If(this=exp.Not(this=call("regexp_matches", x, _pattern(found))), true=exp.Literal.number(0))
-    return exp.Case(ifs=[zero], default=place)
-
-
-_ONE = exp.Literal.number(1)
-
-
-def _counted(x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
-    found = certain_regex(pattern, flags)
-    if found is None:
-        return exp.cast(exp.null(), "int")
-    if found.length_min == 0:
-        raise unsupported("counting the matches of a regular expression that matches the empty text")
-    return call("len", call("regexp_extract_all", x, _pattern(found)))
-
-
 def _shown_time(x: exp.Expression, template: exp.Expression) -> exp.Expression:
     text = string(template)
     return null_text() if text is None else written_format(x, text, _TIME, "duckdb")
 
 
 BUILT: Mapping[str, Build] = {
-    "TM_MATCHES": _matches,
-    "TM_REGEX_REPLACE": _replaced,
-    "TM_REGEX_TAKE": _taken,
-    "TM_REGEX_COUNT": _counted,
-    "TM_REGEX_GROUPS": _groups,
-    "TM_REGEX_PLACE": _place,
+    **DUCKDB_REGEXES,
     "TM_TO_CHAR": _shown_time,
 }
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from sql.forms.filling import is_constant
 from sql.forms.functions import display_name
-from sql.forms.spark_forms import is_constant
 from sql.trees import types as t
 from sql.trees.errors import mismatch, no_function, no_operator, unsupported
 from sql.trees.nodes import call, cast, position, swap, unnest

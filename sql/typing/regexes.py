@@ -6,7 +6,8 @@ from sqlglot import exp
 
 from functions.row import Function
 from journal.errors import InvalidUsage
-from sql.forms.spark_forms import BUILT, is_constant
+from sql.forms.filling import is_constant
+from sql.forms.regex_forms import SPARK_REGEXES
 from sql.trees.errors import unsupported
 from sql.trees.nodes import call, position
 from sql.typing.signatures import Build
@@ -18,7 +19,7 @@ def regex(form: str, args: list[exp.Expression]) -> exp.Expression:
         if not is_constant(each):
             raise unsupported("a regular expression that is not a constant", hint="use LIKE", position=position(each))
     if not any(each.find(exp.Parameter) for each in args[1:]):
-        BUILT[form](*args)
+        SPARK_REGEXES[form](*args)
     return call(form, *args)
 
 

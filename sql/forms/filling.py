@@ -1,0 +1,67 @@
+"""How a form is written out: its text with the arguments in the places of its parameters, or what a function builds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+import sqlglot
+from sqlglot import exp
+
+from functions.registry import OWN
+from sql.trees.errors import unsupported
+from sql.trees.nodes import copied
+
+Build = Callable[..., exp.Expression]
+
+
+def string(node: exp.Expression) -> str | None:
+    """The text of a constant (a literal, a literal cast to text); ``None`` for NULL.  0A000 for anything else."""
+    while isinstance(node, (exp.Cast, exp.Paren)):
+        node = node.this
+    if isinstance(node, exp.Null):
+        return None
+    if isinstance(node, exp.Literal) and node.is_string:
+        return node.this
+    raise unsupported("a pattern or format that is not a constant")
+
+
+def is_constant(node: exp.Expression) -> bool:
+    """Whether :func:`string` will know it once parameters are there."""
+    while isinstance(node, (exp.Cast, exp.Paren)):
+        node = node.this
+    return isinstance(node, (exp.Null, exp.Parameter)) or (isinstance(node, exp.Literal) and node.is_string)
+
+
+def null_text() -> exp.Expression:
+    return exp.cast(exp.null(), "text")
+
+
+@lru_cache(maxsize=512)
+def _template(text: str, dialect: str) -> exp.Expression:
+    return sqlglot.parse_one(text, read=dialect)
+
+
+def filled(form: tuple[str, str], args: list[exp.Expression], dialect: str) -> exp.Expression:
+    """A form's text as a tree, with ``args`` in the places of its parameters."""
+    values = dict(zip(form[0].split(), args, strict=True))
+    holder = exp.Paren(this=_template(form[1], dialect).copy())
+    for place in list(holder.find_all(exp.Placeholder)):
+        value = values[place.name]
+        plain = isinstance(value, (exp.Column, exp.Literal, exp.Cast, exp.Func, exp.Paren, exp.Null))
+        place.replace(value.copy() if plain else exp.Paren(this=value.copy()))
+    return holder if not isinstance(holder.this, (exp.Func, exp.Paren)) else holder.this
+
+
+def expand(
+    tree: exp.Expression, forms: Mapping[str, tuple[str, str]], built: Mapping[str, Build], dialect: str
+) -> exp.Expression:
+    """A copy of ``tree`` with every form written out, innermost first.  What the engines run in Python stays a call."""
+    holder = exp.Paren(this=copied(tree))
+    calls = [n for n in holder.walk() if isinstance(n, exp.Anonymous) and str(n.this).startswith("TM_")]
+    for node in reversed([n for n in calls if str(n.this).lower() not in OWN]):
+        name = str(node.this)
+        node.replace(
+            built[name](*node.expressions) if name in built else filled(forms[name], node.expressions, dialect)
+        )
+    return holder.this
