@@ -13,8 +13,15 @@ def _more(name: str, result: str, *arguments: str) -> tuple[Function, ...]:
     return tuple(lacking(f"{name}(text, text, {each}) -> {result}", _HERE) for each in arguments)
 
 
-def _of(text: str, form: str, **more: bool | str) -> Function:
-    return built(text, form, maybe_null=True, pattern=Pattern(**more))
+def _of(text: str, form: str, many: bool = False, **more: bool | str) -> Function:
+    return built(text, form, maybe_null=True, many=many, pattern=Pattern(**more))
+
+
+def _split(name: str, result: str, many: bool = False) -> tuple[Function, Function]:
+    return (
+        _of(f"{name}(text, text) -> {result}", "TM_REGEX_SPLIT", many),
+        _of(f"{name}(text, text, text) -> {result}", "TM_REGEX_SPLIT", many, flags=True, once=True),
+    )
 
 
 FUNCTIONS = (
@@ -32,13 +39,8 @@ FUNCTIONS = (
     _of("regexp_instr(text, text) -> int4", "TM_REGEX_PLACE"),
     *_more("regexp_instr", "int4", "int4", "int4, int4", "int4, int4, int4", "int4, int4, int4, text"),
     *_more("regexp_instr", "int4", "int4, int4, int4, text, int4"),
-    *(
-        lacking(f"{name}({arguments}) -> {result}", _HERE, many=many)
-        for name, result, many in (
-            ("regexp_matches", "text[]", True),
-            ("regexp_split_to_table", "text", True),
-            ("regexp_split_to_array", "text[]", False),
-        )
-        for arguments in ("text, text", "text, text, text")
-    ),
+    *_split("regexp_split_to_array", "text[]"),
+    *_split("regexp_split_to_table", "text", many=True),
+    lacking("regexp_matches(text, text) -> text[]", _HERE, many=True),
+    lacking("regexp_matches(text, text, text) -> text[]", _HERE, many=True),
 )

@@ -269,6 +269,8 @@ _NUMBERED = """\
 3397 regexp_match text text text
 2284 regexp_replace text text text
 2285 regexp_replace text text text text
+2767 regexp_split_to_array text text
+2768 regexp_split_to_array text text text
 6265 regexp_substr text text
 2822 regr_avgx float8 float8
 2823 regr_avgy float8 float8

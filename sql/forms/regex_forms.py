@@ -164,6 +164,15 @@ def _counted(engine: Engine, x: exp.Expression, pattern: exp.Expression, flags: 
     return engine.count(x, engine.pattern(found))
 
 
+def _split(engine: Engine, x: exp.Expression, pattern: exp.Expression, flags: exp.Expression) -> exp.Expression:
+    """What is between the matches, all of it where there are none."""
+    found = certain_regex(pattern, flags)
+    if found is None:
+        return engine.no_texts()
+    _not_empty(found, "splitting by matches")
+    return engine.split(x, engine.pattern(found))
+
+
 def _replaced(
     engine: Engine, x: exp.Expression, pattern: exp.Expression, new: exp.Expression, flags: exp.Expression
 ) -> exp.Expression:
@@ -215,6 +224,7 @@ _FORMS: Mapping[str, Callable[..., exp.Expression]] = {
     "TM_REGEX_COUNT": _counted,
     "TM_REGEX_GROUPS": _groups,
     "TM_REGEX_PLACE": _place,
+    "TM_REGEX_SPLIT": _split,
 }
 
 SPARK_REGEXES: Mapping[str, Build] = {name: partial(form, _SPARK) for name, form in _FORMS.items()}
