@@ -164,4 +164,5 @@ FUNCTIONS = (
     in_python("quote_ident(text) -> text", quoted_identifier, "tm_quoted_identifier"),
     in_python("pg_size_pretty(int8) -> text", sizes.pretty, "tm_size_pretty"),
     in_python("pg_size_pretty(numeric) -> text", sizes.pretty_numeric, "tm_size_pretty_numeric"),
+    in_python("pg_size_bytes(text) -> int8", sizes.read, "tm_size_read"),
 )

@@ -246,6 +246,7 @@ _NUMBERED = """\
 1405 overlay text text int4
 3103 percent_rank
 3974 percentile_cont float8 float8
+3334 pg_size_bytes text
 2288 pg_size_pretty int8
 3166 pg_size_pretty numeric
 1610 pi
