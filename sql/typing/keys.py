@@ -6,7 +6,7 @@ is a text that any engine compares, groups and sorts by.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sqlglot import exp
 
@@ -63,8 +63,9 @@ def compared(nodes: Sequence[exp.Expression], types: Sequence[SqlType]) -> None:
         return
     known = [(node, got) for node, got in zip(nodes, types, strict=True) if t.is_number(got)]
     if any(t.is_float(got) for _, got in known):
+        kinds = {each for _, each in known}
         for node, got in known:
-            if _meets_as_float8(got, [each for _, each in known]):
+            if _meets_as_float8(got, kinds):
                 swap(node, converted(node, got, t.FLOAT8))
         return
     decimals = [got for node, got in known if not (got.is_free and isinstance(unnest(node), exp.Parameter))]
@@ -76,7 +77,7 @@ def compared(nodes: Sequence[exp.Expression], types: Sequence[SqlType]) -> None:
             swap(node, key_of(node, got))
 
 
-def _meets_as_float8(got: SqlType, types: Sequence[SqlType]) -> bool:
+def _meets_as_float8(got: SqlType, types: Collection[SqlType]) -> bool:
     """Whether a number of type ``got`` among ``types`` is made a double by us.
 
     Beside a ``real`` Postgres makes doubles of all that is no ``real``, and of the ``real`` too; DuckDB would make a

@@ -17,8 +17,10 @@ from sql.syntax import statements as st
 from sql.syntax import tokens
 from sql.syntax.parse import parse
 from sql.trees.budget import DEPTH_MAX, FRAMES, OPERATORS_MAX
+from sql.typing.keys import compared
 from tests.differential.ours import Ours
 from tests.sql.doubles import ddl, empty_image, names
+from values.types import SqlType
 
 IMAGE = ddl(empty_image(), "create table t (id int, a int, n text)", "create index on t (n)")
 
@@ -210,6 +212,14 @@ def test_planning_takes_steps_by_the_length_of_the_statement(kind, monkeypatch):
     planned(GROWING[kind](40))  # what is made once is made
     small, large = (steps(lambda n=n: planned(GROWING[kind](n))) for n in (40, 160))
     assert large < 4.6 * small, (small, large)
+
+
+def test_what_is_compared_with_doubles_takes_steps_by_its_number():
+    def compare(n: int) -> int:
+        tree = exp.Array(expressions=[exp.Literal.number(each) for each in range(n)])
+        return steps(lambda: compared(tree.expressions, [SqlType("float8"), *[SqlType("int4")] * (n - 1)]))
+
+    assert compare(400) < 5 * compare(100)
 
 
 VALUES = (
