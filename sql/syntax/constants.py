@@ -8,23 +8,29 @@ is no type for them, and reading ``X'1F'`` as bytes, as Spark does, would be a w
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
-from sql.trees.budget import surveyed
 from sql.trees.errors import syntax, unsupported
 
 _STRINGS = (exp.BitString, exp.HexString, exp.National)
 _SIGNS = (exp.Parameter, exp.Placeholder, exp.SessionParameter)
 
+CONSTANTS = (*_STRINGS, *_SIGNS)
 
-def plain_constants(root: exp.Expression) -> exp.Expression:
+
+def plain_constants(root: exp.Expression, nodes: Sequence[exp.Expression]) -> exp.Expression:
     """``root`` with ``N'…'`` as what it is.  0A000 for bit strings, 42601 for other systems' parameters (``:x``, ``?``,
-    ``%s``) and for ``$n`` where a name has to be."""
-    for node in surveyed(root, (*_STRINGS, *_SIGNS)):
+    ``%s``) and for ``$n`` where a name has to be.
+
+    ``nodes``: all in it of :data:`CONSTANTS`, and any others.
+    """
+    for node in nodes:
         if isinstance(node, _SIGNS):
             _check_parameter(node)
+        if not isinstance(node, _STRINGS):
             continue
         if not isinstance(node, exp.National):
             raise unsupported("a bit string", hint="bytes are written '\\x1f'::bytea")

@@ -1,10 +1,12 @@
-"""Long lists and chains of plain values, read without a token for each of their parts.
+"""Long lists and chains read without a token for each of their words: what is alike in them is parsed once.
 
 ``1, 2, … 5000`` behind IN, the rows of a VALUES, and ``a = 1 OR a = 2 OR …`` are tens of thousands of tokens, each of
-which takes the parser some 20 µs; what is in them is a few sorts of cells.  :func:`runs` finds the inner parts of such
-in a text: those that have a comma, or the chain's connector, on both sides, so that they are whole operands whatever is
-around them.  A run goes through the parser as one token and one node, :class:`Run`; :func:`filled` puts what it stands
-for in its place: the nodes that the parser makes of the same text, their places in it too (a property test compares).
+which takes the parser some 20 µs; most of their items say the same of other values.  :func:`runs` finds the inner items
+of such in a text: those that have a comma, or the chain's connector, on both sides, so that they are whole operands
+whatever is around them.  A run goes through the parser as one token and one node, :class:`Run`; :func:`filled` puts
+what it stands for in its place.  Of items that differ in their values alone the parser reads the first, between
+neighbours like theirs, and the others are copies of what it makes, with their own values and places in the text (a
+property test compares with what the parser makes of all).
 
 Where a run turns out to stand elsewhere (outputs of a SELECT) :func:`filled` says so, and who parses does so again
 without runs; the same where anything is refused, so that every error is the parser's own.  Pure.
@@ -13,8 +15,11 @@ without runs; the same where anything is refused, so that every error is the par
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Callable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -22,37 +27,26 @@ from sqlglot.tokens import Token, TokenType
 
 from sql.syntax.quotes import comment_end, dollar_end
 from sql.trees import budget
+from sql.trees.stamps import Stamp
 
 RUN_CHARS_MIN = 200
 """From here a run is worth it.  Shorter texts have none and are not looked through."""
 
+ALIKE_MIN = 4
+"""Items to a shape from which it is worth it, on average."""
+
 KIND = TokenType.BULK_COLLECT_INTO
 """Of a run's token: no word or sign of Postgres's makes one."""
 
-_SPACE = r"[ \t\r\n]*"
-_STRING = r"'[^']*+(?:''[^']*+)*+'"
-_VALUE = rf"(?>{_STRING}|-?[0-9]{{1,18}}+(?:\.[0-9]{{1,18}}+)?|\$[1-9][0-9]{{0,4}}+|null|true|false)"
-_ROW = rf"(?>\({_SPACE}{_VALUE}{_SPACE}(?:,{_SPACE}{_VALUE}{_SPACE})*+\))"
-_NAME = r'(?>"(?:[^"]|"")++"|[^\W\d][\w$]*+)'
-_COLUMN = rf"(?>{_NAME}(?:\.{_NAME}){{0,2}}+)"
-_SIGN = rf"(?>{_SPACE}(?:<>|!=|<=|>=|=|<|>)(?:{_SPACE}(?!-)|[ \t\r\n]++))"
-"""A minus sign right behind another may be one word with it."""
-_COMPARED = rf"(?>{_COLUMN}{_SIGN}{_VALUE})"
-_ALL = rf"(?>{_COMPARED}(?:[ \t\r\n]++and[ \t\r\n]++{_COMPARED})*+)"
-_TERM = rf"(?>\({_SPACE}{_ALL}{_SPACE}\)|{_ALL})"
-_ONE = rf"(?>\({_SPACE}{_COMPARED}{_SPACE}\)|{_COMPARED})"
 
-_PIECE = re.compile(
-    rf"""--[^\n]*+ | (?P<comment>/\*) | [eE]'(?:[^'\\]|\\.|'')*+' | {_STRING} | "(?:[^"]|"")*+"
-      | (?P<dollar>\$(?:[^\W\d]\w*)?\$)
-      | ,(?P<list>(?>{_SPACE}(?:{_VALUE}|{_ROW}){_SPACE},)++)
-      | or\b(?P<or>(?>[ \t\r\n]*+{_TERM}[ \t\r\n]*+\bor\b)++)
-      | and\b[ \t\r\n]*+{_ONE}[ \t\r\n]*+\band\b(?P<and>(?>[ \t\r\n]*+{_ONE}[ \t\r\n]*+\band\b)++)
-      | [^\W\d][\w$]*+ | [$0-9][\w$]*+""",
-    re.IGNORECASE | re.VERBOSE | re.DOTALL,
-)
-"""What a run may not begin within, and runs.  Of AND the second operand is the parser's too: the first may be the end
-of a BETWEEN.  Whitespace within a run is what is whitespace to everybody."""
+class Item(NamedTuple):
+    """One of a run's.  ``words`` is its text, with the kinds of its values in their places; ``values`` are where these
+    are, from ``start`` of the whole text up to ``end``, as the item is."""
+
+    words: tuple[str, ...]
+    values: Sequence[tuple[int, int]]
+    start: int
+    end: int
 
 
 class Span(NamedTuple):
@@ -61,57 +55,234 @@ class Span(NamedTuple):
     kind: str
     start: int
     end: int
+    items: Sequence[Item]
+
+
+class Text(str):
+    """The text of a run's token, which knows what it is."""
+
+    span: Span
+    whole: str
+    """The text that it is within."""
+
+    @classmethod
+    def of(cls, span: Span, whole: str) -> Text:
+        made = cls(whole[span.start : span.end])
+        made.span, made.whole = span, whole
+        return made
 
 
 class Run(exp.Expression):
     """What stands for a run while its statement is parsed.  The parser copies some of what it makes."""
 
-    arg_types = {"this": True, "start": True, "line": True, "col": True}
+    arg_types = {"this": True, "line": True, "col": True}
 
 
 class NotHere(Exception):
     """A run is not what it looked like: its statement is to be parsed without runs."""
 
 
+# -- where they are ---------------------------------------------------------------------------------------------------
+
+_STRING = r"'[^']*+(?:''[^']*+)*+'"
+
+_PIECE = re.compile(
+    rf"""--[^\n]*+ | (?P<comment>/\*) | [eE]'(?:[^'\\]|\\.|'')*+' | (?:[uU]&)?+"(?:[^"]|"")*+"
+      | (?P<dollar>\$(?:[^\W\d]\w*)?\$) | (?P<text>{_STRING}) | (?P<param>\$[1-9][0-9]{{0,4}}+(?![\w$]))
+      | (?P<whole>[0-9]{{1,18}}+(?![\w$.])) | (?P<decimal>[0-9]{{1,18}}+\.[0-9]{{1,18}}+(?![\w$.]))
+      | (?P<sign>[(),;\[\]]) | (?:[uU]&|[^\W\d][\w$]*+){_STRING} | (?P<word>[^\W\d][\w$]*+) | [$0-9.][\w$.]*+""",
+    re.VERBOSE | re.DOTALL,
+)
+"""What is within nothing else.  What has no name here is neither a value nor the edge of an item."""
+
+_EDGES = frozenset(
+    "as by else except fetch for from full group having inner intersect join left limit natural offset on order over "
+    "returning right select set then union using values when where window with".split()
+)
+"""Words that no item goes over, but within brackets."""
+
+
+@dataclass
+class _Level:
+    """What has been seen within a pair of brackets: where separators are that nothing else stands between."""
+
+    commas: list[tuple[int, int]] = field(default_factory=list)
+    ors: list[tuple[int, int]] = field(default_factory=list)
+    ands: list[tuple[int, int]] = field(default_factory=list)
+    betweens: int = 0
+    """Of which the AND is still to come."""
+
+
+class _Scanned:
+    """The separators and values of a text."""
+
+    def __init__(self, text: str) -> None:
+        self.values: list[tuple[int, int]] = []
+        self.kinds: list[str] = []
+        self.long: list[tuple[str, list[tuple[int, int]]]] = []
+        """Separators of what may be runs."""
+        self._levels = [_Level()]
+        at: int | None = 0
+        while at is not None:
+            at = self._pieces(text, at)
+        while self._levels:
+            self._close()
+
+    def _pieces(self, text: str, at: int) -> int | None:
+        """Look through ``text`` from ``at`` up to something that hides what is in it; gives where that ends."""
+        level = self._levels[-1]
+        for piece in _PIECE.finditer(text, at):
+            kind = piece.lastgroup
+            if kind == "word":
+                word = piece[0].lower()
+                if word == "or":
+                    self._keep("and", level.ands)
+                    level.ands, level.betweens = [], 0
+                    level.ors.append(piece.span())
+                elif word == "and":
+                    if level.betweens:
+                        level.betweens -= 1
+                    else:
+                        level.ands.append(piece.span())
+                elif word == "between":
+                    level.betweens += 1
+                elif word == "case":
+                    level = self._open()
+                elif word == "end":
+                    level = self._close_one()
+                elif word in _EDGES:
+                    self._edge(level)
+            elif kind == "sign":
+                sign = piece[0]
+                if sign == ",":
+                    self._terms_end(level)
+                    level.commas.append(piece.span())
+                elif sign in "([":
+                    level = self._open()
+                elif sign in ")]":
+                    level = self._close_one()
+                else:
+                    self._edge(level)
+            elif kind in _VALUES:
+                self.values.append(piece.span())
+                self.kinds.append(_VALUES[kind])
+            elif kind is not None or piece[0].startswith("--"):
+                for each in self._levels:
+                    self._edge(each)
+                if kind == "comment":
+                    return comment_end(text, piece.end())
+                if kind == "dollar":
+                    return dollar_end(text, piece.end(), piece[0])
+        return None
+
+    def _open(self) -> _Level:
+        self._levels.append(_Level())
+        return self._levels[-1]
+
+    def _close_one(self) -> _Level:
+        if len(self._levels) == 1:
+            self._edge(self._levels[0])
+        else:
+            self._close()
+        return self._levels[-1]
+
+    def _close(self) -> None:
+        self._edge(self._levels.pop())
+
+    def _edge(self, level: _Level) -> None:
+        self._terms_end(level)
+        self._keep("list", level.commas)
+        level.commas = []
+
+    def _terms_end(self, level: _Level) -> None:
+        self._keep("or", level.ors)
+        self._keep("and", level.ands)
+        if level.ors or level.ands:
+            level.ors, level.ands = [], []
+        level.betweens = 0
+
+    def _keep(self, kind: str, separators: list[tuple[int, int]]) -> None:
+        if len(separators) > 1 and separators[-1][0] - separators[0][1] >= RUN_CHARS_MIN:
+            self.long.append((kind, separators))
+
+
+_VALUES = {"text": "\0t", "param": "\0p", "whole": "\0w", "decimal": "\0d"}
+_KINDS = frozenset(_VALUES.values())
+
+
+_PLAIN = re.compile(r"""(?:[^\W\d][\w$]*+|"[^"]++"|[-+*/<>=~!@#%^&|?:.,()\[\] \t\r\n])*+""")
+"""What stands around the values of an item that the tokenizer certainly takes, as it takes them."""
+
+
 def runs(text: str) -> list[Span]:
     """The long runs in ``text``, in order.  Where a quote in it never ends they may be anything."""
-    found, at = [], 0
     if len(text) < RUN_CHARS_MIN:
-        return found
-    while (piece := _PIECE.search(text, at)) is not None:
-        at, kind = piece.end(), piece.lastgroup
-        if kind == "comment":
-            at = comment_end(text, at)
-        elif kind == "dollar":
-            at = dollar_end(text, at, piece[0])
-            if at is None:
-                break
-        elif kind in ("list", "or", "and"):
-            start, end = piece.span(kind)
-            if end - start >= RUN_CHARS_MIN:
-                inner = text[start : end - (1 if kind == "list" else len(kind))]
-                start += len(inner) - len(inner := inner.lstrip())
-                found.append(Span(kind, start, start + len(inner.rstrip())))
-            at = end - (1 if kind == "list" else 0)  # another list may begin with this comma
+        return []
+    scanned, found, end = _Scanned(text), [], 0
+    for kind, separators in sorted(scanned.long, key=lambda each: (each[1][0][0], -each[1][-1][0])):
+        if separators[0][0] < end:  # within one
+            continue
+        items = [_item(text, scanned, a[1], b[0]) for a, b in pairwise(separators)]
+        plain = {words: _is_plain(words) for words in {item.words for item in items}}
+        if len(plain) * ALIKE_MIN > len(items):
+            continue
+        for fits, group in groupby(zip(items, [plain[item.words] for item in items], strict=True), itemgetter(1)):
+            together = [item for item, _ in group]
+            if fits and together[-1].end - together[0].start >= RUN_CHARS_MIN:
+                found.append(Span(kind, together[0].start, together[-1].end, together))
+                end = together[-1].end
     return found
 
 
+def _is_plain(words: Sequence[str]) -> bool:
+    """Whether an item is something, and nothing of it is refused before it comes to the parser."""
+    if words == ("",) or not all(each in _KINDS or _PLAIN.fullmatch(each) for each in words):
+        return False
+    for before, between, behind in zip(words, words[1:], words[2:], strict=False):
+        if before == behind == _VALUES["text"] and not between.strip():  # two texts may be one, or none
+            return False
+    return not any(
+        each.rstrip().endswith(".") and value in (_VALUES["whole"], _VALUES["decimal"])
+        for each, value in pairwise(words)
+    )
+
+
+def _item(text: str, scanned: _Scanned, start: int, end: int) -> Item:
+    whole = text[start:end]
+    start, end = end - len(whole.lstrip()), start + len(whole.rstrip())
+    first = bisect_left(scanned.values, (start,))
+    words, values, at = [], [], start
+    for place in range(first, len(scanned.values)):
+        begin, behind = scanned.values[place]
+        if begin >= end:
+            break
+        words += text[at:begin], scanned.kinds[place]
+        values.append((begin, behind))
+        at = behind
+    words.append(text[at:end])
+    return Item(tuple(words), values, start, end)
+
+
+# -- what they are ----------------------------------------------------------------------------------------------------
+
+Parse = Callable[[str], exp.Expression]
+"""What the parser makes of a text, which is known to it as a statement; refused as it refuses."""
+
+
 def node_of(token: Token) -> Run:
-    """The node of a run's token, whose text is the run's kind and the run."""
-    return Run(this=token.text, start=token.start, line=token.line, col=token.col)
+    """The node of a run's token."""
+    return Run(this=token.text, line=token.line, col=token.col)
 
 
-def filled(root: exp.Expression, column_of: Callable[[str], exp.Expression | None]) -> exp.Expression:
+def filled(root: exp.Expression, parse: Parse) -> exp.Expression:
     """``root`` with the parser's nodes in the place of each :class:`Run`.  :class:`NotHere` where one stands where its
-    parts could not.  ``column_of`` parses a column's
-    name, and gives ``None`` for what is none."""
+    parts could not, and what ``parse`` raises."""
     for run in list(root.find_all(Run)):
-        kind, text = run.this.split(" ", 1)
-        places, parent = _Places(run, text), run.parent
+        kind, parent = run.this.span.kind, run.parent
         if kind == "list":
-            _fill_list(run, text, places)
+            _fill_list(run, parse)
         elif type(parent) is _CONNECTORS[kind]:
-            run.replace(_chain(run, text, places, column_of))
+            run.replace(_chain(run, _Reader(run, parse, kind)))
         else:
             raise NotHere
     return root
@@ -120,190 +291,174 @@ def filled(root: exp.Expression, column_of: Callable[[str], exp.Expression | Non
 _CONNECTORS: dict[str, type[exp.Connector]] = {"or": exp.Or, "and": exp.And}
 
 
-class _Places:
-    """Where a run's nodes stand in the statement, as the parser notes it."""
-
-    def __init__(self, run: Run, text: str) -> None:
-        self._start, self._line, self._col = run.args["start"], run.args["line"], run.args["col"]
-        self._breaks = [found.end() for found in re.finditer(r"\r\n|\r|\n", text)]
-
-    def note(self, node: exp.Expression, start: int, end: int) -> exp.Expression:
-        """``node``, whose word goes from ``start`` up to ``end`` in the run."""
-        before = bisect_right(self._breaks, start)
-        col = end - self._breaks[before - 1] if before else self._col + end - 1
-        node.meta.update(line=self._line + before, col=col, start=self._start + start, end=self._start + end - 1)
-        return node
-
-
-# -- lists ------------------------------------------------------------------------------------------------------------
-
-_CELL = re.compile(
-    r"(?P<open>\()|(?P<close>\))|'(?P<text>[^']*+(?:''[^']*+)*+)'|(?P<minus>-)?(?P<number>[0-9]++(?:\.[0-9]++)?)"
-    r"|\$(?P<param>[0-9]++)|(?P<word>[a-z]++)",
-    re.IGNORECASE,
-)
-
-
-def _cell(found: re.Match[str], places: _Places) -> exp.Expression:
-    text, digits = found["text"], found["number"]
-    if text is not None:
-        made = exp.Literal(this=text.replace("''", "'"), is_string=True)
-        return places.note(made, found.start(), found.end())
-    if digits is not None:
-        made = places.note(exp.Literal(this=digits, is_string=False), found.start("number"), found.end())
-        return made if found["minus"] is None else exp.Neg(this=made)
-    if found["param"] is not None:
-        number = exp.Literal(this=found["param"], is_string=False)
-        return exp.Parameter(this=places.note(number, found.start("param"), found.end()))
-    word = found["word"].lower()
-    if word == "null":
-        return exp.Null()
-    if word in ("true", "false"):
-        return exp.Boolean(this=word == "true")
-    raise NotHere  # spelled with letters that only lower case brings together
-
-
-def _fill_list(run: Run, text: str, places: _Places) -> None:
+def _fill_list(run: Run, parse: Parse) -> None:
     parent, index = run.parent, run.index
     above = parent.parent
     if run.arg_key != "expressions":
         raise NotHere
     if type(above) is exp.Values and len(parent.expressions) == 1:  # the parser takes it for a row of one column
-        rows = [_row(each, False) for each in _items(text, places)]
-        run, parent, index = parent, above, parent.index
-    elif type(parent) is exp.In:
-        rows = [_row(each, True) if type(each) is list else each for each in _items(text, places)]
-    elif type(parent) is exp.Array or type(parent) is exp.Tuple:
-        rows = _items(text, places)
-        if any(type(each) is list for each in rows):
-            raise NotHere
+        run, parent, index, place = parent, above, parent.index, "values"
+    elif type(parent) in _PLACES:
+        place = _PLACES[type(parent)]
     else:
         raise NotHere
+    reader = _Reader(run if type(run) is Run else run.expressions[0], parse, place)
     items = parent.args["expressions"]
-    parent.set("expressions", [*items[:index], *rows, *items[index + 1 :]])
+    parent.set("expressions", [*items[:index], *reader.nodes(), *items[index + 1 :]])
 
 
-def _items(text: str, places: _Places) -> list[exp.Expression | list[exp.Expression]]:
-    """Cells, and rows of cells."""
-    found: list = []
-    row: list[exp.Expression] | None = None
-    for each in _CELL.finditer(text):
-        if each["open"] is not None:
-            row = []
-        elif each["close"] is not None:
-            found.append(row)
-            row = None
-        else:
-            (found if row is None else row).append(_cell(each, places))
-    return found
+_PLACES: dict[type[exp.Expression], str] = {exp.In: "in", exp.Array: "array", exp.Tuple: "tuple"}
 
 
-def _row(cells: exp.Expression | list[exp.Expression], alone: bool) -> exp.Expression:
-    """``(cells)``; one that is ``alone`` in brackets is itself."""
-    if type(cells) is not list:
-        raise NotHere
-    return exp.Paren(this=cells[0]) if alone and len(cells) == 1 else exp.Tuple(expressions=cells)
-
-
-# -- chains -----------------------------------------------------------------------------------------------------------
-
-_SIGNS = {"=": exp.EQ, "<>": exp.NEQ, "!=": exp.NEQ, "<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE}
-
-_PART = re.compile(
-    rf"(?P<column>{_COLUMN}){_SPACE}(?P<sign><>|!=|<=|>=|=|<|>){_SPACE}(?P<value>{_VALUE})|(?P<other>[()]|{_NAME})",
-    re.IGNORECASE,
-)
-
-
-def _chain(run: Run, text: str, places: _Places, column_of: Callable[[str], exp.Expression | None]) -> exp.Expression:
+def _chain(run: Run, reader: _Reader) -> exp.Expression:
     """The terms of a chain, connected; where they mean a list, that (:func:`sql.trees.budget.surveyed` reads on)."""
     kind = type(run.parent)
-    columns: dict[str, _Column] = {}
-
-    def column(found: re.Match[str]) -> exp.Column:
-        name = found["column"]
-        if name not in columns:
-            columns[name] = _Column(column_of(name), name)
-        return columns[name].at(found.start("column"), places)
-
-    parts = list(_PART.finditer(text))
-    return _listed(run, kind, parts, places, column) or budget.joined(kind, list(_terms(parts, kind, places, column)))
-
-
-def _listed(
-    run: Run,
-    kind: type[exp.Connector],
-    parts: list[re.Match[str]],
-    places: _Places,
-    column: Callable[[re.Match[str]], exp.Column],
-) -> exp.In | None:
-    """``x = 1 OR x = 2``, ``x <> 1 AND x <> 2`` as one node; ``None`` where it says more than that."""
     top = run.parent
     while type(top) is kind:
         top = top.parent
-    terms = [each for each in parts if each["other"] is None]
-    signs = {each["sign"] for each in terms}
-    words = {_CONNECTORS[each["other"].lower()] for each in parts if each["other"] not in (None, "(", ")")}
-    if top is None or len(terms) < budget.CHAIN_MIN or words != {kind}:
-        return None
-    if len({each["column"] for each in terms}) > 1 or not signs <= _LISTED[kind]:
-        return None
-    texts = {each["value"][0] == "'" for each in terms}
-    if len(texts) > 1 or texts == {False} and not all(_WHOLE.fullmatch(each["value"]) for each in terms):
-        return None
-    values = [_value(each, places) for each in terms]
-    made = exp.In(this=column(terms[0]), expressions=values)
-    made.meta[budget.OF_CHAIN] = True
-    return made
+    items = run.this.span.items
+    if top is not None and len(items) >= budget.CHAIN_MIN:
+        compared = {budget.listed_as(reader.read(item).root, kind) for item in items}
+        if len(compared) == 1 and None not in compared:
+            first = budget.unwrapped(reader.node(items[0]))
+            made = exp.In(this=first.this, expressions=[reader.node(item, "expression") for item in items])
+            made.meta[budget.OF_CHAIN] = True
+            return made
+    return budget.joined(kind, reader.nodes())
 
 
-_LISTED: dict[type[exp.Connector], set[str]] = {exp.Or: {"="}, exp.And: {"<>", "!="}}
-_WHOLE = re.compile(r"-?[0-9]+")
+_BETWEEN: dict[str, tuple[str, str]] = {
+    "or": ("select 1 where null or ", " or null"),
+    "and": ("select 1 where null and ", " and null"),
+    "in": ("select 1 where null in (null, ", ", null)"),
+    "array": ("select array[null, ", ", null]"),
+    "tuple": ("select (null, ", ", null)"),
+    "values": ("values (null), ", ", (null)"),
+}
+"""What an item is read between: neighbours like those that it has where it stands."""
 
 
-def _value(part: re.Match[str], places: _Places) -> exp.Expression:
-    start, end = part.span("value")
-    return _cell(_CELL.match(part.string, start, end), places)
-
-
-def _terms(
-    parts: list[re.Match[str]],
-    kind: type[exp.Connector],
-    places: _Places,
-    column: Callable[[re.Match[str]], exp.Column],
-) -> list[exp.Expression]:
-    found: list[exp.Expression] = []
-    term: exp.Expression | None = None
-    for part in parts:
-        other = part["other"]
-        if other is None:
-            made = _SIGNS[part["sign"]](this=column(part), expression=_value(part, places))
-            term = made if term is None else exp.And(this=term, expression=made)
-        elif other == ")":
-            term = exp.Paren(this=term)
-        elif other != "(" and _CONNECTORS[other.lower()] is kind:
-            found.append(term)
-            term = None
-    return [*found, term]
-
-
-class _Column:
-    """A column's name, made again for each place where it stands."""
-
-    def __init__(self, parsed: exp.Expression | None, name: str) -> None:
-        if type(parsed) is not exp.Column or not all(type(part) is exp.Identifier for part in parsed.parts):
+def _read_between(place: str, made: exp.Expression) -> exp.Expression:
+    """The node of what was read there."""
+    if place in _CONNECTORS:
+        kind, top = _CONNECTORS[place], made.args["where"].this
+        if type(top) is not kind or type(top.this) is not kind or type(top.this.this) is not exp.Null:
             raise NotHere
-        keys = [key for key, each in parsed.args.items() if isinstance(each, exp.Expression)]
-        if len(keys) != len(parsed.parts):
+        return top.this.expression
+    holder = made.args["where"].this if place == "in" else made if place == "values" else made.expressions[0]
+    if len(holder.expressions) != 3 or type(holder.expressions[0]) not in (exp.Null, exp.Tuple):
+        raise NotHere
+    return holder.expressions[1]
+
+
+# -- what is alike in them --------------------------------------------------------------------------------------------
+
+_TAKEN_AS_IT_IS = (
+    exp.Connector, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Not,
+    exp.Paren, exp.Tuple, exp.Array, exp.In, exp.Values, exp.Between, exp.Like, exp.ILike, exp.Neg, exp.Cast, exp.Add,
+    exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.DPipe, exp.Parameter, exp.Anonymous, exp.Coalesce, exp.Nullif, exp.Greatest,
+    exp.Least, exp.Abs, exp.Round,
+)  # fmt: skip
+"""Within what the parser makes the same of every value of a kind.  It looks into arguments of some functions."""
+
+
+@dataclass
+class _Read:
+    """What the parser made of one item, for others like it."""
+
+    root: exp.Expression
+    stamp: Stamp
+    values: Sequence[int]
+    """Which of the item's may differ; the others are part of what it says."""
+    noted: Sequence[tuple[int, int, int, int, int]]
+    """Of each node that has a place: its number, its place in the item, and how many values end before that begins, and
+    before it ends."""
+    chars: Sequence[int]
+    """How long each of the item's values is."""
+
+
+class _Reader:
+    """Reads the items of one run."""
+
+    def __init__(self, run: Run, parse: Parse, place: str) -> None:
+        self._parse, self._place = parse, place
+        self._text, self._span = run.this.whole, run.this.span
+        self._line, self._col = run.args["line"], run.args["col"]
+        self._breaks = [found.end() for found in re.finditer(r"\r\n|\r|\n", run.this)]
+        self._read: dict[tuple, _Read] = {}
+        self._said: dict[tuple, Sequence[int]] = {}
+        """Which values are part of what items of these words say."""
+
+    def nodes(self) -> list[exp.Expression]:
+        return [self.node(item) for item in self._span.items]
+
+    def node(self, item: Item, key: str | None = None) -> exp.Expression:
+        """The item's node, or what it has under ``key``, brackets apart."""
+        read = self.read(item, key)
+        copies = read.stamp.copies([self._value(item, place) for place in read.values])
+        moved = [0]
+        for (begin, end), chars in zip(item.values, read.chars, strict=True):
+            moved.append(moved[-1] + end - begin - chars)
+        start = item.start - self._span.start
+        for number, begin, end, before, within in read.noted:
+            self._note(copies[number], start + begin + moved[before], start + end + moved[within])
+        return copies[0]
+
+    def _note(self, node: exp.Expression, start: int, end: int) -> None:
+        """``node``, whose word goes from ``start`` up to ``end`` in the run, stands there."""
+        before = bisect_right(self._breaks, start)
+        col = end - self._breaks[before - 1] if before else self._col + end - 1
+        at = self._span.start
+        node._meta.update(line=self._line + before, col=col, start=at + start, end=at + end - 1)
+
+    def read(self, item: Item, key: str | None = None) -> _Read:
+        """What was made of the first item that is like this one, or is now."""
+        said = self._said.get((item.words, key))
+        if said is not None:
+            found = self._read.get((item.words, key, *[self._value(item, place) for place in said]))
+            if found is not None:
+                return found
+        if len(self._read) * ALIKE_MIN > len(self._span.items):  # they differ in more than their values
             raise NotHere
-        base = min(part.meta["start"] for part in parsed.parts)
-        self._parts = [
-            (key, part.this, part.args["quoted"], part.meta["start"] - base, part.meta["end"] + 1 - base)
-            for key, part in ((key, parsed.args[key]) for key in keys)
+        made = self._made(item, key)
+        fixed = tuple([place for place in range(len(item.values)) if place not in made.values])
+        if self._said.setdefault((item.words, key), fixed) != fixed:
+            raise NotHere
+        self._read[(item.words, key, *[self._value(item, place) for place in fixed])] = made
+        return made
+
+    def _made(self, item: Item, key: str | None) -> _Read:
+        before, behind = _BETWEEN[self._place]
+        tree = self._parse(before + self._text[item.start : item.end] + behind)
+        root = _read_between(self._place, tree)
+        if key is not None:
+            root = budget.unwrapped(root).args[key]
+        shift = item.start - len(before)
+        leaves = {
+            leaf.meta["start"] + shift: leaf
+            for leaf in root.find_all(exp.Literal)
+            if "start" in leaf.meta and isinstance(leaf.parent, _TAKEN_AS_IT_IS)
+        }
+        values, found = [], []
+        for place, (begin, _) in enumerate(item.values):
+            leaf = leaves.get(begin + (self._text[begin] == "$"))
+            if leaf is not None and leaf.this == self._value(item, place):
+                values.append(place)
+                found.append(leaf)
+        stamp = Stamp(root, found)
+        ends = [end - shift for _, end in item.values]
+        noted = [
+            (number, begin - len(before), end - len(before), bisect_right(ends, begin), bisect_right(ends, end))
+            for number, node in enumerate(stamp.nodes)
+            if "start" in node.meta
+            for begin, end in [(node.meta["start"], node.meta["end"] + 1)]
         ]
+        return _Read(root, stamp, values, noted, [end - begin for begin, end in item.values])
 
-    def at(self, start: int, places: _Places) -> exp.Column:
-        return exp.Column(**{
-            key: places.note(exp.Identifier(this=this, quoted=quoted), start + begin, start + end)
-            for key, this, quoted, begin, end in self._parts
-        })  # fmt: skip
+    def _value(self, item: Item, place: int) -> str:
+        """The value as a literal has it."""
+        begin, end = item.values[place]
+        sign = self._text[begin]
+        if sign == "'":
+            return self._text[begin + 1 : end - 1].replace("''", "'")
+        return self._text[begin + (sign == "$") : end]

@@ -17,12 +17,12 @@ from sqlglot.tokens import Token, TokenType
 
 from functions.registry import ROWS
 from journal.errors import InvalidUsage
-from sql.syntax.constants import plain_constants
-from sql.syntax.long_runs import KIND, NotHere, Span, filled, node_of, runs
+from sql.syntax.constants import CONSTANTS, plain_constants
+from sql.syntax.long_runs import KIND, NotHere, Span, Text, filled, node_of, runs
 from sql.syntax.plain_tokens import plain
 from sql.syntax.quotes import blanks_end, comment_end, dollar_end
 from sql.syntax.statement import Name
-from sql.trees.budget import TOKENS_MAX, bounded
+from sql.trees.budget import TOKENS_MAX, bounded, surveyed
 from sql.trees.errors import no_function, out_of_range, syntax, unsupported, untold
 from values.datatypes.registry import DATATYPES
 
@@ -378,12 +378,13 @@ def _with_blanks(text: str, spans: Sequence[Span]) -> str:
     """``text`` with ``_RUN`` in the place of each of its runs, and blanks behind it as far as that went."""
     parts, kept = [], 0
     for span in spans:
-        parts += [text[kept : span.start], _RUN, _INK.sub(" ", text[span.start + 1 : span.end])]
+        blanks = _INK.sub(lambda ink: " " * len(ink[0]), text[span.start + 1 : span.end])
+        parts += [text[kept : span.start], _RUN, blanks]
         kept = span.end
     return "".join([*parts, text[kept:]])
 
 
-_INK = re.compile(r"[^\r\n]")
+_INK = re.compile(r"[^\r\n]+")
 
 _JUNK = re.compile(r"[^\W\d]")
 
@@ -432,18 +433,19 @@ def _marked(text: str) -> tuple[str, dict[int, int]]:
 
 def _with_runs(tokens: list[Token], text: str, found: Sequence[Span]) -> list[Token]:
     """``tokens`` with each run's own text.  42601 for a stray sign of ours, ``NotHere`` where a run is no token."""
+    starts = [token.start for token in tokens if token.token_type == KIND]
+    for start in starts:
+        if text[start] == _RUN:
+            raise syntax(_RUN, start + 1)
+    if starts != [span.start for span in found]:
+        raise NotHere  # one is within something that only the tokenizer knows
     spans = iter(found)
     made = []
     for token in tokens:
         if token.token_type == KIND:
-            span = next(spans, None)
-            if span is None or span.start != token.start:
-                raise syntax(text[token.start], token.start + 1)
-            inner = f"{span.kind} {text[span.start : span.end]}"
-            token = Token(KIND, inner, token.line, token.col, span.start, span.end - 1, token.comments)
+            span = next(spans)
+            token = Token(KIND, Text.of(span, text), token.line, token.col, span.start, span.end - 1, token.comments)
         made.append(token)
-    if next(spans, None) is not None:
-        raise NotHere  # it is within something that only the tokenizer knows
     return made
 
 
@@ -637,32 +639,36 @@ def parse_tokens(tokens: list[Token], text: str) -> exp.Expression:
         raise syntax(text[first.start : first.end + 1] if first else None, first.start + 1 if first else 1)
     root = found[0]
     if any(token.token_type == KIND for token in tokens):
-        root = filled(root, _column_alone)
-    return _noted(plain_constants(root))
+        root = filled(root, _item_alone)
+    nodes = surveyed(root, (*CONSTANTS, *_NOTED))
+    _note(nodes)
+    return plain_constants(root, nodes)
 
 
-def _column_alone(name: str) -> exp.Expression | None:
-    """What the parser makes of ``name`` where it is compared with something, ``None`` where it takes no such."""
-    text = f"select 1 where {name} = 1"
+def _item_alone(text: str) -> exp.Expression:
+    """What the parser makes of ``text``.  ``NotHere`` where it makes nothing of it."""
     try:
-        [select] = DIALECT.parser().parse(tokenize(text), text)
-        return select.args["where"].this.this
-    except (ParseError, *_TAKEN_APART):
-        return None
+        [found] = DIALECT.parser().parse(_mended(tokenize(text)), text)
+    except (ParseError, *_TAKEN_APART) as error:
+        raise NotHere from error
+    return found
 
 
-def _noted(root: exp.Expression) -> exp.Expression:
-    """``root`` with the note on each subscript that it counts from 1, which every generator of SQL reads, and with
-    ``"lower"(x)`` as ``lower(x)``: the same name, also for whoever looks functions up by it."""
-    for node in root.find_all(exp.Bracket, exp.Anonymous, exp.Dot):
+_NOTED = (exp.Bracket, exp.Anonymous, exp.Dot)
+
+
+def _note(nodes: Sequence[exp.Expression]) -> None:
+    """Note on each subscript that it counts from 1, which every generator of SQL reads, and make ``"lower"(x)``
+    ``lower(x)``: the same name, also for whoever looks functions up by it."""
+    for node in nodes:
         if isinstance(node, exp.Bracket):
             node.set("offset", 1)
         elif isinstance(node, exp.Dot):
             if node.args.get("this") is None:  # LATERAL .a
                 raise syntax(".", None)
-        elif isinstance(node.this, exp.Identifier) and _FUNCTION.fullmatch(node.name):
-            node.set("this", node.name)
-    return root
+        elif isinstance(node, exp.Anonymous) and isinstance(node.this, exp.Identifier):
+            if _FUNCTION.fullmatch(node.name):
+                node.set("this", node.name)
 
 
 _FUNCTION = re.compile(r"[a-z_][a-z0-9_]*")

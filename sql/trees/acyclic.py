@@ -28,6 +28,9 @@ from sqlglot.optimizer.scope import Scope
 _SLOT = Expression.__dict__["parent"]
 _read, _write = _SLOT.__get__, _SLOT.__set__
 
+put_above = _write
+"""Who makes many nodes puts there what their ``parent`` is: a weak reference, or ``None``."""
+
 
 def _above_node(node: Expression) -> Expression | None:
     held = _read(node)

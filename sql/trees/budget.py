@@ -14,6 +14,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from sqlglot import exp
+from sqlglot.expressions.core import COLUMN_PARTS
 
 from journal.errors import InvalidUsage
 
@@ -91,6 +92,10 @@ def surveyed(root: exp.Expression, kinds: tuple[type[exp.Expression], ...]) -> l
     return found
 
 
+_LEAVES = frozenset({exp.Identifier, exp.Literal, exp.Null, exp.Boolean})
+"""Most nodes of a large tree.  Nobody asks for them, and nothing is below them."""
+
+
 def check_whole(query: exp.Expression) -> None:
     """54001 where ``query``, which has been put together, is beyond the bounds that who writes it has to keep."""
     withs, _ = _measured(query, (exp.With,))
@@ -113,9 +118,12 @@ def _measured(
         longest = 0
         below: list[exp.Expression] = []
         for node in level:
+            kind = type(node)
+            if kind in _LEAVES:
+                continue
             if isinstance(node, kinds):
                 found.append(node)
-            if type(node) in OPERATORS and type(node.this) is type(node):
+            if kind in OPERATORS and type(node.this) is kind:
                 parts = operands(node)
                 longest = max(longest, len(parts) - 1)
                 count += len(parts) - 2
@@ -189,7 +197,7 @@ def _with_lists(operands: Sequence[exp.Expression], kind: type[exp.Connector]) -
     made: list[exp.Expression | None] = list(operands)
     for key, places in by.items():
         if len(places) >= CHAIN_MIN or key in many:
-            found = _listed([_unwrapped(operands[place]) for place in places])
+            found = _listed([unwrapped(operands[place]) for place in places])
             made[places[0]] = found if kind is exp.Or else exp.Not(this=found)
             for place in places[1:]:
                 made[place] = None
@@ -202,8 +210,8 @@ def _by_common(operands: Sequence[exp.Expression]) -> list[exp.Expression]:
     by: dict[frozenset[tuple], list[int]] = {}
     terms: list[dict[tuple, exp.Expression]] = []
     for place, each in enumerate(operands):
-        parts = connected(inner) if type(inner := _unwrapped(each)) is exp.And else []
-        compared = {_compared(part, exp.EQ): _unwrapped(part) for part in parts[: _TERMS_MAX + 1]}
+        parts = connected(inner) if type(inner := unwrapped(each)) is exp.And else []
+        compared = {_compared(part, exp.EQ): unwrapped(part) for part in parts[: _TERMS_MAX + 1]}
         terms.append(compared)
         if 1 < len(compared) == len(parts) <= _TERMS_MAX and None not in compared:
             by.setdefault(frozenset(compared), []).append(place)
@@ -247,7 +255,13 @@ def _listed(comparisons: Sequence[exp.Expression]) -> exp.Expression:
     return exp.In(this=comparisons[0].this, expressions=values)
 
 
-def _unwrapped(node: exp.Expression) -> exp.Expression:
+def listed_as(term: exp.Expression, kind: type[exp.Connector]) -> tuple | None:
+    """What ``kind`` makes one list of terms by, if ``term`` is such."""
+    return _compared(term, _LISTED[kind])
+
+
+def unwrapped(node: exp.Expression) -> exp.Expression:
+    """``node`` without brackets around it."""
     while type(node) is exp.Paren:
         node = node.this
     return node
@@ -255,7 +269,7 @@ def _unwrapped(node: exp.Expression) -> exp.Expression:
 
 def _compared(node: exp.Expression, kind: type[exp.Expression]) -> tuple | None:
     """Of ``column = constant`` (``kind`` says which comparison) which column it is, and which kind of constant."""
-    node = _unwrapped(node)
+    node = unwrapped(node)
     return _key(node.this, node.expression) if type(node) is kind else None
 
 
@@ -264,12 +278,16 @@ def _key(column: exp.Expression, value: exp.Expression) -> tuple | None:
         return None
     if type(value) is exp.Neg and type(value.this) is exp.Literal:
         value = value.this
-    if type(value) is not exp.Literal or not (value.is_string or value.this.isdigit()):
+    if type(value) is not exp.Literal or not (value.args["is_string"] or value.args["this"].isdigit()):
         return None
-    parts = column.parts
-    if not all(type(part) is exp.Identifier for part in parts):
-        return None
-    return (value.is_string, *((part.name, bool(part.args.get("quoted"))) for part in parts))
+    key: list[object] = [value.args["is_string"]]
+    for name in reversed(COLUMN_PARTS):
+        part = column.args.get(name)
+        if type(part) is exp.Identifier:
+            key.append((part.args["this"], bool(part.args.get("quoted"))))
+        elif part:
+            return None
+    return tuple(key)
 
 
 def joined(kind: type[exp.Connector], parts: Sequence[exp.Expression]) -> exp.Expression:
