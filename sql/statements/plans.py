@@ -74,12 +74,12 @@ class LookupPlan:
         return None if _has_param(self.residual) else json.dumps(_fill(self.residual, ()))
 
 
-_PARAMS = ("param", "cast")
+PARAMETERS = ("param", "cast")
 """A parameter as it is, and one that a cast gives its scale."""
 
 
 def _key_value(part: Sequence[object], params: Sequence[object | None]) -> object:
-    if part[0] in _PARAMS:
+    if part[0] in PARAMETERS:
         value = params[part[1] - 1]
         if part[0] == "cast" and value is not None:
             return rounded(Decimal(value), parse_type(part[2]))
@@ -89,13 +89,13 @@ def _key_value(part: Sequence[object], params: Sequence[object | None]) -> objec
 
 def _has_param(node: object) -> bool:
     if isinstance(node, (list, tuple)):
-        return (len(node) == 3 and node[0] in _PARAMS) or any(map(_has_param, node))
+        return (len(node) == 3 and node[0] in PARAMETERS) or any(map(_has_param, node))
     return isinstance(node, Mapping) and any(map(_has_param, node.values()))
 
 
 def _fill(node: object, params: Sequence[object | None]) -> object:
     if isinstance(node, (list, tuple)):
-        if len(node) == 3 and node[0] in _PARAMS:
+        if len(node) == 3 and node[0] in PARAMETERS:
             value = params[node[1] - 1]
             if node[2] == "integer":
                 return None if value is None else int(value)

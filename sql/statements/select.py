@@ -13,7 +13,8 @@ from sql.objects.called import Objects
 from sql.objects.names import ImageLike, Names
 from sql.statements.lookup_plan import plan_lookup
 from sql.statements.plans import SelectPlan
-from sql.statements.samples import NotAlike, check_alike, shortened
+from sql.statements.put_back import NotAlike
+from sql.statements.samples import check_alike, shortened
 from sql.statements.sequence_calls import calls_in, of_query, one_row
 from sql.statements.system_zones import check_system_query
 from sql.trees.budget import bounded
@@ -32,12 +33,12 @@ def plan_select(
     """Plan a query.  A query over system relations (or constants that only the system knows) has kind ``catalog``;
     its columns and types are decided by whoever answers it."""
     try:
-        short = shortened(ast)
+        short = shortened(ast, declared)
         if short is not None:
-            plan = short.whole(_planned(short.ast, image, names, declared))
+            plan = short.whole(_planned(short.ast, image, names, short.declared(declared)))
             if short.chained:
-                more = shortened(ast, more=True)
-                check_alike(plan, more.whole(_planned(more.ast, image, names, declared)))
+                more = shortened(ast, declared, more=True)
+                check_alike(plan, more.whole(_planned(more.ast, image, names, more.declared(declared))))
             return plan
     except (NotAlike, InvalidUsage):
         pass  # what is written decides, and says what is wrong with it

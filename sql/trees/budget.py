@@ -9,7 +9,7 @@ does not hang on how deep the stack was when somebody asked.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -161,12 +161,15 @@ def operands(top: exp.Binary) -> list[exp.Expression]:
     return [node, *reversed(found)]
 
 
-def connected(top: exp.Connector) -> list[exp.Expression]:
-    """What a chain of one connector connects, from left to right.  Takes no stack."""
+def connected(top: exp.Connector, whole: Collection[int] = ()) -> list[exp.Expression]:
+    """What a chain of one connector connects, from left to right.  Takes no stack.
+
+    ``whole``: ids of connectors that are one of these.
+    """
     kind, found, stack = type(top), [], [top]
     while stack:
         node = stack.pop()
-        if type(node) is kind:
+        if type(node) is kind and id(node) not in whole:
             stack += (node.args["expression"], node.args["this"])
         else:
             found.append(node)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from itertools import count
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as some
@@ -29,9 +32,37 @@ TEXTS = some.sampled_from(
     ("'x'", "'it''s'", "'abc '", "''", "' '", "'1'", "'2024-01-01'", "'{}'", "'\\x41'", "'true'", "'sample 987600001'",
      "'00000000-0000-0000-0000-000000000000'", "'2024-01-01 00:00+02'", "'{1}'", "'é'")
 )  # fmt: skip
+DATES = some.sampled_from(
+    ("'2024-01-01'", "'2024-02-29'", "'2023-02-29'", "'0001-01-01'", "'9999-12-31'", "'1999-12-01'", "'2024-13-01'",
+     "date '2024-01-01'", "date '2024-03-31'", "'2024-01-01'::date", "'2024-07-01'::timestamptz", "'0000-01-01'",
+     "'infinity'", "date 'epoch'", "'20240101'")
+)  # fmt: skip
+UUIDS = some.sampled_from(
+    ("'00000000-0000-0000-0000-000000000000'", "'3ade6a31-0000-4000-8000-00003ade6a31'",
+     "'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'", "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'", "'{}'",
+     "'a0eebc999c0b4ef8bb6d6bb9bd380a11'", "'00000000-0000-0000-0000-000000000001'::uuid")
+)  # fmt: skip
+CASTS = some.sampled_from(
+    ("1::int", "70000::int", "3::smallint", "70000::smallint", "5::bigint", "12345678901::bigint", "7::numeric",
+     "7::numeric(3,1)", "123456::numeric(3,1)", "1::real", "16777217::real", "2::double precision", "'a'::text",
+     "'abcdef'::varchar(4)", "'ab'::char(3)", "'xyz'::char(3)", "'abc'::bpchar", "'5'::int", "1.5::int", "0::boolean",
+     "1::boolean", "4::text", "'x'::bytea", "-3::int", "12345678901", "123456789012345678", "$?::int", "$?::date")
+)  # fmt: skip
+PARAMETERS = some.sampled_from(("$?", "$?", "$?", "$1", "$?::int"))
+PATTERNS = some.sampled_from(("'x%'", "'_'", "'%'", "'a\\%b'", "'a\\'", "'100\\\\'", "'x'", "''", "$?"))
 VALUES = some.integers(0, 11).flatmap(
-    lambda n: some.sampled_from(("null", "true", "$1", "now()", "(1)", "1 + 1", "i", "date '2024-01-01'")) if n == 0
+    lambda n: some.sampled_from(("null", "true", "$1", "now()", "(1)", "1 + 1", "i", "abs(3)", "lower('X')")) if n == 0
     else NUMBERS if n < 7 else TEXTS
+)  # fmt: skip
+KINDS = some.sampled_from((NUMBERS, TEXTS, VALUES, DATES, UUIDS, CASTS, PARAMETERS))
+FORMS = some.sampled_from(
+    ("{a} {s} {v}", "{a} {s} {v}", "{v} {s} {a}", "({a} {s} {v} and {b} = {w})", "{a} = {v} and o", "not {a} {s} {v}",
+     "not ({a} {s} {v} and {b} = {w})", "{a} between {v} and {w}", "{a} not between symmetric {v} and {w}",
+     "({a} > {v} or {a} = {v} and {b} {s} {w})", "{a} in ({v}, {w})", "{a} not in ({v})", "{a} + {v} {s} {w}",
+     "{a} - {v} > 3", "abs({a}) {s} {v}", "lower(x) {s} {v}", "coalesce({a}, {v}) {s} {w}", "{a} is distinct from {v}",
+     "({a} {s} {v}) is true", "{a} % 3 = {v}", "i * 2 {s} {v}", "x || {v} = 'y'", "{a} = {v}::text",
+     "{a} is null and {b} {s} {v}", "a[1] {s} {v}", "j ->> 'k' = {v}", "{a} > now() - interval '1 day' and {b} = {v}",
+     "case when {a} {s} {v} then o else {b} = {w} end", "{a} = (select {v})", "{v} = any (a)", "x {l}", "x {l} and o")
 )  # fmt: skip
 SIGNS = some.sampled_from(("=", "=", "<>", "<", ">="))
 
@@ -41,23 +72,22 @@ def terms(draw):
     """Of few shapes."""
     made = []
     for _ in range(draw(some.integers(1, 2))):
-        column, other, sign = draw(COLUMNS), draw(COLUMNS), draw(SIGNS)
-        form = draw(some.sampled_from(("{a} {s} {v}", "{v} {s} {a}", "({a} {s} {v} and {b} = {w})", "{a} = {v} and o")))
-        values = draw(some.sampled_from((NUMBERS, TEXTS, VALUES)))
+        column, other, sign, form, values = draw(COLUMNS), draw(COLUMNS), draw(SIGNS), draw(FORMS), draw(KINDS)
+        like = draw(some.sampled_from(("like", "not like", "ilike")))
         for _ in range(draw(some.integers(3, 6))):
-            made.append(form.format(a=column, b=other, s=sign, v=draw(values), w=draw(values)))
+            matched = f"{like} {draw(PATTERNS)}"
+            made.append(form.format(a=column, b=other, s=sign, v=draw(values), w=draw(values), l=matched))
     return draw(some.permutations(made)) if draw(some.booleans()) else made
 
 
 @some.composite
 def lists(draw):
-    values = draw(some.sampled_from((NUMBERS, TEXTS, VALUES)))
-    return ", ".join(draw(some.lists(values, min_size=3, max_size=8)))
+    return ", ".join(draw(some.lists(draw(KINDS), min_size=3, max_size=8)))
 
 
 @some.composite
 def rows(draw):
-    kinds = draw(some.lists(some.sampled_from((NUMBERS, TEXTS, VALUES)), min_size=2, max_size=3))
+    kinds = draw(some.lists(KINDS, min_size=2, max_size=3))
     return [f"({', '.join(draw(kind) for kind in kinds)})" for _ in range(draw(some.integers(3, 7)))]
 
 
@@ -70,6 +100,25 @@ def sums(draw):
     operands = some.sampled_from(draw(some.lists(OPERANDS, min_size=1, max_size=3)))
     operator = draw(some.sampled_from(("+", "||", "*")))
     return f" {operator} ".join(draw(some.lists(operands, min_size=5, max_size=14)))
+
+
+@some.composite
+def cases(draw):
+    """CASE of many, and what it is if it is none of them."""
+    condition = draw(some.sampled_from(("when {v} then {w}", "when {a} {s} {v} then {w}")))
+    column, sign, values, results = draw(COLUMNS), draw(SIGNS), draw(KINDS), draw(KINDS)
+    arms = [
+        condition.format(a=column, s=sign, v=draw(values), w=draw(results)) for _ in range(draw(some.integers(3, 6)))
+    ]
+    operand = draw(COLUMNS) if condition.startswith("when {v}") else ""
+    otherwise = draw(some.sampled_from(("", "else c", "else 'abc'", "else v", "else i", "else null")))
+    return f"case {operand} {' '.join(arms)} {otherwise} end"
+
+
+def numbered(text: str) -> str:
+    """``text`` with parameters that stand in it once."""
+    numbers = count(2 if "$1" in text else 1)
+    return re.sub(r"\$\?", lambda _: f"${next(numbers)}", text)
 
 
 STATEMENTS = some.one_of(
@@ -92,7 +141,12 @@ STATEMENTS = some.one_of(
     some.builds("values {} order by 1 limit 3".format, rows().map(", ".join)),
     some.builds("select i in ({}), count(*) from t group by i in ({})".format, lists(), lists()),
     lists().map("select i in ({0}), count(*) from t group by i in ({0})".format),
-)  # fmt: skip
+    cases().map("select {} as q from t".format),
+    cases().map("select i from w where ({}) = 'abc'".format),
+    cases().map("select count({0}) from t group by {0}".format),
+    some.builds("select coalesce({0}), greatest(i, {1}) from t".format, lists(), lists()),
+    CHAINS.map("select i from w where i = $1 and ({})".format),
+).map(numbered)  # fmt: skip
 
 
 def told(plan) -> object:
@@ -112,7 +166,7 @@ def both_ways(text: str) -> tuple[object, object]:
     return by_samples, told(lambda: select._planned(ast, IMAGE, names(), None))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=6000, deadline=None)
 @given(STATEMENTS)
 @example("select i from t where c = 'ab' or c = 'ab ' or c = 'a' or c = 'abc'")
 @example("select * from (values (1, 0.5), (2, 0.7), (3, 0.25), (4, 12.5), (5, 0.6)) q")
@@ -123,6 +177,10 @@ def both_ways(text: str) -> tuple[object, object]:
 @example("select i + i + i + i + i + i + i + m + i + i + i + i + i from t where i + i + i + i + i + b + i + i + i > 3")
 @example("select s + 1 + 1 + 1 + 1 + b + 1 + 1 + 1 from t")
 @example("select i + i + i + i + i + i, i + i + i + i + i + i + i from t")
+@example("select * from (values ('abc'::char(3)), ('abd'), ('abe'), ('abf')) q (a)")
+@example("select array[c, 'abd', 'abc', 'abe', 'aaa'] from t")
+@example("select x from t where i < $1 or i < $2 or i < $3 or i < $4")
+@example("select x from t where (i < $1 and x = $5) or (i < $2 and x = $5) or (i < $3 and x = $5)")
 @example("select i from t where i < 1 or i < 987600001 or i < 987600002 or i < 2")
 def test_a_plan_by_samples_is_the_plan(text):
     with pytest.MonkeyPatch.context() as patched:

@@ -1,0 +1,268 @@
+"""What an expression says apart from its values: terms, items and rows of one shape differ in those alone.
+
+Promises: where two expressions have one shape, what is planned of the one is what is planned of the other, with other
+values in it, if it is found again as it was put in (:mod:`sql.statements.samples` looks).  A value is taken out only
+where it decides about nothing but itself: compared, in a list, beside a sign; and only if it is of a kind of which any
+is read as well as the one that is put in.  All else, what stands in a call of a function too, is part of the shape.
+Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from itertools import count
+
+from sqlglot import exp
+
+from functions.registry import FUNCTIONS, OF_ARRAYS
+from sql.forms.functions import is_definite
+from sql.trees.nodes import copied
+from values.types import SqlType
+
+TRIES_MAX, _SPREAD = 100, 7_919
+"""For a value that stands nowhere yet; there are few decimals that are short.  A prime, so that they differ."""
+
+Shape = object
+"""Whatever it is, it may be compared and hashed."""
+
+Part = tuple[Shape, tuple[str, ...]] | None
+"""The shape of something and its values."""
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+
+_AROUND_VALUES = frozenset(
+    {*_COMPARISONS, exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or, exp.Not, exp.Paren, exp.Tuple, exp.Between,
+     exp.In, exp.Like, exp.ILike, exp.Add, exp.Sub, exp.If}
+)  # fmt: skip
+"""Within which a value is one among others."""
+
+_NOT_ALIKE = (exp.Query, exp.UDTF, exp.AggFunc, exp.Window, exp.Star, exp.Explode, exp.GenerateSeries)
+"""What is not the same wherever it stands."""
+
+_ROWS = (*FUNCTIONS, *OF_ARRAYS)
+_BY_NAME = {row.name for row in _ROWS} - {row.name for row in _ROWS if row.many}
+"""Functions that give one value for each row; what else is called by its name may be anything."""
+
+
+class Unlike(Exception):
+    """Nothing has the shape of this expression but itself."""
+
+
+def parameter(number: int | str) -> str:
+    """The value that a parameter is: none that is written looks like it."""
+    return f"\0{number}"
+
+
+def number_of_parameter(value: str) -> int | None:
+    """Which it is; ``None`` for a value that is written."""
+    return int(value[1:]) if value[0] == "\0" else None
+
+
+def written(value: str) -> str:
+    """The text of the literal that ``value`` is, or of the one within it where it is a parameter."""
+    return value.removeprefix("\0")
+
+
+class Shapes:
+    """The shapes of what stands in one statement, whose parameters are ``declared`` so.
+
+    Parameters are values too, but for those that are ``repeated``: they say more than one thing.
+    """
+
+    def __init__(self, declared: Mapping[int, SqlType], repeated: frozenset[str] = frozenset()) -> None:
+        self._declared, self._repeated = declared, repeated
+        self._seen: set[str] = set()
+        self._parameters: Counter[str] = Counter()
+        self._numbers = count(987_600_001)
+
+    def note(self, node: exp.Expression) -> None:
+        """``node`` stands in the statement, in nothing that :meth:`part` is asked about."""
+        if type(node) is exp.Literal:
+            self._seen.add(node.this)
+        elif type(node) is exp.Parameter:
+            self._parameters[parameter(node.name)] += 1
+
+    def repeated(self) -> Shapes | None:
+        """Shapes for this statement, all of which has been seen, once more: ``None`` where these are right."""
+        several = frozenset(each for each, times in self._parameters.items() if times > 1)
+        if not several:
+            return None
+        made = Shapes(self._declared, several)
+        made._seen = self._seen
+        return made
+
+    def part(self, node: exp.Expression) -> Part:
+        """The shape of ``node`` and its values; ``None`` where its shape is its own."""
+        values: list[str] = []
+        try:
+            shape = self._of(node, values)
+        except Unlike:
+            for each in node.walk():
+                self.note(each)
+            return None
+        self._seen.update(values)
+        return shape, tuple(values)
+
+    def _of(self, node: exp.Expression, values: list[str] | None) -> Shape:
+        """``values`` is ``None`` where they are part of the shape."""
+        kind, args = type(node), node.args
+        if kind is exp.Literal:
+            found = None if values is None else kind_of(node)
+            if found is None:
+                self._seen.add(args["this"])
+                return args["this"], args["is_string"]
+            values.append(args["this"])
+            return found
+        if kind is exp.Column:
+            return kind, *[(key, each.args.get("this"), each.args.get("quoted")) for key, each in args.items() if each]
+        if kind is exp.Parameter:
+            value = parameter(node.name)
+            self._parameters[value] += 1
+            if values is None or value in self._repeated:
+                return kind, value
+            values.append(value)
+            return kind, self._declared.get(number_of_parameter(value))
+        if isinstance(node, _NOT_ALIKE) or not is_definite(node):
+            raise Unlike
+        if kind is exp.Anonymous and str(node.this).lower() not in _BY_NAME:
+            raise Unlike
+        if kind not in _AROUND_VALUES and not _keeps_its_value(node):
+            values = None
+        said: list[object] = [kind]
+        for key, each in args.items():
+            if isinstance(each, exp.Expression):
+                said += key, self._of(each, values)
+            elif type(each) is list:
+                said += key, *[self._of(one, values) if isinstance(one, exp.Expression) else one for one in each]
+            elif each:
+                said += key, each
+        return tuple(said)
+
+    def samples(
+        self, items: Sequence[exp.Expression], values: Sequence[tuple[str, ...]]
+    ) -> list[tuple[exp.Expression, tuple[str, ...]]]:
+        """Copies of ``items``, with values that stand nowhere in the statement, and these.  A parameter stays itself,
+        since it stands nowhere else.  :class:`Unlike` where there are no such values left.
+
+        ``values`` are those of all that have the shape of ``items``.  Where their texts are of one length, so are the
+        samples: a type may be of that length.
+        """
+        lengths = [set(map(len, each)) for each in zip(*values, strict=True)]
+        made = []
+        for nth, item in enumerate(items):
+            copy = exp.Paren(this=copied(item))
+            put: list[str] = []
+            for leaf in self._leaves(copy.this):
+                if type(leaf) is exp.Literal:
+                    chars = len(leaf.this) if len(lengths[len(put)]) == 1 else _TEXT_CHARS + nth
+                    leaf.set("this", self._fresh(kind_of(leaf), chars))
+                put.append(leaf.this if type(leaf) is exp.Literal else parameter(leaf.name))
+            made.append((copy.this.pop(), tuple(put)))
+        return made
+
+    def _leaves(self, node: exp.Expression) -> Iterator[exp.Expression]:
+        """What the values of ``node`` are, in the order of :meth:`_of`."""
+        kind = type(node)
+        if kind is exp.Literal:
+            if kind_of(node) is not None:
+                yield node
+        elif kind is exp.Parameter:
+            if parameter(node.name) not in self._repeated:
+                yield node
+        elif kind in _AROUND_VALUES or _keeps_its_value(node):
+            for each in node.iter_expressions():
+                yield from self._leaves(each)
+
+    def _fresh(self, kind: str, chars: int) -> str:
+        for number, _ in zip(self._numbers, range(TRIES_MAX), strict=False):
+            made = _value(kind, number, chars)
+            if made not in self._seen:
+                self._seen.add(made)
+                return made
+        raise Unlike
+
+
+def _keeps_its_value(node: exp.Expression) -> bool:
+    """Whether ``node`` is a minus before a number, or a cast that leaves every value of its kind as it is written, or
+    else refuses what is put in for it."""
+    inner = node.this
+    if type(node) is exp.Neg:
+        return type(inner) is exp.Literal and not inner.is_string
+    if type(node) is not exp.Cast or node.to.expressions:  # a text may be too long for a type with a length
+        return False
+    return type(inner) is exp.Parameter or type(inner) is exp.Literal and kind_of(inner) in _KEPT_BY_CASTS
+
+
+# -- kinds of values --------------------------------------------------------------------------------------------------
+
+_INT4 = re.compile(r"0|[1-9][0-9]{0,8}")
+_INT8 = re.compile(r"[1-9][0-9]{10,17}")
+_DECIMAL = re.compile(r"(0|[1-9][0-9]{0,8})\.([0-9]{1,9})")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+_KEPT_BY_CASTS = frozenset({"int4", "text", "date", "uuid"})
+
+
+def kind_of(literal: exp.Literal) -> str | None:
+    """Which values might stand in the place of this one; ``None`` where nobody knows.
+
+    A text that reads as a date is of their kind, whether or not it is read as one: what is put in has to be.
+    """
+    text = literal.this
+    if literal.is_string:
+        return _kind_of_text(text)
+    if _INT4.fullmatch(text):
+        return "int4"
+    if _INT8.fullmatch(text):
+        return "int8"
+    decimal = _DECIMAL.fullmatch(text)
+    return None if decimal is None else f"{0 if decimal[1] == '0' else len(decimal[1])}.{len(decimal[2])}"
+
+
+def _kind_of_text(text: str) -> str | None:
+    if not text or text[-1].isspace():
+        return None
+    if text[-1] in _HEXADECIMAL:
+        if len(text) == 10 and _DATE.fullmatch(text):
+            return "date" if _is_date(text) else "text"
+        if len(text) == 36 and _UUID.fullmatch(text):
+            return "uuid"
+    return "text"
+
+
+_HEXADECIMAL = frozenset("0123456789abcdef")
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return date.fromisoformat(text) is not None
+    except ValueError:
+        return False
+
+
+_TEXT_CHARS = 16
+"""Of a text that is put in, where those that it is in the place of differ in theirs."""
+
+_NO_DIGITS = str.maketrans("0123456789", "ghijklmpqr")
+"""None of which a number, a truth value or bytes are written with."""
+
+
+def _value(kind: str, number: int, chars: int) -> str:
+    """One of a kind; ``chars``: how long a text is."""
+    if kind == "int4":
+        return str(number)
+    if kind == "int8":
+        return f"{number}{number}"
+    if kind == "text":
+        return f"sample {number}".translate(_NO_DIGITS).rjust(chars, "s")[-chars:]
+    if kind == "date":
+        return date.fromordinal(date.max.toordinal() - number % 100_000).isoformat()
+    if kind == "uuid":
+        return f"{number:08x}-0000-4000-8000-{number:012x}"
+    whole, places = map(int, kind.split("."))
+    digits = str(number * _SPREAD)[-whole - places :]  # the last ones differ most
+    return f"{digits[:whole].replace('0', '5') or '0'}.{digits[whole:]}"
