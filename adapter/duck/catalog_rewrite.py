@@ -25,8 +25,8 @@ from sql.binding.prepare_tree import figure_name
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike, Names, SystemRelation, find
 from sql.statements.sequence_calls import owned_sequence
+from sql.syntax.cursor import Cursor
 from sql.syntax.statements import Name
-from sql.syntax.tokens import Cursor
 from sql.trees.errors import no_relation, no_schema, unsupported
 from values.types import no_type
 

@@ -13,7 +13,7 @@ from functions.registry import MAKE_ROWS
 from journal.errors import InvalidUsage
 from sql.binding.apart import number_outputs
 from sql.forms.functions import display_name
-from sql.syntax.tokens import WRITTEN
+from sql.syntax.dialect import WRITTEN
 from sql.trees.errors import syntax, unsupported
 from sql.trees.nodes import JsonbAgg, Ordinality, copied, declared_type, only, position
 from sql.trees.nodes import unnest as bare

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from journal.errors import InvalidUsage
 from sql.objects.names import SYSTEM_SCHEMAS
 from sql.syntax.plain_tokens import NAME_BYTES_MAX
-from sql.syntax.tokens import RESERVED
+from sql.syntax.reserved import RESERVED
 
 IDENTIFIER_BYTES_MAX = NAME_BYTES_MAX
 """What is written in a statement has been cut to it; names that are made of others are refused beyond."""

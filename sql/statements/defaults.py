@@ -14,7 +14,8 @@ from sql.binding.known_args import check_known
 from sql.objects.names import ImageLike, Names
 from sql.statements.sequence_calls import Kept, Meaning, Said, call_of, of_value
 from sql.syntax.column_defs import ColumnDef
-from sql.syntax.tokens import parse_tokens, tokenize
+from sql.syntax.to_tree import parse_tokens
+from sql.syntax.tokens import tokenize
 from sql.trees import types as t
 from sql.trees.errors import unsupported
 from sql.trees.nodes import cast, position, text_literal, unnest

@@ -20,7 +20,8 @@ from sql.statements.select import plan_bound
 from sql.statements.sequence_calls import Meaning, Said, calls_in, of_query, of_value, one_row
 from sql.syntax import statements as st
 from sql.syntax.query import USER
-from sql.syntax.tokens import parse_tokens, tokenize
+from sql.syntax.to_tree import parse_tokens
+from sql.syntax.tokens import tokenize
 from sql.syntax.values_list import Cell, Cells, Number, Param, Text, Word
 from sql.trees import types as t
 from sql.trees.budget import bounded

@@ -21,8 +21,9 @@ from journal.errors import InvalidUsage
 from sql.forms.functions import display_name
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike, Names, candidates, find
+from sql.syntax.cursor import Cursor
 from sql.syntax.statements import Name
-from sql.syntax.tokens import Cursor, tokenize
+from sql.syntax.tokens import tokenize
 from sql.trees.errors import no_column, no_function, no_relation, unsupported, wrong_kind
 from sql.trees.nodes import position, unnest
 from sql.typing.check_sequences import CALL, SEQUENCE, WHERE

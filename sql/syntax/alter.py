@@ -9,9 +9,9 @@ from sqlglot import exp
 
 from catalog_log.objects import BY_KIND, TABLE, Relation
 from sql.syntax.column_defs import ColumnDef, column_def, default_expression
+from sql.syntax.cursor import Cursor
 from sql.syntax.kind_words import ELSEWHERE, kind_said
 from sql.syntax.statement import DDL, KIND_WORDS, Name
-from sql.syntax.tokens import Cursor
 from sql.trees.errors import unsupported
 
 _INSTEAD = "drop the object and create it as it should be"

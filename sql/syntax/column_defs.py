@@ -8,8 +8,9 @@ from sqlglot import exp
 
 from catalog_log.objects import ALWAYS, BY_DEFAULT
 from journal.errors import InvalidUsage
+from sql.syntax.cursor import Cursor
 from sql.syntax.sequences import Options, sequence_options
-from sql.syntax.tokens import Cursor, parse_tokens
+from sql.syntax.to_tree import parse_tokens
 from sql.trees.errors import unsupported
 from values.types import SqlType, parse_type
 

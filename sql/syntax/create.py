@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sql.syntax.column_defs import ColumnDef, column_list
+from sql.syntax.cursor import Cursor
 from sql.syntax.kind_words import ELSEWHERE
 from sql.syntax.statement import DDL, Name
-from sql.syntax.tokens import Cursor
 from sql.trees.errors import unsupported
 
 

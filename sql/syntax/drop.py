@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sql.syntax.cursor import Cursor
 from sql.syntax.kind_words import ELSEWHERE, kind_said
 from sql.syntax.statement import DDL, KIND_WORDS, Name
-from sql.syntax.tokens import Cursor
 from sql.trees.errors import unsupported
 
 

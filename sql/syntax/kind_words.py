@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catalog_log.objects import KINDS
-from sql.syntax.tokens import Cursor
+from sql.syntax.cursor import Cursor
 
 _SAID = {tuple(each.word.split()): each.kind for each in KINDS if each.named}
 

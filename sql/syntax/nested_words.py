@@ -11,7 +11,8 @@ from typing import NamedTuple
 from sqlglot.tokens import TokenType
 
 from journal.errors import InvalidUsage
-from sql.syntax.tokens import Cursor, tokenize
+from sql.syntax.cursor import Cursor
+from sql.syntax.tokens import tokenize
 from sql.trees.errors import unsupported
 
 

@@ -14,13 +14,14 @@ from journal.errors import InvalidUsage
 from sql.syntax.alter import read_alter
 from sql.syntax.control import Empty, read_control
 from sql.syntax.create import read_create
+from sql.syntax.cursor import Cursor
 from sql.syntax.drop import Comment, Drop
 from sql.syntax.long_runs import NotHere, runs
 from sql.syntax.query import Insert, Query
 from sql.syntax.show import Explain, read_show
 from sql.syntax.statement import Statement
 from sql.syntax.statements import ALTERED, CREATED
-from sql.syntax.tokens import STATEMENT_CHARS_MAX, Cursor, head_word, tokenize
+from sql.syntax.tokens import STATEMENT_CHARS_MAX, head_word, tokenize
 from sql.syntax.upkeep import Upkeep
 from sql.syntax.values_list import read as read_values
 from sql.syntax.variables import SetVariable, read_reset

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from sqlglot import exp
 
+from sql.syntax.cursor import Cursor
 from sql.syntax.statement import Kind, Name, Statement
-from sql.syntax.tokens import Cursor
 from sql.syntax.values_list import Cells
 from sql.trees.errors import unsupported
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from catalog_log.objects import SEQUENCE
 from journal.errors import InvalidUsage
+from sql.syntax.cursor import Cursor
 from sql.syntax.statement import DDL, Name
-from sql.syntax.tokens import Cursor
 from sql.trees.errors import out_of_range, syntax
 from values.types import SqlType, parse_type
 

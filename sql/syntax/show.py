@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sql.syntax.cursor import Cursor
 from sql.syntax.kind_words import kind_said
 from sql.syntax.statement import Name, Statement
-from sql.syntax.tokens import Cursor
 from sql.syntax.variables import variable_name
 from values.types import SqlType
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from catalog_log.objects import INDEX, MATERIALIZED_VIEW, TABLE
 from journal.errors import InvalidUsage
+from sql.syntax.cursor import Cursor
 from sql.syntax.statement import Name, Statement
-from sql.syntax.tokens import Cursor
 from sql.trees.errors import unsupported
 
 _ALWAYS = "an index is always what it indexes"

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from sqlglot.tokens import TokenType
 
 from journal.errors import InvalidUsage
+from sql.syntax.cursor import Cursor
 from sql.syntax.statement import Statement
-from sql.syntax.tokens import Cursor
 from sql.trees.errors import unsupported
 from values.text.keywords import quoted_identifier
 

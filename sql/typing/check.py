@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from journal.errors import InvalidUsage
 from sql.forms.functions import HYPOTHETICAL, OF_JSON, WITHOUT_ARGUMENTS, display_name
-from sql.syntax.tokens import WRITTEN
+from sql.syntax.dialect import WRITTEN
 from sql.trees import types as t
 from sql.trees.budget import joined
 from sql.trees.errors import mismatch, no_aggregate, no_function, no_operator, syntax, unsupported, untold

@@ -121,7 +121,7 @@ def _item(c: Checker, node: exp.Bracket, scope: Scope) -> SqlType:
         raise mismatch("array subscript must have type integer", position(node.expressions[0]))
     elif not t.is_int(index):
         swap(node.expressions[0], converted(node.expressions[0], index, t.INT4))
-    assert node.args.get("offset") == 1, "subscripts count from 1 (sql.syntax.tokens)"
+    assert node.args.get("offset") == 1, "subscripts count from 1 (sql.syntax.to_tree)"
     node.replace(cast(_element_at(node.this, cast(node.expressions[0].copy(), t.INT4)), got.element))
     return got.element
 

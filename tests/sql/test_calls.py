@@ -13,7 +13,7 @@ from collections import Counter
 import pytest
 
 from journal.errors import TidemarkError
-from sql.syntax.tokens import Dialect
+from sql.syntax.dialect import Dialect
 from sql.typing.check import NAMED
 from sql.typing.check_functions import KNOWN_ELSEWHERE
 from sql.typing.check_functions import NAMED as SIGNED

@@ -10,7 +10,8 @@ from sqlglot import exp
 from journal.errors import InvalidUsage
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse, split
-from sql.syntax.tokens import parse_tokens, tokenize
+from sql.syntax.to_tree import parse_tokens
+from sql.syntax.tokens import tokenize
 from sql.trees.types import TEXT
 from tests.sql.doubles import names, shop
 

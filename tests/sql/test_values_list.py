@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as some
+from sqlglot import exp
 
 from journal.errors import TidemarkError
 from sql.statements import insert
 from sql.statements.insert import plan_insert
 from sql.syntax import parse as parsing
-from sql.syntax import tokens
+from sql.syntax.dialect import DIALECT
 from sql.syntax.parse import parse
+from sql.syntax.to_tree import parse_tokens
 from tests.sql.doubles import ddl, empty_image, names
 from values.types import parse_type
 
@@ -66,7 +68,7 @@ def alike(fast, slow):
     for ours, theirs in zip(fast[2], slow[2], strict=True):
         for mine, other in zip(ours, theirs, strict=True):
             if mine.param is not None and other.tree is not None:
-                assert [int(p.this.this) for p in other.tree.find_all(tokens.exp.Parameter)] == [mine.param]
+                assert [int(p.this.this) for p in other.tree.find_all(exp.Parameter)] == [mine.param]
             else:
                 assert mine == other and type(mine.value) is type(other.value)
 
@@ -94,15 +96,15 @@ def test_a_plain_list_is_planned_as_the_parser_would(columns, rows, listed, rest
 )
 def test_plain_lists_reach_no_tokenizer_but_for_their_head(text, monkeypatch):
     seen = []
-    tokenize = tokens.DIALECT.tokenize
-    monkeypatch.setattr(tokens.DIALECT, "tokenize", lambda sql: seen.append(sql) or tokenize(sql))
+    tokenize = DIALECT.tokenize
+    monkeypatch.setattr(DIALECT, "tokenize", lambda sql: seen.append(sql) or tokenize(sql))
     parse(text)
     assert len(seen) == 1 and "values" not in seen[0].lower()
 
 
 def test_planning_two_thousand_rows_parses_one_cell_of_a_kind(monkeypatch):
     parsed = []
-    monkeypatch.setattr(insert, "parse_tokens", lambda *given: parsed.append(given) or tokens.parse_tokens(*given))
+    monkeypatch.setattr(insert, "parse_tokens", lambda *given: parsed.append(given) or parse_tokens(*given))
     cells = ",".join(
         f"(${3 * i + 1}::BIGINT, ${3 * i + 2}::VARCHAR, ${3 * i + 3}::NUMERIC(6, 2), {i}, '{i}')" for i in range(2000)
     )
