@@ -186,14 +186,15 @@ class Shapes:
 
 
 def _keeps_its_value(node: exp.Expression) -> bool:
-    """Whether ``node`` is a minus before a number, or a cast that leaves every value of its kind as it is written, or
-    else refuses what is put in for it."""
+    """Whether ``node`` is a minus before a number, or a cast that takes every value of its kind."""
     inner = node.this
     if type(node) is exp.Neg:
         return type(inner) is exp.Literal and not inner.is_string
     if type(node) is not exp.Cast or node.to.expressions:  # a text may be too long for a type with a length
         return False
-    return type(inner) is exp.Parameter or type(inner) is exp.Literal and kind_of(inner) in _KEPT_BY_CASTS
+    if type(inner) is exp.Parameter:
+        return True
+    return type(inner) is exp.Literal and node.to.this in _KEPT_BY_CASTS.get(kind_of(inner), ())
 
 
 # -- kinds of values --------------------------------------------------------------------------------------------------
@@ -204,7 +205,14 @@ _DECIMAL = re.compile(r"(0|[1-9][0-9]{0,8})\.([0-9]{1,9})")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
-_KEPT_BY_CASTS = frozenset({"int4", "text", "date", "uuid"})
+_TEXTS = frozenset({exp.DType.TEXT, exp.DType.VARCHAR})
+_KEPT_BY_CASTS = {
+    "int4": frozenset({exp.DType.INT, exp.DType.BIGINT, exp.DType.DECIMAL}),
+    "text": _TEXTS,
+    "date": _TEXTS | {exp.DType.DATE},
+    "uuid": _TEXTS | {exp.DType.UUID},
+}
+"""Types that have every value of a kind.  A cast that cannot be is left for who runs it, another is reckoned here."""
 
 
 def kind_of(literal: exp.Literal) -> str | None:

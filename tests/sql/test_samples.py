@@ -179,6 +179,7 @@ def both_ways(text: str) -> tuple[object, object]:
 @example("select i + i + i + i + i + i, i + i + i + i + i + i + i from t")
 @example("select * from (values ('abc'::char(3)), ('abd'), ('abe'), ('abf')) q (a)")
 @example("select array[c, 'abd', 'abc', 'abe', 'aaa'] from t")
+@example("select i from t where n in (3::smallint, 4::smallint, 5::smallint)")
 @example("select x from t where i < $1 or i < $2 or i < $3 or i < $4")
 @example("select x from t where (i < $1 and x = $5) or (i < $2 and x = $5) or (i < $3 and x = $5)")
 @example("select i from t where i < 1 or i < 987600001 or i < 987600002 or i < 2")
