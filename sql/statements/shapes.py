@@ -117,7 +117,7 @@ class Shapes:
             values.append(args["this"])
             return found
         if kind is exp.Column:
-            return kind, *[(key, each.args.get("this"), each.args.get("quoted")) for key, each in args.items() if each]
+            return kind, *[(key, each.args["this"], each.args.get("quoted")) for key, each in args.items() if each]
         if kind is exp.Parameter:
             value = parameter(node.name)
             self._parameters[value] += 1
@@ -125,12 +125,11 @@ class Shapes:
                 return kind, value
             values.append(value)
             return kind, self._declared.get(number_of_parameter(value))
-        if isinstance(node, _NOT_ALIKE) or not is_definite(node):
-            raise Unlike
-        if kind is exp.Anonymous and str(node.this).lower() not in _BY_NAME:
-            raise Unlike
-        if kind not in _AROUND_VALUES and not _keeps_its_value(node):
-            values = None
+        if kind not in _AROUND_VALUES:
+            if not _is_the_same_everywhere(node):
+                raise Unlike
+            if not _keeps_its_value(node):
+                values = None
         said: list[object] = [kind]
         for key, each in args.items():
             if isinstance(each, exp.Expression):
@@ -183,6 +182,12 @@ class Shapes:
                 self._seen.add(made)
                 return made
         raise Unlike
+
+
+def _is_the_same_everywhere(node: exp.Expression) -> bool:
+    if type(node) is exp.Anonymous and str(node.this).lower() not in _BY_NAME:
+        return False
+    return not isinstance(node, _NOT_ALIKE) and is_definite(node)
 
 
 def _keeps_its_value(node: exp.Expression) -> bool:

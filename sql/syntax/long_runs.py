@@ -362,6 +362,9 @@ _TAKEN_AS_IT_IS = (
 """Within what the parser makes the same of every value of a kind.  It looks into arguments of some functions."""
 
 
+_PLACE = frozenset({"line", "col", "start", "end"})
+
+
 @dataclass
 class _Read:
     """What the parser made of one item, for others like it."""
@@ -370,9 +373,9 @@ class _Read:
     stamp: Stamp
     values: Sequence[int]
     """Which of the item's may differ; the others are part of what it says."""
-    noted: Sequence[tuple[int, int, int, int, int]]
-    """Of each node that has a place: its number, its place in the item, and how many values end before that begins, and
-    before it ends."""
+    noted: Sequence[tuple[int, int, int, int, int, dict]]
+    """Of each node that has a place: its number, its place in the item, how many values end before that begins and
+    before it ends, and what else is noted on it."""
     chars: Sequence[int]
     """How long each of the item's values is."""
 
@@ -384,7 +387,7 @@ class _Reader:
         self._parse, self._place = parse, place
         self._text, self._span = run.this.whole, run.this.span
         self._line, self._col = run.args["line"], run.args["col"]
-        self._breaks = [found.end() for found in re.finditer(r"\r\n|\r|\n", run.this)]
+        self._breaks = [self._span.start + found.end() for found in re.finditer(r"\r\n|\r|\n", run.this)]
         self._read: dict[tuple, _Read] = {}
         self._said: dict[tuple, Sequence[int]] = {}
         """Which values are part of what items of these words say."""
@@ -399,17 +402,18 @@ class _Reader:
         moved = [0]
         for (begin, end), chars in zip(item.values, read.chars, strict=True):
             moved.append(moved[-1] + end - begin - chars)
-        start = item.start - self._span.start
-        for number, begin, end, before, within in read.noted:
-            self._note(copies[number], start + begin + moved[before], start + end + moved[within])
+        for number, begin, end, before, within, others in read.noted:
+            begin, end = item.start + begin + moved[before], item.start + end + moved[within]
+            line, col = self._line_and_col(begin, end)
+            copies[number]._meta = {"line": line, "col": col, "start": begin, "end": end - 1, **others}
         return copies[0]
 
-    def _note(self, node: exp.Expression, start: int, end: int) -> None:
-        """``node``, whose word goes from ``start`` up to ``end`` in the run, stands there."""
-        before = bisect_right(self._breaks, start)
-        col = end - self._breaks[before - 1] if before else self._col + end - 1
-        at = self._span.start
-        node._meta.update(line=self._line + before, col=col, start=at + start, end=at + end - 1)
+    def _line_and_col(self, begin: int, end: int) -> tuple[int, int]:
+        """Of a word that goes from ``begin`` up to ``end``: the line that it is on, the column of its last sign."""
+        if not self._breaks or begin < self._breaks[0]:
+            return self._line, self._col + end - self._span.start - 1
+        before = bisect_right(self._breaks, begin)
+        return self._line + before, end - self._breaks[before - 1]
 
     def read(self, item: Item, key: str | None = None) -> _Read:
         """What was made of the first item that is like this one, or is now."""
@@ -448,10 +452,11 @@ class _Reader:
         stamp = Stamp(root, found)
         ends = [end - shift for _, end in item.values]
         noted = [
-            (number, begin - len(before), end - len(before), bisect_right(ends, begin), bisect_right(ends, end))
+            (number, begin - len(before), end - len(before), bisect_right(ends, begin), bisect_right(ends, end), others)
             for number, node in enumerate(stamp.nodes)
             if "start" in node.meta
             for begin, end in [(node.meta["start"], node.meta["end"] + 1)]
+            for others in [{key: said for key, said in node.meta.items() if key not in _PLACE}]
         ]
         return _Read(root, stamp, values, noted, [end - begin for begin, end in item.values])
 

@@ -129,9 +129,9 @@ def _measured(
                 count += len(parts) - 2
                 below += parts
                 continue
-            if isinstance(node, exp.Connector):
+            if isinstance(node, exp.Connector) and not (_is_term(node.this, kind) and _is_term(node.expression, kind)):
                 parts = connected(node)
-                if sum(len(each.expressions) if OF_CHAIN in each.meta else 1 for each in parts) >= CHAIN_MIN:
+                if sum(len(each.expressions) if _of_chain(each) else 1 for each in parts) >= CHAIN_MIN:
                     chains.append((node, parts))
                     below += parts
                     continue
@@ -149,6 +149,15 @@ def _measured(
     if chained > OPERATORS_MAX:
         raise too_complex(f"it has more than {OPERATORS_MAX} operators in a row")
     return found, chains
+
+
+def _is_term(node: exp.Expression, kind: type[exp.Connector]) -> bool:
+    """Whether ``node`` is one thing that ``kind`` connects, and no chain of it goes on there."""
+    return type(node) is not kind and not _of_chain(node)
+
+
+def _of_chain(node: exp.Expression) -> bool:
+    return type(node) is exp.In and OF_CHAIN in node.meta
 
 
 def operands(top: exp.Binary) -> list[exp.Expression]:
@@ -190,7 +199,7 @@ def _with_lists(operands: Sequence[exp.Expression], kind: type[exp.Connector]) -
     by: dict[tuple, list[int]] = {}
     many: set[tuple] = set()
     for place, each in enumerate(operands):
-        if OF_CHAIN in each.meta:
+        if _of_chain(each):
             key = _key(each.this, each.expressions[0])
             many.add(key)
         else:
@@ -214,7 +223,7 @@ def _by_common(operands: Sequence[exp.Expression]) -> list[exp.Expression]:
     terms: list[dict[tuple, exp.Expression]] = []
     for place, each in enumerate(operands):
         parts = connected(inner) if type(inner := unwrapped(each)) is exp.And else []
-        compared = {_compared(part, exp.EQ): unwrapped(part) for part in parts[: _TERMS_MAX + 1]}
+        compared = {_compared(part, exp.EQ): part for part in map(unwrapped, parts[: _TERMS_MAX + 1])}
         terms.append(compared)
         if 1 < len(compared) == len(parts) <= _TERMS_MAX and None not in compared:
             by.setdefault(frozenset(compared), []).append(place)
@@ -222,16 +231,15 @@ def _by_common(operands: Sequence[exp.Expression]) -> list[exp.Expression]:
     for keys, places in by.items():
         if len(places) < CHAIN_MIN:
             continue
-        values = {key: [terms[place][key].expression for place in places] for key in sorted(keys)}
-        listed = max(values, key=lambda key: len(set(map(_said, values[key]))))
+        said = {key: [_said(terms[place][key].expression) for place in places] for key in sorted(keys)}
+        listed = max(said, key=lambda key: len(set(said[key])))
         common: dict[tuple, list[int]] = {}
-        for place in places:
-            rest = tuple(_said(terms[place][key].expression) for key in values if key != listed)
+        for place, rest in zip(places, zip(*[said[key] for key in said if key != listed], strict=True), strict=True):
             common.setdefault(rest, []).append(place)
         if len(common) * _SAVED_MIN > len(places):
             continue
         for together in common.values():
-            first = [terms[together[0]][key] for key in values if key != listed]
+            first = [terms[together[0]][key] for key in said if key != listed]
             made[together[0]] = joined(exp.And, [*first, _listed([terms[place][listed] for place in together])])
             for place in together[1:]:
                 made[place] = None
@@ -245,16 +253,16 @@ _TERMS_MAX, _SAVED_MIN = 8, 4
 def _said(value: exp.Expression) -> tuple[bool, str]:
     """What a constant says, as ``_compared`` takes them."""
     negative = type(value) is exp.Neg
-    return negative, (value.this if negative else value).this
+    return negative, (value.args["this"] if negative else value).args["this"]
 
 
 def _listed(comparisons: Sequence[exp.Expression]) -> exp.Expression:
     """``x = 1``, ``x = 2`` (or ``<>``) as ``x IN (1, 2)``; one alone as it is.  Some may be a part of such a list."""
-    if len(comparisons) == 1 and OF_CHAIN not in comparisons[0].meta:
+    if len(comparisons) == 1 and not _of_chain(comparisons[0]):
         return comparisons[0]
     values: list[exp.Expression] = []
     for each in comparisons:
-        values += each.expressions if OF_CHAIN in each.meta else [each.expression]
+        values += each.expressions if _of_chain(each) else [each.expression]
     return exp.In(this=comparisons[0].this, expressions=values)
 
 
