@@ -46,6 +46,12 @@ def long(schema: str) -> dict[str, str]:
         f"{PAIRS:,} rows in (k, v) IN, planned": where
         + "(k, v) IN (" + ", ".join(f"({n}, 'v{n}')" for n in range(PAIRS)) + ")",
         f"{TERMS:,} items of an IN, planned": where + "k IN (" + ", ".join(map(str, range(TERMS))) + ")",
+        f"{TERMS:,} terms NOT (k = n) OR, planned": where + " OR ".join(f"NOT (k = {n})" for n in range(TERMS)),
+        f"{TERMS:,} terms k BETWEEN OR, planned": where
+        + " OR ".join(f"k BETWEEN {n} AND {n + 5}" for n in range(TERMS)),
+        f"{TERMS:,} terms k = $n OR, planned": where + " OR ".join(f"k = ${n + 1}" for n in range(TERMS)),
+        f"{PAIRS:,} arms of a CASE, planned": "SELECT CASE "
+        + " ".join(f"WHEN k = {n} THEN 'v{n}'" for n in range(PAIRS)) + f" END FROM {schema}.t",
         f"{CONSTANT_ROWS:,} rows of VALUES, planned": "SELECT * FROM (VALUES "
         + ", ".join(f"({n}, 'v{n}')" for n in range(CONSTANT_ROWS)) + ") AS q (a, b)",
         f"a sum of {SIGNS:,}, planned": f"SELECT {' + '.join(['k'] * SIGNS)} FROM {schema}.t",
