@@ -2,11 +2,11 @@
 
 ``1, 2, … 5000`` behind IN, the rows of a VALUES, and ``a = 1 OR a = 2 OR …`` are tens of thousands of tokens, each of
 which takes the parser some 20 µs; most of their items say the same of other values.  :func:`runs` finds the inner items
-of such in a text: those that have a comma, or the chain's connector, on both sides, so that they are whole operands
-whatever is around them.  A run goes through the parser as one token and one node, :class:`Run`; :func:`filled` puts
-what it stands for in its place.  Of items that differ in their values alone the parser reads the first, between
-neighbours like theirs, and the others are copies of what it makes, with their own values and places in the text (a
-property test compares with what the parser makes of all).
+of such in a text: those that have a comma, or the chain's connector, on both sides (or WHEN: arms of a CASE), so that
+they are whole operands whatever is around them.  A run goes through the parser as one token and one node,
+:class:`Run`; :func:`filled` puts what it stands for in its place.  Of items that differ in their values alone the
+parser reads the first, between neighbours like theirs, and the others are copies of what it makes, with their own
+values and places in the text (a property test compares with what the parser makes of all).
 
 Where a run turns out to stand elsewhere (outputs of a SELECT) :func:`filled` says so, and who parses does so again
 without runs; the same where anything is refused, so that every error is the parser's own.  Pure.
@@ -50,7 +50,7 @@ class Item(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A run: ``kind`` is ``list``, ``or`` or ``and``; the text from ``start`` to ``end`` is its inside alone."""
+    """A run: ``kind`` is ``list``, ``or``, ``and`` or ``arms``; the text from ``start`` to ``end`` is its inside."""
 
     kind: str
     start: int
@@ -109,6 +109,8 @@ class _Level:
     commas: list[tuple[int, int]] = field(default_factory=list)
     ors: list[tuple[int, int]] = field(default_factory=list)
     ands: list[tuple[int, int]] = field(default_factory=list)
+    whens: list[tuple[int, int]] = field(default_factory=list)
+    """Of a CASE: what is between two of them is an arm."""
     betweens: int = 0
     """Of which the AND is still to come."""
 
@@ -152,6 +154,8 @@ class _Scanned:
                     level = self._close_one()
                 elif word in _EDGES:
                     self._edge(level)
+                    if word == "when":
+                        level.whens.append(piece.span())
             elif kind == "sign":
                 sign = piece[0]
                 if sign == ",":
@@ -169,6 +173,8 @@ class _Scanned:
             elif kind is not None or piece[0].startswith("--"):
                 for each in self._levels:
                     self._edge(each)
+                    self._keep("arms", each.whens)
+                    each.whens = []
                 if kind == "comment":
                     return comment_end(text, piece.end())
                 if kind == "dollar":
@@ -187,7 +193,9 @@ class _Scanned:
         return self._levels[-1]
 
     def _close(self) -> None:
-        self._edge(self._levels.pop())
+        level = self._levels.pop()
+        self._edge(level)
+        self._keep("arms", level.whens)
 
     def _edge(self, level: _Level) -> None:
         self._terms_end(level)
@@ -281,6 +289,8 @@ def filled(root: exp.Expression, parse: Parse) -> exp.Expression:
         kind, parent = run.this.span.kind, run.parent
         if kind == "list":
             _fill_list(run, parse)
+        elif kind == "arms":
+            _fill_arms(run, parse)
         elif type(parent) is _CONNECTORS[kind]:
             run.replace(_chain(run, _Reader(run, parse, kind)))
         else:
@@ -305,6 +315,15 @@ def _fill_list(run: Run, parse: Parse) -> None:
     reader = _Reader(run if type(run) is Run else run.expressions[0], parse, place)
     items = parent.args["expressions"]
     parent.set("expressions", [*items[:index], *reader.nodes(), *items[index + 1 :]])
+
+
+def _fill_arms(run: Run, parse: Parse) -> None:
+    arm = run.parent
+    case = arm.parent
+    if type(arm) is not exp.If or type(case) is not exp.Case or run.arg_key != "this":
+        raise NotHere
+    arms, index = case.args["ifs"], arm.index
+    case.set("ifs", [*arms[:index], *_Reader(run, parse, "arms").nodes(), *arms[index + 1 :]])
 
 
 _PLACES: dict[type[exp.Expression], str] = {exp.In: "in", exp.Array: "array", exp.Tuple: "tuple"}
@@ -334,6 +353,7 @@ _BETWEEN: dict[str, tuple[str, str]] = {
     "array": ("select array[null, ", ", null]"),
     "tuple": ("select (null, ", ", null)"),
     "values": ("values (null), ", ", (null)"),
+    "arms": ("select case when null then null when ", " when null then null end"),
 }
 """What an item is read between: neighbours like those that it has where it stands."""
 
@@ -346,9 +366,10 @@ def _read_between(place: str, made: exp.Expression) -> exp.Expression:
             raise NotHere
         return top.this.expression
     holder = made.args["where"].this if place == "in" else made if place == "values" else made.expressions[0]
-    if len(holder.expressions) != 3 or type(holder.expressions[0]) not in (exp.Null, exp.Tuple):
+    items = holder.args["ifs" if place == "arms" else "expressions"]
+    if len(items) != 3 or type(items[0]) not in (exp.Null, exp.Tuple, exp.If):
         raise NotHere
-    return holder.expressions[1]
+    return items[1]
 
 
 # -- what is alike in them --------------------------------------------------------------------------------------------
@@ -357,7 +378,7 @@ _TAKEN_AS_IT_IS = (
     exp.Connector, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Not,
     exp.Paren, exp.Tuple, exp.Array, exp.In, exp.Values, exp.Between, exp.Like, exp.ILike, exp.Neg, exp.Cast, exp.Add,
     exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.DPipe, exp.Parameter, exp.Anonymous, exp.Coalesce, exp.Nullif, exp.Greatest,
-    exp.Least, exp.Abs, exp.Round,
+    exp.Least, exp.Abs, exp.Round, exp.Case, exp.If,
 )  # fmt: skip
 """Within what the parser makes the same of every value of a kind.  It looks into arguments of some functions."""
 

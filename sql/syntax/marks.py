@@ -97,8 +97,12 @@ def with_runs(tokens: list[Token], text: str, found: Sequence[Span]) -> list[Tok
     for token in tokens:
         if token.token_type == KIND:
             span = next(spans)
-            token = Token(KIND, Text.of(span, text), token.line, token.col, span.start, span.end - 1, token.comments)
-        made.append(token)
+            place = token.line, token.col, span.start, span.end - 1
+            made.append(Token(KIND, Text.of(span, text), *place, token.comments))
+            if span.kind == "arms":  # of a CASE, which are to the parser one
+                made += Token(TokenType.THEN, "then", *place), Token(TokenType.NULL, "null", *place)
+        else:
+            made.append(token)
     return made
 
 

@@ -85,7 +85,10 @@ CHAINS = some.builds(
     some.sampled_from((" or ", " OR\n", " and ", "\nAnd ")),
 ) | some.builds(lambda terms, word: word.join(terms), some.lists(SAME, min_size=3, max_size=8),
                 some.sampled_from((" or ", " and ", ")or(")))  # fmt: skip
+ARMS = some.lists(some.builds("when {} then {}".format, TERMS, CELLS), min_size=3, max_size=7).map(" ".join)
 STATEMENTS = some.one_of(
+    some.builds("select case {} {} else {} end from t".format, some_of(some.just(""), PLAIN), ARMS, CELLS),
+    some.builds("select case a when 1 then 2 when case {} end then 3 {} end from t".format, ARMS, ARMS),
     some.builds("select a from t where a in ({})".format, LISTS),
     some.builds("select a from t where (a, b) not in ({}) -- it's".format, ROWS),
     some.builds("select a from t where ({}) = 1 /* , 1 */".format, CHAINS),
@@ -154,6 +157,8 @@ def test_what_is_read_by_runs_is_what_the_parser_reads(text):
 
 
 LONG = {
+    "case": "select case " + " ".join(f"when a = {n} and b then 'x{n}'" for n in range(100)) + " else 'y' end from t",
+    "case of one": "select case a " + " ".join(f"when {n} then {n}.5" for n in range(100)) + " end from t",
     "list": "select a from t where a in (" + ", ".join(map(str, range(100))) + ")",
     "rows": "select a from t where (a, b) in (" + ", ".join(f"({n}, '{n}')" for n in range(100)) + ")",
     "values": "select * from (values " + ",\n".join(f"({n}, '{n}', null)" for n in range(100)) + ") v (a, b, c)",
