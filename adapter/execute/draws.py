@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -22,11 +22,14 @@ from sql.statements.plans import InsertPlan, SelectPlan, Slot
 from sql.statements.sequence_calls import calls_in, is_call
 from sql.trees import types as t
 from sql.trees.nodes import cast, unnest
-from sql.typing.check_sequences import CALL, SEQUENCE
+from sql.typing.check_sequences import CALL, CHOICES, CHOOSES, SEQUENCE
 from values.types import SqlType
 
 Evaluate = Callable[[exp.Expression], Awaitable[object]]
 """The value of a tree without calls: of an argument of setval."""
+
+EvaluateFor = Callable[[Sequence[object]], Evaluate]
+"""The same for a row that was read."""
 
 ROWS_AT_ONCE = 1_000
 """Rows that are given their values in one turn of the event loop: some 2 ms."""
@@ -52,6 +55,18 @@ class Draws:
         self._check_writes(plan.tree)
         await self._expect([plan.tree], 1)
         return replace(plan, tree=await self._filled(plan.tree, evaluate))
+
+    async def for_rows(
+        self, plan: SelectPlan, rows: Sequence[Sequence[object]], evaluate: EvaluateFor
+    ) -> list[exp.Expression]:
+        """What a query gives for each of the rows that it has read, with values in the places of its calls."""
+        self._check_writes(plan.tree)
+        await self._expect([plan.tree], len(rows))
+        found = []
+        for number, row in enumerate(rows):
+            await _let_others(number)
+            found.append(await self._filled(plan.tree, evaluate(row)))
+        return found
 
     async def rows(self, plan: InsertPlan, evaluate: Evaluate) -> InsertPlan:
         """INSERT … VALUES with values in the places of its calls, drawn row by row."""
@@ -93,16 +108,23 @@ class Draws:
         if not self._session.read_only:
             return
         for call in calls_in(tree):
-            if (name := display_name(call)) in ("nextval", "setval"):
-                told = f"cannot execute {name}() in a read-only transaction"
-                raise InvalidUsage(told, sqlstate="25006")
+            if CHOICES not in call.meta:
+                self._check_write(display_name(call))
+
+    def _check_write(self, name: str) -> None:
+        if self._session.read_only and name in ("nextval", "setval"):
+            raise InvalidUsage(f"cannot execute {name}() in a read-only transaction", sqlstate="25006")
 
     async def _expect(self, trees: Iterable[exp.Expression], times: int) -> None:
-        """Draw at once what the statement will need: nobody else's values are in between."""
+        """Draw at once what the statement will certainly need: nobody else's values are in between."""
         calls = [call for tree in trees for call in {call.meta[CALL]: call for call in calls_in(tree)}.values()]
         if any(display_name(call) == "setval" for call in calls):
             return  # what comes after it is not known before
-        drawing = (call.meta[SEQUENCE] for call in calls if display_name(call) == "nextval")
+        drawing = (
+            call.meta[SEQUENCE]
+            for call in calls
+            if display_name(call) == "nextval" and CHOICES not in call.meta and call.meta[SEQUENCE] is not None
+        )
         for sequence, count in Counter(drawing).items():
             missing = self._used[sequence] + count * times - len(self._drawn.get(sequence, ()))
             if missing > 0:
@@ -120,18 +142,82 @@ class Draws:
 
     async def _filled(self, tree: exp.Expression, evaluate: Evaluate) -> exp.Expression:
         holder = exp.Paren(this=tree.copy())
-        values: dict[int, int | None] = {}
-        for call in _inner_first(holder):
-            number = call.meta[CALL]
-            if number not in values:
-                given = [await evaluate(each) for each in call.expressions[1:]]
-                values[number] = await self._value(call, given)
-            value = values[number]
-            call.replace(cast(exp.null() if value is None else exp.Literal.string(str(value)), t.INT8))
+        await self._settle(holder, {}, evaluate)
         return holder.this
+
+    async def _settle(self, root: exp.Expression, values: dict[int, int | None], evaluate: Evaluate) -> None:
+        """Put values into the places of the calls in ``root`` that are evaluated, in the order in which they are."""
+        for node in _inner_first(root):
+            if not is_call(node):
+                await self._choose(node, values, evaluate)
+                continue
+            number = node.meta[CALL]
+            if number not in values:
+                given = [await evaluate(each) for each in node.expressions[1:]]
+                values[number] = await self._value(node, given)
+            _replace(node, values[number])
+
+    async def _choose(self, node: exp.Expression, values: dict[int, int | None], evaluate: Evaluate) -> None:
+        """The same of what evaluates some of its parts; calls in the others are NULL, which nobody looks at."""
+
+        async def settled(part: exp.Expression) -> object:
+            held = exp.Paren()
+            part.replace(held)
+            held.set("this", part)
+            await self._settle(part, values, evaluate)  # in the place of which a value may be now
+            return await evaluate(held.this)
+
+        if isinstance(node, exp.Case):
+            if node.this is not None:
+                await self._settle(node.this, values, evaluate)
+            chosen = False
+            for each in node.args["ifs"]:
+                if not chosen:
+                    await self._settle(each.this, values, evaluate)
+                    asked = each.this
+                    if node.this is not None:
+                        asked = exp.EQ(this=node.this.copy(), expression=asked.copy())
+                    chosen = await evaluate(asked) is True
+                    await self._settle_if(chosen, each.args["true"], values, evaluate)
+                else:
+                    await self._settle_if(False, each, values, evaluate)
+            if (default := node.args.get("default")) is not None:
+                await self._settle_if(not chosen, default, values, evaluate)
+        elif isinstance(node, exp.Coalesce):
+            done = False
+            for each in (node.this, *node.expressions):
+                if done:
+                    await self._settle_if(False, each, values, evaluate)
+                else:
+                    done = await settled(each) is not None
+        else:
+            decides = isinstance(node, exp.Or)
+            parts = list(node.flatten())
+            done = False
+            for each in parts:  # Postgres looks at what is constant first
+                if not done and not calls_in(each):
+                    done = await evaluate(each) is decides
+            for each in parts:
+                if done:
+                    await self._settle_if(False, each, values, evaluate)
+                else:
+                    done = await settled(each) is decides
+
+    async def _settle_if(
+        self, wanted: bool, part: exp.Expression, values: dict[int, int | None], evaluate: Evaluate
+    ) -> None:
+        if wanted:
+            await self._settle(part, values, evaluate)
+            return
+        for call in calls_in(part):
+            if not any(map(is_call, _parents(call))):
+                _replace(call, None)
 
     async def _value(self, call: exp.Expression, given: Sequence[object]) -> int | None:
         name, sequence, session = display_name(call), call.meta[SEQUENCE], self._session
+        if sequence is None:
+            return None
+        self._check_write(name)
         match name:
             case "nextval":
                 value = await self._next(sequence)
@@ -173,11 +259,25 @@ async def _let_others(number: int) -> None:
         await asyncio.sleep(0)
 
 
+def _replace(call: exp.Expression, value: int | None) -> None:
+    call.replace(cast(exp.null() if value is None else exp.Literal.string(str(value)), t.INT8))
+
+
+def _parents(node: exp.Expression) -> Iterator[exp.Expression]:
+    while (above := node.parent) is not None:
+        yield above
+        node = above
+
+
 def _inner_first(tree: exp.Expression) -> list[exp.Expression]:
-    """The calls in ``tree`` as they are evaluated: from left to right, and before what they are arguments of."""
+    """The calls in ``tree`` as they are evaluated: from left to right, and before what they are arguments of.  What may
+    not evaluate those in it stands for them."""
     found = []
 
     def visit(node: exp.Expression) -> None:
+        if CHOOSES in node.meta and calls_in(node):
+            found.append(node)
+            return
         for child in node.iter_expressions():
             visit(child)
         if is_call(node):

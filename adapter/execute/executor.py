@@ -21,6 +21,7 @@ barrier.
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -90,6 +91,7 @@ from sql.statements.skeletons import filled, fits
 from sql.syntax import statements as st
 from sql.syntax.parse import parse, split
 from sql.trees.errors import no_column, unsupported, wrong_kind
+from values.types import arrow_type
 
 CATALOG_WAIT_S = 15.0
 """How long a catalog upper that the oracle knows may take to arrive here (settling an append is bounded alike)."""
@@ -447,9 +449,13 @@ class TidemarkExecutor:
                     session.set_variable(name, value, local=local)
             return Result("SELECT", columns, table.to_batches())
         check_result(columns, self._announced(planned))
+        as_of = state.last_ts if state is not None else None
+        if plan.reads is not None:
+            draws = Draws(self._sequences, session)
+            return Result("SELECT", columns, (await self._over_rows(session, image, plan, params, as_of, draws))[0])
         if plan.kind == "constant":
             return Result("SELECT", columns, await self._constant_batches(session, planned, params))
-        answer = await self._read(session, image, plan, params, state.last_ts if state is not None else None)
+        answer = await self._read(session, image, plan, params, as_of)
         return Result("SELECT", columns, promised_rows(answer, plan.columns))
 
     async def _planned(
@@ -472,7 +478,7 @@ class TidemarkExecutor:
             return False
         names = self._names(session)
         kept = [self.plans.kept(each, names) for each in (statement, statement.of) if each is not None]
-        return any(each is not None and each.plan.kind == "peek" for each in kept)
+        return any(each is not None and each.plan.peeked for each in kept)
 
     async def _constant_batches(
         self, session: SessionState, planned: Planned, params: Sequence[object | None]
@@ -487,13 +493,56 @@ class TidemarkExecutor:
             planned.answer = table.to_batches()
         return planned.answer
 
+    async def _over_rows(
+        self,
+        session: SessionState,
+        image: Image,
+        plan: SelectPlan,
+        params: Sequence[object | None],
+        as_of: DataTs | None,
+        draws: Draws,
+    ) -> tuple[list[pa.RecordBatch], DataTs | None]:
+        """What a query gives that draws values for rows, and where it has read those: all of them, before it draws."""
+        reads, read_ts = plan.reads, None
+        assert reads is not None
+        if reads.kind == "peek":
+            answer = await self._read(session, image, reads, params, as_of)
+            read_ts = session.transaction.read_ts or as_of
+            told = "values of sequences beside rows", "draw them in several statements"
+            batches = await collect(as_promised(answer, reads.columns), *told)
+        else:
+            batches = (await _in_thread(self._constant, reads, params)).to_batches()
+        rows = [row for batch in batches for row in zip(*(each.to_pylist() for each in batch.columns), strict=True)]
+        trees = await draws.for_rows(plan, rows, lambda row: self._argument(plan, params, row))
+        return await asyncio.to_thread(self._each_row, plan, params, trees, rows), read_ts
+
+    def _each_row(
+        self, plan: SelectPlan, params: Sequence[object | None], trees: Sequence[exp.Expression], rows: Sequence[tuple]
+    ) -> list[pa.RecordBatch]:
+        types = [(column.name, column.type) for column in plan.columns]
+        whole = [with_params(tree, *plan.for_row(params, row)) for tree, row in zip(trees, rows, strict=True)]
+        if not whole:
+            return pa.schema([(name, arrow_type(kind)) for name, kind in types]).empty_table().to_batches()
+        found = []
+        for lower in range(0, len(whole), VALUES_AT_ONCE_MAX):
+            query = functools.reduce(lambda a, b: exp.Union(this=a, expression=b, distinct=False),
+                                     whole[lower : lower + VALUES_AT_ONCE_MAX])  # fmt: skip
+            found += self._relations.constant(query, types).to_batches()
+        return found
+
     def _constant(self, plan: SelectPlan, params: Sequence[object | None], running: Running) -> pa.Table:
         tree = with_params(plan.tree, params, plan.params)
         return self._relations.constant(tree, [(c.name, c.type) for c in plan.columns], running)
 
-    def _argument(self, plan: SelectPlan | InsertPlan, params: Sequence[object | None]) -> Argument:
+    def _argument(
+        self, plan: SelectPlan | InsertPlan, params: Sequence[object | None], row: Sequence[object] = ()
+    ) -> Argument:
+        values, types = params, plan.params
+        if isinstance(plan, SelectPlan):
+            values, types = plan.for_row(params, row)
+
         async def evaluate(tree: exp.Expression) -> object:
-            query = with_params(exp.select(exp.alias_(tree.copy(), "v")), params, plan.params)
+            query = with_params(exp.select(exp.alias_(tree.copy(), "v")), values, types)
             return (await asyncio.to_thread(self._relations.values, query))[0]
 
         return evaluate
@@ -613,7 +662,7 @@ class TidemarkExecutor:
         planned = await self._certain(session, lambda image: self._plan_as(prepared, statement, image, session))
         check_zone(prepared, self._names(session).zone, planned.plan)
         state = None
-        if planned.plan.query is not None and planned.plan.query.kind == "peek":
+        if planned.plan.query is not None and planned.plan.query.peeked:
             state, image = await self._barrier()
             self._saw(session, image)
             planned = await self._plan_as(prepared, statement, image, session)
@@ -628,6 +677,14 @@ class TidemarkExecutor:
             except InvalidUsage as error:
                 await self._still_so(session, planned, error)
                 raise
+        if plan.query.reads is not None:
+            if state is None and plan.query.peeked:
+                state, _ = await self._barrier()
+            as_of = state.last_ts if state is not None else None
+            batches, read_ts = await self._over_rows(session, image, plan.query, params, as_of, draws)
+            drawn = await draws.defaults(plan, sum(batch.num_rows for batch in batches), argument)
+            rows = await _beside_rows(bool(drawn), rows_of_query, plan, batches, evaluate, drawn)
+            return Rows(plan.table, rows, upper, on, read_ts, tables_below(image, plan.query.inputs))
         if plan.query.kind == "constant":
             query = await draws.query(plan.query, argument)
             async with self.planner.sharing(planned.large):

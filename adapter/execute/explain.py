@@ -26,7 +26,7 @@ from sql.objects.names import ImageLike, Names, SystemRelation, cluster_named, f
 from sql.statements.ddl import plan_ddl
 from sql.statements.insert import plan_insert
 from sql.statements.plans import SelectPlan
-from sql.statements.select import bind_select, plan_bound, plan_select
+from sql.statements.select import bind_select, drawn_over_rows, plan_bound, plan_select
 from sql.statements.sequence_calls import calls_in
 from sql.syntax import statements as st
 from sql.trees.budget import bounded
@@ -43,6 +43,10 @@ def explain(statement: st.Explain, image: ImageLike, names: Names, state: Oracle
     if statement.mode == "strategy":
         return _strategy(statement, image, names)
     if isinstance(inner, st.Query):
+        over_rows = drawn_over_rows(inner.ast, image, names)
+        if over_rows is not None:
+            told = _timestamp(over_rows, image, state) if statement.mode == "timestamp" else _select(over_rows, image)
+            return told
         bound = bind_select(inner.ast, image, names) if statement.mode != "timestamp" else None
         if bound is not None:
             planned = _planned(bound, image)
@@ -79,6 +83,9 @@ def _planned(bound: Bound, image: ImageLike) -> list[str]:
 
 
 def _select(plan: SelectPlan, image: ImageLike, planned: Sequence[str] = ()) -> list[str]:
+    if plan.reads is not None:
+        read = [f"  {line}" for line in _select(plan.reads, image)]
+        return ["Draws values of sequences, each time it runs, for the rows of:", *read]
     if plan.kind == "constant":
         return ["Constant: answered by the adapter", *planned]
     if plan.kind == "catalog":

@@ -112,17 +112,19 @@ def _cast_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
         raise InvalidUsage("value out of range", sqlstate="22003", detail=str(error)[:200]) from error
 
 
-async def collect(batches: AsyncIterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
+async def collect(
+    batches: AsyncIterator[pa.RecordBatch], what: str = "INSERT … SELECT", hint: str = "insert in several statements"
+) -> list[pa.RecordBatch]:
     """Everything, bounded by what one INSERT may hold in memory (54000)."""
     found, size = [], 0
     async for batch in batches:
         size += batch.nbytes
         if size > BUFFER_BYTES_MAX:
             raise Rejected(
-                "INSERT … SELECT of too many rows",
+                f"{what} of too many rows",
                 sqlstate="54000",
-                detail=f"at most {BUFFER_BYTES_MAX} bytes are written by one statement",
-                hint="insert in several statements",
+                detail=f"at most {BUFFER_BYTES_MAX} bytes are held by one statement",
+                hint=hint,
             )
         found.append(batch)
     return found

@@ -8,7 +8,7 @@ by item id and every output is cast to its type.  What is left to do is to put p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 
@@ -101,14 +101,16 @@ def bind_query(
     declared: dict[int, SqlType] | None = None,
     defines: bool = False,
     assigned: Sequence[SqlType] = (),
+    beside: Collection[int] = (),
 ) -> Bound:
     """Bind a query.  Raises ``InvalidUsage`` with Postgres's SQLSTATEs; a position where the parser kept one.
 
     ``defines``: it is kept and read by others, so nothing in it may be by the session's zone.  ``assigned``: what the
-    outputs are put into, which untyped ones then are.
+    outputs are put into, which untyped ones then are.  ``beside``: parameters that may stand in another query of the
+    statement and not in this one.
     """
     _check_aliases(ast)
-    return _bound(ast, Called(image, names), names.zone, declared, defines, assigned)
+    return _bound(ast, Called(image, names), names.zone, declared, defines, assigned, beside)
 
 
 def _check_aliases(ast: exp.Expression) -> None:
@@ -140,6 +142,7 @@ def _bound(
     declared: dict[int, SqlType] | None,
     defines: bool,
     assigned: Sequence[SqlType],
+    beside: Collection[int] = (),
 ) -> Bound:
     items, system = _relations(ast, called)
     if system:
@@ -169,7 +172,8 @@ def _bound(
     if checker.far:
         with suppress(InvalidUsage) if not by_id else nullcontext():  # what reads nothing, DuckDB answers as it is
             holder.set("this", handed_in(holder.this))
-    params = {n: checker.params.get(n, t.TEXT) for n in range(1, max(checker.seen, default=0) + 1)}
+    numbers = range(1, max(checker.seen, default=0) + 1)
+    params = {n: checker.params.get(n, t.TEXT) for n in numbers if n in checker.seen or n not in beside}
     if (absent := next((n for n in params if n not in checker.seen), None)) is not None:
         raise InvalidUsage(f"could not determine data type of parameter ${absent}", sqlstate="42P18")
     used = sorted(by_id, key=id_order)

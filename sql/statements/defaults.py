@@ -12,7 +12,7 @@ from journal.errors import InvalidUsage
 from sql.binding.bind_select import check_query
 from sql.binding.known_args import check_known
 from sql.objects.names import ImageLike, Names
-from sql.statements.sequence_calls import Kept, Meaning, Said, call_of, of_value
+from sql.statements.sequence_calls import Kept, Meaning, Said, call_of, check_choices, of_value
 from sql.syntax.column_defs import ColumnDef
 from sql.syntax.to_tree import parse_tokens
 from sql.syntax.tokens import tokenize
@@ -39,7 +39,18 @@ def check_default(
     if node.find(exp.Parameter):
         raise InvalidUsage("there is no parameter $1", sqlstate="42P02")
     checker = checker_for(zone, lambda query, scope: check_query(checker, query, scope, {}), defines=True)
-    return typed_expression(of_value(node, meaning), column, wanted, checker)
+    return of_calls(node, column, wanted, checker, meaning)
+
+
+def of_calls(
+    node: exp.Expression, column: str, wanted: SqlType, checker: Checker, meaning: Meaning
+) -> exp.Expression:
+    """:func:`typed_expression` of an expression in which sequences may be called."""
+    resolved = of_value(node, meaning)
+    typed = typed_expression(resolved, column, wanted, checker)
+    if resolved is not node:
+        check_choices(typed)
+    return typed
 
 
 def read_by_default(column: ColumnDef, image: ImageLike, names: Names) -> tuple[str, ...]:

@@ -14,10 +14,11 @@ from journal.timestamps import CatalogTs
 from sql.binding.bind import bind_query, cast_outputs, first_branch, unique_names
 from sql.binding.bind_select import check_query
 from sql.objects.names import ImageLike, Names, SystemRelation, column_types, relation
-from sql.statements.defaults import default_of, typed_expression
+from sql.statements.defaults import default_of, of_calls, typed_expression
 from sql.statements.plans import InsertPlan, Slot
-from sql.statements.select import plan_bound
-from sql.statements.sequence_calls import Meaning, Said, calls_in, of_query, of_value, one_row
+from sql.statements.select import of_each_row, plan_bound, read_before, types_of_gives
+from sql.statements.sequence_calls import Meaning, Said, calls_in, check_drawn, of_query
+from sql.statements.sequence_rows import parted
 from sql.syntax import statements as st
 from sql.syntax.query import USER
 from sql.syntax.to_tree import parse_tokens
@@ -435,9 +436,9 @@ def _value_slot(
         raise no_column(node.find(exp.Column).name)
     if node.find(exp.Query, exp.Subquery):
         raise unsupported("a subquery in VALUES", hint="use INSERT … SELECT")
-    if meaning is not None:
-        node = of_value(node, meaning)
-    return literal_slot(typed_expression(node, column, wanted, checker), wanted)
+    if meaning is None:
+        return literal_slot(typed_expression(node, column, wanted, checker), wanted)
+    return literal_slot(of_calls(node, column, wanted, checker, meaning), wanted)
 
 
 def _param_slot(number: int, column: str, wanted: SqlType, checker: Checker) -> Slot:
@@ -473,11 +474,16 @@ def _insert_query(
     declared: dict[int, SqlType] | None,
 ) -> InsertPlan:
     source = of_query(source, image, names)
-    bound = bind_query(source, image, names, declared, assigned=[types[i] for i in targets])
+    parts, reads, beside = parted(source), None, range(0)
+    if parts is not None:
+        reads = read_before(parts, image, names, declared)
+        beside = parts.params
+        source, declared = parts.gives(reads.columns), types_of_gives(parts, reads, declared)
+    bound = bind_query(source, image, names, declared, assigned=[types[i] for i in targets], beside=beside)
     if bound.system:
         raise unsupported("INSERT from system relations")
     if calls_in(source):
-        one_row(bound.tree, source)
+        check_drawn(bound.tree, source)
     _check_width(len(bound.columns), None, targets, s.columns is not None)
     targets = targets[: len(bound.columns)]
     wanted = [types[i] for i in targets]
@@ -497,7 +503,11 @@ def _insert_query(
     for index, slot in defaults.items():
         if slot == Slot(None) and not table.columns[index].nullable:
             raise not_null(table.columns[index].name, table.name)
-    query = plan_bound(bound, image, names)
+    query = (
+        plan_bound(bound, image, names)
+        if parts is None or reads is None
+        else of_each_row(bound, parts, reads, image, names)
+    )
     columns = tuple(
         type(c)(table.columns[i].name, want) for c, i, want in zip(bound.columns, targets, wanted, strict=False)
     )
@@ -505,12 +515,12 @@ def _insert_query(
     return InsertPlan(
         table,
         types,
-        bound.params,
+        query.params,
         CatalogTs(image.upper - 1),
         query=query,
         query_columns=tuple([index if index in given else None for index in targets]),
         defaults=defaults,
-        literals=bound.literals,
+        literals=query.literals,
     )
 
 

@@ -271,5 +271,7 @@ def _made(statement: Statement, image: ImageLike, names: Names) -> SelectPlan | 
 
 def _moved(plan: P, catalog_ts: CatalogTs) -> P:
     if isinstance(plan, InsertPlan) and plan.query is not None:
-        return replace(plan, catalog_ts=catalog_ts, query=replace(plan.query, catalog_ts=catalog_ts))
+        return replace(plan, catalog_ts=catalog_ts, query=_moved(plan.query, catalog_ts))
+    if isinstance(plan, SelectPlan) and plan.reads is not None:
+        return replace(plan, catalog_ts=catalog_ts, reads=replace(plan.reads, catalog_ts=catalog_ts))
     return replace(plan, catalog_ts=catalog_ts)

@@ -132,10 +132,28 @@ class SelectPlan:
     """Whether a literal in it was read by the session's zone."""
     draws: bool = False
     """Whether calls of :mod:`sql.statements.sequence_calls` are in ``tree``: it is run with values in their places."""
+    reads: SelectPlan | None = None
+    """Of one that draws: the query whose rows it is run for.  Their values are parameters behind ``params``."""
     given: tuple[object | None, ...] = ()
     given_types: Mapping[int, SqlType] = field(default_factory=dict)
     """Values of the parameters in ``tree`` and ``lookup``, where its text had values in their places
     (:mod:`sql.statements.skeletons`).  Nobody else gives any then: ``params`` is empty."""
+
+    @property
+    def peeked(self) -> SelectPlan | None:
+        """What of it a controller is asked for."""
+        asked = self.reads or self
+        return asked if asked.kind == "peek" else None
+
+    def for_row(
+        self, params: Sequence[object | None], row: Sequence[object | None]
+    ) -> tuple[list[object | None], dict[int, SqlType]]:
+        """The parameters of ``tree`` and their types, for a row of ``reads``."""
+        if self.reads is None:
+            return list(params), dict(self.params)
+        first = max(self.params, default=0)
+        types = {first + place: column.type for place, column in enumerate(self.reads.columns, 1)}
+        return [*params[:first], *row], {**self.params, **types}
 
     @cached_property
     def large(self) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
+
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
@@ -15,10 +18,12 @@ from sql.statements.lookup_plan import plan_lookup
 from sql.statements.plans import SelectPlan
 from sql.statements.put_back import NotAlike
 from sql.statements.samples import check_alike, shortened
-from sql.statements.sequence_calls import calls_in, of_query, one_row
+from sql.statements.sequence_calls import calls_in, check_choices, check_drawn, is_call, of_query
+from sql.statements.sequence_rows import Parted, parted
 from sql.statements.system_zones import check_system_query
 from sql.trees.budget import bounded
 from sql.trees.errors import unsupported
+from sql.typing.check_sequences import WHERE
 from sql.views.kept_views import as_planned, inline_views
 from values.types import SqlType
 
@@ -33,7 +38,8 @@ def plan_select(
     """Plan a query.  A query over system relations (or constants that only the system knows) has kind ``catalog``;
     its columns and types are decided by whoever answers it."""
     try:
-        short = shortened(ast, declared)
+        # Not of calls of sequences, of which each is another one.
+        short = shortened(ast, declared) if not any(map(is_call, ast.walk())) else None
         if short is not None:
             plan = short.whole(_planned(short.ast, image, names, short.declared(declared)))
             if short.chained:
@@ -48,17 +54,70 @@ def plan_select(
 def _planned(
     ast: exp.Expression, image: ImageLike, names: Names, declared: dict[int, SqlType] | None
 ) -> SelectPlan:
+    over_rows = drawn_over_rows(ast, image, names, declared)
+    if over_rows is not None:
+        return over_rows
     bound = bind_select(ast, image, names, declared)
     return _catalog(ast, image, names, declared) if bound is None else plan_bound(bound, image, names)
 
 
-def bind_select(
+def drawn_over_rows(
     ast: exp.Expression, image: ImageLike, names: Names, declared: dict[int, SqlType] | None = None
+) -> SelectPlan | None:
+    """The plan of a query that draws values for rows that it reads; ``None`` for any other."""
+    query = of_query(ast, image, names)
+    parts = None if query is ast else parted(query)
+    if parts is None:
+        return None
+    reads = read_before(parts, image, names, declared)
+    types = types_of_gives(parts, reads, declared)
+    bound = bind_query(parts.gives(reads.columns), image, names, types, beside=parts.params)
+    return of_each_row(bound, parts, reads, image, names)
+
+
+def read_before(
+    parts: Parted, image: ImageLike, names: Names, declared: dict[int, SqlType] | None = None
+) -> SelectPlan:
+    """The plan of what is read before values are drawn."""
+    bound = bind_select(parts.reads, image, names, declared, parts.params)
+    if bound is None:
+        hint = "ask each in a statement of its own"
+        raise unsupported("a sequence's value beside what only the system knows", hint=hint)
+    return plan_bound(bound, image, names)
+
+
+def types_of_gives(parts: Parted, reads: SelectPlan, declared: dict[int, SqlType] | None) -> dict[int, SqlType]:
+    """The types of the parameters that what is given for a row has, as far as they are known."""
+    row = {parts.first + place: column.type for place, column in enumerate(reads.columns)}
+    return {**(declared or {}), **reads.params, **row}
+
+
+def of_each_row(bound: Bound, parts: Parted, reads: SelectPlan, image: ImageLike, names: Names) -> SelectPlan:
+    """The plan of what is given for each row of ``reads``, bound."""
+    check_drawn(bound.tree, exp.Select())
+    plan = plan_bound(bound, image, names)
+    known = {**bound.params, **reads.params}
+    if (absent := next((n for n in parts.params if n not in known), None)) is not None:
+        raise InvalidUsage(f"could not determine data type of parameter ${absent}", sqlstate="42P18")
+    params = {number: known[number] for number in parts.params}
+    return replace(
+        plan, params=params, reads=reads, inputs=reads.inputs, depends_on=reads.depends_on, volatile=True,
+        literals=plan.literals or reads.literals,
+    )  # fmt: skip
+
+
+def bind_select(
+    ast: exp.Expression,
+    image: ImageLike,
+    names: Names,
+    declared: dict[int, SqlType] | None = None,
+    beside: Collection[int] = (),
 ) -> Bound | None:
-    """A query bound, ``None`` where its plan is of kind ``catalog``."""
+    """A query bound, ``None`` where its plan is of kind ``catalog``.  ``beside``: as of
+    :func:`~sql.binding.bind.bind_query`."""
     query = of_query(ast, image, names)
     try:
-        bound = bind_query(query, image, names, declared)
+        bound = bind_query(query, image, names, declared, beside=beside)
     except InvalidUsage as error:
         user = error.sqlstate == "42703" and any(map(is_system_part, ast.find_all(exp.Column)))
         if (user or error.sqlstate in LEFT_TO_THE_SYSTEM) and reads_nothing(ast) and asks_the_system(ast):
@@ -68,7 +127,7 @@ def bind_select(
             raise unsupported("a sequence's value beside what only the system knows", hint=hint) from error
         raise
     if query is not ast:
-        one_row(bound.tree, query)
+        check_drawn(bound.tree, query)
     return None if bound.system else bound
 
 
@@ -76,6 +135,12 @@ def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
     """The plan of a bound query over user relations."""
     objects = Objects.of(image)
     tree = inline_views(bound.tree, bound.relations, objects)
+    draws = bound.volatile is not None and bool(calls_in(tree))
+    if draws:
+        check_choices(tree)
+        if not bound.constant:
+            call = calls_in(tree)[0]
+            raise unsupported(f"{display_name(call)}() beside what is read in this place", hint=WHERE)
     if not bound.constant:
         only_of_constants(tree)
         tree = as_planned(tree, bound.params, objects)
@@ -90,7 +155,7 @@ def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
         lookup=plan_lookup(tree, bound.params, image, names),
         volatile=bound.volatile is not None,
         literals=bound.literals,
-        draws=bound.volatile is not None and bool(calls_in(tree)),
+        draws=draws,
     )
 
 

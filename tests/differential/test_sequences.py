@@ -1,7 +1,7 @@
 """Sequences, serial and identity columns: one script, told to PostgreSQL and to us, a statement after another.
 
 ``sequences.txt`` is the script.  Compared are rows, or the SQLSTATE and the message of what is refused; where ours is
-another on purpose, :data:`OTHERWISE` says why.  Tables are not read: Spark would be asked.
+another on purpose, :data:`OTHERWISE` says why.  Tables are read by what plays the controller, so simply.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ SCRIPT = Path(__file__).with_name("sequences.txt")
 OTHERWISE = {
     "select nextval(": "42883 and its kin name the types of arguments there",
     "select setval('s', 5.5)": "the sequence's name is a regclass here, and unknown there",
+    "select setval('nn_id_seq', (select max(b) from nn))": "likewise",
+    "select setval('ys', (select max(d) from y))": "likewise",
     "alter table s add column a int": "of ALTER TABLE's actions we say what it is not",
     "insert into o values (1)": "likewise of INSERT",
 }

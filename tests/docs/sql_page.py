@@ -65,10 +65,12 @@ Spark gets comes behind it.
 ### Sequences
 
 `CREATE SEQUENCE` with all of Postgres's options; `nextval('s')`, `currval`, `lastval` and `setval` stand
-where a statement makes its rows itself: in a SELECT without FROM, in the VALUES of an INSERT, and in the DEFAULT of a
-column, which draws a value for each row, also of `INSERT … SELECT`. Not behind CASE, AND, OR or COALESCE, where they
-might not be evaluated, not over the rows of a relation (give the column a DEFAULT and insert the rest), not in views.
-The sequence's name is a literal. Values come in order and without gaps within one adapter while it lives; adapters take
+among the outputs of a query, in VALUES, in a WITH query whose rows are all that is shown, and in the DEFAULT of a
+column. Over rows (`SELECT setval('s', max(id)) FROM t`, `SELECT nextval('s'), a FROM t ORDER BY a`) everything is read
+first, at the statement's own timestamp, and then a value is drawn for each row in their order, 64 MiB of rows at most;
+`INSERT … SELECT` draws what its query says before what the DEFAULTs of its columns say. In CASE, AND, OR and COALESCE
+what is not evaluated draws nothing. Not beside DISTINCT, in WHERE, in aggregates or in views. The sequence's name is a
+literal. Values come in order and without gaps within one adapter while it lives; adapters take
 theirs in reserves, so two of them interleave, and what a killed one had is a gap ([GUARANTEES.md](GUARANTEES.md)). A
 sequence is no relation to read: `pg_sequences` says how far it has come, which is the end of the last reserve.
 

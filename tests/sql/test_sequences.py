@@ -15,8 +15,9 @@ from sql.statements.ddl_sequences import position_of, put_position
 from sql.statements.insert import plan_insert
 from sql.statements.plan_cache import PlanCache
 from sql.statements.select import plan_select
-from sql.statements.sequence_calls import default_today
+from sql.statements.sequence_calls import calls_in, default_today
 from sql.syntax.parse import parse
+from sql.typing.check_sequences import CALL
 from subscribers.translate import concerns
 from tests.sql.doubles import apply, ddl, empty_image, names
 from values.numeric.sequence_values import Position, Steps
@@ -224,7 +225,7 @@ def test_what_a_default_reads_is_kept_by_id_and_shown_by_its_name_of_now() -> No
         ("create table x (a int default nextval('t'))", "42809", '"t" is not a sequence'),
         ("create table x (a date default nextval('s'))", "42804",
          'column "a" is of type date but expression is of type bigint'),
-        ("create table x (a int default coalesce(nextval('s'), 1))", "0A000",
+        ("create table x (a bool default 1 in (nextval('s')))", "0A000",
          "nextval() where it may not be evaluated is not supported"),
         ("alter table t alter column a set default nextval('nope')", "42P01", 'relation "nope" does not exist'),
         ("alter table t add column b bigint default nextval('s')", "0A000",
@@ -274,6 +275,30 @@ def test_a_plan_keeps_calls_and_never_values() -> None:
     assert all(slot.tree is not None for slot in one.rows[0]) and one.order == (0, 1)
     more = plan_insert(parse("insert into t (b, a) values (1, nextval('s')), (2, 3)"), image, names())
     assert more.order == (1, 0)
+
+
+def test_calls_are_numbered_for_each_statement_alone() -> None:
+    image = ddl(empty_image(), "create sequence s", "create table t (a int, b int default nextval('s') - lastval())")
+    for _ in range(2):
+        tree = plan_select(parse("select nextval('s'), nextval('s')").ast, image, names()).tree
+        assert [call.meta[CALL] for call in calls_in(tree)] == [0, 1]
+        made = plan_insert(parse("insert into t values ((select nextval('s')), default)"), image, names())
+        assert [[call.meta[CALL] for call in calls_in(each)] for each in (made.query.tree, made.defaults[1].tree)] == [
+            [0], [0, 1]
+        ]  # fmt: skip
+
+
+def test_what_is_read_is_a_query_of_its_own() -> None:
+    image = ddl(empty_image(), "create sequence s", "create table t (a int, b text)")
+    text = "select setval('s', max(a)), b, $1::int4 from t where a > $2 group by b"
+    plan = plan_select(parse(text).ast, image, names())
+    assert plan.draws and plan.kind == "constant" and plan.reads.kind == "peek" and plan.peeked is plan.reads
+    assert [c.name for c in plan.columns] == ["setval", "b", "int4"] and len(plan.reads.columns) == 2
+    assert {n: str(kind) for n, kind in plan.params.items()} == {1: "int4", 2: "int4"}
+    values, types = plan.for_row((7, 8), (5, "x"))
+    assert values == [7, 8, 5, "x"] and {n: str(kind) for n, kind in types.items()} == {
+        1: "int4", 2: "int4", 3: "int4", 4: "text",
+    }  # fmt: skip
 
 
 def test_a_plan_stays_good_while_values_are_taken_and_not_when_the_name_means_another() -> None:
