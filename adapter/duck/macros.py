@@ -205,6 +205,9 @@ pg_partition_tree(o) AS TABLE SELECT NULL::UINTEGER AS relid, NULL::UINTEGER AS 
   NULL::INTEGER AS level WHERE false
 ts_token_type(p) AS TABLE SELECT NULL::INTEGER AS tokid, NULL::VARCHAR AS alias, NULL::VARCHAR AS description
   WHERE false
+pg_sequence_parameters(o) AS TABLE SELECT tm_v_start AS start_value, tm_v_min AS minimum_value,
+  tm_v_max AS maximum_value, tm_v_increment AS increment, tm_v_cycle AS cycle_option, tm_v_cache AS cache_size,
+  tm_v_type AS data_type FROM "tm.sequences" WHERE tm_v_oid = o
 pg_show_all_file_settings() AS TABLE SELECT NULL::VARCHAR AS name WHERE false
 """
 

@@ -72,7 +72,6 @@ from adapter.system.schemas import RELATIONS
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
 from catalog_log.model import NODES
-from catalog_log.objects import Sequence as SequenceItem
 from controllers.node_status import NodeStatus
 from controllers.peeks.peek import PEEK_TIMEOUT_MS, Lookup, Peek
 from journal.aio import Bridge, to_its_end
@@ -85,6 +84,7 @@ from sql.forms.transpile import with_params
 from sql.objects.names import Names, SystemRelation, cluster_named, database_of, find, relation
 from sql.objects.watched import TooLongHere, same_answers
 from sql.statements.ddl_columns import to_evaluate, with_values
+from sql.statements.ddl_identity import counted_on
 from sql.statements.plan_cache import PlanCache, Planned, Statement, plan_afresh
 from sql.statements.plans import InsertPlan, SelectPlan, Slot
 from sql.statements.skeletons import filled, fits
@@ -246,10 +246,8 @@ class TidemarkExecutor:
                 columns = [exp.alias_(tree, f"v{n}") for n, tree in enumerate(trees.values())]
                 given = await asyncio.to_thread(self._relations.values, with_params(exp.select(*columns), [], {}))
                 statement = with_values(statement, dict(zip(trees, given, strict=True)))
-        if isinstance(statement, st.AlterSequence):  # it goes on behind the last value that was given out
-            found = find(self._catalog.image, names, statement.name)
-            if isinstance(found, SequenceItem):
-                await self._sequences.give_back(found.id)
+        for sequence_id in counted_on(statement, self._catalog.image, names):  # behind the last value given out
+            await self._sequences.give_back(sequence_id)
         return await to_its_end(self.ddl.submit(statement, names, asked, request_id))
 
     async def _ddl(

@@ -15,6 +15,7 @@ from adapter.system.rows import ROWS, System, index_definition, item_oid, view_d
 from adapter.system.schemas import CLASS_OIDS, SCHEMA_OIDS, SYSTEM_OIDS
 from catalog_log.objects import Index, Sequence, Table, key_names, numbered_columns
 from sql.objects.identifiers import quoted
+from values.types import OID
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,11 @@ def _serials(s: System) -> Iterable[tuple]:
 
 
 def _sequences(s: System) -> Iterable[tuple]:
-    return ((item_oid(item.id), last_value(item, s.image)) for _, item in s.named() if isinstance(item, Sequence))
+    for _, item in s.named():
+        if isinstance(item, Sequence):
+            steps = item.steps
+            yield (item_oid(item.id), last_value(item, s.image), item.start, steps.lowest, steps.highest,
+                   steps.increment, steps.cycle, item.cache, OID[item.type])  # fmt: skip
 
 
 def _arrays(s: System) -> Iterable[tuple]:
@@ -88,7 +93,12 @@ HELPERS: dict[str, Helper] = {
         {"tm_i_oid": pa.uint32(), "tm_i_def": pa.string(), "tm_i_keys": pa.list_(pa.string())}, _definitions
     ),
     "serials": Helper({"tm_q_oid": pa.uint32(), "tm_q_column": pa.string(), "tm_q_text": pa.string()}, _serials),
-    "sequences": Helper({"tm_v_oid": pa.uint32(), "tm_v_last": pa.int64()}, _sequences),
+    "sequences": Helper(
+        {"tm_v_oid": pa.uint32(), "tm_v_last": pa.int64(), "tm_v_start": pa.int64(), "tm_v_min": pa.int64(),
+         "tm_v_max": pa.int64(), "tm_v_increment": pa.int64(), "tm_v_cycle": pa.bool_(), "tm_v_cache": pa.int64(),
+         "tm_v_type": pa.uint32()},
+        _sequences,
+    ),
     "arrays": Helper({"tm_t_array": pa.uint32(), "tm_t_scalar": pa.uint32(), "tm_t_name": pa.string()}, _arrays),
     "settings": Helper({"tm_s_name": pa.string(), "tm_s_value": pa.string()}, _settings),
     "descriptions": Helper(

@@ -195,6 +195,7 @@ settings: name value
 ddl_requests: request_id catalog_ts:int8 status message
 comments: object_id object_kind object_name column_name comment
 ddl_audit: catalog_ts:int8 ordinal:int4 at:timestamptz role database_name tag statement request_id object_ids:list
+sequences: id schema_name name last_value:int8 log_cnt:int8 is_called:bool
 """
 
 

@@ -33,10 +33,13 @@ from sql.binding.bind import id_order
 from sql.forms.functions import WITHOUT_ARGUMENTS
 from sql.objects.called import Objects
 from sql.objects.identifiers import check_columns
+from sql.objects.item_ids import ItemIds
 from sql.objects.names import ImageLike, Names
 from sql.statements.ddl_alter import altered
 from sql.statements.ddl_comment import column_key, gone_with
 from sql.statements.ddl_drop import everything, told_cascade, told_dependents
+from sql.statements.ddl_identity import add_identity, not_identity, with_kind, without_identity
+from sql.statements.ddl_sequences import altered_sequence, position_of, put_position
 from sql.statements.defaults import check_default, read_by_default
 from sql.statements.insert import literal_slot, stored
 from sql.statements.plans import DdlPlan, PlanNotice, Slot
@@ -47,6 +50,7 @@ from sql.syntax.statements import KIND_WORDS
 from sql.trees.errors import closest, unsupported, wrong_kind
 from sql.views.kept_views import reads_column
 from values.bad_text import BadText
+from values.numeric.sequence_values import Position
 from values.types import parse_type
 
 
@@ -61,6 +65,10 @@ class _Draft:
     """Objects that go with columns."""
     left: dict[str, Item] = field(default_factory=dict)
     """Objects that stay without what goes."""
+    counted: dict[str, tuple[Sequence, Position]] = field(default_factory=dict)
+    """Sequences that are new or step otherwise, by their ids, and where they go on."""
+    ids: ItemIds | None = None
+    """Where new ones have their ids from, if there are any."""
     notices: list[PlanNotice] = field(default_factory=list)
 
 
@@ -92,7 +100,12 @@ def plan_columns(s: st.AlterColumns, image: ImageLike, names: Names) -> DdlPlan:
     if draft.item != found:
         updates.append(records.put(model.ITEMS, found.id, draft.item))
         updates += _comments_gone(image, found, draft.item)
-    return DdlPlan(tuple(updates), s.tag, tuple(draft.notices), dropped=tuple(gone), described=(found.id,))
+    for item, at in draft.counted.values():
+        updates += [records.put(model.ITEMS, item.id, item), put_position(item, at)]
+    if draft.ids is not None:
+        updates.append(draft.ids.update())
+    made = tuple([key for key in draft.counted if image.item(key) is None])
+    return DdlPlan(tuple(updates), s.tag, tuple(draft.notices), made, tuple(gone), (found.id,))
 
 
 def _comments_gone(image: ImageLike, before: Relation, after: Relation) -> list[Update]:
@@ -237,6 +250,7 @@ def _drop(draft: _Draft, action: st.DropColumn) -> None:
     draft.gone |= {i: draft.image.item(i) for i in going} | {each.id: each for each in own}
     gone = [each.id for each in own]
     draft.left |= {item.id: item.left_without(gone) for item, _ in needing if item.id != table.id}
+    draft.counted = {key: each for key, each in draft.counted.items() if each[0].owner != (table.id, column.id)}
     draft.item = table.without(column).left_without(gone)
 
 
@@ -294,6 +308,53 @@ def _drop_not_null(draft: _Draft, action: st.DropNotNull) -> None:
     _put(draft, place, replace(table.columns[place], nullable=True))
 
 
+def _add_identity(draft: _Draft, action: st.AddIdentity) -> None:
+    table, place = _table(draft), _place(draft, action.name)
+    draft.ids = draft.ids or ItemIds(draft.image)
+    draft.item, made, at = add_identity(table, table.columns[place], action.identity, draft.ids, draft.image)
+    draft.counted[made.id] = made, at
+
+
+def _set_identity(draft: _Draft, action: st.SetIdentity) -> None:
+    table, place = _table(draft), _place(draft, action.name)
+    column = table.columns[place]
+    found, at = _counts_by(draft, table, column)
+    draft.counted[found.id] = altered_sequence(found, action.options, at)
+    if action.kind is not None:
+        draft.item = with_kind(table, column, action.kind)
+
+
+def _drop_identity(draft: _Draft, action: st.DropIdentity) -> None:
+    table, place = _table(draft), _place(draft, action.name)
+    column = table.columns[place]
+    if action.if_exists and table.identity_of(column) is None:
+        draft.notices.append(PlanNotice(f"{not_identity(table, column).message}, skipping"))
+        return
+    sequence, _ = _counts_by(draft, table, column)
+    if needing := _needing(draft, table, column, [sequence]):
+        raise InvalidUsage(
+            f"cannot drop sequence {sequence.name} because other objects depend on it",
+            sqlstate="2BP01",
+            detail=told_dependents(draft.image, needing),
+        )
+    draft.counted.pop(sequence.id, None)
+    if draft.image.item(sequence.id) is not None:
+        draft.gone[sequence.id] = sequence
+    draft.item = without_identity(table, column)
+
+
+def _counts_by(draft: _Draft, table: Table, column: Column) -> tuple[Sequence, Position]:
+    """The sequence of an identity column, and where it is, by the actions so far.  55000 where it is none."""
+    identity = table.identity_of(column)
+    if identity is None:
+        raise not_identity(table, column)
+    if identity[1] in draft.counted:
+        return draft.counted[identity[1]]
+    found = draft.image.item(identity[1])
+    assert isinstance(found, Sequence), identity
+    return found, position_of(found, draft.image)
+
+
 def _check_no_identity(table: Table, column: Column) -> None:
     if table.identity_of(column) is not None:
         told = f'column "{column.name}" of relation "{table.name}" is an identity column'
@@ -327,6 +388,9 @@ _DO: dict[type, Callable] = {
     st.RenameColumn: _rename,
     st.SetDefault: _set_default,
     st.DropNotNull: _drop_not_null,
+    st.AddIdentity: _add_identity,
+    st.SetIdentity: _set_identity,
+    st.DropIdentity: _drop_identity,
 }
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
 from catalog_log import model, records
 from catalog_log.model import Setting, Update
-from catalog_log.objects import Sequence, Table
+from catalog_log.objects import Column, Sequence, Table
 from journal.errors import InvalidUsage
 from sql.objects.identifiers import IDENTIFIER_BYTES_MAX, check_identifier, quoted
 from sql.objects.item_ids import ItemIds
@@ -23,7 +23,7 @@ from sql.trees import types as t
 from sql.trees.errors import no_column, unsupported, wrong_kind
 from values.numeric.sequence_values import Position, Steps
 from values.text.text_format import quoted_literal
-from values.types import parse_type
+from values.types import SqlType, parse_type
 
 
 def plan_create_sequence(s: st.CreateSequence, image: ImageLike, names: Names) -> DdlPlan:
@@ -57,7 +57,22 @@ def plan_alter_sequence(s: st.AlterSequence, image: ImageLike, names: Names) -> 
         return DdlPlan((), s.tag, (found,))
     if not isinstance(found, Sequence):
         raise wrong_kind(found.name, Sequence.word)
-    said, kind = dict(s.options), found.type
+    now, at = altered_sequence(found, s.options, position_of(found, image))
+    if found.internal and "owned" in s.options:
+        raise InvalidUsage(
+            "cannot change ownership of identity sequence",
+            sqlstate="0A000",
+            detail=f'sequence "{found.name}" is of an identity column',
+            hint="drop that column",
+        )
+    now = _owned(now, s.options, image, names)
+    updates = (records.put(model.ITEMS, now.id, now), put_position(now, at))
+    return DdlPlan(updates, s.tag, described=(now.id,))
+
+
+def altered_sequence(found: Sequence, options: Options, at: Position) -> tuple[Sequence, Position]:
+    """``found``, which is ``at``, as ``options`` say it steps, and where it goes on.  22023."""
+    said, kind = dict(options), found.type
     if "as" in said:
         kind = _type(said["as"])
         said |= _bounds_of_type(found, said)
@@ -66,23 +81,12 @@ def plan_alter_sequence(s: st.AlterSequence, image: ImageLike, names: Names) -> 
     steps = _steps(kind, said, before)
     start = said.get("start", found.start)
     _check_within("START", start, steps)
-    at = position_of(found, image)
     if "restart" in said:
         at = at.put(start if said["restart"] is None else said["restart"], False)
     else:
         at = at.put(at.last, at.given)
     _check_within("RESTART", at.last, steps)
-    now = replace(found, type=kind, start=start, steps=steps, cache=_cache(said, found.cache))
-    if found.internal and "owned" in said:
-        raise InvalidUsage(
-            "cannot change ownership of identity sequence",
-            sqlstate="0A000",
-            detail=f'sequence "{found.name}" is of an identity column',
-            hint="drop that column",
-        )
-    now = _owned(now, said, image, names)
-    updates = (records.put(model.ITEMS, now.id, now), put_position(now, at))
-    return DdlPlan(updates, s.tag, described=(now.id,))
+    return replace(found, type=kind, start=start, steps=steps, cache=_cache(said, found.cache)), at
 
 
 def _owned(item: Sequence, said: Options, image: ImageLike, names: Names) -> Sequence:
@@ -127,20 +131,39 @@ def with_sequences(
             continue
         _check_ids(image)
         _check_counted(said, table.name)
-        options = dict(said.identity.options) if said.identity is not None else {}
-        if options.keys() & {"as", "restart", "owned"}:
-            raise InvalidUsage("conflicting or redundant options", sqlstate="42601")
-        options["as"] = said.type
-        name = _own_name(table, column.name, image, {each.name for each in made})
-        head = ids.item(), table.schema_id, name, table.create_sql
-        internal = said.identity is not None
-        made.append(replace(new_sequence(head, options), owner=(table.id, column.id), internal=internal))
+        options = said.identity.options if said.identity is not None else {}
+        one = identity_sequence(table, column, said.type, options, ids, image, {each.name for each in made})
+        made.append(replace(one, internal=said.identity is not None))
         if said.identity is not None:
             identities.append((column.id, said.identity.kind, made[-1].id))
         else:
-            default = f"nextval({quoted_literal(quoted(name))}::regclass)"
+            default = f"nextval({quoted_literal(quoted(one.name))}::regclass)"
             table = table.with_default(replace(column, default=default), (made[-1].id,))
     return replace(table, identities=tuple(identities)), tuple(made)
+
+
+def identity_sequence(
+    table: Table,
+    column: Column,
+    kind: SqlType,
+    said: Options,
+    ids: ItemIds,
+    image: ImageLike,
+    others: Collection[str] = (),
+) -> Sequence:
+    """A new sequence that an identity column of type ``kind`` counts by, called as none and none of ``others``.
+
+    42601, 22023.
+    """
+    options = dict(said)
+    if str(kind) not in t.INT_RANGE:
+        raise _wrong("identity column type must be smallint, integer, or bigint")
+    if options.keys() & {"as", "restart", "owned"}:
+        raise InvalidUsage("conflicting or redundant options", sqlstate="42601")
+    options["as"] = kind
+    name = _own_name(table, column.name, image, others)
+    head = ids.item(), table.schema_id, name, table.create_sql
+    return replace(new_sequence(head, options), owner=(table.id, column.id), internal=True)
 
 
 def _check_counted(said: st.ColumnDef, table: str) -> None:
@@ -151,11 +174,9 @@ def _check_counted(said: st.ColumnDef, table: str) -> None:
         raise InvalidUsage(f"multiple default values specified {where}", sqlstate="42601")
     if said.nullable:
         raise InvalidUsage(f"conflicting NULL/NOT NULL declarations {where}", sqlstate="42601")
-    if str(said.type) not in t.INT_RANGE:
-        raise _wrong("identity column type must be smallint, integer, or bigint")
 
 
-def _own_name(table: Table, column: str, image: ImageLike, others: set[str]) -> str:
+def _own_name(table: Table, column: str, image: ImageLike, others: Collection[str]) -> str:
     """``<table>_<column>_seq``, with a number where that is taken, both cut alike to fit: as Postgres names them."""
     for number in itertools.count():
         label = f"_seq{number or ''}"

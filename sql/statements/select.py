@@ -20,6 +20,7 @@ from sql.statements.put_back import NotAlike
 from sql.statements.samples import check_alike, shortened
 from sql.statements.sequence_calls import calls_in, check_choices, check_drawn, is_call, of_query
 from sql.statements.sequence_rows import Parted, parted
+from sql.statements.sequence_state import states_read
 from sql.statements.system_zones import check_system_query
 from sql.trees.budget import bounded
 from sql.trees.errors import unsupported
@@ -52,6 +53,20 @@ def plan_select(
 
 
 def _planned(
+    ast: exp.Expression, image: ImageLike, names: Names, declared: dict[int, SqlType] | None
+) -> SelectPlan:
+    try:
+        return _plan_of(ast, image, names, declared)
+    except InvalidUsage as error:
+        if error.sqlstate != "42809":
+            raise
+        states = states_read(ast, image, names)
+        if states is ast:
+            raise
+        return _plan_of(states, image, names, declared)
+
+
+def _plan_of(
     ast: exp.Expression, image: ImageLike, names: Names, declared: dict[int, SqlType] | None
 ) -> SelectPlan:
     over_rows = drawn_over_rows(ast, image, names, declared)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from catalog_log.objects import BY_KIND, TABLE, Relation
-from sql.syntax.column_defs import ColumnDef, column_def, default_expression
+from sql.syntax.column_defs import ColumnDef, Identity, column_def, default_expression, generated, identity_said
 from sql.syntax.cursor import Cursor
 from sql.syntax.kind_words import ELSEWHERE, kind_said
+from sql.syntax.sequences import Options, sequence_option
 from sql.syntax.statement import DDL, KIND_WORDS, Name
-from sql.trees.errors import unsupported
+from sql.trees.errors import syntax, unsupported
 
 _INSTEAD = "drop the object and create it as it should be"
 
@@ -103,7 +104,30 @@ class DropNotNull:
     name: Name
 
 
-ColumnAction = AddColumn | DropColumn | RenameColumn | SetDefault | DropNotNull
+@dataclass(frozen=True)
+class AddIdentity:
+    name: Name
+    identity: Identity
+
+
+@dataclass(frozen=True)
+class SetIdentity:
+    """SET GENERATED (``kind``) and what is said of how it counts, RESTART among it."""
+
+    name: Name
+    kind: str | None
+    options: Options
+
+
+@dataclass(frozen=True)
+class DropIdentity:
+    name: Name
+    if_exists: bool
+
+
+ColumnAction = (
+    AddColumn | DropColumn | RenameColumn | SetDefault | DropNotNull | AddIdentity | SetIdentity | DropIdentity
+)
 
 
 @dataclass(frozen=True)
@@ -295,9 +319,39 @@ def _action(c: Cursor) -> ColumnAction:
             hint="who says it would have to look at every row: add a column that is NOT NULL with a DEFAULT instead",
             position=at.start + 1,
         )
+    if c.take("drop", "identity"):
+        return DropIdentity(column, c.take("if", "exists"))
+    if c.word() == "add" and c.word(1) == "generated":
+        c.at += 1
+        identity = identity_said(c)
+        if identity is None:
+            c.at += 1
+            raise c.error()
+        return AddIdentity(column, identity)
+    if c.word() == "restart" or c.word() == "set" and c.word(1) in _OF_IDENTITY:
+        return _set_identity(c, column)
     if c.word() in ("type", "set", "add", "restart", "reset", "drop"):
         raise unsupported(f"ALTER COLUMN … {c.word().upper()}", hint=_INSTEAD, position=at.start + 1)
     raise c.error()
+
+
+_OF_IDENTITY = frozenset("generated as increment minvalue maxvalue no start restart cache cycle owned".split())
+"""What stands behind SET where it is about an identity."""
+
+
+def _set_identity(c: Cursor, column: Name) -> SetIdentity:
+    kind, options = None, {}
+    while c.word() in ("restart", "set"):
+        at = c.position
+        if c.take("set", "generated"):
+            if kind is not None:
+                raise syntax(None, at, "conflicting or redundant options")
+            kind = generated(c)
+            continue
+        if c.take("set") and c.word() in ("as", "owned"):
+            raise syntax(None, at, f'sequence option "{"as" if c.word() == "as" else "owned_by"}" not supported here')
+        sequence_option(c, options)
+    return SetIdentity(column, kind, options)
 
 
 _CONSTRAINTS = frozenset("check constraint exclude foreign primary unique".split())

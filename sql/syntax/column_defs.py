@@ -104,7 +104,7 @@ def column_def(c: Cursor) -> ColumnDef:
             nullable = True
         elif c.take("default"):
             default, default_sql = default_expression(c)
-        elif c.word() == "generated" and (found := _identity(c)) is not None:
+        elif c.word() == "generated" and (found := identity_said(c)) is not None:
             if identity is not None:
                 raise c.error(f'multiple identity specifications for column "{name}"')
             identity = found
@@ -119,9 +119,9 @@ def column_def(c: Cursor) -> ColumnDef:
     return ColumnDef(name, sql_type, nullable, default, default_sql, serial is not None, identity)
 
 
-def _identity(c: Cursor) -> Identity | None:
+def identity_said(c: Cursor) -> Identity | None:
     """``GENERATED … AS IDENTITY [(option…)]``; ``None``, and nothing stepped over, where it is generated otherwise."""
-    for words, kind in ((("always",), ALWAYS), (("by", "default"), BY_DEFAULT)):
+    for words, kind in _GENERATED:
         if c.take("generated", *words, "as", "identity"):
             options: Options = {}
             if c.take("("):
@@ -129,6 +129,17 @@ def _identity(c: Cursor) -> Identity | None:
                 c.expect(")")
             return Identity(kind, options)
     return None
+
+
+_GENERATED = ((("always",), ALWAYS), (("by", "default"), BY_DEFAULT))
+
+
+def generated(c: Cursor) -> str:
+    """ALWAYS or BY DEFAULT."""
+    for words, kind in _GENERATED:
+        if c.take(*words):
+            return kind
+    raise c.error()
 
 
 def default_expression(c: Cursor) -> tuple[exp.Expression, str]:

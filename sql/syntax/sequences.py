@@ -69,19 +69,24 @@ def sequence_options(c: Cursor) -> Options:
     """The options that come next, in any order.  42601 for one that is said twice, 22003 for a number too large."""
     found: dict[str, Any] = {}
     while (word := c.word()) is not None and word != ")":
-        at = c.position
-        no = c.take("no")
-        if no:
-            word = c.word()
-            if word not in ("minvalue", "maxvalue", "cycle"):
-                raise c.error()
-        if word not in (*_NUMBERS, "as", "cycle", "restart", "owned"):
-            raise c.error()
-        c.at += 1
-        if word in found:
-            raise syntax(None, at, "conflicting or redundant options")
-        found[word] = _value(c, word, no)
+        sequence_option(c, found)
     return found
+
+
+def sequence_option(c: Cursor, found: dict[str, Any]) -> None:
+    """The option that comes next, into ``found``."""
+    at, word = c.position, c.word()
+    no = c.take("no")
+    if no:
+        word = c.word()
+        if word not in ("minvalue", "maxvalue", "cycle"):
+            raise c.error()
+    if word not in (*_NUMBERS, "as", "cycle", "restart", "owned"):
+        raise c.error()
+    c.at += 1
+    if word in found:
+        raise syntax(None, at, "conflicting or redundant options")
+    found[word] = _value(c, word, no)
 
 
 def _value(c: Cursor, word: str, no: bool) -> object:

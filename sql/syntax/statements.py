@@ -8,18 +8,21 @@ from __future__ import annotations
 from catalog_log.objects import SEQUENCE, SOURCE, TABLE
 from sql.syntax.alter import (
     AddColumn,
+    AddIdentity,
     AlterCluster,
     AlterColumns,
     Altered,
     ClusterSetting,
     ColumnAction,
     DropColumn,
+    DropIdentity,
     DropNotNull,
     Rename,
     RenameColumn,
     RenameSchema,
     ResetSource,
     SetDefault,
+    SetIdentity,
     SetSchema,
     read_actions,
     read_reset_source,
@@ -70,11 +73,11 @@ CREATED: Created = {
 ALTERED: Altered = {TABLE: read_actions, SOURCE: read_reset_source, SEQUENCE: AlterSequence.read}
 
 __all__ = [
-    "ALTERED", "CREATED", "DDL", "KIND_WORDS", "AddColumn", "AlterCluster", "AlterColumns", "AlterSequence", "Begin",
-    "CloseCursors", "ClusterSetting", "ColumnAction", "ColumnDef", "Comment", "Commit", "Control", "CreateIndex",
-    "CreateSchema", "CreateSequence", "CreateSource", "CreateTable", "CreateView", "Deallocate", "Discard", "Drop",
-    "DropColumn", "DropNotNull", "Empty", "Explain", "Insert", "Kind", "Name", "Query", "Release", "Rename",
-    "RenameColumn", "RenameSchema", "ResetAll", "ResetSource", "Rollback", "RollbackTo", "Savepoint", "SetDefault",
-    "SetSchema", "SetTransaction", "SetVariable", "ShowCreate", "ShowObjects", "ShowVariable", "Statement",
-    "Unlisten", "Upkeep",
+    "ALTERED", "CREATED", "DDL", "KIND_WORDS", "AddColumn", "AddIdentity", "AlterCluster", "AlterColumns",
+    "AlterSequence", "Begin", "CloseCursors", "ClusterSetting", "ColumnAction", "ColumnDef", "Comment", "Commit",
+    "Control", "CreateIndex", "CreateSchema", "CreateSequence", "CreateSource", "CreateTable", "CreateView",
+    "Deallocate", "Discard", "Drop", "DropColumn", "DropIdentity", "DropNotNull", "Empty", "Explain", "Insert",
+    "Kind", "Name", "Query", "Release", "Rename", "RenameColumn", "RenameSchema", "ResetAll", "ResetSource",
+    "Rollback", "RollbackTo", "Savepoint", "SetDefault", "SetIdentity", "SetSchema", "SetTransaction", "SetVariable",
+    "ShowCreate", "ShowObjects", "ShowVariable", "Statement", "Unlisten", "Upkeep",
 ]  # fmt: skip

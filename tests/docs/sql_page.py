@@ -71,13 +71,15 @@ first, at the statement's own timestamp, and then a value is drawn for each row 
 `INSERT … SELECT` draws what its query says before what the DEFAULTs of its columns say. In CASE, AND, OR and COALESCE
 what is not evaluated draws nothing. Not beside DISTINCT, in WHERE, in aggregates or in views. The sequence's name is a
 literal. Values come in order and without gaps within one adapter while it lives; adapters take
-theirs in reserves, so two of them interleave, and what a killed one had is a gap ([GUARANTEES.md](GUARANTEES.md)). A
-sequence is no relation to read: `pg_sequences` says how far it has come, which is the end of the last reserve.
+theirs in reserves, so two of them interleave, and what a killed one had is a gap ([GUARANTEES.md](GUARANTEES.md)).
+`SELECT last_value, is_called FROM s` and `pg_sequences` say how far it has come, which is the end of the last reserve.
 
 Columns may be `serial`, `bigserial` and `smallserial`, or `GENERATED ALWAYS` or `BY DEFAULT AS IDENTITY [(…)]`, with a
 sequence of their own that goes with them, called as Postgres calls it; `OVERRIDING SYSTEM` and `USER VALUE`,
-`pg_get_serial_sequence`, `OWNED BY`. Such a column is not added to a table that is there, nor made of one: its rows
-would need a value each. There are no keys, so nothing refuses a value that is written twice.
+`pg_get_serial_sequence`, `OWNED BY`. `ALTER COLUMN … ADD GENERATED`, `SET GENERATED`, `SET INCREMENT …`, `RESTART` and
+`DROP IDENTITY` make such a column of one that is NOT NULL, alter it and end it. `ADD COLUMN` of a serial or an identity
+is refused: rows that are there would need a value each, and what was written is never written anew. There are
+no keys, so nothing refuses a value that is written twice.
 
 ### A topic for a source
 

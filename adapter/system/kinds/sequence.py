@@ -36,9 +36,14 @@ def _pg_sequences(item: Sequence, place: Place, image: ImageLike) -> dict[str, o
 
 def last_value(item: Sequence, image: ImageLike) -> int | None:
     """The end of the last reserve that an adapter took; ``None`` before the first."""
-    kept = image.get(model.SETTINGS, item.state_key)
-    at = Position.of_text(kept.value) if kept is not None else None
+    at = position(item, image)
     return at.last if at is not None and at.given else None
+
+
+def position(item: Sequence, image: ImageLike) -> Position | None:
+    """How far it has come, ``None`` where nothing says so (of nothing but a hostile catalog)."""
+    kept = image.get(model.SETTINGS, item.state_key)
+    return Position.of_text(kept.value) if kept is not None else None
 
 
 def _sequences(item: Sequence, place: Place, image: ImageLike) -> dict[str, object] | None:
