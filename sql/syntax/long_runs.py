@@ -132,11 +132,11 @@ class _Scanned:
 
     def _pieces(self, text: str, at: int) -> int | None:
         """Look through ``text`` from ``at`` up to something that hides what is in it; gives where that ends."""
-        level = self._levels[-1]
+        level, word = self._levels[-1], ""
         for piece in _PIECE.finditer(text, at):
             kind = piece.lastgroup
             if kind == "word":
-                word = piece[0].lower()
+                before, word = word, piece[0].lower()
                 if word == "or":
                     self._keep("and", level.ands)
                     level.ands, level.betweens = [], 0
@@ -152,7 +152,7 @@ class _Scanned:
                     level = self._open()
                 elif word == "end":
                     level = self._close_one()
-                elif word in _EDGES:
+                elif word in _EDGES and (word, before) != ("from", "distinct"):
                     self._edge(level)
                     if word == "when":
                         level.whens.append(piece.span())

@@ -167,6 +167,8 @@ LONG = {
     "or not": "select a from t where not (" + " or ".join(f"(a = {n})" for n in range(100)) + ")",
     "and": "select a from t where " + " and ".join(f"t.a <> 'x{n}'" for n in range(100)),
     "pairs": "select a from t where " + " OR ".join(f'(a = {n} AND "B" = {n})' for n in range(100)),
+    "is distinct": "select a from t where " + " or ".join(f"a is distinct from {n}" for n in range(100)),
+    "not": "select a from t where " + " or ".join(f"not (a like 'x{n}' and b between {n} and 7)" for n in range(100)),
     "less": "select a from t where " + " or ".join(f"a < {n}" for n in range(100)),
 }
 
