@@ -129,9 +129,19 @@ def _overlay(c: Checker, node: exp.Overlay, scope: Scope) -> SqlType:
     count = _whole(c, node, "for_", scope) if node.args.get("for_") is not None else call("TM_LENGTH_TEXT", new)
     end = exp.Paren(this=exp.Add(this=start.copy(), expression=exp.Paren(this=count.copy())))
     length = exp.Paren(this=exp.Sub(this=start.copy(), expression=exp.Literal.number(1)))
-    before, after = call("TM_SUBSTR", x, exp.Literal.number(1), length), call("TM_SUBSTR_FROM", x, end)
+    before = call("TM_SUBSTR", _unless_null(x, new, count), exp.Literal.number(1), length)
+    after = call("TM_SUBSTR_FROM", x, end)
     node.replace(exp.Paren(this=exp.DPipe(this=exp.DPipe(this=before, expression=new.copy()), expression=after)))
     return t.TEXT
+
+
+def _unless_null(x: exp.Expression, *others: exp.Expression) -> exp.Expression:
+    """``x``, NULL where one of the others is: nothing of it is refused then."""
+    for other in others:
+        if not isinstance(other, exp.Literal):
+            absent = exp.Is(this=exp.Paren(this=other.copy()), expression=exp.null())
+            x = exp.Case(ifs=[exp.If(this=exp.Not(this=absent), true=x.copy())])
+    return x
 
 
 def _joined(c: Checker, node: exp.DPipe, scope: Scope) -> SqlType:
