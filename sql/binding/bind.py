@@ -41,6 +41,7 @@ from sql.trees.errors import no_from_entry, unsupported, untold
 from sql.trees.nodes import bare, branches, cast, position, unnest
 from sql.typing.check import Checker
 from sql.typing.check_zoned import checker_for
+from sql.typing.float_ranges import with_ranges
 from sql.typing.scope import Scope
 from sql.typing.zones import Zone
 from values.types import SqlType, spark_type
@@ -169,6 +170,7 @@ def _bound(
     cast_outputs(holder.this, [c.type for c in columns], unique_names([c.name for c in columns]))
     with_grand_totals(holder)
     sorted_outside(holder)
+    with_ranges(holder, bool(by_id))
     if checker.far:
         with suppress(InvalidUsage) if not by_id else nullcontext():  # what reads nothing, DuckDB answers as it is
             holder.set("this", handed_in(holder.this))

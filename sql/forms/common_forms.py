@@ -32,6 +32,8 @@ COMMON: Mapping[str, tuple[str, str]] = {
     ),
     "TM_CENTURY": ("x", "MAKE_DATE(YEAR(:x) - (YEAR(:x) - 1) % 100, 1, 1)"),
     "TM_MILLENNIUM": ("x", "MAKE_DATE(YEAR(:x) - (YEAR(:x) - 1) % 1000, 1, 1)"),
+    "TM_FLOAT_OVERFLOW": ("", "RAISE_ERROR('tm:22003:value out of range: overflow')"),
+    "TM_FLOAT_UNDERFLOW": ("", "RAISE_ERROR('tm:22003:value out of range: underflow')"),
     "TM_NO_STEP": ("", "RAISE_ERROR('tm:22023:step size cannot equal zero')"),
 }
 """Parameters by name, and the text in which ``:name`` stands for one."""

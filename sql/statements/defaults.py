@@ -22,6 +22,7 @@ from sql.trees.nodes import cast, position, text_literal, unnest
 from sql.typing.assign import assign
 from sql.typing.check import Checker
 from sql.typing.check_zoned import checker_for
+from sql.typing.float_ranges import with_ranges
 from sql.typing.scope import Scope
 from values.types import SqlType, parse_type
 
@@ -82,6 +83,7 @@ def typed_expression(
     if got == t.UNKNOWN:
         checker.coerce(holder.this, got, wanted.plain)
         got = wanted.plain
+    with_ranges(holder, False)
     return assign(holder.this, got, wanted.plain, column, checker.zone)
 
 

@@ -26,6 +26,7 @@ from sql.trees.nodes import INEXACT, call, cast, position, swap, unnest
 from sql.trees.own import own
 from sql.typing.casts import converted
 from sql.typing.comparing import check_extreme, check_grouped, order_key
+from sql.typing.float_ranges import RECKONED
 from sql.typing.free_numerics import check_no_free, deviation, extreme, reckoned, summed
 from sql.typing.gathered import GATHERED, arranged, array_of
 from sql.typing.keys import by_key, key_of
@@ -116,7 +117,7 @@ def _ordered(c: Checker, node: exp.Order, scope: Scope) -> SqlType:
 def _summed(c: Checker, node: exp.Sum, scope: Scope) -> SqlType:
     got = _number(c, node, scope)
     if t.is_float(got):
-        node.meta[INEXACT] = True
+        node.meta[INEXACT] = node.meta[RECKONED] = True
         return got
     if got.is_free:
         _no_distinct(node, got)
@@ -136,6 +137,7 @@ def _averaged(c: Checker, node: exp.Avg, scope: Scope) -> SqlType:
     """Of exact numbers their sum by how many there are, with as many digits as Postgres divides to."""
     got = _number(c, node, scope)
     if t.is_float(got):
+        node.meta[RECKONED] = True
         return t.FLOAT8
     if got.is_free:
         _no_distinct(node, got)

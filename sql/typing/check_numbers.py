@@ -14,6 +14,7 @@ from sql.trees.nodes import call, cast, position, unnest
 from sql.trees.own import own
 from sql.typing.check_jsonb import lessened
 from sql.typing.check_time import time_arithmetic
+from sql.typing.float_ranges import RECKONED
 from sql.typing.free_numerics import freed, reckoned
 from sql.typing.interval_parts import negative
 from sql.typing.keys import compared
@@ -46,6 +47,7 @@ def _arithmetic(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
         node.replace(reckoned(op, node.this, node.expression, (left, right)))
         return found
     if t.is_float(found):
+        node.meta[RECKONED] = True
         compared([node.this, node.expression], [left, right])
     if op == "/" and t.is_int(found):
         node.replace(cast(exp.IntDiv(this=node.this.copy(), expression=node.expression.copy()), found))
