@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 import uuid
 from collections.abc import Awaitable, Callable
@@ -19,21 +20,28 @@ from catalog_log.bootstrap import create_environment
 from catalog_log.log import CatalogLog
 from catalog_log.model import SETTINGS, Setting, Update
 from catalog_log.records import encode_value
+from collection.binding import Inline
 from journal.names import TopicNames
 from journal.timestamps import TABLE
 from oracle.client import Oracle
+from oracle.model import CommitPart
 
 APPENDS = 400
 READ_SECONDS = 2.0
 CALLERS = (16, 256)
 APPEND = "compare-and-append, one writer, p50"
+CARRIED = (1 << 10, 4 << 10, 16 << 10, 64 << 10)
+"""Bytes of rows in a commit record."""
+
+CARRYING_COMMITS = 300
 
 
 def figures(bootstrap: str, wanted: Callable[[str], bool] = lambda _name: True) -> list[Figure]:
     """Measured on environments of their own, which stay empty but for this."""
     found = []
     reads = [callers for callers in CALLERS if wanted(_read_name(callers))]
-    if wanted(APPEND) or reads:
+    carried = [size for size in CARRIED if wanted(_carry_name(size))]
+    if wanted(APPEND) or reads or carried:
         names = TopicNames(f"bench-{uuid.uuid4().hex[:8]}")
         create_environment(bootstrap, names, 1)
         with ExitStack() as stack:
@@ -47,6 +55,9 @@ def figures(bootstrap: str, wanted: Callable[[str], bool] = lambda _name: True) 
                 found.append(_append_figure(catalog, raw))
             if reads:
                 found += _read_figures(oracle, reads)
+            if carried:
+                oracle.raise_format().result()
+                found += [_carry_figure(oracle, size) for size in carried]
     if wanted(writers.NAME):
         found.append(writers.figure(bootstrap))
     if wanted(objects.NAME):
@@ -68,6 +79,29 @@ def _append_figure(catalog: CatalogLog, raw: RawRoundTrip) -> Figure:
     ours, limit = interleaved_ms(append, raw.once, APPENDS)
     what = "raw produce→consume of 200 bytes"
     return Figure(APPEND, p50(ours), p50(limit), what, "ms", "less", APPENDS, aim="≤ 1.25")
+
+
+def _carry_name(size: int) -> str:
+    return f"a commit that carries {size >> 10} KiB, p50"
+
+
+def _carry_figure(oracle: Oracle, size: int) -> Figure:
+    """What bounds the rows that travel in a record: where it begins to take longer than one without."""
+    rows = os.urandom(size)
+
+    def carrying() -> float:
+        begun = time.perf_counter()
+        oracle.commit(CommitPart("bench", inline=(Inline("u1", rows, "", 1),))).result()
+        took = time.perf_counter() - begun
+        return took
+
+    def empty() -> float:
+        begun = time.perf_counter()
+        oracle.commit(CommitPart("bench")).result()
+        return time.perf_counter() - begun
+
+    ours, limit = interleaved_ms(carrying, empty, CARRYING_COMMITS)
+    return Figure(_carry_name(size), p50(ours), p50(limit), "a commit without rows", "ms", "less", CARRYING_COMMITS)
 
 
 def _read_name(callers: int) -> str:

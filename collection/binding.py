@@ -1,7 +1,8 @@
 """Bindings: which offsets of which topic became visible at which data timestamp (DESIGN §5).
 
-Rows are written first and are invisible; a commit record then binds ranges of their offsets to a timestamp.  At data
-timestamp ``T`` a collection's contents are the rows of all runs bound at or before ``T``.
+Rows are written first and are invisible; a commit record then binds ranges of their offsets to a timestamp.  Small
+writes travel in the commit record itself (:class:`Inline`).  At data timestamp ``T`` a collection's contents are the
+rows of all runs bound at or before ``T``.
 """
 
 from __future__ import annotations
@@ -51,8 +52,34 @@ class Binding(NamedTuple):
     contiguous: bool = False
 
 
+class Inline(NamedTuple):
+    """A batch of rows of ``collection`` that a commit record carries: ``value`` is what its topic would have as a
+    record (:mod:`collection.rows`), ``attempt`` the id in it, ``rows`` how many it holds."""
+
+    collection: str
+    value: bytes
+    attempt: str
+    rows: int
+
+
+INLINE = ""
+"""The topic of runs whose rows the log carries.  Their offsets are running numbers of a collection's inline batches."""
+
+
 class BoundRun(NamedTuple):
-    """A run together with the data timestamp at which it became visible."""
+    """A run together with the data timestamp at which it became visible.
+
+    ``value`` are the rows themselves where the run is of :data:`INLINE`: a batch as its topic would have it.
+    """
 
     ts: int
+    run: Run
+    value: bytes = b""
+
+
+class Move(NamedTuple):
+    """Inline batches of ``collection``, from running number ``number`` on, are the records of ``run`` now."""
+
+    collection: str
+    number: int
     run: Run

@@ -1,9 +1,9 @@
 """Rows back from bound runs: exactly those records, from our own topics or from a user's.
 
-Promises: the rows of precisely the given offset ranges; an attempt that differs from the run's is an error, never
-rows (a run without an attempt is history that the oracle merged, all of it bound: nothing is checked there); for a
-user's JSON topic the same rows that the storage controller counted, since both use :mod:`collection.json_rows` (bad
-values are skipped here: they are in the source's errors collection).
+Promises: the rows of precisely the given offset ranges, and those that the log carries itself; an attempt that differs
+from the run's is an error, never rows (a run without an attempt is history that the oracle merged, all of it bound:
+nothing is checked there); for a user's JSON topic the same rows that the storage controller counted, since both use
+:mod:`collection.json_rows` (bad values are skipped here: they are in the source's errors collection).
 
 It does *not* promise order across partitions.  Offsets that Kafka no longer has are ``Unavailable`` 58P01 with the
 numbers: for a user's topic that is their retention at work, for ours a broken log.
@@ -98,7 +98,9 @@ class RunReader:
         """
         if format not in (ROWS, JSON):
             raise InvalidUsage(f"unknown row format {format!r}")
-        spans = _spans(bound)
+        bound = list(bound)
+        yield from carried_chunks(bound, columns)
+        spans = _spans(each for each in bound if not each.value)
         if not spans:
             return
         with self._lock:
@@ -120,7 +122,7 @@ class RunReader:
 
     def _ask_ids(self, runs: Sequence[BoundRun]) -> Callable[[], None] | None:
         """Ask which topics have the names that are read; what is returned raises for another one."""
-        pins = {(run.topic, found) for _, run in runs if (found := pinned(run)) is not None}
+        pins = {(each.run.topic, found) for each in runs if (found := pinned(each.run)) is not None}
         if not pins:
             return None
         answers = ids_of(self._bootstrap).ask(topic for topic, _ in pins)
@@ -172,6 +174,18 @@ class RunReader:
         """Let go of the connection."""
         with self._lock:
             self._consumer.close()
+
+
+def carried_chunks(bound: Iterable[BoundRun], columns: Columns) -> Iterator[tuple[pa.Table, pa.Array]]:
+    """Of ``bound``, the rows that the log carries itself, as :meth:`RunReader.bound_chunks` gives them: no broker is
+    asked.  Raises :class:`collection.rows.Undecodable`."""
+    carried = [each for each in bound if each.value]
+    for start in range(0, len(carried), CHUNK_RECORDS):
+        part = carried[start : start + CHUNK_RECORDS]
+        attempts = (each.run.attempt for each in part)
+        table, counts = decode_counted(columns, (each.value for each in part), attempts)
+        stamps = np.fromiter((each.ts for each in part), np.int64, len(part))
+        yield table, pa.array(np.repeat(stamps, counts))
 
 
 def _make_consumer(bootstrap: str) -> Consumer:

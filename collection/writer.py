@@ -142,9 +142,12 @@ class CollectionWriter:
         ``WRITE_TIMEOUT_S``).  Raises ``InvalidUsage`` where the rows do not fit the columns: nothing was sent then.
         """
         table = rows if isinstance(rows, pa.Table) else table_from_rows(columns, rows)
-        write = _Write(
-            self._names.data(collection_id), attempt, list(encode(columns, table, attempt)), time.monotonic()
-        )
+        return self.write_batches(collection_id, list(encode(columns, table, attempt)), attempt)
+
+    def write_batches(self, collection_id: str, batches: Sequence[EncodedBatch], attempt: str) -> Future[list[Run]]:
+        """As :meth:`write`, of rows that are batches already, one record each; the runs say that ``attempt`` wrote
+        them."""
+        write = _Write(self._names.data(collection_id), attempt, list(batches), time.monotonic())
         if not write.batches:
             write.future.set_result([])
             return write.future

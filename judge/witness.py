@@ -190,6 +190,8 @@ def _oracle_fields(value: bytes) -> dict[str, Any]:
         fields["stamps"] = [list(stamp) for stamp in record.stamps]
     if record.names:
         fields["names"] = list(record.names)
+    if record.moves:
+        fields["moves"] = [[collection, number, *run] for collection, number, run in record.moves]
     if record.parts:
         fields["parts"] = [_part_fields(part) for part in record.parts]
     return fields
@@ -207,6 +209,8 @@ def _part_fields(part: CommitPart) -> dict[str, Any]:
         "catalog_upper_seen": part.catalog_upper_seen,
         "read_ts": part.read_ts,
     }
+    if part.inline:
+        fields["inline"] = [[each.collection, each.attempt, each.rows, len(each.value)] for each in part.inline]
     for name, ranges in (("reads", part.reads), ("writes", part.writes)):
         if ranges:
             fields[name] = [[each.collection, _hex(each.lower), _hex(each.upper)] for each in ranges]

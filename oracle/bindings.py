@@ -7,11 +7,12 @@ reader.  Memory is bounded: runs at or below ``since`` are merged into one per s
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import immutables
 
-from collection.binding import PIN, BoundRun, Run, pinned
+from collection.binding import INLINE, PIN, BoundRun, Inline, Run, pinned
 from journal.errors import InvalidUsage
 from oracle.errors import Reason, SnapshotTooOld
 from oracle.growing import Growing
@@ -79,6 +80,44 @@ def bind(bound: Bound, ts: int, run: Run, coverage: immutables.Map) -> Bound:
     return Bound(bound.base, bound.recent.append(BoundRun(ts, run)), coverage, ts)
 
 
+def carry(bound: Bound, ts: int, rows: Inline) -> Bound:
+    """``bound`` with rows visible from ``ts`` on that the log carries itself, under the next running number."""
+    intervals = bound.coverage.get((INLINE, 0), ())
+    number = intervals[-1][1] if intervals else 0
+    run = Run(INLINE, 0, number, number + 1, rows.attempt, rows.rows)
+    coverage = bound.coverage.set((INLINE, 0), ((0, number + 1),))
+    return Bound(bound.base, bound.recent.append(BoundRun(ts, run, rows.value)), coverage, ts)
+
+
+def carried(bound: Bound) -> Iterator[BoundRun]:
+    """The runs whose rows the log carries, in the order of their numbers."""
+    yield from sorted((each for each in bound.base if each.value), key=lambda each: each.run.lower)
+    yield from (each for each in bound.recent if each.value)
+
+
+def move(bound: Bound, places: Mapping[int, Run], coverage: immutables.Map) -> Bound | None:
+    """``bound`` where the batches of those numbers are the records of those runs (one each), at the same timestamps;
+    ``None`` unless the log carries them all.  ``coverage`` already has the runs.
+
+    Writers and rows stay as the batches say: who moves them says nothing new about them.
+    """
+    left = dict(places)
+
+    def moved(runs: Iterable[BoundRun]) -> list[BoundRun]:
+        found = []
+        for each in runs:
+            place = left.pop(each.run.lower, None) if each.value else None
+            if place is not None:
+                run = place._replace(attempt=each.run.attempt, rows=each.run.rows)
+                each = BoundRun(each.ts, run)
+            found.append(each)
+        return found
+
+    base = sorted(moved(bound.base), key=lambda each: each.run[:3])
+    recent = moved(bound.recent)
+    return None if left else Bound(tuple(base), Growing(recent), coverage, bound.last_change)
+
+
 def coalesce(bound: Bound, since: int) -> Bound:
     """``bound`` with everything at or below ``since`` merged.  Reads at ``ts >= since`` do not change."""
     split = bound.recent.first_after(since, _ts_of)
@@ -95,6 +134,8 @@ def coalesce(bound: Bound, since: int) -> Bound:
 
 def _adjacent(left: Run, right: Run) -> bool:
     if left.topic != right.topic or left.partition != right.partition or left.upper != right.lower:
+        return False
+    if left.topic == INLINE:  # their rows are theirs alone
         return False
     return pinned(left) == pinned(right) or not left.attempt or not right.attempt
 

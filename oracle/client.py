@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
+from collection.binding import Move
 from journal.api import Transport
 from journal.checkpoint import CheckpointStore
 from journal.errors import InvalidUsage
@@ -33,8 +34,9 @@ from journal.topics import verify_journal
 from oracle.checkpoints import CHECKPOINT_POLICY, CheckpointPolicy, Checkpoints, open_recovered
 from oracle.fold import fold
 from oracle.image import dump, load
-from oracle.lanes import Commit, fence_record, make_lanes, part_weight
-from oracle.model import CommitPart, Kind, Outcome, Stamp, check_name, check_part, check_ts
+from oracle.lanes import Commit, fence_record, make_lanes, move_weight, part_weight
+from oracle.model import CommitPart, Kind, Outcome, Stamp, check_move, check_name, check_part, check_ts
+from oracle.records import RECORD_VERSIONS
 from oracle.state import EMPTY, OracleState
 
 log = logging.getLogger(__name__)
@@ -72,7 +74,7 @@ class Oracle:
         self._alarm_at_ms = 0
         lanes = make_lanes(catalog_upper, now_ms, lambda: journal.state)
         # A commit expects nothing of the log: it may be sent anew only once it is known that the first never counts.
-        fence = Fence(lambda token: fence_record(token, catalog_upper()))
+        fence = Fence(lambda token: fence_record(token, catalog_upper(), journal.state.record_version))
         self._link = Link(journal, writer, lanes, fence, deadline_ms=deadline_ms, clock=clock)
         journal.subscribe(self._watch_clock)
         self._link.start()
@@ -246,6 +248,23 @@ class Oracle:
         if not self.state.forgettable(collection, dropped_below):
             raise InvalidUsage(f"{collection} cannot be forgotten yet: somebody may have read it before its last write")
         return self._link.call(Kind.FORGET, collection, 4 * len(collection) + 10)
+
+    def raise_format(self) -> Future[None]:
+        """Records may be of the newest version that this code knows, from here on, also those of others.
+
+        Only in an environment that no code may open which does not know it.
+        """
+        return self._link.call(Kind.FORMAT, RECORD_VERSIONS[-1])
+
+    def move(self, move: Move) -> Future[None]:
+        """Rows that the log carries are the records of ``move.run`` now.  No reader can tell, at any timestamp.
+
+        Fails with ``Rejected`` (those rows are not in the log, or not any more) or ``Conflict`` (the run overlaps what
+        is bound): then nothing was moved, of the other moves of that collection in the same record neither;
+        ``Unavailable`` or ``Indeterminate``.
+        """
+        check_move(move)
+        return self._link.call(Kind.MOVE, move, move_weight(move))
 
     def checkpoint(self, policy: CheckpointPolicy = CHECKPOINT_POLICY) -> int:
         """Move ``since``, save an image, verify it, cut the log below it; the new start of the log.

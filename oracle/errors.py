@@ -28,6 +28,10 @@ class Reason(StrEnum):
     """The record breaks its own rules."""
     TIMELINE = "timeline"
     """The timeline takes no such record (``table`` moves by commits, ``catalog`` by its log), or there are too many."""
+    HELD = "too many rows are held"
+    """The log carries as many rows as it may: these have to go to a topic."""
+    NOT_THERE = "not there to be moved"
+    """Inline rows that are no longer inline, or never were: another mover was first, or their collection is gone."""
     STALE_UPPER = "stale upper"
     """A view's upper is not what the commit expected."""
     STALE_EPOCH = "stale epoch"
@@ -42,6 +46,16 @@ class StaleCatalog(Conflict):
                          detail=f"planned at catalog upper {seen}, in force is {catalog_upper}")  # fmt: skip
         self.seen = seen
         self.catalog_upper = catalog_upper
+
+
+class TooMuchHeld(Rejected):
+    """The log carries as many rows as it may.  Nothing happened; the same rows may go to a topic."""
+
+    sqlstate = "53400"
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("too many rows wait to be moved out of the log", detail=detail,
+                         hint="is the storage controller running?")  # fmt: skip
 
 
 class SnapshotTooOld(Rejected):

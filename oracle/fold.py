@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from collection.binding import Binding
+from collection.binding import Binding, Inline, Move, Run
 from journal.api import Entry
 from journal.timestamps import CATALOG, TABLE, CatalogTs, DataTs
 from oracle import conflicts
-from oracle.bindings import NOTHING, bind, coalesce, cover, refused
+from oracle.bindings import NOTHING, bind, carried, carry, coalesce, cover, move, refused
 from oracle.errors import Reason
 from oracle.model import CommitPart, Kind, Outcome, Record, Stamp, Verdict
-from oracle.records import Malformed, decode_record
-from oracle.state import OracleState
+from oracle.records import RECORD_VERSIONS, Malformed, decode_record
+from oracle.state import HELD_BYTES_MAX, OracleState, held_bytes
 from oracle.timeline import TIMELINES_MAX, Timeline
 
 
@@ -32,7 +32,7 @@ def fold(state: OracleState, entry: Entry) -> tuple[OracleState, Outcome]:
     stats = state.stats._replace(records=state.stats.records + 1)
     offset = entry.offset
     try:
-        record = decode_record(entry.value)
+        record = decode_record(entry.value, state.record_version)
     except Malformed as bad:
         stats = stats._replace(malformed=stats.malformed + 1)
         return state._replace(next_offset=offset + 1, stats=stats), Outcome(bad.token, offset, "", Reason.MALFORMED)
@@ -90,10 +90,15 @@ def _part(state: OracleState, part: CommitPart, ts: int) -> tuple[OracleState, V
                                   state.since)  # fmt: skip
         if found := conflicts.check(state.managers, part.reads, part.read_ts):
             return state, Verdict(0, *found)
+    carrying = sum(held_bytes(each.value) for each in part.inline)
+    if carrying and state.held_bytes + carrying > HELD_BYTES_MAX:
+        return state, Verdict(0, Reason.HELD, f"{state.held_bytes} bytes are held, at most {HELD_BYTES_MAX}",
+                              state.held_bytes)  # fmt: skip
     bound = _bind_all(state, part.bindings, ts)
     if isinstance(bound, Verdict):
         return state, bound
-    written = [binding.collection for binding in part.bindings]
+    bound = _carry_all(bound, part.inline, ts)
+    written = [each.collection for each in (*part.bindings, *part.inline)]
     managers = conflicts.record(state.managers, ts, written, part.writes)
     return bound._replace(managers=managers), Verdict(ts)
 
@@ -111,6 +116,65 @@ def _bind_all(state: OracleState, bindings: Sequence[Binding], ts: int) -> Oracl
         all_bound = all_bound.set(collection, bound)
         hot = hot if collection in hot else hot.set(collection, None)
     return state._replace(bound=all_bound, hot=hot)
+
+
+def _carry_all(state: OracleState, inline: Sequence[Inline], ts: int) -> OracleState:
+    """All of ``inline`` visible at ``ts``."""
+    if not inline:
+        return state
+    bound, hot, held, total = state.bound, state.hot, state.held, state.held_bytes
+    for each in inline:
+        bound = bound.set(each.collection, carry(bound.get(each.collection, NOTHING), ts, each))
+        hot = hot if each.collection in hot else hot.set(each.collection, None)
+        size = held_bytes(each.value)
+        held, total = held.set(each.collection, held.get(each.collection, 0) + size), total + size
+    return state._replace(bound=bound, hot=hot, held=held, held_bytes=total)
+
+
+def _move(state: OracleState, record: Record) -> _Folded:
+    """Each move happens as a whole or not at all; none is seen by a reader at any timestamp (I5)."""
+    by_collection: dict[str, list[int]] = {}
+    for index, each in enumerate(record.moves):
+        by_collection.setdefault(each.collection, []).append(index)
+    verdicts = [Verdict()] * len(record.moves)
+    for collection, indexes in by_collection.items():
+        state, verdict = _move_in(state, collection, [record.moves[index] for index in indexes])
+        for index in indexes:
+            verdicts[index] = verdict
+    return _Folded(state, tuple(verdicts))
+
+
+def _move_in(state: OracleState, collection: str, moves: Sequence[Move]) -> tuple[OracleState, Verdict]:
+    """The moves of one collection in one record: all of them, or none."""
+    gone = Verdict(0, Reason.NOT_THERE, f"{collection} has no such rows in the log")
+    if collection not in state.held:
+        return state, gone
+    bound = state.bound[collection]
+    coverage, places = bound.coverage, dict[int, Run]()
+    for _, number, run in moves:
+        if found := refused(coverage, run, contiguous=False):
+            return state, Verdict(0, found[0], f"{collection}: {found[1]}")
+        coverage = cover(coverage, run)
+        for place in range(run.upper - run.lower):
+            if number + place in places:
+                return state, Verdict(0, Reason.OVERLAP, f"{collection}: inline rows {number + place} moved twice")
+            places[number + place] = run._replace(lower=run.lower + place, upper=run.lower + place + 1)
+    moved = move(bound, places, coverage)
+    if moved is None:
+        return state, gone
+    left = sum(held_bytes(each.value) for each in carried(moved))
+    total = state.held_bytes - state.held[collection] + left
+    held = state.held.set(collection, left) if left else state.held.delete(collection)
+    hot = state.hot if not moved.recent or collection in state.hot else state.hot.set(collection, None)
+    return (
+        state._replace(bound=state.bound.set(collection, moved), hot=hot, held=held, held_bytes=total),
+        Verdict(state.last_ts),
+    )
+
+
+def _format(state: OracleState, record: Record) -> _Folded:
+    """Up to what this code knows: who knows more was told by the catalog's format that this one cannot follow."""
+    return _Folded(state._replace(record_version=max(state.record_version, min(record.ts, RECORD_VERSIONS[-1]))))
 
 
 def _stamps(state: OracleState, stamps: Sequence[Stamp], reserved: frozenset[str],
@@ -142,15 +206,17 @@ def _advance(state: OracleState, record: Record) -> _Folded:
 
 
 def _forget(state: OracleState, record: Record) -> _Folded:
-    bound, hot, managers = state.bound, state.hot, state.managers
+    bound, hot, managers, held, total = state.bound, state.hot, state.managers, state.held, state.held_bytes
     for name in record.names:
         if name in bound:
             bound = bound.delete(name)
+        if name in held:
+            held, total = held.delete(name), total - held[name]
         if name in hot:
             hot = hot.delete(name)
         if name in managers:
             managers = managers.delete(name)
-    return _Folded(state._replace(bound=bound, hot=hot, managers=managers))
+    return _Folded(state._replace(bound=bound, hot=hot, managers=managers, held=held, held_bytes=total))
 
 
 def _compact(state: OracleState, record: Record) -> _Folded:
@@ -179,5 +245,7 @@ _APPLY: dict[Kind, Callable[[OracleState, Record], _Folded]] = {
     Kind.APPLY_WRITE: _apply_write,
     Kind.FORGET: _forget,
     Kind.COMPACT: _compact,
+    Kind.FORMAT: _format,
+    Kind.MOVE: _move,
     Kind.FENCE: _nothing,
 }

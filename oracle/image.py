@@ -13,11 +13,11 @@ from collection.binding import BoundRun
 from journal.errors import FatalLog
 from journal.fences import Fences, Seen
 from journal.timestamps import CatalogTs, DataTs
-from oracle.bindings import Bound
+from oracle.bindings import Bound, carried
 from oracle.conflicts import KeyWrite, Manager
 from oracle.growing import Growing
 from oracle.records import run_from_dict, run_to_dict
-from oracle.state import OracleState, Stats
+from oracle.state import OracleState, Stats, held_bytes
 from oracle.timeline import Timeline
 from schemas import codec
 
@@ -45,7 +45,10 @@ def dump(state: OracleState, topic_id: str = "") -> bytes:
             ],
             "fences": fences_to_dict(state.fences),
             "stats": state.stats._asdict(),
+            "record_version": state.record_version,
         },
+        # As old code reads it, where that may run beside us: an image of version 1 says all that there is then.
+        written=state.record_version,
     )  # fmt: skip
 
 
@@ -53,6 +56,7 @@ def load(data: bytes, topic_id: str = "") -> OracleState:
     """The state in ``data``.  Raises ``FatalLog`` if it is not readable or was folded from another topic."""
     raw = decode_image(ORACLE_IMAGE, data, topic_id)
     bound = {each["name"]: bound_from_dict(each) for each in raw["bound"]}
+    held = {name: size for name, each in bound.items() if (size := sum(held_bytes(run.value) for run in carried(each)))}
     return OracleState(
         next_offset=raw["next_offset"],
         catalog_upper=CatalogTs(raw["catalog_upper"]),
@@ -61,6 +65,9 @@ def load(data: bytes, topic_id: str = "") -> OracleState:
         bound=immutables.Map(bound),
         hot=immutables.Map({name: None for name, each in bound.items() if each.recent}),
         managers=immutables.Map({m["collection"]: _manager(m) for m in raw["managers"]}),
+        held=immutables.Map(held),
+        held_bytes=sum(held.values()),
+        record_version=raw["record_version"],
         fences=fences_from_dict(raw["fences"]),
         stats=Stats(**raw["stats"]),
     )
@@ -88,8 +95,8 @@ def bound_to_dict(name: str, bound: Bound) -> dict[str, Any]:
     """One collection's bindings as a record of an image."""
     return {
         "name": name,
-        "base": [{"ts": each.ts, "run": run_to_dict(each.run)} for each in bound.base],
-        "recent": [{"ts": each.ts, "run": run_to_dict(each.run)} for each in bound.recent],
+        "base": [_bound_run_to_dict(each) for each in bound.base],
+        "recent": [_bound_run_to_dict(each) for each in bound.recent],
         "coverage": [
             {"topic": topic, "partition": partition,
              "intervals": [{"lower": lower, "upper": upper} for lower, upper in intervals]}
@@ -99,11 +106,20 @@ def bound_to_dict(name: str, bound: Bound) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _bound_run_to_dict(each: BoundRun) -> dict[str, Any]:
+    return {"ts": each.ts, "run": run_to_dict(each.run), "value": each.value}
+
+
+def _bound_run_from_dict(raw: dict[str, Any]) -> BoundRun:
+    # Views' images have no such field, and where an older one has none Avro's default for bytes is a str.
+    return BoundRun(raw["ts"], run_from_dict(raw["run"]), raw.get("value") or b"")
+
+
 def bound_from_dict(raw: dict[str, Any]) -> Bound:
     """What :func:`bound_to_dict` wrote."""
     return Bound(
-        tuple(BoundRun(each["ts"], run_from_dict(each["run"])) for each in raw["base"]),
-        Growing(BoundRun(each["ts"], run_from_dict(each["run"])) for each in raw["recent"]),
+        tuple(_bound_run_from_dict(each) for each in raw["base"]),
+        Growing(_bound_run_from_dict(each) for each in raw["recent"]),
         immutables.Map(
             {
                 (each["topic"], each["partition"]): tuple((i["lower"], i["upper"]) for i in each["intervals"])

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from collection.binding import Move
 from journal.link import Answer, Lane
 from journal.sender import LaneSpec
 from journal.settling import Token
-from oracle.errors import Reason, StaleCatalog, refusal
-from oracle.model import CommitPart, Kind, Outcome, Record, Stamp, Verdict
+from oracle.errors import Reason, StaleCatalog, TooMuchHeld, refusal
+from oracle.model import MOVES_MAX, CommitPart, Kind, Outcome, Record, Stamp, Verdict
 from oracle.records import encode_record
 from oracle.state import OracleState
 
@@ -62,7 +63,13 @@ def part_weight(part: CommitPart) -> int:
         4 * len(each.collection) + len(each.lower or b"") + len(each.upper or b"") + 40
         for each in (*part.reads, *part.writes)
     )
-    return 100 + 4 * len(part.part_id) + runs + ranges
+    inline = sum(4 * (len(each.collection) + len(each.attempt)) + len(each.value) + 40 for each in part.inline)
+    return 100 + 4 * len(part.part_id) + runs + ranges + inline
+
+
+def move_weight(move: Move) -> int:
+    """As :func:`part_weight`, of a move."""
+    return 4 * (len(move.collection) + len(move.run.topic) + len(move.run.attempt)) + 100
 
 
 def make_lanes(
@@ -74,14 +81,17 @@ def make_lanes(
     def known(at_least: int = 0) -> int:
         return max(catalog_upper(), at_least, 0)
 
+    def encode(record: Record) -> bytes:
+        return encode_record(record, state().record_version)
+
     def barrier(token: Token, _payloads: Sequence[Any]) -> bytes:
-        return encode_record(Record(token, known(), Kind.BARRIER))
+        return encode(Record(token, known(), Kind.BARRIER))
 
     def at_barrier(_outcome: Outcome | None, payloads: Sequence[Any]) -> Sequence[Answer]:
         return [state()] * len(payloads)
 
     def apply(token: Token, uppers: Sequence[int]) -> bytes:
-        return encode_record(Record(token, known(max(uppers)), Kind.APPLY))
+        return encode(Record(token, known(max(uppers)), Kind.APPLY))
 
     def commit(token: Token, commits: Sequence[Commit]) -> bytes:
         # Before the parts are asked: by a catalog that came in between, the record would refuse its own parts.
@@ -89,7 +99,7 @@ def make_lanes(
         parts = renewed(commits)
         stamped = tuple(part if part.proposed_ts else part._replace(proposed_ts=now) for part in parts)
         seen = max((part.catalog_upper_seen or 0 for part in parts), default=0)
-        return encode_record(Record(token, max(upper, seen), Kind.COMMIT, parts=stamped))
+        return encode(Record(token, max(upper, seen), Kind.COMMIT, parts=stamped))
 
     def committed(outcome: Outcome, commits: Sequence[Commit]) -> Sequence[Answer]:
         if outcome.refused is not None:
@@ -97,10 +107,10 @@ def make_lanes(
         return [_part_answer(each.part, verdict) for each, verdict in zip(commits, outcome.verdicts, strict=True)]
 
     def stamps(kind: Kind) -> Callable[[Token, Sequence[Stamp]], bytes]:
-        return lambda token, payloads: encode_record(Record(token, known(), kind, stamps=tuple(payloads)))
+        return lambda token, payloads: encode(Record(token, known(), kind, stamps=tuple(payloads)))
 
-    def stamped(result: Callable[[Verdict], Answer]) -> Callable[[Outcome, Sequence[Stamp]], Sequence[Answer]]:
-        def answers(outcome: Outcome, payloads: Sequence[Stamp]) -> Sequence[Answer]:
+    def stamped(result: Callable[[Verdict], Answer]) -> Callable[[Outcome, Sequence[Any]], Sequence[Answer]]:
+        def answers(outcome: Outcome, payloads: Sequence[Any]) -> Sequence[Answer]:
             if outcome.refused is not None:
                 return _whole(outcome, len(payloads))
             return [result(v) if v.reason is None else refusal(v.reason, v.detail) for v in outcome.verdicts]
@@ -108,10 +118,16 @@ def make_lanes(
         return answers
 
     def forget(token: Token, names: Sequence[str]) -> bytes:
-        return encode_record(Record(token, known(), Kind.FORGET, names=tuple(names)))
+        return encode(Record(token, known(), Kind.FORGET, names=tuple(names)))
 
     def compact(token: Token, since: Sequence[int]) -> bytes:
-        return encode_record(Record(token, known(), Kind.COMPACT, ts=max(since)))
+        return encode(Record(token, known(), Kind.COMPACT, ts=max(since)))
+
+    def format(token: Token, versions: Sequence[int]) -> bytes:
+        return encode(Record(token, known(), Kind.FORMAT, ts=max(versions)))
+
+    def move(token: Token, moves: Sequence[Move]) -> bytes:
+        return encode(Record(token, known(), Kind.MOVE, moves=tuple(moves)))
 
     def done(outcome: Outcome, payloads: Sequence[Any]) -> Sequence[Answer]:
         return _whole(outcome, len(payloads)) if outcome.refused is not None else [None] * len(payloads)
@@ -125,12 +141,14 @@ def make_lanes(
         Lane(LaneSpec(Kind.APPLY_WRITE, STAMPS_PER_RECORD_MAX), stamps(Kind.APPLY_WRITE), stamped(lambda _v: None)),
         Lane(LaneSpec(Kind.FORGET, NAMES_PER_RECORD_MAX), forget, done),
         Lane(LaneSpec(Kind.COMPACT), compact, done),
+        Lane(LaneSpec(Kind.FORMAT), format, done),
+        Lane(LaneSpec(Kind.MOVE, MOVES_MAX), move, stamped(lambda _verdict: None)),
     ]
 
 
-def fence_record(token: Token, catalog_upper: int) -> bytes:
+def fence_record(token: Token, catalog_upper: int, version: int) -> bytes:
     """The record after which nothing counts that was sent before it."""
-    return encode_record(Record(token, max(catalog_upper, 0), Kind.FENCE))
+    return encode_record(Record(token, max(catalog_upper, 0), Kind.FENCE), version)
 
 
 def _part_answer(part: CommitPart, verdict: Verdict) -> Answer:
@@ -138,6 +156,8 @@ def _part_answer(part: CommitPart, verdict: Verdict) -> Answer:
         return verdict.ts
     if verdict.reason is Reason.STALE_CATALOG:
         return StaleCatalog(part.catalog_upper_seen or 0, verdict.actual)
+    if verdict.reason is Reason.HELD:
+        return TooMuchHeld(verdict.detail)
     return refusal(verdict.reason, verdict.detail)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from collection.binding import Binding, Run
+from collection.binding import Binding, Inline, Move, Run
 from journal.errors import InvalidUsage
 from journal.settling import Token
 from oracle.errors import Reason
@@ -24,6 +24,14 @@ NAME_LENGTH_MAX = 255
 
 BINDINGS_MAX = 20_000
 """Bindings, reads and writes of one part, each: a run is about 60 bytes, so they stay below the 4 MiB of a record."""
+
+
+INLINE_BYTES_MAX = 64 << 10
+"""Of rows that one part carries: four times what an adapter puts into one (``adapter.execute.insert``), and 64 of them
+fill a record."""
+
+MOVES_MAX = 10_000
+"""In one record: at most 2 MB."""
 
 
 class Kind(StrEnum):
@@ -43,6 +51,11 @@ class Kind(StrEnum):
     """These collections are gone; so are their bindings, and when they were written (``OracleState.forgettable``)."""
     COMPACT = "compact"
     """History below ``ts`` need not be told apart any more: ``since`` moves."""
+    FORMAT = "format"
+    """Records may be of version ``ts`` from here on.  Whoever writes it knows that everybody can read them: by the
+    catalog's format, which old code stops at (``catalog_log.records.INLINE_FROM``)."""
+    MOVE = "move"
+    """Rows that commits carried are on topics now: the same rows at the same timestamps, elsewhere (I5)."""
     FENCE = "fence"
     """Nothing but its number: no record of its writer with a smaller one counts from here on (as after any record)."""
 
@@ -70,6 +83,7 @@ class CommitPart(NamedTuple):
     ``read_ts`` and ``reads`` ask for first-committer-wins: refused if any of ``reads`` was written after ``read_ts``.
     ``writes`` narrows what it writes for others' checks: keys of collections; a bound collection without an entry
     there counts as written everywhere.
+    ``inline`` are rows that the record carries itself, beside ``bindings`` of what lies on topics.
     """
 
     part_id: str
@@ -79,6 +93,7 @@ class CommitPart(NamedTuple):
     read_ts: int | None = None
     reads: tuple[KeyRange, ...] = ()
     writes: tuple[KeyRange, ...] = ()
+    inline: tuple[Inline, ...] = ()
 
 
 class Record(NamedTuple):
@@ -91,6 +106,7 @@ class Record(NamedTuple):
     stamps: tuple[Stamp, ...] = ()
     names: tuple[str, ...] = ()
     ts: int = 0
+    moves: tuple[Move, ...] = ()
 
 
 class Verdict(NamedTuple):
@@ -119,13 +135,21 @@ class Outcome(NamedTuple):
 def check_part(part: CommitPart) -> None:
     """Raises ``InvalidUsage`` where ``part`` breaks the rules that every reader checks (the fold would refuse it)."""
     check_name("part id", part.part_id)
-    for what, length in (("bindings", len(part.bindings)), ("reads", len(part.reads)), ("writes", len(part.writes))):
+    lengths = {"bindings": part.bindings, "reads": part.reads, "writes": part.writes, "inline": part.inline}
+    for what, length in ((what, len(found)) for what, found in lengths.items()):
         if length > BINDINGS_MAX:
             raise InvalidUsage(f"too many {what} in one commit: {length}", sqlstate="54000",
                                hint=f"at most {BINDINGS_MAX}")  # fmt: skip
     for binding in part.bindings:
         check_name("collection", binding.collection)
         check_run(binding.run)
+    for each in part.inline:
+        check_name("collection", each.collection)
+        if not each.value or each.rows < 0 or len(each.attempt) > NAME_LENGTH_MAX:
+            raise InvalidUsage(f"invalid rows of {each.collection}: {len(each.value)} bytes, {each.rows} rows")
+    if (size := sum(len(each.value) for each in part.inline)) > INLINE_BYTES_MAX:
+        raise InvalidUsage(f"too many bytes of rows in one commit: {size}", sqlstate="54000",
+                           hint=f"at most {INLINE_BYTES_MAX}")  # fmt: skip
     for each in (*part.reads, *part.writes):
         check_name("collection", each.collection)
         if each.lower is not None and each.upper is not None and each.lower >= each.upper:
@@ -141,6 +165,14 @@ def check_run(run: Run) -> None:
     check_name("topic", run.topic)
     if len(run.attempt) > NAME_LENGTH_MAX or run.partition < 0 or not 0 <= run.lower < run.upper or run.rows < -1:
         raise InvalidUsage(f"invalid run {run}")
+
+
+def check_move(move: Move) -> None:
+    """Raises ``InvalidUsage`` where ``move`` breaks the rules that every reader checks."""
+    check_name("collection", move.collection)
+    check_run(move.run)
+    if move.number < 0:
+        raise InvalidUsage(f"invalid number of inline rows {move.number}")
 
 
 def check_name(what: str, name: str) -> None:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from collection.binding import Binding, Run
+from collection.binding import Binding, Inline, Move, Run
 from journal.errors import InvalidUsage
 from oracle.model import (
+    MOVES_MAX,
     CommitPart,
     KeyRange,
     Kind,
     Record,
     Stamp,
     Token,
+    check_move,
     check_name,
     check_part,
     check_ts,
@@ -25,10 +27,12 @@ from schemas import codec
 
 ORACLE_RECORD = "oracle_record"
 
-SCHEMA_VERSION_MAX = 1
-"""Of records on the oracle's and the views' topics.  A record above it counts for nobody, also for code that could read
-it: two releases side by side must fold the same.  Raising it takes a record that says from where on (as the catalog's
-format version does, which lives in its genesis), never a newer schema alone."""
+RECORD_VERSIONS = (1, 2)
+"""Of records on the oracle's topic.  One above what is in force (``OracleState.record_version``) counts for nobody,
+also for code that could read it: two releases side by side must fold the same.  A record says from where on a newer one
+counts (``Kind.FORMAT``), and it is written where the catalog's format keeps out code that does not know it.
+
+Version 2 lets commits carry rows, and rows be moved out of them."""
 
 
 class Malformed(ValueError):
@@ -59,6 +63,7 @@ def _part_to_dict(part: CommitPart) -> dict[str, Any]:
         "read_ts": part.read_ts,
         "reads": [each._asdict() for each in part.reads],
         "writes": [each._asdict() for each in part.writes],
+        "inline": [each._asdict() for each in part.inline],
     }
 
 
@@ -71,6 +76,7 @@ def _part_from_dict(part: dict[str, Any]) -> CommitPart:
         part["read_ts"],
         tuple(_range_from_dict(each) for each in part["reads"]),
         tuple(_range_from_dict(each) for each in part["writes"]),
+        tuple(Inline(each["collection"], each["value"], each["attempt"], each["rows"]) for each in part["inline"]),
     )
 
 
@@ -78,9 +84,12 @@ def _range_from_dict(each: dict[str, Any]) -> KeyRange:
     return KeyRange(each["collection"], each["lower"], each["upper"])
 
 
-def encode_record(record: Record) -> bytes:
-    """``record`` as bytes of the topic."""
+def encode_record(record: Record, version: int = 1) -> bytes:
+    """``record`` as bytes of the topic, of that version.  Raises ``ValueError`` where it says what that has no words
+    for."""
     token = record.token
+    if version < 2 and (record.moves or any(part.inline for part in record.parts)):
+        raise ValueError("a record of version 1 carries and moves no rows")
     return codec.encode(
         ORACLE_RECORD,
         {
@@ -93,8 +102,11 @@ def encode_record(record: Record) -> bytes:
             "stamps": [{"timeline": name, "ts": ts} for name, ts in record.stamps],
             "names": record.names,
             "ts": record.ts,
+            "moves": [{"collection": name, "number": number, "run": run_to_dict(run)}
+                      for name, number, run in record.moves],
         },
-    )
+        written=version,
+    )  # fmt: skip
 
 
 def token_of(raw: dict[str, Any]) -> Token:
@@ -109,19 +121,20 @@ def token_of(raw: dict[str, Any]) -> Token:
     return token
 
 
-def decode_in_format(name: str, value: bytes) -> dict[str, Any]:
-    """The fields of a record that both topics' format allows.  Raises :class:`Malformed`."""
+def decode_in_format(name: str, value: bytes, version_max: int = 1) -> dict[str, Any]:
+    """The fields of a record that is of ``version_max`` at most.  Raises :class:`Malformed`."""
     try:
-        if codec.frame_version(value) > SCHEMA_VERSION_MAX:
-            raise Malformed(f"schema version {codec.frame_version(value)} in a log of version {SCHEMA_VERSION_MAX}")
+        if codec.frame_version(value) > version_max:
+            raise Malformed(f"schema version {codec.frame_version(value)} in a log of version {version_max}")
         return codec.decode(name, value)
     except codec.Undecodable as error:
         raise Malformed(str(error)) from error
 
 
-def decode_record(value: bytes) -> Record:
-    """The record in ``value``.  Raises :class:`Malformed` and nothing else."""
-    raw = decode_in_format(ORACLE_RECORD, value)
+def decode_record(value: bytes, version_max: int = RECORD_VERSIONS[-1]) -> Record:
+    """The record in ``value``, in a log whose records are of ``version_max`` at most.  Raises :class:`Malformed` and
+    nothing else."""
+    raw = decode_in_format(ORACLE_RECORD, value, version_max)
     token = token_of(raw)
     try:
         record = Record(
@@ -132,6 +145,7 @@ def decode_record(value: bytes) -> Record:
             tuple(Stamp(each["timeline"], each["ts"]) for each in raw["stamps"]),
             tuple(raw["names"]),
             raw["ts"],
+            tuple(Move(each["collection"], each["number"], run_from_dict(each["run"])) for each in raw["moves"]),
         )
         _check(record)
     except InvalidUsage as error:
@@ -152,3 +166,7 @@ def _check(record: Record) -> None:
     for name in record.names:
         check_name("collection", name)
     check_ts(record.ts)
+    if len(record.moves) > MOVES_MAX:
+        raise InvalidUsage(f"too many moves in one record: {len(record.moves)}", hint=f"at most {MOVES_MAX}")
+    for move in record.moves:
+        check_move(move)

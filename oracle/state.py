@@ -11,6 +11,18 @@ from journal.timestamps import CATALOG, TABLE, CatalogTs, DataTs
 from oracle.bindings import NOTHING, Bound, BoundRuns
 from oracle.timeline import Timeline
 
+HELD_BYTES_MAX = 32 << 20
+"""Rows that the log may carry, of all collections: everybody who folds it holds them, and every image has them.  More
+is refused; adapters stop at half of it (``adapter.execute.insert``), so that this is met by none of ours."""
+
+HELD_RUN_BYTES = 200
+"""What a run costs beside its rows, which counts too: else there could be any number of nearly empty batches."""
+
+
+def held_bytes(value: bytes) -> int:
+    """What an inline batch counts for; 0 for what is none."""
+    return len(value) + HELD_RUN_BYTES if value else 0
+
 
 class Stats(NamedTuple):
     """Counts since the log began: for the ``status`` and ``log`` commands, and equal in every reader like all else."""
@@ -35,6 +47,12 @@ class OracleState(NamedTuple):
     hot: immutables.Map[str, None] = immutables.Map()
     """Collections with runs that were not merged yet: what the next COMPACT has to look at."""
     managers: immutables.Map = immutables.Map()
+    held: immutables.Map[str, int] = immutables.Map()
+    """Collections whose rows the log carries itself, and how many bytes it carries of each (:data:`HELD_BYTES_MAX`)."""
+    held_bytes: int = 0
+    """Of all of them."""
+    record_version: int = 1
+    """The newest version that records may have: moved on by a record, so that everybody moves on at the same place."""
     fences: Fences = Fences()
     stats: Stats = Stats()
 

@@ -1,8 +1,8 @@
-"""INSERT: rows are written first, then one commit record makes them visible (DESIGN §1, §5).
+"""INSERT: one commit record makes rows visible, which it carries itself or which were written before (DESIGN §1, §5).
 
 No barrier comes first: the commit carries the catalog upper that the statement was planned on, and the fold refuses it
-where the catalog has moved on.  Then the *same* rows are committed again if planning would hear the same of it (they
-lie on the topic and nobody has seen them); else the statement is planned again, or its block refused.
+where the catalog has moved on.  Then the *same* rows are committed again if planning would hear the same of it
+(nobody has seen them); else the statement is planned again, or its block refused.
 """
 
 from __future__ import annotations
@@ -13,23 +13,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from types import MappingProxyType
 from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from adapter.execute.placing import FormatRaiser, Placed, carried
 from adapter.execute.write_groups import WriteGroups
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
 from catalog_log.objects import Column, Item, Table, view_inputs
-from collection.binding import Binding, Run
+from collection.binding import Run
 from collection.columns import sql_type
 from journal.aio import Bridge, to_its_end
 from journal.errors import Conflict, InvalidUsage, Rejected, TidemarkError
 from journal.timestamps import DataTs
 from oracle.client import Oracle
-from oracle.errors import StaleCatalog
+from oracle.errors import StaleCatalog, TooMuchHeld
 from oracle.model import CommitPart, KeyRange
 from sql.objects.names import full_name
 from sql.objects.watched import Answers, same_answers
@@ -194,8 +196,9 @@ class Inserter:
         self._oracle = oracle
         self._writer = writer
         self._bridge = bridge
-        self._groups: WriteGroups[Rows, list[list[Run]]] = WriteGroups(
-            merged, lambda rows: self._write([rows]), lambda rows, runs: self._bind([rows], runs)
+        self._format = FormatRaiser(oracle)
+        self._groups: WriteGroups[Rows, list[Placed]] = WriteGroups(
+            merged, lambda rows: self._place([rows]), lambda rows, placed: self._bind([rows], placed)
         )
 
     async def commit(
@@ -219,23 +222,32 @@ class Inserter:
         read_at = [ts for ts in (block_read_ts, *(each.read_ts for each in entries)) if ts is not None]
         if len(entries) == 1 and not reads and not read_at and self._groups.takes(entries[0]):
             return await to_its_end(self._groups.commit(entries[0]))
-        return await self._bind(entries, await self._write(entries), min(read_at, default=None), reads)
+        return await self._bind(entries, await self._place(entries), min(read_at, default=None), reads)
 
     async def _bind(
         self,
         entries: Sequence[Rows],
-        runs: Sequence[Sequence[Run]],
+        placed: Sequence[Placed],
         read_ts: DataTs | None = None,
         read: Iterable[str] = (),
     ) -> DataTs | None:
-        """Commit what was written; see :meth:`commit`."""
+        """Commit what has its place; see :meth:`commit`."""
         upper = min((each.catalog_upper for each in entries), default=0)
         reads = tuple(map(KeyRange, sorted(read)))
-        bindings = tuple(Binding(each.table.id, run) for each, of in zip(entries, runs, strict=True) for run in of)
         for _ in range(RECOMMITS_MAX):
-            part = CommitPart(uuid.uuid4().hex, bindings, catalog_upper_seen=upper, read_ts=read_ts, reads=reads)
+            bindings = tuple(chain(*(where.bindings(of.table) for of, where in zip(entries, placed, strict=True))))
+            part = CommitPart(
+                uuid.uuid4().hex,
+                bindings,
+                catalog_upper_seen=upper,
+                read_ts=read_ts,
+                reads=reads,
+                inline=tuple(chain(*(where.inline for where in placed))),
+            )
             try:
                 return await to_its_end(self._oracle.commit_async(part, partial(self._upper_now, entries, upper)))
+            except TooMuchHeld:
+                placed = await self._write(entries)
             except StaleCatalog as stale:
                 image = await self._bridge.wait(self._catalog.when_upper(stale.catalog_upper, CATALOG_WAIT_S))
                 for each in entries:
@@ -252,7 +264,13 @@ class Inserter:
         """What a message calls ``table``."""
         return full_name(self._catalog.image, table)
 
-    async def _write(self, entries: Sequence[Rows]) -> list[list[Run]]:
+    async def _place(self, entries: Sequence[Rows]) -> list[Placed]:
+        """Small rows into the record that will commit them, others to their topics."""
+        self._format.look(self._catalog.image)
+        return carried(entries, self._oracle.state, uuid.uuid4().hex) or await self._write(entries)
+
+    async def _write(self, entries: Sequence[Rows]) -> list[Placed]:
+        """All of them to their topics."""
         attempt = uuid.uuid4().hex
         asked = []
         for n, each in enumerate(entries):
@@ -261,7 +279,7 @@ class Inserter:
         runs, failed = [], None
         for future in asked:
             try:
-                runs.append(await self._bridge.wait(future))
+                runs.append(Placed(await self._bridge.wait(future)))
             except TidemarkError as error:
                 failed = failed or error
         if failed is not None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from catalog_log.objects import Item, MaterializedView, Source
 from collection.binding import BoundRun
-from collection.reader import JSON, ROWS, RunReader
+from collection.reader import JSON, ROWS, RunReader, carried_chunks
 from controllers.compute.relation import Relation
 from controllers.compute.rows import stamp
 from journal.timestamps import DataTs
@@ -96,6 +96,11 @@ class Feed:
         if not runs:
             return
         stamped = [bound._replace(ts=max(merged_at, bound.ts)) for bound in runs]
+        for table, stamps in carried_chunks(stamped, relation.columns):
+            yield stamp(table, stamps, relation.types)
+        stamped = [bound for bound in stamped if not bound.value]
+        if not stamped:  # nothing to ask a broker for
+            return
         format_ = JSON if isinstance(item, Source) else ROWS
         reader = self._readers.get()
         try:

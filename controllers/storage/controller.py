@@ -2,7 +2,8 @@
 
 Promises: topics are made for live objects only, also after a restart (the whole command log is folded before anything
 is done); topics of dropped objects go, foreign topics are never touched; each live source is read by one thread; the
-table timeline moves on once a second without writes; the oracle's log is checkpointed and cut.
+table timeline moves on once a second without writes; rows that the oracle's log carries are moved out of it where they
+are many; the log is checkpointed and cut.
 
 It keeps nothing of its own: commands, bindings and the catalog are all it needs to begin again.  A second storage
 controller beside it does no harm: bindings are contiguous, so one of the two commits each range.
@@ -30,6 +31,7 @@ from controllers.commands_log import Compaction, follow
 from controllers.nodes import register
 from controllers.protocol import Altered, ControllerState, Created, Dropped, Effect
 from controllers.storage.keeper import TopicKeeper
+from controllers.storage.mover import Mover
 from controllers.storage.reconcile import WRITTEN, reconcile
 from controllers.storage.source import Source
 from controllers.storage.status_server import StatusServer
@@ -95,6 +97,7 @@ class StorageController:
         self._catalog = CatalogLog.open(bootstrap, names, STORAGE)
         self._oracle = Oracle.open(bootstrap, names, STORAGE, self._catalog.upper)
         self._writer = CollectionWriter(bootstrap, names)
+        self._mover = Mover(self._oracle, self._writer)
         self._keeper = TopicKeeper(bootstrap, names, replication_factor(bootstrap, names))
         self._at_work = open_at_work(bootstrap, names, STORAGE, self._incarnation)
         self._server = StatusServer(host, self.status, port, self._retry)
@@ -113,6 +116,7 @@ class StorageController:
             while not stopped.is_set():
                 self._take(max(0.0, min(advance_at - time.monotonic(), 0.2)))
                 self._check()
+                self._mover.look()
                 if time.monotonic() >= advance_at:
                     advance_at = time.monotonic() + IDLE_ADVANCE_S
                     self._advance()
@@ -133,6 +137,7 @@ class StorageController:
             "commands_ignored": self._state.ignored,
             "table_ts": self._oracle.state.last_ts,
             "topics": self._keeper.status(),
+            "carried": self._mover.status(),
             "sources": sources,
             "quarantined": self._at_work.notes.quarantined(),
         }

@@ -17,7 +17,8 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from catalog_log.objects import Item, MaterializedView, Source
-from collection.binding import BoundRun, Run
+from collection.binding import BoundRun
+from collection.rows import Undecodable
 from controllers import commands
 from controllers.at_work import AtWork
 from controllers.commands_log import CommandFold
@@ -51,6 +52,7 @@ from controllers.compute.ordering import levels
 from controllers.peeks.peek import Peek
 from controllers.peeks.peek_codec import decode_error, encode_error
 from controllers.protocol import Dropped, FrontierAdvanced
+from controllers.storage.mover import Mover
 from controllers.waiting import Cancelled, Outcome, Passed, Ready, TimedOut
 from controllers.waiting import Dropped as PeekDropped
 from journal.api import Entry
@@ -70,6 +72,9 @@ if TYPE_CHECKING:
     from judge.simulation.world import World
 
 CLUSTER = "default"
+
+MOVE_EVERY_S = 0.2
+"""As often as the product's controller looks where nothing else happens."""
 
 
 class Subscriber(Process):
@@ -119,7 +124,8 @@ def new_stepper(controller: str, frontier: int, begin: int) -> Stepper:
 
 
 class Storage(Process):
-    """The storage controller: it folds its commands, and reads sources where a workload has any."""
+    """The storage controller: it folds its commands, moves rows out of the oracle's log, and reads sources where a
+    workload has any."""
 
     kind = "storage"
 
@@ -127,19 +133,21 @@ class Storage(Process):
         self.fold = CommandFold()
         self.sources: dict[str, SimSource] = {}
         self.life = self.world.storage_lives = self.world.storage_lives + 1
-        if "sources" in self.world.workloads:
-            self.catalog = self.open_catalog()
-            self.oracle = self.open_oracle(self.catalog.upper)
-            self.serve(self._open())
-        else:
-            self._follow()
+        self.catalog = self.open_catalog()
+        self.oracle = self.open_oracle(self.catalog.upper)
+        self.serve(self._open())
 
     async def _open(self) -> None:
         try:
             await self.caught_up(self.catalog.journal, self.oracle._journal)
-            self._follow()
         except TidemarkError as error:
             self.stopped(error)
+            return
+        self._follow()
+        mover = Mover(self.oracle, data.DataWriter(self), lambda: self.world.schedule.now / S)
+        while self.alive:
+            mover.look()
+            await asyncio.sleep(MOVE_EVERY_S)
 
     def _follow(self) -> None:
         self.ready = True
@@ -517,7 +525,7 @@ class SimFeed(Feed):
 
     def _read(self, _output: Any, _item: Item, runs: Sequence[BoundRun], _merged_at: int) -> Iterator:
         for bound in runs:
-            yield from self._compute.contents.rows(bound.run)
+            yield from self._compute.contents.rows(bound, _item)
 
 
 class Contents:
@@ -551,7 +559,7 @@ class Contents:
             except SnapshotTooOld:
                 since, times, rows, found = bindings.since, [], [], bindings.at(ts)
             for bound in sorted(found, key=lambda bound: bound.ts):
-                for row in self.rows(bound.run):
+                for row in self.rows(bound, self._compute.fold.state.objects.get(object_id)):
                     times.append(bound.ts)
                     rows.append(row)
             self._kept[object_id] = since, ts, times, rows
@@ -586,19 +594,28 @@ class Contents:
             raise decode_error(error)
         counts: Counter = Counter()
         for bound in progress.runs.at(ts):
-            for diff, row in self.rows(bound.run):
+            for diff, row in self.rows(bound, None):
                 counts[row] += diff
         self._negative(view_id, counts, ts)
         return [row for row, count in counts.items() for _ in range(count)]
 
-    def rows(self, run: Run) -> list[tuple]:
-        world = self._compute.world
+    def rows(self, bound: BoundRun, table: Item | None) -> list[tuple]:
+        """``table`` is what says which columns rows have that a commit carried, or carried once."""
+        world, run = self._compute.world, bound.run
+        if bound.value:
+            return data.tuples(table.stored, bound.value, run.attempt)
         if not run.topic.startswith("env."):
             return world.user_topics.rows(run)
         topic = world.topic(run.topic)
         found: list[tuple] = []
         for offset in range(run.lower, run.upper):
             value = topic.values[offset] if offset < topic.end else ("", ())
+            if isinstance(value[1], bytes):
+                try:
+                    found.extend(data.tuples(table.stored, value[1], run.attempt))
+                    continue
+                except Undecodable as other:
+                    value = (other.detail, ())
             if run.attempt and value[0] != run.attempt:
                 self._compute.world.violated(
                     "lost-rows", f"{run.topic} offset {offset} is bound to attempt {run.attempt} and holds {value[0]!r}"

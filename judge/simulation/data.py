@@ -1,14 +1,20 @@
-"""Rows on their way: to the data topics, as tuples instead of Avro, and back to a reader."""
+"""Rows on their way: to the data topics, as tuples instead of Avro, and back to a reader.
+
+Rows that a commit carries are Avro, as the product makes them, and stay so where they are moved to a topic.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from collection.binding import Run
+from collection.columns import DIFF, Columns
+from collection.rows import EncodedBatch, decode
 from journal.errors import Unavailable
 from judge.simulation.clock import S
 from judge.simulation.kafka import SimTransport
@@ -36,12 +42,40 @@ class DataWriter:
         if not rows:
             done.set_result([])
             return done
+        self._send(self._transport(collection_id), (attempt, tuple(rows)), done, self._deadline())
+        return done
+
+    def write_batches(self, collection_id: str, batches: Sequence[EncodedBatch], attempt: str) -> Future:
+        """One record each; in which order they land is the broker's affair, and each is told where its own is."""
+        done: Future = Future()
+        runs: dict[int, Run] = {}
+
+        def landed(place: int, answer: Future) -> None:
+            if done.done():
+                return
+            if answer.exception() is not None:
+                done.set_exception(answer.exception())
+                return
+            [runs[place]] = answer.result()
+            if len(runs) == len(batches):
+                done.set_result([runs[place] for place in range(len(batches))])
+
+        transport, deadline = self._transport(collection_id), self._deadline()
+        for place, batch in enumerate(batches):
+            one: Future = Future()
+            one.add_done_callback(partial(landed, place))
+            self._send(transport, (attempt, batch.value), one, deadline)
+        return done
+
+    def _transport(self, collection_id: str) -> SimTransport:
         name = f"env.data.{collection_id}"
         transport = self._transports.get(name)
         if transport is None:
             transport = self._transports[name] = self._owner.transport(name)
-        self._send(transport, (attempt, tuple(rows)), done, self._owner.world.schedule.now + WRITE_TIMEOUT_NS)
-        return done
+        return transport
+
+    def _deadline(self) -> int:
+        return self._owner.world.schedule.now + WRITE_TIMEOUT_NS
 
     def _send(self, transport: SimTransport, value: tuple, done: Future, deadline: int) -> None:
         def sent(answer: Future) -> None:
@@ -57,6 +91,12 @@ class DataWriter:
                 self._send(transport, value, done, deadline)
 
         transport.append(value).add_done_callback(sent)
+
+
+def tuples(columns: Columns, batch: bytes, attempt: str) -> list[tuple]:
+    """The rows of a batch that ``attempt`` wrote.  Raises :class:`collection.rows.Undecodable`."""
+    table = decode(columns, [batch], [attempt]).drop_columns([DIFF])
+    return list(zip(*[column.to_pylist() for column in table.columns], strict=True))
 
 
 class Answer:

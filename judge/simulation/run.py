@@ -16,7 +16,10 @@ from typing import Any
 from unittest import mock
 
 import catalog_log.log
+import oracle.fold
+from adapter.execute import placing
 from controllers import at_work
+from controllers.storage import mover
 from journal.api import Entry
 from judge.history import Event, Fault
 from judge.simulation import bugs as planted
@@ -63,7 +66,15 @@ def simulate(
 def inside(world: World) -> AbstractContextManager[None]:
     """Where the product's modules live in ``world``, with the bugs that it asks for."""
     readers = [mock.patch.object(module, "read_range", kafka.read_range) for module in (catalog_log.log, at_work)]
-    patches = [*readers, *planning.patches()]
+    # So little may be carried here that all ways of a small write are gone: carried, moved, refused, written.
+    bounds = [
+        mock.patch.object(module, name, value)
+        for module, name, value in (
+            (placing, "HELD_BYTES_GOAL", 6_000), (oracle.fold, "HELD_BYTES_MAX", 6_400),
+            (mover, "COLLECTION_BYTES", 1_500), (mover, "HELD_BYTES_LOW", 3_000),
+        )
+    ]  # fmt: skip
+    patches = [*readers, *planning.patches(), *bounds]
     return virtual(world.schedule, *patches, *planted.patches(world.bugs, world))
 
 

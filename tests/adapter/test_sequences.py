@@ -582,20 +582,17 @@ def test_an_insert_that_is_made_anew_has_the_values_that_it_had():
         async with world.adapter() as a, world.adapter("other") as b:
             await a.sql("create sequence s")
             await a.sql("create table t (a bigint default nextval('s'), b int default 1)")
-            changed = []
+            commit, altered = a.oracle.commit_async, []
 
-            def alter():
-                if not changed:
-                    changed.append(1)
-                    asyncio.run_coroutine_threadsafe(
-                        b.sql("alter table t alter column b set default 2"), loop
-                    )
+            async def after_alter(part):
+                if not altered:
+                    altered.append(await b.sql("alter table t alter column b set default 2"))
+                return await commit(part, lambda: 0)
 
-            loop = asyncio.get_running_loop()
-            await b.executor._barrier()
-            world.store.before_write = alter
+            a.oracle.commit_async = lambda part, upper_now: asyncio.ensure_future(after_alter(part))
             await a.sql("insert into t default values")
-            world.store.before_write = None
+            assert altered and a.oracle.state.stats.parts_refused > 0
+            a.oracle.commit_async = commit
             await a.sql("insert into t default values")
             assert [row[0] for row in sorted(await a.sql("select a, b from t"))] == [1, 2]
 

@@ -12,6 +12,7 @@ import json
 import re
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import duckdb
 import pyarrow as pa
@@ -22,7 +23,7 @@ from adapter.state.session_state import SessionState
 from catalog_log.bootstrap import ensure_genesis
 from catalog_log.log import CatalogLog
 from catalog_log.model import Genesis
-from catalog_log.records import FORMAT_VERSION
+from catalog_log.records import FORMAT_VERSION, INLINE_FROM
 from collection.binding import Run
 from collection.columns import DIFF, table_from_rows
 from collection.rows import decode, encode
@@ -65,8 +66,10 @@ class Store:
         return done
 
     def rows_at(self, item, state, as_of) -> pa.Table:
-        runs = [run for _, run in state.bindings(item.id).at(as_of)]
-        values = [value for run in runs for o in range(run.lower, run.upper) for value in self.written[item.id][o]]
+        values = []
+        for _, run, value in state.bindings(item.id).at(as_of):
+            there = [value] if value else itertools.chain(*self.written[item.id][run.lower : run.upper])
+            values.extend(there)
         return decode(item.stored, values).drop_columns([DIFF])
 
 
@@ -128,20 +131,26 @@ class StorePeeks:
 
 
 class World:
-    """Logs that adapters share.  ``now_ms`` is a clock that a test moves."""
+    """Logs that adapters share.  ``now_ms`` is a clock that a test moves.
 
-    def __init__(self) -> None:
+    ``carries``: whether small writes travel in commit records, as they do in an environment of today's format, or go
+    to the store first, as they did in those before it and large ones do.
+    """
+
+    def __init__(self, carries: bool = True) -> None:
+        self.carries = carries
+        self.genesis = GENESIS if carries else replace(GENESIS, format_version=INLINE_FROM - 1)
         self.catalog_topic, self.oracle_topic = MemoryTopic(), MemoryTopic()
         self.checkpoints = MemoryCheckpointStore()
         self.store = Store()
         self.now_ms = 1_000_000
         self.topics: dict[str, bool] = {}
         """Users' topics: whether there is one.  Of others nobody says anything."""
-        ensure_genesis(MemoryTransport(self.catalog_topic), GENESIS, "bootstrap")
+        ensure_genesis(MemoryTransport(self.catalog_topic), self.genesis, "bootstrap")
 
     @asynccontextmanager
     async def adapter(self, name="adapter", catalog_transport=None):
-        catalog = CatalogLog(catalog_transport or MemoryTransport(self.catalog_topic), name, expected=GENESIS)
+        catalog = CatalogLog(catalog_transport or MemoryTransport(self.catalog_topic), name, expected=self.genesis)
         oracle = Oracle.over(
             lambda: MemoryTransport(self.oracle_topic),
             Checkpoints(self.checkpoints, "id"),
@@ -151,6 +160,8 @@ class World:
         )
         bridge = Bridge(asyncio.get_running_loop())
         await bridge.wait(catalog.when_upper(1, 10))
+        if self.carries and oracle.state.record_version == 1:
+            await bridge.wait(oracle.raise_format())
         peeks = StorePeeks(self.store, catalog, oracle)
         executor = TidemarkExecutor(
             catalog, oracle, self.store, peeks, bridge, now_ms=lambda: self.now_ms, topic_exists=self.topics.get

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 
-from collection.binding import Binding, Run
+from collection.binding import Binding, Inline, Move, Run
 from journal.api import Entry
+from oracle.bindings import carried
 from oracle.fold import fold
 from oracle.model import CommitPart, KeyRange, Kind, Record, Stamp, Token
-from oracle.records import encode_record
+from oracle.records import RECORD_VERSIONS, encode_record
 from oracle.state import EMPTY
 
 
@@ -20,15 +21,17 @@ def one_key(collection: str, key: bytes) -> KeyRange:
 class Log:
     """Appends records and folds them at once; remembers the bytes, so that they can be folded again."""
 
-    def __init__(self, state=EMPTY):
+    def __init__(self, state=EMPTY, seq=0):
         self.state = state
         self.entries = []
-        self.seq = 0
+        self.seq = seq
+        self.moved = {}
+        """(collection, partition, offset) -> what lies there, of rows that the log carried before."""
 
     def add(self, kind=Kind.BARRIER, *, writer="w", incarnation=1, catalog_upper=0, **fields):
         self.seq += 1
         token = Token(writer, incarnation, self.seq)
-        return self.add_bytes(encode_record(Record(token, catalog_upper, kind, **fields)))
+        return self.add_bytes(encode_record(Record(token, catalog_upper, kind, **fields), self.state.record_version))
 
     def add_bytes(self, value):
         entry = Entry(self.state.next_offset, value)
@@ -42,6 +45,39 @@ class Log:
     def write(self, collection, lower, upper, ts=0, **part):
         """Commit one run of a table and return its verdict."""
         return self.commit(part_of(collection, lower, upper, proposed_ts=ts, **part))[0]
+
+
+    def raise_format(self):
+        """From here on commits may carry rows."""
+        return self.add(Kind.FORMAT, ts=RECORD_VERSIONS[-1])
+
+    def carry(self, collection, value, ts=0, **part):
+        """Commit one batch that the record carries and return its verdict."""
+        inline = (Inline(collection, value, "a", len(value)),)
+        return self.commit(CommitPart("p", proposed_ts=ts, inline=inline, **part))[0]
+
+    def move(self, collection, number, lower, upper, partition=7):
+        """Move ``upper - lower`` batches from ``number`` on to those offsets; return the verdict."""
+        move = Move(collection, number, run(collection, lower, upper, "m", partition))
+        there = {each.run.lower: each.value for each in carried(self.state.bound[collection])}
+        [verdict] = self.add(Kind.MOVE, moves=(move,)).verdicts
+        if verdict.reason is None:
+            for place in range(upper - lower):
+                self.moved[collection, partition, lower + place] = there[number + place]
+        return verdict
+
+    def contents(self, collection, ts, state=None):
+        """What is visible of ``collection`` at ``ts``, wherever it lies: batches by their bytes, other rows by their
+        offsets."""
+        found = []
+        for each in (state or self.state).bindings(collection).at(ts):
+            if each.value:
+                found.append(each.value)
+                continue
+            for offset in range(each.run.lower, each.run.upper):
+                place = (collection, each.run.partition, offset)
+                found.append(self.moved.get(place, place))
+        return sorted(found, key=repr)
 
 
 def run(collection, lower, upper, attempt="a", partition=0):
@@ -74,6 +110,10 @@ def random_log(seed, length):
         if kind == "garbage":
             torn = log.entries[-1].value[:-2] if log.entries else b""
             log.add_bytes(rng.choice([b"", b"T", b"T\x01", rng.randbytes(20), torn]))
+        elif kind is Kind.FORMAT:
+            log.raise_format()
+        elif kind is Kind.MOVE:
+            _random_move(rng, log, next_offset)
         elif kind is Kind.COMMIT:
             parts = [_random_part(rng, log, next_offset) for _ in range(rng.randint(0, 3))]
             log.commit(*parts, **envelope)
@@ -91,6 +131,21 @@ def random_log(seed, length):
         else:
             log.add(kind, **envelope)
     return log
+
+
+def _random_move(rng, log, next_offset):
+    """Of batches that are there, mostly."""
+    collection = rng.choice("abcd")
+    if collection not in log.state.bound:
+        log.add(Kind.MOVE)
+        return
+    numbers = [each.run.lower for each in carried(log.state.bound[collection])] or [0]
+    number = rng.choice([numbers[0], rng.choice(numbers), rng.randint(0, 3)])
+    count = rng.randint(1, 3)
+    lower = next_offset.get((collection, 7), 0)  # never again: `moved` says what lies there
+    next_offset[collection, 7] = lower + count
+    if log.state.record_version >= 2:
+        log.move(collection, number, lower, lower + count)
 
 
 def _random_part(rng, log, next_offset):
@@ -113,7 +168,13 @@ def _random_part(rng, log, next_offset):
         max(0, log.state.last_ts - rng.randint(-1, 5)) if reading else None,
         tuple(ranges) if reading else (),
         tuple(_random_range(rng) for _ in range(rng.randint(0, 2))),
+        _random_inline(rng, log) if log.state.record_version >= 2 else (),
     )
+
+
+def _random_inline(rng, log):
+    count = rng.choice([0, 1, 1, 2])
+    return tuple(Inline(rng.choice("abcd"), b"%d %d" % (log.seq, n), rng.choice(["", "r1"]), n) for n in range(count))
 
 
 def _random_range(rng):

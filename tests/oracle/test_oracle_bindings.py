@@ -20,7 +20,7 @@ def bound_of(*runs):
 
 
 def offsets(bound_runs):
-    return {(r.topic, r.partition, o) for _, r in bound_runs for o in range(r.lower, r.upper)}
+    return {(r.topic, r.partition, o) for _, r, _ in bound_runs for o in range(r.lower, r.upper)}
 
 
 def test_reads_see_what_was_bound_at_or_before():

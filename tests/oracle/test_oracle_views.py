@@ -222,7 +222,7 @@ def test_a_views_history_is_definite(seed):
             if view.upper == 0:
                 seen = {key: value for key, value in seen.items() if key[0] != name}
             for ts in range(state.since, view.upper):
-                contents = {o for _, r in view.runs.at(ts) for o in range(r.lower, r.upper)}, view.error_at(ts)
+                contents = {o for _, r, _ in view.runs.at(ts) for o in range(r.lower, r.upper)}, view.error_at(ts)
                 assert seen.setdefault((name, ts), contents) == contents
 
 

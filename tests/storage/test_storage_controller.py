@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 
 import pyarrow.flight as flight
@@ -18,13 +19,17 @@ from catalog_log import model
 from catalog_log.bootstrap import create_environment
 from catalog_log.log import CatalogLog
 from catalog_log.objects import MATERIALIZED_VIEW, Column, Errors, Item, Source, Table
-from collection.reader import JSON
+from collection.binding import Inline
+from collection.columns import table_from_rows
+from collection.reader import JSON, RunReader
+from collection.rows import encode as encode_rows
 from controllers import commands_log
 from controllers.at_work import open_at_work
 from controllers.command_topic import open_command_topic
 from controllers.commands import STORAGE, Command, Kind
 from controllers.commands_log import encode
 from controllers.node_status import act
+from controllers.storage import mover
 from controllers.storage.controller import StorageController
 from controllers.storage.source import ERROR_COLUMNS
 from journal import clients
@@ -33,6 +38,7 @@ from journal.errors import Rejected
 from journal.names import TopicNames
 from oracle.checkpoints import CheckpointPolicy
 from oracle.client import Oracle
+from oracle.model import CommitPart
 from tests.journal.muted import Makes
 from tests.objects import made
 from tests.runs import read_runs
@@ -458,3 +464,45 @@ def test_a_source_that_ends_the_controller_twice_is_left_alone_until_it_is_asked
     client = flight.FlightClient(controller._server.address)
     assert json.loads(act(client, "retry", 10, b"u1")) is True and json.loads(act(client, "retry", 10, b"u1")) is False
     eventually(lambda: world.bound(bad) == 1)
+
+
+def test_rows_that_the_log_carries_are_moved_to_their_topic_and_read_alike(world: World, monkeypatch) -> None:
+    monkeypatch.setattr(mover, "COLLECTION_BYTES", 2_000)
+    table = made("table", "u1", "t", columns=COLUMNS)
+    world.tell(table)
+    world.oracle.raise_format().result()
+    stamps = []
+
+    def insert(lower: int, upper: int) -> None:
+        for n in range(lower, upper):
+            rows = table_from_rows(COLUMNS, [(n, f"row {n}")])
+            [batch] = encode_rows(COLUMNS, rows, f"a{n}")
+            inline = (Inline(table.id, batch.value, f"a{n}", batch.rows),)
+            stamps.append(world.oracle.commit(CommitPart(f"p{n}", inline=inline)).result())
+
+    def at(ts: int) -> list[int]:
+        bound = world.oracle.state.bindings(table.id).at(ts)
+        with closing(RunReader(world.bootstrap)) as reader:
+            found = [table for table, _ in reader.bound_chunks(bound, COLUMNS)]
+        return sorted(n for table in found for n in table.column("id").to_pylist())
+
+    insert(0, 20)
+    before = {ts: at(ts) for ts in stamps}
+    assert before[stamps[-1]] == list(range(20))
+    controller = world.start()
+    eventually(lambda: world.oracle.barrier().result().held_bytes == 0)
+    assert controller.status()["carried"] == {"held_bytes": 0, "collections": 0, "moved": 20}
+    assert {ts: at(ts) for ts in stamps} == before
+    assert world.topics() == {"u1"}
+    insert(20, 23)  # few: they stay in the log
+    world.oracle.checkpoint(CheckpointPolicy(slack_records=0))
+    world.stop()
+    fresh = Oracle.open(world.bootstrap, world.names, "fresh", lambda: 0)
+    try:
+        assert fresh.state.held == world.oracle.barrier().result().held and fresh.state.held_bytes > 0
+    finally:
+        fresh.close()
+    insert(23, 40)
+    world.start()
+    eventually(lambda: world.oracle.barrier().result().held_bytes == 0)
+    assert at(stamps[-1]) == list(range(40)) and at(stamps[21]) == list(range(22))

@@ -1,0 +1,185 @@
+"""Rows that the oracle's log carries, moved to the topics of their collections.
+
+Promises: no reader can tell, at any timestamp (I5): a move puts the same batches, each visible since its own timestamp,
+on a topic, and the fold exchanges all of a record's moves of a collection or none.  A mover that is killed between
+writing and exchanging leaves garbage that nobody reads; two of them beside each other exchange each batch once.
+
+What is small stays where it is: a table with a few rows costs no topic.  What is moved is what is much: the rows of a
+collection above :data:`COLLECTION_BYTES`, and of the largest while all together are above :data:`HELD_BYTES_LOW`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from itertools import islice
+from typing import Protocol
+
+from collection.binding import BoundRun, Move, Run
+from collection.rows import EncodedBatch
+from journal.errors import TidemarkError
+from oracle.bindings import carried
+from oracle.client import Oracle
+from oracle.state import HELD_BYTES_MAX, OracleState, held_bytes
+
+log = logging.getLogger(__name__)
+
+COLLECTION_BYTES = 256 << 10
+"""Of one collection that the log may keep carrying: what is below is some hundred small writes."""
+
+HELD_BYTES_LOW = HELD_BYTES_MAX // 8
+"""Of all collections: an eighth of what is refused and a quarter of where adapters stop, so that a mover which is
+restarted (5 s) is not noticed at 2 MB/s of small writes."""
+
+MOVE_BYTES_MAX = 4 << 20
+MOVE_BATCHES_MAX = 20_000
+"""Of one collection at once.  Written in some 50 ms; its record has one move for each stretch of offsets."""
+
+AFTER_FAILURE_S = 5.0
+"""Before a collection is tried again whose move failed."""
+
+
+class Batches(Protocol):
+    """``collection.writer.CollectionWriter``."""
+
+    def write_batches(self, collection_id: str, batches: list[EncodedBatch], attempt: str) -> Future[list[Run]]: ...
+
+
+def due(state: OracleState) -> list[str]:
+    """The collections to be moved, the largest first.  Pure."""
+    by_size = sorted(state.held, key=lambda name: (-state.held[name], name))
+    total = state.held_bytes
+    found = []
+    for name in by_size:
+        if state.held[name] <= COLLECTION_BYTES and total <= HELD_BYTES_LOW:
+            break
+        found.append(name)
+        total -= state.held[name]
+    return found
+
+
+def taken(runs: Iterable[BoundRun]) -> list[BoundRun]:
+    """The first of ``runs`` that make one move.  Pure."""
+    found, size = [], 0
+    for each in islice(runs, MOVE_BATCHES_MAX):
+        size += held_bytes(each.value)
+        if found and size > MOVE_BYTES_MAX:
+            break
+        found.append(each)
+    return found
+
+
+def moves_of(collection: str, batches: list[BoundRun], runs: Iterable[Run]) -> list[Move]:
+    """The moves that put ``batches``, in their order, where ``runs`` are.  Pure.
+
+    A move is of numbers without a gap and of offsets without a gap: another writer may have written in between, and
+    another mover may have taken some in the middle.
+    """
+    places = [(run, offset) for run in runs for offset in range(run.lower, run.upper)]
+    moves: list[Move] = []
+    for (run, offset), batch in zip(places, batches, strict=True):
+        number = batch.run.lower
+        last = moves[-1] if moves else None
+        if (
+            last is not None
+            and last.run.partition == run.partition
+            and last.run.upper == offset
+            and last.number + last.run.upper - last.run.lower == number
+        ):
+            moves[-1] = last._replace(run=last.run._replace(upper=offset + 1))
+        else:
+            moves.append(Move(collection, number, run._replace(lower=offset, upper=offset + 1, rows=-1)))
+    return moves
+
+
+class Mover:
+    """``look`` is called often, by one thread, and returns at once; the rest happens on the clients' threads."""
+
+    def __init__(self, oracle: Oracle, writer: Batches, clock: Callable[[], float] = time.monotonic) -> None:
+        self._oracle = oracle
+        self._writer = writer
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._under_way: set[str] = set()
+        self._not_before: dict[str, float] = {}
+        """Collections whose last move failed; bounded by what is held."""
+        self._moved = 0
+
+    def look(self) -> None:
+        """Begin whatever is due and not under way."""
+        state = self._oracle.state
+        now = self._clock()
+        with self._lock:
+            self._not_before = {name: at for name, at in self._not_before.items() if name in state.held}
+            begin = [
+                name for name in due(state)
+                if name not in self._under_way and self._not_before.get(name, now) <= now
+            ]  # fmt: skip
+            self._under_way.update(begin)
+        for name in begin:
+            self._write(name, state)
+
+    def status(self) -> dict[str, int]:
+        """For people: bytes that the log carries, of how many collections, and batches moved since the start."""
+        state = self._oracle.state
+        return {"held_bytes": state.held_bytes, "collections": len(state.held), "moved": self._moved}
+
+    def _write(self, name: str, state: OracleState) -> None:
+        batches = taken(carried(state.bound[name]))
+        asked = [EncodedBatch(each.value, each.run.rows) for each in batches]
+        try:
+            written = self._writer.write_batches(name, asked, uuid.uuid4().hex)
+        except TidemarkError as error:
+            self._failed(name, error)
+            return
+        written.add_done_callback(lambda runs: self._exchange(name, batches, runs))
+
+    def _exchange(self, name: str, batches: list[BoundRun], written: Future[list[Run]]) -> None:
+        error = written.exception()
+        if error is not None:
+            self._failed(name, error)
+            return
+        asked = [self._oracle.move(move) for move in moves_of(name, batches, written.result())]
+        left = _Countdown(len(asked), lambda error: self._ended(name, len(batches), error))
+        for each in asked:
+            each.add_done_callback(left.one)
+
+    def _ended(self, name: str, count: int, error: BaseException | None) -> None:
+        if error is not None:
+            self._failed(name, error)
+            return
+        with self._lock:
+            self._under_way.discard(name)
+            self._not_before.pop(name, None)
+            self._moved += count
+
+    def _failed(self, name: str, error: BaseException) -> None:
+        """What was written is garbage, if anything was; the rows are where they were, or somebody else moved them."""
+        with self._lock:
+            self._under_way.discard(name)
+            if name in self._oracle.state.held:
+                self._not_before[name] = self._clock() + AFTER_FAILURE_S
+                told = {"collection": name, "reason": str(error), "detail": getattr(error, "detail", None)}
+                log.warning("rows were not moved out of the log", extra=told)
+
+
+class _Countdown:
+    """Calls ``done`` with the first error, or ``None``, once ``count`` futures are answered."""
+
+    def __init__(self, count: int, done: Callable[[BaseException | None], None]) -> None:
+        self._left = count
+        self._done = done
+        self._error: BaseException | None = None
+        self._lock = threading.Lock()
+
+    def one(self, answered: Future) -> None:
+        with self._lock:
+            self._error = self._error or answered.exception()
+            self._left -= 1
+            ended = self._left == 0
+        if ended:
+            self._done(self._error)

@@ -1,0 +1,177 @@
+"""Rows that commits carry: visible like any others, bounded, and moved to topics without anybody seeing it."""
+
+import pytest
+
+from collection.binding import INLINE, Binding, Inline, Move, Run
+from journal.errors import InvalidUsage
+from oracle import fold as fold_module
+from oracle.bindings import carried
+from oracle.errors import Reason
+from oracle.image import dump, load
+from oracle.model import INLINE_BYTES_MAX, CommitPart, KeyRange, Kind, Record, Token, check_part
+from oracle.records import decode_record, encode_record
+from oracle.state import EMPTY, held_bytes
+from schemas.codec import frame_version
+from tests.oracle.oracle_logs import Log, fold_all, part_of, run
+
+
+@pytest.fixture
+def log():
+    log = Log()
+    log.raise_format()
+    return log
+
+
+def test_carried_rows_are_visible_from_their_timestamp_on(log):
+    first = log.carry("a", b"one", ts=100).ts
+    second = log.carry("a", b"two", ts=105).ts
+    assert (first, second) == (100, 105)
+    assert log.contents("a", 104) == [b"one"] and log.contents("a", 105) == [b"one", b"two"]
+    delta = log.state.bindings("a").between(101, 106)
+    assert [(each.ts, each.value, each.run.rows) for each in delta] == [(105, b"two", 3)]
+    assert log.state.last_change("a") == 105
+
+
+def test_rows_of_all_kinds_become_visible_together(log):
+    part = part_of("a", 0, 2)._replace(inline=(Inline("a", b"x", "", 1), Inline("b", b"y", "", 1)))
+    [verdict] = log.commit(part)
+    assert log.contents("a", verdict.ts) == [("a", 0, 0), ("a", 0, 1), b"x"] and log.contents("b", verdict.ts) == [b"y"]
+    refused = part_of("a", 1, 3)._replace(inline=(Inline("b", b"z", "", 1),))
+    [verdict] = log.commit(refused)
+    assert verdict.reason is Reason.OVERLAP
+    assert log.contents("b", log.state.last_ts) == [b"y"], "all of a part or nothing"
+
+
+def test_a_move_changes_no_contents_at_any_timestamp(log):
+    stamps = [log.carry("a", b"%d" % n, ts=100 + 10 * n).ts for n in range(6)]
+    before = {ts: log.contents("a", ts) for ts in range(100, 151)}
+    changed = log.state.last_change("a")
+    assert log.move("a", 1, 40, 43).reason is None
+    assert {ts: log.contents("a", ts) for ts in before} == before
+    assert log.state.last_change("a") == changed and log.state.last_ts == stamps[-1], "nothing was written"
+    assert [each.value for each in carried(log.state.bound["a"])] == [b"0", b"4", b"5"]
+    places = {each.run.lower: each for each in log.state.bindings("a").at(150) if not each.value}
+    assert [(n, places[n].ts, places[n].run.attempt, places[n].run.rows) for n in sorted(places)] == [
+        (40, 110, "a", 1), (41, 120, "a", 1), (42, 130, "a", 1)
+    ]  # fmt: skip
+    log.add(Kind.COMPACT, ts=125)
+    assert log.move("a", 0, 43, 44).reason is None, "also of what was merged"
+    assert {ts: log.contents("a", ts) for ts in range(125, 151)} == {ts: before[ts] for ts in range(125, 151)}
+
+
+def test_moved_rows_merge_like_any_others(log):
+    for n in range(100):
+        log.carry("a", b"%d" % n, ts=100 + n)
+    log.add(Kind.COMPACT, ts=150)
+    assert len(log.state.bound["a"].base) == 51, "what the log carries keeps its own runs"
+    assert log.move("a", 0, 0, 100).reason is None
+    log.carry("a", b"more", ts=300)
+    log.add(Kind.COMPACT, ts=300)
+    assert [(each.run.lower, each.run.upper) for each in log.state.bound["a"].base if not each.value] == [(0, 100)]
+
+
+@pytest.mark.parametrize(
+    "move, reason",
+    [
+        (Move("a", 2, run("a", 0, 2)), Reason.NOT_THERE),
+        (Move("a", 7, run("a", 0, 1)), Reason.NOT_THERE),
+        (Move("b", 0, run("b", 0, 1)), Reason.NOT_THERE),
+        (Move("c", 0, run("c", 0, 1)), Reason.NOT_THERE),
+        (Move("a", 0, run("a", 9, 11)), Reason.OVERLAP),
+    ],
+)
+def test_what_cannot_be_moved_stays_where_it_is(log, move, reason):
+    for n in range(3):
+        log.carry("a", b"%d" % n)
+    log.write("b", 0, 1)
+    log.write("a", 10, 12)
+    before = log.state
+    [verdict] = log.add(Kind.MOVE, moves=(move,)).verdicts
+    assert verdict.reason is reason
+    assert log.state.bound == before.bound and log.state.held == before.held
+
+
+def test_of_two_movers_one_is_heard(log):
+    log.carry("a", b"x")
+    assert log.move("a", 0, 5, 6).reason is None
+    again = Move("a", 0, run("a", 9, 10))
+    assert log.add(Kind.MOVE, moves=(again,)).verdicts[0].reason is Reason.NOT_THERE
+    assert log.contents("a", log.state.last_ts) == [b"x"]
+
+
+def test_the_moves_of_a_collection_in_one_record_happen_together_or_not(log):
+    for n in range(4):
+        log.carry("a", b"%d" % n)
+    moves = (Move("a", 0, run("a", 0, 1)), Move("a", 0, run("a", 1, 2)))
+    assert {each.reason for each in log.add(Kind.MOVE, moves=moves).verdicts} == {Reason.OVERLAP}
+    moves = (Move("a", 0, run("a", 0, 2)), Move("a", 2, run("a", 7, 9)))
+    assert {each.reason for each in log.add(Kind.MOVE, moves=moves).verdicts} == {None}
+    assert not log.state.held and log.state.held_bytes == 0
+
+
+def test_what_is_held_is_bounded_and_counted(log, monkeypatch):
+    monkeypatch.setattr(fold_module, "HELD_BYTES_MAX", held_bytes(b"12345") * 2)
+    assert log.carry("a", b"12345").reason is None
+    assert log.carry("b", b"12345").reason is None
+    refused = log.carry("a", b"1")
+    assert refused.reason is Reason.HELD and log.contents("a", log.state.last_ts) == [b"12345"]
+    assert log.write("a", 0, 1).reason is None, "rows on a topic are not held"
+    log.add(Kind.FORGET, names=("b",))
+    assert log.state.held_bytes == held_bytes(b"12345") == sum(log.state.held.values())
+    assert log.carry("a", b"1").reason is None
+
+
+def test_a_conflict_sees_carried_rows(log):
+    read_ts = log.write("a", 0, 1).ts
+    log.carry("a", b"x")
+    verdict = log.carry("b", b"y", read_ts=read_ts, reads=(KeyRange("a"),))
+    assert verdict.reason is Reason.READ_CONFLICT
+
+
+def test_before_the_format_is_raised_no_record_carries_rows():
+    log = Log()
+    carrying = Record(Token("w", 1, 1), 0, Kind.COMMIT, parts=(CommitPart("p", inline=(Inline("a", b"x", "", 1),)),))
+    with pytest.raises(ValueError, match="version 1"):
+        encode_record(carrying)
+    value = encode_record(carrying, 2)
+    assert frame_version(value) == 2 and decode_record(value) == carrying
+    assert log.add_bytes(value).refused is Reason.MALFORMED
+    log.raise_format()
+    again = encode_record(carrying._replace(token=Token("w", 1, 9)), 2)
+    assert log.add_bytes(again).refused is None
+    assert log.contents("a", log.state.last_ts) == [b"x"]
+    log.add(Kind.FORMAT, ts=99)
+    assert log.state.record_version == 2, "no further than what is known here"
+
+
+def test_an_image_has_the_rows_and_is_as_old_code_reads_it_until_there_are_any(log):
+    old = Log()
+    old.write("a", 0, 1)
+    assert frame_version(dump(old.state)) == 1
+    log.carry("a", b"x", ts=10)
+    log.add(Kind.COMPACT, ts=10)
+    log.carry("a", b"y")
+    saved = dump(log.state)
+    assert frame_version(saved) == 2 and load(saved) == log.state
+    tail = Log(load(saved), log.seq)
+    assert tail.move("a", 0, 0, 2).reason is None
+    assert tail.state.held_bytes == 0
+
+
+def test_a_part_says_what_it_may_not_carry():
+    for inline in (Inline("", b"x", "", 1), Inline("a", b"", "", 1), Inline("a", b"x", "", -1)):
+        with pytest.raises(InvalidUsage):
+            check_part(CommitPart("p", inline=(inline,)))
+    with pytest.raises(InvalidUsage) as raised:
+        check_part(CommitPart("p", inline=(Inline("a", bytes(INLINE_BYTES_MAX + 1), "", 1),)))
+    assert raised.value.sqlstate == "54000"
+    with pytest.raises(InvalidUsage):  # nobody binds what the log carries by its number
+        check_part(CommitPart("p", (Binding("a", Run(INLINE, 0, 0, 1)),)))
+
+
+def test_the_fold_is_the_same_from_the_start(log):
+    for n in range(20):
+        log.carry("a", b"%d" % n)
+    log.move("a", 3, 0, 9)
+    assert fold_all(log.entries)[0] == log.state
+    assert fold_all(log.entries, EMPTY)[0] == log.state
