@@ -17,6 +17,7 @@ from adapter.state.session_state import SessionState
 from catalog_log import model
 from catalog_log.objects import Errors, Index, Item, Maintained, MaterializedView, Source, Table
 from controllers.commands import STORAGE
+from oracle import bindings
 from oracle.state import OracleState
 from sql.objects.names import ImageLike
 
@@ -44,7 +45,8 @@ def rows_of(told: Told) -> dict[str, list[Row]]:
     """The rows of every relation of tm_internal."""
     at = datetime.fromtimestamp(told.at_ms / 1000, UTC)
     makers = {"controllers": _controllers, "frontiers": _frontiers, "hydration": _hydration,
-              "source_status": _source_status, "view_status": _view_status, "sessions": _sessions}  # fmt: skip
+              "source_status": _source_status, "view_status": _view_status, "storage": _storage,
+              "sessions": _sessions}  # fmt: skip
     found = {name: [{**row, "told_at": at} for row in make(told)] for name, make in makers.items()}
     return found | {ACTIVITY: list(_activity(told))}
 
@@ -149,6 +151,19 @@ def source_rows(oracle: OracleState, source: Item) -> tuple[int | None, int | No
     """Rows that a source has bound, and records that were none and are in its errors: in all its time."""
     counts = oracle.bindings(source.id).row_count, oracle.bindings(source.errors_id).row_count
     return tuple(None if count < 0 else count for count in counts)  # type: ignore[return-value]
+
+
+def _storage(told: Told) -> Iterable[Row]:
+    """Of what is written by commits; the outputs of views are of another journal."""
+    for item in told.image.objects():
+        if not isinstance(item, (Table, Source, Errors)):
+            continue
+        found = told.oracle.bindings(item.id)
+        carried = sum(1 for _ in bindings.carried(found.bound)) if item.id in told.oracle.held else 0
+        yield {"object_id": item.id, "object_name": item.name, "object_kind": item.kind,
+               "rows": None if found.row_count < 0 else found.row_count,
+               "runs": len(found.bound.base) + len(found.bound.recent), "carried_batches": carried,
+               "carried_bytes": told.oracle.held.get(item.id, 0), "told_by": ORACLE}  # fmt: skip
 
 
 def _sessions(told: Told) -> Iterable[Row]:

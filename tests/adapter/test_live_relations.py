@@ -135,3 +135,15 @@ def test_sessions_are_this_adapters_own_and_no_controller_is_asked_for_them():
         assert nodes.asked == []
 
     run(story)
+
+
+def test_storage_says_what_the_log_carries():
+    async def story(world, a, nodes):
+        asked = "select object_name, rows, runs, carried_batches, carried_bytes > 0 from tm_internal.storage order by 1"
+        assert await a.sql(asked) == [("s", 0, 0, 0, False), ("s_errors", 0, 0, 0, False), ("t", 1, 1, 1, True)]
+        rows = ", ".join(f"({n})" for n in range(20_000))
+        await a.sql(f"insert into t values {rows}")
+        [large] = await a.sql("select rows, runs, carried_batches from tm_internal.storage where object_name = 't'")
+        assert large == (20_001, 2, 1), "a large write goes to a topic"
+
+    run(story)
