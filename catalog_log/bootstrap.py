@@ -6,6 +6,7 @@ import threading
 import time
 
 from catalog_log import model, records
+from catalog_log.image import Image
 from catalog_log.log import OPEN_TIMEOUT_S, CatalogLog
 from catalog_log.model import Cluster, Database, Genesis, Schema, Setting, Update
 from journal import clients, topics
@@ -22,6 +23,12 @@ LOOK_S = 0.1
 
 LOOK_TIMEOUT_S = 1.0
 """How long one such look may take: by so much a stop may be late."""
+
+
+def next_item_id(image: Image) -> int:
+    """Ids of items with this number or a greater one were never given out."""
+    setting = image.get(model.SETTINGS, NEXT_ITEM_ID)
+    return 1 if setting is None else int(setting.value)
 
 
 def initial_updates() -> list[Update]:

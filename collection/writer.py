@@ -30,6 +30,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from collection.binding import Run
 from collection.columns import Columns, table_from_rows
 from collection.rows import EncodedBatch, encode
+from collection.topic_keeper import TopicKeeper
 from journal.clients import make_producer
 from journal.errors import Rejected, TidemarkError, Unavailable
 from journal.leaders import SUSPECT_S, SUSPECTED_MAX, leaders_of
@@ -123,6 +124,9 @@ class CollectionWriter:
         self._lock = threading.Lock()
         self._polled = _Polled(_make_producer(bootstrap))
         self._checks = TopicChecks(bootstrap, names)
+        self._keeper = TopicKeeper(bootstrap, names)
+        self._ordered: set[str] = set()
+        """Collections whose topic was ordered here: at most one short name for each that is written."""
         self._leaders = leaders_of(bootstrap)
         self._suspected: dict[str, Callable[[], None]] = {}
         """Topics that somebody waits for too long, and how to stop asking about each.  The watch's own."""
@@ -151,6 +155,7 @@ class CollectionWriter:
         if not write.batches:
             write.future.set_result([])
             return write.future
+        self._order_topic(collection_id, write.topic)
         with self._lock:
             if self._closed.is_set():
                 raise Unavailable("the writer is closed")
@@ -167,6 +172,12 @@ class CollectionWriter:
         if failed:
             self._finish(write, failed)
         return write.future
+
+    def _order_topic(self, collection_id: str, topic: str) -> None:
+        """Have it made, where it is not known to be there; the records wait for it meanwhile."""
+        if collection_id not in self._ordered and not self._checks.good(topic):
+            self._ordered.add(collection_id)
+            self._keeper.create([collection_id])
 
     def check(self, collection_id: str) -> Future[Rejected | None]:
         """What is wrong with the topic of a collection, so that writing to it would fail; ``None``: nothing, or it is
@@ -189,6 +200,7 @@ class CollectionWriter:
         self._polled.join(WATCHDOG_S)  # it ends when its poll does, by a clock that may have been set
         for unfollow in self._suspected.values():
             unfollow()
+        self._keeper.close()
 
     def _send(self, write: _Write) -> TidemarkError | None:
         """Hand all records of ``write`` to the present producer (lock held)."""
@@ -331,7 +343,7 @@ def _runs(write: _Write) -> list[Run]:
 def _failure(write: _Write, error: KafkaError) -> TidemarkError:
     if error.code() in _MISSING:
         return Unavailable(f"the topic {write.topic} does not exist", detail=error.str(),
-                           hint="it is created by the storage controller; is that running?")  # fmt: skip
+                           hint="it is made when it is first written to; have the brokers a controller?")  # fmt: skip
     if error.code() in _TOO_LARGE:
         return Rejected("row is too large for its topic", sqlstate="54000", detail=error.str())
     if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
@@ -342,5 +354,5 @@ def _failure(write: _Write, error: KafkaError) -> TidemarkError:
 def _timed_out(write: _Write) -> Unavailable:
     return Unavailable(
         f"rows could not be written to {write.topic} within {WRITE_TIMEOUT_S:g} s",
-        hint="is the broker running, and has the storage controller created the topic?",
+        hint="is the broker running, and could the topic be made?",
     )

@@ -21,16 +21,18 @@ from dataclasses import replace
 from functools import partial
 
 from catalog_log import objects
+from catalog_log.bootstrap import next_item_id
 from catalog_log.log import CatalogLog
 from catalog_log.model import Node
+from catalog_log.records import INLINE_FROM
+from collection.topic_keeper import TopicKeeper
 from collection.writer import CollectionWriter
 from controllers.at_work import open_at_work
-from controllers.command_topic import open_command_topic, replication_factor
+from controllers.command_topic import open_command_topic
 from controllers.commands import STORAGE
 from controllers.commands_log import Compaction, follow
 from controllers.nodes import register
 from controllers.protocol import Altered, ControllerState, Created, Dropped, Effect
-from controllers.storage.keeper import TopicKeeper
 from controllers.storage.mover import Mover
 from controllers.storage.reconcile import WRITTEN, reconcile
 from controllers.storage.source import Source
@@ -91,6 +93,9 @@ class StorageController:
         self._forgot_at: tuple[int, int] | None = None
         """``since`` and the catalog upper when all of them were last looked at."""
         self._folded = 0
+        self._topics_early = True
+        """Whether topics are made before anybody writes to them: in catalogs of a format that code may know which waits
+        for them."""
         self._ended = threading.Event()
         self._commands = open_command_topic(bootstrap, names, STORAGE)
         self._compaction = Compaction(self._commands)
@@ -98,7 +103,7 @@ class StorageController:
         self._oracle = Oracle.open(bootstrap, names, STORAGE, self._catalog.upper)
         self._writer = CollectionWriter(bootstrap, names)
         self._mover = Mover(self._oracle, self._writer)
-        self._keeper = TopicKeeper(bootstrap, names, replication_factor(bootstrap, names))
+        self._keeper = TopicKeeper(bootstrap, names)
         self._at_work = open_at_work(bootstrap, names, STORAGE, self._incarnation)
         self._server = StatusServer(host, self.status, port, self._retry)
 
@@ -163,19 +168,22 @@ class StorageController:
     def _catch_up(self, stopped: threading.Event) -> None:
         """Fold what is there, then make the world match it.  Nothing is done for objects that lived in between."""
         end = self._commands.bounds()[1]
-        dropped: dict[str, objects.Item] = {}
         while self._folded < end and not stopped.is_set():
             batch = self._next(0.2)
             if batch is None:
                 continue
-            self._state, effects, self._folded = batch
-            dropped.update({e.item.id: e.item for e in effects if isinstance(e, Dropped)})
-        plan = reconcile(self._state.objects, dropped.values(), self._keeper.existing(), self._names)
-        self._keeper.create(plan.create)
-        self._keeper.delete(plan.delete)
+            self._state, _, self._folded = batch
+        existing = self._keeper.existing()
         bound = self._oracle.barrier().result()
         # By the catalog's word: the commands may have been cut above what was dropped.
         image = self._catalog.when_upper(bound.catalog_upper, CATALOG_TIMEOUT_S).result()
+        self._topics_early = image.genesis.format_version < INLINE_FROM
+        known, next_id = self._state.objects, next_item_id(image)
+        plan = reconcile(
+            known, lambda each: image.item(each) is not None, next_id, existing, self._names, self._topics_early
+        )
+        self._keeper.create(plan.create)
+        self._keeper.delete(plan.delete)
         for collection_id in bound.bound:
             if collection_id not in self._state.objects and image.item(collection_id) is None:
                 self._forget(collection_id, CatalogTs(image.upper))
@@ -191,11 +199,11 @@ class StorageController:
         for effect in effects:
             match effect:
                 case Created(_, item):
-                    if item.kind in WRITTEN:
+                    if item.kind in WRITTEN and self._topics_early:
                         create.append(item.id)
                     self._begin_source(item)
                 case Dropped(_, item):
-                    if item.kind in WRITTEN:
+                    if self._may_have_topic(item):
                         delete.append(item.id)
                     self._drop(item)
                 case Altered(_, before, item) if isinstance(item, objects.Source):
@@ -206,6 +214,13 @@ class StorageController:
                         self._sources[item.id].status.name = item.name
         self._keeper.create(create)
         self._keeper.delete(delete)
+
+    def _may_have_topic(self, item: objects.Item) -> bool:
+        """Whether the brokers are to be asked to remove it.  Where one holds nothing but garbage of a writer that died,
+        they are at the next start."""
+        if item.kind not in WRITTEN or isinstance(item, objects.MaterializedView):
+            return item.kind in WRITTEN
+        return self._topics_early or (self._names.data(item.id), 0) in self._oracle.state.bindings(item.id).ends()
 
     def _next(self, timeout_s: float) -> Batch | None:
         try:

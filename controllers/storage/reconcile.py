@@ -1,20 +1,23 @@
 """Which topics there should be: the pure part of keeping topics.
 
 Promises: a topic is created only for a live object that has rows of its own, and deleted only if its object is known,
-from the commands, to have been dropped.  Anything else is foreign and left alone: a user's topic, another
-environment's, a topic whose id we never heard of.
+from the catalog, to have been dropped: its id was given out, and nothing has it.  Anything else is foreign and left
+alone: a user's topic, another environment's, a topic whose id we never heard of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from catalog_log.objects import ERRORS, MATERIALIZED_VIEW, TABLE, Item
 from journal.names import TopicNames
 
 WRITTEN = frozenset({TABLE, ERRORS, MATERIALIZED_VIEW})
-"""Kinds whose rows Tidemark writes, so that it keeps a topic for them.  A source's topic is the user's."""
+"""Kinds whose rows Tidemark writes, so that there may be a topic for them.  A source's topic is the user's."""
+
+_ID = re.compile(r"u([0-9]+)")
 
 
 class TopicPlan(NamedTuple):
@@ -25,10 +28,25 @@ class TopicPlan(NamedTuple):
 
 
 def reconcile(
-    objects: Mapping[str, Item], dropped: Iterable[Item], existing: Iterable[str], names: TopicNames
+    objects: Mapping[str, Item],
+    in_catalog: Callable[[str], bool],
+    next_id: int,
+    existing: Iterable[str],
+    names: TopicNames,
+    wanted_early: bool,
 ) -> TopicPlan:
-    """What to do so that topics match ``objects``; ``dropped`` is everything ever dropped, ``existing`` all topics."""
+    """What to do so that topics match ``objects`` and what else is ``in_catalog`` by its id; ids are below ``next_id``.
+    ``existing`` are all topics, listed before the catalog was looked at.
+
+    ``wanted_early``: code that waits for topics may write to them, so all are made before anybody does; else who writes
+    first has them made.
+    """
     there = set(existing)
-    create = sorted(i.id for i in objects.values() if i.kind in WRITTEN and names.data(i.id) not in there)
-    gone = {i.id for i in dropped if i.kind in WRITTEN and i.id not in objects}
-    return TopicPlan(tuple(create), tuple(sorted(i for i in gone if names.data(i) in there)))
+    create = (i.id for i in objects.values() if i.kind in WRITTEN and names.data(i.id) not in there)
+    prefix = names.data("")
+    ids = (name[len(prefix) :] for name in there if name.startswith(prefix))
+    gone = (i for i in ids if (number := _ID.fullmatch(i)) and int(number[1]) < next_id)
+    return TopicPlan(
+        tuple(sorted(create)) if wanted_early else (),
+        tuple(sorted(i for i in gone if i not in objects and not in_catalog(i))),
+    )

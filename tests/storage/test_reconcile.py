@@ -14,26 +14,32 @@ def item(object_id: str, kind: str = TABLE) -> Item:
     return made(kind, object_id, on=() if kind in (TABLE, SOURCE) else ("u0",))
 
 
-def plan(live: list[Item], dropped: list[Item], existing: list[str]) -> TopicPlan:
-    return reconcile({i.id: i for i in live}, dropped, existing, NAMES)
+def plan(live: list[Item], existing: list[str], *, next_id: int = 20, more: tuple[str, ...] = (), early: bool = False):
+    known = {i.id for i in live} | set(more)
+    return reconcile({i.id: i for i in live}, known.__contains__, next_id, existing, NAMES, early)
 
 
-def test_live_collections_that_we_write_get_topics_and_dropped_ones_lose_them() -> None:
-    live = [item("u1"), item("u2", SOURCE), item("u3", ERRORS), item("u4", MATERIALIZED_VIEW)]
-    dropped = [item("u5"), item("u6", SOURCE), item("u7", MATERIALIZED_VIEW), item("u8")]
+LIVE = [item("u1"), item("u2", SOURCE), item("u3", ERRORS), item("u4", MATERIALIZED_VIEW)]
+
+
+def test_topics_of_what_was_dropped_go() -> None:
     existing = ["env.data.u1", "env.data.u5", "env.data.u7"]
-    assert plan(live, dropped, existing) == TopicPlan(("u3", "u4"), ("u5", "u7"))
+    assert plan(LIVE, existing) == TopicPlan((), ("u5", "u7"))
+
+
+def test_where_somebody_may_wait_for_them_topics_are_made_early() -> None:
+    assert plan(LIVE, ["env.data.u1"], early=True) == TopicPlan(("u3", "u4"), ())
 
 
 def test_foreign_topics_are_never_touched() -> None:
-    existing = ["env.data.u99", "other.data.u5", "clicks", "env.catalog", "env.data.", "u5"]
-    assert plan([], [item("u5")], existing) == TopicPlan((), ())
-
-
-def test_a_dropped_source_leaves_the_users_topic_alone() -> None:
-    source = made(SOURCE, "u5", topic="clicks")
-    assert plan([], [source], ["clicks", "env.data.u5"]) == TopicPlan((), ())
+    existing = ["env.data.u99", "other.data.u5", "clicks", "env.catalog", "env.data.", "u5", "env.data.x5"]
+    assert plan([], [*existing, "env.data.u5.b"]) == TopicPlan((), ())
 
 
 def test_an_id_that_lives_is_never_deleted() -> None:
-    assert plan([item("u1")], [item("u1")], ["env.data.u1"]) == TopicPlan((), ())
+    assert plan([item("u1")], ["env.data.u1"]) == TopicPlan((), ())
+
+
+def test_what_the_commands_do_not_know_yet_and_the_catalog_does_is_alive() -> None:
+    assert plan([], ["env.data.u7"], more=("u7",)) == TopicPlan((), ())
+    assert plan([], ["env.data.u7"], next_id=7) == TopicPlan((), ()), "made after the catalog was looked at"

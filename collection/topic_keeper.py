@@ -1,7 +1,10 @@
 """Makes and removes the topics of collections, in the background, until it is done.
 
+A collection has a topic once somebody has written to it what no commit record carries: whoever writes orders it
+(:mod:`collection.writer`), and the storage controller orders those of dropped objects away.
+
 Promises: every order is carried out once the brokers allow it, however long they are away; the last order for a
-collection wins; nobody waits for it (a writer to a topic that is not there yet waits by itself, DESIGN I8).
+collection wins; nobody waits for it (a write to a topic that is not there yet waits by itself, DESIGN I8).
 """
 
 from __future__ import annotations
@@ -30,19 +33,20 @@ BACKOFF_MAX_S = 10.0
 
 
 class TopicKeeper:
-    """One thread with one admin client at a time.  Orders are bounded by the number of collections."""
+    """One thread with one admin client at a time, begun with the first order.  Orders are bounded by the number of
+    collections."""
 
-    def __init__(self, bootstrap: str, names: TopicNames, replication_factor: int) -> None:
+    def __init__(self, bootstrap: str, names: TopicNames) -> None:
         self._admin = Lasting(bootstrap)
         self._names = names
-        self._replication_factor = replication_factor
+        self._replication_factor: int | None = None
+        self._begun = False
         self._lock = threading.Lock()
         self._orders: dict[str, bool] = {}
         self._error: str | None = None
         self._ordered = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="topic-keeper", daemon=True)
-        self._thread.start()
 
     def create(self, ids: Iterable[str]) -> None:
         """These collections need a topic."""
@@ -65,11 +69,18 @@ class TopicKeeper:
         """Stop after the request under way."""
         self._stopped.set()
         self._ordered.set()
-        self._thread.join()
+        with self._lock:
+            begun, self._begun = self._begun, True
+        if begun:
+            self._thread.join()
 
     def _order(self, ids: Iterable[str], wanted: bool) -> None:
         with self._lock:
             self._orders.update(dict.fromkeys(ids, wanted))
+            begin = bool(self._orders) and not self._begun
+            self._begun = self._begun or begin
+        if begin:
+            self._thread.start()
         self._ordered.set()
 
     def _run(self) -> None:
@@ -94,6 +105,16 @@ class TopicKeeper:
             if again:
                 self._ordered.set()
 
+    def _replicas(self) -> int:
+        """As many as the environment's catalog has.  Raises ``Unavailable``."""
+        if self._replication_factor is None:
+            catalog = self._names.catalog
+            found = self._admin.ask(lambda client, left_s: client.list_topics(catalog, timeout=left_s))
+            if not (partitions := found.topics[catalog].partitions):
+                raise Unavailable(f"topic {catalog} does not exist", hint="create the environment first")
+            self._replication_factor = len(partitions[0].replicas)
+        return self._replication_factor
+
     def _carry_out(self, orders: dict[str, bool]) -> str | None:
         """Do what can be done and strike it off; one error of what could not."""
         create = [i for i, wanted in orders.items() if wanted]
@@ -102,7 +123,8 @@ class TopicKeeper:
         try:
             admin = self._admin.meet_controller(self._names.catalog)
             if create:
-                specs = [data_spec(self._names.data(i), self._replication_factor) for i in create]
+                replicas = self._replicas()
+                specs = [data_spec(self._names.data(i), replicas) for i in create]
                 new = [NewTopic(s.name, s.partitions, s.replication_factor, config=s.config) for s in specs]
                 answers |= admin.create_topics(new, operation_timeout=REQUEST_TIMEOUT_S,
                                                request_timeout=2 * REQUEST_TIMEOUT_S)  # fmt: skip
