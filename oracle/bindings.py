@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from typing import NamedTuple
 
 import immutables
@@ -91,31 +92,46 @@ def carry(bound: Bound, ts: int, rows: Inline) -> Bound:
 
 def carried(bound: Bound) -> Iterator[BoundRun]:
     """The runs whose rows the log carries, in the order of their numbers."""
-    yield from sorted((each for each in bound.base if each.value), key=lambda each: each.run.lower)
+    yield from takewhile(lambda each: each.value, bound.base)  # no name of a topic is before theirs
     yield from (each for each in bound.recent if each.value)
 
 
-def move(bound: Bound, places: Mapping[int, Run], coverage: immutables.Map) -> Bound | None:
-    """``bound`` where the batches of those numbers are the records of those runs (one each), at the same timestamps;
-    ``None`` unless the log carries them all.  ``coverage`` already has the runs.
+def move(bound: Bound, places: Mapping[int, Run], coverage: immutables.Map) -> tuple[Bound, list[BoundRun]] | None:
+    """``bound`` where the batches of those numbers are the records of those runs (one each), at the same timestamps,
+    and what these batches were; ``None`` unless the log carries them all.  ``coverage`` already has the runs.
 
     Writers and rows stay as the batches say: who moves them says nothing new about them.
+
+    Costs what is moved and what came after it, not what there is: a busy table has some hundred thousand recent runs,
+    of which the newest are moved several times a second, and everybody who folds waits for it.
     """
-    left = dict(places)
+    lowest = min(places, default=0)
+    found: dict[int, int] = {}
+    recent = bound.recent
+    for index in range(len(recent) - 1, -1, -1):
+        each = recent[index]
+        if each.value:
+            if each.run.lower in places:
+                found[index] = each.run.lower
+            if each.run.lower <= lowest:
+                break
+    taken = [recent[index] for index in reversed(found)]
+    base = bound.base
+    if len(found) < len(places):
+        old = [each for each in takewhile(lambda each: each.value, base) if each.run.lower in places]
+        if len(found) + len(old) < len(places):
+            return None
+        gone = frozenset(each.run.lower for each in old)
+        stay = [each for each in base if not each.value or each.run.lower not in gone]
+        base = _merged((*stay, *(_put(each, places) for each in old)))
+        taken = [*old, *taken]
+    recent = recent.replaced({index: _put(recent[index], places) for index in found})
+    return Bound(base, recent, coverage, bound.last_change), taken
 
-    def moved(runs: Iterable[BoundRun]) -> list[BoundRun]:
-        found = []
-        for each in runs:
-            place = left.pop(each.run.lower, None) if each.value else None
-            if place is not None:
-                run = place._replace(attempt=each.run.attempt, rows=each.run.rows)
-                each = BoundRun(each.ts, run)
-            found.append(each)
-        return found
 
-    base = sorted(moved(bound.base), key=lambda each: each.run[:3])
-    recent = moved(bound.recent)
-    return None if left else Bound(tuple(base), Growing(recent), coverage, bound.last_change)
+def _put(carried: BoundRun, places: Mapping[int, Run]) -> BoundRun:
+    run = carried.run
+    return BoundRun(carried.ts, places[run.lower]._replace(attempt=run.attempt, rows=run.rows))
 
 
 def coalesce(bound: Bound, since: int) -> Bound:
@@ -123,13 +139,17 @@ def coalesce(bound: Bound, since: int) -> Bound:
     split = bound.recent.first_after(since, _ts_of)
     if not split:
         return bound
-    runs = sorted((*bound.base, *bound.recent.slice(0, split)), key=lambda b: b.run[:3])
+    base = _merged((*bound.base, *bound.recent.slice(0, split)))
+    return Bound(base, Growing(bound.recent.slice(split)), bound.coverage, bound.last_change)
+
+
+def _merged(runs: Iterable[BoundRun]) -> tuple[BoundRun, ...]:
     merged: list[BoundRun] = []
-    for each in runs:
+    for each in sorted(runs, key=lambda each: each.run[:3]):
         if merged and _adjacent(merged[-1].run, each.run):
             each = _merge(merged.pop(), each)
         merged.append(each)
-    return Bound(tuple(merged), Growing(bound.recent.slice(split)), bound.coverage, bound.last_change)
+    return tuple(merged)
 
 
 def _adjacent(left: Run, right: Run) -> bool:

@@ -14,11 +14,11 @@ from collection.binding import Binding, Inline, Move, Run
 from journal.api import Entry
 from journal.timestamps import CATALOG, TABLE, CatalogTs, DataTs
 from oracle import conflicts
-from oracle.bindings import NOTHING, bind, carried, carry, coalesce, cover, move, refused
+from oracle.bindings import NOTHING, bind, carry, coalesce, cover, move, refused
 from oracle.errors import Reason
 from oracle.model import CommitPart, Kind, Outcome, Record, Stamp, Verdict
 from oracle.records import RECORD_VERSIONS, Malformed, decode_record
-from oracle.state import HELD_BYTES_MAX, OracleState, held_bytes
+from oracle.state import HELD_BYTES_MAX, HELD_RUN_BYTES, OracleState, held_bytes
 from oracle.timeline import TIMELINES_MAX, Timeline
 
 
@@ -147,7 +147,9 @@ def _move(state: OracleState, record: Record) -> _Folded:
 def _move_in(state: OracleState, collection: str, moves: Sequence[Move]) -> tuple[OracleState, Verdict]:
     """The moves of one collection in one record: all of them, or none."""
     gone = Verdict(0, Reason.NOT_THERE, f"{collection} has no such rows in the log")
-    if collection not in state.held:
+    # Before anything is made of them: a record of a few bytes can name any number of rows.
+    width = sum(each.run.upper - each.run.lower for each in moves)
+    if width * HELD_RUN_BYTES >= state.held.get(collection, 0):
         return state, gone
     bound = state.bound[collection]
     coverage, places = bound.coverage, dict[int, Run]()
@@ -162,12 +164,13 @@ def _move_in(state: OracleState, collection: str, moves: Sequence[Move]) -> tupl
     moved = move(bound, places, coverage)
     if moved is None:
         return state, gone
-    left = sum(held_bytes(each.value) for each in carried(moved))
-    total = state.held_bytes - state.held[collection] + left
+    bound, taken = moved
+    size = sum(held_bytes(each.value) for each in taken)
+    left, total = state.held[collection] - size, state.held_bytes - size
     held = state.held.set(collection, left) if left else state.held.delete(collection)
-    hot = state.hot if not moved.recent or collection in state.hot else state.hot.set(collection, None)
+    hot = state.hot if not bound.recent or collection in state.hot else state.hot.set(collection, None)
     return (
-        state._replace(bound=state.bound.set(collection, moved), hot=hot, held=held, held_bytes=total),
+        state._replace(bound=state.bound.set(collection, bound), hot=hot, held=held, held_bytes=total),
         Verdict(state.last_ts),
     )
 

@@ -36,8 +36,9 @@ HELD_BYTES_LOW = HELD_BYTES_MAX // 8
 restarted (5 s) is not noticed at 2 MB/s of small writes."""
 
 MOVE_BYTES_MAX = 4 << 20
-MOVE_BATCHES_MAX = 20_000
-"""Of one collection at once.  Written in some 50 ms; its record has one move for each stretch of offsets."""
+MOVE_BATCHES_MAX = 5_000
+"""Of one collection at once.  Written in some 50 ms, and folded in as many, which everybody waits for; its record has
+one move for each stretch of offsets."""
 
 AFTER_FAILURE_S = 5.0
 """Before a collection is tried again whose move failed."""

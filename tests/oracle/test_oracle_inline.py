@@ -1,5 +1,7 @@
 """Rows that commits carry: visible like any others, bounded, and moved to topics without anybody seeing it."""
 
+from unittest import mock
+
 import pytest
 
 from collection.binding import INLINE, Binding, Inline, Move, Run
@@ -7,6 +9,7 @@ from journal.errors import InvalidUsage
 from oracle import fold as fold_module
 from oracle.bindings import carried
 from oracle.errors import Reason
+from oracle.growing import Growing
 from oracle.image import dump, load
 from oracle.model import INLINE_BYTES_MAX, CommitPart, KeyRange, Kind, Record, Token, check_part
 from oracle.records import decode_record, encode_record
@@ -68,6 +71,46 @@ def test_moved_rows_merge_like_any_others(log):
     log.carry("a", b"more", ts=300)
     log.add(Kind.COMPACT, ts=300)
     assert [(each.run.lower, each.run.upper) for each in log.state.bound["a"].base if not each.value] == [(0, 100)]
+
+
+def test_what_is_moved_late_merges_at_once(log):
+    for n in range(100):
+        log.carry("a", b"%d" % n, ts=100 + n)
+    log.add(Kind.COMPACT, ts=199)
+    before = log.contents("a", 199)
+    assert log.move("a", 20, 0, 60).reason is None and log.move("a", 0, 60, 80).reason is None
+    assert [(each.run.lower, each.run.upper) for each in log.state.bound["a"].base if not each.value] == [(0, 80)]
+    assert log.contents("a", 199) == before
+    assert log.state.held_bytes == sum(held_bytes(each.value) for each in carried(log.state.bound["a"]))
+
+
+def test_a_move_costs_what_it_moves(log):
+    """Not what the collection has: everybody who folds waits for it, several times a second."""
+    for n in range(300):
+        log.commit(*[part_of("a", 100 * n + each, 100 * n + each + 1) for each in range(100)])
+    for n in range(10):
+        log.carry("a", b"%d" % n)
+    looked = []
+    key = type(log.state.bound["a"].recent).__getitem__
+
+    def counted(self, index):
+        looked.append(index)
+        return key(self, index)
+
+    with mock.patch.object(Growing, "__getitem__", counted):
+        assert log.move("a", 2, 0, 5).reason is None
+    assert len(looked) < 30
+
+
+def test_a_record_that_moves_more_than_there_is_costs_nothing(log):
+    log.carry("a", b"x")
+    for moves in (
+        (Move("a", 0, run("a", 0, 1 << 62)),),
+        tuple(Move("a", n << 40, run("a", n << 40, (n + 1) << 40)) for n in range(1000)),
+    ):
+        verdicts = log.add(Kind.MOVE, moves=moves).verdicts
+        assert {each.reason for each in verdicts} == {Reason.NOT_THERE}
+    assert log.move("a", 0, 0, 1).reason is None
 
 
 @pytest.mark.parametrize(
