@@ -25,3 +25,14 @@ def test_a_table_with_empty_chunks_is_shown_whole(spark, tmp_path, monkeypatch, 
     found = spark.sql("SELECT * FROM shown ORDER BY c0").toArrow().to_pylist()
     shown.take_back("shown")
     assert found == [{"c0": n, "c1": str(n)} for n in range(4)]
+
+
+def test_rows_are_sought_in_a_file_by_their_values(spark, tmp_path, monkeypatch):
+    """FAILED_READ_FILE: what Spark looks into to skip a file, a column's dictionary, it could not decompress."""
+    monkeypatch.setattr(handing, "ROWS_BYTES_MAX", 0)
+    table = pa.table({"c0": pa.array(range(1_000_000_000, 1_000_013_182, 3), pa.int64())})
+    shown = Handing(spark, tmp_path)
+    shown.show(table, "sought", schema_sql([("c0", parse_type("int8"))]))
+    found = [spark.sql(f"SELECT c0 FROM sought WHERE c0 = {n}").toArrow().num_rows for n in (10**9 + 3, 10**9 + 4)]
+    shown.take_back("sought")
+    assert found == [1, 0]
