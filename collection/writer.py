@@ -66,12 +66,16 @@ _TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
 
 
 class _Write:
-    """One call of ``write``: its records, and where those of its present generation landed."""
+    """One call of ``write``: its records, and where those of its present generation landed.
 
-    def __init__(self, topic: str, attempt: str, batches: list[EncodedBatch], now: float) -> None:
+    ``told_apart``: the caller must know which batch is where, and not only where they are.
+    """
+
+    def __init__(self, topic: str, attempt: str, batches: list[EncodedBatch], told_apart: bool, now: float) -> None:
         self.topic = topic
         self.attempt = attempt
         self.batches = batches
+        self.told_apart = told_apart
         self.bytes = sum(len(b.value) for b in batches)
         self.future: Future[list[Run]] = Future()
         self.deadline = now + WRITE_TIMEOUT_S
@@ -79,7 +83,9 @@ class _Write:
         self.renew_at = now + WATCHDOG_S
         self.patience_s = WATCHDOG_S
         self.generation = 0
-        self.landed: list[tuple[int, int, int]] = []  # (partition, offset, rows)
+        self.landed: dict[int, tuple[int, int, int]] = {}
+        """Batch -> (partition, offset, rows).  A request that is sent again lands behind those that came after it, so
+        their offsets need not be in the order of the batches."""
 
 
 class _Polled:
@@ -146,12 +152,17 @@ class CollectionWriter:
         ``WRITE_TIMEOUT_S``).  Raises ``InvalidUsage`` where the rows do not fit the columns: nothing was sent then.
         """
         table = rows if isinstance(rows, pa.Table) else table_from_rows(columns, rows)
-        return self.write_batches(collection_id, list(encode(columns, table, attempt)), attempt)
+        return self._write(collection_id, list(encode(columns, table, attempt)), attempt, told_apart=False)
 
     def write_batches(self, collection_id: str, batches: Sequence[EncodedBatch], attempt: str) -> Future[list[Run]]:
         """As :meth:`write`, of rows that are batches already, one record each; the runs say that ``attempt`` wrote
-        them."""
-        write = _Write(self._names.data(collection_id), attempt, list(batches), time.monotonic())
+        them, and are in the order of the batches, wherever these landed."""
+        return self._write(collection_id, list(batches), attempt, told_apart=True)
+
+    def _write(
+        self, collection_id: str, batches: list[EncodedBatch], attempt: str, told_apart: bool
+    ) -> Future[list[Run]]:
+        write = _Write(self._names.data(collection_id), attempt, batches, told_apart, time.monotonic())
         if not write.batches:
             write.future.set_result([])
             return write.future
@@ -207,11 +218,11 @@ class CollectionWriter:
         producer = self._polled.producer
         assert producer is not None, "nobody lets go of the present one"
         generation = write.generation = self._generation
-        write.landed = []
-        for batch in write.batches:
+        write.landed = {}
+        for index, batch in enumerate(write.batches):
 
-            def delivered(error, message, rows=batch.rows):
-                self._on_delivery(write, generation, rows, error, message)
+            def delivered(error, message, index=index, rows=batch.rows):
+                self._on_delivery(write, generation, index, rows, error, message)
 
             try:
                 producer.produce(write.topic, batch.value, partition=0, on_delivery=delivered)
@@ -221,13 +232,15 @@ class CollectionWriter:
                 return _failure(write, error.args[0])
         return None
 
-    def _on_delivery(self, write: _Write, generation: int, rows: int, error: KafkaError | None, message) -> None:
+    def _on_delivery(
+        self, write: _Write, generation: int, index: int, rows: int, error: KafkaError | None, message
+    ) -> None:
         """On a polling thread, once per record."""
         with self._lock:  # held until it is taken out: what is sent again forgets what has landed
             if generation != write.generation or write.future.done():
                 return
             if error is None:
-                write.landed.append((message.partition(), message.offset(), rows))
+                write.landed[index] = message.partition(), message.offset(), rows
                 ended = len(write.landed) == len(write.batches) and self._take(write)
             elif error.fatal() or error.code() in _GIVEN_UP:
                 write.renew_at = 0.0
@@ -331,7 +344,8 @@ def _make_producer(bootstrap: str) -> Producer:
 
 def _runs(write: _Write) -> list[Run]:
     runs: list[Run] = []
-    for partition, offset, rows in sorted(write.landed):
+    landed = [write.landed[index] for index in range(len(write.batches))]
+    for partition, offset, rows in landed if write.told_apart else sorted(landed):
         last = runs[-1] if runs else None
         if last and last.partition == partition and last.upper == offset:
             runs[-1] = last._replace(upper=offset + 1, rows=last.rows + rows)

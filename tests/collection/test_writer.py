@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from unittest import mock
+
+import pytest
+
 from collection import writer
+from collection.rows import EncodedBatch
+from collection.writer import CollectionWriter
 from journal import clients
+from journal.names import TopicNames
 from judge.live.gaps import SLOW
 
 FETCH_WAIT_S = 0.1
@@ -20,3 +28,52 @@ def test_the_leader_of_rows_is_given_longer_than_a_slow_network_takes(monkeypatc
     assert asked["request.timeout.ms"] > 1000 * (4 * leg_s + FETCH_WAIT_S)
     assert asked["request.timeout.ms"] < clients.SOCKET_TIMEOUT_MS
     assert not asked["enable.idempotence"], "with an id a record that is sent again is the same record"
+
+
+class Shuffling:
+    """A producer whose records land in another order than they were handed to it: the first was sent again."""
+
+    def __init__(self) -> None:
+        self._handed: list[tuple] = []
+        self.log: list[bytes] = []
+
+    def produce(self, topic, value, partition, on_delivery) -> None:
+        self._handed.append((value, on_delivery))
+
+    def poll(self, _timeout_s: float) -> None:
+        if len(self._handed) < 4:
+            return
+        handed, self._handed = self._handed, []
+        for value, on_delivery in (*handed[1:], handed[0]):
+            offset = len(self.log)
+            self.log.append(value)
+            place = SimpleNamespace(partition=lambda: 0, offset=lambda offset=offset: offset)
+            on_delivery(None, place)
+
+    def purge(self, blocking: bool) -> None:
+        pass
+
+
+@pytest.fixture
+def shuffling():
+    broker = Shuffling()
+    checks = SimpleNamespace(good=lambda _topic: True)
+    with (
+        mock.patch.object(writer, "_make_producer", lambda _bootstrap: broker),
+        mock.patch.object(writer, "TopicChecks", lambda *_: checks),
+        mock.patch.object(writer, "leaders_of", lambda _bootstrap: SimpleNamespace()),
+    ):
+        rows = CollectionWriter("nowhere:1", TopicNames("env"))
+        yield broker, rows
+        rows.close()
+
+
+def test_batches_are_told_where_each_of_them_landed(shuffling) -> None:
+    """A request that is sent again comes behind the next one, and the rows of one batch were taken for another's."""
+    broker, rows = shuffling
+    batches = [EncodedBatch(b"%d" % n, 10 + n) for n in range(4)]
+    runs = rows.write_batches("u1", batches, "moved").result(10)
+    places = [offset for run in runs for offset in range(run.lower, run.upper)]
+    assert broker.log != [each.value for each in batches], "or this shows nothing"
+    assert [broker.log[offset] for offset in places] == [each.value for each in batches]
+    assert sum(run.rows for run in runs) == sum(each.rows for each in batches)
