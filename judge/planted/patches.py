@@ -209,6 +209,27 @@ def topic_by_name(planted: Applied) -> None:
     planted.replace(RunReader, "_ask_ids", lambda self, runs: None)
 
 
+def moved_early(planted: Applied) -> None:
+    from concurrent.futures import Future
+
+    from collection.binding import Run
+    from collection.rows import EncodedBatch
+    from controllers.storage.mover import Mover, taken
+    from oracle.bindings import carried
+    from oracle.state import OracleState
+
+    def write(self: Mover, name: str, state: OracleState) -> None:
+        batches = taken(carried(state.bound[name]))
+        topic = self._writer._names.data(name)
+        end = state.bindings(name).end(topic, 0) or 0
+        surely: Future[list[Run]] = Future()
+        surely.set_result([Run(topic, 0, end, end + len(batches))])
+        self._writer.write_batches(name, [EncodedBatch(each.value, each.run.rows) for each in batches], "early")
+        self._exchange(name, batches, surely)
+
+    planted.replace(Mover, "_write", write)
+
+
 def unknown_version_skipped(planted: Applied) -> None:
     from catalog_log.records import FORMAT_VERSION, SCHEMA_VERSION_MAX
     from schemas import codec

@@ -159,6 +159,13 @@ _ALL = (
         of the old one, and what a restarted controller reads again is of the new one.""",
         {COMPUTE, STORAGE}, "I5, I10", "sources", "sources", "kill",
     ),
+    _bug(
+        "moved_early",
+        """Rows that the log carries are written to their topic behind what is bound there, so it is known where they
+        will be, and one round trip is saved.  But behind what is bound lies what dead writers left, other adapters
+        write there too, and a write may fail: then rows are taken out of the log that are nowhere else.""",
+        {STORAGE}, "I5, I10", "once", "once", "kill",
+    ),
 )  # fmt: skip
 
 BUGS: dict[str, Planted] = {bug.name: bug for bug in _ALL}

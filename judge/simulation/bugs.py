@@ -7,7 +7,6 @@ read by the virtual Kafka itself (``acks_one``, ``retention``), since that is wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -16,10 +15,7 @@ from catalog_log.delta import between
 from catalog_log.fold import VerdictKind, admit
 from catalog_log.log import CatalogLog
 from collection import binding
-from collection.binding import Run
-from collection.rows import EncodedBatch
 from controllers.storage import remap
-from controllers.storage.mover import Mover, taken
 from controllers.waiting import PeekQueue, Ready
 from journal.api import Entry
 from journal.errors import Conflict, FatalLog, Unavailable
@@ -27,7 +23,6 @@ from journal.timestamps import CATALOG, CatalogTs
 from judge.planted.registry import BUGS as PLANTED
 from judge.simulation import sources
 from judge.simulation.clock import MS
-from oracle.bindings import carried
 from oracle.client import Oracle
 from schemas import codec
 from subscribers.stepper import Stepper
@@ -259,20 +254,6 @@ def _topic_by_name(_world: World) -> list[Any]:
     ]
 
 
-def _moved_early(world: World) -> list[Any]:
-    """Rows are taken out of the log when their writing begins, to where it will surely put them."""
-
-    def write(self: Mover, name: str, state: Any) -> None:
-        batches = taken(carried(state.bound[name]))
-        topic = world.topic(f"env.data.{name}")
-        told: Future[list[Run]] = Future()
-        told.set_result([Run(topic.name, 0, topic.end, topic.end + len(batches))])
-        self._writer.write_batches(name, [EncodedBatch(each.value, each.run.rows) for each in batches], "early")
-        self._exchange(name, batches, told)
-
-    return [mock.patch.object(Mover, "_write", write)]
-
-
 class Bug:
     """What is planted, what it does in words, and which workloads are run to find it."""
 
@@ -305,10 +286,12 @@ BUGS: dict[str, Bug] = {
     "restarted_into": Bug(
         _as_planted("restarted_into"), "what ended a controller is worked on again at every start", ("poison",)
     ),
-    "moved_early": Bug(
-        _moved_early, "rows taken out of the log before they are anywhere else", ("once", "append", "bank")
-    ),
     "topic_by_name": Bug(_topic_by_name, "a topic made anew is taken for the one that was read", ("sources",)),
+    "moved_early": Bug(
+        _as_planted("moved_early"),
+        "rows taken out of the log before they are anywhere else",
+        ("once", "append", "bank"),
+    ),
 }
 
 

@@ -16,6 +16,7 @@ from collection.binding import Run
 from collection.columns import DIFF, Columns
 from collection.rows import EncodedBatch, decode
 from journal.errors import Unavailable
+from journal.names import TopicNames
 from judge.simulation.clock import S
 from judge.simulation.kafka import SimTransport
 
@@ -30,6 +31,8 @@ class DataWriter:
 
     A write that gets no answer is sent again by a fresh producer; what lands twice is garbage that nothing binds.
     """
+
+    _names = TopicNames("env")
 
     def __init__(self, owner: Process) -> None:
         self._owner = owner

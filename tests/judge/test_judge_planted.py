@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,6 +35,7 @@ from embedded import broker as embedded_broker
 from journal import clients, topics
 from journal.api import Entry
 from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
+from journal.names import TopicNames
 from journal.timestamps import TABLE, CatalogTs, DataTs
 from judge.planted.__main__ import main
 from judge.planted.patching import Applied
@@ -43,10 +45,11 @@ from oracle.bindings import NOTHING, BoundRuns
 from oracle.checkpoints import Checkpoints
 from oracle.client import Oracle
 from oracle.errors import SnapshotTooOld
-from oracle.model import CommitPart
+from oracle.model import INLINE_BYTES_MAX, CommitPart
 from schemas import codec
 from subscribers.stepper import Stepper
 from tests.adapter.world import World
+from tests.oracle.oracle_logs import Log
 
 ROOT = Path(__file__).resolve().parents[2]
 GENESIS = encode_proposal(Proposal("g", "test", 0, 10, (), Genesis(FORMAT_VERSION, "env", "topic")))
@@ -211,6 +214,21 @@ def topic_by_name() -> object:
     return problem is None, checked, asked.called
 
 
+def moved_early() -> object:
+    """Whether rows are exchanged while their writing is under way."""
+    from controllers.storage import mover
+
+    log = Log()
+    log.raise_format()
+    for _ in range(2 * mover.COLLECTION_BYTES // INLINE_BYTES_MAX):
+        log.carry("u1", bytes(INLINE_BYTES_MAX))
+    oracle, writer = MagicMock(state=log.state), MagicMock(_names=TopicNames("env"))
+    writer.write_batches.return_value = Future()
+    mover.Mover(oracle, writer).look()
+    assert writer.write_batches.called
+    return oracle.move.called
+
+
 def unknown_version_skipped() -> object:
     """What this process writes, and whether it admits a newer version of it."""
     value = encode_proposal(Proposal("p", "test", 10, 20, (put(model.SETTINGS, "k", Setting("v")),)))
@@ -235,6 +253,7 @@ EFFECTS: dict[str, tuple[Callable[[], object], object, object]] = {
     "history_for_ever": (history_for_ever, "loaded", "too old"),
     "restarted_into": (restarted_into, (["u1"], True, False), ([], False, False)),
     "topic_by_name": (topic_by_name, (False, True, True), (True, False, False)),
+    "moved_early": (moved_early, False, True),
 }  # fmt: skip
 """What to look at, what it is without the bug, and what it is with it."""
 
