@@ -121,7 +121,7 @@ class StorageController:
             while not stopped.is_set():
                 self._take(max(0.0, min(advance_at - time.monotonic(), 0.2)))
                 self._check()
-                self._mover.look()
+                self._mover.look(self._to_forget)
                 if time.monotonic() >= advance_at:
                     advance_at = time.monotonic() + IDLE_ADVANCE_S
                     self._advance()

@@ -14,7 +14,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from concurrent.futures import Future
 from itertools import islice
 from typing import Protocol
@@ -41,7 +41,10 @@ MOVE_BATCHES_MAX = 5_000
 one move for each stretch of offsets."""
 
 AFTER_FAILURE_S = 5.0
-"""Before a collection is tried again whose move failed."""
+AFTER_FAILURE_MAX_S = 80.0
+"""Before a collection is tried again whose move failed: twice as long after each failure.  What is written to a topic
+that turns out to be no good stays on it, and whoever waits for one that is not there has all of this process's writes
+sent again with a fresh producer."""
 
 
 class Batches(Protocol):
@@ -50,10 +53,16 @@ class Batches(Protocol):
     def write_batches(self, collection_id: str, batches: list[EncodedBatch], attempt: str) -> Future[list[Run]]: ...
 
 
-def due(state: OracleState) -> list[str]:
-    """The collections to be moved, the largest first.  Pure."""
-    by_size = sorted(state.held, key=lambda name: (-state.held[name], name))
-    total = state.held_bytes
+def due(state: OracleState, dropped: Container[str] = ()) -> list[str]:
+    """The collections to be moved, the largest first.  Pure.
+
+    Not what was ``dropped``: its topic is gone, and its rows go when it is forgotten.
+    """
+    kept = {name: size for name, size in state.held.items() if name not in dropped}
+    total = sum(kept.values())
+    if total <= HELD_BYTES_LOW:  # as nearly always, of however many collections
+        kept = {name: size for name, size in kept.items() if size > COLLECTION_BYTES}
+    by_size = sorted(kept, key=lambda name: (-kept[name], name))
     found = []
     for name in by_size:
         if state.held[name] <= COLLECTION_BYTES and total <= HELD_BYTES_LOW:
@@ -106,19 +115,20 @@ class Mover:
         self._clock = clock
         self._lock = threading.Lock()
         self._under_way: set[str] = set()
-        self._not_before: dict[str, float] = {}
-        """Collections whose last move failed; bounded by what is held."""
+        self._not_before: dict[str, tuple[float, float]] = {}
+        """Collections whose last move failed: until when they are left, and how long that is; bounded by what is
+        held."""
         self._moved = 0
 
-    def look(self) -> None:
+    def look(self, dropped: Container[str] = ()) -> None:
         """Begin whatever is due and not under way."""
         state = self._oracle.state
         now = self._clock()
         with self._lock:
-            self._not_before = {name: at for name, at in self._not_before.items() if name in state.held}
+            self._not_before = {name: left for name, left in self._not_before.items() if name in state.held}
             begin = [
-                name for name in due(state)
-                if name not in self._under_way and self._not_before.get(name, now) <= now
+                name for name in due(state, dropped)
+                if name not in self._under_way and self._not_before.get(name, (now, 0))[0] <= now
             ]  # fmt: skip
             self._under_way.update(begin)
         for name in begin:
@@ -163,7 +173,9 @@ class Mover:
         with self._lock:
             self._under_way.discard(name)
             if name in self._oracle.state.held:
-                self._not_before[name] = self._clock() + AFTER_FAILURE_S
+                waited_s = self._not_before.get(name, (0, 0))[1]
+                wait_s = min(max(2 * waited_s, AFTER_FAILURE_S), AFTER_FAILURE_MAX_S)
+                self._not_before[name] = self._clock() + wait_s, wait_s
                 told = {"collection": name, "reason": str(error), "detail": getattr(error, "detail", None)}
                 log.warning("rows were not moved out of the log", extra=told)
 

@@ -49,6 +49,13 @@ def test_of_many_small_ones_the_largest_go_until_there_is_room(small):
     assert due(state_of(**{f"t{n}": 1 for n in range(8)})) == ["t0", "t1"]
 
 
+def test_what_was_dropped_goes_by_itself(small):
+    state = state_of(a=9, b=3, c=1, d=1)
+    assert due(state) == ["a", "b"]
+    assert due(state, {"a"}) == ["b"]
+    assert due(state_of(a=9, b=2, c=2), {"a"}) == [], "and others are not moved for it"
+
+
 def test_a_move_is_bounded(monkeypatch):
     runs = list(carried(state_of(a=10).bound["a"]))
     monkeypatch.setattr(mover_module, "MOVE_BATCHES_MAX", 4)
@@ -196,8 +203,13 @@ def test_what_could_not_be_written_stays_and_is_tried_again_later(world, failure
     mover.look()
     assert topics.writes == 1, "not at once"
     assert len(contents(oracle, topics, "a", oracle.state.last_ts)) == 3
-    topics.failure = None
     now[0] = AFTER_FAILURE_S
+    mover.look()
+    now[0] += AFTER_FAILURE_S
+    mover.look()
+    assert topics.writes == 2, "and ever more seldom"
+    topics.failure = None
+    now[0] += AFTER_FAILURE_S
     mover.look()
     assert not moved(oracle).held
 
