@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
-from collection.binding import BoundRun, Run, pinned
+from collection.binding import INLINE, BoundRun, Run, pinned
 from collection.columns import Columns, with_diff
 from collection.json_rows import decode_batch
 from collection.rows import decode_counted, empty
@@ -75,8 +75,12 @@ class RunReader:
         self._known: set[str] = set()  # at most one short name for each collection there ever was
 
     def read(self, runs: Iterable[Run], columns: Columns, format: str = ROWS) -> pa.Table:
-        """All rows of ``runs``: the columns, then ``__diff``.  Raises as :meth:`chunks`."""
-        tables = list(self.chunks(runs, columns, format))
+        """All rows of ``runs``, which are of topics: the columns, then ``__diff``.  Raises as :meth:`chunks`."""
+        return self.read_bound((BoundRun(0, run) for run in runs), columns, format)
+
+    def read_bound(self, bound: Iterable[BoundRun], columns: Columns, format: str = ROWS) -> pa.Table:
+        """As :meth:`read`, of rows wherever they are."""
+        tables = [table for table, _ in self.bound_chunks(bound, columns, format)]
         return pa.concat_tables(tables) if tables else empty(columns)
 
     def chunks(self, runs: Iterable[Run], columns: Columns, format: str = ROWS) -> Iterator[pa.Table]:
@@ -233,6 +237,8 @@ def _spans(bound: Iterable[BoundRun]) -> dict[tuple[str, int], list[_Span]]:
     """Spans per partition, the *next* one last (they are popped)."""
     by_partition: dict[tuple[str, int], list[BoundRun]] = {}
     for each in bound:
+        if each.run.topic == INLINE:
+            raise InvalidUsage("rows that the log carries are in what is bound, not where a run says")
         if each.run.upper > each.run.lower:
             by_partition.setdefault((each.run.topic, each.run.partition), []).append(each)
     spans: dict[tuple[str, int], list[_Span]] = {}

@@ -86,8 +86,8 @@ class Desk:
     def _run(self, peek: Peek, as_of: DataTs) -> pa.Table:
         db = duckdb.connect()
         for name in peek.inputs:
-            runs = [bound.run for bound in self._oracle.state.bindings(name).at(as_of)]
-            db.register(name, self._reader.read(runs, self.known.objects[name].columns).drop_columns([DIFF]))
+            bound = self._oracle.state.bindings(name).at(as_of)
+            db.register(name, self._reader.read_bound(bound, self.known.objects[name].columns).drop_columns([DIFF]))
         return db.sql(sqlglot.transpile(peek.sql, read="spark", write="duckdb")[0]).to_arrow_table()
 
     def _on_commands(self, state: ControllerState, _effects: Sequence[Effect], _next_offset: int) -> None:

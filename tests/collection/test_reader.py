@@ -6,9 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from collection.binding import BoundRun, Run, pin
+from catalog_log.objects import Column
+from collection.binding import INLINE, BoundRun, Run, pin
+from collection.columns import table_from_rows
 from collection.reader import RunReader
-from journal.errors import Rejected, TidemarkError, Unavailable
+from collection.rows import encode
+from journal.errors import InvalidUsage, Rejected, TidemarkError, Unavailable
 
 RUNS = [BoundRun(1, Run("t", 0, 0, 5, pin("old")))]
 
@@ -31,3 +34,14 @@ def test_the_topic_that_was_bound_is_read(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("collection.reader.ids_of", lambda _: SimpleNamespace(ask=lambda _: lambda: {"t": "old"}))
     RunReader._ask_ids(SimpleNamespace(_bootstrap=""), RUNS)()
     assert RunReader._ask_ids(SimpleNamespace(_bootstrap=""), [BoundRun(1, Run("t", 0, 0, 5, ""))]) is None
+
+
+def test_rows_that_the_log_carries_are_read_without_a_broker_and_never_looked_for_in_a_topic(monkeypatch) -> None:
+    monkeypatch.setattr("collection.reader._make_consumer", lambda _bootstrap: None)
+    columns = [Column("id", "int8")]
+    batches = [*encode(columns, table_from_rows(columns, [(1,), (2,)]), "w")]
+    run = Run(INLINE, 0, 0, 1, "w", 2)
+    reader = RunReader("")
+    assert reader.read_bound([BoundRun(5, run, batches[0].value)], columns).column("id").to_pylist() == [1, 2]
+    with pytest.raises(InvalidUsage, match="the log carries"):
+        reader.read([run], columns)

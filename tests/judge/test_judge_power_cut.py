@@ -97,9 +97,9 @@ def missing(bootstrap: str, tables: list[str], rows: dict[str, list[int]]) -> li
                 if name not in items:
                     continue
                 item = items[name]
-                bound = [each.run for each in state.bindings(item.id).at(state.last_ts)]
+                bound = state.bindings(item.id).at(state.last_ts)
                 try:
-                    found = set(reader.read(bound, item.columns).column("a").to_pylist())
+                    found = set(reader.read_bound(bound, item.columns).column("a").to_pylist())
                 except TidemarkError as error:
                     lost.append(f"rows of {name}: {error}")
                     continue
