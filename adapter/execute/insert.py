@@ -53,7 +53,8 @@ BUFFER_BYTES_MAX = 64 << 20
 
 
 ON_LOOP_BYTES_MAX = 64 << 10
-"""Rows above this are encoded on a thread: 64 KiB take about 2 ms, and the event loop serves everybody."""
+ON_LOOP_ROWS_MAX = 2_000
+"""Rows above this are encoded on a thread: these take some 5 ms, and the event loop serves everybody."""
 
 
 class Writer(Protocol):
@@ -80,6 +81,11 @@ class Rows:
     def size(self) -> int:
         """Bytes, asked for at every bound that the rows pass: Arrow counts them anew each time."""
         return self.rows.nbytes
+
+    @property
+    def heavy(self) -> bool:
+        """Whether it is to be encoded on a thread."""
+        return self.size > ON_LOOP_BYTES_MAX or self.rows.num_rows > ON_LOOP_ROWS_MAX
 
 
 Evaluate = Callable[[Sequence[Slot]], list[object]]
@@ -275,7 +281,7 @@ class Inserter:
         asked = []
         for n, each in enumerate(entries):
             write = partial(self._writer.write, each.table.id, each.table.columns, each.rows, f"{attempt}-{n}")
-            asked.append(await asyncio.to_thread(write) if each.size > ON_LOOP_BYTES_MAX else write())
+            asked.append(await asyncio.to_thread(write) if each.heavy else write())
         runs, failed = [], None
         for future in asked:
             try:

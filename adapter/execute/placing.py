@@ -30,6 +30,10 @@ INLINE_BYTES_MAX = 16 << 10
 what can be measured; at 64 KiB it takes a fifth more, which everybody waits for who has a record behind it (``bench/``,
 "a commit by what it carries")."""
 
+INLINE_ROWS_MAX = 2_000
+"""Likewise, for the sake of rows that take next to no bytes (booleans, or no columns at all): they are encoded on the
+event loop, at some 3 microseconds a row."""
+
 HELD_BYTES_GOAL = HELD_BYTES_MAX // 2
 
 
@@ -59,7 +63,8 @@ def carried(entries: Sequence[ToWrite], state: OracleState, attempt: str) -> lis
     if state.record_version < 2 or state.held_bytes > HELD_BYTES_GOAL:
         return None
     # Avro is at most some bytes a value more than Arrow, so this spares encoding what will not fit.
-    if sum(each.size for each in entries) > 2 * INLINE_BYTES_MAX:
+    size, count = sum(each.size for each in entries), sum(each.rows.num_rows for each in entries)
+    if size > 2 * INLINE_BYTES_MAX or count > INLINE_ROWS_MAX:
         return None
     placed = []
     size = 0
