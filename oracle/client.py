@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from collection.binding import Move
-from journal.api import Transport
+from journal.api import Entry, Transport
 from journal.checkpoint import CheckpointStore
 from journal.errors import InvalidUsage
 from journal.folded import FoldedJournal
@@ -52,6 +52,19 @@ def wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+class _Read:
+    """What the journal's thread has read since the image that it began with, and how much of it was saved since."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.saved = 0
+
+    def fold(self, state: OracleState, entry: Entry) -> tuple[OracleState, Outcome]:
+        folded = fold(state, entry)
+        self.bytes += len(entry.value)
+        return folded
+
+
 class Oracle:
     """Open one with :meth:`open` (Kafka) or :meth:`over` (any transport); close it."""
 
@@ -62,11 +75,13 @@ class Oracle:
         catalog_upper: Callable[[], int],
         checkpoints: Checkpoints,
         *,
+        read: _Read | None = None,
         now_ms: Callable[[], int] = wall_clock_ms,
         deadline_ms: int = DEADLINE_MS,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.writer = writer
+        self._read = read or _Read()
         self._journal = journal
         self._catalog_upper = catalog_upper
         self._now_ms = now_ms
@@ -118,9 +133,10 @@ class Oracle:
         """As :meth:`open`, over whatever ``connect`` connects to (called again where a cut overtook the recovery)."""
 
         def build(transport: Transport, state: OracleState) -> tuple[Oracle, FoldedJournal]:
-            journal = FoldedJournal(transport, fold, state, state.next_offset, name="oracle", start=False)
+            read = _Read()
+            journal = FoldedJournal(transport, read.fold, state, state.next_offset, name="oracle", start=False)
             writer = unique_writer(writer_id)
-            oracle = cls(journal, writer, catalog_upper, checkpoints, now_ms=now_ms, deadline_ms=deadline_ms)
+            oracle = cls(journal, writer, catalog_upper, checkpoints, read=read, now_ms=now_ms, deadline_ms=deadline_ms)
             return oracle, journal
 
         return open_recovered(connect, checkpoints, load, EMPTY, build)
@@ -275,15 +291,22 @@ class Oracle:
         since = self.state.last_ts - policy.retain_ms
         if since > self.state.since:
             self._link.call(Kind.COMPACT, since).result()
-        state = self.state
+        read_bytes, state = self._read.bytes, self.state  # but for what is folded at this moment, the same
         topic_id = self._checkpoints.topic_id
-        return self._checkpoints.save_and_cut(
+        start = self._checkpoints.save_and_cut(
             state.next_offset,
             dump(state, topic_id),
             lambda image: load(image, topic_id) == state,
             self._journal.transport,
             policy,
         )
+        self._read.saved = max(self._read.saved, read_bytes)
+        return start
+
+    @property
+    def bytes_since_checkpoint(self) -> int:
+        """As :attr:`records_since_checkpoint`, of their bytes: records that carry rows have up to 4 MiB each."""
+        return self._read.bytes - self._read.saved
 
     @property
     def records_since_checkpoint(self) -> int:

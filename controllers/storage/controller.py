@@ -49,6 +49,11 @@ log = logging.getLogger(__name__)
 CHECKPOINT_EVERY = 20_000
 """Records of the oracle's log between checkpoints: folded in about a second by whoever starts."""
 
+CHECKPOINT_EVERY_BYTES = 64 << 20
+"""Likewise, of records that carry rows: 20,000 of those can be gigabytes, and reading them takes longer than a start
+may (``oracle.checkpoints.RECOVER_TIMEOUT_S``).  Twice what an image may hold of rows, so that most of what is written
+is not images."""
+
 IDLE_ADVANCE_S = 1.0
 
 FINISH_S = 5.0
@@ -293,7 +298,9 @@ class StorageController:
         if self._checkpointing is not None and self._checkpointing.is_alive():
             return
         due = []
-        if self._oracle.records_since_checkpoint >= self._checkpoint_every:
+        oracle = self._oracle
+        many = oracle.records_since_checkpoint >= self._checkpoint_every
+        if many or oracle.bytes_since_checkpoint >= CHECKPOINT_EVERY_BYTES:
             due.append(("oracle", self._oracle.checkpoint))
         if self._catalog.checkpoint_due():
             due.append(("catalog", self._catalog.checkpoint))

@@ -1,13 +1,17 @@
 """Rows that commits carry: visible like any others, bounded, and moved to topics without anybody seeing it."""
 
+from contextlib import closing
 from unittest import mock
 
 import pytest
 
 from collection.binding import INLINE, Binding, Inline, Move, Run
 from journal.errors import InvalidUsage
+from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from oracle import fold as fold_module
 from oracle.bindings import carried
+from oracle.checkpoints import CheckpointPolicy, Checkpoints
+from oracle.client import Oracle
 from oracle.errors import Reason
 from oracle.growing import Growing
 from oracle.image import dump, load
@@ -218,3 +222,23 @@ def test_the_fold_is_the_same_from_the_start(log):
     log.move("a", 3, 0, 9)
     assert fold_all(log.entries)[0] == log.state
     assert fold_all(log.entries, EMPTY)[0] == log.state
+
+
+def test_what_a_start_has_to_read_is_known_by_its_bytes_too():
+    topic, store = MemoryTopic(), MemoryCheckpointStore()
+
+    def opened():
+        return Oracle.over(
+            lambda: MemoryTransport(topic), Checkpoints(store, "id"), "test", lambda: 0, now_ms=lambda: 1
+        )
+
+    with closing(opened()) as one:
+        one.raise_format().result(30)
+        one.checkpoint(CheckpointPolicy(slack_records=0))
+        assert one.bytes_since_checkpoint == 0
+        one.commit(CommitPart("p", inline=(Inline("a", bytes(10_000), "a", 1),))).result(30)
+        assert 10_000 < one.bytes_since_checkpoint < 11_000
+        with closing(opened()) as other:
+            assert other.bytes_since_checkpoint == one.bytes_since_checkpoint
+        one.checkpoint(CheckpointPolicy(slack_records=0))
+        assert one.bytes_since_checkpoint == 0

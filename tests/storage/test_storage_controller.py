@@ -430,6 +430,17 @@ def test_its_status_is_served(world: World) -> None:
     client.close()
 
 
+def test_the_oracle_is_checkpointed_by_its_bytes_too(world: World, monkeypatch) -> None:
+    monkeypatch.setattr("controllers.storage.controller.CHECKPOINT_EVERY_BYTES", 50_000)
+    world.oracle.raise_format().result()
+    controller = world.start()
+    for n in range(4):
+        assert controller._oracle._checkpoints.newest_offset == 0
+        world.oracle.commit(CommitPart(f"p{n}", inline=(Inline("u1", bytes(15_000), "a", 1),))).result()
+    eventually(lambda: controller._oracle._checkpoints.newest_offset > 0)
+    assert controller._oracle.records_since_checkpoint < 50
+
+
 def test_commands_are_cut_and_the_catalog_is_checkpointed_while_it_runs(world, monkeypatch):
     monkeypatch.setattr(commands_log, "COMPACT_EVERY", 5)
     monkeypatch.setattr(commands_log, "CUT_AFTER_S", 0.0)
