@@ -40,6 +40,10 @@ MOVE_BATCHES_MAX = 5_000
 """Of one collection at once.  Written in some 50 ms, and folded in as many, which everybody waits for; its record has
 one move for each stretch of offsets."""
 
+UNDER_WAY_MAX = 100
+"""Collections at once: where there are many thousands with a row each, thousands are due together, and the brokers are
+not asked for that many topics in the time of one write."""
+
 AFTER_FAILURE_S = 5.0
 AFTER_FAILURE_MAX_S = 80.0
 """Before a collection is tried again whose move failed: twice as long after each failure.  What is written to a topic
@@ -129,7 +133,7 @@ class Mover:
             begin = [
                 name for name in due(state, dropped)
                 if name not in self._under_way and self._not_before.get(name, (now, 0))[0] <= now
-            ]  # fmt: skip
+            ][: max(UNDER_WAY_MAX - len(self._under_way), 0)]  # fmt: skip
             self._under_way.update(begin)
         for name in begin:
             self._write(name, state)

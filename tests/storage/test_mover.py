@@ -190,6 +190,27 @@ def test_a_move_that_is_under_way_is_not_begun_again_and_what_came_since_goes_wi
     assert not moved(oracle).held and topics.records["a"] == [b"%d" % n for n in range(6)]
 
 
+def test_of_thousands_that_are_due_some_are_moved_at_once(world, monkeypatch):
+    open_oracle, topics = world
+    oracle = open_oracle()
+    oracle.raise_format().result(TIMEOUT_S)
+    monkeypatch.setattr(mover_module, "UNDER_WAY_MAX", 3)
+    for n in range(20):
+        insert(oracle, f"t{n}", BATCH)
+    topics.held = []
+    mover = Mover(oracle, topics)
+    mover.look()
+    mover.look()
+    assert topics.writes == 3
+    for _ in range(10):
+        for answer in topics.held:
+            answer()
+        topics.held.clear()
+        moved(oracle)
+        mover.look()
+    assert len(oracle.state.held) == 6 and topics.writes == 14
+
+
 @pytest.mark.parametrize("failure", [Unavailable("no broker"), Rejected("no", sqlstate="55000")])
 def test_what_could_not_be_written_stays_and_is_tried_again_later(world, failure):
     open_oracle, topics = world
