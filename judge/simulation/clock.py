@@ -23,6 +23,7 @@ from unittest import mock
 import adapter.execute.executor
 import adapter.execute.insert
 import catalog_log.log
+import controllers.storage.mover
 import journal.folded
 import journal.link
 import subscribers.sender
@@ -212,6 +213,7 @@ def virtual(schedule: Schedule, *patches: Any) -> Iterator[None]:
         mock.patch.object(adapter.execute.executor, "time", _TIME),
         mock.patch.object(adapter.execute.executor, "uuid", _UUID),
         mock.patch.object(adapter.execute.insert, "uuid", _UUID),
+        mock.patch.object(controllers.storage.mover, "uuid", _UUID),
     ]
     try:
         for each in (*standing, *patches):
