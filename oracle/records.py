@@ -166,6 +166,8 @@ def _check(record: Record) -> None:
     for name in record.names:
         check_name("collection", name)
     check_ts(record.ts)
+    if record.kind is Kind.MOVE and not record.moves:  # also of version 1, which has no words for them
+        raise InvalidUsage("a move of nothing")
     if len(record.moves) > MOVES_MAX:
         raise InvalidUsage(f"too many moves in one record: {len(record.moves)}", hint=f"at most {MOVES_MAX}")
     for move in record.moves:
