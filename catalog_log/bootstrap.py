@@ -6,29 +6,20 @@ import threading
 import time
 
 from catalog_log import model, records
-from catalog_log.image import Image
 from catalog_log.log import OPEN_TIMEOUT_S, CatalogLog
 from catalog_log.model import Cluster, Database, Genesis, Schema, Setting, Update
+from catalog_log.settings import NEXT_ITEM_ID
 from journal import clients, topics
 from journal.api import Transport
 from journal.errors import Conflict, Unavailable
 from journal.kafka import KafkaTransport
 from journal.names import TopicNames
 
-NEXT_ITEM_ID = "next_item_id"
-"""The setting that allocates item ids: the number of the next one."""
-
 LOOK_S = 0.1
 """How often an environment that is being created is looked for: Kafka tells nobody of a new topic."""
 
 LOOK_TIMEOUT_S = 1.0
 """How long one such look may take: by so much a stop may be late."""
-
-
-def next_item_id(image: Image) -> int:
-    """Ids of items with this number or a greater one were never given out."""
-    setting = image.get(model.SETTINGS, NEXT_ITEM_ID)
-    return 1 if setting is None else int(setting.value)
 
 
 def initial_updates() -> list[Update]:

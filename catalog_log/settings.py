@@ -1,4 +1,4 @@
-"""What a person decides about a cluster, and where the catalog keeps it: among its settings.  Pure.
+"""What the catalog keeps among its settings: which ids are given out, and what a person decides about a cluster.  Pure.
 
 A cluster's setting has the key ``<name>/<cluster id>``; one that is not there has its default.  Every format of the
 catalog has settings, so that there is nothing to upgrade.
@@ -7,9 +7,13 @@ catalog has settings, so that there is nothing to upgrade.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Protocol
 
 from catalog_log.image import Image
 from catalog_log.model import SETTINGS, Setting
+
+NEXT_ITEM_ID = "next_item_id"
+"""The setting that allocates item ids: the number of the next one."""
 
 GEAR = "gear"
 """Who evaluates the changes of a cluster's views."""
@@ -20,6 +24,18 @@ and also where floats may differ in their last digits from engine to engine.  ``
 
 CLUSTER_SETTINGS: Mapping[str, tuple[str, ...]] = {GEAR: (AUTO, PROCESS, SPARK)}
 """What each may be; the first is its default."""
+
+
+class Settings(Protocol):
+    """Of an image, what is asked here."""
+
+    def get(self, collection: str, key: str) -> Any: ...
+
+
+def next_item_id(image: Settings) -> int:
+    """Ids of items with this number or a greater one were never given out."""
+    setting = image.get(SETTINGS, NEXT_ITEM_ID)
+    return 1 if setting is None else int(setting.value)
 
 
 def key_of(name: str, cluster_id: str) -> str:

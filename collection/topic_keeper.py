@@ -40,7 +40,6 @@ class TopicKeeper:
         self._admin = Lasting(bootstrap)
         self._names = names
         self._replication_factor: int | None = None
-        self._begun = False
         self._lock = threading.Lock()
         self._orders: dict[str, bool] = {}
         self._error: str | None = None
@@ -65,22 +64,19 @@ class TopicKeeper:
         """All topics there are, ours or not.  Raises ``Unavailable``."""
         return list(self._admin.ask(lambda client, left_s: client.list_topics(timeout=left_s)).topics)
 
-    def close(self) -> None:
-        """Stop after the request under way."""
-        self._stopped.set()
-        self._ordered.set()
+    def close(self, timeout_s: float | None = None) -> None:
+        """Stop after the request under way, which is not waited for longer than that."""
         with self._lock:
-            begun, self._begun = self._begun, True
-        if begun:
-            self._thread.join()
+            self._stopped.set()
+        self._ordered.set()
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
 
     def _order(self, ids: Iterable[str], wanted: bool) -> None:
         with self._lock:
             self._orders.update(dict.fromkeys(ids, wanted))
-            begin = bool(self._orders) and not self._begun
-            self._begun = self._begun or begin
-        if begin:
-            self._thread.start()
+            if self._orders and self._thread.ident is None and not self._stopped.is_set():
+                self._thread.start()
         self._ordered.set()
 
     def _run(self) -> None:

@@ -125,12 +125,13 @@ class _Polled:
 class CollectionWriter:
     """Writes rows of any collection of one environment.  All methods may be called from any thread."""
 
-    def __init__(self, bootstrap: str, names: TopicNames) -> None:
+    def __init__(self, bootstrap: str, names: TopicNames, keeper: TopicKeeper | None = None) -> None:
+        """``keeper`` is who makes topics, where this process removes some too: of one keeper the last order wins."""
         self._names = names
         self._lock = threading.Lock()
         self._polled = _Polled(_make_producer(bootstrap))
         self._checks = TopicChecks(bootstrap, names)
-        self._keeper = TopicKeeper(bootstrap, names)
+        self._keeper = keeper or TopicKeeper(bootstrap, names)
         self._ordered: set[str] = set()
         """Collections whose topic was ordered here: at most one short name for each that is written."""
         self._leaders = leaders_of(bootstrap)
@@ -211,7 +212,7 @@ class CollectionWriter:
         self._polled.join(WATCHDOG_S)  # it ends when its poll does, by a clock that may have been set
         for unfollow in self._suspected.values():
             unfollow()
-        self._keeper.close()
+        self._keeper.close(WATCHDOG_S)  # a request under way may be answered long after
 
     def _send(self, write: _Write) -> TidemarkError | None:
         """Hand all records of ``write`` to the present producer (lock held)."""

@@ -21,7 +21,6 @@ barrier.
 from __future__ import annotations
 
 import asyncio
-import functools
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -91,6 +90,7 @@ from sql.statements.skeletons import filled, fits
 from sql.syntax import statements as st
 from sql.syntax.parse import parse, split
 from sql.trees.errors import no_column, unsupported, wrong_kind
+from sql.trees.nodes import union_all
 from values.types import arrow_type
 
 CATALOG_WAIT_S = 15.0
@@ -523,8 +523,7 @@ class TidemarkExecutor:
             return pa.schema([(name, arrow_type(kind)) for name, kind in types]).empty_table().to_batches()
         found = []
         for lower in range(0, len(whole), VALUES_AT_ONCE_MAX):
-            query = functools.reduce(lambda a, b: exp.Union(this=a, expression=b, distinct=False),
-                                     whole[lower : lower + VALUES_AT_ONCE_MAX])  # fmt: skip
+            query = union_all(whole[lower : lower + VALUES_AT_ONCE_MAX])
             found += self._relations.constant(query, types).to_batches()
         return found
 

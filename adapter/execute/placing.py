@@ -63,8 +63,9 @@ def carried(entries: Sequence[ToWrite], state: OracleState, attempt: str) -> lis
     if state.record_version < 2 or state.held_bytes > HELD_BYTES_GOAL:
         return None
     # Avro is at most some bytes a value more than Arrow, so this spares encoding what will not fit.
-    size, count = sum(each.size for each in entries), sum(each.rows.num_rows for each in entries)
-    if size > 2 * INLINE_BYTES_MAX or count > INLINE_ROWS_MAX:
+    if sum(each.size for each in entries) > 2 * INLINE_BYTES_MAX:
+        return None
+    if sum(each.rows.num_rows for each in entries) > INLINE_ROWS_MAX:
         return None
     placed = []
     size = 0

@@ -21,10 +21,10 @@ from dataclasses import replace
 from functools import partial
 
 from catalog_log import objects
-from catalog_log.bootstrap import next_item_id
 from catalog_log.log import CatalogLog
 from catalog_log.model import Node
 from catalog_log.records import INLINE_FROM
+from catalog_log.settings import next_item_id
 from collection.topic_keeper import TopicKeeper
 from collection.writer import CollectionWriter
 from controllers.at_work import open_at_work
@@ -106,9 +106,9 @@ class StorageController:
         self._compaction = Compaction(self._commands)
         self._catalog = CatalogLog.open(bootstrap, names, STORAGE)
         self._oracle = Oracle.open(bootstrap, names, STORAGE, self._catalog.upper)
-        self._writer = CollectionWriter(bootstrap, names)
-        self._mover = Mover(self._oracle, self._writer)
         self._keeper = TopicKeeper(bootstrap, names)
+        self._writer = CollectionWriter(bootstrap, names, self._keeper)
+        self._mover = Mover(self._oracle, self._writer)
         self._at_work = open_at_work(bootstrap, names, STORAGE, self._incarnation)
         self._server = StatusServer(host, self.status, port, self._retry)
 
@@ -223,9 +223,11 @@ class StorageController:
     def _may_have_topic(self, item: objects.Item) -> bool:
         """Whether the brokers are to be asked to remove it.  Where one holds nothing but garbage of a writer that died,
         they are at the next start."""
-        if item.kind not in WRITTEN or isinstance(item, objects.MaterializedView):
-            return item.kind in WRITTEN
-        return self._topics_early or (self._names.data(item.id), 0) in self._oracle.state.bindings(item.id).ends()
+        if item.kind not in WRITTEN:
+            return False
+        if self._topics_early or isinstance(item, objects.MaterializedView):  # whose rows another journal binds
+            return True
+        return self._oracle.state.bindings(item.id).end(self._names.data(item.id), 0) is not None
 
     def _next(self, timeout_s: float) -> Batch | None:
         try:

@@ -15,7 +15,7 @@ from sql.binding.apart import number_outputs
 from sql.forms.functions import display_name
 from sql.syntax.dialect import WRITTEN
 from sql.trees.errors import syntax, unsupported
-from sql.trees.nodes import JsonbAgg, Ordinality, copied, declared_type, only, position
+from sql.trees.nodes import JsonbAgg, Ordinality, copied, declared_type, only, position, union_all
 from sql.trees.nodes import unnest as bare
 
 
@@ -216,14 +216,13 @@ def _select_values(values: exp.Values) -> exp.Select:
 def _rows(values: exp.Values) -> exp.Query:
     """``VALUES`` that read columns of other relations, as a UNION ALL of their rows: Spark's are constants."""
     names = _columns(values)
-    found: exp.Query | None = None
+    found: list[exp.Query] = []
     for row in values.expressions:
         cells = row.expressions if isinstance(row, exp.Tuple) else [row.this if isinstance(row, exp.Paren) else row]
-        one = exp.Select(expressions=[
+        found.append(exp.Select(expressions=[
             exp.Alias(this=cell.copy(), alias=name.copy()) for cell, name in zip(cells, names, strict=False)
-        ])  # fmt: skip
-        found = one if found is None else exp.Union(this=found, expression=one, distinct=False)
-    return found
+        ]))  # fmt: skip
+    return union_all(found)
 
 
 def _name_values(values: exp.Values) -> None:

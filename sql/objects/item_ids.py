@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from catalog_log import model, records
 from catalog_log.model import Setting, Update
+from catalog_log.settings import NEXT_ITEM_ID, next_item_id
 from sql.objects.names import ImageLike
-
-NEXT_ITEM_ID = "next_item_id"
 
 
 class ItemIds:
     """Gives ids that were never used: a counter that is itself in the catalog."""
 
     def __init__(self, image: ImageLike) -> None:
-        setting = image.get(model.SETTINGS, NEXT_ITEM_ID)
-        self._next = int(setting.value) if setting is not None else 1
+        self._next = next_item_id(image)
 
     def item(self) -> str:
         self._next += 1

@@ -27,7 +27,7 @@ from sql.syntax.values_list import Cell, Cells, Number, Param, Text, Word
 from sql.trees import types as t
 from sql.trees.budget import bounded
 from sql.trees.errors import mismatch, no_column, not_null, out_of_range, unsupported, wrong_kind
-from sql.trees.nodes import branches, cast, constant, declared_type, only
+from sql.trees.nodes import branches, cast, constant, declared_type, only, union_all
 from sql.typing.assign import assign, assignable
 from sql.typing.check import Checker
 from sql.typing.check_expressions import PARAMETERS_MAX
@@ -121,17 +121,15 @@ def _without_defaults(values: exp.Values, targets: list[int], listed: bool) -> t
 
 def _selected(values: exp.Values, table: Item, targets: list[int]) -> exp.Expression:
     """The rows of ``values`` as a query, the columns' defaults in the places of DEFAULT."""
-    found: exp.Expression | None = None
+    found: list[exp.Query] = []
     for row in values.expressions:
         cells = [each.copy() for each in (row.expressions if isinstance(row, exp.Tuple) else [row])]
         for at, (cell, index) in enumerate(zip(cells, targets, strict=False)):
             if isinstance(cell, exp.Var) and cell.name.upper() == "DEFAULT":
                 column = table.columns[index]
                 cells[at] = cast(default_of(table, column) or exp.null(), column_types(table)[column.name])
-        one = exp.Select(expressions=cells)
-        found = one if found is None else exp.Union(this=found, expression=one, distinct=False)
-    assert found is not None
-    return found
+        found.append(exp.Select(expressions=cells))
+    return union_all(found)
 
 
 def _default(table: Item, index: int, wanted: SqlType) -> Slot:

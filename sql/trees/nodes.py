@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 import sqlglot
 from sqlglot import exp
@@ -147,6 +147,11 @@ class Ordinality(exp.Expression, exp.Func):
 def call(name: str, *arguments: exp.Expression) -> exp.Anonymous:
     """``name(arguments)`` of copies: a function of Spark's, or a form of :mod:`sql.forms.spark_forms`."""
     return exp.Anonymous(this=name, expressions=[each.copy() for each in arguments])
+
+
+def union_all(queries: Iterable[exp.Query]) -> exp.Query:
+    """The rows of all of ``queries``, of which there must be one."""
+    return reduce(lambda a, b: exp.Union(this=a, expression=b, distinct=False), queries)
 
 
 def number(value: int) -> exp.Expression:

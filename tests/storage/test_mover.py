@@ -139,6 +139,14 @@ def insert(oracle, collection, *values):
         oracle.commit(CommitPart("p", inline=(rows,))).result(TIMEOUT_S)
 
 
+def carrying(open_oracle, *values):
+    """A client of a log that may carry rows, and carries ``values`` of ``a``."""
+    oracle = open_oracle()
+    oracle.raise_format().result(TIMEOUT_S)
+    insert(oracle, "a", *values)
+    return oracle
+
+
 def contents(oracle, topics, collection, ts):
     found = []
     for each in oracle.state.bindings(collection).at(ts):
@@ -154,8 +162,7 @@ def moved(oracle):
 
 def test_rows_are_moved_and_read_alike_at_every_timestamp(world):
     open_oracle, topics = world
-    oracle = open_oracle()
-    oracle.raise_format().result(TIMEOUT_S)
+    oracle = carrying(open_oracle)
     begun = oracle.state.last_ts
     insert(oracle, "a", *(b"%d" % n for n in range(5)))
     insert(oracle, "b", b"b")
@@ -173,9 +180,7 @@ def test_rows_are_moved_and_read_alike_at_every_timestamp(world):
 
 def test_a_move_that_is_under_way_is_not_begun_again_and_what_came_since_goes_with_the_next(world):
     open_oracle, topics = world
-    oracle = open_oracle()
-    oracle.raise_format().result(TIMEOUT_S)
-    insert(oracle, "a", b"0", b"1", b"2")
+    oracle = carrying(open_oracle, b"0", b"1", b"2")
     topics.held = []
     mover = Mover(oracle, topics)
     mover.look()
@@ -192,8 +197,7 @@ def test_a_move_that_is_under_way_is_not_begun_again_and_what_came_since_goes_wi
 
 def test_of_thousands_that_are_due_some_are_moved_at_once(world, monkeypatch):
     open_oracle, topics = world
-    oracle = open_oracle()
-    oracle.raise_format().result(TIMEOUT_S)
+    oracle = carrying(open_oracle)
     monkeypatch.setattr(mover_module, "UNDER_WAY_MAX", 3)
     for n in range(20):
         insert(oracle, f"t{n}", BATCH)
@@ -214,9 +218,7 @@ def test_of_thousands_that_are_due_some_are_moved_at_once(world, monkeypatch):
 @pytest.mark.parametrize("failure", [Unavailable("no broker"), Rejected("no", sqlstate="55000")])
 def test_what_could_not_be_written_stays_and_is_tried_again_later(world, failure):
     open_oracle, topics = world
-    oracle = open_oracle()
-    oracle.raise_format().result(TIMEOUT_S)
-    insert(oracle, "a", b"0", b"1", b"2")
+    oracle = carrying(open_oracle, b"0", b"1", b"2")
     now = [0.0]
     mover = Mover(oracle, topics, lambda: now[0])
     topics.failure = failure
@@ -237,9 +239,7 @@ def test_what_could_not_be_written_stays_and_is_tried_again_later(world, failure
 
 def test_a_mover_that_ends_between_writing_and_exchanging_leaves_rows_as_they_were(world):
     open_oracle, topics = world
-    oracle = open_oracle()
-    oracle.raise_format().result(TIMEOUT_S)
-    insert(oracle, "a", b"0", b"1", b"2")
+    oracle = carrying(open_oracle, b"0", b"1", b"2")
     topics.held = []
     Mover(oracle, topics).look()  # and is never heard of again
     topics.held = None
@@ -269,9 +269,7 @@ def test_two_movers_move_each_batch_once(world):
 
 def test_a_table_that_was_dropped_is_no_failure_for_ever(world):
     open_oracle, topics = world
-    oracle = open_oracle()
-    oracle.raise_format().result(TIMEOUT_S)
-    insert(oracle, "a", b"0", b"1", b"2")
+    oracle = carrying(open_oracle, b"0", b"1", b"2")
     topics.held = []
     mover = Mover(oracle, topics)
     mover.look()
@@ -287,8 +285,7 @@ def test_a_table_that_was_dropped_is_no_failure_for_ever(world):
 def test_inserts_moves_checkpoints_and_restarts_in_any_order_lose_nothing(world, seed):
     open_oracle, topics = world
     rng = random.Random(seed)
-    oracle = open_oracle()
-    oracle.raise_format().result(TIMEOUT_S)
+    oracle = carrying(open_oracle)
     mover = Mover(oracle, topics)
     written = {"a": [], "b": []}
     for n in range(150):
