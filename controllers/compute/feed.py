@@ -18,8 +18,8 @@ import pyarrow as pa
 from catalog_log.objects import Item, MaterializedView, Source
 from collection.binding import BoundRun
 from collection.reader import JSON, ROWS, RunReader, carried_chunks
+from controllers.changes import stamp
 from controllers.compute.relation import Relation
-from controllers.compute.rows import stamp
 from journal.timestamps import DataTs
 from oracle.bindings import BoundRuns
 from oracle.client import Oracle

@@ -19,9 +19,9 @@ from controllers.arrangements.arrangement import Arrangement, TooLarge
 from controllers.arrangements.residual import Residual, compile_residual
 from controllers.arrangements.tuples import Row, canonical, to_rows
 from controllers.at_work import AtWork
+from controllers.changes import TS
 from controllers.compute.frontiers import Frontiers
 from controllers.compute.inventory import Inventory, layout
-from controllers.compute.rows import TS
 from controllers.peeks.lookup_codec import Found, Key
 from controllers.peeks.peek import Question
 from journal.errors import InvalidUsage, TidemarkError

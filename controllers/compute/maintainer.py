@@ -17,12 +17,12 @@ from sqlglot import exp
 
 from catalog_log.settings import AUTO, PROCESS
 from collection.rows import ROW_BYTES_MAX, encode
+from controllers.changes import stamp
 from controllers.compute.core import inherited
 from controllers.compute.failures import of_object
 from controllers.compute.operators.process import Process
 from controllers.compute.ordering import levels
 from controllers.compute.relation import Relation
-from controllers.compute.rows import stamp
 from controllers.compute.session import TICK_POOL
 from controllers.compute.sources import Sources
 from controllers.compute.view import Change, View

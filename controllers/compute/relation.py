@@ -32,9 +32,9 @@ from sqlglot import exp
 
 from collection.columns import DIFF, Columns, sql_type
 from controllers.arrangements.arrangement import too_old
+from controllers.changes import TS, between, consolidate, only_insertions, physical_schema
 from controllers.compute import spark_text as sp
 from controllers.compute.handing import Handing, schema_sql
-from controllers.compute.rows import TS, between, consolidate, only_insertions, physical_schema
 from journal.errors import InvalidUsage, Rejected, Unavailable
 from journal.timestamps import DataTs
 from values.types import SqlType, carried

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from sqlglot import exp
 
 from collection.columns import DIFF
+from controllers.changes import present
 from controllers.compute.relation import Relation, Snapshot, own_name
-from controllers.compute.rows import present
 from journal.timestamps import DataTs
 
 _serial = itertools.count()

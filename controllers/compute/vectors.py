@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 
 from collection.columns import DIFF
 from controllers.arrangements.tuples import INT_BITS, Row, to_values
+from controllers.changes import grouped_by
 from controllers.compute.expressions import Compiler, Frame, NotHere, filtered
-from controllers.compute.rows import grouped_by
 from plan import relations as r
 from plan import scalars as s
 from plan.deltas import Key, key_of

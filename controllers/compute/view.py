@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from sqlglot import exp
 
 from catalog_log.settings import PROCESS, SPARK
+from controllers.changes import change_schema, consolidate
 from controllers.compute.failures import Interrupted, of_spark, unexplained
 from controllers.compute.groups import TooManyGroups
 from controllers.compute.operators.affected import Affected
@@ -28,7 +29,6 @@ from controllers.compute.operators.process import Left, Process
 from controllers.compute.operators.recompute import Recompute
 from controllers.compute.operators.small import told
 from controllers.compute.relation import Relation
-from controllers.compute.rows import change_schema, consolidate
 from controllers.compute.sources import Sources
 from controllers.compute.strategy import Incremental, Strategy
 from controllers.compute.strategy import Recompute as Recomputed

@@ -18,7 +18,7 @@ from catalog_log.objects import Column
 from collection import rows
 from collection.columns import DIFF, diff_schema, sql_type, table_from_rows, with_diff
 from collection.json_rows import decode_batch
-from controllers.compute.rows import stamp
+from controllers.changes import stamp
 from journal.errors import InvalidUsage, Rejected
 from values.time.intervals import Interval
 

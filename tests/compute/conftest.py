@@ -79,7 +79,7 @@ class Bench:
 
     def change(self, changes: dict) -> None:
         """At a new timestamp apply ``{relation: [(row, diff)…]}`` to the base relations."""
-        from controllers.compute.rows import stamp
+        from controllers.changes import stamp
 
         self.now += 1
         for relation in self.relations.values():

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from catalog_log.objects import Column
 from collection.columns import DIFF
+from controllers.changes import stamp
 from controllers.compute.relation import Relation
-from controllers.compute.rows import stamp
 from controllers.compute.session import scratch_directory, serve_files, start_session, stop_session
 from controllers.compute.spark_text import text
 from journal.timestamps import DataTs

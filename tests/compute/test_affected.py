@@ -13,14 +13,14 @@ import pytest
 from catalog_log.objects import Column
 from collection.columns import DIFF
 from controllers.arrangements.tuples import canonical, schema_of, to_rows, to_table
+from controllers.changes import canonical as canonical_floats
+from controllers.changes import stamp
 from controllers.compute.operators import affected
 from controllers.compute.operators.affected import affected_of
 from controllers.compute.operators.process import Left, Process
 from controllers.compute.operators.recompute import Recompute
 from controllers.compute.operators.small import told
 from controllers.compute.relation import Relation
-from controllers.compute.rows import canonical as canonical_floats
-from controllers.compute.rows import stamp
 from controllers.compute.sources import Sources
 from journal.errors import TidemarkError
 from journal.timestamps import DataTs

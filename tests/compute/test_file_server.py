@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from controllers.arrangements.tuples import to_rows
+from controllers.changes import stamp
 from controllers.compute import handing, relation
 from controllers.compute.file_server import FileServer
 from controllers.compute.handing import in_this_process
-from controllers.compute.rows import stamp
 from controllers.compute.spark_text import text
 from values.time.intervals import Interval
 

@@ -10,6 +10,7 @@ import pytest
 
 from catalog_log.settings import AUTO
 from controllers.arrangements.tuples import to_rows
+from controllers.changes import canonical as canonical_floats
 from controllers.compute.operators import reduce
 from controllers.compute.operators.built import built
 from controllers.compute.operators.linear import Linear
@@ -17,7 +18,6 @@ from controllers.compute.operators.operator import NEVER, Engines
 from controllers.compute.operators.planned import Planned
 from controllers.compute.operators.process import Left
 from controllers.compute.operators.small import told
-from controllers.compute.rows import canonical as canonical_floats
 from controllers.compute.sources import Sources
 from controllers.compute.strategy import Change, Incremental
 from journal.errors import TidemarkError

@@ -13,12 +13,12 @@ from adapter.execute.explain import _incremental
 from catalog_log.settings import AUTO
 from collection.columns import DIFF
 from controllers.arrangements.tuples import Row, schema_of, to_rows, to_table
+from controllers.changes import consolidate
 from controllers.compute import expressions, groups
 from controllers.compute.expressions import NotHere
 from controllers.compute.groups import AggregateCall
 from controllers.compute.operators import linear, reduce
 from controllers.compute.operators.prepared import Prepared
-from controllers.compute.rows import consolidate
 from controllers.compute.spark_text import parse, text
 from controllers.compute.strategy import Change
 from controllers.compute.vectors import Compiled

@@ -12,9 +12,9 @@ import pytest
 from catalog_log.objects import INDEX, Column, Table
 from controllers.arrangements.tuples import schema_of, to_rows
 from controllers.at_work import AtWork
+from controllers.changes import TS, stamp
 from controllers.compute import relation as module
 from controllers.compute.indexes import Indexes
-from controllers.compute.rows import TS, stamp
 from controllers.compute.spark_text import text
 from journal.errors import InvalidUsage, Rejected, Unavailable
 from journal.memory import MemoryTransport

@@ -23,10 +23,10 @@ from collection.columns import DIFF
 from controllers.arrangements.arrangement import Arrangement
 from controllers.arrangements.residual import compile_residual
 from controllers.arrangements.tuples import canonical, schema_of, to_rows, to_table
+from controllers.changes import canonical as canonical_floats
 from controllers.compute.operators.planned import Planned
 from controllers.compute.operators.process import Left, Process
 from controllers.compute.operators.small import small
-from controllers.compute.rows import canonical as canonical_floats
 from controllers.compute.strategy import Incremental
 from controllers.compute.vectors import NotHere, compile_term
 from controllers.peeks.peek_codec import value_in, value_out

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from controllers.changes import negated, present
 from controllers.compute.operators.planned import Planned
 from controllers.compute.operators.process import Left
 from controllers.compute.relation import RESIDENT_ROWS_MAX, Relation
-from controllers.compute.rows import negated, present
 from controllers.compute.sources import Sources
 from journal.timestamps import DataTs
 from plan.slices import Slices

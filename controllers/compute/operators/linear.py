@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 from sqlglot import exp
 
+from controllers.changes import as_schema, canonical, change_schema
 from controllers.compute import spark_text as sp
 from controllers.compute.expressions import NotHere
 from controllers.compute.operators.operator import NEVER, Contents, Engines
@@ -20,7 +21,6 @@ from controllers.compute.operators.prepared import Prepared
 from controllers.compute.operators.process import Left, Rest
 from controllers.compute.operators.reading import Reading
 from controllers.compute.relation import RESIDENT_ROWS_MAX, Relation
-from controllers.compute.rows import as_schema, canonical, change_schema
 from controllers.compute.running import answered
 from controllers.compute.sources import Sources
 from controllers.compute.vectors import Compiled

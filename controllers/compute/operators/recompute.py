@@ -14,13 +14,13 @@ from sqlglot import exp
 
 from catalog_log.settings import AUTO, PROCESS, SPARK
 from collection.columns import DIFF
+from controllers.changes import as_schema, canonical, consolidate, negated
 from controllers.compute import spark_text as sp
 from controllers.compute.naming import name_relations
 from controllers.compute.operators.affected import Affected
 from controllers.compute.operators.process import Left, Process, Rest
 from controllers.compute.operators.small import TOLD_SPARK, Small, Told
 from controllers.compute.relation import RESIDENT_ROWS_MAX, Relation
-from controllers.compute.rows import as_schema, canonical, consolidate, negated
 from controllers.compute.running import answered
 from controllers.compute.sources import Sources
 from journal.timestamps import DataTs

@@ -15,12 +15,12 @@ from sqlglot import exp
 
 from collection.columns import DIFF
 from controllers.arrangements.tuples import Row, to_rows, to_table
+from controllers.changes import change_schema, consolidate
 from controllers.compute import spark_text as sp
 from controllers.compute.expressions import NotHere
 from controllers.compute.groups import VALUES_MAX, Group, Groups, TooManyGroups, Values
 from controllers.compute.operators.linear import Linear
 from controllers.compute.operators.operator import NEVER, Engines
-from controllers.compute.rows import change_schema, consolidate
 from controllers.compute.running import answered
 from controllers.compute.sources import Sources
 from controllers.compute.strategy import Grouped
