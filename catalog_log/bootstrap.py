@@ -34,7 +34,7 @@ def initial_updates() -> list[Update]:
 
 def fixed_topics(names: TopicNames, replication_factor: int) -> list[topics.TopicSpec]:
     """The topics that exist from the start; those of controllers and collections come with them."""
-    journals = (names.catalog, names.oracle, names.views)
+    journals = (names.catalog, names.oracle, names.views, names.segments)
     return [
         *(topics.journal_spec(name, replication_factor) for name in journals),
         *(topics.journal_spec(names.checkpoints(name), replication_factor) for name in journals),

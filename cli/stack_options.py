@@ -32,6 +32,9 @@ def add_stack_options(parser: argparse.ArgumentParser, data: Path, env: str) -> 
     parser.add_argument("--broker-port", type=int, metavar="PORT",
                         help="port of the own broker (default: 9092, or any free one)")  # fmt: skip
     parser.add_argument("--spark-master", metavar="URL", help="a Spark cluster's master (default: a local one)")
+    parser.add_argument("--store", metavar="URL",
+                        help="where settled rows go: file:///a/directory, s3://bucket/prefix (default: in the data "
+                             "directory; with --kafka nowhere, they stay on topics)")  # fmt: skip
     parser.add_argument("--env", default=env, help="environment: the prefix of all topics (default: %(default)s)")
     parser.add_argument("--fresh", action="store_true", help="forget what is there and start over")
 
@@ -43,7 +46,8 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
     return Settings(
         data=arguments.data, env=arguments.env, adapters=arguments.adapters, host=arguments.host, port=arguments.port,
         broker_port=arguments.broker_port, kafka=arguments.kafka, spark_master=arguments.spark_master,
-        fresh=arguments.fresh, password_file=arguments.password_file, insecure=arguments.insecure,
+        store=arguments.store, fresh=arguments.fresh, password_file=arguments.password_file,
+        insecure=arguments.insecure,
     )  # fmt: skip
 
 

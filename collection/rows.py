@@ -88,13 +88,13 @@ def avro_schema(columns: Columns) -> dict[str, object]:
     """The Avro schema of this collection's records of this shape, with logical types: what an outside reader should
     use."""
     fields = [(f, avro_type(sql_type(c.type))) for f, c in zip(field_names(columns), columns, strict=True)]
-    return _schema(fields, _has_ids(columns))
+    return _schema(fields, has_ids(columns))
 
 
 def shape_of(columns: Columns) -> str:
     """``id:type`` of each column, as records say it, without the id where it is the next one (of most records, of all);
     empty for columns without ids."""
-    return _shape_text(tuple([(c.id, c.type) for c in columns])) if _has_ids(columns) else ""
+    return _shape_text(tuple([(c.id, c.type) for c in columns])) if has_ids(columns) else ""
 
 
 @lru_cache(maxsize=1024)
@@ -218,8 +218,14 @@ def _missing(column: ColumnLike) -> object:
     return fastavro.schemaless_reader(io.BytesIO(column.missing), _value_schema(column.type), None)
 
 
-def _has_ids(columns: Columns) -> bool:
+def has_ids(columns: Columns) -> bool:
+    """Whether columns are known by their ids, and so may come and go."""
     return any(c.id for c in columns)
+
+
+def missing_values(column: ColumnLike, count: int) -> pa.Array:
+    """What ``count`` rows that were written before there was ``column`` have in it."""
+    return _from_physical([_missing(column)] * count, sql_type(column.type))
 
 
 def _shape_in(value: bytes) -> _Shape | None:
@@ -393,5 +399,5 @@ def _decimal_array(values: list[object], arrow: pa.DataType) -> pa.Array:
 
 __all__ = [
     "EncodedBatch", "RECORD_BYTES_MAX", "ROW_BYTES_MAX", "Undecodable", "avro_schema",
-    "decode", "empty", "encode", "encode_value", "field_names", "shape_of",
+    "decode", "empty", "encode", "encode_value", "field_names", "has_ids", "missing_values", "shape_of",
 ]  # fmt: skip

@@ -37,6 +37,7 @@ from journal.clients import make_admin, reach
 from journal.doors import PASSWORD_FILE, SQL_HINT, check_address, password_from
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
 from journal.names import TopicNames
+from segments.store import open_store
 
 BROKER_PORT = 9092
 CLUSTER = "default"
@@ -58,6 +59,9 @@ class Settings:
     """``None``: 9092, or any free one where that is taken."""
     kafka: str | None = None
     spark_master: str | None = None
+    store: str | None = None
+    """Where settled rows go; ``None``: into the data directory, or nowhere on a cluster of the user's own, where others
+    may belong to the environment who do not see this machine's files."""
     fresh: bool = False
     password_file: Path | None = None
     """What adapters ask for; ``None``: what the environment's variables say, or nothing."""
@@ -73,6 +77,8 @@ class Settings:
     def check(self) -> None:
         """Raises ``InvalidUsage`` for what cannot work, before anything is touched."""
         TopicNames(self.env)
+        if self.store is not None:
+            open_store(self.store, self.env)
         if not 1 <= self.adapters <= 64:
             raise InvalidUsage(f"{self.adapters} adapters cannot be run", hint="--adapters takes a number from 1 to 64")
         check_address(self.host, password_from(self.password_file), self.insecure, SQL_HINT)
@@ -177,15 +183,17 @@ class Stack:
         secret = settings.password_file or os.environ.get(PASSWORD_FILE)
         doors = ["--password-file", str(Path(secret).resolve())] if secret else []
         doors += ["--insecure"] if settings.insecure else []
+        url = settings.store or (None if settings.kafka else (self._data.path / "store").resolve().as_uri())
+        store = [] if url is None else ["--store", url]
         scratch = self._data.path / "compute"
         scratch.mkdir(exist_ok=True)
         archive = find_archive(SPARK)
         yield self._python(
-            "compute", "controllers.compute", *common, "--cluster", CLUSTER, "--data", str(scratch), *master,
+            "compute", "controllers.compute", *common, "--cluster", CLUSTER, "--data", str(scratch), *master, *store,
             "--await-environment", str(START_TIMEOUT_S), timeout_s=START_TIMEOUT_S,
             env={ARCHIVE_ENV: str(archive)} if archive else None,
         )  # fmt: skip
-        yield self._python("storage", "controllers.storage", *common)
+        yield self._python("storage", "controllers.storage", *common, *store)
         for controller in (STORAGE, compute(CLUSTER)):
             yield self._python(f"subscriber-{controller}", "subscribers", *common, "--controller", controller)
         for number, port in enumerate(self.ports):

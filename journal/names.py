@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 from journal.errors import InvalidUsage
 
+KEPT = frozenset({"catalog", "oracle", "views", "segments", "ddl", "commands", "data", "work"})
+"""What the topics that Tidemark itself writes are called, behind the environment's name."""
+
 _ENV_PATTERN = re.compile(r"^[a-z0-9][a-z0-9_-]{0,62}$")
 
 
@@ -36,11 +39,15 @@ class TopicNames:
         return f"{self.env}.views"
 
     @property
+    def segments(self) -> str:
+        return f"{self.env}.segments"
+
+    @property
     def ddl(self) -> str:
         return f"{self.env}.ddl"
 
     def checkpoints(self, journal_topic: str) -> str:
-        """Where the images of a journal (``oracle``, ``views``) are kept."""
+        """Where the images of a journal (``oracle``, ``views``, ``segments``) are kept."""
         return f"{journal_topic}.checkpoints"
 
     def commands(self, controller: str) -> str:
@@ -66,7 +73,7 @@ class TopicNames:
     def kept(self, topic: str) -> bool:
         """Whether Tidemark itself writes ``topic``: to read it as a user's would feed what is written on it."""
         head = topic.removeprefix(f"{self.env}.").partition(".")[0]
-        return self.reserved(topic) and head in ("catalog", "oracle", "views", "ddl", "commands", "data", "work")
+        return self.reserved(topic) and head in KEPT
 
     def takes_replies(self, topic: str) -> bool:
         """Whether a request may ask for its answer on ``topic``."""

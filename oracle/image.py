@@ -13,7 +13,7 @@ from collection.binding import BoundRun
 from journal.errors import FatalLog
 from journal.fences import Fences, Seen
 from journal.timestamps import CatalogTs, DataTs
-from oracle.bindings import Bound, carried
+from oracle.bindings import Bound, Interval, Partition, carried
 from oracle.conflicts import KeyWrite, Manager
 from oracle.growing import Growing
 from oracle.records import run_from_dict, run_to_dict
@@ -97,13 +97,9 @@ def bound_to_dict(name: str, bound: Bound) -> dict[str, Any]:
         "name": name,
         "base": [_bound_run_to_dict(each) for each in bound.base],
         "recent": [_bound_run_to_dict(each) for each in bound.recent],
-        "coverage": [
-            {"topic": topic, "partition": partition,
-             "intervals": [{"lower": lower, "upper": upper} for lower, upper in intervals]}
-            for (topic, partition), intervals in sorted(bound.coverage.items())
-        ],
+        "coverage": coverage_to_list(bound.coverage),
         "last_change": bound.last_change,
-    }  # fmt: skip
+    }
 
 
 def _bound_run_to_dict(each: BoundRun) -> dict[str, Any]:
@@ -120,13 +116,27 @@ def bound_from_dict(raw: dict[str, Any]) -> Bound:
     return Bound(
         tuple(_bound_run_from_dict(each) for each in raw["base"]),
         Growing(_bound_run_from_dict(each) for each in raw["recent"]),
-        immutables.Map(
-            {
-                (each["topic"], each["partition"]): tuple((i["lower"], i["upper"]) for i in each["intervals"])
-                for each in raw["coverage"]
-            }
-        ),
+        coverage_from_list(raw["coverage"]),
         raw["last_change"],
+    )
+
+
+def coverage_to_list(coverage: immutables.Map[Partition, tuple[Interval, ...]]) -> list[dict[str, Any]]:
+    """Offsets of partitions as a part of an image."""
+    return [
+        {"topic": topic, "partition": partition,
+         "intervals": [{"lower": lower, "upper": upper} for lower, upper in intervals]}
+        for (topic, partition), intervals in sorted(coverage.items())
+    ]  # fmt: skip
+
+
+def coverage_from_list(raw: list[dict[str, Any]]) -> immutables.Map[Partition, tuple[Interval, ...]]:
+    """What :func:`coverage_to_list` wrote."""
+    return immutables.Map(
+        {
+            (each["topic"], each["partition"]): tuple((i["lower"], i["upper"]) for i in each["intervals"])
+            for each in raw
+        }
     )
 
 

@@ -10,6 +10,7 @@ from catalog_log.bootstrap import await_environment
 from journal.doors import add_insecure, controller_refused
 from journal.names import TopicNames
 from journal.process import announce_ready, common_arguments, leave, outcome, setup_logging, stop_event
+from segments.store import open_store
 
 log = logging.getLogger("controllers.compute")
 
@@ -20,6 +21,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--spark-master", metavar="URL",
                       help="where spark runs (default: in this process, with 16 slots)")  # fmt: skip
     made.add_argument("--data", type=Path, required=True, help="directory for spark's scratch files")
+    made.add_argument("--store", metavar="URL",
+                      help="where settled rows are, as the storage controller is told (default: nowhere)")
     made.add_argument("--flight-host", default="127.0.0.1",
                       help="address to serve reads on; it has no authentication (default: %(default)s)")  # fmt: skip
     made.add_argument("--flight-port", type=int, default=0, help="port, 0 for any free one (default: %(default)s)")
@@ -46,6 +49,7 @@ def main() -> int:
     names = TopicNames(options.env)
 
     def serve() -> int:
+        store = open_store(options.store, options.env) if options.store else None
         spark = StartingSession(options.spark_master or MASTER, options.data)
         patience_s = options.await_environment
         if patience_s and not await_environment(options.kafka, names, patience_s, stopped):
@@ -54,6 +58,7 @@ def main() -> int:
             controller = ComputeController(
                 options.kafka, names, options.cluster, spark,
                 host=options.flight_host, port=options.flight_port, lookup_port=options.lookup_port,
+                store=store,
             )  # fmt: skip
             controller.run(stopped, lambda address: announce_ready(controller=name, address=address))
         except StaleEpoch as fenced:

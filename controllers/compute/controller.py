@@ -66,6 +66,9 @@ from journal.reading import READ_TIMEOUT_S
 from oracle.client import Oracle, wall_clock_ms
 from oracle.errors import StaleEpoch
 from oracle.views_log import ViewsLog
+from segments.log import SegmentsLog
+from segments.reader import SegmentReader
+from segments.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +95,7 @@ class ComputeController:
 
     def __init__(
         self, bootstrap: str, names: TopicNames, cluster: str, spark: StartingSession, *,
-        host: str = "127.0.0.1", port: int = 0, lookup_port: int = 0,
+        host: str = "127.0.0.1", port: int = 0, lookup_port: int = 0, store: Store | None = None,
     ) -> None:  # fmt: skip
         self._names = names
         self._cluster = cluster
@@ -110,7 +113,8 @@ class ComputeController:
         self._scratch = spark.scratch
         self._spark = spark.result()
         self._files = serve_files(self._spark, self._scratch / "chunks")
-        self._feed = Feed(bootstrap, self._oracle, self._views)
+        segments = SegmentsLog.open(bootstrap, names, writer_id)
+        self._feed = Feed(bootstrap, self._oracle, self._views, SegmentReader(segments, store))
         self._inventory = Inventory(
             self._spark, self._scratch / "chunks", self._feed, self._oracle, self._views, self._at_work,
             str if self._files is None else self._files.uri,

@@ -1,4 +1,7 @@
-"""Changes from the logs into relations: what the oracle and the views' journal bound, read from Kafka when needed.
+"""Changes from the logs into relations: what the oracle and the views' journal bound, read where it is.
+
+What is recent is in the log itself or on a topic; what is settled may be in segments (:mod:`segments`), and a relation
+that is loaded takes it from there.
 
 Promises: after ``catch_up(relation, item, through)`` the relation holds exactly the changes bound at or before
 ``through``, each at its own timestamp as far back as the journals tell timestamps apart.  A relation that fell behind
@@ -20,13 +23,24 @@ from collection.binding import BoundRun
 from collection.reader import JSON, ROWS, RunReader, carried_chunks
 from controllers.changes import stamp
 from controllers.compute.relation import Relation
+from journal.errors import Unavailable
 from journal.timestamps import DataTs
 from oracle.bindings import BoundRuns
 from oracle.client import Oracle
 from oracle.errors import SnapshotTooOld
 from oracle.views_log import ViewsLog
+from segments.fold import NOTHING, Sealed
+from segments.reader import SegmentReader
+from segments.store import Gone
+from segments.unsealed import unsealed
 
 log = logging.getLogger(__name__)
+
+LOADS_MAX = 5
+"""Each further try means that rows were sealed, or files merged, and both kept for minutes, while they were read."""
+
+SINCE_TIMEOUT_S = 30.0
+"""For a journal to get to where another one is that was written after it."""
 
 READERS_MAX = 6
 """Consumers kept open: four reads and a tick's two at once.  Each holds a connection per broker and 32 MiB at most."""
@@ -35,8 +49,12 @@ READERS_MAX = 6
 class Feed:
     """Reads for any number of threads."""
 
-    def __init__(self, bootstrap: str, oracle: Oracle, views: ViewsLog) -> None:
+    def __init__(
+        self, bootstrap: str, oracle: Oracle, views: ViewsLog, segments: SegmentReader | None = None
+    ) -> None:
+        """``segments``: what is sealed, where anything may be."""
         self._bootstrap = bootstrap
+        self._segments = segments
         self._oracle = oracle
         self._views = views
         self._readers: queue.LifoQueue[RunReader | None] = queue.LifoQueue()
@@ -54,45 +72,81 @@ class Feed:
         with relation.advancing:
             if relation.upper > through:
                 return
-            relation.check_open()
-            bound, since = self._bound(item)
-            first = relation.upper == 0
-            # Below ``since`` no two timestamps are told apart.  Whoever wants such a one gets what is there at
-            # ``since``: the same, if nothing came in between.
-            read_to = DataTs(max(through, since))
-            try:
-                runs = bound.between(relation.upper, read_to + 1)
-            except SnapshotTooOld:
-                log.info("loading a collection anew", extra={"collection": relation.id, "upper": relation.upper})
-                relation.reset()
-                first = True
-                runs = bound.between(DataTs(0), read_to + 1)
-            # What is older than ``since`` is one snapshot, as of the newest run in it; newer runs go by their own.
-            merged_at = max((b.ts for b in runs if b.ts <= since), default=0)
-            # Not ``read_to``: a view may be complete through its newest run only.
-            upper = DataTs(max([through, *(b.ts for b in runs)]) + 1)
-            with closing(self._read(relation, item, runs, merged_at)) as tables:
-                if first:
-                    relation.load(tables, upper, DataTs(merged_at))
-                elif runs:
-                    relation.append(tables, upper)
-                else:
-                    relation.advance(upper)
+            for tries_left in reversed(range(LOADS_MAX)):
+                relation.check_open()
+                sealed = NOTHING if self._segments is None else self._segments.sealed(item.id)
+                try:
+                    self._bring(relation, item, through, sealed)
+                    return
+                except Unavailable as error:
+                    if not tries_left or not self._elsewhere(item, sealed, error):
+                        raise
+                    log.info("rows were sealed while they were read", extra={"collection": relation.id})
+                    relation.reset()
+
+    def _bring(self, relation: Relation, item: Item, through: DataTs, sealed: Sealed) -> None:
+        """As :meth:`catch_up`, once, by what is known of segments now; it holds the relation's lock."""
+        bound, since = self._bound(item, sealed)
+        first = relation.upper == 0
+        # Below ``since`` no two timestamps are told apart.  Whoever wants such a one gets what is there at ``since``:
+        # the same, if nothing came in between.
+        read_to = DataTs(max(through, since))
+        try:
+            runs = bound.between(relation.upper, read_to + 1)
+        except SnapshotTooOld:
+            log.info("loading a collection anew", extra={"collection": relation.id, "upper": relation.upper})
+            relation.reset()
+            first = True
+            runs = bound.between(DataTs(0), read_to + 1)
+        # What is older than ``since`` is one snapshot, as of the newest run in it; newer runs go by their own.
+        merged_at = max((b.ts for b in runs if b.ts <= since), default=0)
+        # Not ``read_to``: a view may be complete through its newest run only.
+        upper = DataTs(max([through, *(b.ts for b in runs)]) + 1)
+        if not first:
+            sealed = NOTHING  # what is newer than any snapshot is in no file
+        runs = tuple(unsealed(runs, sealed))
+        with closing(self._read(relation, item, runs, merged_at, sealed)) as tables:
+            if first:
+                relation.load(tables, upper, DataTs(merged_at))
+            elif runs:
+                relation.append(tables, upper)
+            else:
+                relation.advance(upper)
+
+    def _elsewhere(self, item: Item, sealed: Sealed, error: Unavailable) -> bool:
+        """Whether what could not be read is somewhere else by now: a topic of ours is cut below what is in files, and
+        files go whose rows are in others."""
+        ours = isinstance(error, Gone) or not isinstance(item, Source)
+        return (
+            self._segments is not None and ours and error.sqlstate == "58P01"
+            and self._segments.renewed(item.id, sealed)
+        )  # fmt: skip
 
     def close(self) -> None:
         for _ in range(READERS_MAX):
             reader = self._readers.get()
             if reader is not None:
                 reader.close()
+        if self._segments is not None:
+            self._segments.close()
 
-    def _bound(self, item: Item) -> tuple[BoundRuns, int]:
+    def _bound(self, item: Item, sealed: Sealed) -> tuple[BoundRuns, int]:
+        """The bindings of ``item``, by a state that tells timestamps apart from ``sealed.through`` on at the earliest:
+        below it the files do not say when a row came."""
+        journal = self._views if isinstance(item, MaterializedView) else self._oracle
+        state = journal.state
+        if state.since < sealed.through:
+            state = journal.when(lambda state: state.since >= sealed.through, SINCE_TIMEOUT_S).result()
         if isinstance(item, MaterializedView):
-            state = self._views.state
             return state.view(item.id).runs, state.since
-        state = self._oracle.state
         return state.bindings(item.id), state.since
 
-    def _read(self, relation: Relation, item: Item, runs: Sequence[BoundRun], merged_at: int) -> Iterator[pa.Table]:
+    def _read(
+        self, relation: Relation, item: Item, runs: Sequence[BoundRun], merged_at: int, sealed: Sealed
+    ) -> Iterator[pa.Table]:
+        if sealed.files:
+            for table in self._segments.chunks(sealed, relation.columns):
+                yield stamp(table, merged_at, relation.types)
         if not runs:
             return
         stamped = [bound._replace(ts=max(merged_at, bound.ts)) for bound in runs]

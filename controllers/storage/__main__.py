@@ -6,17 +6,36 @@ import argparse
 import logging
 
 from controllers.storage.controller import CHECKPOINT_EVERY, StorageController
+from controllers.storage.sealer import GRACE_S, Waits
+from controllers.storage.sealing import SEAL_ROWS
 from journal.doors import add_insecure, controller_refused
 from journal.names import TopicNames
 from journal.process import announce_ready, common_arguments, leave, outcome, setup_logging, stop_event
+from oracle.checkpoints import RETAIN_MS, CheckpointPolicy
+from segments.store import open_store
 
 log = logging.getLogger("controllers.storage")
+
+
+def _positive(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return number
 
 
 def parser() -> argparse.ArgumentParser:
     made = common_arguments(argparse.ArgumentParser(prog="python -m controllers.storage", description=__doc__))
     made.add_argument("--checkpoint-every", type=int, default=CHECKPOINT_EVERY, metavar="N",
                       help="records of the oracle's log between checkpoints (default: %(default)s)")  # fmt: skip
+    made.add_argument("--store", metavar="URL",
+                      help="where settled rows go: file:///a/directory, s3://bucket/prefix (default: nowhere, they "
+                           "stay on topics)")  # fmt: skip
+    made.add_argument("--seal-rows", type=_positive, default=SEAL_ROWS, metavar="N",
+                      help="rows that may be left on a collection's topic (default: %(default)s)")  # fmt: skip
+    made.add_argument("--retain", type=_positive, default=RETAIN_MS // 1000, metavar="SECONDS",
+                      help="history that stays readable at every timestamp (default: %(default)s)")  # fmt: skip
+    made.add_argument("--grace", type=_positive, default=int(GRACE_S), metavar="SECONDS",
+                      help="how long rows in a file stay where they were, too (default: %(default)s)")  # fmt: skip
     made.add_argument("--host", default="127.0.0.1", help="address for its status server (default: %(default)s)")
     made.add_argument("--port", type=int, default=0, help="its port, 0 for any free one (default: %(default)s)")
     add_insecure(made)
@@ -31,9 +50,12 @@ def main() -> int:
     stopped = stop_event()
 
     def serve() -> int:
+        store = open_store(options.store, options.env) if options.store else None
         controller = StorageController(
             options.kafka, TopicNames(options.env),
             checkpoint_every=options.checkpoint_every, host=options.host, port=options.port,
+            store=store, seal_rows=options.seal_rows, policy=CheckpointPolicy(1000 * options.retain),
+            waits=Waits(options.grace),
         )  # fmt: skip
         controller.run(stopped, lambda address: announce_ready(controller="storage", address=address))
         return 0

@@ -3,7 +3,7 @@
 Promises: topics are made for live objects only, also after a restart (the whole command log is folded before anything
 is done); topics of dropped objects go, foreign topics are never touched; each live source is read by one thread; the
 table timeline moves on once a second without writes; rows that the oracle's log carries are moved out of it where they
-are many; the log is checkpointed and cut.
+are many; what is settled is sealed in files where there is a store; the log is checkpointed and cut.
 
 It keeps nothing of its own: commands, bindings and the catalog are all it needs to begin again.  A second storage
 controller beside it does no harm: bindings are contiguous, so one of the two commits each range.
@@ -23,7 +23,7 @@ from functools import partial
 from catalog_log import objects
 from catalog_log.log import CatalogLog
 from catalog_log.model import Node
-from catalog_log.records import INLINE_FROM
+from catalog_log.records import INLINE_FROM, SEGMENTS_FROM
 from catalog_log.settings import next_item_id
 from collection.topic_keeper import TopicKeeper
 from collection.writer import CollectionWriter
@@ -35,6 +35,8 @@ from controllers.nodes import register
 from controllers.protocol import Altered, ControllerState, Created, Dropped, Effect
 from controllers.storage.mover import Mover
 from controllers.storage.reconcile import WRITTEN, reconcile
+from controllers.storage.sealer import WAITS, Sealer, Waits
+from controllers.storage.sealing import SEAL_ROWS
 from controllers.storage.source import Source
 from controllers.storage.status_server import StatusServer
 from journal.api import Subscription
@@ -42,7 +44,11 @@ from journal.errors import TidemarkError
 from journal.names import TopicNames
 from journal.process import close_all
 from journal.timestamps import TABLE, CatalogTs
+from oracle.checkpoints import CHECKPOINT_POLICY, CheckpointPolicy
 from oracle.client import Oracle, wall_clock_ms
+from oracle.views_log import ViewsLog
+from segments.log import SegmentsLog
+from segments.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -80,8 +86,11 @@ class StorageController:
 
     def __init__(
         self, bootstrap: str, names: TopicNames, *, checkpoint_every: int = CHECKPOINT_EVERY,
-        host: str = "127.0.0.1", port: int = 0,
+        host: str = "127.0.0.1", port: int = 0, store: Store | None = None, seal_rows: int = SEAL_ROWS,
+        policy: CheckpointPolicy = CHECKPOINT_POLICY, waits: Waits = WAITS,
     ) -> None:  # fmt: skip
+        """``store``: where settled rows go (none: they stay on topics); ``seal_rows``, ``policy`` and ``waits``: when,
+        what history stays readable, and for how long what was exchanged stays."""
         self._bootstrap = bootstrap
         self._names = names
         self._checkpoint_every = checkpoint_every
@@ -101,6 +110,7 @@ class StorageController:
         self._topics_early = True
         """Whether topics are made before anybody writes to them: in catalogs of a format that code may know which waits
         for them."""
+        self._may_seal = False
         self._ended = threading.Event()
         self._commands = open_command_topic(bootstrap, names, STORAGE)
         self._compaction = Compaction(self._commands)
@@ -109,6 +119,12 @@ class StorageController:
         self._keeper = TopicKeeper(bootstrap, names)
         self._writer = CollectionWriter(bootstrap, names, self._keeper)
         self._mover = Mover(self._oracle, self._writer)
+        self._store = store
+        self._policy = policy
+        self._seal_rows, self._waits = seal_rows, waits
+        self._sealer: Sealer | None = None
+        self._sealing = threading.Thread(target=self._seal, name="sealer", daemon=True)
+        self._sealing_failed: BaseException | None = None
         self._at_work = open_at_work(bootstrap, names, STORAGE, self._incarnation)
         self._server = StatusServer(host, self.status, port, self._retry)
 
@@ -120,6 +136,7 @@ class StorageController:
         subscription = follow(self._commands, self._on_effects, self._offer)
         try:
             self._catch_up(stopped)
+            self._begin_sealing()
             register(self._catalog, Node(STORAGE, "", self._server.address, self._incarnation, wall_clock_ms()))
             on_ready(self._server.address)
             advance_at = time.monotonic()
@@ -148,6 +165,7 @@ class StorageController:
             "table_ts": self._oracle.state.last_ts,
             "topics": self._keeper.status(),
             "carried": self._mover.status(),
+            **({} if self._sealer is None else {"segments": self._sealer.status()}),
             "sources": sources,
             "quarantined": self._at_work.notes.quarantined(),
         }
@@ -183,6 +201,7 @@ class StorageController:
         # By the catalog's word: the commands may have been cut above what was dropped.
         image = self._catalog.when_upper(bound.catalog_upper, CATALOG_TIMEOUT_S).result()
         self._topics_early = image.genesis.format_version < INLINE_FROM
+        self._may_seal = image.genesis.format_version >= SEGMENTS_FROM
         known, next_id = self._state.objects, next_item_id(image)
         plan = reconcile(
             known, lambda each: image.item(each) is not None, next_id, existing, self._names, self._topics_early
@@ -270,6 +289,25 @@ class StorageController:
         thread.start()
         self._closing = [t for t in self._closing if t.is_alive()] + [thread]
 
+    # -- segments
+
+    def _begin_sealing(self) -> None:
+        if self._store is None or not self._may_seal:
+            return
+        self._sealer = Sealer(
+            self._bootstrap, self._names, self._store, self._catalog, self._oracle,
+            ViewsLog.open(self._bootstrap, self._names, STORAGE),
+            SegmentsLog.open(self._bootstrap, self._names, STORAGE),
+            rows=self._seal_rows, policy=self._policy, waits=self._waits,
+        )  # fmt: skip
+        self._sealing.start()
+
+    def _seal(self) -> None:
+        try:
+            self._sealer.run()
+        except BaseException as error:
+            self._sealing_failed = error
+
     # -- the oracle
 
     def _forget(self, collection_id: str, upper: CatalogTs = NOWHERE) -> None:
@@ -303,9 +341,11 @@ class StorageController:
         oracle = self._oracle
         many = oracle.records_since_checkpoint >= self._checkpoint_every
         if many or oracle.bytes_since_checkpoint >= CHECKPOINT_EVERY_BYTES:
-            due.append(("oracle", self._oracle.checkpoint))
+            due.append(("oracle", partial(self._oracle.checkpoint, self._policy)))
         if self._catalog.checkpoint_due():
             due.append(("catalog", self._catalog.checkpoint))
+        if self._sealer is not None and self._sealer.checkpoint_due(self._checkpoint_every):
+            due.append(("segments", self._sealer.checkpoint))
         busy = self._keeper.status()["pending"] or any(thread.is_alive() for thread in self._closing)
         if not busy and self._compaction.due(self._folded, self._state):
             # Topics of what was dropped are gone, and bindings of it are known by the catalog itself.
@@ -324,7 +364,9 @@ class StorageController:
 
     def _check(self) -> None:
         """A stopped process beats a wrong catalog (I10)."""
-        failed = self._catalog.failed or self._oracle.failed
+        failed = self._catalog.failed or self._oracle.failed or self._sealing_failed
+        if failed is None and self._sealer is not None:
+            failed = self._sealer.failed
         if failed is not None:
             raise failed
 
@@ -332,7 +374,10 @@ class StorageController:
         """Bounded, whatever hangs: what is left behind is on threads that do not keep the process."""
         for source in self._sources.values():
             source.stop()
+        if self._sealer is not None:
+            self._sealer.stop()
         ending = [*self._closing, *([] if self._checkpointing is None else [self._checkpointing])]
+        ending += [self._sealing] if self._sealing.ident is not None else []
         close_all(
             {
                 "commands' reader": subscription.close,
@@ -348,6 +393,7 @@ class StorageController:
             {
                 "at work": self._at_work.close,
                 "writer": self._writer.close,
+                **({} if self._sealer is None else {"sealer": self._sealer.close}),
                 "oracle": self._oracle.close,
                 "catalog": self._catalog.close,
                 "commands": self._commands.close,

@@ -45,8 +45,15 @@ def reconcile(
     create = (i.id for i in objects.values() if i.kind in WRITTEN and names.data(i.id) not in there)
     prefix = names.data("")
     ids = (name[len(prefix) :] for name in there if name.startswith(prefix))
-    gone = (i for i in ids if (number := _ID.fullmatch(i)) and int(number[1]) < next_id)
+    gone = (i for i in ids if is_below(i, next_id))
     return TopicPlan(
         tuple(sorted(create)) if wanted_early else (),
         tuple(sorted(i for i in gone if i not in objects and not in_catalog(i))),
     )
+
+
+def is_below(object_id: str, next_id: int) -> bool:
+    """Whether ``object_id`` was given out by a catalog that gives out ``next_id`` next: if nothing has it, it was
+    dropped, and if it is none of ours at all, it was not."""
+    number = _ID.fullmatch(object_id)
+    return number is not None and int(number[1]) < next_id

@@ -523,7 +523,7 @@ class SimFeed(Feed):
         super().__init__("", compute.oracle, compute.views)
         self._compute = compute
 
-    def _read(self, _output: Any, _item: Item, runs: Sequence[BoundRun], _merged_at: int) -> Iterator:
+    def _read(self, _output: Any, _item: Item, runs: Sequence[BoundRun], _merged_at: int, _sealed: Any) -> Iterator:
         for bound in runs:
             yield from self._compute.contents.rows(bound, _item)
 

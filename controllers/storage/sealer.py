@@ -1,0 +1,475 @@
+"""Settled rows become files, topics are cut below them, and files that hold nothing any more go (DESIGN §5).
+
+Promises: no reader can tell, at any timestamp that may still be read (I5): a file is durable before the log says that
+it holds rows, and what was read before stays for :data:`GRACE_S`.  Killed at any moment it leaves at most files that
+nobody added, which go later; two of them beside each other seal each row once.  A collection that cannot be sealed
+keeps no other from it.
+
+One thread, which works on one collection at a time; memory is bounded by a file (:mod:`controllers.storage.sealing`).
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import threading
+import time
+import uuid
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from confluent_kafka import TopicPartition
+
+from catalog_log.image import Image
+from catalog_log.log import CatalogLog
+from catalog_log.objects import Item, MaterializedView, Relation, Source, Table
+from catalog_log.settings import next_item_id
+from collection.binding import BoundRun
+from collection.columns import DIFF, Columns
+from collection.reader import JSON, ROWS, RunReader
+from controllers.changes import canonical, consolidate, only_insertions
+from controllers.storage import sealing
+from controllers.storage.reconcile import is_below
+from controllers.storage.sealing import FILE_BYTES, FILE_ROWS, SEAL_FACTOR, Shape
+from controllers.storage.spread import parts
+from journal import clients
+from journal.errors import Indeterminate, TidemarkError, Unavailable
+from journal.names import TopicNames
+from oracle.bindings import NOTHING, Bound
+from oracle.checkpoints import CheckpointPolicy
+from oracle.client import Oracle, wall_clock_ms
+from oracle.state import OracleState
+from oracle.views_log import ViewsLog
+from segments.fold import Sealed
+from segments.log import SegmentsLog
+from segments.model import Exchange, Segment, new_path, number_of
+from segments.parquet import chunks, encode
+from segments.store import Store
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 5.0
+"""Between two looks at what there is to do: rows are sealed minutes after they came, so seconds more are nothing."""
+
+GRACE_S = 300.0
+"""For so long what was exchanged stays where it was, on its topic and in its files: longer than the longest read should
+take.  Whoever takes longer, or has not heard of the exchange yet, finds it gone and begins anew with what there is."""
+
+ORPHANED_S = 3600.0
+"""After so long files that nobody added go.  By this process's own time, whatever clocks say."""
+
+AFTER_FAILURE_S = 30.0
+AFTER_FAILURE_MAX_S = 600.0
+"""Before a collection is tried again that could not be sealed; twice as long after each failure."""
+
+MOVE_EVERY_S = 30.0
+"""Between two checkpoints that are made for the sake of sealing alone, so that ``since`` moves: each is an image."""
+
+CATALOG_TIMEOUT_S = 30.0
+CUT_TIMEOUT_S = 10.0
+
+GROUP_ROWS = 65_536
+"""Of what is spread over parts, rows that are written to a part at once."""
+
+
+class Waits(NamedTuple):
+    """How long what was exchanged stays, in seconds; tests have less."""
+
+    grace_s: float = GRACE_S
+    orphaned_s: float = ORPHANED_S
+
+
+WAITS = Waits()
+
+
+class _Collection(NamedTuple):
+    """What one look knows of a collection."""
+
+    item: Item
+    bound: Bound
+    since: int
+    sealed: Sealed
+
+    @property
+    def columns(self) -> Columns:
+        assert isinstance(self.item, Relation)
+        return self.item.stored
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(batches=not isinstance(self.item, Source))
+
+
+class Sealer:
+    """:meth:`run` in a thread of its own.  It owns ``views`` and ``segments``, and closes them."""
+
+    def __init__(
+        self, bootstrap: str, names: TopicNames, store: Store, catalog: CatalogLog, oracle: Oracle, views: ViewsLog,
+        segments: SegmentsLog, *, rows: int = sealing.SEAL_ROWS, policy: CheckpointPolicy, waits: Waits = WAITS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        """``rows``: what may be left on a topic; ``policy``: the history that stays, as checkpoints have it."""
+        self._bootstrap = bootstrap
+        self._names = names
+        self._store = store
+        self._catalog = catalog
+        self._oracle = oracle
+        self._views = views
+        self._segments = segments
+        self._rows = rows
+        self._policy = policy
+        self._waits = waits
+        self._clock = clock
+        self._reader: RunReader | None = None
+        self._not_before: dict[str, tuple[float, float]] = {}
+        """Collections that could not be sealed: until when they are left, and how long that is.  Bounded by what there
+        is."""
+        self._looked: dict[str, tuple[Bound, Sealed]] = {}
+        """Collections of which nothing is to be done before they change."""
+        self._cuts: dict[str, tuple[float, int]] = {}
+        """Topics to be cut: when, and below which offset."""
+        self._cut: dict[str, int] = {}
+        self._move_at = clock()
+        """When ``since`` may be moved again."""
+        self._swept: tuple[float, int] | None = None
+        self._counts = {"exchanges": 0, "files_written": 0, "bytes_written": 0, "cuts": 0, "collected": 0}
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        """Until :meth:`stop`."""
+        while not self._stopped.wait(LOOK_S):
+            try:
+                self.look()
+            except TidemarkError as error:
+                # Each is tried again at the next look: a broker, a journal or the store is away.
+                log.warning("segments are not as they should be yet", extra=_told(error))
+
+    def stop(self) -> None:
+        """Returns at once; what is being read or written is given up at the next piece of it."""
+        self._stopped.set()
+
+    def close(self) -> None:
+        """Once :meth:`run` has returned."""
+        if self._reader is not None:
+            self._reader.close()
+        self._segments.close()
+        self._views.close()
+
+    @property
+    def failed(self) -> Exception | None:
+        """What stopped a journal of its own for good, or ``None``."""
+        return self._views.failed or self._segments.failed
+
+    def status(self) -> dict[str, object]:
+        """For people; any thread."""
+        state = self._segments.state
+        files = [
+            {"collection": name, "path": each.path, "bytes": each.size, "changes": each.changes, "rows": each.net,
+             "through": sealed.through}
+            for name, sealed in state.collections.items() for each in sealed.files
+        ]  # fmt: skip
+        return {"files": files, "gone": len(state.gone), "failing": sorted(self._not_before), **self._counts}
+
+    def look(self) -> None:
+        """Do whatever is due.  Raises what keeps all collections from it; of one alone it is logged."""
+        oracle, image = self._known()
+        self._forget(image)
+        found = list(self._changed(oracle, image))
+        if self._clock() >= self._move_at and any(self._comes_due(each) for each in found):
+            self._move_at = self._clock() + MOVE_EVERY_S
+            self._oracle.checkpoint(self._policy)
+            self._views.checkpoint(self._oracle.state.since, self._policy)
+            oracle, image = self._known()
+            found = list(self._changed(oracle, image))
+        for each in sorted(found, key=lambda each: -sealing.total(self._ready(each), each.shape)):
+            if self._stopped.is_set():
+                return
+            self._one(each)
+        self._plan_cuts(image)
+        self._cut_due()
+        self._collect()
+        self._sweep()
+
+    def checkpoint_due(self, every: int) -> bool:
+        """Whether its log has so many records above the newest image."""
+        return self._segments.records_since_checkpoint >= every
+
+    def checkpoint(self) -> int:
+        """Of its own log; as :meth:`segments.log.SegmentsLog.checkpoint`."""
+        return self._segments.checkpoint(self._policy)
+
+    # -- what there is
+
+    def _known(self) -> tuple[OracleState, Image]:
+        """What is bound, and a catalog in which everything is that was bound: all columns that rows may have are in
+        it."""
+        state = self._oracle.state
+        return state, self._catalog.when_upper(state.catalog_upper, CATALOG_TIMEOUT_S).result()
+
+    def _changed(self, oracle: OracleState, image: Image) -> Iterator[_Collection]:
+        """The collections that may have something to be done for."""
+        views, segments = self._views.state, self._segments.state
+        now = self._clock()
+        bound = [(name, each, oracle.since) for name, each in oracle.bound.items()]
+        bound += [(name, view.bound, views.since) for name, view in views.views.items()]
+        there = {name for name, _, _ in bound}
+        self._looked = {name: seen for name, seen in self._looked.items() if name in there}
+        self._not_before = {name: left for name, left in self._not_before.items() if name in there}
+        for name, each, since in bound:
+            sealed = segments.sealed(name)
+            seen = self._looked.get(name)
+            if seen is not None and seen[0] is each and seen[1] is sealed:
+                continue
+            item = image.item(name)
+            if isinstance(item, Relation) and self._not_before.get(name, (now, 0))[0] <= now:
+                found = _Collection(item, each, since, sealed)
+                if not each.recent and not self._ready(found) and not self._merging(sealed):
+                    self._looked[name] = each, sealed
+                yield found
+
+    def _ready(self, found: _Collection) -> list[BoundRun]:
+        """The runs to be sealed, or nothing where they are too few."""
+        runs = sealing.old(found.bound, found.sealed, found.since)
+        return runs if sealing.total(runs, found.shape) >= self._rows else []
+
+    def _comes_due(self, found: _Collection) -> bool:
+        """Whether there would be something to seal if ``since`` were where it may be."""
+        horizon = self._oracle.state.last_ts - self._policy.retain_ms
+        if horizon <= found.since:
+            return False
+        runs = sealing.old(found.bound, found.sealed, horizon)
+        return sealing.total(runs, found.shape) >= self._rows
+
+    def _merging(self, sealed: Sealed) -> bool:
+        return sealing.to_rewrite(sealed, self._rows) or sealing.to_merge(sealed.files) is not None
+
+    # -- one collection
+
+    def _one(self, found: _Collection) -> None:
+        name = found.item.id
+        try:
+            runs = self._ready(found)
+            if runs:
+                self._seal(found, sealing.taken(runs, found.shape, SEAL_FACTOR * self._rows))
+            while not self._stopped.is_set() and self._merge(found.item, found.columns):
+                pass
+            self._not_before.pop(name, None)
+        except TidemarkError as error:
+            if self._stopped.is_set():
+                return
+            waited_s = self._not_before.get(name, (0, 0))[1]
+            wait_s = min(max(2 * waited_s, AFTER_FAILURE_S), AFTER_FAILURE_MAX_S)
+            self._not_before[name] = self._clock() + wait_s, wait_s
+            log.warning("a collection was not sealed", extra={"collection": name, **_told(error)})
+
+    def _seal(self, found: _Collection, runs: Sequence[BoundRun]) -> None:
+        name = found.item.id
+        format_ = ROWS if found.shape.batches else JSON
+        if self._reader is None:
+            self._reader = RunReader(self._bootstrap)
+        begun = self._clock()
+        with closing(self._reader.chunks((each.run for each in runs), found.columns, format_)) as tables:
+            added = self._write(name, found.columns, self._until_stopped(tables))
+        through = max(each.ts for each in runs)
+        offsets = tuple(each.run._replace(attempt="", rows=-1) for each in runs)
+        self._exchange(Exchange(name, through, offsets, tuple(added)))
+        log.info("sealed", extra={"collection": name, "rows": sum(each.changes for each in added),
+                                  "files": len(added), "took_s": round(self._clock() - begun, 3)})  # fmt: skip
+
+    def _merge(self, item: Item, columns: Columns) -> bool:
+        """Put files together, or write all of them anew; whether there was anything to do."""
+        sealed = self._segments.state.sealed(item.id)
+        if sealing.to_rewrite(sealed, self._rows):
+            files, tables = sealed.files, self._rewritten(sealed.files, columns)
+        elif pair := sealing.to_merge(sealed.files):
+            files, tables = pair, self._merged(pair, columns)
+        else:
+            return False
+        with closing(tables):
+            added = self._write(item.id, columns, self._until_stopped(tables))
+        self._exchange(Exchange(item.id, removed=tuple(each.path for each in files), added=tuple(added)))
+        return True
+
+    def _until_stopped(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in tables:
+            if self._stopped.is_set():
+                raise Unavailable("the controller is stopping")
+            yield table
+
+    def _read(self, files: Iterable[Segment], columns: Columns) -> Iterator[pa.Table]:
+        for each in files:
+            yield from chunks(each, self._store.read(each.path), columns)
+
+    def _merged(self, files: Sequence[Segment], columns: Columns) -> Iterator[pa.Table]:
+        """All changes of ``files``, which are few, at once: what cancels out is merged where they are written."""
+        yield pa.concat_tables(self._read(files, columns))
+
+    def _rewritten(self, files: Sequence[Segment], columns: Columns) -> Iterator[pa.Table]:
+        """All changes of ``files``, of however many, in parts that each have all that is equal."""
+        count = -(-sum(each.changes for each in files) // FILE_ROWS)
+        if count == 1:
+            yield from self._merged(files, columns)
+            return
+        with tempfile.TemporaryDirectory(prefix="tidemark-sealer-") as directory:
+            paths = [Path(directory) / f"{n}.parquet" for n in range(count)]
+            self._spread(self._read(files, columns), paths)
+            for path in paths:
+                yield pq.read_table(path)
+                path.unlink()
+
+    def _spread(self, tables: Iterable[pa.Table], paths: Sequence[Path]) -> None:
+        writers: list[pq.ParquetWriter] = []
+        try:
+            for table in tables:
+                table = _positions(table)
+                if not writers:
+                    writers = [pq.ParquetWriter(path, table.schema) for path in paths]
+                places = parts(table, range(table.num_columns - 1), len(paths))
+                for n, writer in enumerate(writers):
+                    writer.write_table(table.filter(pa.array(places == n)), row_group_size=GROUP_ROWS)
+        finally:
+            for writer in writers:
+                writer.close()
+
+    def _write(self, name: str, columns: Columns, tables: Iterable[pa.Table]) -> list[Segment]:
+        """Files of all changes, each durable; on failure none of them is left."""
+        number = self._segments.state.next_offset
+        added: list[Segment] = []
+        pieces: list[pa.Table] = []
+        try:
+            for table in tables:
+                for start in range(0, table.num_rows, FILE_ROWS):
+                    pieces.append(_positions(table.slice(start, FILE_ROWS)))
+                    if sum(p.num_rows for p in pieces) >= FILE_ROWS or sum(p.nbytes for p in pieces) >= FILE_BYTES:
+                        self._write_file(name, number, columns, pieces, added)
+                        pieces = []
+            self._write_file(name, number, columns, pieces, added)
+        except BaseException:
+            self._delete(added)
+            raise
+        return added
+
+    def _write_file(
+        self, name: str, number: int, columns: Columns, pieces: Sequence[pa.Table], added: list[Segment]
+    ) -> None:
+        if not pieces:
+            return
+        changes = canonical(pa.concat_tables(pieces))
+        if not (plain := only_insertions(changes)):
+            changes = consolidate(changes)
+            plain = only_insertions(changes)
+        if not changes.num_rows:
+            return
+        data = encode(columns, changes)
+        path = new_path(name, number, uuid.uuid4().hex)
+        self._store.write(path, data)
+        net = pc.sum(changes.column(DIFF)).as_py()
+        added.append(Segment(path, len(data), changes.num_rows, net, plain, zlib.crc32(data)))
+        self._counts["files_written"] += 1
+        self._counts["bytes_written"] += len(data)
+
+    def _exchange(self, exchange: Exchange) -> None:
+        try:
+            self._segments.exchange(exchange).result()
+        except Indeterminate:
+            raise  # the files may be somebody's: they are swept if they are not
+        except TidemarkError:
+            self._delete(exchange.added)
+            raise
+        self._counts["exchanges"] += 1
+
+    def _delete(self, files: Iterable[Segment]) -> None:
+        """Files that nobody has and nobody will have; what cannot be removed now is swept."""
+        for each in files:
+            try:
+                self._store.delete(each.path)
+            except TidemarkError as error:
+                log.warning("a file was left behind", extra=_told(error))
+
+    # -- what goes
+
+    def _forget(self, image: Image) -> None:
+        """Collections that were dropped: their files go.  One that this image does not know yet is none of them."""
+        next_id = next_item_id(image)
+        names = [name for name in self._segments.state.collections if image.item(name) is None]
+        asked = [self._segments.forget(name) for name in names if is_below(name, next_id)]
+        for done in asked:
+            done.result()
+
+    def _plan_cuts(self, image: Image) -> None:
+        """Topics that may be cut once everybody had time to hear of it."""
+        oracle, views, segments = self._oracle.state, self._views.state, self._segments.state
+        self._cuts = {name: cut for name, cut in self._cuts.items() if name in segments.collections}
+        self._cut = {name: cut for name, cut in self._cut.items() if name in segments.collections}
+        for name, sealed in segments.collections.items():
+            item = image.item(name)
+            if item is None or isinstance(item, Source):  # whose topic is the user's
+                continue
+            if isinstance(item, MaterializedView):
+                bound = views.views[name].bound if name in views.views else NOTHING
+            else:
+                bound = oracle.bound.get(name, NOTHING)
+            below = sealing.cut_below(bound, sealed, self._names.data(name), not isinstance(item, Table))
+            if below > self._cut.get(name, 0) and name not in self._cuts:
+                self._cuts[name] = self._clock() + self._waits.grace_s, below
+
+    def _cut_due(self) -> None:
+        for name, (when, below) in list(self._cuts.items()):
+            if when > self._clock():
+                continue
+            del self._cuts[name]
+            try:
+                clients.delete_below(self._bootstrap, TopicPartition(self._names.data(name), 0, below), CUT_TIMEOUT_S)
+            except TidemarkError as error:  # planned again at the next look
+                log.warning("a topic was not cut", extra={"collection": name, **_told(error)})
+                continue
+            self._cut[name] = below
+            self._counts["cuts"] += 1
+            log.info("cut", extra={"collection": name, "below": below})
+
+    def _collect(self) -> None:
+        """Remove files that hold nothing any more, once nobody should be reading them."""
+        before = wall_clock_ms() - int(1000 * self._waits.grace_s)
+        due = [path for path, at_ms in self._segments.state.gone.items() if at_ms <= before]
+        for path in due:
+            self._store.delete(path)
+        for done in [self._segments.collected(path) for path in due]:
+            done.result()
+        self._counts["collected"] += len(due)
+
+    def _sweep(self) -> None:
+        """Remove files that nobody added: of writers that died, and of exchanges that were refused."""
+        now = self._clock()
+        if self._swept is None:
+            self._swept = now, self._segments.state.next_offset
+            return
+        since, number = self._swept
+        if now - since < self._waits.orphaned_s:
+            return
+        self._segments.sweep(number).result()
+        self._swept = now, self._segments.state.next_offset
+        state = self._segments.state
+        known = {each.path for sealed in state.collections.values() for each in sealed.files}.union(state.gone)
+        for each in self._store.files():
+            found = number_of(each.path)
+            # What is no path of ours is what a writer that died had begun with, or somebody else's: the number decides.
+            begun = number_of(each.path.split(".parquet")[0] + ".parquet") if found is None else found
+            if begun is not None and begun < number and each.path not in known:
+                self._store.delete(each.path)
+                log.info("removed a file that nobody added", extra={"path": each.path})
+
+
+def _positions(table: pa.Table) -> pa.Table:
+    """With columns by their places, and the diffs: two columns may be called alike."""
+    names = [f"c{n}" for n in range(table.num_columns - 1)]
+    return table.rename_columns([*names, DIFF])
+
+
+def _told(error: TidemarkError) -> dict[str, object]:
+    return {"reason": error.message, "detail": error.detail}

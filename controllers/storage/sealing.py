@@ -1,0 +1,113 @@
+"""What is to be sealed, merged and cut: the pure part of keeping segments.
+
+Promises: only what was bound at or below ``since`` is sealed, since no reader tells timestamps apart there; nothing is
+cut that anybody may still have to read from a topic, or may still bind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+from typing import NamedTuple
+
+from collection.binding import BoundRun, Run
+from oracle.bindings import Bound
+from segments.fold import Sealed
+from segments.model import RUNS_MAX, Segment
+from segments.unsealed import unsealed
+
+SEAL_ROWS = 100_000
+"""What may be left on a topic, in rows: whoever loads the collection decodes as many in a quarter of a second."""
+
+RECORD_ROWS = 50
+"""As so many rows a record on a topic of ours counts that holds fewer: it costs whoever reads it as much, and so a
+topic of single-row inserts is sealed too."""
+
+SEAL_FACTOR = 40
+"""At most so many times :data:`SEAL_ROWS` go into one exchange (four million rows, some ten seconds), so that what was
+done is kept when the process ends."""
+
+FILE_ROWS = 1_000_000
+FILE_BYTES = 64 << 20
+"""Of a file, in rows and in Arrow's bytes of them, whichever comes first: what is in memory while it is written."""
+
+MERGE_FACTOR = 4
+"""Two neighbouring files merge while the older is less than this many times the newer, as a relation's chunks do."""
+
+MERGED_BYTES = 16 << 20
+"""Of a file that is merged no more: Parquet's bytes, which are a quarter of Arrow's and less."""
+
+
+class Shape(NamedTuple):
+    """How rows of a collection lie on its topic: as records of ours, or one JSON object each."""
+
+    batches: bool
+    """Records hold many rows."""
+
+
+def old(bound: Bound, sealed: Sealed, horizon: int) -> list[BoundRun]:
+    """The runs on topics that were bound at or before ``horizon`` and are in no file."""
+    recent = takewhile(lambda each: each.ts <= horizon, bound.recent)
+    return list(unsealed((each for each in (*bound.base, *recent) if not each.value and each.ts <= horizon), sealed))
+
+
+def rows(run: Run, shape: Shape) -> int:
+    """What ``run`` counts for, in rows."""
+    records = run.upper - run.lower
+    return max(run.rows, records * RECORD_ROWS) if shape.batches else records
+
+
+def total(runs: Iterable[BoundRun], shape: Shape) -> int:
+    """:func:`rows` of all of them."""
+    return sum(rows(each.run, shape) for each in runs)
+
+
+def taken(runs: Sequence[BoundRun], shape: Shape, rows_max: int) -> list[BoundRun]:
+    """The first of ``runs`` that go into one exchange; of the last perhaps the first offsets only."""
+    found: list[BoundRun] = []
+    left = rows_max
+    for each in runs[:RUNS_MAX]:
+        size = rows(each.run, shape)
+        if size > left:
+            records = each.run.upper - each.run.lower
+            some = max(records * left // size, 0 if found else 1)
+            if some:
+                found.append(each._replace(run=each.run._replace(upper=each.run.lower + some, rows=-1)))
+            break
+        found.append(each)
+        left -= size
+    return found
+
+
+def to_merge(files: Sequence[Segment]) -> tuple[Segment, Segment] | None:
+    """Two files that should be one, the newest such pair; ``None`` where all are as they should be."""
+    for older, newer in reversed(list(zip(files, files[1:], strict=False))):
+        small = older.changes + newer.changes <= FILE_ROWS and older.size + newer.size <= MERGED_BYTES
+        if small and older.changes < MERGE_FACTOR * newer.changes:
+            return older, newer
+    return None
+
+
+def to_rewrite(sealed: Sealed, slack: int) -> bool:
+    """Whether so much of what is in the files cancels out that all of it should be written anew.
+
+    Reads, and the room on disk, are then within twice what there is, and each row that goes costs the writing of two.
+    """
+    return not all(each.plain for each in sealed.files) and sealed.changes > 2 * max(sealed.net, 0) + slack
+
+
+def cut_below(bound: Bound, sealed: Sealed, topic: str, gaps_are_garbage: bool) -> int:
+    """Below which offset of ``topic`` there is nothing that anybody needs; 0 where nothing may be cut.
+
+    ``gaps_are_garbage``: what is not bound below something that is will never be.  Of tables that is not so: an adapter
+    that was stopped between writing and committing commits when it goes on.  (Views are bound by the holder of an
+    epoch, in order; a source's errors with its own next offsets.)
+    """
+    intervals = bound.coverage.get((topic, 0), ())
+    if not intervals:
+        return 0
+    needed = next(unsealed((BoundRun(0, Run(topic, 0, *each)) for each in intervals), sealed), None)
+    end = intervals[-1][1]
+    if not gaps_are_garbage:
+        end = intervals[0][1] if intervals[0][0] == 0 else 0
+    return end if needed is None else min(end, needed.run.lower)

@@ -1,0 +1,1 @@
+"""Settled rows in columnar files: which files hold which rows of a collection, and the files themselves."""

@@ -1,0 +1,133 @@
+"""The records of ``<env>.segments`` as values, and the rules that each must keep to be folded.  Pure.
+
+A *segment* is a Parquet file in the store that holds changes of one collection: rows, each with its diff.  What is
+*sealed* is said by offsets: a run that was bound long ago, at or below ``since``, is in files from then on, and its
+records may be cut off their topic.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from collection.binding import Run
+from journal.errors import InvalidUsage
+from journal.settling import Token
+from oracle.model import check_name, check_run, check_ts
+
+FILES_MAX = 2_000
+"""Files that one exchange may add, and as many that it may take away: their record stays below 1 MiB."""
+
+RUNS_MAX = 10_000
+"""Runs that one exchange may seal: merged runs at or below ``since`` are one a stretch of adjacent offsets."""
+
+
+class SegmentsKind(StrEnum):
+    EXCHANGE = "exchange"
+    """Rows of one collection are elsewhere: what lay on a topic, or in files that go, is in files that come."""
+    FORGET = "forget"
+    """These collections were dropped: their files go."""
+    COLLECTED = "collected"
+    """These files, which held nothing any more, are no longer in the store."""
+    SWEEP = "sweep"
+    """Files with a number below this one are added by nobody any more: those that nobody added may be removed."""
+    FENCE = "fence"
+    """Nothing but its number: no record of its writer with a smaller one counts from here on (as after any record)."""
+
+
+class Segment(NamedTuple):
+    """A file of the store: ``size`` bytes with the check sum ``crc32``, of which ``changes`` are rows with a diff.
+
+    ``net`` is the sum of the diffs; ``plain`` says that each is +1.  ``path`` is below the environment's directory.
+    """
+
+    path: str
+    size: int
+    changes: int
+    net: int
+    plain: bool
+    crc32: int
+
+
+class Exchange(NamedTuple):
+    """Rows of ``collection`` change their place, and nobody can tell (I5).
+
+    ``runs`` are offsets whose rows the files have from now on, ``through`` the newest timestamp at which any of them
+    was bound: their timestamps are not told apart in a file, so only who reads at or above it may take the files.
+    """
+
+    collection: str
+    through: int = 0
+    runs: tuple[Run, ...] = ()
+    added: tuple[Segment, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+class SegmentsRecord(NamedTuple):
+    """A record of the topic.  Only the fields of its kind are set; ``at_ms`` is the writer's clock."""
+
+    token: Token
+    kind: SegmentsKind
+    at_ms: int = 0
+    exchange: Exchange | None = None
+    paths: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    below: int = 0
+
+
+def new_path(collection: str, number: int, unique: str) -> str:
+    """The path of a new file: ``number`` is the next offset of the log as its writer knew it when it began.
+
+    So the log can say of all files at once that they come too late (``SWEEP``): a writer that was stopped for a day
+    must not add a file that was removed meanwhile because nobody had added it.
+    """
+    return f"{collection}/{number:016x}-{unique}.parquet"
+
+
+def number_of(path: str) -> int | None:
+    """The number in ``path``; ``None`` for what is no path of ours."""
+    found = _PATH.fullmatch(path)
+    return None if found is None else int(found[1], 16)
+
+
+_PATH = re.compile(r"[A-Za-z0-9_-]+/([0-9a-f]{16})-[0-9a-f]{1,64}\.parquet")
+
+
+def check_exchange(exchange: Exchange) -> None:
+    """Raises ``InvalidUsage`` where ``exchange`` breaks the rules that every reader checks."""
+    check_name("collection", exchange.collection)
+    check_ts(exchange.through)
+    if not exchange.runs and not exchange.removed:
+        raise InvalidUsage("an exchange of nothing")
+    if len(exchange.runs) > RUNS_MAX:
+        raise InvalidUsage(f"too many runs in one exchange: {len(exchange.runs)}", hint=f"at most {RUNS_MAX}")
+    for run in exchange.runs:
+        check_run(run)
+    if max(len(exchange.added), len(exchange.removed)) > FILES_MAX:
+        raise InvalidUsage("too many files in one exchange", hint=f"at most {FILES_MAX}")
+    for each in exchange.added:
+        check_path(each.path)
+        if each.size <= 0 or each.changes <= 0 or not 0 <= each.crc32 < 1 << 32:
+            raise InvalidUsage(f"invalid file {each}")
+    check_paths([each.path for each in exchange.added])
+    check_paths(exchange.removed)
+
+
+def check_paths(paths: Sequence[str]) -> None:
+    """Raises ``InvalidUsage`` unless all are paths, none of them twice."""
+    for path in paths:
+        check_path(path)
+    if len(set(paths)) != len(paths):
+        raise InvalidUsage("a record names a file twice")
+
+
+def check_path(path: str) -> None:
+    """Raises ``InvalidUsage`` unless ``path`` is one of :func:`new_path`.
+
+    Whoever has a file opened or removed by what a record says must not be led out of the environment's directory.
+    """
+    check_name("path", path)
+    if number_of(path) is None:
+        raise InvalidUsage(f"invalid path of a file {path!r}")

@@ -1,0 +1,82 @@
+"""The records of ``<env>.segments`` as bytes and back.  Pure.
+
+Promises: ``decode_segments_record(encode_segments_record(r)) == r`` for every valid record; anything else raises
+:class:`~oracle.records.Malformed`, in every reader alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from collection.binding import Run
+from journal.errors import InvalidUsage
+from oracle.model import check_name, check_ts
+from oracle.records import Malformed, decode_in_format, token_of
+from schemas import codec
+from segments.model import Exchange, Segment, SegmentsKind, SegmentsRecord, check_exchange, check_paths
+
+SEGMENTS_RECORD = "segments_record"
+
+NO_EXCHANGE = Exchange("")
+
+
+def encode_segments_record(record: SegmentsRecord) -> bytes:
+    """``record`` as bytes of the topic."""
+    token, exchange = record.token, record.exchange or NO_EXCHANGE
+    return codec.encode(
+        SEGMENTS_RECORD,
+        {
+            "writer": token.writer,
+            "incarnation": token.incarnation,
+            "seq": token.seq,
+            "kind": record.kind.value,
+            "at_ms": record.at_ms,
+            "collection": exchange.collection,
+            "through": exchange.through,
+            "runs": [
+                {"topic": each.topic, "partition": each.partition, "lower": each.lower, "upper": each.upper}
+                for each in exchange.runs
+            ],
+            "added": [each._asdict() for each in exchange.added],
+            "paths": exchange.removed or record.paths,
+            "names": record.names,
+            "below": record.below,
+        },
+    )
+
+
+def decode_segments_record(value: bytes) -> SegmentsRecord:
+    """The record in ``value``.  Raises :class:`~oracle.records.Malformed` and nothing else."""
+    raw = decode_in_format(SEGMENTS_RECORD, value)
+    token = token_of(raw)
+    try:
+        kind = SegmentsKind(raw["kind"])
+        paths, exchange = tuple(raw["paths"]), None
+        if kind is SegmentsKind.EXCHANGE:
+            runs = tuple(Run(r["topic"], r["partition"], r["lower"], r["upper"]) for r in raw["runs"])
+            added = tuple(map(segment_from_dict, raw["added"]))
+            exchange, paths = Exchange(raw["collection"], raw["through"], runs, added, paths), ()
+        record = SegmentsRecord(token, kind, raw["at_ms"], exchange, paths, tuple(raw["names"]), raw["below"])
+        _check(record)
+    except InvalidUsage as error:
+        raise Malformed(error.message, token) from error
+    except ValueError as error:
+        raise Malformed(str(error), token) from error
+    return record
+
+
+def segment_from_dict(raw: Mapping[str, Any]) -> Segment:
+    """A file as a record or an image has it."""
+    return Segment(raw["path"], raw["size"], raw["changes"], raw["net"], raw["plain"], raw["crc32"])
+
+
+def _check(record: SegmentsRecord) -> None:
+    check_ts(record.at_ms)
+    if record.exchange is not None:
+        check_exchange(record.exchange)
+    check_paths(record.paths)
+    if record.below < 0:
+        raise InvalidUsage(f"invalid number of a file {record.below}")
+    for name in record.names:
+        check_name("collection", name)

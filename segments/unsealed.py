@@ -1,0 +1,37 @@
+"""What of a collection's bound rows is not in files: the runs that are still read where they were written.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from collection.binding import INLINE, BoundRun, Run
+from oracle.bindings import Interval
+from segments.fold import Sealed
+
+
+def unsealed(bound: Iterable[BoundRun], sealed: Sealed) -> Iterator[BoundRun]:
+    """``bound`` without the offsets that ``sealed`` has, in the same order.
+
+    What is left of a run that is sealed in part does not say how many rows it has.
+    """
+    for each in bound:
+        intervals = () if each.run.topic == INLINE else sealed.coverage.get(each.run[:2], ())
+        yield from _without(each, intervals) if intervals else (each,)
+
+
+def _without(bound: BoundRun, intervals: Iterable[Interval]) -> Iterator[BoundRun]:
+    run, start = bound.run, bound.run.lower
+    for lower, upper in intervals:
+        if upper <= start:
+            continue
+        if lower >= run.upper:
+            break
+        if lower > start:
+            yield bound._replace(run=_part(run, start, lower))
+        start = upper
+    if start < run.upper:
+        yield bound._replace(run=_part(run, start, run.upper))
+
+
+def _part(run: Run, lower: int, upper: int) -> Run:
+    return run if (lower, upper) == (run.lower, run.upper) else run._replace(lower=lower, upper=upper, rows=-1)

@@ -1,0 +1,415 @@
+"""Rows that are sealed, merged, cut and collected, in worlds of journals in memory: no reader can tell (I5)."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+from catalog_log.objects import Column, Item, Table
+from collection.binding import Binding
+from collection.columns import DIFF
+from controllers.compute.feed import Feed
+from controllers.compute.relation import Relation
+from controllers.storage import sealer as module
+from controllers.storage import sealing
+from controllers.storage.sealer import Sealer, Waits
+from journal.errors import Indeterminate, Unavailable
+from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
+from journal.names import TopicNames
+from oracle.checkpoints import CheckpointPolicy, Checkpoints
+from oracle.client import Oracle
+from oracle.model import CommitPart
+from oracle.views_log import ViewsLog
+from segments.log import SegmentsLog
+from segments.reader import SegmentReader
+from segments.store import DirectoryStore
+from tests.compute.test_crashes import Rows, reader_of
+from tests.compute.test_idle_views import SPARK, contents
+
+KV = (Column("k", "int4", id=1), Column("v", "int8", id=2))
+NAMES = TopicNames("t")
+POLICY = CheckpointPolicy(retain_ms=20, slack_records=10)
+WAITS = Waits(grace_s=100, orphaned_s=1000)
+
+
+class Killed(Exception):
+    """The process ends here."""
+
+
+class Topics(Rows):
+    """As there, and what is cut cannot be read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.starts: Counter = Counter()
+
+    def cut(self, _bootstrap: str, upto, _timeout_s: float) -> None:
+        name = upto.topic.removeprefix(NAMES.data(""))
+        assert upto.offset <= len(self.topics[name])
+        self.starts[name] = max(self.starts[name], upto.offset)
+
+    def table(self, run) -> pa.Table:
+        name = run.topic.removeprefix(NAMES.data(""))
+        if run.lower < self.starts[name]:
+            raise Unavailable(f"{run} is cut below {self.starts[name]}", sqlstate="58P01")
+        return super().table(run._replace(topic=name))
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class World:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+        self.topics = Topics()
+        self.clock, self.wall_ms = Clock(), 1_700_000_000_000
+        self.path = path
+        self.store = DirectoryStore(path / "store")
+        self.items: dict[str, Item] = {}
+        self.upper, self.next_id = 1, 100
+        self.journals = {name: MemoryTopic() for name in ("oracle", "views", "segments")}
+        self.kept = {name: MemoryCheckpointStore() for name in self.journals}
+        self.model: dict[str, list[tuple[int, Counter]]] = {}
+        reader = reader_of(self.topics)
+        reader.chunks = lambda self, runs, columns, format: (
+            table for table, _ in self.bound_chunks([SimpleNamespace(ts=0, run=r) for r in runs], columns, format)
+        )
+        monkeypatch.setattr("controllers.compute.feed.RunReader", reader)
+        monkeypatch.setattr(module, "RunReader", reader)
+        monkeypatch.setattr(sealing, "RECORD_ROWS", 1)
+        monkeypatch.setattr(module, "next_item_id", lambda _image: self.next_id)
+        monkeypatch.setattr(module, "wall_clock_ms", lambda: self.wall_ms)
+        monkeypatch.setattr(module.clients, "delete_below", self.topics.cut)
+        monkeypatch.setattr("segments.reader.RENEWED_TIMEOUT_S", 0.01)
+        self.oracle = Oracle.over(*self._journal("oracle"), "test", lambda: 0, now_ms=lambda: self.wall_ms)
+        self.views = ViewsLog.over(*self._journal("views"), "test")
+        self.opened = [self.oracle, self.views]
+
+    def _journal(self, name: str):
+        return lambda: MemoryTransport(self.journals[name]), Checkpoints(self.kept[name], name)
+
+    def segments(self) -> SegmentsLog:
+        found = SegmentsLog.over(*self._journal("segments"), "test", now_ms=lambda: self.wall_ms)
+        self.opened.append(found)
+        return found
+
+    def sealer(self, rows: int = 3) -> Sealer:
+        """One that knows nothing of those before it."""
+        image = SimpleNamespace(item=self.items.get)
+        done: Future = Future()
+        done.set_result(image)
+        catalog = SimpleNamespace(when_upper=lambda *_: done)
+        found = Sealer("", NAMES, self.store, catalog, self.oracle, self.views, self.segments(), rows=rows,
+                       policy=POLICY, waits=WAITS, clock=self.clock)  # fmt: skip
+        return found
+
+    def create(self, name: str) -> None:
+        self.items[name] = Table(name, "s1", name, "", KV)
+        self.model[name] = [(0, Counter())]
+
+    def insert(self, name: str, *changes: tuple[int, int, int], garbage: bool = False) -> int:
+        """At a new timestamp; each change is a row with its diff."""
+        made = pa.table([pa.array(c) for c in zip(*changes, strict=True)], names=["k", "v", DIFF])
+        made = made.cast(pa.schema([("k", pa.int32()), ("v", pa.int64()), (DIFF, pa.int64())]))
+        if garbage:  # of a writer that never commits
+            self.topics.write(name, KV, made, "dead").result()
+        self.wall_ms += 1
+        [run] = self.topics.write(name, KV, made, uuid.uuid4().hex).result()
+        binding = Binding(name, run._replace(topic=NAMES.data(name)))
+        ts = self.oracle.commit(CommitPart(uuid.uuid4().hex, (binding,), self.wall_ms)).result(10)
+        now = Counter(self.model[name][-1][1])
+        for *row, diff in changes:
+            now[tuple(row)] += diff
+        self.model[name].append((ts, now))
+        return ts
+
+    def passes(self, seconds: float) -> None:
+        self.clock.now += seconds
+        self.wall_ms += int(1000 * seconds)
+        self.oracle.advance("table", self.wall_ms).result(10)
+
+    def expected(self, name: str, ts: int) -> Counter:
+        return Counter({row: n for row, n in [w for t, w in self.model[name] if t <= ts][-1].items() if n})
+
+    def read(self, name: str, ts: int, log: SegmentsLog | None = None) -> Counter:
+        """By somebody who holds nothing of it."""
+        scratch = self.path / uuid.uuid4().hex
+        scratch.mkdir()
+        relation = Relation(SPARK, name, KV, scratch)
+        feed = Feed("", self.oracle, self.views, SegmentReader(log or self.segments(), self.store))
+        try:
+            feed.catch_up(relation, self.items[name], ts)
+            return Counter({row: n for row, n in contents(relation, ts).items() if n})
+        finally:
+            relation.close()
+
+    def check(self, name: str) -> None:
+        """At every timestamp that may be read."""
+        since = self.oracle.state.since
+        last = self.oracle.state.last_ts
+        for ts in {since, last, *(t for t, _ in self.model[name] if since <= t <= last)}:
+            assert self.read(name, ts) == self.expected(name, ts), (name, ts)
+
+    def close(self) -> None:
+        for each in self.opened:
+            each.close()
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
+    found = World(monkeypatch, tmp_path)
+    found.create("u1")
+    yield found
+    found.close()
+
+
+def sealed(world: World, sealer: Sealer, name: str = "u1"):
+    world.passes(module.MOVE_EVERY_S)
+    sealer.look()
+    return sealer._segments.state.sealed(name)
+
+
+def test_what_is_old_and_much_is_sealed_and_the_topic_is_cut_later(world: World) -> None:
+    for n in range(4):
+        world.insert("u1", (n, n, 1))
+    sealer = world.sealer()
+    assert sealed(world, sealer).net == 4
+    world.check("u1")
+    assert world.topics.starts["u1"] == 0, "somebody may be reading it"
+    world.passes(WAITS.grace_s + 1)
+    sealer.look()
+    assert world.topics.starts["u1"] == 4
+    world.insert("u1", (9, 9, 1), (0, 0, -1))
+    world.check("u1")
+
+
+def test_what_is_little_or_new_stays_on_its_topic(world: World) -> None:
+    sealer = world.sealer(rows=3)
+    world.insert("u1", (1, 1, 1))
+    world.insert("u1", (2, 2, 1))
+    assert sealed(world, sealer).files == ()
+    world.insert("u1", (3, 3, 1))
+    sealer.look()
+    assert sealer._segments.state.sealed("u1").files == (), "its history is still told apart"
+    assert sealed(world, sealer).net == 3
+
+
+def test_what_cancels_out_goes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often a row changes, what is kept of it is within twice what there is; also where that is many parts."""
+    monkeypatch.setattr(sealing, "FILE_ROWS", 10)
+    monkeypatch.setattr(module, "FILE_ROWS", 10)
+    sealer = world.sealer(rows=5)
+    world.insert("u1", *((k, 0, 1) for k in range(60)))
+    for v in range(8):
+        world.insert("u1", *(c for k in range(60) for c in ((k, v, -1), (k, v + 1, 1))))
+        found = sealed(world, sealer)
+        assert found.net == 60 and found.changes <= 2 * 60 + 5
+        world.check("u1")
+    assert sealed(world, sealer).changes < 200
+    # Files that went are collected, and those that are there stay.
+    before = len(list(world.store.files()))
+    world.passes(WAITS.grace_s + 1)
+    sealer.look()
+    left = {each.path for each in world.store.files()}
+    assert left == {each.path for each in sealer._segments.state.sealed("u1").files} and len(left) < before
+    world.check("u1")
+
+
+def test_small_files_become_one(world: World) -> None:
+    sealer = world.sealer(rows=3)
+    for n in range(20):
+        world.insert("u1", (n, n, 1))
+        sealed(world, sealer)
+    assert 1 <= len(sealer._segments.state.sealed("u1").files) <= 3
+    world.check("u1")
+
+
+def test_a_gap_in_a_table_is_never_cut_since_its_writer_may_come_back(world: World) -> None:
+    for n in range(3):
+        world.insert("u1", (n, n, 1))
+    world.insert("u1", (7, 7, 1), garbage=True)
+    sealer = world.sealer()
+    assert sealed(world, sealer).net == 4
+    world.passes(WAITS.grace_s + 1)
+    sealer.look()
+    assert world.topics.starts["u1"] == 3
+    world.check("u1")
+
+
+def test_who_reads_what_was_cut_meanwhile_begins_anew(world: World) -> None:
+    """Somebody who has not heard of the exchange when the topic is cut, and then does."""
+    for n in range(4):
+        world.insert("u1", (n, n, 1))
+    late = world.segments()
+    real = late.when
+    stale = late.state
+    sealer = world.sealer()
+    sealed(world, sealer)
+    world.passes(WAITS.grace_s + 1)
+    sealer.look()
+    state = type(late).state
+    told = []
+
+    def when(predicate, timeout_s):
+        told.append(timeout_s)
+        return real(predicate, timeout_s)
+
+    late.when = when
+    try:
+        type(late).state = property(lambda self: stale if self is late and not told else state.fget(self))
+        assert world.read("u1", world.oracle.state.last_ts, late) == world.expected("u1", world.wall_ms)
+    finally:
+        type(late).state = state
+    assert told
+
+
+def test_rows_that_are_gone_for_good_are_an_error(world: World) -> None:
+    for n in range(4):
+        world.insert("u1", (n, n, 1))
+    sealer = world.sealer()
+    [file] = sealed(world, sealer).files
+    world.store.delete(file.path)
+    with pytest.raises(Unavailable) as gone:
+        world.read("u1", world.oracle.state.last_ts)
+    assert gone.value.sqlstate == "58P01"
+
+
+def test_two_sealers_seal_each_row_once(world: World) -> None:
+    one, other = world.sealer(), world.sealer()
+    for n in range(12):
+        world.insert("u1", (n, n, 1))
+        world.passes(module.MOVE_EVERY_S)
+        one.look()
+        other.look()
+    assert one._segments.state.sealed("u1").net == 12
+    world.check("u1")
+    held = {each.path for each in one._segments.state.sealed("u1").files}
+    gone = set(one._segments.state.gone.keys())
+    assert {each.path for each in world.store.files()} == held | gone, "who came second removed its own"
+
+
+def test_files_of_what_was_dropped_go_and_of_what_is_unknown_stay(world: World) -> None:
+    world.create("u200")  # made after the catalog that the sealer knows: its image gives out 100 next
+    for name in ("u1", "u200"):
+        for n in range(4):
+            world.insert(name, (n, n, 1))
+    sealer = world.sealer()
+    assert sealed(world, sealer).net == 4 and sealed(world, sealer, "u200").net == 4
+    del world.items["u1"], world.items["u200"]
+    sealer.look()
+    assert list(sealer._segments.state.collections) == ["u200"]
+    world.passes(WAITS.grace_s + 1)
+    sealer.look()
+    assert {each.path.split("/")[0] for each in world.store.files()} == {"u200"}
+
+
+def test_what_nobody_added_is_swept(world: World) -> None:
+    sealer = world.sealer()
+    sealer.look()
+    for n in range(4):
+        world.insert("u1", (n, n, 1))
+
+    def lost(_exchange):
+        raise Indeterminate("nobody answered")
+
+    exchange, sealer._segments.exchange = sealer._segments.exchange, lost
+    sealed(world, sealer)
+    [orphan] = world.store.files()
+    sealer._segments.exchange = exchange
+    (world.path / "store" / "u1" / f"{Path(orphan.path).name}.1234.part").write_bytes(b"half")
+    (world.path / "store" / "u1" / "of somebody else").write_bytes(b"x")
+    world.passes(module.AFTER_FAILURE_MAX_S)
+    assert sealed(world, sealer).net == 4
+    for _ in range(3):
+        world.passes(WAITS.orphaned_s + 1)
+        sealer.look()
+        world.check("u1")
+    left = {each.path for each in world.store.files()}
+    assert orphan.path not in left and "u1/of somebody else" in left and not any("part" in each for each in left)
+    assert sealer._segments.state.sealed("u1").net == 4
+
+
+class Dying(DirectoryStore):
+    """Ends the process before or after it did what it was asked for the ``n``-th time."""
+
+    def __init__(self, root: Path, after: int, did: bool) -> None:
+        super().__init__(root)
+        self.after, self.did = after, did
+
+    def _step(self, do) -> None:
+        self.after -= 1
+        if self.after == 0 and not self.did:
+            raise Killed
+        do()
+        if self.after == 0:
+            raise Killed
+
+    def write(self, path: str, data: bytes) -> None:
+        self._step(lambda: super(Dying, self).write(path, data))
+
+    def delete(self, path: str) -> None:
+        self._step(lambda: super(Dying, self).delete(path))
+
+
+def killed_at(exchange, before: bool):
+    """Ends the process before the log has the exchange, or before anybody was told."""
+
+    def killed(each):
+        if not before:
+            exchange(each).result(10)
+        raise Killed
+
+    return killed
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_is_killed_nothing_is_lost_or_doubled(
+    world: World, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Random rows, seals, merges, cuts and collections, with a kill at each step of the store and of the log."""
+    rng = random.Random(seed)
+    monkeypatch.setattr(sealing, "FILE_ROWS", 12)
+    monkeypatch.setattr(module, "FILE_ROWS", 12)
+    world.create("u2")
+    sealer = world.sealer(rows=rng.randint(2, 8))
+    kills = 0
+    for step in range(40):
+        name = rng.choice(("u1", "u2"))
+        there = sorted(world.model[name][-1][1].elements())
+        changes = Counter()
+        for _ in range(rng.randint(1, 9)):
+            if there and rng.random() < 0.5:
+                changes[rng.choice(there)] = -1
+            else:
+                changes[rng.randrange(4), rng.randrange(3)] = 1
+        world.insert(name, *((*row, n) for row, n in changes.items()), garbage=rng.random() < 0.1)
+        world.passes(rng.choice((0, 1, module.MOVE_EVERY_S, WAITS.grace_s, WAITS.orphaned_s)))
+        if rng.random() < 0.4:
+            sealer._store = Dying(world.path / "store", rng.randint(1, 6), rng.random() < 0.5)
+        if rng.random() < 0.2:
+            sealer._segments.exchange = killed_at(sealer._segments.exchange, rng.random() < 0.5)
+        try:
+            sealer.look()
+        except Killed:
+            kills += 1
+        sealer = world.sealer(rows=rng.randint(2, 8)) if rng.random() < 0.5 else sealer
+        sealer._store = world.store
+        sealer._segments.__dict__.pop("exchange", None)
+        if step % 4 == 0:
+            world.check("u1")
+            world.check("u2")
+    world.check("u1")
+    world.check("u2")
+    assert kills >= 3 and sum(world.topics.starts.values()) and sealer._segments.state.stats.admitted > 10
