@@ -26,7 +26,7 @@ COPY . .
 # Whoever runs this may not write here, so nothing would be compiled later: each start, each health check would pay.
 RUN python -m compileall -q . \
  && useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin tidemark \
- && install -d -o tidemark -g tidemark /data
+ && install -d -o tidemark -g tidemark /data /store
 
 USER tidemark
 WORKDIR /data

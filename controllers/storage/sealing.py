@@ -28,7 +28,7 @@ SEAL_FACTOR = 40
 done is kept when the process ends."""
 
 FILE_ROWS = 1_000_000
-FILE_BYTES = 64 << 20
+FILE_BYTES = 32 << 20
 """Of a file, in rows and in Arrow's bytes of them, whichever comes first: what is in memory while it is written."""
 
 MERGE_FACTOR = 4

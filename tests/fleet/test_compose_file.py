@@ -176,11 +176,21 @@ def test_a_stop_has_the_time_it_takes_and_an_end_is_followed_by_a_start(name: st
 
 def test_volumes_are_the_ones_that_are_used() -> None:
     used = [volume.partition(":") for service in SERVICES.values() for volume in service.get("volumes", [])]
-    assert sorted(source for source, _, _ in used) == sorted(COMPOSE["volumes"])
+    assert sorted({source for source, _, _ in used}) == sorted(COMPOSE["volumes"])
     data = {name: str(options.data) for module in ("fleet.broker", "controllers.compute")
             for name, options in of(module).items()}  # fmt: skip
     for name, directory in data.items():
-        assert [volume.partition(":")[2] for volume in SERVICES[name]["volumes"]] == [directory]
+        assert SERVICES[name]["volumes"][0].partition(":")[2] == directory
+
+
+def test_who_seals_rows_and_who_reads_them_have_one_store() -> None:
+    told = {name: options.store for module in ("controllers.storage", "controllers.compute")
+            for name, options in of(module).items()}  # fmt: skip
+    assert set(told) == {"storage", "compute"} and len(set(told.values())) == 1
+    directory = told["storage"].removeprefix("file://")
+    mounts = [[v for v in SERVICES[name]["volumes"] if v.endswith(f":{directory}")] for name in told]
+    assert mounts[0] == mounts[1] and len(mounts[0]) == 1
+    assert f" {directory}\n" in (ROOT / "Dockerfile").read_text(), "made by the image, so that its user may write there"
 
 
 def test_it_fits_eight_gigabytes() -> None:
