@@ -46,7 +46,7 @@ def rows_of(told: Told) -> dict[str, list[Row]]:
     at = datetime.fromtimestamp(told.at_ms / 1000, UTC)
     makers = {"controllers": _controllers, "frontiers": _frontiers, "hydration": _hydration,
               "source_status": _source_status, "view_status": _view_status, "storage": _storage,
-              "sessions": _sessions}  # fmt: skip
+              "segments": _segments, "sessions": _sessions}  # fmt: skip
     found = {name: [{**row, "told_at": at} for row in make(told)] for name, make in makers.items()}
     return found | {ACTIVITY: list(_activity(told))}
 
@@ -154,7 +154,9 @@ def source_rows(oracle: OracleState, source: Item) -> tuple[int | None, int | No
 
 
 def _storage(told: Told) -> Iterable[Row]:
-    """Of what is written by commits; the outputs of views are of another journal."""
+    """Of what is written by commits; the outputs of views are of another journal.  Why something stays on its topic the
+    storage controller says."""
+    failing = told.controllers.get(f"{STORAGE}/", {}).get("segments", {}).get("failing", {})
     for item in told.image.objects():
         if not isinstance(item, (Table, Source, Errors)):
             continue
@@ -163,7 +165,18 @@ def _storage(told: Told) -> Iterable[Row]:
         yield {"object_id": item.id, "object_name": item.name, "object_kind": item.kind,
                "rows": None if found.row_count < 0 else found.row_count,
                "runs": len(found.bound.base) + len(found.bound.recent), "carried_batches": carried,
-               "carried_bytes": told.oracle.held.get(item.id, 0), "told_by": ORACLE}  # fmt: skip
+               "carried_bytes": told.oracle.held.get(item.id, 0), "sealing_error": failing.get(item.id),
+               "told_by": ORACLE}  # fmt: skip
+
+
+def _segments(told: Told) -> Iterable[Row]:
+    """Also of what was dropped, until its files are gone."""
+    key = f"{STORAGE}/"
+    for file in told.controllers.get(key, {}).get("segments", {}).get("files", ()):
+        item = told.image.item(file["collection"])
+        yield {"object_id": file["collection"], "object_name": item and item.name, "object_kind": item and item.kind,
+               "path": file["path"], "bytes": file["bytes"], "changes": file["changes"], "rows": file["rows"],
+               "through": file["through"], "told_by": key}  # fmt: skip
 
 
 def _sessions(told: Told) -> Iterable[Row]:

@@ -88,6 +88,14 @@ class Waits(NamedTuple):
 WAITS = Waits()
 
 
+class _Failure(NamedTuple):
+    """Why a collection could not be sealed, until when it is left, and how long that is."""
+
+    reason: str
+    not_before: float
+    waits_s: float
+
+
 class _Collection(NamedTuple):
     """What one look knows of a collection."""
 
@@ -127,9 +135,8 @@ class Sealer:
         self._waits = waits
         self._clock = clock
         self._reader: RunReader | None = None
-        self._not_before: dict[str, tuple[float, float]] = {}
-        """Collections that could not be sealed: until when they are left, and how long that is.  Bounded by what there
-        is."""
+        self._failing: dict[str, _Failure] = {}
+        """Collections that could not be sealed; bounded by what there is."""
         self._looked: dict[str, tuple[Bound, Sealed]] = {}
         """Collections of which nothing is to be done before they change."""
         self._cuts: dict[str, tuple[float, int]] = {}
@@ -174,7 +181,8 @@ class Sealer:
              "through": sealed.through}
             for name, sealed in state.collections.items() for each in sealed.files
         ]  # fmt: skip
-        return {"files": files, "gone": len(state.gone), "failing": sorted(self._not_before), **self._counts}
+        failing = {name: each.reason for name, each in list(self._failing.items())}
+        return {"files": files, "gone": len(state.gone), "failing": failing, **self._counts}
 
     def look(self) -> None:
         """Do whatever is due.  Raises what keeps all collections from it; of one alone it is logged."""
@@ -220,14 +228,15 @@ class Sealer:
         bound += [(name, view.bound, views.since) for name, view in views.views.items()]
         there = {name for name, _, _ in bound}
         self._looked = {name: seen for name, seen in self._looked.items() if name in there}
-        self._not_before = {name: left for name, left in self._not_before.items() if name in there}
+        self._failing = {name: each for name, each in self._failing.items() if name in there}
         for name, each, since in bound:
             sealed = segments.sealed(name)
             seen = self._looked.get(name)
             if seen is not None and seen[0] is each and seen[1] is sealed:
                 continue
             item = image.item(name)
-            if isinstance(item, Relation) and self._not_before.get(name, (now, 0))[0] <= now:
+            failing = self._failing.get(name)
+            if isinstance(item, Relation) and (failing is None or failing.not_before <= now):
                 found = _Collection(item, each, since, sealed)
                 if not each.recent and not self._ready(found) and not self._merging(sealed):
                     self._looked[name] = each, sealed
@@ -259,13 +268,14 @@ class Sealer:
                 self._seal(found, sealing.taken(runs, found.shape, SEAL_FACTOR * self._rows))
             while not self._stopped.is_set() and self._merge(found.item, found.columns):
                 pass
-            self._not_before.pop(name, None)
+            self._failing.pop(name, None)
         except TidemarkError as error:
             if self._stopped.is_set():
                 return
-            waited_s = self._not_before.get(name, (0, 0))[1]
-            wait_s = min(max(2 * waited_s, AFTER_FAILURE_S), AFTER_FAILURE_MAX_S)
-            self._not_before[name] = self._clock() + wait_s, wait_s
+            before = self._failing.get(name)
+            waits_s = AFTER_FAILURE_S if before is None else min(2 * before.waits_s, AFTER_FAILURE_MAX_S)
+            reason = error.message if error.detail is None else f"{error.message}: {error.detail}"
+            self._failing[name] = _Failure(reason, self._clock() + waits_s, waits_s)
             log.warning("a collection was not sealed", extra={"collection": name, **_told(error)})
 
     def _seal(self, found: _Collection, runs: Sequence[BoundRun]) -> None:

@@ -27,6 +27,7 @@ from judge.live.cluster import (
     StartAs,
     chained,
     planted,
+    sealing_soon,
     trapped,
 )
 from judge.live.process_faults import ANSWER_TIMEOUT_S, LOOK_AGAIN_S, Lives, process_faults
@@ -113,7 +114,9 @@ def one_broker(settings: ClusterSettings, progress: Progress) -> Iterator[Cluste
         chosen = Settings(
             data=settings.scratch / "stack", env=settings.env, adapters=settings.adapters,
             port=consecutive_ports(settings.adapters), broker_port=free_ports(1)[0],
-            start_as=chained(planted(settings.bug), trapped(settings.trap), plant_at_broker(settings.bug, planting)),
+            start_as=chained(
+                planted(settings.bug), trapped(settings.trap), sealing_soon, plant_at_broker(settings.bug, planting)
+            ),
         )  # fmt: skip
         with running(chosen, on_step) as stack:
             yield OneBroker(stack, settings, lives)

@@ -42,6 +42,7 @@ from judge.live.cluster import (
     Progress,
     chained,
     planted,
+    sealing_soon,
     trapped,
 )
 from judge.live.disk import FullDisk, SlowFsync, SlowSyncs, SmallDisk
@@ -347,8 +348,10 @@ def three_brokers(settings: ClusterSettings, progress: Progress) -> Iterator[Clu
         progress(f"three brokers at {kafka.bootstrap}")
         chosen = Settings(
             data=settings.scratch / "stack", env=settings.env, adapters=settings.adapters, port=ADAPTER_PORT,
-            kafka=kafka.bootstrap,
-            start_as=chained(planted(settings.bug), trapped(settings.trap), clocks.start_as, _placed(made)),
+            kafka=kafka.bootstrap, store=(settings.scratch / "store").as_uri(),
+            start_as=chained(
+                planted(settings.bug), trapped(settings.trap), sealing_soon, clocks.start_as, _placed(made)
+            ),
         )  # fmt: skip
         stack = cleaning.enter_context(running(chosen, shown))
         yield ThreeBrokers(made, kafka, stack, settings, lives, clocks, syncs, disks)

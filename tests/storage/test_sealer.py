@@ -11,17 +11,19 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from catalog_log.objects import Column, Item, Table
-from collection.binding import Binding
+from collection.binding import Binding, Run
 from collection.columns import DIFF
+from controllers.compute import feed
 from controllers.compute.feed import Feed
 from controllers.compute.relation import Relation
 from controllers.storage import sealer as module
 from controllers.storage import sealing
 from controllers.storage.sealer import Sealer, Waits
-from journal.errors import Indeterminate, Unavailable
+from journal.errors import Indeterminate, TidemarkError, Unavailable
 from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
 from journal.names import TopicNames
 from oracle.checkpoints import CheckpointPolicy, Checkpoints
@@ -56,7 +58,7 @@ class Topics(Rows):
         assert upto.offset <= len(self.topics[name])
         self.starts[name] = max(self.starts[name], upto.offset)
 
-    def table(self, run) -> pa.Table:
+    def table(self, run: Run) -> pa.Table:
         name = run.topic.removeprefix(NAMES.data(""))
         if run.lower < self.starts[name]:
             raise Unavailable(f"{run} is cut below {self.starts[name]}", sqlstate="58P01")
@@ -82,6 +84,7 @@ class World:
         self.journals = {name: MemoryTopic() for name in ("oracle", "views", "segments")}
         self.kept = {name: MemoryCheckpointStore() for name in self.journals}
         self.model: dict[str, list[tuple[int, Counter]]] = {}
+        self.late: list[tuple[str, tuple[int, ...], Run]] = []
         reader = reader_of(self.topics)
         reader.chunks = lambda self, runs, columns, format: (
             table for table, _ in self.bound_chunks([SimpleNamespace(ts=0, run=r) for r in runs], columns, format)
@@ -93,6 +96,7 @@ class World:
         monkeypatch.setattr(module, "wall_clock_ms", lambda: self.wall_ms)
         monkeypatch.setattr(module.clients, "delete_below", self.topics.cut)
         monkeypatch.setattr("segments.reader.RENEWED_TIMEOUT_S", 0.01)
+        monkeypatch.setattr(feed, "SINCE_TIMEOUT_S", 0.01)
         self.oracle = Oracle.over(*self._journal("oracle"), "test", lambda: 0, now_ms=lambda: self.wall_ms)
         self.views = ViewsLog.over(*self._journal("views"), "test")
         self.opened = [self.oracle, self.views]
@@ -135,6 +139,22 @@ class World:
         self.model[name].append((ts, now))
         return ts
 
+    def write_late(self, name: str, *row: int) -> None:
+        """A row that somebody has written and will commit later."""
+        made = pa.table([pa.array([c]) for c in (*row, 1)], names=["k", "v", DIFF])
+        made = made.cast(pa.schema([("k", pa.int32()), ("v", pa.int64()), (DIFF, pa.int64())]))
+        [run] = self.topics.write(name, KV, made, uuid.uuid4().hex).result()
+        self.late.append((name, row, run._replace(topic=NAMES.data(name))))
+
+    def commit_late(self) -> None:
+        for name, row, run in self.late:
+            self.wall_ms += 1
+            ts = self.oracle.commit(CommitPart(uuid.uuid4().hex, (Binding(name, run),), self.wall_ms)).result(10)
+            now = Counter(self.model[name][-1][1])
+            now[row] += 1
+            self.model[name].append((ts, now))
+        self.late = []
+
     def passes(self, seconds: float) -> None:
         self.clock.now += seconds
         self.wall_ms += int(1000 * seconds)
@@ -148,9 +168,9 @@ class World:
         scratch = self.path / uuid.uuid4().hex
         scratch.mkdir()
         relation = Relation(SPARK, name, KV, scratch)
-        feed = Feed("", self.oracle, self.views, SegmentReader(log or self.segments(), self.store))
+        reading = Feed("", self.oracle, self.views, SegmentReader(log or self.segments(), self.store))
         try:
-            feed.catch_up(relation, self.items[name], ts)
+            reading.catch_up(relation, self.items[name], ts)
             return Counter({row: n for row, n in contents(relation, ts).items() if n})
         finally:
             relation.close()
@@ -374,11 +394,9 @@ def killed_at(exchange, before: bool):
     return killed
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_whatever_is_killed_nothing_is_lost_or_doubled(
-    world: World, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    """Random rows, seals, merges, cuts and collections, with a kill at each step of the store and of the log."""
+def live(world: World, monkeypatch: pytest.MonkeyPatch, seed: int) -> int:
+    """Random rows, seals, merges, cuts and collections, with a kill at each step of the store and of the log, read by
+    readers that know nothing; how often it was killed."""
     rng = random.Random(seed)
     monkeypatch.setattr(sealing, "FILE_ROWS", 12)
     monkeypatch.setattr(module, "FILE_ROWS", 12)
@@ -395,6 +413,10 @@ def test_whatever_is_killed_nothing_is_lost_or_doubled(
             else:
                 changes[rng.randrange(4), rng.randrange(3)] = 1
         world.insert(name, *((*row, n) for row, n in changes.items()), garbage=rng.random() < 0.1)
+        if step % 15 == 3:
+            world.write_late(name, 9, step)
+        elif step % 15 == 12:
+            world.commit_late()
         world.passes(rng.choice((0, 1, module.MOVE_EVERY_S, WAITS.grace_s, WAITS.orphaned_s)))
         if rng.random() < 0.4:
             sealer._store = Dying(world.path / "store", rng.randint(1, 6), rng.random() < 0.5)
@@ -412,4 +434,86 @@ def test_whatever_is_killed_nothing_is_lost_or_doubled(
             world.check("u2")
     world.check("u1")
     world.check("u2")
-    assert kills >= 3 and sum(world.topics.starts.values()) and sealer._segments.state.stats.admitted > 10
+    assert sum(world.topics.starts.values()) and sealer._segments.state.stats.admitted > 10
+    return kills
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_is_killed_nothing_is_lost_or_doubled(
+    world: World, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    assert live(world, monkeypatch, seed) >= 3
+
+
+WRITE, READY, EXCHANGE, PIECES = Sealer._write, Sealer._ready, Sealer._exchange, Sealer._until_stopped
+
+
+def says_first(self: Sealer, name, columns, tables):
+    """The log says that files hold rows, and then they are written."""
+    store, later = self._store, []
+    self._store = SimpleNamespace(write=lambda *file: later.append(file), read=store.read, delete=lambda _path: None)
+    try:
+        added = WRITE(self, name, columns, tables)
+    finally:
+        self._store = store
+    self._later = later
+    return added
+
+
+def writes_then(self: Sealer, exchange) -> None:
+    EXCHANGE(self, exchange)
+    for file in self.__dict__.pop("_later", ()):
+        self._store.write(*file)
+
+
+def seals_what_is_new(self: Sealer, found) -> list:
+    return sealing.old(found.bound, found.sealed, 1 << 60)
+
+
+def keeps_insertions(changes: pa.Table) -> pa.Table:
+    merged = CONSOLIDATE(changes)
+    return merged.filter(pc.greater(merged.column(DIFF), 0))
+
+
+def forgets_the_last_piece(self: Sealer, tables):
+    found = list(PIECES(self, tables))
+    yield from found[:-1] or found
+
+
+def cuts_all(bound, _sealed, topic, _gaps) -> int:
+    return bound.coverage[topic, 0][-1][1]
+
+
+def cuts_gaps(bound, sealed, topic, _gaps) -> int:
+    return CUT_BELOW(bound, sealed, topic, True)
+
+
+CUT_BELOW, CONSOLIDATE = sealing.cut_below, module.consolidate
+
+BUGS = {
+    "a file is visible before it is durable": [(Sealer, "_write", says_first), (Sealer, "_exchange", writes_then)],
+    "what is new is sealed": [(Sealer, "_ready", seals_what_is_new)],
+    "a seal forgets a run": [(Sealer, "_until_stopped", forgets_the_last_piece)],
+    "a merge forgets what takes rows away": [(module, "consolidate", keeps_insertions)],
+    "a topic is cut above what is in files": [(sealing, "cut_below", cuts_all)],
+    "a gap is cut though its writer lives": [(sealing, "cut_below", cuts_gaps)],
+    "what is sealed is read from its topic, too": [(feed, "unsealed", lambda runs, _sealed: runs)],
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bug: str) -> None:
+    """By the worlds above, in one of the first of them."""
+    for owner, name, wrong in BUGS[bug]:
+        monkeypatch.setattr(owner, name, wrong)
+    for seed in range(6):
+        (tmp_path / str(seed)).mkdir()
+        world = World(monkeypatch, tmp_path / str(seed))
+        world.create("u1")
+        try:
+            live(world, monkeypatch, seed)
+        except (AssertionError, TidemarkError):
+            return
+        finally:
+            world.close()
+    pytest.fail("nobody noticed")
