@@ -1,0 +1,142 @@
+"""Sealing on a real broker: a table, a source, and what a reader finds after topics were cut and all began anew."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from catalog_log import model, records
+from catalog_log.log import CatalogLog
+from catalog_log.objects import Item, numbered
+from catalog_log.objects.item import Column
+from collection.binding import Binding
+from collection.columns import table_from_rows
+from collection.writer import CollectionWriter
+from controllers.arrangements.tuples import to_rows
+from controllers.compute.feed import Feed
+from controllers.compute.relation import Relation
+from controllers.storage import sealer
+from controllers.storage.controller import StorageController
+from controllers.storage.sealer import Waits
+from journal import clients
+from oracle.checkpoints import CheckpointPolicy
+from oracle.client import Oracle
+from oracle.model import CommitPart
+from oracle.views_log import ViewsLog
+from segments.log import SegmentsLog
+from segments.reader import SegmentReader
+from segments.store import open_store
+from tests.compute.test_idle_views import SPARK
+from tests.objects import made
+from tests.storage.test_storage_controller import World, eventually
+
+pytestmark = pytest.mark.integration
+
+COLUMNS = numbered((Column("id", "int4"), Column("t", "text")))
+
+
+@pytest.fixture
+def world(broker: str, env_name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setattr(sealer, "LOOK_S", 0.1)
+    monkeypatch.setattr(sealer, "MOVE_EVERY_S", 0.2)
+    found = World(broker, env_name)
+    try:
+        yield found
+    finally:
+        found.stop()
+        found.oracle.close()
+        found.commands.close()
+
+
+def declare(world: World, *items: Item) -> None:
+    """In the catalog and to the controller."""
+    with closing(CatalogLog.open(world.bootstrap, world.names, "test")) as catalog:
+        upper = catalog.upper()
+        catalog.compare_and_append(
+            upper, upper + 1, [records.put(model.ITEMS, each.id, each) for each in items]
+        ).result()
+    world.tell(*items)
+
+
+def start(world: World, path: Path) -> StorageController:
+    return world.start(
+        store=open_store(path.as_uri(), world.env), seal_rows=100, policy=CheckpointPolicy(retain_ms=200),
+        waits=Waits(grace_s=0.5),
+    )  # fmt: skip
+
+
+def held(world: World, item: Item, path: Path) -> Counter:
+    """What somebody finds who begins now."""
+    scratch = path / f"scratch-{threading.get_ident()}-{len(list(path.iterdir()))}"
+    scratch.mkdir()
+    oracle = Oracle.open(world.bootstrap, world.names, "reader", lambda: 0)
+    views = ViewsLog.open(world.bootstrap, world.names, "reader")
+    log = SegmentsLog.open(world.bootstrap, world.names, "reader")
+    feed = Feed(world.bootstrap, oracle, views, SegmentReader(log, open_store(path.as_uri(), world.env)))
+    relation = Relation(SPARK, item.id, item.stored, scratch)
+    try:
+        as_of = oracle.barrier().result().last_ts
+        feed.catch_up(relation, item, as_of)
+        found: Counter = Counter()
+        for *row, diff in to_rows(relation.delta(-1, as_of)):
+            found[tuple(row)] += diff
+        return found
+    finally:
+        relation.close()
+        feed.close()
+        views.close()
+        oracle.close()
+
+
+def first_offset(world: World, topic: str) -> int:
+    with closing(clients.make_consumer(world.bootstrap)) as consumer:
+        return consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[0]
+
+
+def test_what_is_sealed_is_cut_and_read_alike_by_whoever_begins_anew(world: World, tmp_path: Path) -> None:
+    table = made("table", "u1", "t", columns=COLUMNS)
+    source, errors = world.source("u2", "clicks")
+    source = replace(source, columns=COLUMNS)
+    world.make_topic("clicks")
+    declare(world, table, source, errors)
+    controller = start(world, tmp_path)
+    expected = {"u1": Counter(), "u2": Counter()}
+    with closing(CollectionWriter(world.bootstrap, world.names)) as writer:
+        for batch in range(6):
+            rows = [(n, f"row {n}") for n in range(100 * batch, 100 * batch + 100)]
+            runs = writer.write(table.id, COLUMNS, table_from_rows(COLUMNS, rows), f"a{batch}").result(30)
+            world.oracle.commit(CommitPart(f"p{batch}", tuple(Binding(table.id, each) for each in runs))).result()
+            expected["u1"].update(rows)
+            world.produce("clicks", *(json.dumps({"id": n, "t": t}).encode() for n, t in rows))
+            expected["u2"].update(rows)
+    eventually(lambda: first_offset(world, world.names.data("u1")) == 6)
+    files = {each["collection"] for each in controller.status()["segments"]["files"]}
+    eventually(lambda: world.bound(source) == 600)
+    eventually(lambda: {"u1", "u2"} <= {f["collection"] for f in controller.status()["segments"]["files"]}), files
+    assert first_offset(world, source.topic) == 0, "the user's own"
+    for item in (table, source):
+        assert held(world, item, tmp_path) == expected[item.id]
+    # Everybody begins anew, and goes on from there.
+    world.stop()
+    controller = start(world, tmp_path)
+    with closing(CollectionWriter(world.bootstrap, world.names)) as writer:
+        runs = writer.write(table.id, COLUMNS, table_from_rows(COLUMNS, [(7, "again")]), "b").result(30)
+        world.oracle.commit(CommitPart("q", tuple(Binding(table.id, each) for each in runs))).result()
+    assert held(world, table, tmp_path) == expected["u1"] + Counter({(7, "again"): 1})
+    # What is dropped takes its files with it.
+    with closing(CatalogLog.open(world.bootstrap, world.names, "test")) as catalog:
+        upper = catalog.upper()
+        catalog.compare_and_append(upper, upper + 1, [records.remove(model.ITEMS, "u1")]).result()
+        world.oracle.apply_catalog(upper + 1).result()
+    world.tell("u1")
+    eventually(lambda: not list((tmp_path / world.env / "u1").glob("*")))
+    assert held(world, source, tmp_path) == expected["u2"]
+    assert controller.status()["segments"]["failing"] == {}
