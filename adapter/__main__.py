@@ -81,7 +81,7 @@ async def serve(arguments: argparse.Namespace, password: str | None) -> int:
         executor = opening.result()
         limits = Limits(connections_max=sessions_that_fit(arguments.max_connections, Limits.strangers_max))
         server = Server(executor, password=password, limits=limits)
-        executor.sessions = server.session_states
+        executor.serves(server.session_states)
         host, port = await server.start(arguments.host, arguments.port)
         ddl = None if arguments.no_ddl_topic else DdlTopic(arguments.kafka, names, executor)
         stack.push_async_callback(stop, server, ddl)

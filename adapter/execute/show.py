@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from adapter.state.interfaces import OutputColumn
+from adapter.state.interfaces import OutputColumn, Prepared, Result
 from adapter.state.session_state import SessionState
 from adapter.system.kinds import KIND_ROWS
 from adapter.system.kinds.kind import kept_in
@@ -52,10 +52,15 @@ PLAN_CACHE = "plan_cache"
 """``SHOW plan_cache``: how this adapter's plan cache does.  It is no variable: it belongs to no session."""
 
 
-def batch(columns: tuple[OutputColumn, ...], rows: list[tuple]) -> pa.RecordBatch:
+def batch(columns: tuple[OutputColumn, ...], rows: Sequence[tuple]) -> pa.RecordBatch:
     """Rows as one record batch of ``columns``."""
     arrays = [pa.array([row[i] for row in rows], arrow_type(column.type)) for i, column in enumerate(columns)]
     return pa.RecordBatch.from_arrays(arrays, [f"c{i}" for i in range(len(columns))])
+
+
+def shown(prepared: Prepared, rows: Sequence[tuple]) -> Result:
+    """Rows as the result of a statement whose columns were told."""
+    return Result(prepared.tag_hint, prepared.columns, [batch(prepared.columns, rows)])
 
 
 def check_variable(statement: st.ShowVariable, session: SessionState) -> None:

@@ -65,7 +65,7 @@ def blind_resend(planted: Applied) -> None:
 
 
 def wall_clock_oracle(planted: Applied) -> None:
-    from adapter.execute.executor import TidemarkExecutor
+    from adapter.execute.images import Images
     from journal.timestamps import TABLE
     from oracle.client import Oracle
     from oracle.timeline import Timeline
@@ -81,9 +81,9 @@ def wall_clock_oracle(planted: Applied) -> None:
     async def now_async(self: Oracle, _timeline: str) -> int:
         return self._now_ms()
 
-    correct = TidemarkExecutor._barrier
+    correct = Images.barrier
 
-    async def executor_barrier(self: TidemarkExecutor):
+    async def barrier(self: Images):
         state, image = await correct(self)
         table = state.timelines.get(TABLE, Timeline())
         # Read at the present by our own clock, so far as that is complete.
@@ -94,7 +94,7 @@ def wall_clock_oracle(planted: Applied) -> None:
     planted.replace(Oracle, "read_ts_async", now_async)
     planted.replace(Oracle, "write_ts", now)
     planted.replace(Oracle, "write_ts_async", now_async)
-    planted.replace(TidemarkExecutor, "_barrier", executor_barrier)
+    planted.replace(Images, "barrier", barrier)
 
 
 def skipped_apply_write(planted: Applied) -> None:

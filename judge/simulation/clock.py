@@ -20,8 +20,8 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-import adapter.execute.executor
 import adapter.execute.insert
+import adapter.execute.reads
 import catalog_log.log
 import controllers.storage.mover
 import journal.folded
@@ -210,8 +210,8 @@ def virtual(schedule: Schedule, *patches: Any) -> Iterator[None]:
         mock.patch.object(journal.link, "uuid", _UUID),
         mock.patch.object(catalog_log.log, "uuid", _UUID),
         mock.patch.object(subscribers.sender, "time", _TIME),
-        mock.patch.object(adapter.execute.executor, "time", _TIME),
-        mock.patch.object(adapter.execute.executor, "uuid", _UUID),
+        mock.patch.object(adapter.execute.reads, "time", _TIME),
+        mock.patch.object(adapter.execute.reads, "uuid", _UUID),
         mock.patch.object(adapter.execute.insert, "uuid", _UUID),
         mock.patch.object(controllers.storage.mover, "uuid", _UUID),
     ]

@@ -18,8 +18,8 @@ from typing import Any
 from unittest import mock
 
 import adapter.ddl_topic.messages
-import adapter.execute.executor
 import adapter.execute.planning
+import adapter.execute.plans
 import catalog_log.fold
 import oracle.fold
 import sql.statements.plan_cache
@@ -122,7 +122,7 @@ def patches() -> list[Any]:
         mock.patch.object(where, "plan_select", remembered_select),
         mock.patch.object(where, "plan_insert", remembered_insert),
         mock.patch.object(adapter.ddl_topic.messages, "parse", parsed),
-        mock.patch.object(adapter.execute.executor, "parse", parsed),
+        mock.patch.object(adapter.execute.plans, "parse", parsed),
         mock.patch.object(adapter.execute.planning.Planner, "run", _at_once),
     ]
 

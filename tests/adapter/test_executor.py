@@ -425,12 +425,12 @@ def test_what_is_called_otherwise_is_called_so_everywhere():
 
 def lag(adapter):
     """Have the next statement of ``adapter`` prepared and planned on the catalog as it is now, whatever comes."""
-    image, present, calls = adapter.catalog.image, adapter.executor._image, iter(range(2))
+    image, present, calls = adapter.catalog.image, adapter.executor.images.known, iter(range(2))
 
     async def as_it_was(upper):
         return await present(upper) if next(calls, None) is None else image
 
-    adapter.executor._image = as_it_was
+    adapter.executor.images.known = as_it_was
 
 
 STALE = {
@@ -490,14 +490,15 @@ def test_an_insert_that_meets_an_alter_table_is_made_again():
     async def story(world):
         async with world.adapter() as a, world.adapter() as other:
             await a.sql("create table t (a int, b int)")
-            place, altering = a.executor._inserter._place, iter(["add column c text default 'x'", "drop column b"])
+            inserter = a.executor.commits.inserter
+            place, altering = inserter._place, iter(["add column c text default 'x'", "drop column b"])
 
             async def after_alter(entries):
                 if (action := next(altering, None)) is not None:
                     await other.sql(f"alter table t {action}")
                 return await place(entries)
 
-            a.executor._inserter._place = after_alter
+            inserter._place = after_alter
             await a.sql("insert into t (a) values (1)")
             assert await a.sql("select * from t") == [(1, "x")], "each statement met one, and each of its tries another"
             altering = iter(["add column b int default 5"])

@@ -27,7 +27,7 @@ def test_ddl_is_answered_with_no_controller_anywhere():
 
     async def story(world: World):
         async with world.adapter() as a:
-            a.executor._peeks = a.executor._inserter = None
+            a.executor.reads._peeks = a.executor.commits.inserter = None
             await a.sql("create source s (k int, v text) from kafka topic 'x' format json")
             await a.sql("create table t (k int)")
             await a.sql("create materialized view m as select s.k, count(*) from s join t on s.k = t.k group by s.k")

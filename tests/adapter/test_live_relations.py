@@ -34,8 +34,8 @@ def run(story):
     async def bounded():
         world = World()
         async with world.adapter() as a:
-            a.executor._nodes.close()
-            nodes = a.executor._nodes = Nodes()
+            a.executor.system.nodes.close()
+            nodes = a.executor.system.nodes = Nodes()
             image = a.catalog.image
             puts = [
                 records.put(NODES, key, Node(*key.split("/"), f"127.0.0.1:{port}", "x", 1))
@@ -125,12 +125,12 @@ def test_sessions_are_this_adapters_own_and_no_controller_is_asked_for_them():
     async def story(world, a, nodes):
         mine = SessionState(7, user="ada")
         mine.set_variable("application_name", "shop")
-        a.executor.sessions = lambda: [mine]
+        a.executor.serves(lambda: [mine])
         assert await a.sql(
             "select session_id, role, application_name, in_block, adapter from tm_internal.sessions"
         ) == [(7, "ada", "shop", False, a.catalog.writer_id)]
         assert await a.sql("select pid, usename from pg_stat_activity") == [(7, "ada")]
-        a.executor.sessions = lambda: []
+        a.executor.serves(lambda: [])
         assert await a.sql("select count(*) from tm_internal.sessions") == [(0,)]
         assert nodes.asked == []
 

@@ -55,7 +55,7 @@ async def walk(seed: int) -> int:
     chance, world = random.Random(seed), World()
     async with world.adapter() as adapter:
         await adapter.sql("create schema a")
-        cached, none = adapter.executor.plans, PlanCache(plans_max=0)
+        cached, none = adapter.executor.plans.cache, PlanCache(plans_max=0)
         sessions = [SessionState(1000 + n) for n in range(3)]
         for _ in range(STEPS):
             world.now_ms += 5
@@ -69,9 +69,9 @@ async def walk(seed: int) -> int:
             else:
                 text = chance.choice(READS)
                 found = await outcome(adapter, session, text)
-                adapter.executor.plans = none
+                adapter.executor.plans.cache = none
                 afresh = await outcome(adapter, session, text)
-                adapter.executor.plans = cached
+                adapter.executor.plans.cache = cached
                 assert found == afresh, f"seed {seed}: {text}"
         return cached.statistics.hits + cached.statistics.carried
 

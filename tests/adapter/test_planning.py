@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from adapter.execute import executor as executing
+from adapter.execute import plans
 from adapter.execute.planning import LONG_CHARS, ON_LOOP_CHARS_MAX, Planner
 from adapter.state.session_state import SessionState
 from embedded.layout import ROOT
@@ -208,7 +208,7 @@ def test_a_statement_is_cancelled_while_it_is_planned(monkeypatch):
         async with World().adapter() as a:
             await a.sql("create table t (a int, c text)")
             endless = Endless()
-            monkeypatch.setattr(executing, "parse", lambda sql: endless())
+            monkeypatch.setattr(plans, "parse", lambda sql: endless())
             asked = asyncio.create_task(a.sql(STATEMENTS["query"]))
             await endless.began.wait()
             assert await a.sql("select 1", session=SessionState(77)) == [(1,)]

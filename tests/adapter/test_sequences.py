@@ -175,7 +175,7 @@ def test_an_insert_over_rows_that_is_made_anew_reads_anew_and_has_the_values_tha
             await a.sql("create sequence s")
             await a.sql("create table t (a int, b int default 1)")
             await a.sql("insert into t (a) values (10), (20)")
-            commit, changed = a.executor._commit, []
+            commit, changed = a.executor.commits.commit, []
 
             async def after_a_change(session, entries):
                 if not changed:
@@ -183,8 +183,8 @@ def test_an_insert_over_rows_that_is_made_anew_reads_anew_and_has_the_values_tha
                     await b.sql("alter table t alter column b set default 2")
                 await commit(session, entries)
 
-            await b.executor._barrier()
-            a.executor._commit = after_a_change
+            await b.executor.images.barrier()
+            a.executor.commits.commit = after_a_change
             await a.sql("insert into t (a) select nextval('s') from t")
             assert sorted(await a.sql("select a, b from t")) == [(1, 2), (2, 2), (3, 2), (10, 1), (20, 1), (30, 1)]
             changed.clear()
@@ -356,7 +356,7 @@ def test_a_sequence_that_a_default_needs_is_not_dropped_but_by_cascade():
 def test_a_busy_sequence_takes_larger_reserves_and_still_gives_every_value_once_in_order():
     async def story(world: World):
         async with world.adapter() as a:
-            a.executor._sequences._clock_s = lambda: 0.0
+            a.executor.sequences._clock_s = lambda: 0.0
             await a.sql("create sequence s")
             found = [(await a.sql("select nextval('s')"))[0][0] for _ in range(100)]
             assert found == list(range(1, 101))
@@ -378,7 +378,7 @@ def test_who_asks_now_and_then_has_a_reserve_of_one():
     async def story(world: World):
         async with world.adapter() as a:
             now = [0.0]
-            a.executor._sequences._clock_s = lambda: now[0]
+            a.executor.sequences._clock_s = lambda: now[0]
             await a.sql("create sequence s")
             for n in range(1, 6):
                 assert await a.sql("select nextval('s')") == [(n,)]
@@ -405,7 +405,7 @@ def test_sequences_that_are_gone_are_forgotten(monkeypatch):
                 if n < 4:
                     await a.sql(f"drop sequence s{n}")
             assert await a.sql("select nextval('s4'), nextval('s5')") == [(2, 2)]
-            assert len(a.executor._sequences._held) <= 3
+            assert len(a.executor.sequences._held) <= 3
 
     run(story)
 
@@ -418,7 +418,7 @@ def test_the_largest_cache_costs_no_more_than_a_small_one():
             await a.sql(f"create sequence c cache {largest} maxvalue 3 cycle")
             assert await a.sql("select nextval('s'), nextval('s')") == [(lowest, lowest + 1)]
             assert await a.sql("select nextval('c'), nextval('c'), nextval('c'), nextval('c')") == [(1, 2, 3, 1)]
-            [held] = [each for each in a.executor._sequences._held.values() if len(each.runs) > 1]
+            [held] = [each for each in a.executor.sequences._held.values() if len(each.runs) > 1]
             assert len(held.runs) <= shell.RESERVE_MAX
 
     run(story)
@@ -440,7 +440,7 @@ def test_two_adapters_never_give_the_same_value():
     async def story(world: World):
         async with world.adapter("one") as a, world.adapter("two") as b:
             await a.sql("create sequence s")
-            await b.executor._barrier()
+            await b.executor.images.barrier()
             sessions = [(each, SessionState(n)) for n, each in enumerate([a, b] * 4)]
 
             async def some(adapter, session):
@@ -464,7 +464,7 @@ def test_an_adapter_that_is_stopped_leaves_no_gap():
             async with world.adapter("two") as b:
                 assert await b.sql("select nextval('r'), nextval('r')") == [(51, 52)]
         async with world.adapter("three") as c:
-            await c.executor._barrier()
+            await c.executor.images.barrier()
             assert await c.sql("select nextval('s'), nextval('r')") == [(3, 53)]
 
     run(story)
@@ -553,7 +553,7 @@ def test_what_is_given_back_is_nothing_that_another_adapter_had():
             await a.sql("create sequence s cache 5")
             assert await a.sql("select nextval('s')") == [(1,)]
             assert await b.sql("select nextval('s')") == [(6,)]
-            await a.executor._barrier()
+            await a.executor.images.barrier()
             append, held = a.catalog.compare_and_append, Future()
 
             def land_unheard(*args, **named):
@@ -562,7 +562,7 @@ def test_what_is_given_back_is_nothing_that_another_adapter_had():
 
             await give_up(a, "select nextval('s') + 0 * (" + "+".join(5 * ["nextval('s')"]) + ")", land_unheard)
             held.set_result(await asyncio.wrap_future(held.landed))
-            [filling] = [each.filling for each in a.executor._sequences._held.values()]
+            [filling] = [each.filling for each in a.executor.sequences._held.values()]
             await filling
             await a.sql("alter sequence s cache 1")  # the adapter has 2 to 5 and 11 to 15, and 6 is given out
             found = [value for _ in range(8) for (value,) in await a.sql("select nextval('s')")]
@@ -604,15 +604,15 @@ def test_what_comes_behind_setval_is_drawn_again_where_a_statement_is_made_anew(
         async with world.adapter() as a, world.adapter("other") as b:
             await a.sql("create sequence s")
             await a.sql("create table t (a bigint, b bigint, c int default 1)")
-            commit, changed = a.executor._commit, []
+            commit, changed = a.executor.commits.commit, []
 
             async def after_a_change(session, entries):
                 if not changed:
                     changed.append(await b.sql("alter table t alter column c set default 2"))
                 await commit(session, entries)
 
-            await b.executor._barrier()
-            a.executor._commit = after_a_change
+            await b.executor.images.barrier()
+            a.executor.commits.commit = after_a_change
             await a.sql("insert into t (a, b) values (setval('s', 100), nextval('s'))")
             await a.sql("insert into t (a, b) values (nextval('s'), nextval('s'))")
             assert sorted(await a.sql("select a, b, c from t")) == [(100, 101, 2), (102, 103, 2)]

@@ -23,10 +23,10 @@ class Lagging:
     """Has an adapter prepare and plan by the catalog as it is now, until its next barrier; counts how often it did."""
 
     def __init__(self, adapter) -> None:
-        executor = adapter.executor
-        self._catalog, self._present, self._barrier = adapter.catalog, executor._image, executor._barrier
+        images = adapter.executor.images
+        self._catalog, self._present, self._barrier = adapter.catalog, images.known, images.barrier
         self.image, self.times = None, 0
-        executor._image, executor._barrier = self._as_it_was, self._asked
+        images.known, images.barrier = self._as_it_was, self._asked
 
     def fall_behind(self) -> None:
         self.image, self.times = self._catalog.image, 0

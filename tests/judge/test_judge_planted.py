@@ -18,7 +18,7 @@ import pytest
 from immutables import Map
 
 from adapter.execute.ddl_commit import DdlQueue
-from adapter.execute.executor import TidemarkExecutor
+from adapter.execute.images import Images
 from catalog_log import model
 from catalog_log.fold import VerdictKind, admit, fold
 from catalog_log.image import EMPTY
@@ -93,7 +93,7 @@ def blind_resend() -> object:
         async with world.adapter("a") as a, world.adapter("b") as b:
             for turn in range(5):  # both plan before either reads the other's proposal, sooner or later
                 await asyncio.gather(a.sql(f"CREATE TABLE a{turn} (k int)"), b.sql(f"CREATE TABLE b{turn} (k int)"))
-            await a.executor._bridge.wait(a.catalog.when_upper(b.catalog.upper(), 10))
+            await a.executor.images.known(b.catalog.upper())
             return a.catalog.image.count(model.ITEMS)
 
     return asyncio.run(race()) == 10
@@ -108,9 +108,8 @@ def wall_clock_oracle() -> object:
         behind.barrier().result(10)
 
         async def executor_reads_at() -> int:
-            image = SimpleNamespace(upper=0)
-            fake = SimpleNamespace(_oracle=behind, _catalog=SimpleNamespace(image=image), _bridge=None)
-            return (await TidemarkExecutor._barrier(fake))[0].last_ts
+            catalog = SimpleNamespace(image=SimpleNamespace(upper=0))
+            return (await Images(catalog, behind, None).barrier())[0].last_ts
 
         return behind.read_ts(TABLE).result(10) < 2000, asyncio.run(executor_reads_at()) < 2000
     finally:

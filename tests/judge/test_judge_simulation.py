@@ -94,7 +94,7 @@ def test_nothing_of_the_product_stays_changed() -> None:
     import time
     import uuid
 
-    from adapter.execute import executor
+    from adapter.execute import plans, reads
     from journal import deadlines, folded
     from sql.statements import plan_cache
     from sql.syntax.parse import parse
@@ -103,7 +103,7 @@ def test_nothing_of_the_product_stays_changed() -> None:
     assert folded.time is time
     assert folded.Deadlines is deadlines.Deadlines
     assert plan_cache.parse is parse
-    assert executor.uuid is uuid
+    assert reads.uuid is uuid and plans.parse is parse
 
 
 @pytest.mark.parametrize("workload", sorted(WORKLOADS))

@@ -1,0 +1,32 @@
+"""Rows of a session committed: those of one statement, or those that its block has held back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adapter.execute.images import Images
+from adapter.execute.insert import Inserter, Rows, check_unchanged
+from adapter.state.session_state import SessionState
+from journal.errors import Unavailable
+
+
+class Commits:
+    """What a session's transaction read goes with its rows, and it learns when they were written."""
+
+    def __init__(self, inserter: Inserter, images: Images) -> None:
+        self.inserter = inserter
+        self._images = images
+
+    async def commit(self, session: SessionState, entries: Sequence[Rows]) -> None:
+        """Raises as :meth:`adapter.execute.insert.Inserter.commit` does."""
+        block = session.transaction
+        reads = block.tables_read if session.serializable else ()
+        try:
+            ts = await self.inserter.commit(entries, block.read_ts if reads else None, reads)
+            session.written_ts = max(session.written_ts, ts or session.written_ts)
+        except Unavailable as error:
+            # A dropped table's topic is gone: then the user should hear that, not that Kafka is unwell.
+            _, image = await self._images.in_force(session)
+            for each in entries:
+                check_unchanged(each, image, self.inserter.label)
+            raise error

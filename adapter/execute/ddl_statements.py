@@ -1,0 +1,77 @@
+"""DDL as a statement: what must be worked out or given back before it goes into the queue, and what is told of it.
+
+The queue itself, where DDL is appended, then applied, then answered, is :mod:`adapter.execute.ddl_commit`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from adapter.execute.constants import Constants
+from adapter.execute.ddl_commit import Asked, DdlOutcome, DdlQueue
+from adapter.execute.planning import ON_LOOP_CHARS_MAX
+from adapter.execute.plans import Plans
+from adapter.execute.results import ddl_result
+from adapter.execute.sequences import Sequences
+from adapter.execute.session_names import names_of
+from adapter.state.interfaces import Notice, Prepared, Result
+from adapter.state.session_state import SessionState
+from catalog_log.log import CatalogLog
+from journal.aio import to_its_end
+from sql.objects.names import Names
+from sql.statements.ddl_columns import to_evaluate, with_values
+from sql.statements.ddl_identity import counted_on
+from sql.statements.plan_cache import Statement
+from sql.syntax import statements as st
+
+
+class DdlStatements:
+    """DDL of sessions and of the DDL topic.  Lives on one event loop.
+
+    ``topic_exists``: whether Kafka has a topic, asked on a thread; ``None`` where it does not say so soon.
+    """
+
+    def __init__(
+        self,
+        queue: DdlQueue,
+        catalog: CatalogLog,
+        plans: Plans,
+        constants: Constants,
+        sequences: Sequences,
+        topic_exists: Callable[[str], bool | None],
+    ) -> None:
+        self._queue = queue
+        self._catalog = catalog
+        self._plans = plans
+        self._constants = constants
+        self._sequences = sequences
+        self._topic_exists = topic_exists
+
+    async def run(
+        self, session: SessionState, prepared: Prepared, planned: Statement, params: Sequence[object | None]
+    ) -> Result:
+        statement, asked = planned.parsed, None
+        if isinstance(statement, st.CreateSource):  # beside the statement, which waits for nobody's opinion (I8)
+            asked = asyncio.ensure_future(asyncio.to_thread(self._topic_exists, statement.topic))
+        try:
+            outcome = await self.execute(statement, names_of(session), Asked(prepared.sql, session.user))
+            session.catalog_ts_seen = max(session.catalog_ts_seen, outcome.catalog_ts)
+            if asked is not None and await asked is False:
+                session.notify(Notice(f'topic "{statement.topic}" does not exist yet',
+                                      detail="the source waits for it, and reads it from its beginning"))  # fmt: skip
+            return ddl_result(outcome)
+        finally:
+            if asked is not None:
+                asked.cancel()
+
+    async def execute(self, statement: object, names: Names, asked: Asked, request_id: str | None = None) -> DdlOutcome:
+        if isinstance(statement, st.AlterColumns):
+            large = len(asked.text) > ON_LOOP_CHARS_MAX
+            trees = await self._plans.of_size(large, len(asked.text), to_evaluate, statement, names)
+            if trees:
+                given = await self._constants.values(list(trees.values()))
+                statement = with_values(statement, dict(zip(trees, given, strict=True)))
+        for sequence_id in counted_on(statement, self._catalog.image, names):  # behind the last value given out
+            await self._sequences.give_back(sequence_id)
+        return await to_its_end(self._queue.submit(statement, names, asked, request_id))

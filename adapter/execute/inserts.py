@@ -1,0 +1,147 @@
+"""INSERT as a statement: its rows planned, read, drawn for and committed, and all of that anew where the world changed.
+
+It is planned on the local image without a barrier; the commit, on condition that no newer catalog is in force, and
+the rows themselves are :mod:`adapter.execute.insert`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from adapter.execute.beside import on_thread_if
+from adapter.execute.commits import Commits
+from adapter.execute.constants import Constants
+from adapter.execute.draws import Draws
+from adapter.execute.images import Images
+from adapter.execute.insert import Rows, TableChanged, check_buffer, rows_of_query, rows_of_values, tables_below
+from adapter.execute.over_rows import OverRows
+from adapter.execute.plans import Plans
+from adapter.execute.reads import Reads
+from adapter.execute.results import as_promised, check_zone, collect
+from adapter.execute.sequences import Sequences
+from adapter.execute.session_names import names_of
+from adapter.state.interfaces import Prepared, Result
+from adapter.state.session_state import SessionState
+from journal.errors import Conflict, InvalidUsage
+from sql.objects.watched import same_answers
+from sql.statements.plan_cache import Planned, Statement
+from sql.statements.plans import InsertPlan
+
+INSERT_TRIES_MAX = 5
+"""Times that an INSERT is made and committed anew because what it read was written meanwhile, or its table altered."""
+
+
+class Inserts:
+    """INSERTs of sessions.  Lives on one event loop."""
+
+    def __init__(
+        self,
+        images: Images,
+        plans: Plans,
+        constants: Constants,
+        sequences: Sequences,
+        reads: Reads,
+        commits: Commits,
+    ) -> None:
+        self._images = images
+        self._plans = plans
+        self._constants = constants
+        self._sequences = sequences
+        self._reads = reads
+        self._over_rows = OverRows(reads, constants)
+        self._commits = commits
+
+    async def run(
+        self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
+    ) -> Result:
+        draws = Draws(self._sequences, session)
+        for tries_left in reversed(range(INSERT_TRIES_MAX)):
+            entry = None
+            draws.again()
+            try:
+                entry = await self._rows(session, prepared, statement, params, draws)
+                tag = f"INSERT 0 {entry.rows.num_rows}"
+                if session.defers_writes:
+                    check_buffer([*session.buffer, entry])
+                    session.buffer.append(entry)
+                    return Result(tag)
+                await self._commits.commit(session, [entry])
+                return Result(tag)
+            except Conflict as error:
+                again = isinstance(error, TableChanged) or (entry is not None and entry.read_ts is not None)
+                if not again or not tries_left:
+                    raise
+        raise AssertionError("unreachable: the last try raises or returns")
+
+    async def _rows(
+        self,
+        session: SessionState,
+        prepared: Prepared,
+        statement: Statement,
+        params: Sequence[object | None],
+        draws: Draws,
+    ) -> Rows:
+        """The rows that an INSERT would add, planned and (for a query) read."""
+        planned = await self._images.certain(
+            session, lambda image: self._plans.plan_as(prepared, statement, image, session)
+        )
+        check_zone(prepared, names_of(session).zone, planned.plan)
+        state = None
+        if planned.plan.query is not None and planned.plan.query.peeked:
+            state, image = await self._images.in_force(session)
+            planned = await self._plans.plan_as(prepared, statement, image, session)
+        image, plan, on = planned.image, planned.plan, (planned.answers,)
+        upper, query = plan.catalog_ts + 1, plan.query
+        if query is None:
+            return await self._of_values(session, statement, planned, params, draws)
+        if query.kind == "constant" and query.reads is None:
+            drawn = await draws.query(query, self._constants.argument(plan, params))
+            async with self._plans.planner.sharing(planned.large):
+                table = await self._constants.rows(drawn, params)
+            return Rows(plan.table, await self._of_query(plan, params, table.to_batches(), draws), upper, on)
+        if state is None and query.peeked:  # it became a query over relations only now, on a newer image
+            state, _ = await self._images.barrier()
+        as_of = state.last_ts if state is not None else None
+        if query.reads is not None:
+            batches, read_ts = await self._over_rows.rows(session, image, query, params, as_of, draws)
+        else:
+            answer = await self._reads.read(session, image, query, params, as_of)
+            read_ts = session.transaction.read_ts or as_of
+            batches = await collect(as_promised(answer, query.columns))
+        rows = await self._of_query(plan, params, batches, draws)
+        return Rows(plan.table, rows, upper, on, read_ts, tables_below(image, query.inputs))
+
+    async def _of_values(
+        self,
+        session: SessionState,
+        statement: Statement,
+        planned: Planned[InsertPlan],
+        params: Sequence[object | None],
+        draws: Draws,
+    ) -> Rows:
+        plan, chars = planned.plan, len(statement.text)
+        evaluate, argument = self._constants.slots(plan, params), self._constants.argument(plan, params)
+        try:
+            plan = await draws.rows(plan, argument)
+            rows = await self._plans.of_size(planned.large, chars, rows_of_values, plan, params, evaluate)
+            return Rows(plan.table, rows, plan.catalog_ts + 1, (planned.answers,))
+        except InvalidUsage as error:
+            await self._still_so(session, planned, error)
+            raise
+
+    async def _of_query(
+        self, plan: InsertPlan, params: Sequence[object | None], batches: Sequence[pa.RecordBatch], draws: Draws
+    ) -> pa.Table:
+        """The rows that are made of what the query gave."""
+        height = sum(batch.num_rows for batch in batches)
+        drawn = await draws.defaults(plan, height, self._constants.argument(plan, params))
+        evaluate = self._constants.slots(plan, params)
+        return await on_thread_if(bool(drawn), rows_of_query, plan, batches, evaluate, drawn)
+
+    async def _still_so(self, session: SessionState, planned: Planned, error: InvalidUsage) -> None:
+        """A value was refused for what the table is (NOT NULL, a range): that must hold on the catalog in force."""
+        _, image = await self._images.in_force(session)
+        if not same_answers(planned.answers, image):
+            raise TableChanged("the table changed while the statement ran", hint="try again") from error

@@ -1,0 +1,59 @@
+"""Statements that look at the catalog in force and change nothing: SHOW of objects, EXPLAIN, upkeep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adapter.execute import show
+from adapter.execute.explain import explain
+from adapter.execute.images import Images
+from adapter.execute.plans import Plans
+from adapter.execute.session_names import names_of
+from adapter.state.interfaces import Prepared, Result
+from adapter.state.session_state import SessionState
+from journal.errors import InvalidUsage
+from sql.objects.names import SystemRelation, find, relation
+from sql.statements.plan_cache import Statement
+from sql.syntax import statements as st
+from sql.trees.errors import no_column, wrong_kind
+
+
+class Looks:
+    """Each after a barrier."""
+
+    def __init__(self, images: Images, plans: Plans) -> None:
+        self._images = images
+        self._plans = plans
+
+    async def show(
+        self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
+    ) -> Result:
+        _, image = await self._images.in_force(session)
+        return show.shown(prepared, show.ROWS[type(statement.parsed)](statement.parsed, image, names_of(session)))
+
+    async def upkeep(
+        self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
+    ) -> Result:
+        """There is nothing to do: what is named is looked up."""
+        upkeep = statement.parsed
+        if upkeep.outside_blocks and session.transaction.in_block:
+            raise InvalidUsage(f"{upkeep.tag} cannot run inside a transaction block", sqlstate="25001")
+        _, image = await self._images.in_force(session)
+        for name, columns in upkeep.named:
+            item = find(image, names_of(session), name) or relation(image, names_of(session), name)
+            if isinstance(item, SystemRelation):
+                continue
+            if item.kind not in upkeep.kinds:
+                raise wrong_kind(name.last, " or ".join(st.KIND_WORDS[each] for each in upkeep.kinds))
+            known = [column.name for column in item.columns] if columns else []
+            if unknown := [each for each in columns if each not in known]:
+                raise no_column(unknown[0], known)
+        return Result(upkeep.tag)
+
+    async def explain(
+        self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
+    ) -> Result:
+        state, image = await self._images.in_force(session)
+        told = statement.parsed, image, names_of(session), state
+        lines = await self._plans.planner.run(len(prepared.sql), explain, *told)
+        return show.shown(prepared, [(line,) for line in lines])

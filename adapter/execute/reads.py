@@ -1,0 +1,107 @@
+"""A read of relations for a session: a peek at its block's timestamp, and never before its own last write.
+
+A transaction block reads where its first read of data did (:mod:`adapter.state.transaction`); its later ones take no
+barrier.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+
+from adapter.execute.insert import tables_below
+from adapter.execute.peeks import PeekAnswer, Peeks, give_up
+from adapter.execute.planning import LONG_CHARS
+from adapter.execute.plans import Plans
+from adapter.state.interfaces import Notice
+from adapter.state.session_state import SessionState
+from catalog_log.image import Image
+from controllers.peeks.peek import PEEK_TIMEOUT_MS, Lookup, Peek
+from journal.timestamps import DataTs
+from sql.objects.names import cluster_named
+from sql.statements.plans import SelectPlan
+from sql.trees.errors import unsupported
+
+
+class Reads:
+    """Asks controllers by ``peeks``; ``plans`` has long texts written beside the loop."""
+
+    def __init__(self, peeks: Peeks, plans: Plans) -> None:
+        self._peeks = peeks
+        self._plans = plans
+
+    async def read(
+        self,
+        session: SessionState,
+        image: Image,
+        plan: SelectPlan,
+        params: Sequence[object | None],
+        as_of: DataTs | None,
+    ) -> PeekAnswer:
+        """A peek, at the block's timestamp where there is one; the first read of a block decides it.
+
+        0A000 for a table into which the block has inserted: those rows are nowhere yet, and an answer without them
+        would be wrong.
+        """
+        if not session.transaction.in_block:
+            return await self._peek(session, image, plan, params, as_of)
+        transaction, tables = session.transaction, tables_below(image, plan.inputs)
+        written = next((each.table for each in session.buffer if each.table.id in tables), None)
+        if written is not None:
+            raise unsupported(
+                f'reading "{written.name}" in the transaction block that inserted into it',
+                hint="COMMIT first: a block's rows become visible then",
+            )
+        if not session.reads_at_one_timestamp:
+            return await self._peek(session, image, plan, params, as_of)
+        again = transaction.read_ts is not None
+        answer = await self._peek(session, image, plan, params, transaction.read_ts if again else as_of, again)
+        if not again:
+            assert answer.as_of is not None, "a controller says where it read"
+            transaction.read_ts = DataTs(answer.as_of)
+        transaction.tables_read.update(tables)
+        return answer
+
+    async def _peek(
+        self,
+        session: SessionState,
+        image: Image,
+        plan: SelectPlan,
+        params: Sequence[object | None],
+        as_of: DataTs | None,
+        only_at: bool = False,
+    ) -> PeekAnswer:
+        cluster = cluster_named(image, session.variable("cluster"))
+        timeout_ms = min(session.statement_timeout_ms or PEEK_TIMEOUT_MS, PEEK_TIMEOUT_MS)
+        lookup = None
+        if plan.lookup is not None:
+            key, residual = plan.asked(params)
+            lookup = Lookup(plan.lookup.index_id, plan.lookup.relation_id, key, residual)
+        deadline = time.monotonic() + timeout_ms / 1000
+        peek = Peek("", "", plan.inputs, plan.catalog_ts, as_of, lookup, timeout_ms, only_at)
+        if lookup is not None:
+            answer = await self._peeks.lookup(peek, cluster.id)
+            if answer is not None and not _misses(answer, session.written_ts):
+                return answer
+        peek = peek._replace(peek_id=uuid.uuid4().hex, sql=await self._text(plan, params))
+
+        def waits(why: str) -> None:
+            session.notify(Notice(why, hint="tm_internal.controllers tells who answers"))
+
+        answer = await self._peeks.peek(peek, cluster.id, deadline, waits)
+        if not _misses(answer, session.written_ts):
+            return answer
+        # The newest timestamp of a serializable read is older than this session's own write, which is rare: the
+        # controller is behind the oracle.  So it is asked again rather than every request made longer for it.
+        await give_up(answer)
+        again = peek._replace(peek_id=uuid.uuid4().hex, as_of=session.written_ts)
+        return await self._peeks.peek(again, cluster.id, deadline, waits)
+
+    async def _text(self, plan: SelectPlan, params: Sequence[object | None]) -> str:
+        return await self._plans.of_size(plan.large, LONG_CHARS, plan.spark_sql, params)
+
+
+def _misses(answer: PeekAnswer, written_ts: DataTs) -> bool:
+    """Whether ``answer`` is of a time before ``written_ts``."""
+    return answer.as_of is not None and answer.as_of < written_ts
