@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from adapter.execute.images import Images
-from adapter.execute.insert import Inserter, Rows, check_unchanged
+from adapter.execute.inserter import Inserter, check_unchanged
+from adapter.execute.rows import Rows
 from adapter.state.session_state import SessionState
 from journal.errors import Unavailable
 
@@ -18,7 +19,7 @@ class Commits:
         self._images = images
 
     async def commit(self, session: SessionState, entries: Sequence[Rows]) -> None:
-        """Raises as :meth:`adapter.execute.insert.Inserter.commit` does."""
+        """Raises as :meth:`adapter.execute.inserter.Inserter.commit` does."""
         block = session.transaction
         reads = block.tables_read if session.serializable else ()
         try:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from adapter.duck.catalog_relations import CatalogRelations
 from adapter.execute.beside import interruptible
 from adapter.execute.draws import Evaluate as Argument
-from adapter.execute.insert import Evaluate
+from adapter.execute.rows import Evaluate
 from lower.duckdb.engine import Running
 from sql.forms.transpile import with_params
 from sql.statements.plans import InsertPlan, SelectPlan, Slot

@@ -25,7 +25,7 @@ from adapter.execute.constants import Constants
 from adapter.execute.ddl_commit import Asked, DdlOutcome, DdlQueue
 from adapter.execute.ddl_statements import DdlStatements
 from adapter.execute.images import Images
-from adapter.execute.insert import Inserter, Writer
+from adapter.execute.inserter import Inserter, Writer
 from adapter.execute.inserts import Inserts
 from adapter.execute.looks import Looks
 from adapter.execute.peeks import Peeks

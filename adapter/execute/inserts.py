@@ -1,7 +1,7 @@
 """INSERT as a statement: its rows planned, read, drawn for and committed, and all of that anew where the world changed.
 
 It is planned on the local image without a barrier; the commit, on condition that no newer catalog is in force, and
-the rows themselves are :mod:`adapter.execute.insert`'s.
+the rows themselves are of :mod:`adapter.execute.inserter` and :mod:`adapter.execute.rows`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from adapter.execute.commits import Commits
 from adapter.execute.constants import Constants
 from adapter.execute.draws import Draws
 from adapter.execute.images import Images
-from adapter.execute.insert import Rows, TableChanged, check_buffer, rows_of_query, rows_of_values, tables_below
+from adapter.execute.inserter import TableChanged
 from adapter.execute.over_rows import OverRows
 from adapter.execute.plans import Plans
-from adapter.execute.reads import Reads
+from adapter.execute.reads import Reads, tables_below
 from adapter.execute.results import as_promised, check_zone, collect
+from adapter.execute.rows import Rows, check_buffer, rows_of_query, rows_of_values
 from adapter.execute.sequences import Sequences
 from adapter.execute.session_names import names_of
 from adapter.state.interfaces import Prepared, Result

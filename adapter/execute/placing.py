@@ -38,7 +38,7 @@ HELD_BYTES_GOAL = HELD_BYTES_MAX // 2
 
 
 class ToWrite(Protocol):
-    """``adapter.execute.insert.Rows``."""
+    """``adapter.execute.rows.Rows``."""
 
     table: Item
     rows: pa.Table

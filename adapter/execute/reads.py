@@ -10,13 +10,13 @@ import time
 import uuid
 from collections.abc import Sequence
 
-from adapter.execute.insert import tables_below
 from adapter.execute.peeks import PeekAnswer, Peeks, give_up
 from adapter.execute.planning import LONG_CHARS
 from adapter.execute.plans import Plans
 from adapter.state.interfaces import Notice
 from adapter.state.session_state import SessionState
 from catalog_log.image import Image
+from catalog_log.objects import Table, view_inputs
 from controllers.peeks.peek import PEEK_TIMEOUT_MS, Lookup, Peek
 from journal.timestamps import DataTs
 from sql.objects.names import cluster_named
@@ -105,3 +105,22 @@ class Reads:
 def _misses(answer: PeekAnswer, written_ts: DataTs) -> bool:
     """Whether ``answer`` is of a time before ``written_ts``."""
     return answer.as_of is not None and answer.as_of < written_ts
+
+
+def tables_below(image: Image, inputs: Sequence[str]) -> tuple[str, ...]:
+    """The tables that a query reads, also through materialized views: what first-committer-wins looks at.
+
+    Sources are left out: they grow all the time, and nobody's transaction writes them.
+    """
+    found, queue, seen = set(), list(inputs), set()
+    while queue:
+        each = queue.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        item = image.item(each)
+        if item is not None and isinstance(item, Table):
+            found.add(each)
+        elif item is not None:
+            queue.extend(view_inputs(item))
+    return tuple(sorted(found))

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 import pyarrow as pa
 
 from adapter.execute.ddl_commit import DdlOutcome
-from adapter.execute.insert import BUFFER_BYTES_MAX
 from adapter.execute.lookups import TableAnswer
 from adapter.execute.peeks import PeekAnswer
+from adapter.execute.rows import BUFFER_BYTES_MAX
 from adapter.state.interfaces import Notice, Outdated, OutputColumn, Part, Prepared, Result
 from journal.errors import InvalidUsage, Rejected, TidemarkError
 from sql.binding.bind import OutputType

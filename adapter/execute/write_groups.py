@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 
 class Entry(Protocol):
-    """``adapter.execute.insert.Rows``: ``table`` is the catalog's item, ``size`` is of the rows, in bytes."""
+    """``adapter.execute.rows.Rows``: ``table`` is the catalog's item, ``size`` is of the rows, in bytes."""
 
     table: object
     size: int

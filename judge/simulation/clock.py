@@ -20,7 +20,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-import adapter.execute.insert
+import adapter.execute.inserter
 import adapter.execute.reads
 import catalog_log.log
 import controllers.storage.mover
@@ -212,7 +212,7 @@ def virtual(schedule: Schedule, *patches: Any) -> Iterator[None]:
         mock.patch.object(subscribers.sender, "time", _TIME),
         mock.patch.object(adapter.execute.reads, "time", _TIME),
         mock.patch.object(adapter.execute.reads, "uuid", _UUID),
-        mock.patch.object(adapter.execute.insert, "uuid", _UUID),
+        mock.patch.object(adapter.execute.inserter, "uuid", _UUID),
         mock.patch.object(controllers.storage.mover, "uuid", _UUID),
     ]
     try:

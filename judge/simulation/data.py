@@ -27,7 +27,7 @@ WRITE_TIMEOUT_NS = 30 * S
 
 
 class DataWriter:
-    """``adapter.execute.insert.Writer`` onto virtual data topics: ``collection.writer`` without its thread.
+    """``adapter.execute.inserter.Writer`` onto virtual data topics: ``collection.writer`` without its thread.
 
     A write that gets no answer is sent again by a fresh producer; what lands twice is garbage that nothing binds.
     """

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from adapter.execute import placing
-from adapter.execute.insert import Rows
 from adapter.execute.placing import HELD_BYTES_GOAL, INLINE_BYTES_MAX, INLINE_ROWS_MAX, carried
+from adapter.execute.rows import Rows
 from catalog_log.objects import Column
 from oracle.state import EMPTY
 

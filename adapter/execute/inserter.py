@@ -1,0 +1,168 @@
+"""INSERT: one commit record makes rows visible, which it carries itself or which were written before (DESIGN §1, §5).
+
+No barrier comes first: the commit carries the catalog upper that the statement was planned on, and the fold refuses it
+where the catalog has moved on.  Then the *same* rows are committed again if planning would hear the same of it
+(nobody has seen them); else the statement is planned again, or its block refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from functools import partial
+from itertools import chain
+from typing import Protocol
+
+from adapter.execute.placing import FormatRaiser, Placed, carried
+from adapter.execute.rows import Rows, merged
+from adapter.execute.write_groups import WriteGroups
+from catalog_log.image import Image
+from catalog_log.log import CatalogLog
+from catalog_log.objects import Item
+from collection.binding import Run
+from journal.aio import Bridge, to_its_end
+from journal.errors import Conflict, TidemarkError
+from journal.timestamps import DataTs
+from oracle.client import Oracle
+from oracle.errors import StaleCatalog, TooMuchHeld
+from oracle.model import CommitPart, KeyRange
+from sql.objects.names import full_name
+from sql.objects.watched import same_answers
+from sql.trees.errors import no_relation
+
+CATALOG_WAIT_S = 15.0
+"""How long a catalog upper that the oracle knows may take to arrive here."""
+
+RECOMMITS_MAX = 50
+"""Commits of one statement that may find a newer catalog: DDL would have to be faster than a commit, 50 times over."""
+
+
+class Writer(Protocol):
+    """``collection.writer.CollectionWriter``."""
+
+    def write(self, collection_id: str, columns, rows, attempt: str) -> Future[list[Run]]: ...
+
+
+class TableChanged(Conflict):
+    """The catalog says something else than what rows were planned on (their table's name or columns, a default): they
+    are in no table, and may be made again."""
+
+
+class Inserter:
+    """Writes rows and commits them.  Lives on one event loop."""
+
+    def __init__(self, catalog: CatalogLog, oracle: Oracle, writer: Writer, bridge: Bridge) -> None:
+        self._catalog = catalog
+        self._oracle = oracle
+        self._writer = writer
+        self._bridge = bridge
+        self._format = FormatRaiser(oracle)
+        self._groups: WriteGroups[Rows, list[Placed]] = WriteGroups(
+            merged, lambda rows: self._place([rows]), lambda rows, placed: self._bind([rows], placed)
+        )
+
+    async def commit(
+        self,
+        entries: Sequence[Rows],
+        block_read_ts: DataTs | None = None,
+        block_reads: Iterable[str] = (),
+    ) -> DataTs | None:
+        """Make ``entries`` visible at one timestamp (the answer; ``None`` where there are no rows).
+
+        ``block_reads`` are the tables that their transaction block read at ``block_read_ts`` and hangs on.  A single
+        entry that hangs on nothing is committed together with others of its kind.
+
+        Cancelled while a commit is under way it answers what became of that; else nothing happened.
+
+        Raises 42P01 where a table was dropped meanwhile, ``TableChanged`` where other rows, or those of another table,
+        would come of the statements by now, 40001 for a conflict of what was read, ``Rejected`` or
+        ``Unavailable`` (it did not happen), ``Indeterminate``.
+        """
+        reads = {*block_reads, *(name for each in entries for name in each.reads)}
+        read_at = [ts for ts in (block_read_ts, *(each.read_ts for each in entries)) if ts is not None]
+        if len(entries) == 1 and not reads and not read_at and self._groups.takes(entries[0]):
+            return await to_its_end(self._groups.commit(entries[0]))
+        return await self._bind(entries, await self._place(entries), min(read_at, default=None), reads)
+
+    async def _bind(
+        self,
+        entries: Sequence[Rows],
+        placed: Sequence[Placed],
+        read_ts: DataTs | None = None,
+        read: Iterable[str] = (),
+    ) -> DataTs | None:
+        """Commit what has its place; see :meth:`commit`."""
+        upper = min((each.catalog_upper for each in entries), default=0)
+        reads = tuple(map(KeyRange, sorted(read)))
+        for _ in range(RECOMMITS_MAX):
+            bindings = tuple(chain(*(where.bindings(of.table) for of, where in zip(entries, placed, strict=True))))
+            part = CommitPart(
+                uuid.uuid4().hex,
+                bindings,
+                catalog_upper_seen=upper,
+                read_ts=read_ts,
+                reads=reads,
+                inline=tuple(chain(*(where.inline for where in placed))),
+            )
+            try:
+                return await to_its_end(self._oracle.commit_async(part, partial(self._upper_now, entries, upper)))
+            except TooMuchHeld:
+                placed = await self._write(entries)
+            except StaleCatalog as stale:
+                image = await self._bridge.wait(self._catalog.when_upper(stale.catalog_upper, CATALOG_WAIT_S))
+                for each in entries:
+                    check_unchanged(each, image, self.label)
+                upper = image.upper
+        raise Conflict("the catalog changes faster than rows can be committed", hint="try again")
+
+    def _upper_now(self, entries: Sequence[Rows], upper: int) -> int:
+        """The newest catalog upper known here on which ``entries`` would be planned as they were on ``upper``."""
+        image = self._catalog.image
+        return image.upper if image.upper > upper and all(unchanged(each, image) for each in entries) else upper
+
+    def label(self, table: Item) -> str:
+        """What a message calls ``table``."""
+        return full_name(self._catalog.image, table)
+
+    async def _place(self, entries: Sequence[Rows]) -> list[Placed]:
+        """Small rows into the record that will commit them, others to their topics."""
+        self._format.look(self._catalog.image)
+        return carried(entries, self._oracle.state, uuid.uuid4().hex) or await self._write(entries)
+
+    async def _write(self, entries: Sequence[Rows]) -> list[Placed]:
+        """All of them to their topics."""
+        attempt = uuid.uuid4().hex
+        asked = []
+        for n, each in enumerate(entries):
+            write = partial(self._writer.write, each.table.id, each.table.columns, each.rows, f"{attempt}-{n}")
+            asked.append(await asyncio.to_thread(write) if each.heavy else write())
+        runs, failed = [], None
+        for future in asked:
+            try:
+                runs.append(Placed(await self._bridge.wait(future)))
+            except TidemarkError as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+        return runs
+
+
+def check_unchanged(entry: Rows, image: Image, names: Callable[[Item], str]) -> None:
+    """42P01 where the table of ``entry`` is gone from ``image``, ``TableChanged`` where its statements might mean
+    something else there.
+
+    By its statement's words: an adapter may have lagged behind, and whoever writes into a table by a name that it had
+    before somebody was told that it has another one, or with its default of then, would write into the past.
+    """
+    table = entry.table
+    if image.item(table.id) is None:
+        raise no_relation(names(table))
+    if not unchanged(entry, image):
+        raise TableChanged(f'table "{table.name}" was changed while rows were inserted', hint="try again")
+
+
+def unchanged(entry: Rows, image: Image) -> bool:
+    """Whether the statements of ``entry`` would be planned as they were, on ``image``."""
+    return image.item(entry.table.id) is not None and all(same_answers(each, image) for each in entry.planned_on)

@@ -1,0 +1,168 @@
+"""The rows of an INSERT: made of its values or of what its query gave, and held as their table keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog_log.objects import Column, Item
+from collection.columns import sql_type
+from journal.errors import InvalidUsage, Rejected
+from journal.timestamps import DataTs
+from sql.objects.watched import Answers
+from sql.statements.insert import fit_length, stored
+from sql.statements.plans import InsertPlan, Slot
+from sql.trees.errors import not_null
+from values.bad_text import BadText
+from values.keeping import kept
+from values.types import SqlType, arrow_type
+
+BUFFER_BYTES_MAX = 64 << 20
+"""Rows that one transaction may hold back until COMMIT; what does not fit is refused with 54000."""
+
+ON_LOOP_BYTES_MAX = 64 << 10
+ON_LOOP_ROWS_MAX = 2_000
+"""Rows above this are encoded on a thread: these take some 5 ms, and the event loop serves everybody."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows for one table, planned on a catalog upper.  ``read_ts`` and ``reads`` are of the query they came from.
+
+    ``planned_on`` is what the catalog said while they were planned, of each statement that they are of.
+    """
+
+    table: Item
+    rows: pa.Table
+    catalog_upper: int
+    planned_on: tuple[Answers, ...] = ()
+    read_ts: DataTs | None = None
+    reads: tuple[str, ...] = ()
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes, asked for at every bound that the rows pass: Arrow counts them anew each time."""
+        return self.rows.nbytes
+
+    @property
+    def heavy(self) -> bool:
+        """Whether it is to be encoded on a thread."""
+        return self.size > ON_LOOP_BYTES_MAX or self.rows.num_rows > ON_LOOP_ROWS_MAX
+
+
+Evaluate = Callable[[Sequence[Slot]], list[object]]
+"""The values of slots that are trees, in their order."""
+
+
+def rows_of_values(plan: InsertPlan, params: Sequence[object | None], evaluate: Evaluate) -> pa.Table:
+    """The rows of INSERT … VALUES.  ``evaluate`` computes what is neither a literal nor a parameter.
+
+    Raises 23502, 22003.  A default that is an expression (``now()``) is evaluated once a statement.
+    """
+    trees = {id(slot): slot for row in plan.rows for slot in row if slot.tree is not None}
+    computed = dict(zip(trees, evaluate(list(trees.values())), strict=True)) if trees else {}
+    columns = []
+    for index, kind in enumerate(plan.types):
+        column: list[object] = []
+        for row in plan.rows:
+            value, param, tree, through = row[index]
+            if param is not None:
+                value = params[param - 1]
+                value = stored(value if through is None else stored(value, through), kind)
+            elif tree is not None:
+                value = stored(computed[id(row[index])], kind)
+            column.append(value)
+        columns.append(pa.array(column, arrow_type(kind)))
+    return checked(plan.table, columns)
+
+
+def rows_of_query(
+    plan: InsertPlan,
+    batches: Sequence[pa.RecordBatch],
+    evaluate: Evaluate,
+    drawn: Mapping[int, Sequence[Slot]] = MappingProxyType({}),
+) -> pa.Table:
+    """The rows of INSERT … SELECT from what the query gave.  Raises 23502.
+
+    ``drawn`` are defaults that are another value in every row.
+    """
+    height = sum(batch.num_rows for batch in batches)
+    arrays: list[pa.Array | pa.ChunkedArray | None] = [None] * len(plan.types)
+    for position, index in enumerate(plan.query_columns):
+        if index is None:
+            continue
+        kind = arrow_type(plan.types[index])
+        given = pa.chunked_array([batch.column(position).cast(kind) for batch in batches], kind)
+        arrays[index] = _of_length(given, plan.types[index])
+    for index, slot in plan.defaults.items():
+        if index in drawn:
+            arrays[index] = pa.array(_values(drawn[index], plan.types[index], evaluate), arrow_type(plan.types[index]))
+            continue
+        value = slot.value if slot.tree is None else stored(evaluate([slot])[0], plan.types[index])
+        arrays[index] = pa.array([value] * height, arrow_type(plan.types[index]))
+    return checked(plan.table, arrays)
+
+
+def _values(slots: Sequence[Slot], kind: SqlType, evaluate: Evaluate) -> list[object]:
+    trees = [slot for slot in slots if slot.tree is not None]
+    computed = iter(evaluate(trees) if trees else ())
+    return [slot.value if slot.tree is None else stored(next(computed), kind) for slot in slots]
+
+
+def _of_length(values: pa.ChunkedArray, wanted: SqlType) -> pa.ChunkedArray:
+    """Text as a varchar(n) or char(n) keeps it.  Raises 22001."""
+    if wanted.name not in ("varchar", "bpchar"):
+        return values
+    if wanted.precision is not None and (pc.max(pc.utf8_length(values)).as_py() or 0) > wanted.precision:
+        kept = [None if text is None else fit_length(text, wanted) for text in values.to_pylist()]
+        values = pa.chunked_array([pa.array(kept, values.type)])
+    return pc.utf8_rtrim(values, " ") if wanted.name == "bpchar" else values
+
+
+def checked(table: Item, arrays: Sequence[pa.Array | pa.ChunkedArray | None]) -> pa.Table:
+    """The rows as a table of the relation's columns.  23502 where NOT NULL is violated, with the row as detail."""
+    kept_as = [_limited(values, column) for column, values in zip(table.columns, arrays, strict=True)]
+    made = pa.table(kept_as, names=[column.name for column in table.columns])
+    for column, values in zip(table.columns, made.columns, strict=True):
+        if not column.nullable and values.null_count:
+            at = values.is_null().to_pylist().index(True)
+            row = ", ".join("null" if c[at].as_py() is None else str(c[at].as_py()) for c in made.columns)
+            raise not_null(column.name, table.name, f"({row})")
+    return made
+
+
+def _limited(values: pa.Array | pa.ChunkedArray | None, column: Column) -> pa.Array | pa.ChunkedArray | None:
+    """Values with the digits and fields that the column has.  Raises 22003, 22008."""
+    kind = sql_type(column.type)
+    if values is None or kind == kind.plain:
+        return values
+    try:
+        return kept(values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values]), kind)
+    except BadText as error:
+        raise InvalidUsage(error.message, sqlstate=error.sqlstate) from None
+
+
+def merged(entries: Sequence[Rows]) -> Rows:
+    """Entries of one table as one, planned on the oldest of their catalogs."""
+    if len(entries) == 1:
+        return entries[0]
+    rows = pa.concat_tables([each.rows for each in entries]).combine_chunks()
+    planned_on = tuple(answers for each in entries for answers in each.planned_on)
+    return Rows(entries[0].table, rows, min(each.catalog_upper for each in entries), planned_on)
+
+
+def check_buffer(entries: Sequence[Rows]) -> None:
+    """54000 where a transaction holds back more than it may."""
+    size = sum(each.size for each in entries)
+    if size > BUFFER_BYTES_MAX:
+        raise Rejected(
+            f"the transaction's inserts of {size} bytes are too large",
+            sqlstate="54000",
+            detail=f"at most {BUFFER_BYTES_MAX} bytes are kept until COMMIT",
+            hint="commit more often, or insert outside of a transaction block",
+        )
