@@ -16,7 +16,7 @@ from journal.errors import Indeterminate, Unavailable
 from sql.objects.names import Names
 from sql.statements.ddl import plan_ddl
 from sql.syntax.parse import parse
-from tests.adapter.test_executor import HeldTransport, run, until
+from tests.adapter.stories import HeldTransport, refused, run, until
 from tests.adapter.world import World
 
 ASKED = Asked("create table t (k int)")
@@ -169,5 +169,70 @@ def test_an_append_that_is_not_in_force_yet_is_not_shown():
             image = await image_in_force(a.catalog, Bridge(asyncio.get_running_loop()), in_force)
             assert image.upper == in_force
             assert any(item.name == "t" for item in image.objects())
+
+    run(story)
+
+
+def test_two_adapters_create_one_name_and_exactly_one_is_told_that_it_exists():
+    async def story(world):
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            answers = await asyncio.gather(
+                *(x.sql(f"create table t{n} (a int)") for n in range(20) for x in (a, b)), return_exceptions=True
+            )
+            for n in range(20):
+                pair = answers[2 * n : 2 * n + 2]
+                assert sorted(getattr(p, "sqlstate", p) for p in pair) == ["42P07", "CREATE TABLE"]
+            assert len(await a.sql("show tables")) == 20
+
+    run(story)
+
+
+def test_ddl_of_one_adapter_is_visible_at_once_through_the_other():
+    async def story(world):
+        async with world.adapter("a") as a, world.adapter("b") as b:
+            for n in range(20):
+                await a.sql(f"create table t{n} (a int)")
+                assert await b.sql(f"insert into t{n} values ({n})") == "INSERT 0 1"
+                assert await a.sql(f"select a from t{n}") == [(n,)]
+                await b.sql(f"drop table t{n}")
+                assert (await refused(a.sql(f"select a from t{n}"))).sqlstate == "42P01"
+                assert (await refused(a.sql(f"insert into t{n} values (1)"))).sqlstate == "42P01"
+
+    run(story)
+
+
+def test_concurrent_ddl_of_one_adapter_shares_proposals():
+    async def story(world):
+        async with world.adapter() as a:
+            before = world.catalog_topic.end
+            await asyncio.gather(*(a.sql(f"create table t{n} (a int)") for n in range(50)))
+            assert world.catalog_topic.end - before < 10
+            assert len({i.id for i in a.catalog.image.objects()}) == 50
+
+    run(story)
+
+
+def test_what_is_called_otherwise_is_called_so_everywhere():
+    """By sessions that wrote it before, and in the system's relations."""
+
+    async def story(world):
+        async with world.adapter() as a, world.adapter() as other:
+            await a.sql("create schema s")
+            await a.sql("create table t (a int not null)")
+            await a.sql("create view v as select public.t.a from public.t")
+            await other.sql("insert into t values (1)")
+            assert await a.sql("alter table t rename to u") == "ALTER TABLE"
+            assert (await refused(other.sql("insert into t values (2)"))).sqlstate == "42P01"
+            await other.sql("insert into u values (2)")
+            assert await a.sql("alter table u set schema s") == "ALTER TABLE"
+            for relation in ("s.u", "v"):
+                assert sorted(await other.sql(f"select a from {relation}")) == [(1,), (2,)]
+            own = "select relname, nspname, pg_get_viewdef(c.oid) from pg_class c join pg_namespace n"
+            assert await other.sql(f"{own} on n.oid = relnamespace where c.oid >= 16384 order by 1") == [
+                ("u", "s", None),
+                ("v", "public", " SELECT\n  t.a\nFROM s.u AS t;"),
+            ]
+            assert (await other.sql("show create table s.u"))[0][1].startswith("CREATE TABLE tidemark.s.u (")
+            assert await a.sql("alter table if exists t rename to x") == "ALTER TABLE"
 
     run(story)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from journal.errors import InvalidUsage
+from tests.adapter.stories import run
 from tests.adapter.test_clients import psql, serving
-from tests.adapter.test_executor import run
 from tests.adapter.test_sequences import refused
 from tests.adapter.world import World
 

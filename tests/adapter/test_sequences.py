@@ -14,9 +14,9 @@ from adapter.state.session_state import SessionState
 from catalog_log.objects import Sequence
 from journal.errors import Indeterminate, InvalidUsage
 from sql.statements.ddl_sequences import position_of, put_position
+from tests.adapter.stories import run
 from tests.adapter.test_any_text import connected
 from tests.adapter.test_clients import serving
-from tests.adapter.test_executor import run
 from tests.adapter.world import World
 from values.numeric.sequence_values import taken
 

@@ -34,3 +34,13 @@ DOCUMENTS = [
 def test_every_file_that_a_document_names_exists(document: str) -> None:
     missing = [path for path in NAMED_FILE.findall((ROOT / document).read_text()) if not (ROOT / path).exists()]
     assert missing == []
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, "CHANGELOG.md"])
+def test_every_test_that_a_document_names_exists(document: str) -> None:
+    named = NAMED_TEST.findall((ROOT / document).read_text())
+    assert [(path, name) for path, name in named if f"def {name}(" not in _text(path)] == []
+
+
+def _text(path: str) -> str:
+    return (ROOT / path).read_text() if (ROOT / path).exists() else ""
