@@ -62,6 +62,18 @@ class HeldTransport:
         return getattr(self.inner, name)
 
 
+def before_commit(adapter, change):
+    """Have ``change`` happen once the next INSERT of ``adapter`` is planned, before it is committed."""
+    commits, commit = adapter.executor.commits, adapter.executor.commits.commit
+
+    async def after_the_change(session, entries):
+        commits.commit = commit
+        await change()
+        await commit(session, entries)
+
+    commits.commit = after_the_change
+
+
 def lag(adapter):
     """Have the next statement of ``adapter`` prepared and planned on the catalog as it is now, whatever comes."""
     image, present, calls = adapter.catalog.image, adapter.executor.images.known, iter(range(2))

@@ -14,7 +14,7 @@ from adapter.state.session_state import SessionState
 from catalog_log.objects import Sequence
 from journal.errors import Indeterminate, InvalidUsage
 from sql.statements.ddl_sequences import position_of, put_position
-from tests.adapter.stories import run
+from tests.adapter.stories import before_commit, run
 from tests.adapter.test_any_text import connected
 from tests.adapter.test_clients import serving
 from tests.adapter.world import World
@@ -175,19 +175,16 @@ def test_an_insert_over_rows_that_is_made_anew_reads_anew_and_has_the_values_tha
             await a.sql("create sequence s")
             await a.sql("create table t (a int, b int default 1)")
             await a.sql("insert into t (a) values (10), (20)")
-            commit, changed = a.executor.commits.commit, []
 
-            async def after_a_change(session, entries):
-                if not changed:
-                    changed.append(await b.sql("insert into t (a) values (30)"))
-                    await b.sql("alter table t alter column b set default 2")
-                await commit(session, entries)
+            async def change():
+                await b.sql("insert into t (a) values (30)")
+                await b.sql("alter table t alter column b set default 2")
 
             await b.executor.images.barrier()
-            a.executor.commits.commit = after_a_change
+            before_commit(a, change)
             await a.sql("insert into t (a) select nextval('s') from t")
             assert sorted(await a.sql("select a, b from t")) == [(1, 2), (2, 2), (3, 2), (10, 1), (20, 1), (30, 1)]
-            changed.clear()
+            before_commit(a, change)
             await a.sql("insert into t (a) select setval('s', max(a) + 100) from t")
             assert await a.sql("select max(a) from t") == [(130,)]
             assert await a.sql("select nextval('s')") == [(131,)]
@@ -604,15 +601,8 @@ def test_what_comes_behind_setval_is_drawn_again_where_a_statement_is_made_anew(
         async with world.adapter() as a, world.adapter("other") as b:
             await a.sql("create sequence s")
             await a.sql("create table t (a bigint, b bigint, c int default 1)")
-            commit, changed = a.executor.commits.commit, []
-
-            async def after_a_change(session, entries):
-                if not changed:
-                    changed.append(await b.sql("alter table t alter column c set default 2"))
-                await commit(session, entries)
-
             await b.executor.images.barrier()
-            a.executor.commits.commit = after_a_change
+            before_commit(a, lambda: b.sql("alter table t alter column c set default 2"))
             await a.sql("insert into t (a, b) values (setval('s', 100), nextval('s'))")
             await a.sql("insert into t (a, b) values (nextval('s'), nextval('s'))")
             assert sorted(await a.sql("select a, b, c from t")) == [(100, 101, 2), (102, 103, 2)]
