@@ -27,7 +27,7 @@ BINDINGS_MAX = 20_000
 
 
 INLINE_BYTES_MAX = 64 << 10
-"""Of rows that one part carries: four times what an adapter puts into one (``adapter.execute.insert``), and 64 of them
+"""Of rows that one part carries: four times what an adapter puts into one (``adapter.execute.placing``), and 64 of them
 fill a record."""
 
 MOVES_MAX = 10_000

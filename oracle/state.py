@@ -13,7 +13,7 @@ from oracle.timeline import Timeline
 
 HELD_BYTES_MAX = 32 << 20
 """Rows that the log may carry, of all collections: everybody who folds it holds them, and every image has them.  More
-is refused; adapters stop at half of it (``adapter.execute.insert``), so that this is met by none of ours."""
+is refused; adapters stop at half of it (``adapter.execute.placing``), so that this is met by none of ours."""
 
 HELD_RUN_BYTES = 200
 """What a run costs beside its rows, which counts too: else there could be any number of nearly empty batches."""
