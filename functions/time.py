@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from functions.row import ALONE, BY_ZONE, IMMUTABLE, STABLE, Function, by_grammar, by_rule, in_python, native
-from values.time import intervals, moments, time_templates, zone_words
+from values.time import intervals, moments, read_by_template, shown_by_template, zone_words
 
 _ANY = ("timestamptz", "timestamp")
 _ALONE = {"zone": ALONE, "beside": True}
@@ -79,10 +79,10 @@ FUNCTIONS = (
         zone=BY_ZONE,
     ),
     in_python(
-        "to_timestamp(text, text) -> timestamptz", time_templates.read_moment, "tm_read_moment", STABLE, zone=BY_ZONE
+        "to_timestamp(text, text) -> timestamptz", read_by_template.read_moment, "tm_read_moment", STABLE, zone=BY_ZONE
     ),
-    in_python("to_date(text, text) -> date", time_templates.read_day, "tm_read_day", STABLE),
-    in_python("to_char(interval, text) -> text", time_templates.shown_interval, "tm_interval_shown", STABLE),
+    in_python("to_date(text, text) -> date", read_by_template.read_day, "tm_read_day", STABLE),
+    in_python("to_char(interval, text) -> text", shown_by_template.shown_interval, "tm_interval_shown", STABLE),
     *(
         by_grammar(f"generate_series({kind}, {kind}, interval) -> {kind}", many=True, volatility=volatility)
         for kind, volatility in (("timestamptz", STABLE), ("timestamp", IMMUTABLE))

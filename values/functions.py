@@ -27,7 +27,7 @@ from values.scalars import (
 from values.text import jsonb, jsonb_changes, octets, texts
 from values.text.arrays import read_array, show_array
 from values.text.text_format import formatted
-from values.time import intervals, moments, time_templates, zone_words, zones
+from values.time import intervals, moments, read_by_template, shown_by_template, zone_words, zones
 from values.time.digits import fitted_interval, rounded, rounded_moment
 from values.time.intervals import (
     Interval,
@@ -160,9 +160,9 @@ OWN: dict[str, Own] = _texts_of_types() | {
     "tm_at_interval": own(_INT8, zone_words.by_interval, _INT8, _INTERVAL, _INT4),
     "tm_instant_at": own(_INT8, zone_words.instant_at, _INT8, _TEXT),
     "tm_local_at": own(_INT8, zone_words.local_at, _INT8, _TEXT),
-    "tm_time_shown": own(_TEXT, time_templates.shown_local, _INT8, _TEXT),
-    "tm_zone_shown": own(_TEXT, time_templates.shown_moment, _INT8, _TEXT, _TEXT),
-    "tm_zone_read": own(_INT8, time_templates.read_moment, _TEXT, _TEXT, _TEXT),
+    "tm_time_shown": own(_TEXT, shown_by_template.shown_local, _INT8, _TEXT),
+    "tm_zone_shown": own(_TEXT, shown_by_template.shown_moment, _INT8, _TEXT, _TEXT),
+    "tm_zone_read": own(_INT8, read_by_template.read_moment, _TEXT, _TEXT, _TEXT),
     "tm_format": own(_TEXT, formatted, _TEXT, _TEXTS),
     "tm_array_text": own(_TEXT, show_array, _TEXTS),
     "tm_text_array": own(_TEXTS, read_array, _TEXT),

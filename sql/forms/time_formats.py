@@ -1,6 +1,6 @@
 """Templates of ``to_char`` for dates and timestamps, written out for an engine where it can show them.  Pure.
 
-The others are shown in Python (:mod:`values.time.time_templates`), some microseconds a row.
+The others are shown in Python (:mod:`values.time.shown_by_template`), some microseconds a row.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import sqlglot
 from sqlglot import exp
 
-from values.time.time_templates import Node, nodes_of
+from values.time.template_nodes import Node, nodes_of
 
 _NAMES = ("MONTH", "MON", "DAY", "DY")
 _KNOWN = frozenset("YYYY YY IYYY IW MONTH MON DAY DY MM DDD DD D HH24 HH12 HH MI SS MS US AM PM Q".split())

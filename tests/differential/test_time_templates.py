@@ -12,12 +12,12 @@ import pytest
 
 from tests.differential.postgres import missing, postgres
 from values.bad_text import BadText
-from values.time import time_templates
+from values.time import read_by_template, shown_by_template, template_nodes
 from values.time.interval_words import read_interval
 
 SEED, TEMPLATES = 20_000_202, 20_000
 
-PIECES = [*time_templates.PATTERNS, *sorted({name.lower() for name in time_templates.PATTERNS})]
+PIECES = [*template_nodes.PATTERNS, *sorted({name.lower() for name in template_nodes.PATTERNS})]
 BETWEEN = ["", "", " ", "-", "/", ":", ".", ",", "x", '"text"', "  ", "TH", "th", "FM", "TM", "\\", '\\"', "1", "ä"]
 MOMENTS = [
     "2024-02-29 13:14:15.678901", "1999-12-31 23:59:59.999999", "2000-01-01", "0001-01-01", "9999-12-31 12:00",
@@ -77,7 +77,7 @@ def test_times_are_shown_alike(peer):
     random_ = random.Random(SEED)
     pairs = [(random_.choice(MOMENTS), _template(random_)) for _ in range(TEMPLATES)]
     theirs = _asked(peer, "select to_char($1::timestamp, $2)", pairs)
-    ours = [_tried(time_templates.shown_local, _micros(moment), template) for moment, template in pairs]
+    ours = [_tried(shown_by_template.shown_local, _micros(moment), template) for moment, template in pairs]
     assert [each for each in zip(pairs, theirs, ours, strict=True) if each[1] != each[2]] == []
 
 
@@ -85,7 +85,7 @@ def test_intervals_are_shown_alike(peer):
     random_ = random.Random(SEED)
     pairs = [(random_.choice(INTERVALS), _template(random_)) for _ in range(TEMPLATES)]
     theirs = _asked(peer, "select to_char($1::interval, $2)", pairs)
-    ours = [_tried(time_templates.shown_interval, read_interval(given), template) for given, template in pairs]
+    ours = [_tried(shown_by_template.shown_interval, read_interval(given), template) for given, template in pairs]
     refused = "error 0A000"  # weeks of ISO's, which PostgreSQL shows of an interval as if it were a date
     assert [each for each in zip(pairs, theirs, ours, strict=True) if each[1] != each[2] != refused] == []
     assert sum(each == refused for each in ours) < TEMPLATES // 3
@@ -93,7 +93,7 @@ def test_intervals_are_shown_alike(peer):
 
 def _text_near(template: str, random_: random.Random) -> str:
     """What ``to_char`` says by a template, with some of it changed, left out or put in."""
-    text = list(time_templates.shown_local(_micros(random_.choice(MOMENTS)), template.replace("ä", "a")))
+    text = list(shown_by_template.shown_local(_micros(random_.choice(MOMENTS)), template.replace("ä", "a")))
     for _ in range(random_.choice((0, 0, 1, 2))):
         place = random_.randint(0, len(text))
         text[place : place + random_.choice((0, 1, 1))] = random_.choice(["", " ", "-", "7", "x", "+", "  "])
@@ -114,7 +114,7 @@ def test_texts_are_read_alike(peer):
     def carried(answer: str) -> str:
         return answer if answer.startswith("error") or _FIRST <= int(answer) < _LAST else "error 22008"
 
-    ours = [_tried(time_templates.read_moment, *pair) for pair in pairs]
+    ours = [_tried(read_by_template.read_moment, *pair) for pair in pairs]
     unlike = [(pair, carried(a), b) for pair, a, b in zip(pairs, theirs, ours, strict=True) if carried(a) != b]
     assert [each for each in unlike if not (each[1].startswith("error") and each[2].startswith("error"))] == []
     assert len(unlike) < TEMPLATES // 1000
