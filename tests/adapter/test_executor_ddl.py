@@ -151,7 +151,8 @@ def test_those_who_come_while_a_proposal_is_overtaken_are_in_the_next():
             slow.release()
             await asyncio.gather(first, *others)
             assert world.catalog_topic.end == before + 2, "the loser, and one proposal for all three"
-            assert sorted(item.name for item in b.catalog.image.objects()) == ["other", "t1", "t2", "t3"]
+            _, image = await b.executor.images.barrier()
+            assert sorted(item.name for item in image.objects()) == ["other", "t1", "t2", "t3"]
 
     run(story)
 
