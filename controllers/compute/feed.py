@@ -130,7 +130,7 @@ class Feed:
         if self._segments is not None:
             self._segments.close()
 
-    def _bound(self, item: Item, sealed: Sealed) -> tuple[BoundRuns, int]:
+    def _bound(self, item: Item, sealed: Sealed = NOTHING) -> tuple[BoundRuns, int]:
         """The bindings of ``item``, by a state that tells timestamps apart from ``sealed.through`` on at the earliest:
         below it the files do not say when a row came."""
         journal = self._views if isinstance(item, MaterializedView) else self._oracle

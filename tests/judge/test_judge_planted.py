@@ -183,9 +183,11 @@ def history_for_ever() -> object:
     relation = SimpleNamespace(id="u1", upper=0, advancing=nullcontext(), check_open=lambda: None,
                                load=lambda *_: loaded.append("loaded"))  # fmt: skip
     nothing = MagicMock(spec=["close"])
-    feed = SimpleNamespace(_bound=lambda _item: (BoundRuns(NOTHING, 100), 100), _read=lambda *_: nothing)
+    feed = Feed.__new__(Feed)
+    feed._segments, feed._read = None, lambda *_: nothing
+    feed._bound = lambda _item, _sealed=None: (BoundRuns(NOTHING, 100), 100)
     try:
-        Feed.catch_up(feed, relation, None, DataTs(50))
+        feed.catch_up(relation, None, DataTs(50))
     except SnapshotTooOld:
         return "too old"
     return loaded[0]
