@@ -1,9 +1,15 @@
 """The store: files of one environment under a URL, written whole or not at all.
 
 Promises: a file is there under its path only once all of it is durable, and never changes; two writers never share a
-path (paths have an id that was never used).  ``file://`` (or a plain path) is a directory of this machine; any other
-URL is what pyarrow's file systems know, such as ``s3://bucket/prefix?endpoint_override=…``, with its credentials where
-that library looks for them.
+path (paths have an id that was never used).  ``file://`` (or a plain path) is a directory of this machine;
+``s3://bucket/prefix?region=…&endpoint_override=host:port&scheme=http`` is a bucket of a service that speaks S3, with
+the credentials where the AWS libraries look for them; any other URL is what pyarrow's file systems know.
+
+Nobody makes the bucket here.  Whoever we are must be allowed to list it: without that a service says "forbidden" of
+what is not there.  A writer that died leaves parts of an upload that no listing shows, so a bucket needs a rule that
+ends unfinished uploads; and where files were removed, pyarrow leaves an empty object called as their directory.
+
+What does not answer is given up by the bounds below for S3 alone: file systems of other URLs have their libraries' own.
 """
 
 from __future__ import annotations
@@ -14,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -23,6 +29,22 @@ from journal.errors import InvalidUsage, Unavailable
 
 _PART = ".part"
 """The ending of what is being written.  Nobody reads it; a writer that died leaves it, and it goes as an orphan."""
+
+CONNECT_S = 2.0
+"""For a connection to S3: SDKs wait for 1 s, and a first SYN that was lost is sent again after 1 s (RFC 6298)."""
+SILENT_S = 5.0
+"""For S3 to say anything: SDKs wait for 3 s, and S3's own advice is to ask again after 2 s, then after 4 more.  It
+counts from the last byte, so a large file over a slow line is not cut short.  curl counts whole seconds."""
+ATTEMPTS = 3
+"""Of a request that got a 5xx, or no answer, or no connection: pyarrow's default.  Before the second one up to 1 s goes
+by, before the third up to 2 (AWS's standard strategy: at random, doubled, 20 s at most).
+
+So who is not there is given up after 3 s, who lets nobody in after ``ATTEMPTS * CONNECT_S + 3`` = 9, who says nothing
+after ``ATTEMPTS * (SILENT_S + 1) + 3`` = 21.  Who falls silent while a file is written is noticed later, as curl looks
+at its last 5 s and counts what the kernel still takes: measured, 37 s for a small file, 96 s for one of 30 MB.  There
+is no knob for that.  The first request that fails decides, or two (a read that broke off asks whether the file is
+there).  Callers try again at their own pace."""
+_S3_OPTIONS = {"region", "scheme", "endpoint_override"}
 
 
 class Gone(Unavailable):
@@ -70,11 +92,43 @@ def open_store(url: str, env: str) -> Store:
         if not path.startswith("/"):
             raise InvalidUsage(f"the store needs a whole path: {url}", hint="file:///var/lib/tidemark/store")
         return DirectoryStore(Path(path) / env)
+    if scheme == "s3":
+        return _s3_store(url, env)
     try:
         system, root = pafs.FileSystem.from_uri(url)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InvalidUsage(f"the store {url!r} cannot be opened", detail=str(error)) from error
     return ObjectStore(system, f"{root.rstrip('/')}/{env}")
+
+
+def _s3_store(url: str, env: str) -> ObjectStore:
+    """Asks nobody yet.  pyarrow's own reading of such a URL takes no bounds, and asks the network for the region."""
+    parts = urlsplit(url)
+    example = "s3://bucket/prefix?region=eu-central-1"
+    if not parts.netloc or "@" in parts.netloc:
+        raise InvalidUsage(
+            "the store's URL needs a bucket, and no credentials",
+            hint=f"{example}, with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment",
+        )
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if unknown := options.keys() - _S3_OPTIONS:
+        raise InvalidUsage(f"the store's URL has an option that S3 does not take: {min(unknown)}",
+                           hint="region, endpoint_override, scheme")  # fmt: skip
+    region = options.pop("region", None) or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if region is None and "endpoint_override" not in options:
+        raise InvalidUsage("the store's URL names no region", hint=example)
+    try:
+        system = pafs.S3FileSystem(
+            **options,
+            region=region or "us-east-1",  # what services of other makers are called where they have one region
+            connect_timeout=CONNECT_S,
+            request_timeout=SILENT_S,
+            retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+        )
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InvalidUsage(f"the store {url!r} cannot be opened", detail=str(error)) from error
+    prefix = unquote(parts.path).strip("/")
+    return ObjectStore(system, "/".join(each for each in (parts.netloc, prefix, env) if each))
 
 
 class DirectoryStore:
@@ -142,10 +196,18 @@ class ObjectStore:
             raise _failed("written", path, error) from error
 
     def read(self, path: str) -> bytes:
+        whole = f"{self._root}/{path}"
         try:
-            with self._system.open_input_file(f"{self._root}/{path}") as file:
-                return file.read()
+            with self._system.open_input_file(whole) as file:  # asks for its size
+                try:
+                    return file.read()
+                except (pa.ArrowException, OSError):
+                    # Removed since?  The error does not say: the service's words do not fit into a buffer of that size,
+                    # and the SDK calls it an internal failure.  Then there is nothing to open any more.
+                    with self._system.open_input_file(whole):
+                        raise
         except FileNotFoundError:
+            self._need_bucket("read", path)
             raise _gone(path) from None
         except (pa.ArrowException, OSError) as error:
             raise _failed("read", path, error) from error
@@ -154,19 +216,36 @@ class ObjectStore:
         try:
             self._system.delete_file(f"{self._root}/{path}")
         except FileNotFoundError:
-            return
+            self._need_bucket("removed", path)
         except (pa.ArrowException, OSError) as error:
             raise _failed("removed", path, error) from error
 
     def files(self) -> Iterator[Stored]:
         try:
             asked = pafs.FileSelector(self._root, allow_not_found=True, recursive=True)
-            for each in self._system.get_file_info(asked):
-                if each.type is pafs.FileType.File:
-                    path = each.path[len(self._root) :].lstrip("/")
-                    yield Stored(path, (each.mtime_ns or 0) // 1_000_000, each.size)
+            found = self._system.get_file_info(asked)
         except (pa.ArrowException, OSError) as error:
             raise _failed("listed", self._root, error) from error
+        if not found:
+            self._need_bucket("listed", self._root)
+        for each in found:
+            if each.type is pafs.FileType.File:
+                path = each.path[len(self._root) :].lstrip("/")
+                yield Stored(path, (each.mtime_ns or 0) // 1_000_000, each.size)
+
+    def _need_bucket(self, what: str, path: str) -> None:
+        """Raises ``Unavailable`` where the bucket is not there.
+
+        A service says of a file in it only that there is none.  Taken for that, a wrong address would be a store whose
+        files are gone for good: readers would look for others, and files "removed" there would stay where they are.
+        """
+        bucket = self._root.split("/", 1)[0]
+        try:
+            missing = bool(bucket) and self._system.get_file_info(bucket).type is pafs.FileType.NotFound
+        except (pa.ArrowException, OSError) as error:
+            raise _failed(what, path, error) from error
+        if missing:
+            raise _failed(what, path, FileNotFoundError(f"there is no bucket {bucket}"))
 
 
 def _sync_directory(path: Path) -> None:
@@ -184,4 +263,4 @@ def _gone(path: str) -> Gone:
 
 def _failed(what: str, path: str, error: BaseException) -> Unavailable:
     return Unavailable(f"a file could not be {what}", sqlstate="58030", detail=f"{path}: {error}",
-                       hint="is the store there, and has it room?")  # fmt: skip
+                       hint="is the store there, has it room, and may we write to it?")  # fmt: skip

@@ -86,6 +86,32 @@ def peer() -> Iterator:
         yield connection
 
 
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator:
+    """A service that speaks S3 (``tests/s3_server.py``), for the whole session.  Ask for :func:`s3` instead."""
+    from tests.s3_server import S3Server
+
+    server = S3Server()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def s3(s3_server, monkeypatch: pytest.MonkeyPatch) -> Iterator:
+    """That service with nothing in it but a bucket called ``bucket``, and with credentials in the environment."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")  # nothing beyond this machine is asked
+    s3_server.reset()
+    s3_server.ask("PUT", "/bucket")
+    yield s3_server
+    s3_server.reset()
+
+
 @pytest.fixture
 def make_broker(jars: Path, tmp_path: Path) -> Iterator[Callable[[], RunningBroker]]:
     """Make brokers of the test's own (started), for tests that kill one."""
