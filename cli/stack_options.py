@@ -33,8 +33,8 @@ def add_stack_options(parser: argparse.ArgumentParser, data: Path, env: str) -> 
                         help="port of the own broker (default: 9092, or any free one)")  # fmt: skip
     parser.add_argument("--spark-master", metavar="URL", help="a Spark cluster's master (default: a local one)")
     parser.add_argument("--store", metavar="URL",
-                        help="where settled rows go: file:///a/directory, s3://bucket/prefix (default: in the data "
-                             "directory; with --kafka nowhere, they stay on topics)")  # fmt: skip
+                        help="where settled rows go: file:///a/directory, s3://bucket/prefix?region=R (default: in the "
+                             "data directory; with --kafka nowhere, they stay on topics)")  # fmt: skip
     parser.add_argument("--env", default=env, help="environment: the prefix of all topics (default: %(default)s)")
     parser.add_argument("--fresh", action="store_true", help="forget what is there and start over")
 
