@@ -266,7 +266,7 @@ class Sealer:
             runs = self._ready(found)
             if runs:
                 self._seal(found, sealing.taken(runs, found.shape, SEAL_FACTOR * self._rows))
-            while not self._stopped.is_set() and self._merge(found.item, found.columns):
+            while not self._stopped.is_set() and self._merge(name):
                 pass
             self._failing.pop(name, None)
         except TidemarkError as error:
@@ -292,19 +292,34 @@ class Sealer:
         log.info("sealed", extra={"collection": name, "rows": sum(each.changes for each in added),
                                   "files": len(added), "took_s": round(self._clock() - begun, 3)})  # fmt: skip
 
-    def _merge(self, item: Item, columns: Columns) -> bool:
+    def _merge(self, name: str) -> bool:
         """Put files together, or write all of them anew; whether there was anything to do."""
-        sealed = self._segments.state.sealed(item.id)
+        sealed = self._segments.state.sealed(name)
         if sealing.to_rewrite(sealed, self._rows):
-            files, tables = sealed.files, self._rewritten(sealed.files, columns)
+            files, read = sealed.files, self._rewritten
         elif pair := sealing.to_merge(sealed.files):
-            files, tables = pair, self._merged(pair, columns)
+            files, read = pair, self._merged
         else:
             return False
-        with closing(tables):
-            added = self._write(item.id, columns, self._until_stopped(tables))
-        self._exchange(Exchange(item.id, removed=tuple(each.path for each in files), added=tuple(added)))
+        columns = self._columns_in(name, sealed)
+        with closing(read(files, columns)) as tables:
+            added = self._write(name, columns, self._until_stopped(tables))
+        self._exchange(Exchange(name, removed=tuple(each.path for each in files), added=tuple(added)))
         return True
+
+    def _columns_in(self, name: str, sealed: Sealed) -> Columns:
+        """All columns that rows in these files may have.
+
+        Not those of when this look began: another controller may have sealed since what was written since, with columns
+        that were added since, and what is merged without a column has lost it.
+        """
+        state = self._oracle.state
+        if state.since < sealed.through:  # that another one sealed by, and this one has not heard of yet
+            state = self._oracle.when(lambda state: state.since >= sealed.through, CATALOG_TIMEOUT_S).result()
+        item = self._catalog.when_upper(state.catalog_upper, CATALOG_TIMEOUT_S).result().item(name)
+        if not isinstance(item, Relation):
+            raise Unavailable(f"{name} was dropped while it was sealed")
+        return item.stored
 
     def _until_stopped(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in tables:

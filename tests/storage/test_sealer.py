@@ -320,6 +320,46 @@ def test_two_sealers_seal_each_row_once(world: World) -> None:
     assert {each.path for each in world.store.files()} == held | gone, "who came second removed its own"
 
 
+def test_who_merges_what_another_sealed_meanwhile_keeps_columns_that_were_added_meanwhile(world: World) -> None:
+    """One that was busy, or stopped, between looking at the catalog and coming to a collection."""
+    for n in range(4):
+        world.insert("u1", (n, n, 1))
+    sealed(world, world.sealer())
+    slow, other = world.sealer(), world.sealer()
+    one = slow._one
+
+    def then(found) -> None:
+        wide = (*KV, Column("x", "int4", id=3))
+        world.items["u1"] = Table("u1", "s1", "u1", "", wide)
+        for n in range(4):
+            rows = pa.table([pa.array([n], pa.int32()), pa.array([9]), pa.array([7], pa.int32()), pa.array([1])],
+                            names=["k", "v", "x", DIFF])  # fmt: skip
+            [run] = world.topics.write("u1", wide, rows, str(n)).result()
+            binding = Binding("u1", run._replace(topic=NAMES.data("u1")))
+            world.oracle.commit(CommitPart(str(n), (binding,), world.wall_ms + n)).result(10)
+        other._merge = lambda *_: False  # it is killed before
+        assert len(sealed(world, other).files) == 2
+        there = other._segments.state.next_offset
+        slow._segments.when(lambda state: state.next_offset >= there, 10).result()
+        one(found)
+
+    slow._one = then
+    assert len(sealed(world, slow).files) == 1
+    scratch = world.path / "scratch"
+    scratch.mkdir()
+    relation = Relation(SPARK, "u1", world.items["u1"].stored, scratch)
+    ts = world.oracle.state.last_ts
+    try:
+        Feed("", world.oracle, world.views, SegmentReader(world.segments(), world.store)).catch_up(
+            relation, world.items["u1"], ts
+        )
+        assert sorted(contents(relation, ts), key=str) == sorted(
+            [*((n, n, None) for n in range(4)), *((n, 9, 7) for n in range(4))], key=str
+        )
+    finally:
+        relation.close()
+
+
 def test_files_of_what_was_dropped_go_and_of_what_is_unknown_stay(world: World) -> None:
     world.create("u200")  # made after the catalog that the sealer knows: its image gives out 100 next
     for name in ("u1", "u200"):
