@@ -272,11 +272,17 @@ class Sealer:
         except TidemarkError as error:
             if self._stopped.is_set():
                 return
-            before = self._failing.get(name)
-            waits_s = AFTER_FAILURE_S if before is None else min(2 * before.waits_s, AFTER_FAILURE_MAX_S)
-            reason = error.message if error.detail is None else f"{error.message}: {error.detail}"
-            self._failing[name] = _Failure(reason, self._clock() + waits_s, waits_s)
+            self._leave(name, error.message if error.detail is None else f"{error.message}: {error.detail}")
             log.warning("a collection was not sealed", extra={"collection": name, **_told(error)})
+        except Exception as error:  # no room for what is spread, more text than Arrow has in a column, a mistake of ours
+            self._leave(name, str(error) or type(error).__name__)
+            log.exception("a collection was not sealed", extra={"collection": name})
+
+    def _leave(self, name: str, reason: str) -> None:
+        """Leave a collection alone for a while: nothing of it was exchanged."""
+        before = self._failing.get(name)
+        waits_s = AFTER_FAILURE_S if before is None else min(2 * before.waits_s, AFTER_FAILURE_MAX_S)
+        self._failing[name] = _Failure(reason, self._clock() + waits_s, waits_s)
 
     def _seal(self, found: _Collection, runs: Sequence[BoundRun]) -> None:
         name = found.item.id
@@ -412,10 +418,16 @@ class Sealer:
     def _delete(self, files: Iterable[Segment]) -> None:
         """Files that nobody has and nobody will have; what cannot be removed now is swept."""
         for each in files:
-            try:
-                self._store.delete(each.path)
-            except TidemarkError as error:
-                log.warning("a file was left behind", extra=_told(error))
+            self._removed(each.path)
+
+    def _removed(self, path: str) -> bool:
+        """Remove a file; whether it is gone.  One that cannot be removed keeps no other there."""
+        try:
+            self._store.delete(path)
+        except TidemarkError as error:
+            log.warning("a file was left behind", extra=_told(error))
+            return False
+        return True
 
     # -- what goes
 
@@ -462,11 +474,10 @@ class Sealer:
         """Remove files that hold nothing any more, once nobody should be reading them."""
         before = wall_clock_ms() - int(1000 * self._waits.grace_s)
         due = [path for path, at_ms in self._segments.state.gone.items() if at_ms <= before]
-        for path in due:
-            self._store.delete(path)
-        for done in [self._segments.collected(path) for path in due]:
+        removed = [path for path in due if self._removed(path)]
+        for done in [self._segments.collected(path) for path in removed]:
             done.result()
-        self._counts["collected"] += len(due)
+        self._counts["collected"] += len(removed)
 
     def _sweep(self) -> None:
         """Remove files that nobody added: of writers that died, and of exchanges that were refused."""
@@ -485,8 +496,7 @@ class Sealer:
             found = number_of(each.path)
             # What is no path of ours is what a writer that died had begun with, or somebody else's: the number decides.
             begun = number_of(each.path.split(".parquet")[0] + ".parquet") if found is None else found
-            if begun is not None and begun < number and each.path not in known:
-                self._store.delete(each.path)
+            if begun is not None and begun < number and each.path not in known and self._removed(each.path):
                 log.info("removed a file that nobody added", extra={"path": each.path})
 
 

@@ -42,7 +42,7 @@ POLICY = CheckpointPolicy(retain_ms=20, slack_records=10)
 WAITS = Waits(grace_s=100, orphaned_s=1000)
 
 
-class Killed(Exception):
+class Killed(BaseException):
     """The process ends here."""
 
 
@@ -399,6 +399,58 @@ def test_what_nobody_added_is_swept(world: World) -> None:
     left = {each.path for each in world.store.files()}
     assert orphan.path not in left and "u1/of somebody else" in left and not any("part" in each for each in left)
     assert sealer._segments.state.sealed("u1").net == 4
+
+
+def test_a_file_that_cannot_be_removed_keeps_no_other_in_the_store(world: World) -> None:
+    sealer = world.sealer()
+    for n in range(8):
+        world.insert("u1", *((10 * n + k, n, 1) for k in range(4)))
+        sealed(world, sealer)
+    stuck, *others = sorted(sealer._segments.state.gone)
+    assert others
+    delete = world.store.delete
+
+    def stubborn(path: str) -> None:
+        if path == stuck:
+            raise Unavailable("a file could not be removed")
+        delete(path)
+
+    world.store.delete = stubborn
+    world.passes(WAITS.grace_s + 1)
+    sealer.look()
+    assert list(sealer._segments.state.gone) == [stuck]
+    del world.store.delete
+    sealer.look()
+    assert not sealer._segments.state.gone
+    world.check("u1")
+
+
+def test_a_collection_that_cannot_be_sealed_keeps_no_other_from_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is the matter with it: here the directory for what is spread is full, which is not the store's."""
+    monkeypatch.setattr(sealing, "FILE_ROWS", 10)
+    monkeypatch.setattr(module, "FILE_ROWS", 10)
+    world.create("u2")
+    world.insert("u1", *((k, 0, 1) for k in range(30)))
+    sealer = world.sealer(rows=5)
+    sealed(world, sealer)
+    for v in range(6):
+        world.insert("u1", *(c for k in range(30) for c in ((k, v, -1), (k, v + 1, 1))))
+    world.insert("u2", *((k, 0, 1) for k in range(8)))
+
+    def full(*_args, **_keywords):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module.tempfile, "TemporaryDirectory", full)
+        assert sealed(world, sealer, "u2").net == 8
+        assert sealer.status()["failing"] == ["u1"]
+    world.passes(module.AFTER_FAILURE_S)
+    found = sealed(world, sealer)
+    assert found.net == 30 and found.changes <= 2 * 30 + 5
+    world.check("u1")
+    world.check("u2")
 
 
 class Dying(DirectoryStore):
