@@ -139,6 +139,9 @@ class Sealer:
         """Collections that could not be sealed; bounded by what there is."""
         self._looked: dict[str, tuple[Bound, Sealed]] = {}
         """Collections of which nothing is to be done before they change."""
+        self._stays: dict[str, int] = {}
+        """Changes of which writing anew takes none away, where they are more than should be: so it is not done again
+        for these."""
         self._cuts: dict[str, tuple[float, int]] = {}
         """Topics to be cut: when, and below which offset."""
         self._cut: dict[str, int] = {}
@@ -229,6 +232,7 @@ class Sealer:
         there = {name for name, _, _ in bound}
         self._looked = {name: seen for name, seen in self._looked.items() if name in there}
         self._failing = {name: each for name, each in self._failing.items() if name in there}
+        self._stays = {name: left for name, left in self._stays.items() if name in there}
         for name, each, since in bound:
             sealed = segments.sealed(name)
             seen = self._looked.get(name)
@@ -301,7 +305,7 @@ class Sealer:
     def _merge(self, name: str) -> bool:
         """Put files together, or write all of them anew; whether there was anything to do."""
         sealed = self._segments.state.sealed(name)
-        if sealing.to_rewrite(sealed, self._rows):
+        if rewrite := sealing.to_rewrite(sealed, self._stays.get(name, self._rows)):
             files, read = sealed.files, self._rewritten
         elif pair := sealing.to_merge(sealed.files):
             files, read = pair, self._merged
@@ -311,6 +315,11 @@ class Sealer:
         with closing(read(files, columns)) as tables:
             added = self._write(name, columns, self._until_stopped(tables))
         self._exchange(Exchange(name, removed=tuple(each.path for each in files), added=tuple(added)))
+        if rewrite:
+            after = sealed._replace(files=tuple(added))
+            self._stays.pop(name, None)
+            if sealing.to_rewrite(after, self._rows):
+                self._stays[name] = after.changes
         return True
 
     def _columns_in(self, name: str, sealed: Sealed) -> Columns:
@@ -351,7 +360,8 @@ class Sealer:
             paths = [Path(directory) / f"{n}.parquet" for n in range(count)]
             self._spread(self._read(files, columns), paths)
             for path in paths:
-                yield pq.read_table(path)
+                # Here, and not only where it is written: a part may be more than a file takes.
+                yield consolidate(pq.read_table(path))
                 path.unlink()
 
     def _spread(self, tables: Iterable[pa.Table], paths: Sequence[Path]) -> None:

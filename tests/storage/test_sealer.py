@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -244,6 +245,46 @@ def test_what_cancels_out_goes(world: World, monkeypatch: pytest.MonkeyPatch) ->
     sealer.look()
     left = {each.path for each in world.store.files()}
     assert left == {each.path for each in sealer._segments.state.sealed("u1").files} and len(left) < before
+    world.check("u1")
+
+
+class Counted(DirectoryStore):
+    """Ends the process where more is written than there can be reason to."""
+
+    left = 200
+
+    def write(self, path: str, data: bytes) -> None:
+        self.left -= 1
+        if not self.left:
+            raise Killed
+        super().write(path, data)
+
+
+def test_what_cancels_out_goes_where_one_part_has_almost_all(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns that tell most rows apart may be of types that do not count for the parts."""
+    monkeypatch.setattr(sealing, "FILE_ROWS", 10)
+    monkeypatch.setattr(module, "FILE_ROWS", 10)
+    monkeypatch.setattr(module, "parts", lambda table, _keys, _count: np.zeros(table.num_rows, np.int64))
+    world.store = Counted(world.path / "store")
+    sealer = world.sealer(rows=5)
+    world.insert("u1", *((k, 0, 1) for k in range(30)))
+    for v in range(5):
+        world.insert("u1", *((k, v, -1) for k in range(30)), *((k, v + 1, 1) for k in range(30)))
+    found = sealed(world, sealer)
+    assert found.net == 30 and found.changes == 30
+    world.check("u1")
+
+
+def test_files_that_do_not_get_fewer_are_not_written_over_and_over(world: World) -> None:
+    """What takes back rows that are in no file yet; there should be none such, and if there is, others wait for it."""
+    world.store = Counted(world.path / "store")
+    sealer = world.sealer(rows=5)
+    for n in range(6):
+        world.insert("u1", *((k, n, -1) for k in range(3)))
+    assert sealed(world, sealer).net == -18
+    for n in range(6):
+        world.insert("u1", *((k, n, 1) for k in range(3)))
+    assert sealed(world, sealer).changes == 0
     world.check("u1")
 
 
