@@ -40,11 +40,13 @@ class SegmentsKind(StrEnum):
 class Segment(NamedTuple):
     """A file of the store: ``size`` bytes with the check sum ``crc32``, of which ``changes`` are rows with a diff.
 
-    ``net`` is the sum of the diffs; ``plain`` says that each is +1.  ``path`` is below the environment's directory.
+    ``loaded`` is how many bytes these take in memory (text that repeats itself is a thousandth of it), ``net`` the
+    sum of the diffs; ``plain`` says that each is +1.  ``path`` is below the environment's directory.
     """
 
     path: str
     size: int
+    loaded: int
     changes: int
     net: int
     plain: bool
@@ -109,7 +111,7 @@ def check_exchange(exchange: Exchange) -> None:
         raise InvalidUsage("too many files in one exchange", hint=f"at most {FILES_MAX}")
     for each in exchange.added:
         check_path(each.path)
-        if each.size <= 0 or each.changes <= 0 or not 0 <= each.crc32 < 1 << 32:
+        if each.size <= 0 or each.loaded < 0 or each.changes <= 0 or not 0 <= each.crc32 < 1 << 32:
             raise InvalidUsage(f"invalid file {each}")
     check_paths([each.path for each in exchange.added])
     check_paths(exchange.removed)

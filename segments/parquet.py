@@ -25,7 +25,8 @@ from segments.model import Segment
 from values.types import arrow_type
 
 ROW_GROUP_ROWS = 131_072
-"""Rows that are in memory at once for whoever reads a file: some 10 MB."""
+ROW_GROUP_BYTES = 16 << 20
+"""Rows, and Arrow's bytes of them, that are in memory at once for whoever reads a file, whichever comes first."""
 
 COMPRESSION = "zstd"
 """Read by every engine."""
@@ -46,7 +47,8 @@ def encode(columns: Columns, changes: pa.Table) -> bytes:
     schema = pa.schema([*fields, pa.field(_DIFF, pa.int64(), nullable=False)], metadata={_TYPES: types.encode()})
     table = pa.Table.from_arrays(changes.columns, schema=schema)
     out = io.BytesIO()
-    pq.write_table(table, out, compression=COMPRESSION, row_group_size=ROW_GROUP_ROWS, store_schema=True)
+    rows = min(ROW_GROUP_ROWS, max(1, table.num_rows * ROW_GROUP_BYTES // max(table.nbytes, 1)))
+    pq.write_table(table, out, compression=COMPRESSION, row_group_size=rows, store_schema=True)
     return out.getvalue()
 
 
@@ -84,4 +86,3 @@ def _values(table: pa.Table, key: str, column: ColumnLike) -> pa.ChunkedArray | 
     if key not in table.column_names:
         return missing_values(column, table.num_rows)
     return table.column(key).cast(arrow_type(sql_type(column.type)))
-

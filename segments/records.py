@@ -68,7 +68,9 @@ def decode_segments_record(value: bytes) -> SegmentsRecord:
 
 def segment_from_dict(raw: Mapping[str, Any]) -> Segment:
     """A file as a record or an image has it."""
-    return Segment(raw["path"], raw["size"], raw["changes"], raw["net"], raw["plain"], raw["crc32"])
+    return Segment(
+        raw["path"], raw["size"], raw["loaded"], raw["changes"], raw["net"], raw["plain"], raw["crc32"]
+    )  # fmt: skip
 
 
 def _check(record: SegmentsRecord) -> None:

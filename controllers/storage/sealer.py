@@ -352,7 +352,7 @@ class Sealer:
 
     def _rewritten(self, files: Sequence[Segment], columns: Columns) -> Iterator[pa.Table]:
         """All changes of ``files``, of however many, in parts that each have all that is equal."""
-        count = -(-sum(each.changes for each in files) // FILE_ROWS)
+        count = sealing.parts_of(files)
         if count == 1:
             yield from self._merged(files, columns)
             return
@@ -411,7 +411,7 @@ class Sealer:
         path = new_path(name, number, uuid.uuid4().hex)
         self._store.write(path, data)
         net = pc.sum(changes.column(DIFF)).as_py()
-        added.append(Segment(path, len(data), changes.num_rows, net, plain, zlib.crc32(data)))
+        added.append(Segment(path, len(data), changes.nbytes, changes.num_rows, net, plain, zlib.crc32(data)))
         self._counts["files_written"] += 1
         self._counts["bytes_written"] += len(data)
 

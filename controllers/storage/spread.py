@@ -14,6 +14,9 @@ import pyarrow.compute as pc
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 """Odd, and so are its powers; of the golden ratio, as Knuth has it (TAOCP 6.4)."""
 
+BLOCK_BYTES = 1 << 20
+"""Of text, hashed at once: it takes some forty bytes of memory a byte."""
+
 _NULL = np.uint64(0xD6E8FEB86659FD93)
 
 
@@ -76,6 +79,9 @@ def _words(chunk: pa.Array, words: int) -> np.ndarray:
 def _hashed_bytes(chunk: pa.Array) -> np.ndarray:
     """The sum of each value's bytes, each times a power of an odd number by its place."""
     count = len(chunk)
+    if count > 1 and chunk.nbytes > BLOCK_BYTES:
+        halves = chunk.slice(0, count // 2), chunk.slice(count // 2)
+        return np.concatenate([_hashed_bytes(half) for half in halves])
     offsets = np.frombuffer(chunk.buffers()[1], np.int32)[chunk.offset :][: count + 1].astype(np.int64)
     lengths = np.diff(offsets)
     first, last = int(offsets[0]), int(offsets[-1])

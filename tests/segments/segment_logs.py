@@ -16,7 +16,9 @@ def run(collection: str, lower: int, upper: int) -> Run:
 
 def segment(collection: str, number: int, unique: int, changes: int = 1, net: int | None = None) -> Segment:
     net = changes if net is None else net
-    return Segment(new_path(collection, number, f"{unique:x}"), 10 * changes, changes, net, net == changes, unique)
+    return Segment(
+        new_path(collection, number, f"{unique:x}"), 10 * changes, 40 * changes, changes, net, net == changes, unique
+    )
 
 
 class SegmentsHistory:

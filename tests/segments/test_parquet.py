@@ -21,7 +21,8 @@ from tests.collection.test_rows import COLUMNS, NUMBERED, row_values
 
 def written(columns, table: pa.Table) -> tuple[Segment, bytes]:
     data = parquet.encode(columns, table)
-    return Segment(new_path("u1", 0, "1"), len(data), max(table.num_rows, 1), 0, False, zlib.crc32(data)), data
+    path, crc32 = new_path("u1", 0, "1"), zlib.crc32(data)
+    return Segment(path, len(data), table.nbytes, max(table.num_rows, 1), 0, False, crc32), data
 
 
 def read(segment: Segment, data: bytes, columns) -> pa.Table:
@@ -51,6 +52,15 @@ def test_columns_come_and_go_as_in_rows_on_a_topic(values, data) -> None:
     given = with_diff(table_from_rows(shape, [[row[c.id - 1] for c in shape] for row in values]))
     on_topic = rows.decode(wanted, [each.value for each in rows.encode(shape, given, "w")])
     assert read(*written(shape, given), wanted).equals(on_topic)
+
+
+def test_who_reads_has_little_in_memory_at_once_however_small_the_file_is() -> None:
+    columns = (Column("v", "text", id=1),)
+    table = with_diff(pa.table({"v": ["x" * 1_000_000] * 100}))
+    segment, data = written(columns, table)
+    assert segment.size < 1_000_000
+    pieces = [each.nbytes for each in parquet.chunks(segment, data, columns)]
+    assert max(pieces) <= parquet.ROW_GROUP_BYTES < sum(pieces)
 
 
 def test_a_collection_may_have_no_columns_and_names_of_any_kind() -> None:

@@ -11,10 +11,12 @@ from collection.binding import BoundRun, Inline, Run
 from controllers.storage.sealing import (
     FILE_ROWS,
     MERGED_BYTES,
+    MERGED_LOADED,
     RECORD_ROWS,
     Shape,
     cut_below,
     old,
+    parts_of,
     rows,
     taken,
     to_merge,
@@ -44,9 +46,9 @@ def sealed(*intervals: tuple[int, int], files: tuple[Segment, ...] = ()) -> Seal
     return Sealed(0, coverage, files)
 
 
-def file(changes: int, net: int | None = None, size: int = 1) -> Segment:
+def file(changes: int, net: int | None = None, size: int = 1, loaded: int = 1) -> Segment:
     net = changes if net is None else net
-    return Segment("p", size, changes, net, net == changes, 0)
+    return Segment("p", size, loaded, changes, net, net == changes, 0)
 
 
 def test_only_what_is_old_and_on_a_topic_is_to_be_sealed() -> None:
@@ -78,6 +80,12 @@ def test_neighbours_merge_until_each_is_four_times_the_next() -> None:
     assert to_merge([file(3), file(3), file(1)]) == (file(3), file(1))
     assert to_merge([file(FILE_ROWS), file(FILE_ROWS)]) is None, "what is full stays"
     assert to_merge([file(3, size=MERGED_BYTES), file(3)]) is None
+    assert to_merge([file(3, loaded=MERGED_LOADED), file(3)]) is None, "however little room it takes in the store"
+
+
+def test_each_part_that_is_in_memory_is_of_bounded_rows_and_bytes() -> None:
+    assert parts_of([file(FILE_ROWS)]) == 1 and parts_of([file(FILE_ROWS), file(1)]) == 2
+    assert parts_of([file(3, loaded=MERGED_LOADED), file(3)]) == 2
 
 
 def test_files_are_written_anew_where_half_of_them_cancels_out() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from collection.columns import table_from_rows
 from controllers.changes import canonical
+from controllers.storage import spread
 from controllers.storage.spread import parts
 from tests.collection.test_rows import COLUMNS, row_values
 
@@ -46,6 +47,14 @@ def test_parts_are_of_one_size(column: pa.Array) -> None:
         assert min(found.values()) > 4_500 and max(found.values()) < 5_500
     else:
         assert len(found) == 4
+
+
+def test_long_text_is_hashed_piece_by_piece_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [None if n % 7 == 0 else "ä" * (n % 50) for n in range(500)]
+    table = pa.table({"a": pa.chunked_array([pa.array(values[:3]), pa.array(values)[3:]])})
+    found = parts(table, [0], 1 << 20)
+    monkeypatch.setattr(spread, "BLOCK_BYTES", 64)
+    assert list(parts(table, [0], 1 << 20)) == list(found)
 
 
 def test_nulls_are_a_value_of_their_own() -> None:
