@@ -58,9 +58,11 @@ def chunks(segment: Segment, data: bytes, columns: Columns) -> Iterator[pa.Table
     Raises :class:`Damaged` before anything is given, :class:`~collection.rows.Undecodable` for a column of another
     type.
     """
-    if len(data) != segment.size or zlib.crc32(data) != segment.crc32:
+    found = len(data), zlib.crc32(data)
+    if found != (segment.size, segment.crc32):
         raise Damaged(f"file {segment.path} is not what was sealed",
-                      detail=f"{len(data)} bytes, expected {segment.size}")  # fmt: skip
+                      detail="{} bytes with check sum {:08x}, expected {} with {:08x}".format(
+                          *found, segment.size, segment.crc32))  # fmt: skip
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
         types = json.loads(file.schema_arrow.metadata[_TYPES])
