@@ -442,6 +442,30 @@ def test_what_nobody_added_is_swept(world: World) -> None:
     assert sealer._segments.state.sealed("u1").net == 4
 
 
+def test_cutting_many_topics_keeps_nothing_else_waiting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that takes its time, and more topics than it answers for within a look."""
+    for name in ("u1", "u2", "u3"):
+        if name not in world.items:
+            world.create(name)
+        for n in range(4):
+            world.insert(name, (n, n, 1))
+    sealer = world.sealer()
+    sealed(world, sealer)
+    world.passes(WAITS.grace_s + 1)
+    asked = []
+
+    def slow(_bootstrap: str, upto, _timeout_s: float) -> None:
+        asked.append(upto.topic)
+        world.clock.now += module.CUTTING_S + 1
+
+    monkeypatch.setattr(module.clients, "delete_below", slow)
+    for n in range(1, 4):
+        sealer.look()
+        assert len(set(asked)) == len(asked) == n
+    sealer.look()
+    assert len(asked) == 3
+
+
 def test_a_file_that_cannot_be_removed_keeps_no_other_in_the_store(world: World) -> None:
     sealer = world.sealer()
     for n in range(8):
