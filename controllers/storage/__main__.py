@@ -28,8 +28,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--checkpoint-every", type=int, default=CHECKPOINT_EVERY, metavar="N",
                       help="records of the oracle's log between checkpoints (default: %(default)s)")  # fmt: skip
     made.add_argument("--store", metavar="URL",
-                      help="where settled rows go: file:///a/directory, s3://bucket/prefix?region=R (default: nowhere, they "
-                           "stay on topics)")  # fmt: skip
+                      help="where settled rows go: file:///a/directory, s3://bucket/prefix?region=R "
+                           "(default: nowhere, they stay on topics)")  # fmt: skip
     made.add_argument("--seal-rows", type=_positive, default=SEAL_ROWS, metavar="N",
                       help="rows that may be left on a collection's topic (default: %(default)s)")  # fmt: skip
     made.add_argument("--retain", type=_positive, default=RETAIN_MS // 1000, metavar="SECONDS",

@@ -281,7 +281,7 @@ class Sealer:
                 return
             self._leave(name, error.message if error.detail is None else f"{error.message}: {error.detail}")
             log.warning("a collection was not sealed", extra={"collection": name, **_told(error)})
-        except Exception as error:  # no room for what is spread, more text than Arrow has in a column, a mistake of ours
+        except Exception as error:  # no room for what is spread, more text than Arrow takes, a mistake of ours
             self._leave(name, str(error) or type(error).__name__)
             log.exception("a collection was not sealed", extra={"collection": name})
 

@@ -28,7 +28,7 @@ from journal.timestamps import CatalogTs
 from sql.objects.watched import Answers, Watched, same_answers
 from sql.statements.insert import plan_insert
 from sql.statements.plans import InsertPlan, SelectPlan
-from sql.statements.select import plan_select
+from sql.statements.select import plan_query
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
 
@@ -84,10 +84,10 @@ def _remembered(plan: Callable, key: tuple, image: Image, finish: Callable[[Any,
     return found
 
 
-def remembered_select(ast: Any, image: Image, names: Any, declared: Any = None) -> SelectPlan:
-    text = _TEXTS[id(ast)]
+def remembered_query(query: Any, image: Image, names: Any, declared: Any = None) -> SelectPlan:
+    text = _TEXTS[id(query.ast)]
     found = _remembered(
-        lambda asked: plan_select(ast, asked, names, declared),
+        lambda asked: plan_query(query, asked, names, declared),
         ("select", text, names.search_path),
         image,
         lambda plan, image: _named(plan, image, text) if plan.kind == "peek" else plan,
@@ -119,7 +119,7 @@ def patches() -> list[Any]:
         mock.patch.object(oracle.fold, "decode_record", shared(oracle.fold.decode_record)),
         mock.patch.object(catalog_log.fold, "decode_proposal", shared(catalog_log.fold.decode_proposal)),
         mock.patch.object(where, "parse", parsed),
-        mock.patch.object(where, "plan_select", remembered_select),
+        mock.patch.object(where, "plan_query", remembered_query),
         mock.patch.object(where, "plan_insert", remembered_insert),
         mock.patch.object(adapter.ddl_topic.messages, "parse", parsed),
         mock.patch.object(adapter.execute.plans, "parse", parsed),

@@ -31,7 +31,7 @@ from sql.objects.names import ImageLike, Names
 from sql.objects.watched import Answers, Watched, same_answers
 from sql.statements.insert import plan_insert
 from sql.statements.plans import InsertPlan, SelectPlan
-from sql.statements.select import plan_select
+from sql.statements.select import plan_query
 from sql.statements.skeletons import Skeleton, skeleton_of
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
@@ -264,7 +264,7 @@ def plan_afresh(statement: Statement, image: ImageLike, names: Names, view_chars
 def _made(statement: Statement, image: ImageLike, names: Names) -> SelectPlan | InsertPlan:
     parsed, declared = statement.parsed, dict(statement.declared)
     if isinstance(parsed, st.Query):
-        return plan_select(parsed.ast, image, names, declared)
+        return plan_query(parsed, image, names, declared)
     assert isinstance(parsed, st.Insert), parsed
     return plan_insert(parsed, image, names, declared)
 

@@ -12,7 +12,7 @@ from functools import reduce
 from sqlglot import exp
 
 from sql.statements.plans import PARAMETERS, LookupPlan
-from sql.statements.shapes import Shape, parameter, written
+from sql.statements.shapes import Shape, number_of_parameter, parameter, written
 from sql.trees.budget import connected, joined, operands
 from sql.trees.stamps import Stamp
 
@@ -40,6 +40,8 @@ class Group:
     """Of each shape; the first is what the others are made of."""
     operator: type[exp.Binary] | None = None
     """Of a chain of operators."""
+    more: int = 0
+    """How many nodes are put in for it at most, once they are."""
 
     @property
     def values(self) -> set[str]:
@@ -84,7 +86,7 @@ def in_tree(tree: exp.Expression, group: Group) -> exp.Expression:
     else:
         raise NotAlike
     _check_places(items, where, group)
-    whole = group.restored(items, _stamp(where))
+    whole = group.restored(items, _stamp(where, group))
     if isinstance(at, exp.Connector):
         half = len(whole) // 2
         at.set("this", joined(type(at), whole[:half]))
@@ -105,7 +107,7 @@ def in_operators(tree: exp.Expression, group: Group) -> exp.Expression:
     [(top, items)] = chains
     where = _found(holder, group)
     _check_places(items, where, group)
-    top.replace(chained(top, group.restored(items, _stamp(where))))
+    top.replace(chained(top, group.restored(items, _stamp(where, group))))
     return holder.this.pop()
 
 
@@ -175,9 +177,14 @@ def _ancestors(node: exp.Expression) -> list[exp.Expression]:
     return found
 
 
-def _stamp(where: Mapping[str, exp.Literal]) -> Callable[[exp.Expression, Sample], Callable[[Sequence[str]], object]]:
+def _stamp(
+    where: Mapping[str, exp.Literal], group: Group
+) -> Callable[[exp.Expression, Sample], Callable[[Sequence[str]], object]]:
     def maker(item: exp.Expression, sample: Sample) -> Callable[[Sequence[str]], exp.Expression]:
         stamp = Stamp(item, [where[value] for value in sample.values])
+        group.more = max(group.more, (len(stamp.nodes) + 1) * len(group.parts))
+        if not any(map(number_of_parameter, sample.values)):
+            return stamp.made
         return lambda values: stamp.made([written(value) for value in values])
 
     return maker

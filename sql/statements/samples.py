@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import zip_longest
 from operator import itemgetter
 
@@ -30,9 +31,11 @@ from sqlglot import exp
 from sql.statements.plans import SelectPlan
 from sql.statements.put_back import Group, NotAlike, Sample, chained, in_lookup, in_operators, in_tree
 from sql.statements.shapes import Part, Shape, Shapes, Unlike, number_of_parameter
+from sql.trees import budget
 from sql.trees import types as t
-from sql.trees.budget import OPERATORS, check_whole, connected, joined, operands
+from sql.trees.budget import OPERATORS, check_whole, connected, joined, operands, size
 from sql.trees.nodes import copied
+from sql.trees.unwritten import Flat, Kept, Unwritten
 from values.types import SqlType
 
 LIST_MIN = 64
@@ -74,7 +77,7 @@ class Shortened:
     def declared(self, declared: Mapping[int, SqlType] | None) -> dict[int, SqlType]:
         """The types that the parameters of ``ast`` are declared to have, where those of the statement are
         ``declared``: any for those that are not in it, so that it is not their absence that is refused."""
-        return {**dict.fromkeys(self._types_of(), t.TEXT), **(declared or {})}
+        return {**dict.fromkeys(self._types_of, t.TEXT), **(declared or {})}
 
     def whole(self, plan: SelectPlan) -> SelectPlan:
         """The plan of the statement, from that of ``ast``.  :class:`NotAlike` where it does not say what it is, 54001
@@ -82,16 +85,19 @@ class Shortened:
         tree, lookup = plan.tree, plan.lookup
         if plan.kind == "catalog":
             raise NotAlike
+        nodes = size(tree)
         for group in self.groups:
             if group.operator is not None:
                 tree, lookup = in_operators(tree, group), None  # which evaluates nothing as deep as that
                 continue
             tree = in_tree(tree, group)
             lookup = None if lookup is None else in_lookup(lookup, group)
-        check_whole(tree)
-        params = {**plan.params, **{left_out: plan.params[one] for left_out, one in self._types_of().items()}}
+        if nodes is None or self.chained or nodes + sum(group.more for group in self.groups) > budget.NODES_MAX:
+            check_whole(tree)
+        params = {**plan.params, **{left_out: plan.params[one] for left_out, one in self._types_of.items()}}
         return replace(plan, tree=tree, lookup=lookup, params=params)
 
+    @cached_property
     def _types_of(self) -> dict[int, int]:
         """Parameters that are not in ``ast``, and one that is for each, which has the same type."""
         found: dict[int, int] = {}
@@ -101,9 +107,10 @@ class Shortened:
             if not any(any(numbers) for numbers in of_shape.values()):
                 continue
             for part in group.parts:
-                if part is not None and part[0] in of_shape:
-                    numbers = zip(map(number_of_parameter, part[1]), of_shape[part[0]], strict=True)
-                    found.update({left_out: one for left_out, one in numbers if one is not None})
+                if part is not None and (numbers := of_shape.get(part[0])) is not None:
+                    for value, one in zip(part[1], numbers, strict=True):
+                        if one is not None:
+                            found[number_of_parameter(value)] = one
             for samples in group.samples.values():
                 for sample in samples:
                     for value in sample.values:
@@ -135,12 +142,14 @@ def _words(tree: exp.Expression) -> Iterator[object]:
 
 
 def shortened(
-    ast: exp.Expression, declared: Mapping[int, SqlType] | None = None, more: bool = False
+    query: exp.Expression | Unwritten, declared: Mapping[int, SqlType] | None = None, more: bool = False
 ) -> Shortened | None:
-    """A copy of ``ast`` with samples; ``None`` where nothing in it is long enough, or what is long is not alike.
+    """A copy of ``query`` with samples; ``None`` where nothing in it is long enough, or what is long is not alike, or
+    something would stay unwritten.
 
     ``more``: :data:`MORE` than two of each shape are left in a chain of operators.
     """
+    ast, kept = (query.tree, query.kept) if isinstance(query, Unwritten) else (query, 0)
     shapes, long = Shapes(declared or {}), []
     for node, items in _long(ast):
         if items is None:
@@ -171,6 +180,9 @@ def shortened(
             instead[id(node)] = joined(type(node), left)
         else:
             instead[id(node)] = _with_list(node, _LISTS[type(node)], left)
+        kept -= items.kept if type(items) is Flat else 0
+    if kept:
+        return None
     return Shortened(copied(ast, instead), groups) if groups else None
 
 
@@ -183,11 +195,11 @@ def _long(ast: exp.Expression) -> Iterator[tuple[exp.Expression, Sequence[exp.Ex
         kind = type(node)
         long_list = node.args.get(_LISTS[kind]) if kind in _LISTS else None
         chain: Sequence[exp.Expression] = ()
-        if long_list and len(long_list) >= LIST_MIN:
+        if long_list and len(long_list := _flat(long_list)) >= LIST_MIN:
             yield node, long_list
             stack += [each for each in node.iter_expressions() if each.arg_key != _LISTS[kind]]
         elif isinstance(node, exp.Connector) and node is not ast:
-            chain = connected(node)
+            chain = _flat(connected(node))
             if len(chain) >= LIST_MIN:
                 yield node, chain
             else:
@@ -203,11 +215,19 @@ def _long(ast: exp.Expression) -> Iterator[tuple[exp.Expression, Sequence[exp.Ex
             stack += node.iter_expressions()
 
 
+def _flat(items: Sequence[exp.Expression]) -> Sequence[exp.Expression]:
+    """``items``, those that are not written out among them."""
+    return Flat(items) if any(type(item) is Kept for item in items) else items
+
+
 def _parts(items: Sequence[exp.Expression], shapes: Shapes, in_order: bool) -> list[Part]:
     """``in_order``: of a chain of operators.  What an operand is added to hangs on what has been before it: so one is
     alike those only that are behind the same sorts of operands."""
     if not in_order:
-        return [shapes.part(item) for item in items]
+        found: list[Part] = []
+        for item in items.parts if type(items) is Flat else items:
+            found += shapes.parts(item.this) if type(item) is Kept else [shapes.part(item)]
+        return found
     seen: set[object] = set()
     parts: list[Part] = []
     for item in items:

@@ -22,8 +22,10 @@ from sql.statements.sequence_calls import calls_in, check_choices, check_drawn, 
 from sql.statements.sequence_rows import Parted, parted
 from sql.statements.sequence_state import states_read
 from sql.statements.system_zones import check_system_query
+from sql.syntax.query import Query
 from sql.trees.budget import bounded
 from sql.trees.errors import unsupported
+from sql.trees.unwritten import Unwritten
 from sql.typing.check_sequences import WHERE
 from sql.views.kept_views import as_planned, inline_views
 from values.types import SqlType
@@ -33,23 +35,40 @@ LEFT_TO_THE_SYSTEM = ("42883", "0A000", "42704")
 
 
 @bounded
+def plan_query(
+    query: Query, image: ImageLike, names: Names, declared: dict[int, SqlType] | None = None
+) -> SelectPlan:
+    """:func:`plan_select` of what ``query`` says, which is not written out where it can be planned without."""
+    plan = by_samples(query.tree, image, names, declared) if isinstance(query.tree, Unwritten) else None
+    return plan or plan_select(query.ast, image, names, declared)
+
+
+@bounded
 def plan_select(
     ast: exp.Expression, image: ImageLike, names: Names, declared: dict[int, SqlType] | None = None
 ) -> SelectPlan:
     """Plan a query.  A query over system relations (or constants that only the system knows) has kind ``catalog``;
     its columns and types are decided by whoever answers it."""
+    return by_samples(ast, image, names, declared) or _planned(ast, image, names, declared)
+
+
+def by_samples(
+    query: exp.Expression | Unwritten, image: ImageLike, names: Names, declared: dict[int, SqlType] | None
+) -> SelectPlan | None:
+    """The plan of ``query`` where it is planned by samples; ``None`` where what is written decides, and says what is
+    wrong with it."""
     try:
-        # Not of calls of sequences, of which each is another one.
-        short = shortened(ast, declared) if not any(map(is_call, ast.walk())) else None
-        if short is not None:
-            plan = short.whole(_planned(short.ast, image, names, short.declared(declared)))
-            if short.chained:
-                more = shortened(ast, declared, more=True)
-                check_alike(plan, more.whole(_planned(more.ast, image, names, more.declared(declared))))
-            return plan
+        short = shortened(query, declared)
+        # Not of calls of sequences, of which each is another one: those are no samples.
+        if short is None or any(map(is_call, short.ast.walk())):
+            return None
+        plan = short.whole(_planned(short.ast, image, names, short.declared(declared)))
+        if short.chained:
+            more = shortened(query, declared, more=True)
+            check_alike(plan, more.whole(_planned(more.ast, image, names, more.declared(declared))))
+        return plan
     except (NotAlike, InvalidUsage):
-        pass  # what is written decides, and says what is wrong with it
-    return _planned(ast, image, names, declared)
+        return None
 
 
 def _planned(

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from itertools import count
+from itertools import count, repeat
+from typing import NamedTuple
 
 from sqlglot import exp
 
 from functions.registry import FUNCTIONS, OF_ARRAYS
 from sql.forms.functions import is_definite
 from sql.trees.nodes import copied
+from sql.trees.unwritten import Items, Kept
 from values.types import SqlType
 
 TRIES_MAX, _SPREAD = 100, 7_919
@@ -51,19 +53,31 @@ class Unlike(Exception):
     """Nothing has the shape of this expression but itself."""
 
 
+_SIGN = "\0"
+
+
 def parameter(number: int | str) -> str:
     """The value that a parameter is: none that is written looks like it."""
-    return f"\0{number}"
+    return f"{_SIGN}{number}"
 
 
 def number_of_parameter(value: str) -> int | None:
     """Which it is; ``None`` for a value that is written."""
-    return int(value[1:]) if value[0] == "\0" else None
+    return int(value[1:]) if value[0] == _SIGN else None
 
 
 def written(value: str) -> str:
     """The text of the literal that ``value`` is, or of the one within it where it is a parameter."""
-    return value.removeprefix("\0")
+    return value.removeprefix(_SIGN)
+
+
+class _Like(NamedTuple):
+    """A shape, and what the values of an item of it are: the text in one of its places, or one that all of them say,
+    with a sign before it where it is a parameter.  ``plain``: they are all texts, as they are."""
+
+    shape: Shape
+    values: Sequence[tuple[int | None, str, str]]
+    plain: bool
 
 
 class Shapes:
@@ -96,25 +110,99 @@ class Shapes:
 
     def part(self, node: exp.Expression) -> Part:
         """The shape of ``node`` and its values; ``None`` where its shape is its own."""
-        values: list[str] = []
+        return self._part(node)[0]
+
+    def _part(self, node: exp.Expression) -> tuple[Part, Sequence[exp.Expression]]:
+        """The same, and what the values are in."""
+        found: list[exp.Expression] = []
         try:
-            shape = self._of(node, values)
+            shape = self._of(node, found)
         except Unlike:
             for each in node.walk():
                 self.note(each)
-            return None
+            return None, found
+        values = tuple([parameter(each.name) if type(each) is exp.Parameter else each.this for each in found])
         self._seen.update(values)
-        return shape, tuple(values)
+        return (shape, values), found
 
-    def _of(self, node: exp.Expression, values: list[str] | None) -> Shape:
-        """``values`` is ``None`` where they are part of the shape."""
+    def parts(self, items: Items) -> list[Part]:
+        """:meth:`part` of each of ``items``: where they are like one root, and their values of the same kinds, their
+        shapes are the same too."""
+        known: dict[tuple, _Like | None] = {}
+        found: list[Part] = []
+        for place, (key, texts) in enumerate(zip(self._keys(items), items.texts, strict=True)):
+            if key not in known:
+                part, known[key] = self._first(*items.written(place), key[1:])
+            elif (like := known[key]) is None:
+                part = self.part(items.written(place)[0])
+            else:
+                if like.plain:
+                    values = texts
+                else:
+                    values = tuple([sign + (said if at is None else texts[at]) for at, sign, said in like.values])
+                    for each in values:
+                        if each[:1] == _SIGN:
+                            self._parameters[each] += 1
+                self._seen.update(values)
+                part = like.shape, values
+            found.append(part)
+        return found
+
+    def _keys(self, items: Items) -> Iterable[tuple]:
+        """Of each: which root it is like, and of what kinds its values are."""
+        kinds_of = [[self._kinds_of(leaf) for leaf in leaves] for leaves in items.leaves]
+        if len(kinds_of) == 1:
+            columns = zip(*items.texts, strict=True)
+            each = [set(map(kind, column)) for kind, column in zip(kinds_of[0], columns, strict=True)]
+            if all(len(kinds) == 1 for kinds in each):
+                return repeat((0, *[kind for [kind] in each]), len(items))
+        return [
+            (number, *[kind(text) for kind, text in zip(kinds_of[number], texts, strict=True)])
+            for number, texts in zip(items.of, items.texts, strict=True)
+        ]
+
+    def _kinds_of(self, leaf: exp.Literal) -> Callable[[str], object]:
+        """What says of a text in the place of ``leaf`` all that a shape says of it: itself where it is part of that."""
+        if type(leaf.parent) is exp.Parameter:
+            return lambda text: text if parameter(text) in self._repeated else (self._declared.get(int(text)),)
+        kind_of_one = _kind_of_text if leaf.is_string else _kind_of_number
+
+        def kind(text: str) -> object:
+            found = kind_of_one(text)
+            return text if found is None else (found,)
+
+        return kind
+
+    def _first(
+        self, node: exp.Expression, leaves: Sequence[exp.Literal], kinds: Sequence[object]
+    ) -> tuple[Part, _Like | None]:
+        """:meth:`part` of ``node``, and what that says of others that differ from it in ``leaves`` alone, where these
+        are of the same ``kinds``."""
+        part, found = self._part(node)
+        if part is None:
+            return part, None
+        shape, values = part
+        place_of = {id(leaf): place for place, leaf in enumerate(leaves)}
+        ways: list[tuple[int | None, str, str]] = []
+        for each, value in zip(found, values, strict=True):
+            named = type(each) is exp.Parameter
+            ways.append((place_of.pop(id(each.this if named else each), None), _SIGN * named, written(value)))
+        if not all(type(kinds[place]) is str for place in place_of.values()):
+            return part, None  # what such a one says is part of its shape
+        plain = [(at, sign) for at, sign, _ in ways] == [(at, "") for at in range(len(leaves))]
+        return part, _Like(shape, ways, plain)
+
+    def _of(self, node: exp.Expression, values: list[exp.Expression] | None) -> Shape:
+        """``values`` are what they are in; it is ``None`` where they are part of the shape."""
         kind, args = type(node), node.args
+        if kind is Kept:
+            raise Unlike
         if kind is exp.Literal:
             found = None if values is None else kind_of(node)
             if found is None:
                 self._seen.add(args["this"])
                 return args["this"], args["is_string"]
-            values.append(args["this"])
+            values.append(node)
             return found
         if kind is exp.Column:
             return kind, *[(key, each.args["this"], each.args.get("quoted")) for key, each in args.items() if each]
@@ -123,7 +211,7 @@ class Shapes:
             self._parameters[value] += 1
             if values is None or value in self._repeated:
                 return kind, value
-            values.append(value)
+            values.append(node)
             return kind, self._declared.get(number_of_parameter(value))
         if kind not in _AROUND_VALUES:
             if not _is_the_same_everywhere(node):
@@ -225,9 +313,10 @@ def kind_of(literal: exp.Literal) -> str | None:
 
     A text that reads as a date is of their kind, whether or not it is read as one: what is put in has to be.
     """
-    text = literal.this
-    if literal.is_string:
-        return _kind_of_text(text)
+    return _kind_of_text(literal.this) if literal.is_string else _kind_of_number(literal.this)
+
+
+def _kind_of_number(text: str) -> str | None:
     if _INT4.fullmatch(text):
         return "int4"
     if _INT8.fullmatch(text):

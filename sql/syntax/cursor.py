@@ -7,6 +7,7 @@ are read here.  All positions are offsets into the text that was given to :class
 from __future__ import annotations
 
 import re
+from typing import Literal, overload
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
@@ -14,9 +15,10 @@ from sqlglot.tokens import Token, TokenType
 from journal.errors import InvalidUsage
 from sql.syntax.reserved import RESERVED
 from sql.syntax.statement import Name
-from sql.syntax.to_tree import parse_tokens
+from sql.syntax.to_tree import parse_tokens, parse_unwritten
 from sql.syntax.tokens import tokenize
 from sql.trees.errors import syntax
+from sql.trees.unwritten import Unwritten
 
 
 class Cursor:
@@ -134,8 +136,14 @@ class Cursor:
             self.at += 1
         return found
 
-    def parse_query(self) -> exp.Expression:
-        """Everything that is left, as a query."""
+    @overload
+    def parse_query(self, unwritten: Literal[False] = False) -> exp.Expression: ...
+
+    @overload
+    def parse_query(self, unwritten: Literal[True]) -> exp.Expression | Unwritten: ...
+
+    def parse_query(self, unwritten: bool = False) -> exp.Expression | Unwritten:
+        """Everything that is left, as a query.  ``unwritten``: where its runs may stay unwritten they do."""
         tokens = self.tokens[self.at :]
         if not tokens or self.word() not in ("select", "with", "values", "table", "("):
             raise self.error()
@@ -144,7 +152,7 @@ class Cursor:
             select = [_token(kind, text, at) for kind, text in (("SELECT", "select"), ("STAR", "*"), ("FROM", "from"))]
             tokens = [*select, *tokens[1:]]
         self.at = len(self.tokens)
-        return parse_tokens(tokens, self.text)
+        return (parse_unwritten if unwritten else parse_tokens)(tokens, self.text)
 
 
 def _token(kind: str, text: str, at: Token) -> Token:

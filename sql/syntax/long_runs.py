@@ -28,6 +28,7 @@ from sqlglot.tokens import Token, TokenType
 from sql.syntax.quotes import comment_end, dollar_end
 from sql.trees import budget
 from sql.trees.stamps import Stamp
+from sql.trees.unwritten import WITHIN, Items, Kept
 
 RUN_CHARS_MIN = 200
 """From here a run is worth it.  Shorter texts have none and are not looked through."""
@@ -86,10 +87,13 @@ class NotHere(Exception):
 
 _STRING = r"'[^']*+(?:''[^']*+)*+'"
 
+_PARAM, _WHOLE = r"\$[1-9][0-9]{0,4}+(?![\w$])", r"[0-9]{1,18}+(?![\w$.])"
+_DECIMAL = r"[0-9]{1,18}+\.[0-9]{1,18}+(?![\w$.])"
+
 _PIECE = re.compile(
     rf"""--[^\n]*+ | (?P<comment>/\*) | [eE]'(?:[^'\\]|\\.|'')*+' | (?:[uU]&)?+"(?:[^"]|"")*+"
-      | (?P<dollar>\$(?:[^\W\d]\w*)?\$) | (?P<text>{_STRING}) | (?P<param>\$[1-9][0-9]{{0,4}}+(?![\w$]))
-      | (?P<whole>[0-9]{{1,18}}+(?![\w$.])) | (?P<decimal>[0-9]{{1,18}}+\.[0-9]{{1,18}}+(?![\w$.]))
+      | (?P<dollar>\$(?:[^\W\d]\w*)?\$) | (?P<text>{_STRING}) | (?P<param>{_PARAM})
+      | (?P<whole>{_WHOLE}) | (?P<decimal>{_DECIMAL})
       | (?P<sign>[(),;\[\]]) | (?:[uU]&|[^\W\d][\w$]*+){_STRING} | (?P<word>[^\W\d][\w$]*+) | [$0-9.][\w$.]*+""",
     re.VERBOSE | re.DOTALL,
 )
@@ -123,6 +127,10 @@ class _Scanned:
         self.kinds: list[str] = []
         self.long: list[tuple[str, list[tuple[int, int]]]] = []
         """Separators of what may be runs."""
+        self.items: dict[int, Item] = {}
+        """Items by where the separator before them ends: those that were found by one look each."""
+        self._patterns: dict[tuple, _Pattern] = {}
+        self._pause, self._paused = 0, 0
         self._levels = [_Level()]
         at: int | None = 0
         while at is not None:
@@ -141,11 +149,15 @@ class _Scanned:
                     self._keep("and", level.ands)
                     level.ands, level.betweens = [], 0
                     level.ors.append(piece.span())
+                    if (ahead := self._ahead(text, level.ors)) is not None:
+                        return ahead
                 elif word == "and":
                     if level.betweens:
                         level.betweens -= 1
                     else:
                         level.ands.append(piece.span())
+                        if (ahead := self._ahead(text, level.ands)) is not None:
+                            return ahead
                 elif word == "between":
                     level.betweens += 1
                 elif word == "case":
@@ -156,11 +168,15 @@ class _Scanned:
                     self._edge(level)
                     if word == "when":
                         level.whens.append(piece.span())
+                        if (ahead := self._ahead(text, level.whens)) is not None:
+                            return ahead
             elif kind == "sign":
                 sign = piece[0]
                 if sign == ",":
                     self._terms_end(level)
                     level.commas.append(piece.span())
+                    if (ahead := self._ahead(text, level.commas)) is not None:
+                        return ahead
                 elif sign in "([":
                     level = self._open()
                 elif sign in ")]":
@@ -180,6 +196,46 @@ class _Scanned:
                 if kind == "dollar":
                     return dollar_end(text, piece.end(), piece[0])
         return None
+
+    def _ahead(self, text: str, separators: list[tuple[int, int]]) -> int | None:
+        """Look whether what stands between the last two of ``separators`` follows again and again, with other values;
+        gives where that ends, after as many more separators.  Looks seldom where it was in vain."""
+        if len(separators) < 2:
+            return None
+        if self._paused:
+            self._paused -= 1
+            return None
+        (_, start), (behind, end) = separators[-2:]
+        if end - start > ITEM_CHARS_MAX:
+            return None
+        item = _item(text, self, start, behind)
+        separator = text[behind:end]
+        key = text[start : item.start], item.words, text[item.end : end]
+        pattern = self._patterns.get(key)
+        if pattern is None:
+            if len(self._patterns) >= PATTERNS_MAX:
+                return None
+            pattern = self._patterns[key] = _Pattern.of(*key, separator)
+        match, at, chars = pattern.match, end, end - behind
+        found = match(text, at)
+        if found is None:
+            self._pause = self._paused = min(2 * self._pause + 1, PAUSE_MAX)
+            return None
+        words, kinds, lead, trail = item.words, pattern.kinds, item.start - start, end - item.end
+        short = pattern.chars_max
+        while found is not None:
+            begun, at = at, found.end()
+            if at - begun > short:
+                at = begun
+                break
+            _, *values = found.regs
+            self.values += values
+            self.kinds += kinds
+            self.items[begun] = Item(words, values, begun + lead, at - trail)
+            separators.append((at - chars, at))
+            found = match(text, at)
+        self._pause = 0
+        return at
 
     def _open(self) -> _Level:
         self._levels.append(_Level())
@@ -216,7 +272,44 @@ class _Scanned:
 
 _VALUES = {"text": "\0t", "param": "\0p", "whole": "\0w", "decimal": "\0d"}
 _KINDS = frozenset(_VALUES.values())
+_GROUPS = {"\0t": f"({_STRING})", "\0p": f"({_PARAM})", "\0w": f"({_WHOLE})", "\0d": f"({_DECIMAL})"}
 
+
+PAUSE_MAX = 64
+"""Items for which nobody looks whether others follow that are alike, after that was often in vain."""
+
+LOOKS_MAX = 16
+"""How often a text is looked through for what is alike, of lists in lists of which none is: all would take hours."""
+
+ITEM_CHARS_MAX, PATTERNS_MAX = 2_000, 64
+"""Of an item whose like is looked for, and how many kinds of items of one text: making ready to look takes 6 ms for one
+as long as that (measured), so 0.4 s at most whatever is written."""
+
+_CHARS = 1 << 20
+
+
+class _Pattern(NamedTuple):
+    """What finds an item and the separator behind it, for other values; of which ``kinds`` these are; and how long they
+    may be together, since longer ones might have runs within."""
+
+    match: Callable[[str, int], re.Match[str] | None]
+    kinds: Sequence[str]
+    chars_max: int
+
+    @classmethod
+    def of(cls, before: str, words: tuple[str, ...], behind: str, separator: str) -> _Pattern:
+        """``before`` and ``behind`` are what stands around ``words``, up to the end of the separator."""
+        kinds = words[1::2]
+        if not kinds or not _is_plain(words):
+            return cls(_NOTHING.match, kinds, _CHARS)
+        found = [_GROUPS[each] if each in _KINDS else re.escape(each) for each in (before, *words, behind)]
+        end = "" if separator == "," else r"(?![\w$'])"
+        within = len(_SEPARATORS.findall(" ".join(words[::2])))
+        return cls(re.compile("".join(found) + end).match, kinds, RUN_CHARS_MIN if within > 1 else _CHARS)
+
+
+_NOTHING = re.compile(r"(?!)")
+_SEPARATORS = re.compile(r",|\b(?:or|and|when)\b", re.IGNORECASE)
 
 _PLAIN = re.compile(r"""(?:[^\W\d][\w$]*+|"[^"]++"|[-+*/<>=~!@#%^&|?:.,()\[\] \t\r\n])*+""")
 """What stands around the values of an item that the tokenizer certainly takes, as it takes them."""
@@ -227,10 +320,15 @@ def runs(text: str) -> list[Span]:
     if len(text) < RUN_CHARS_MIN:
         return []
     scanned, found, end = _Scanned(text), [], 0
+    room = LOOKS_MAX * len(text)
     for kind, separators in sorted(scanned.long, key=lambda each: (each[1][0][0], -each[1][-1][0])):
         if separators[0][0] < end:  # within one
             continue
-        items = [_item(text, scanned, a[1], b[0]) for a, b in pairwise(separators)]
+        room -= separators[-1][0] - separators[0][1]
+        if room < 0:
+            break
+        made = scanned.items.get
+        items = [made(a[1]) or _item(text, scanned, a[1], b[0]) for a, b in pairwise(separators)]
         plain = {words: _is_plain(words) for words in {item.words for item in items}}
         if len(plain) * ALIKE_MIN > len(items):
             continue
@@ -301,29 +399,63 @@ def filled(root: exp.Expression, parse: Parse) -> exp.Expression:
 _CONNECTORS: dict[str, type[exp.Connector]] = {"or": exp.Or, "and": exp.And}
 
 
+def keep(root: exp.Expression, parse: Parse) -> bool:
+    """Put a :class:`~sql.trees.unwritten.Kept` in the place of each :class:`Run`; ``False`` where one is to be written
+    out.  Raises what :func:`filled` raises of such a tree."""
+    runs = list(root.find_all(Run))
+    if any(len(run.this.span.items) < KEPT_MIN for run in runs):
+        return False
+    for run in runs:
+        kind, parent = run.this.span.kind, run.parent
+        if kind in _CONNECTORS:
+            if type(parent) is not _CONNECTORS[kind]:
+                raise NotHere
+            node, place = run, kind
+        else:
+            node, place = _arms_of(run) if kind == "arms" else _list_of(run)
+        kept = _Reader(run, parse, place).kept()
+        if kept is None:
+            return False
+        node.replace(kept)
+    return True
+
+
+KEPT_MIN = 64
+"""Items of a run from which it may stay unwritten: fewer are not planned by samples."""
+
+
 def _fill_list(run: Run, parse: Parse) -> None:
-    parent, index = run.parent, run.index
-    above = parent.parent
+    node, place = _list_of(run)
+    parent, index = node.parent, node.index
+    items = parent.args["expressions"]
+    parent.set("expressions", [*items[:index], *_Reader(run, parse, place).nodes(), *items[index + 1 :]])
+
+
+def _list_of(run: Run) -> tuple[exp.Expression, str]:
+    """What stands for ``run`` in its list, and where that is."""
+    parent = run.parent
     if run.arg_key != "expressions":
         raise NotHere
-    if type(above) is exp.Values and len(parent.expressions) == 1:  # the parser takes it for a row of one column
-        run, parent, index, place = parent, above, parent.index, "values"
-    elif type(parent) in _PLACES:
-        place = _PLACES[type(parent)]
-    else:
+    if type(parent.parent) is exp.Values and len(parent.expressions) == 1:
+        return parent, "values"  # the parser takes it for a row of one column
+    if type(parent) not in _PLACES:
         raise NotHere
-    reader = _Reader(run if type(run) is Run else run.expressions[0], parse, place)
-    items = parent.args["expressions"]
-    parent.set("expressions", [*items[:index], *reader.nodes(), *items[index + 1 :]])
+    return run, _PLACES[type(parent)]
 
 
 def _fill_arms(run: Run, parse: Parse) -> None:
+    arm, place = _arms_of(run)
+    case, index = arm.parent, arm.index
+    arms = case.args["ifs"]
+    case.set("ifs", [*arms[:index], *_Reader(run, parse, place).nodes(), *arms[index + 1 :]])
+
+
+def _arms_of(run: Run) -> tuple[exp.Expression, str]:
+    """The same of arms."""
     arm = run.parent
-    case = arm.parent
-    if type(arm) is not exp.If or type(case) is not exp.Case or run.arg_key != "this":
+    if type(arm) is not exp.If or type(arm.parent) is not exp.Case or run.arg_key != "this":
         raise NotHere
-    arms, index = case.args["ifs"], arm.index
-    case.set("ifs", [*arms[:index], *_Reader(run, parse, "arms").nodes(), *arms[index + 1 :]])
+    return arm, "arms"
 
 
 _PLACES: dict[type[exp.Expression], str] = {exp.In: "in", exp.Array: "array", exp.Tuple: "tuple"}
@@ -416,10 +548,42 @@ class _Reader:
     def nodes(self) -> list[exp.Expression]:
         return [self.node(item) for item in self._span.items]
 
+    def kept(self) -> Kept | None:
+        """What stands for all of them while they are not written; ``None`` where one has to be."""
+        items = self._span.items
+        number_of: dict[int, int] = {}
+        reads: list[_Read] = []
+        of: list[int] = []
+        texts: list[tuple[str, ...]] = []
+        read, words = None, None
+        for item in items:
+            if item.words is not words or len(read.values) < len(item.values):  # else it is like the one before
+                read, words = self.read(item), item.words
+                number = number_of.get(id(read))
+                if number is None:
+                    number = number_of[id(read)] = len(reads)
+                    reads.append(read)
+                    if not all(type(node) in WITHIN for node in read.stamp.nodes):
+                        return None
+                    if type(read.root) is _CONNECTORS.get(self._place):
+                        return None
+            of.append(number)
+            texts.append(self._texts(item, read))
+
+        def written(place: int) -> tuple[exp.Expression, list[exp.Literal]]:
+            copies = self._copies(items[place], reads[of[place]])
+            return copies[0], [copies[number] for number in reads[of[place]].stamp.leaves]
+
+        leaves = [[read.stamp.nodes[place] for place in read.stamp.leaves] for read in reads]
+        return Kept(this=Items([read.root for read in reads], leaves, of, texts, written))
+
     def node(self, item: Item, key: str | None = None) -> exp.Expression:
         """The item's node, or what it has under ``key``, brackets apart."""
-        read = self.read(item, key)
-        copies = read.stamp.copies([self._value(item, place) for place in read.values])
+        return self._copies(item, self.read(item, key))[0]
+
+    def _copies(self, item: Item, read: _Read) -> list[exp.Expression]:
+        """The item's node and all that is below it."""
+        copies = read.stamp.copies(self._texts(item, read))
         moved = [0]
         for (begin, end), chars in zip(item.values, read.chars, strict=True):
             moved.append(moved[-1] + end - begin - chars)
@@ -427,7 +591,7 @@ class _Reader:
             begin, end = item.start + begin + moved[before], item.start + end + moved[within]
             line, col = self._line_and_col(begin, end)
             copies[number]._meta = {"line": line, "col": col, "start": begin, "end": end - 1, **others}
-        return copies[0]
+        return copies
 
     def _line_and_col(self, begin: int, end: int) -> tuple[int, int]:
         """Of a word that goes from ``begin`` up to ``end``: the line that it is on, the column of its last sign."""
@@ -480,6 +644,19 @@ class _Reader:
             for others in [{key: said for key, said in node.meta.items() if key not in _PLACE}]
         ]
         return _Read(root, stamp, values, noted, [end - begin for begin, end in item.values])
+
+    def _texts(self, item: Item, read: _Read) -> tuple[str, ...]:
+        """The values that others like it have otherwise."""
+        text, kinds, values = self._text, item.words, item.values
+        found = []
+        for place in read.values:
+            begin, end = values[place]
+            kind = kinds[2 * place + 1]
+            if kind == "\0t":
+                found.append(text[begin + 1 : end - 1].replace("''", "'"))
+            else:
+                found.append(text[begin + 1 : end] if kind == "\0p" else text[begin:end])
+        return tuple(found)
 
     def _value(self, item: Item, place: int) -> str:
         """The value as a literal has it."""

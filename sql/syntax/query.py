@@ -11,6 +11,7 @@ from sql.syntax.cursor import Cursor
 from sql.syntax.statement import Kind, Name, Statement
 from sql.syntax.values_list import Cells
 from sql.trees.errors import unsupported
+from sql.trees.unwritten import Unwritten
 
 
 @dataclass(frozen=True)
@@ -18,12 +19,17 @@ class Query(Statement):
     sort = Kind.SELECT
     tag = "SELECT"
 
-    ast: exp.Expression
+    tree: exp.Expression | Unwritten
     text: str
+
+    @property
+    def ast(self) -> exp.Expression:
+        """The whole of it, written out."""
+        return self.tree.written if isinstance(self.tree, Unwritten) else self.tree
 
     @classmethod
     def read(cls, c: Cursor, text: str) -> Query:
-        return cls(c.parse_query(), text)
+        return cls(c.parse_query(unwritten=True), text)
 
 
 SYSTEM, USER = "system", "user"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
 from sqlglot import exp
@@ -16,11 +17,12 @@ from sqlglot.tokens import Token, TokenType
 from journal.errors import InvalidUsage
 from sql.syntax.constants import CONSTANTS, plain_constants
 from sql.syntax.dialect import DIALECT, TAKEN_APART
-from sql.syntax.long_runs import KIND, NotHere, filled
+from sql.syntax.long_runs import KIND, NotHere, filled, keep
 from sql.syntax.mended_tokens import mended
 from sql.syntax.tokens import tokenize
-from sql.trees.budget import bounded, surveyed
+from sql.trees.budget import Regrouped, bounded, surveyed
 from sql.trees.errors import syntax, untold
+from sql.trees.unwritten import Unwritten
 
 _NO_NAME = (TokenType.COMMA, TokenType.R_PAREN, TokenType.SEMICOLON)
 
@@ -31,6 +33,26 @@ def parse_tokens(tokens: list[Token], text: str) -> exp.Expression:
 
     54001 beyond the bounds of :mod:`sql.trees.budget`.
     """
+    return _written(*_parsed(tokens, text))
+
+
+@bounded
+def parse_unwritten(tokens: list[Token], text: str) -> exp.Expression | Unwritten:
+    """The same of a query, whose runs are not written out where that can wait.  Raises the same."""
+    root, by_runs = _parsed(tokens, text)
+    if not by_runs:
+        return _written(root, by_runs)
+    whole = root.copy()
+    if keep(root, _item_alone):
+        try:
+            return Unwritten(_surveyed(root), partial(bounded(_written), whole, True))
+        except (InvalidUsage, Regrouped):
+            pass  # which is found again
+    return _written(whole, by_runs)
+
+
+def _parsed(tokens: list[Token], text: str) -> tuple[exp.Expression, bool]:
+    """What the parser makes of them, and whether there are runs in it."""
     tokens = mended(tokens)
     for token, following in pairwise([*tokens, None]):
         # sqlglot would do without the name
@@ -47,9 +69,14 @@ def parse_tokens(tokens: list[Token], text: str) -> exp.Expression:
     if len(found) != 1 or found[0] is None or isinstance(found[0], exp.Command):
         first = tokens[0] if tokens else None
         raise syntax(text[first.start : first.end + 1] if first else None, first.start + 1 if first else 1)
-    root = found[0]
-    if any(token.token_type == KIND for token in tokens):
-        root = filled(root, _item_alone)
+    return found[0], any(token.token_type == KIND for token in tokens)
+
+
+def _written(root: exp.Expression, by_runs: bool) -> exp.Expression:
+    return _surveyed(filled(root, _item_alone) if by_runs else root)
+
+
+def _surveyed(root: exp.Expression) -> exp.Expression:
     nodes = surveyed(root, (*CONSTANTS, *_NOTED))
     _note(nodes)
     return plain_constants(root, nodes)

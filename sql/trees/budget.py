@@ -11,12 +11,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Sequence
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
 
 from sqlglot import exp
 from sqlglot.expressions.core import COLUMN_PARTS
 
 from journal.errors import InvalidUsage
+from sql.trees.stamps import pair
+from sql.trees.unwritten import Items, Kept
 
 DEPTH_MAX = 300
 """Levels of a tree.  The deepest of Postgres's own regression tests, and of what sqlsmith makes, have some 40."""
@@ -77,11 +79,15 @@ def bounded(call: Callable[P, T]) -> Callable[P, T]:
 
 
 def surveyed(root: exp.Expression, kinds: tuple[type[exp.Expression], ...]) -> list[exp.Expression]:
-    """Check the bounds of ``root`` and balance its chains; gives its nodes of ``kinds``.  Takes no stack.  54001."""
-    found, chains = _measured(root, kinds)
-    for top, parts in chains:
+    """Check the bounds of ``root`` and balance its chains; gives its nodes of ``kinds``.  Takes no stack.  54001;
+    :class:`Regrouped` where something in it is not written out and has to be."""
+    measured = _measured(root, kinds)
+    for top, parts in measured.chains:
         if top.parent is not None:
-            parts = _with_lists(_by_common(parts) if isinstance(top, exp.Or) else parts, type(top))
+            if any(type(part) is Kept for part in parts):
+                parts = _with_kept(parts, type(top))
+            else:
+                parts = _with_lists(_by_common(parts) if isinstance(top, exp.Or) else parts, type(top))
             if len(parts) == 1:
                 top.replace(parts[0])
                 continue
@@ -89,24 +95,38 @@ def surveyed(root: exp.Expression, kinds: tuple[type[exp.Expression], ...]) -> l
         kind = type(top)
         top.set("this", joined(kind, parts[:half]))
         top.set("expression", joined(kind, parts[half:]))
-    return found
+    return measured.found
 
 
 _LEAVES = frozenset({exp.Identifier, exp.Literal, exp.Null, exp.Boolean})
 """Most nodes of a large tree.  Nobody asks for them, and nothing is below them."""
 
 
+def size(query: exp.Expression) -> int | None:
+    """How many nodes ``query`` has, within the bounds; ``None`` where that is not all that :func:`check_whole` asks of
+    it once lists and chains of connectors in it are longer.  54001."""
+    measured = _measured(query, (exp.With,))
+    return None if measured.found or measured.operators else measured.count
+
+
 def check_whole(query: exp.Expression) -> None:
     """54001 where ``query``, which has been put together, is beyond the bounds that who writes it has to keep."""
-    withs, _ = _measured(query, (exp.With,))
-    if withs:
+    if _measured(query, (exp.With,)).found:
         check_expanded(query)
 
 
-def _measured(
-    root: exp.Expression, kinds: tuple[type[exp.Expression], ...]
-) -> tuple[list[exp.Expression], list[tuple[exp.Connector, list[exp.Expression]]]]:
-    """The nodes of ``kinds``, and the long chains of connectors with what they connect.  54001."""
+class _Measured(NamedTuple):
+    """The nodes that were looked for, and the long chains of connectors with what they connect; how many nodes there
+    are, and how many operators in chains, one within another."""
+
+    found: list[exp.Expression]
+    chains: list[tuple[exp.Connector, list[exp.Expression]]]
+    count: int
+    operators: int
+
+
+def _measured(root: exp.Expression, kinds: tuple[type[exp.Expression], ...]) -> _Measured:
+    """What is in ``root``, nodes of ``kinds`` among it.  54001."""
     found, chains, count = [], [], 0
     level = [root]
     depth = chained = 0
@@ -123,6 +143,14 @@ def _measured(
                 continue
             if isinstance(node, kinds):
                 found.append(node)
+            if kind is Kept:
+                items = node.this
+                each = [_measured(root, ()) for root in items.roots]
+                if any(one.chains for one in each):
+                    raise Regrouped
+                count += sum((times - 1) * one.count for times, one in zip(items.times, each, strict=True)) - 1
+                below += items.roots
+                continue
             if kind in OPERATORS and type(node.this) is kind:
                 parts = operands(node)
                 longest = max(longest, len(parts) - 1)
@@ -131,7 +159,7 @@ def _measured(
                 continue
             if isinstance(node, exp.Connector) and not (_is_term(node.this, kind) and _is_term(node.expression, kind)):
                 parts = connected(node)
-                if sum(len(each.expressions) if _of_chain(each) else 1 for each in parts) >= CHAIN_MIN:
+                if sum(map(_terms, parts)) >= CHAIN_MIN:
                     chains.append((node, parts))
                     below += parts
                     continue
@@ -148,12 +176,17 @@ def _measured(
         raise too_complex(f"it has more than {NODES_MAX} parts")
     if chained > OPERATORS_MAX:
         raise too_complex(f"it has more than {OPERATORS_MAX} operators in a row")
-    return found, chains
+    return _Measured(found, chains, count, chained)
+
+
+def _terms(node: exp.Expression) -> int:
+    """How many terms of a chain ``node`` is."""
+    return len(node.expressions) if _of_chain(node) else len(node.this) if type(node) is Kept else 1
 
 
 def _is_term(node: exp.Expression, kind: type[exp.Connector]) -> bool:
     """Whether ``node`` is one thing that ``kind`` connects, and no chain of it goes on there."""
-    return type(node) is not kind and not _of_chain(node)
+    return type(node) is not kind and type(node) is not Kept and not _of_chain(node)
 
 
 def _of_chain(node: exp.Expression) -> bool:
@@ -246,6 +279,118 @@ def _by_common(operands: Sequence[exp.Expression]) -> list[exp.Expression]:
     return [each for each in made if each is not None]
 
 
+class Regrouped(Exception):
+    """A chain that is not written out is to be: it means several lists, or some of it does."""
+
+
+def _with_kept(parts: Sequence[exp.Expression], kind: type[exp.Connector]) -> Sequence[exp.Expression]:
+    """What :func:`_with_lists` and :func:`_by_common` make of a chain of which some is not written out.
+    :class:`Regrouped` where that is not known."""
+    keys: set[object] = set()
+    for part in parts:
+        for root in part.this.roots if type(part) is Kept else [part]:
+            if _of_chain(root):
+                raise Regrouped
+            key = listed_as(root, kind)
+            if key is None and kind is exp.Or and type(inner := unwrapped(root)) is exp.And:
+                compared = _compared_terms(inner)
+                key = None if compared is None else tuple(sorted(compared))
+            keys.add(key)
+    if keys == {None}:
+        return parts
+    if len(keys) > 1 or any(type(part) is Kept and len(part.this.roots) > 1 for part in parts):
+        raise Regrouped
+    [key] = keys
+    if type(key[0]) is bool:
+        made = _kept_list(parts, [None if type(part) is not Kept else range(len(part.this)) for part in parts], _term)
+        return [made if kind is exp.Or else exp.Not(this=made)]
+    return _kept_by_common(parts, key)
+
+
+def _kept_by_common(parts: Sequence[exp.Expression], keys: Sequence[tuple]) -> Sequence[exp.Expression]:
+    """:func:`_by_common` of ``parts``, which compare ``keys`` with constants."""
+    rows: list[tuple] = []
+    places: list[tuple[int, int]] = []
+    for number, part in enumerate(parts):
+        kept = type(part) is Kept
+        compared = _compared_terms(unwrapped(part.this.roots[0] if kept else part))
+        values = [compared[key].expression for key in keys]
+        said = [_said(value) for value in values]
+        if not kept:
+            rows.append(tuple(said))
+            places.append((number, 0))
+            continue
+        items = part.this
+        columns = []
+        for (negative, text), value in zip(said, values, strict=True):
+            leaf = _leaf(items, value)
+            columns.append(
+                [(negative, text)] * len(items) if leaf is None else [(negative, each[leaf]) for each in items.texts]
+            )
+        rows += zip(*columns, strict=True)
+        places += [(number, place) for place in range(len(items))]
+    listed = max(range(len(keys)), key=lambda at: len({row[at] for row in rows}))
+    common: dict[tuple, list[tuple[int, int]]] = {}
+    for row, place in zip(rows, places, strict=True):
+        common.setdefault(row[:listed] + row[listed + 1 :], []).append(place)
+    if len(common) * _SAVED_MIN > len(rows):
+        return parts
+    made: list[exp.Expression] = []
+    for together in common.values():
+        number, place = together[0]
+        first = parts[number].this.written(place)[0] if type(parts[number]) is Kept else parts[number]
+        others = [term for key, term in sorted(_compared_terms(unwrapped(first)).items()) if key != keys[listed]]
+        by_part: dict[int, list[int]] = {}
+        for number, place in together:
+            by_part.setdefault(number, []).append(place)
+        if len(together) == 1:
+            raise Regrouped
+        found = _kept_list([parts[number] for number in by_part], list(by_part.values()),
+                           lambda node: _compared_terms(unwrapped(node))[keys[listed]])  # fmt: skip
+        made.append(joined(exp.And, [*others, found]))
+    return made
+
+
+def _term(node: exp.Expression) -> exp.Expression:
+    return unwrapped(node)
+
+
+def _kept_list(
+    parts: Sequence[exp.Expression],
+    places: Sequence[Sequence[int] | None],
+    term: Callable[[exp.Expression], exp.Expression],
+) -> exp.Expression:
+    """:func:`_listed` of the comparison that ``term`` finds in each of ``parts``: of one that is not written out, in
+    those of its items that are in ``places``."""
+    values: list[exp.Expression] = []
+    column: exp.Expression | None = None
+    for part, some in zip(parts, places, strict=True):
+        if type(part) is not Kept:
+            compared = term(part)
+            column = column or compared.this
+            values.append(compared.expression)
+            continue
+        leaf = _leaf(part.this, term(part.this.roots[0]).expression)
+        if leaf is None:
+            raise Regrouped
+        column = column or term(part.this.written(some[0])[0]).this
+        values.append(Kept(this=part.this.parts(leaf, some, lambda node: term(node).expression)))
+    return exp.In(this=column, expressions=values)
+
+
+def _leaf(items: Items, value: exp.Expression) -> int | None:
+    """Which leaf of the only root of ``items`` its constant ``value`` is; ``None`` where all of them say it."""
+    literal = value.this if type(value) is exp.Neg else value
+    return next((at for at, leaf in enumerate(items.leaves[0]) if leaf is literal), None)
+
+
+def _compared_terms(inner: exp.Expression) -> dict[tuple, exp.Expression] | None:
+    """What ``inner`` compares with constants, by what it compares, if it does nothing else."""
+    parts = connected(inner)
+    compared = {_compared(part, exp.EQ): part for part in map(unwrapped, parts[: _TERMS_MAX + 1])}
+    return compared if 1 < len(compared) == len(parts) <= _TERMS_MAX and None not in compared else None
+
+
 _TERMS_MAX, _SAVED_MIN = 8, 4
 """Keys of more columns are rare, and for fewer than four to a list the chain is as good."""
 
@@ -305,7 +450,7 @@ def joined(kind: type[exp.Connector], parts: Sequence[exp.Expression]) -> exp.Ex
     """``parts`` connected by ``kind``, as deep as the logarithm of their number."""
     level = list(parts)
     while len(level) > 1:
-        pairs = [kind(this=a, expression=b) for a, b in zip(level[::2], level[1::2], strict=False)]
+        pairs = [pair(kind, a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
         level = pairs + level[len(pairs) * 2 :]
     return level[0]
 

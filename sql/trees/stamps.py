@@ -1,4 +1,4 @@
-"""Many copies of one tree that differ in the texts of some of its leaves.
+"""Many copies of one tree that differ in the texts of some of its leaves, and many nodes of one kind.
 
 Promises: :meth:`Stamp.made` gives what copying the tree and setting those texts would give, in a third of the time:
 what there is to copy is looked for once.
@@ -16,6 +16,19 @@ from sql.trees.acyclic import put_above
 _new = object.__new__
 
 
+def pair(kind: type[exp.Binary], left: exp.Expression, right: exp.Expression) -> exp.Expression:
+    """``kind(this=left, expression=right)``, in half its time."""
+    made = _new(kind)
+    made.args = {"this": left, "expression": right}
+    made.arg_key = made.index = made.comments = made._type = made._meta = made._hash = None
+    put_above(made, None)
+    above = ref(made)
+    left.arg_key, left.index, right.arg_key, right.index = "this", None, "expression", None
+    put_above(left, above)
+    put_above(right, above)
+    return made
+
+
 class Stamp:
     """``root`` to be copied, with other texts in the places of ``leaves``."""
 
@@ -24,6 +37,8 @@ class Stamp:
         self.nodes: list[exp.Expression] = []
         """Of ``root``, itself first."""
         self._steps: list[tuple] = []
+        self.leaves: list[int] = [0] * len(number_of)
+        """Which of :attr:`nodes` the leaves are."""
         queue: list[tuple[exp.Expression, int]] = [(root, 0)]
         for place, (node, above) in enumerate(queue):  # which grows meanwhile
             args, lists = {}, []
@@ -39,6 +54,8 @@ class Stamp:
                     args[key] = value
             key, index = (node.arg_key, node.index) if place else (None, None)
             number = number_of.get(id(node))
+            if number is not None:
+                self.leaves[number] = place
             self.nodes.append(node)
             self._steps.append(
                 (type(node), args, lists, number, above, key, index, node.comments, node._type, node._meta)

@@ -129,7 +129,8 @@ def told(text: str, chars: int, monkeypatch: pytest.MonkeyPatch) -> object:
     except TidemarkError as error:
         return "refused", error.sqlstate, error.message, error.detail, error.hint, error.position
     inner = statement.statement if isinstance(statement, st.Explain) else statement
-    return type(statement), {key: said(each) for key, each in vars(inner).items()}
+    whole = {"ast": inner.ast, "text": inner.text} if isinstance(inner, st.Query) else vars(inner)
+    return type(statement), {key: said(each) for key, each in whole.items()}
 
 
 @settings(max_examples=400, deadline=None)
@@ -149,7 +150,10 @@ def test_what_is_read_by_runs_is_what_the_parser_reads(text):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(budget, "CHAIN_MIN", 3)
         patched.setattr(long_runs, "ALIKE_MIN", 0)
-        assert told(text, 1, patched) == told(text, 1 << 30, patched)
+        plain = told(text, 1 << 30, patched)
+        assert told(text, 1, patched) == plain
+        patched.setattr(long_runs, "KEPT_MIN", 1)
+        assert told(text, 1, patched) == plain
         patched.setattr(long_runs, "RUN_CHARS_MIN", 1)
         by_runs = split(text + " ; select 2")
         patched.setattr(long_runs, "RUN_CHARS_MIN", 1 << 30)

@@ -11,9 +11,11 @@ from hypothesis import strategies as some
 
 from journal.errors import InvalidUsage
 from sql.statements import samples, select
-from sql.statements.select import plan_select
+from sql.statements.select import plan_query, plan_select
+from sql.syntax import long_runs
 from sql.syntax.parse import parse
 from sql.trees import budget
+from sql.trees.unwritten import Unwritten
 from tests.sql.doubles import ddl, empty_image, names
 
 IMAGE = ddl(
@@ -166,6 +168,21 @@ def both_ways(text: str) -> tuple[object, object]:
     return by_samples, told(lambda: select._planned(ast, IMAGE, names(), None))
 
 
+def unwritten_and_written(text: str) -> tuple[object, object]:
+    """The plan of ``text`` by its runs, which stay unwritten where they may, and that of the parser's tree."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(budget, "CHAIN_MIN", 3)
+        ast = parse(text).ast
+        written = told(lambda: select._planned(ast, IMAGE, names(), None))
+        patched.setattr(long_runs, "RUN_CHARS_MIN", 1)
+        patched.setattr(long_runs, "KEPT_MIN", 1)
+        patched.setattr(long_runs, "ALIKE_MIN", 0)
+        query = parse(text)
+        unwritten = told(lambda: plan_query(query, IMAGE, names()))
+        assert repr(query.ast) == repr(ast)
+        return unwritten, written
+
+
 @settings(max_examples=6000, deadline=None)
 @given(STATEMENTS)
 @example("select i from t where c = 'ab' or c = 'ab ' or c = 'a' or c = 'abc'")
@@ -196,6 +213,26 @@ def test_a_plan_by_samples_is_the_plan(text):
         assert by_samples == written
 
 
+@settings(max_examples=2500, deadline=None)
+@given(STATEMENTS)
+@example("select i from t where (i, x) in ((1, 'a'), (2, 'b'), ((3), 'c'), (4, 'd'), (5, 'e'))")
+@example("select i from w where " + " or ".join(f"(i = {n} and x = 'k')" for n in range(5)))
+@example("select i from w where i = -1 or i = 2 or i = 3 or i = 4 or i = 5 or i = 6")
+@example("select x from t where (i < $1 and x = $5) or (i < $2 and x = $5) or (i < $3 and x = $5)")
+@example("select i from t where i < 1 or i < 987600001 or i < 987600002 or i < 2 or i < 3")
+def test_what_stays_unwritten_is_planned_as_it_is_written(text):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(samples, "LIST_MIN", 3)
+        patched.setattr(samples, "SIGNS_MIN", 3)
+        patched.setattr(samples, "SHAPE_MIN", 3)
+        try:
+            parse(text)
+        except InvalidUsage:
+            return
+        unwritten, written = unwritten_and_written(text)
+        assert unwritten == written
+
+
 ALIKE = {
     "or": " or ".join(f"i < {n}" for n in range(200)),
     "pairs": " or ".join(f"(i = {n} and x = 'x{n}')" for n in range(200)),
@@ -209,6 +246,16 @@ ALIKE = {
     "odd ones": f"i in (3000000000, {', '.join(map(str, range(200)))}, 2.5, null)",
     "below another": "x = 'q' and (" + " or ".join(f"i > {n}" for n in range(200)) + ")",
 }
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ALIKE if kind != "and"])  # which means two lists
+def test_what_is_alike_is_not_written_out(kind):
+    query = parse(f"select i from t where {ALIKE[kind]}")
+    assert isinstance(query.tree, Unwritten) and query.tree.kept == 1
+    by_samples = told(lambda: plan_query(query, IMAGE, names()))
+    assert by_samples == told(lambda: plan_query(query, IMAGE, names()))
+    assert "written" not in vars(query.tree)
+    assert by_samples == told(lambda: select._planned(query.ast, IMAGE, names(), None))
 
 
 @pytest.mark.parametrize("kind", ALIKE)
