@@ -14,6 +14,7 @@ from journal.timestamps import CatalogTs
 from sql.binding.bind import bind_query, cast_outputs, first_branch, unique_names
 from sql.binding.bind_select import check_query
 from sql.objects.names import ImageLike, Names, SystemRelation, column_types, relation
+from sql.statements.cells import Cells as LikeCells
 from sql.statements.defaults import default_of, of_calls, typed_expression
 from sql.statements.plans import InsertPlan, Slot
 from sql.statements.select import of_each_row, plan_bound, read_before, types_of_gives
@@ -256,6 +257,7 @@ def _insert_values(
         return defaults[index]
 
     plain = _PlainCells(values.text, checker) if isinstance(values, Cells) else None
+    alike = LikeCells(lambda text, kind: stored(t.parse_literal(text, kind), kind))
     meaning = Said(image, names)
     its_own, always = _identities(table, s)
     # What a number without a unit means hangs on the fields that an interval is declared with.
@@ -276,9 +278,12 @@ def _insert_values(
             elif plain is not None:
                 wanted = read_as[index] if isinstance(node, Text) else types[index]
                 slots[index] = plain.slot(node, table.columns[index].name, wanted)
-            else:
-                wanted = read_as[index] if isinstance(node, exp.Literal) and node.is_string else types[index]
+            elif isinstance(node, (exp.Null, exp.Parameter)) or (isinstance(node, exp.Literal) and node.is_string):
+                wanted = read_as[index] if isinstance(node, exp.Literal) else types[index]
                 slots[index] = _value_slot(node, table.columns[index].name, wanted, checker, meaning)
+            else:
+                rest = table.columns[index].name, types[index], checker, meaning
+                slots[index] = alike.slot(node, index, types[index], lambda each, rest=rest: _value_slot(each, *rest))
             if index in its_own:
                 slots[index] = default(index)
         for index in left_out if len(nodes) == len(targets) else range(len(types)):

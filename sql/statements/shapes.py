@@ -83,11 +83,18 @@ class _Like(NamedTuple):
 class Shapes:
     """The shapes of what stands in one statement, whose parameters are ``declared`` so.
 
-    Parameters are values too, but for those that are ``repeated``: they say more than one thing.
+    Parameters are values too, but for those that are ``repeated``: they say more than one thing.  ``alike``: whether a
+    node that is none of what stands around values may be planned once for all.
     """
 
-    def __init__(self, declared: Mapping[int, SqlType], repeated: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        declared: Mapping[int, SqlType],
+        repeated: frozenset[str] = frozenset(),
+        alike: Callable[[exp.Expression], bool] | None = None,
+    ) -> None:
         self._declared, self._repeated = declared, repeated
+        self._alike = alike or _is_the_same_everywhere
         self._seen: set[str] = set()
         self._parameters: Counter[str] = Counter()
         self._numbers = count(987_600_001)
@@ -214,7 +221,7 @@ class Shapes:
             values.append(node)
             return kind, self._declared.get(number_of_parameter(value))
         if kind not in _AROUND_VALUES:
-            if not _is_the_same_everywhere(node):
+            if not self._alike(node):
                 raise Unlike
             if not _keeps_its_value(node):
                 values = None
@@ -272,10 +279,15 @@ class Shapes:
         raise Unlike
 
 
-def _is_the_same_everywhere(node: exp.Expression) -> bool:
+def is_one_value(node: exp.Expression) -> bool:
+    """Whether ``node`` is not of what reads rows, folds them, or may be anything."""
     if type(node) is exp.Anonymous and str(node.this).lower() not in _BY_NAME:
         return False
-    return not isinstance(node, _NOT_ALIKE) and is_definite(node)
+    return not isinstance(node, _NOT_ALIKE)
+
+
+def _is_the_same_everywhere(node: exp.Expression) -> bool:
+    return is_one_value(node) and is_definite(node)
 
 
 def _keeps_its_value(node: exp.Expression) -> bool:
