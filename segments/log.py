@@ -90,6 +90,11 @@ class SegmentsLog:
         """The first state from now on for which ``predicate`` holds.  Fails with ``Unavailable`` 57014 in the end."""
         return self._journal.when(predicate, timeout_s)
 
+    def caught_up(self, timeout_s: float) -> Future[SegmentsState]:
+        """The state once everything is folded that the log held when this was called.  Raises, and fails with,
+        ``Unavailable`` where nobody tells."""
+        return self._journal.caught_up(timeout_s)
+
     def exchange(self, exchange: Exchange) -> Future[None]:
         """Rows are elsewhere from now on.  What is added must be in the store, durably, before this is called.
 

@@ -18,7 +18,7 @@ from segments.parquet import chunks
 from segments.store import Store
 
 RENEWED_TIMEOUT_S = 10.0
-"""For a log to tell where the rows of a file went that is gone: files are kept for minutes after that is in the log."""
+"""For the log to tell where the rows of a file went that is gone: a broker that is there answers in milliseconds."""
 
 
 class SegmentReader:
@@ -44,12 +44,16 @@ class SegmentReader:
             yield from chunks(each, self._store.read(each.path), columns)
 
     def renewed(self, collection: str, sealed: Sealed) -> bool:
-        """Wait until something else is known of ``collection`` than ``sealed``; whether it came to be."""
+        """Whether the log has something else of ``collection`` than ``sealed``, once all is folded that is in it.
+
+        Nothing that is not in it yet is waited for: rows are in the log under their new place long before they leave
+        the old one.  So a file that is gone for good does not hold up whoever waits for other collections.
+        """
         try:
-            self._log.when(lambda state: state.sealed(collection) is not sealed, RENEWED_TIMEOUT_S).result()
+            self._log.caught_up(RENEWED_TIMEOUT_S).result()
         except Unavailable:
             return False
-        return True
+        return self.sealed(collection) is not sealed
 
     def close(self) -> None:
         self._log.close()

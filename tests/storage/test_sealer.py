@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -32,7 +33,7 @@ from oracle.client import Oracle
 from oracle.model import CommitPart
 from oracle.views_log import ViewsLog
 from segments.log import SegmentsLog
-from segments.reader import SegmentReader
+from segments.reader import RENEWED_TIMEOUT_S, SegmentReader
 from segments.store import DirectoryStore
 from tests.compute.test_crashes import Rows, reader_of
 from tests.compute.test_idle_views import SPARK, contents
@@ -96,7 +97,6 @@ class World:
         monkeypatch.setattr(module, "next_item_id", lambda _image: self.next_id)
         monkeypatch.setattr(module, "wall_clock_ms", lambda: self.wall_ms)
         monkeypatch.setattr(module.clients, "delete_below", self.topics.cut)
-        monkeypatch.setattr("segments.reader.RENEWED_TIMEOUT_S", 0.01)
         monkeypatch.setattr(feed, "SINCE_TIMEOUT_S", 0.01)
         self.oracle = Oracle.over(*self._journal("oracle"), "test", lambda: 0, now_ms=lambda: self.wall_ms)
         self.views = ViewsLog.over(*self._journal("views"), "test")
@@ -314,7 +314,7 @@ def test_who_reads_what_was_cut_meanwhile_begins_anew(world: World) -> None:
     for n in range(4):
         world.insert("u1", (n, n, 1))
     late = world.segments()
-    real = late.when
+    real = late.caught_up
     stale = late.state
     sealer = world.sealer()
     sealed(world, sealer)
@@ -323,11 +323,11 @@ def test_who_reads_what_was_cut_meanwhile_begins_anew(world: World) -> None:
     state = type(late).state
     told = []
 
-    def when(predicate, timeout_s):
+    def caught_up(timeout_s):
         told.append(timeout_s)
-        return real(predicate, timeout_s)
+        return real(timeout_s)
 
-    late.when = when
+    late.caught_up = caught_up
     try:
         type(late).state = property(lambda self: stale if self is late and not told else state.fget(self))
         assert world.read("u1", world.oracle.state.last_ts, late) == world.expected("u1", world.wall_ms)
@@ -336,14 +336,17 @@ def test_who_reads_what_was_cut_meanwhile_begins_anew(world: World) -> None:
     assert told
 
 
-def test_rows_that_are_gone_for_good_are_an_error(world: World) -> None:
+def test_rows_that_are_gone_for_good_are_an_error_at_once(world: World) -> None:
+    """All views of a cluster wait for the tick that reads them."""
     for n in range(4):
         world.insert("u1", (n, n, 1))
     sealer = world.sealer()
     [file] = sealed(world, sealer).files
     world.store.delete(file.path)
+    began = time.monotonic()
     with pytest.raises(Unavailable) as gone:
         world.read("u1", world.oracle.state.last_ts)
+    assert time.monotonic() - began < RENEWED_TIMEOUT_S / 2
     assert gone.value.sqlstate == "58P01"
 
 
