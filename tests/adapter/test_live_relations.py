@@ -147,3 +147,27 @@ def test_storage_says_what_the_log_carries():
         assert large == (20_001, 2, 1), "a large write goes to a topic"
 
     run(story)
+
+
+def test_segments_are_as_the_storage_controller_says_also_of_what_was_dropped():
+    async def story(world, a, nodes):
+        [[table]] = await a.sql("select object_id from tm_internal.storage where object_name = 't'")
+        file = {"path": "x/1.parquet", "bytes": 10, "changes": 5, "rows": 3, "through": 7}
+        nodes.said[STORAGE] = {
+            "segments": {
+                "files": [{"collection": table, **file}, {"collection": "u999", **file, "path": "y/2.parquet"}],
+                "failing": {table: "no room"},
+            }
+        }
+        told = "object_name, object_kind, path, bytes, changes, rows, through"
+        asked = f"select {told} from tm_internal.segments order by path"
+        assert await a.sql(asked) == [
+            ("t", "table", "x/1.parquet", 10, 5, 3, 7), (None, None, "y/2.parquet", 10, 5, 3, 7),
+        ]  # fmt: skip
+        assert await a.sql("select object_name, sealing_error from tm_internal.storage order by 1") == [
+            ("s", None), ("s_errors", None), ("t", "no room"),
+        ]  # fmt: skip
+        nodes.said[STORAGE] = {"sources": []}  # one that has no store
+        assert await a.sql("select count(*) from tm_internal.segments") == [(0,)]
+
+    run(story)
