@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import eight, journals, planning, sessions, starts, statements, views
+from bench import eight, journals, planning, segments, sessions, starts, statements, views
 from bench.figure import Figure, table
 from embedded.broker import Broker
 from embedded.child import Child
@@ -70,6 +70,8 @@ def main(argv: list[str]) -> int:
         say("views: freshness, throughput, a read on Spark")
         measured += views.figures(arguments.sample, chosen)
         measured += eight.figures(chosen)
+        say("segments: settled rows, read")
+        measured += segments.figures(chosen)
     if "starts" in wanted:
         say("starts: warm, and from a fresh clone")
         measured += starts.figures(chosen)
