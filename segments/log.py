@@ -82,6 +82,11 @@ class SegmentsLog:
         return self._journal.state
 
     @property
+    def topic_id(self) -> str:
+        """The identity of the log's topic: no two environments have one in common, however they are called."""
+        return self._checkpoints.topic_id
+
+    @property
     def failed(self) -> Exception | None:
         """What stopped this client for good, or ``None``."""
         return self._journal.failed

@@ -15,10 +15,15 @@ from journal.errors import Unavailable
 from segments.fold import Sealed
 from segments.log import SegmentsLog
 from segments.parquet import chunks
-from segments.store import Store
+from segments.store import Store, directory_of
 
 RENEWED_TIMEOUT_S = 10.0
 """For the log to tell where the rows of a file went that is gone: a broker that is there answers in milliseconds."""
+
+
+def of_environment(store: Store | None, log: SegmentsLog) -> Store | None:
+    """The part of ``store`` that has the files of which ``log`` tells."""
+    return None if store is None else store.below(directory_of(log.topic_id))
 
 
 class SegmentReader:
@@ -35,7 +40,8 @@ class SegmentReader:
     def chunks(self, sealed: Sealed, columns: Columns) -> Iterator[pa.Table]:
         """The changes in the files: ``columns``, then the diffs.
 
-        Raises :class:`~segments.store.Gone`, ``Unavailable``, ``FatalLog`` (:class:`~segments.parquet.Damaged`).
+        Raises :class:`~segments.store.Gone`, :class:`~segments.store.Unreadable`, ``Unavailable``, ``FatalLog``
+        (:class:`~segments.parquet.Damaged`).
         """
         for each in sealed.files:
             if self._store is None:

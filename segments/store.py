@@ -14,6 +14,7 @@ What does not answer is given up by the bounds below for S3 alone: file systems 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import uuid
 from collections.abc import Iterator
@@ -53,6 +54,13 @@ class Gone(Unavailable):
     sqlstate = "58P01"
 
 
+class Unreadable(Unavailable):
+    """The directory is there, and yet this file cannot be read: its disk is broken, or we may not.  Waiting for it does
+    not help, and nobody else's files are like that."""
+
+    sqlstate = "58P01"
+
+
 class Stored(NamedTuple):
     """A file that is there: when it was last written, in milliseconds, and its bytes."""
 
@@ -72,7 +80,7 @@ class Store(Protocol):
         ...
 
     def read(self, path: str) -> bytes:
-        """Raises :class:`Gone` where there is no such file."""
+        """Raises :class:`Gone` where there is no such file, :class:`Unreadable` where it alone is in trouble."""
         ...
 
     def delete(self, path: str) -> None:
@@ -82,6 +90,16 @@ class Store(Protocol):
     def files(self) -> Iterator[Stored]:
         """All that there is, what is being written included."""
         ...
+
+    def below(self, directory: str) -> Store:
+        """The files in ``directory`` of this one, as a store of its own."""
+        ...
+
+
+def directory_of(topic_id: str) -> str:
+    """Where files of the environment are whose log has that identity: another cluster may have one of the same name,
+    or this one had, and neither may sweep the other's."""
+    return hashlib.sha256(topic_id.encode()).hexdigest()[:16]
 
 
 def open_store(url: str, env: str) -> Store:
@@ -158,10 +176,24 @@ class DirectoryStore:
     def read(self, path: str) -> bytes:
         try:
             return (self._root / path).read_bytes()
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            if not self._answers():  # a disk that is not mounted has no files, and none of them is gone
+                raise _failed("read", path, error) from error
             raise _gone(path) from None
         except OSError as error:
+            if self._answers():
+                raise _unreadable(path, error) from error
             raise _failed("read", path, error) from error
+
+    def _answers(self) -> bool:
+        try:
+            with os.scandir(self._root):
+                return True
+        except OSError:
+            return False
+
+    def below(self, directory: str) -> DirectoryStore:
+        return DirectoryStore(self._root / directory)
 
     def delete(self, path: str) -> None:
         try:
@@ -209,8 +241,11 @@ class ObjectStore:
         except FileNotFoundError:
             self._need_bucket("read", path)
             raise _gone(path) from None
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError) as error:  # a service that fails now may answer the next time
             raise _failed("read", path, error) from error
+
+    def below(self, directory: str) -> ObjectStore:
+        return ObjectStore(self._system, f"{self._root}/{directory}")
 
     def delete(self, path: str) -> None:
         try:
@@ -259,6 +294,10 @@ def _sync_directory(path: Path) -> None:
 
 def _gone(path: str) -> Gone:
     return Gone(f"file {path} is not in the store")
+
+
+def _unreadable(path: str, error: BaseException) -> Unreadable:
+    return Unreadable(f"file {path} cannot be read", detail=str(error))
 
 
 def _failed(what: str, path: str, error: BaseException) -> Unavailable:

@@ -67,7 +67,7 @@ from oracle.client import Oracle, wall_clock_ms
 from oracle.errors import StaleEpoch
 from oracle.views_log import ViewsLog
 from segments.log import SegmentsLog
-from segments.reader import SegmentReader
+from segments.reader import SegmentReader, of_environment
 from segments.store import Store
 
 log = logging.getLogger(__name__)
@@ -113,8 +113,9 @@ class ComputeController:
         self._scratch = spark.scratch
         self._spark = spark.result()
         self._files = serve_files(self._spark, self._scratch / "chunks")
-        segments = SegmentsLog.open(bootstrap, names, writer_id)
-        self._feed = Feed(bootstrap, self._oracle, self._views, SegmentReader(segments, store))
+        log_of_segments = SegmentsLog.open(bootstrap, names, writer_id)
+        segments = SegmentReader(log_of_segments, of_environment(store, log_of_segments))
+        self._feed = Feed(bootstrap, self._oracle, self._views, segments)
         self._inventory = Inventory(
             self._spark, self._scratch / "chunks", self._feed, self._oracle, self._views, self._at_work,
             str if self._files is None else self._files.uri,

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from controllers.compute.session import RESULT_BYTES_MAX
 from controllers.quarantine import REFUSED
-from journal.errors import Indeterminate, InvalidUsage, TidemarkError, Unavailable, reference
+from journal.errors import Indeterminate, InvalidUsage, Rejected, TidemarkError, Unavailable, reference
 from values.functions import refusal
 
 log = logging.getLogger(__name__)
@@ -215,6 +215,13 @@ def of_object(spark: SparkSession, error: Exception) -> TidemarkError:
         log.error("a view or collection failed in an unknown way", exc_info=error)
         failure = unexplained(error)
     return failure
+
+
+def to_reader(error: TidemarkError) -> TidemarkError:
+    """What a reader is told of ``error``: where waiting does not help, something that nobody asks for again."""
+    if isinstance(error, Unavailable) and error.sqlstate in LOST:
+        return Rejected(error.message, sqlstate=error.sqlstate, detail=error.detail, hint=error.hint)
+    return error
 
 
 def _with_causes(thrown) -> str:

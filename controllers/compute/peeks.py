@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from sqlglot import exp
 
 from controllers.compute.core import Answer, Asked, Clock, GivenUp
-from controllers.compute.failures import Interrupted, of_spark, unexplained
+from controllers.compute.failures import Interrupted, of_spark, to_reader, unexplained
 from controllers.compute.handling import Handling
 from controllers.compute.indexes import Indexes
 from controllers.compute.inventory import Inventory
@@ -274,7 +274,7 @@ class PeekDesk:
             found = of_spark(error)
             if found is None:
                 if isinstance(error, TidemarkError):
-                    raise
+                    raise to_reader(error) from error
                 if has_ended(self._spark, error):
                     raise _stopping() from error
                 raise unexplained(error) from error

@@ -48,6 +48,7 @@ from oracle.checkpoints import CHECKPOINT_POLICY, CheckpointPolicy
 from oracle.client import Oracle, wall_clock_ms
 from oracle.views_log import ViewsLog
 from segments.log import SegmentsLog
+from segments.reader import of_environment
 from segments.store import Store
 
 log = logging.getLogger(__name__)
@@ -294,10 +295,10 @@ class StorageController:
     def _begin_sealing(self) -> None:
         if self._store is None or not self._may_seal:
             return
+        segments = SegmentsLog.open(self._bootstrap, self._names, STORAGE)
         self._sealer = Sealer(
-            self._bootstrap, self._names, self._store, self._catalog, self._oracle,
-            ViewsLog.open(self._bootstrap, self._names, STORAGE),
-            SegmentsLog.open(self._bootstrap, self._names, STORAGE),
+            self._bootstrap, self._names, of_environment(self._store, segments), self._catalog, self._oracle,
+            ViewsLog.open(self._bootstrap, self._names, STORAGE), segments,
             rows=self._seal_rows, policy=self._policy, waits=self._waits,
         )  # fmt: skip
         self._sealing.start()

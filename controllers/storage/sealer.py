@@ -28,7 +28,7 @@ from confluent_kafka import TopicPartition
 
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
-from catalog_log.objects import Item, MaterializedView, Relation, Source, Table
+from catalog_log.objects import Item, MaterializedView, Relation, Source
 from catalog_log.settings import next_item_id
 from collection.binding import BoundRun
 from collection.columns import DIFF, Columns
@@ -465,7 +465,7 @@ class Sealer:
                 bound = views.views[name].bound if name in views.views else NOTHING
             else:
                 bound = oracle.bound.get(name, NOTHING)
-            below = sealing.cut_below(bound, sealed, self._names.data(name), not isinstance(item, Table))
+            below = sealing.cut_below(bound, sealed, self._names.data(name), isinstance(item, MaterializedView))
             if below > self._cut.get(name, 0) and name not in self._cuts:
                 self._cuts[name] = self._clock() + self._waits.grace_s, below
 

@@ -114,8 +114,8 @@ def cut_below(bound: Bound, sealed: Sealed, topic: str, gaps_are_garbage: bool) 
     """Below which offset of ``topic`` there is nothing that anybody needs; 0 where nothing may be cut.
 
     ``gaps_are_garbage``: what is not bound below something that is will never be.  Of tables that is not so: an adapter
-    that was stopped between writing and committing commits when it goes on.  (Views are bound by the holder of an
-    epoch, in order; a source's errors with its own next offsets.)
+    that was stopped between writing and committing commits when it goes on, and so does who writes a source's errors.
+    (A view is bound by the holder of an epoch, in order.)
     """
     intervals = bound.coverage.get((topic, 0), ())
     if not intervals:

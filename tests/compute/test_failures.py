@@ -10,7 +10,9 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from controllers.compute.failures import CONDITIONS, Interrupted, QueryFailed, told, unexplained
+from controllers.compute.failures import CONDITIONS, Interrupted, QueryFailed, of_object, to_reader, told, unexplained
+from journal.errors import Rejected, Unavailable
+from segments.store import Gone, Unreadable
 from tests.foreign_words import foreign_words
 
 
@@ -95,3 +97,21 @@ def test_a_subquery_that_spark_forgets_is_a_query_that_is_not_supported():
     error = told("[INTERNAL_ERROR] Cannot generate code for expression: outer(k#1457) SQLSTATE: XX000")
     assert error is not None and (error.sqlstate, error.message) == ("0A000", "this query is not supported")
     assert told("[INTERNAL_ERROR] Something else SQLSTATE: XX000") is None
+
+
+def test_a_reader_is_told_of_rows_that_are_lost_and_asks_again_for_all_else() -> None:
+    """What is ``Unavailable`` an adapter asks for until its statement's time is up."""
+    for error in (Gone("file x is not in the store"), Unreadable("file x cannot be read", detail="EIO")):
+        told_so = to_reader(error)
+        assert isinstance(told_so, Rejected) and not isinstance(told_so, Unavailable)
+        assert (told_so.sqlstate, told_so.message, told_so.detail) == ("58P01", error.message, error.detail)
+    for error in (Unavailable("no broker answers"), Unavailable("the store is away", sqlstate="58030")):
+        assert to_reader(error) is error
+
+
+def test_a_file_that_cannot_be_read_is_the_views_that_read_it() -> None:
+    """And a store that is away is nobody's: the process ends, and waits for it when it begins again."""
+    error = Unreadable("file x cannot be read")
+    assert of_object(None, error) is error
+    with pytest.raises(Unavailable):
+        of_object(None, Unavailable("a file could not be read", sqlstate="58030"))

@@ -16,7 +16,16 @@ import pytest
 
 from journal.errors import InvalidUsage, Unavailable
 from segments import store as stores
-from segments.store import ATTEMPTS, DirectoryStore, Gone, ObjectStore, Store, open_store
+from segments.store import (
+    ATTEMPTS,
+    DirectoryStore,
+    Gone,
+    ObjectStore,
+    Store,
+    Unreadable,
+    directory_of,
+    open_store,
+)
 
 
 @pytest.fixture(params=["directory", "objects", "s3"])
@@ -41,6 +50,7 @@ def test_what_was_written_is_read(store: Store) -> None:
 
 
 def test_what_is_not_there_is_gone_and_removed_by_no_error(store: Store) -> None:
+    store.write("u1/b.parquet", b"another")
     with pytest.raises(Gone) as gone:
         store.read("u1/a.parquet")
     assert gone.value.sqlstate == "58P01"
@@ -48,7 +58,7 @@ def test_what_is_not_there_is_gone_and_removed_by_no_error(store: Store) -> None
     store.write("u1/a.parquet", b"one")
     store.delete("u1/a.parquet")
     store.delete("u1/a.parquet")
-    assert list(store.files()) == []
+    assert [each.path for each in store.files()] == ["u1/b.parquet"]
 
 
 def test_an_empty_store_has_no_files(store: Store, tmp_path: Path) -> None:
@@ -61,7 +71,7 @@ def test_environments_do_not_see_each_other(kind: str, request: pytest.FixtureRe
     url = tmp_path.as_uri() if kind == "directory" else request.getfixturevalue("s3").url("bucket")
     one, other = open_store(url, "one"), open_store(url, "other")
     one.write("u1/a.parquet", b"1")
-    with pytest.raises(Gone):
+    with pytest.raises(Unavailable):
         other.read("u1/a.parquet")
     assert list(other.files()) == []
 
@@ -274,3 +284,31 @@ def test_a_service_that_falls_silent_in_a_write_is_given_up_in_time(s3, monkeypa
         over.set()
     s3.meddle = None
     assert list(store.files()) == []
+
+
+def test_a_file_that_alone_cannot_be_read_is_no_store_that_is_away(tmp_path: Path) -> None:
+    """Whoever meets the first stops what reads that file, whoever meets the second waits."""
+    store = DirectoryStore(tmp_path / "store")
+    store.write("u1/a.parquet", b"one")
+    store.write("u1/b.parquet", b"two")
+    (tmp_path / "store" / "u1" / "b.parquet").unlink()
+    (tmp_path / "store" / "u1" / "b.parquet").mkdir()
+    with pytest.raises(Unreadable) as refused:
+        store.read("u1/b.parquet")
+    assert refused.value.sqlstate == "58P01" and store.read("u1/a.parquet") == b"one"
+    (tmp_path / "store").rename(tmp_path / "not mounted")
+    for name in ("a", "b"):
+        with pytest.raises(Unavailable) as away:
+            store.read(f"u1/{name}.parquet")
+        assert away.value.sqlstate == "58030" and not isinstance(away.value, Gone)
+
+
+def test_two_logs_of_one_name_have_files_of_their_own(store: Store) -> None:
+    one, other = (store.below(directory_of(topic)) for topic in ("kLu+x6WgQeids/lb1Ltpsg", "g1eD/qc/S1Cfu8Z7kV3GXQ"))
+    if isinstance(store, ObjectStore) and isinstance(store._system, pafs.SubTreeFileSystem):
+        for topic in ("kLu+x6WgQeids/lb1Ltpsg", "g1eD/qc/S1Cfu8Z7kV3GXQ"):  # an object store has no directories
+            store._system.create_dir(f"bucket/env/{directory_of(topic)}/u1")
+    one.write("u1/a.parquet", b"1")
+    with pytest.raises(Unavailable):
+        other.read("u1/a.parquet")
+    assert [each.path for each in one.files()] == ["u1/a.parquet"] and list(other.files()) == []

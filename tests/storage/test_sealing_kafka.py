@@ -32,7 +32,7 @@ from oracle.client import Oracle
 from oracle.model import CommitPart
 from oracle.views_log import ViewsLog
 from segments.log import SegmentsLog
-from segments.reader import SegmentReader
+from segments.reader import SegmentReader, of_environment
 from segments.store import open_store
 from tests.compute.test_idle_views import SPARK
 from tests.objects import made
@@ -80,7 +80,8 @@ def held(world: World, item: Item, path: Path) -> Counter:
     oracle = Oracle.open(world.bootstrap, world.names, "reader", lambda: 0)
     views = ViewsLog.open(world.bootstrap, world.names, "reader")
     log = SegmentsLog.open(world.bootstrap, world.names, "reader")
-    feed = Feed(world.bootstrap, oracle, views, SegmentReader(log, open_store(path.as_uri(), world.env)))
+    store = of_environment(open_store(path.as_uri(), world.env), log)
+    feed = Feed(world.bootstrap, oracle, views, SegmentReader(log, store))
     relation = Relation(SPARK, item.id, item.stored, scratch)
     try:
         as_of = oracle.barrier().result().last_ts
@@ -137,6 +138,6 @@ def test_what_is_sealed_is_cut_and_read_alike_by_whoever_begins_anew(world: Worl
         catalog.compare_and_append(upper, upper + 1, [records.remove(model.ITEMS, "u1")]).result()
         world.oracle.apply_catalog(upper + 1).result()
     world.tell("u1")
-    eventually(lambda: not list((tmp_path / world.env / "u1").glob("*")))
+    eventually(lambda: not list((tmp_path / world.env).glob("*/u1/*")))
     assert held(world, source, tmp_path) == expected["u2"]
     assert controller.status()["segments"]["failing"] == {}
