@@ -77,6 +77,9 @@ CUTTING_S = 5.0
 """Of a look: after a start all topics are cut once more, 26 ms each, and of twenty thousand that would be nine minutes
 in which nothing is sealed.  (One that does not answer takes :data:`CUT_TIMEOUT_S`.)"""
 
+TOLD_MAX = 10_000
+"""Files that a status names: 2 MB, and it is asked for every few seconds."""
+
 GROUP_ROWS = 65_536
 """Of what is spread over parts, rows that are written to a part at once."""
 
@@ -187,8 +190,10 @@ class Sealer:
              "through": sealed.through}
             for name, sealed in state.collections.items() for each in sealed.files
         ]  # fmt: skip
+        told = files[:TOLD_MAX]
         failing = {name: each.reason for name, each in list(self._failing.items())}
-        return {"files": files, "gone": len(state.gone), "failing": failing, **self._counts}
+        gone = len(state.gone)
+        return {"files": told, "files_in_all": len(files), "gone": gone, "failing": failing, **self._counts}
 
     def look(self) -> None:
         """Do whatever is due.  Raises what keeps all collections from it; of one alone it is logged."""
