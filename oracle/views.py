@@ -19,7 +19,7 @@ from oracle.bindings import NOTHING, Bound, BoundRuns, bind, coalesce, cover, re
 from oracle.errors import Reason, SnapshotTooOld
 from oracle.growing import Growing
 from oracle.model import Outcome, Verdict
-from oracle.records import Malformed
+from oracle.one_verdict import Stats, fold_one
 from oracle.views_records import ViewCommit, ViewsKind, ViewsRecord, decode_views_record
 
 
@@ -98,16 +98,6 @@ class ViewProgress(NamedTuple):
         return min(ts for ts in changes if ts is not None)
 
 
-class ViewsStats(NamedTuple):
-    """Counts since the log began, equal in every reader."""
-
-    records: int = 0
-    malformed: int = 0
-    fenced: int = 0
-    admitted: int = 0
-    refused: int = 0
-
-
 class ViewsState(NamedTuple):
     """A fold of the topic up to (not including) ``next_offset``."""
 
@@ -118,7 +108,7 @@ class ViewsState(NamedTuple):
     hot: immutables.Map[str, None] = immutables.Map()
     """Views with history that was not merged yet: what the next COMPACT has to look at."""
     fences: Fences = Fences()
-    stats: ViewsStats = ViewsStats()
+    stats: Stats = Stats()
 
     def epoch(self, cluster: str) -> int:
         """The epoch in force for ``cluster``; 0: nobody ever claimed it."""
@@ -134,24 +124,7 @@ NO_VIEWS = ViewsState()
 
 def fold_views(state: ViewsState, entry: Entry) -> tuple[ViewsState, Outcome]:
     """The state after ``entry`` and what became of it.  Never raises for anything that a record may hold."""
-    stats = state.stats._replace(records=state.stats.records + 1)
-    offset = entry.offset
-    try:
-        record = decode_views_record(entry.value)
-    except Malformed as bad:
-        stats = stats._replace(malformed=stats.malformed + 1)
-        return state._replace(next_offset=offset + 1, stats=stats), Outcome(bad.token, offset, "", Reason.MALFORMED)
-    token = record.token
-    if state.fences.shuts_out(token.writer, token.seq):
-        stats = stats._replace(fenced=stats.fenced + 1)
-        return state._replace(next_offset=offset + 1, stats=stats), Outcome(token, offset, record.kind, Reason.FENCED)
-    fences = state.fences.passed(token.writer, token.seq, offset)
-    state, verdict = _APPLY[record.kind](state._replace(next_offset=offset + 1, fences=fences), record)
-    if verdict.reason is None:
-        stats = stats._replace(admitted=stats.admitted + 1)
-    else:
-        stats = stats._replace(refused=stats.refused + 1)
-    return state._replace(stats=stats), Outcome(token, offset, record.kind, None, (verdict,))
+    return fold_one(state, entry, decode_views_record, _APPLY)
 
 
 def _claim(state: ViewsState, record: ViewsRecord) -> tuple[ViewsState, Verdict]:

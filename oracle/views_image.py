@@ -9,7 +9,8 @@ import immutables
 from journal.timestamps import DataTs
 from oracle.growing import Growing
 from oracle.image import bound_from_dict, bound_to_dict, decode_image, fences_from_dict, fences_to_dict
-from oracle.views import ErrorAt, View, ViewsState, ViewsStats, is_hot
+from oracle.one_verdict import Stats
+from oracle.views import ErrorAt, View, ViewsState, is_hot
 from schemas import codec
 
 VIEWS_IMAGE = "views_image"
@@ -52,7 +53,7 @@ def load_views(data: bytes, topic_id: str = "") -> ViewsState:
         views=immutables.Map(views),
         hot=immutables.Map(hot),
         fences=fences_from_dict(raw["fences"]),
-        stats=ViewsStats(**raw["stats"]),
+        stats=Stats(**raw["stats"]),
     )
 
 

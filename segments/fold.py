@@ -20,7 +20,7 @@ from journal.fences import Fences
 from oracle.bindings import Interval, Partition, cover, refused
 from oracle.errors import Reason
 from oracle.model import Outcome, Verdict
-from oracle.records import Malformed
+from oracle.one_verdict import Stats, fold_one
 from segments.model import Exchange, Segment, SegmentsKind, SegmentsRecord, number_of
 from segments.records import decode_segments_record
 
@@ -48,16 +48,6 @@ class Sealed(NamedTuple):
 NOTHING = Sealed()
 
 
-class SegmentsStats(NamedTuple):
-    """Counts since the log began, equal in every reader."""
-
-    records: int = 0
-    malformed: int = 0
-    fenced: int = 0
-    admitted: int = 0
-    refused: int = 0
-
-
 class SegmentsState(NamedTuple):
     """A fold of the topic up to (not including) ``next_offset``."""
 
@@ -68,7 +58,7 @@ class SegmentsState(NamedTuple):
     swept: int = 0
     """Files with a number below it are added by nobody any more."""
     fences: Fences = Fences()
-    stats: SegmentsStats = SegmentsStats()
+    stats: Stats = Stats()
 
     def sealed(self, collection: str) -> Sealed:
         """What is sealed of ``collection``; nothing where it is unknown."""
@@ -80,24 +70,7 @@ NO_SEGMENTS = SegmentsState()
 
 def fold_segments(state: SegmentsState, entry: Entry) -> tuple[SegmentsState, Outcome]:
     """The state after ``entry`` and what became of it.  Never raises for anything that a record may hold."""
-    stats = state.stats._replace(records=state.stats.records + 1)
-    offset = entry.offset
-    try:
-        record = decode_segments_record(entry.value)
-    except Malformed as bad:
-        stats = stats._replace(malformed=stats.malformed + 1)
-        return state._replace(next_offset=offset + 1, stats=stats), Outcome(bad.token, offset, "", Reason.MALFORMED)
-    token = record.token
-    if state.fences.shuts_out(token.writer, token.seq):
-        stats = stats._replace(fenced=stats.fenced + 1)
-        return state._replace(next_offset=offset + 1, stats=stats), Outcome(token, offset, record.kind, Reason.FENCED)
-    fences = state.fences.passed(token.writer, token.seq, offset)
-    state, verdict = _APPLY[record.kind](state._replace(next_offset=offset + 1, fences=fences), record)
-    if verdict.reason is None:
-        stats = stats._replace(admitted=stats.admitted + 1)
-    else:
-        stats = stats._replace(refused=stats.refused + 1)
-    return state._replace(stats=stats), Outcome(token, offset, record.kind, None, (verdict,))
+    return fold_one(state, entry, decode_segments_record, _APPLY)
 
 
 def _exchange(state: SegmentsState, record: SegmentsRecord) -> tuple[SegmentsState, Verdict]:

@@ -7,8 +7,9 @@ from typing import Any
 import immutables
 
 from oracle.image import coverage_from_list, coverage_to_list, decode_image, fences_from_dict, fences_to_dict
+from oracle.one_verdict import Stats
 from schemas import codec
-from segments.fold import Sealed, SegmentsState, SegmentsStats
+from segments.fold import Sealed, SegmentsState
 from segments.records import segment_from_dict
 
 SEGMENTS_IMAGE = "segments_image"
@@ -47,7 +48,7 @@ def load_segments(data: bytes, topic_id: str = "") -> SegmentsState:
         gone=immutables.Map({each["path"]: each["at_ms"] for each in raw["gone"]}),
         swept=raw["swept"],
         fences=fences_from_dict(raw["fences"]),
-        stats=SegmentsStats(**raw["stats"]),
+        stats=Stats(**raw["stats"]),
     )
 
 

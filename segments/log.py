@@ -91,10 +91,6 @@ class SegmentsLog:
         """What stopped this client for good, or ``None``."""
         return self._journal.failed
 
-    def when(self, predicate: Callable[[SegmentsState], bool], timeout_s: float) -> Future[SegmentsState]:
-        """The first state from now on for which ``predicate`` holds.  Fails with ``Unavailable`` 57014 in the end."""
-        return self._journal.when(predicate, timeout_s)
-
     def caught_up(self, timeout_s: float) -> Future[SegmentsState]:
         """The state once everything is folded that the log held when this was called.  Raises, and fails with,
         ``Unavailable`` where nobody tells."""

@@ -383,8 +383,7 @@ def test_who_merges_what_another_sealed_meanwhile_keeps_columns_that_were_added_
             world.oracle.commit(CommitPart(str(n), (binding,), world.wall_ms + n)).result(10)
         other._merge = lambda *_: False  # it is killed before
         assert len(sealed(world, other).files) == 2
-        there = other._segments.state.next_offset
-        slow._segments.when(lambda state: state.next_offset >= there, 10).result()
+        slow._segments.caught_up(10).result()
         one(found)
 
     slow._one = then

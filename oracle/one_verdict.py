@@ -1,0 +1,56 @@
+"""What every record of a journal goes through whose records are admitted or refused as a whole: the views' and the
+segments'.  Pure.
+
+Promises: a record that cannot be read, breaks its rules or was fenced off changes nothing but a count; it never stops
+the fold.  (The oracle's own records have a verdict for each of their parts: :mod:`oracle.fold`.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from journal.api import Entry
+from oracle.errors import Reason
+from oracle.model import Outcome, Verdict
+from oracle.records import Malformed
+
+S = TypeVar("S", bound=Any)
+"""A state with ``next_offset``, ``fences`` and ``stats``."""
+
+
+class Stats(NamedTuple):
+    """Counts since the log began, equal in every reader."""
+
+    records: int = 0
+    malformed: int = 0
+    fenced: int = 0
+    admitted: int = 0
+    refused: int = 0
+
+
+def fold_one(
+    state: S, entry: Entry, decode: Callable[[bytes], Any], apply: Mapping[str, Callable[[S, Any], tuple[S, Verdict]]]
+) -> tuple[S, Outcome]:
+    """The state after ``entry`` and what became of it, by what ``apply`` has for the record's kind.
+
+    ``decode`` raises :class:`~oracle.records.Malformed` and nothing else.
+    """
+    stats = state.stats._replace(records=state.stats.records + 1)
+    offset = entry.offset
+    try:
+        record = decode(entry.value)
+    except Malformed as bad:
+        stats = stats._replace(malformed=stats.malformed + 1)
+        return state._replace(next_offset=offset + 1, stats=stats), Outcome(bad.token, offset, "", Reason.MALFORMED)
+    token = record.token
+    if state.fences.shuts_out(token.writer, token.seq):
+        stats = stats._replace(fenced=stats.fenced + 1)
+        return state._replace(next_offset=offset + 1, stats=stats), Outcome(token, offset, record.kind, Reason.FENCED)
+    fences = state.fences.passed(token.writer, token.seq, offset)
+    state, verdict = apply[record.kind](state._replace(next_offset=offset + 1, fences=fences), record)
+    if verdict.reason is None:
+        stats = stats._replace(admitted=stats.admitted + 1)
+    else:
+        stats = stats._replace(refused=stats.refused + 1)
+    return state._replace(stats=stats), Outcome(token, offset, record.kind, None, (verdict,))
