@@ -109,6 +109,8 @@ class _Collection(NamedTuple):
     bound: Bound
     since: int
     sealed: Sealed
+    ready: Sequence[BoundRun] = ()
+    """The runs to be sealed."""
 
     @property
     def columns(self) -> Columns:
@@ -206,7 +208,7 @@ class Sealer:
             self._views.checkpoint(self._oracle.state.since, self._policy)
             oracle, image = self._known()
             found = list(self._changed(oracle, image))
-        for each in sorted(found, key=lambda each: -sealing.total(self._ready(each), each.shape)):
+        for each in sorted(found, key=lambda each: -sealing.total(each.ready, each.shape)):
             if self._stopped.is_set():
                 return
             self._one(each)
@@ -250,7 +252,8 @@ class Sealer:
             failing = self._failing.get(name)
             if isinstance(item, Relation) and (failing is None or failing.not_before <= now):
                 found = _Collection(item, each, since, sealed)
-                if not each.recent and not self._ready(found) and not self._merging(sealed):
+                found = found._replace(ready=self._ready(found))
+                if not each.recent and not found.ready and not self._merging(sealed):
                     self._looked[name] = each, sealed
                 yield found
 
@@ -275,9 +278,8 @@ class Sealer:
     def _one(self, found: _Collection) -> None:
         name = found.item.id
         try:
-            runs = self._ready(found)
-            if runs:
-                self._seal(found, sealing.taken(runs, found.shape, SEAL_FACTOR * self._rows))
+            if found.ready:
+                self._seal(found, sealing.taken(found.ready, found.shape, SEAL_FACTOR * self._rows))
             while not self._stopped.is_set() and self._merge(name):
                 pass
             self._failing.pop(name, None)

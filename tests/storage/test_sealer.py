@@ -604,7 +604,7 @@ def test_whatever_is_killed_nothing_is_lost_or_doubled(
     assert live(world, monkeypatch, seed) >= 3
 
 
-WRITE, READY, EXCHANGE, PIECES = Sealer._write, Sealer._ready, Sealer._exchange, Sealer._until_stopped
+WRITE, EXCHANGE, PIECES = Sealer._write, Sealer._exchange, Sealer._until_stopped
 
 
 def says_first(self: Sealer, name, columns, tables):
