@@ -183,6 +183,20 @@ def unwritten_and_written(text: str) -> tuple[object, object]:
         return unwritten, written
 
 
+def planned_alike(text, plans) -> None:
+    """Both of ``plans(text)`` are one, where three of a kind are many already."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(samples, "LIST_MIN", 3)
+        patched.setattr(samples, "SIGNS_MIN", 3)
+        patched.setattr(samples, "SHAPE_MIN", 3)
+        try:
+            parse(text)
+        except InvalidUsage:
+            return
+        one, other = plans(text)
+        assert one == other
+
+
 @settings(max_examples=6000, deadline=None)
 @given(STATEMENTS)
 @example("select i from t where c = 'ab' or c = 'ab ' or c = 'a' or c = 'abc'")
@@ -201,16 +215,7 @@ def unwritten_and_written(text: str) -> tuple[object, object]:
 @example("select x from t where (i < $1 and x = $5) or (i < $2 and x = $5) or (i < $3 and x = $5)")
 @example("select i from t where i < 1 or i < 987600001 or i < 987600002 or i < 2")
 def test_a_plan_by_samples_is_the_plan(text):
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(samples, "LIST_MIN", 3)
-        patched.setattr(samples, "SIGNS_MIN", 3)
-        patched.setattr(samples, "SHAPE_MIN", 3)
-        try:
-            parse(text)
-        except InvalidUsage:
-            return
-        by_samples, written = both_ways(text)
-        assert by_samples == written
+    planned_alike(text, both_ways)
 
 
 @settings(max_examples=2500, deadline=None)
@@ -221,16 +226,7 @@ def test_a_plan_by_samples_is_the_plan(text):
 @example("select x from t where (i < $1 and x = $5) or (i < $2 and x = $5) or (i < $3 and x = $5)")
 @example("select i from t where i < 1 or i < 987600001 or i < 987600002 or i < 2 or i < 3")
 def test_what_stays_unwritten_is_planned_as_it_is_written(text):
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(samples, "LIST_MIN", 3)
-        patched.setattr(samples, "SIGNS_MIN", 3)
-        patched.setattr(samples, "SHAPE_MIN", 3)
-        try:
-            parse(text)
-        except InvalidUsage:
-            return
-        unwritten, written = unwritten_and_written(text)
-        assert unwritten == written
+    planned_alike(text, unwritten_and_written)
 
 
 ALIKE = {
