@@ -133,15 +133,18 @@ def test_silence_and_death_of_the_broker(
     os.kill(running.pid, signal.SIGCONT)
     assert hanging.result(PATIENCE_S).image.get(model.SETTINGS, "silence") == Setting("silence")
 
-    # A reader that had noticed, on a busy machine, says that it is over before the next begins.
     def told() -> tuple[int, int]:
         said = [r.getMessage() for r in caplog.records if r.name == "journal.kafka_reader"]
         return said.count("no broker answers; waiting"), said.count("the broker is back")
 
-    deadline = time.monotonic() + PATIENCE_S
-    while told()[0] != told()[1]:
-        assert time.monotonic() < deadline, told()
-        time.sleep(0.02)
+    def wait_until_told_back() -> None:
+        """A reader that noticed says that it is over, sooner or later: which notices what depends on the machine."""
+        deadline = time.monotonic() + PATIENCE_S
+        while told()[0] != told()[1]:
+            assert time.monotonic() < deadline, told()
+            time.sleep(0.02)
+
+    wait_until_told_back()
     noticed = told()[0]
 
     # Dead, for longer than settling: the writer is told that nobody knows, and when.
@@ -153,6 +156,9 @@ def test_silence_and_death_of_the_broker(
     assert isinstance(error, Indeterminate)
     assert 14 <= time.monotonic() - died < 25
     time.sleep(max(0.0, 30 - (time.monotonic() - died)))  # the outage itself: half a minute by definition
+    lost_it, back = told()
+    assert lost_it - back == 2, "each of the two readers says so"
+    assert lost_it - noticed <= 4, "once: one that noticed the silence late may have said that as well"
     running.start()
 
     # Back: both go on where they were, without being opened again.
@@ -166,7 +172,7 @@ def test_silence_and_death_of_the_broker(
     assert seen == catalog.image
     assert {k for k, _ in seen.all(model.SETTINGS)} >= {"before", "silence", "after"}
     assert reader.failed is catalog.failed is None
-    assert told() == (noticed + 2, noticed + 2), "once for each of the two readers"
+    wait_until_told_back()
     reader.close()
     catalog.close()
     said = "".join(capfd.readouterr())
