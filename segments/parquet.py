@@ -14,6 +14,8 @@ import io
 import json
 import zlib
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,8 +33,13 @@ ROW_GROUP_BYTES = 16 << 20
 COMPRESSION = "zstd"
 """Read by every engine."""
 
+BLOCK_BYTES = 1 << 20
+"""Of a file, read at once to check it."""
+
+DIFF_FIELD = "diff"
+"""What the diffs are called in a file."""
+
 _TYPES = b"tidemark.types"
-_DIFF = "diff"
 
 
 class Damaged(FatalLog):
@@ -44,7 +51,7 @@ def encode(columns: Columns, changes: pa.Table) -> bytes:
     keys = _keys(columns)
     fields = [pa.field(key, arrow_type(sql_type(c.type))) for key, c in zip(keys, columns, strict=True)]
     types = json.dumps({key: c.type for key, c in zip(keys, columns, strict=True)})
-    schema = pa.schema([*fields, pa.field(_DIFF, pa.int64(), nullable=False)], metadata={_TYPES: types.encode()})
+    schema = pa.schema([*fields, pa.field(DIFF_FIELD, pa.int64(), nullable=False)], metadata={_TYPES: types.encode()})
     table = pa.Table.from_arrays(changes.columns, schema=schema)
     out = io.BytesIO()
     rows = min(ROW_GROUP_ROWS, max(1, table.num_rows * ROW_GROUP_BYTES // max(table.nbytes, 1)))
@@ -58,33 +65,80 @@ def chunks(segment: Segment, data: bytes, columns: Columns) -> Iterator[pa.Table
     Raises :class:`Damaged` before anything is given, :class:`~collection.rows.Undecodable` for a column of another
     type.
     """
-    found = len(data), zlib.crc32(data)
-    if found != (segment.size, segment.crc32):
+    _check(segment, len(data), zlib.crc32(data))
+    yield from _pieces(_opened(segment, pa.BufferReader(data)), columns)
+
+
+class LocalFile(NamedTuple):
+    """A segment as a file of this machine."""
+
+    segment: Segment
+    path: Path
+
+    def check(self) -> None:
+        """Raises :class:`Damaged` unless it is what was sealed, ``OSError`` where it cannot be read."""
+        size, crc32 = 0, 0
+        with open(self.path, "rb") as file:
+            while block := file.read(BLOCK_BYTES):
+                size, crc32 = size + len(block), zlib.crc32(block, crc32)
+        _check(self.segment, size, crc32)
+
+    def fields(self, columns: Columns) -> tuple[pa.Field | None, ...]:
+        """What it has of each of ``columns``, ``None`` of one that it was written without.  Raises likewise."""
+        file = _opened(self.segment, self.path)
+        names = _names(file, columns)
+        return tuple(None if name is None else file.schema_arrow.field(name) for name in names)
+
+    def chunks(self, columns: Columns) -> Iterator[pa.Table]:
+        """As :func:`chunks`, of what was checked."""
+        yield from _pieces(_opened(self.segment, self.path), columns)
+
+
+def _check(segment: Segment, size: int, crc32: int) -> None:
+    if (size, crc32) != (segment.size, segment.crc32):
+        expected = f"expected {segment.size} with {segment.crc32:08x}"
         raise Damaged(f"file {segment.path} is not what was sealed",
-                      detail="{} bytes with check sum {:08x}, expected {} with {:08x}".format(
-                          *found, segment.size, segment.crc32))  # fmt: skip
+                      detail=f"{size} bytes with check sum {crc32:08x}, {expected}")  # fmt: skip
+
+
+def _opened(segment: Segment, where: Path | pa.NativeFile) -> pq.ParquetFile:
     try:
-        file = pq.ParquetFile(pa.BufferReader(data))
-        types = json.loads(file.schema_arrow.metadata[_TYPES])
+        file = pq.ParquetFile(where)
+        _types(file)
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
         raise Damaged(f"file {segment.path} cannot be read", detail=str(error)) from error
-    keys = _keys(columns)
+    return file
+
+
+def _types(file: pq.ParquetFile) -> dict[str, str]:
+    """The SQL type of each of its columns."""
+    return json.loads(file.schema_arrow.metadata[_TYPES])
+
+
+def _names(file: pq.ParquetFile, columns: Columns) -> list[str | None]:
+    """What each of ``columns`` is called in the file; ``None`` where it has none such."""
+    types, keys = _types(file), _keys(columns)
     for key, column in zip(keys, columns, strict=True):
         if types.get(key, column.type) != column.type:
             raise Undecodable("rows have a column of another type", detail=f"{column.name}: {types[key]}")
-    wanted = [key for key in keys if key in types]
-    schema = diff_schema(columns)
-    for group in range(file.num_row_groups):
-        table = file.read_row_group(group, columns=[*wanted, _DIFF])
-        arrays = [_values(table, key, column) for key, column in zip(keys, columns, strict=True)]
-        yield pa.Table.from_arrays([*arrays, table.column(_DIFF)], schema=schema)
+    return [key if key in types else None for key in keys]
+
+
+def _pieces(file: pq.ParquetFile, columns: Columns) -> Iterator[pa.Table]:
+    names, schema = _names(file, columns), diff_schema(columns)
+    wanted = [name for name in names if name is not None]
+    with file:
+        for group in range(file.num_row_groups):
+            table = file.read_row_group(group, columns=[*wanted, DIFF_FIELD])
+            arrays = [_values(table, name, column) for name, column in zip(names, columns, strict=True)]
+            yield pa.Table.from_arrays([*arrays, table.column(DIFF_FIELD)], schema=schema)
 
 
 def _keys(columns: Columns) -> Sequence[str]:
     return [f"c{c.id}" for c in columns] if has_ids(columns) else [f"p{n}" for n in range(len(columns))]
 
 
-def _values(table: pa.Table, key: str, column: ColumnLike) -> pa.ChunkedArray | pa.Array:
-    if key not in table.column_names:
+def _values(table: pa.Table, name: str | None, column: ColumnLike) -> pa.ChunkedArray | pa.Array:
+    if name is None:
         return missing_values(column, table.num_rows)
-    return table.column(key).cast(arrow_type(sql_type(column.type)))
+    return table.column(name).cast(arrow_type(sql_type(column.type)))

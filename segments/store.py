@@ -18,9 +18,9 @@ import hashlib
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyarrow as pa
@@ -45,6 +45,10 @@ after ``ATTEMPTS * (SILENT_S + 1) + 3`` = 21.  Who falls silent while a file is 
 at its last 5 s and counts what the kernel still takes: measured, 37 s for a small file, 96 s for one of 30 MB.  There
 is no knob for that.  The first request that fails decides, or two (a read that broke off asks whether the file is
 there).  Callers try again at their own pace."""
+
+BLOCK_BYTES = 4 << 20
+"""Of a file, in memory at once while it is copied.  Of S3 a request each, which takes as long as its first megabyte."""
+
 _S3_OPTIONS = {"region", "scheme", "endpoint_override"}
 
 
@@ -81,6 +85,12 @@ class Store(Protocol):
 
     def read(self, path: str) -> bytes:
         """Raises :class:`Gone` where there is no such file, :class:`Unreadable` where it alone is in trouble."""
+        ...
+
+    def fetch(self, path: str, target: Path) -> None:
+        """The file as one of this machine's, at ``target``, which stays when the store's own is deleted: another name
+        of the same bytes where that can be.  Raises as :meth:`read`, and leaves nothing then; ``Unavailable`` 58030,
+        too, where there is no room for it."""
         ...
 
     def delete(self, path: str) -> None:
@@ -174,8 +184,21 @@ class DirectoryStore:
             raise _failed("written", path, error) from error
 
     def read(self, path: str) -> bytes:
+        with self._reading(path) as file:
+            return file.read()
+
+    def fetch(self, path: str, target: Path) -> None:
+        with self._reading(path) as file:
+            try:
+                os.link(self._root / path, target)
+            except OSError:  # another disk, one that knows no links, or a file of somebody else's
+                _copy(file, target)
+
+    @contextmanager
+    def _reading(self, path: str) -> Iterator[BinaryIO]:
         try:
-            return (self._root / path).read_bytes()
+            with open(self._root / path, "rb") as file:
+                yield file
         except FileNotFoundError as error:
             if not self._answers():  # a disk that is not mounted has no files, and none of them is gone
                 raise _failed("read", path, error) from error
@@ -228,11 +251,20 @@ class ObjectStore:
             raise _failed("written", path, error) from error
 
     def read(self, path: str) -> bytes:
+        with self._reading(path) as file:
+            return file.read()
+
+    def fetch(self, path: str, target: Path) -> None:
+        with self._reading(path) as file:
+            _copy(file, target)
+
+    @contextmanager
+    def _reading(self, path: str) -> Iterator[pa.NativeFile]:
         whole = f"{self._root}/{path}"
         try:
             with self._system.open_input_file(whole) as file:  # asks for its size
                 try:
-                    return file.read()
+                    yield file
                 except (pa.ArrowException, OSError):
                     # Removed since?  The error does not say: the service's words do not fit into a buffer of that size,
                     # and the SDK calls it an internal failure.  Then there is nothing to open any more.
@@ -281,6 +313,25 @@ class ObjectStore:
             raise _failed(what, path, error) from error
         if missing:
             raise _failed(what, path, FileNotFoundError(f"there is no bucket {bucket}"))
+
+
+def _copy(file: BinaryIO | pa.NativeFile, target: Path) -> None:
+    """What is in ``file`` to ``target``, or nothing; raises what reading does, and ``Unavailable`` where there is no
+    room."""
+    def write(block: memoryview) -> None:
+        try:
+            while block:
+                block = block[out.write(block) :]
+        except OSError as error:
+            raise _failed("kept on this machine", str(target), error) from error
+
+    try:
+        with open(target, "wb", buffering=0) as out:
+            while block := file.read(BLOCK_BYTES):
+                write(memoryview(block))
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
 
 
 def _sync_directory(path: Path) -> None:

@@ -1,7 +1,7 @@
 """Changes from the logs into relations: what the oracle and the views' journal bound, read where it is.
 
 What is recent is in the log itself or on a topic; what is settled may be in segments (:mod:`segments`), and a relation
-that is loaded takes it from there.
+that is loaded has those files themselves for what is in them.
 
 Promises: after ``catch_up(relation, item, through)`` the relation holds exactly the changes bound at or before
 ``through``, each at its own timestamp as far back as the journals tell timestamps apart.  A relation that fell behind
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import queue
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 
 import pyarrow as pa
@@ -30,6 +30,7 @@ from oracle.client import Oracle
 from oracle.errors import SnapshotTooOld
 from oracle.views_log import ViewsLog
 from segments.fold import NOTHING, Sealed
+from segments.parquet import LocalFile
 from segments.reader import SegmentReader
 from segments.store import Gone
 from segments.unsealed import unsealed
@@ -105,9 +106,9 @@ class Feed:
         if not first:
             sealed = NOTHING  # what is newer than any snapshot is in no file
         runs = tuple(unsealed(runs, sealed))
-        with closing(self._read(relation, item, runs, merged_at, sealed)) as tables:
+        with closing(self._read(relation, item, runs, merged_at)) as tables:
             if first:
-                relation.load(tables, upper, DataTs(merged_at))
+                relation.load(tables, upper, DataTs(merged_at), self._files(relation, sealed))
             elif runs:
                 relation.append(tables, upper)
             else:
@@ -141,12 +142,14 @@ class Feed:
             return state.view(item.id).runs, state.since
         return state.bindings(item.id), state.since
 
+    def _files(self, relation: Relation, sealed: Sealed) -> Iterable[LocalFile]:
+        if not sealed.files:
+            return ()
+        return self._segments.fetched(sealed, relation.handing.directory, relation.own_name("file"))
+
     def _read(
-        self, relation: Relation, item: Item, runs: Sequence[BoundRun], merged_at: int, sealed: Sealed
+        self, relation: Relation, item: Item, runs: Sequence[BoundRun], merged_at: int
     ) -> Iterator[pa.Table]:
-        if sealed.files:
-            for table in self._segments.chunks(sealed, relation.columns):
-                yield stamp(table, merged_at, relation.types)
         if not runs:
             return
         stamped = [bound._replace(ts=max(merged_at, bound.ts)) for bound in runs]

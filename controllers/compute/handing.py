@@ -39,19 +39,19 @@ class Handing:
 
     def __init__(self, spark: SparkSession, directory: Path, uri: Callable[[Path], str] = str) -> None:
         self.spark = spark
-        self._directory = directory
+        self.directory = directory
         self._uri = uri
 
     def write(self, table: pa.Table, name: str) -> Path:
         """``table`` as a file called ``name``."""
-        path = self._directory / f"{name}.parquet"
+        path = self.directory / f"{name}.parquet"
         # Not LZ4: Spark (4.1) cannot read every dictionary in it that it looks into to skip what a filter rules out.
         pq.write_table(table, path, compression="snappy", row_group_size=GROUP_ROWS)
         return path
 
-    def frame(self, path: Path, schema: str) -> DataFrame:
-        """What Spark reads the file by; ``schema`` as in SQL."""
-        return self.spark.read.schema(schema).parquet(self._uri(path))
+    def frame(self, paths: Iterable[Path], schema: str) -> DataFrame:
+        """What Spark reads the files by, which are in the directory; ``schema`` as in SQL."""
+        return self.spark.read.schema(schema).parquet(*map(self._uri, paths))
 
     def show(self, table: pa.Table, view: str, schema: str) -> None:
         """Have Spark know ``table``, which is of ``schema``, as ``view``."""
@@ -59,10 +59,10 @@ class Handing:
             # Of a table with an empty chunk in it Spark takes the rows before that (4.1).
             frame = self.spark.createDataFrame(table.combine_chunks())
         else:
-            frame = self.frame(self.write(table, view), schema)
+            frame = self.frame([self.write(table, view)], schema)
         frame.createOrReplaceTempView(view)
 
     def take_back(self, view: str) -> None:
         """Nobody reads ``view`` any more."""
         self.spark.catalog.dropTempView(view)
-        (self._directory / f"{view}.parquet").unlink(missing_ok=True)
+        (self.directory / f"{view}.parquet").unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""One collection as this process holds it: sealed chunks that Spark reads from its cache, and a small tail.
+"""One collection as this process holds it: files of the store, chunks of its own, and a small tail.
 
 Promises: :meth:`Relation.snapshot` gives a query that denotes exactly the collection's rows at ``as_of`` (as a
 multiset), for every ``since <= as_of < upper``, and what the query reads stays readable until the snapshot is released;
@@ -6,9 +6,10 @@ multiset), for every ``since <= as_of < upper``, and what the query reads stays 
 
 Rows arrive in the *tail*, an Arrow table that Spark is handed as it is (``handing.py``).  :meth:`Relation.maintain`,
 called off the tick's path, seals a tail above ``TAIL_ROWS_MAX`` into a *chunk*: a Parquet file, cached by Spark's
-executors (memory first, disk when that is short) where Spark reads it at all.  Chunks merge in tiers, so their number
-stays logarithmic; merging consolidates retracted rows below the compaction horizon and only that moves ``since``.
-Python keeps the tail only: what bounds a collection is disk, not memory.
+executors where Spark reads it at all.  Chunks merge in tiers, so their number stays logarithmic; merging consolidates
+retracted rows below the compaction horizon and only that moves ``since``.  What was settled when the relation was
+loaded is read from the store's files as they are (:mod:`controllers.compute.chunks`); chunks merge with these only
+where that takes something away.  Python keeps the tail only: what bounds a collection is disk, not memory.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import itertools
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,19 +26,19 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from sqlglot import exp
 
-from collection.columns import DIFF, Columns, sql_type
+from collection.columns import DIFF, Columns
 from controllers.arrangements.arrangement import too_old
-from controllers.changes import TS, between, consolidate, only_insertions, physical_schema
+from controllers.changes import TS, between, consolidate, only_insertions, stamp
 from controllers.compute import spark_text as sp
+from controllers.compute.chunks import BIGINT, Chunk, Part, Settled, Shape, View, settled
 from controllers.compute.handing import Handing, schema_sql
 from journal.errors import InvalidUsage, Rejected, Unavailable
 from journal.timestamps import DataTs
-from values.types import SqlType, carried
+from segments.parquet import LocalFile
+from values.types import SqlType
 
 TAIL_ROWS_MAX = 8192
 """Above it the tail is sealed.  Turning 8,192 rows into a local relation costs Spark about 30 ms; a chunk costs 100 ms
@@ -51,6 +52,9 @@ ASKED_LATELY_S = 60.0
 """For so long after a read of Spark's new chunks go to its cache at once: a read then finds them there.  A source that
 only feeds views is never read by Spark, and filling its cache would be the largest part of what a row costs."""
 
+SETTLED_MERGE_ROWS_MAX = 4_000_000
+"""Rows of files of the store, with those of a chunk, that are merged in memory: some 500 MB while it lasts."""
+
 PIECES_MAX = 64
 """Pieces of what is held in memory as a whole: each costs a reader some 20 µs, putting 100,000 rows together 1 ms."""
 
@@ -58,15 +62,13 @@ RESIDENT_ROWS_MAX = 100_000
 """Changes of a relation above which it is not held in memory as a whole: some 10 MB, and 5 ms to hash for a join."""
 
 ROWS_MAX = 100_000_000
-"""Of one relation, with what cancels out merged as far as it is old.  At some 40 bytes a row in Parquet that is 4 GB of
-scratch disk."""
+"""Of one relation besides what it has in files of the store, with what cancels out merged as far as it is old.  At some
+40 bytes a row in Parquet that is 4 GB of scratch disk."""
 
 LOAD_ROWS_MAX = 262_144
 LOAD_BYTES_MAX = 64 << 20
 """Of a history that is loaded, what is in memory before it is merged and written to a chunk: two of the reader's."""
 
-
-BIGINT = SqlType("int8")
 
 _serial = itertools.count(1)
 """Of all relations: two of one collection may be there at a time, while views let go of the one without its columns."""
@@ -78,27 +80,6 @@ def own_name(what: str) -> str:
     """What a temporary view of ours is called: a CTE of a user's query by that name would be read in its place, so the
     name has something in it that nobody outside this process knows."""
     return _OWN + what
-
-
-@dataclass
-class _View:
-    """Something a query may be reading: it goes when it is both retired and unpinned."""
-
-    name: str
-    pins: int = 0
-    retired: bool = False
-
-
-@dataclass
-class _Chunk(_View):
-    path: Path = Path()
-    rows: int = 0
-    min_ts: int = 0
-    max_ts: int = 0
-    plain: bool = True
-    """Every diff is +1."""
-    frame: DataFrame | None = None
-    """What Spark reads it by; made when first needed."""
 
 
 class _Shown(NamedTuple):
@@ -128,7 +109,7 @@ class _Tail:
     """In the order of their newest timestamps."""
     rows: int
     plain: bool
-    view: _View | None = None
+    view: View | None = None
     """Made when first asked for."""
 
 
@@ -136,7 +117,7 @@ class Snapshot(AbstractContextManager):
     """A relation at a timestamp, as queries that go where a table would.  Release it when the query is done."""
 
     def __init__(
-        self, relation: Relation, views: Sequence[_View], pieces: Sequence[_Shown], plain: bool, as_of: DataTs
+        self, relation: Relation, views: Sequence[View], pieces: Sequence[_Shown], plain: bool, as_of: DataTs
     ) -> None:
         self._relation = relation
         self._views = views
@@ -169,13 +150,14 @@ class Relation:
     ) -> None:
         self.id = relation_id
         self.names = [c.name for c in columns]
-        self.types: list[SqlType] = [carried(sql_type(c.type)) for c in columns]
+        shape = Shape(columns)
+        self.types: list[SqlType] = shape.types
         self.columns = columns
         self.handing = Handing(spark, scratch, uri)
-        self._schema = physical_schema(self.types)
-        self._columns_sql = [(f"c{i}", t) for i, t in enumerate(self.types)]
-        self._schema_sql = schema_sql([*self._columns_sql, (TS, BIGINT), (DIFF, BIGINT)])
-        self._chunks: list[_Chunk] = []
+        self._shape = shape
+        self._schema = shape.schema
+        self._chunks: list[Part] = []
+        """Files of the store first, then by age."""
         self._tail = _Tail([], 0, True)
         self._upper = DataTs(0)
         self._closed = False
@@ -222,8 +204,7 @@ class Relation:
             self.check_open()
             assert upper >= self._upper, (self.id, self._upper, upper)
             rows = sum(t.num_rows for t in tables)
-            if self._rows + rows > ROWS_MAX:
-                raise self._too_large()
+            self._check_size(rows)
             pieces = sorted((_Piece(table, *_stamps(table)) for table in tables), key=lambda piece: piece.max_ts)
             for piece in pieces:
                 assert self._upper <= piece.min_ts and piece.max_ts < upper, (self.id, self._upper, piece[1:], upper)
@@ -236,18 +217,22 @@ class Relation:
                 self._net += sum(pc.sum(t.column(DIFF)).as_py() for t in tables)
             self._upper = upper
 
-    def load(self, changes: Iterable[pa.Table], upper: DataTs, since: DataTs) -> None:
-        """Hold ``changes``, all that there ever were below ``upper``, of which those at or below ``since`` are told as
-        one snapshot.  For a relation that holds nothing; until it is through, nobody can read it.
+    def load(
+        self, changes: Iterable[pa.Table], upper: DataTs, since: DataTs, files: Iterable[LocalFile] = ()
+    ) -> None:
+        """Hold ``changes`` and what is in ``files``, all that there ever were below ``upper``, of which those at or
+        below ``since``, and all in ``files``, are told as one snapshot.  For a relation that holds nothing; until it is
+        through, nobody can read it.
 
-        Equal rows are merged while they come: a long history of few rows takes the room of few.  Raises as
-        :meth:`append`, and what ``changes`` raises; then it holds nothing again.
+        Equal rows of ``changes`` are merged while they come: a long history of few rows takes the room of few.
+        ``files``, of :attr:`handing`'s directory, are the relation's from then on.  Raises as :meth:`append`, and what
+        ``changes`` and ``files`` raise; then it holds nothing again.
         """
         assert self._upper == 0, (self.id, self._upper)
         self._horizon = since
         pieces: list[pa.Table] = []
         try:
-            for table in changes:
+            for table in itertools.chain(self._take(list(files), since), changes):
                 pieces.append(table)
                 if sum(t.num_rows for t in pieces) >= LOAD_ROWS_MAX or sum(t.nbytes for t in pieces) >= LOAD_BYTES_MAX:
                     self._load_piece(_merged(pieces))
@@ -329,9 +314,8 @@ class Relation:
             self._pin(chunks)
         try:
             for chunk in chunks:
-                with pq.ParquetFile(chunk.path) as file:
-                    for group in range(file.num_row_groups):
-                        yield between(file.read_row_group(group), after, through)
+                for table in chunk.tables():
+                    yield between(table, after, through)
         finally:
             self._unpin(chunks)
         for piece in tail:
@@ -371,15 +355,15 @@ class Relation:
             self._asked_at = time.monotonic()
             chunks = [c for c in self._chunks if c.min_ts <= as_of]
             for chunk in chunks:
-                self._show(chunk)
+                chunk.show(self.handing)
             pieces = [_Shown(c.name, c.max_ts > as_of) for c in chunks]
-            views: list[_View] = [*chunks]
+            views: list[View] = [*chunks]
             tail = self._tail
             plain = tail.plain and all(c.plain for c in chunks)
             if tail.pieces:
                 if tail.view is None:
-                    tail.view = _View(self._name("tail"))
-                    self.handing.show(_together(tail.pieces), tail.view.name, self._schema_sql)
+                    tail.view = View(self.own_name("tail"))
+                    self.handing.show(_together(tail.pieces), tail.view.name, self._shape.sql)
                 views.append(tail.view)
                 pieces.append(_Shown(tail.view.name, True))
             self._pin(views)
@@ -390,7 +374,7 @@ class Relation:
         the diffs called ``diff``."""
         schema = self._schema.remove(self._schema.get_field_index(TS))
         held = pa.Table.from_arrays(table.columns, schema=schema)
-        self.handing.show(held, view, schema_sql([*self._columns_sql, (DIFF, BIGINT)]))
+        self.handing.show(held, view, schema_sql([*self._shape.columns_sql, (DIFF, BIGINT)]))
         return self.of_local(view, diff)
 
     def of_local(self, view: str, diff: str = DIFF) -> exp.Expression:
@@ -472,27 +456,20 @@ class Relation:
 
     # -- chunks -------------------------------------------------------------------------------------------------------
 
-    def _name(self, kind: str) -> str:
+    def own_name(self, kind: str) -> str:
+        """A name that nothing else of this process has."""
         return own_name(f"{self.id}_{kind}{next(_serial)}")
 
-    def _make_chunk(self, table: pa.Table) -> _Chunk:
-        view = self._name("chunk")
+    def _make_chunk(self, table: pa.Table) -> Chunk:
+        view = self.own_name("chunk")
         path = self.handing.write(table, view)
         min_ts, max_ts = _stamps(table)
-        chunk = _Chunk(view, path=path, rows=table.num_rows, min_ts=min_ts, max_ts=max_ts,
-                       plain=only_insertions(table))  # fmt: skip
+        chunk = Chunk(view, rows=table.num_rows, net=pc.sum(table.column(DIFF)).as_py(), min_ts=min_ts, max_ts=max_ts,
+                      plain=only_insertions(table), path=path, shape=self._shape)  # fmt: skip
         if time.monotonic() - self._asked_at < ASKED_LATELY_S:
-            self._show(chunk)
+            chunk.show(self.handing)
             chunk.frame.count()  # Fills the cache here, off the reads' path.
         return chunk
-
-    def _show(self, chunk: _Chunk) -> None:
-        """Have Spark know the chunk; its first reader fills the cache."""
-        if chunk.frame is not None:
-            return
-        frame = self.handing.frame(chunk.path, self._schema_sql)
-        chunk.frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
-        chunk.frame.createOrReplaceTempView(chunk.name)
 
     def _seal(self) -> None:
         with self._lock:
@@ -511,19 +488,45 @@ class Relation:
             self.check_open()
             if table is None or not table.num_rows:
                 return
-            chunk = self._make_chunk(table)
-            with self._lock:
-                self._chunks.append(chunk)
-                self._rows += chunk.rows
-                self._net += pc.sum(table.column(DIFF)).as_py()
+            self._hold(self._make_chunk(table))
             while self._merge():
                 pass
-        if self._rows > ROWS_MAX:
-            raise self._too_large()
+        self._check_size()
 
-    def _too_large(self) -> Rejected:
-        return Rejected(f"collection {self.id} has more than {ROWS_MAX} rows", sqlstate="53200",
-                        hint="filter or aggregate it before it is read as a whole")  # fmt: skip
+    def _take(self, files: Sequence[LocalFile], ts: DataTs) -> Iterator[pa.Table]:
+        """Have ``files`` as they are; gives what is in those that cannot be read so."""
+        if not files:
+            return
+        try:
+            parts, other = settled(self.own_name("settled"), files, self._shape, ts)
+        except BaseException:
+            for file in files:
+                file.path.unlink(missing_ok=True)
+            raise
+        with self._maintaining:
+            for part in parts:
+                self._hold(part)
+        try:
+            for file in other:
+                for table in file.chunks(self.columns):
+                    yield stamp(table, ts, self.types)
+        finally:
+            for file in other:
+                file.path.unlink(missing_ok=True)
+
+    def _hold(self, part: Part) -> None:
+        with self._lock:
+            self._chunks.append(part)
+            self._rows += part.rows
+            self._net += part.net
+
+    def _check_size(self, more: int = 0) -> None:
+        """Raise ``Rejected`` 53200 where, with ``more``, there are too many rows besides those in the store's files."""
+        if self._rows + more <= ROWS_MAX:
+            return
+        if self._rows + more - sum(c.rows for c in self._chunks if isinstance(c, Settled)) > ROWS_MAX:
+            raise Rejected(f"collection {self.id} has more than {ROWS_MAX} rows", sqlstate="53200",
+                           hint="filter or aggregate it before it is read as a whole")  # fmt: skip
 
     def _tail_since(self, after: DataTs) -> list[_Piece]:
         """The pieces with changes above ``after`` (lock held): a tick reads the last few of hundreds."""
@@ -536,14 +539,12 @@ class Relation:
     def _merge(self) -> bool:
         with self._lock:
             chunks = self._chunks
-            at = next(
-                (i for i in range(len(chunks) - 1, 0, -1) if chunks[i - 1].rows < MERGE_FACTOR * chunks[i].rows), None
-            )
+            at = next((i for i in range(len(chunks) - 1, 0, -1) if _to_merge(*chunks[i - 1 : i + 1])), None)
             if at is None:
                 return False
             old = chunks[at - 1 : at + 1]
             horizon = self._horizon
-        table = pa.concat_tables([pq.read_table(c.path, schema=self._schema) for c in old])
+        table = pa.concat_tables([table.cast(self._schema) for chunk in old for table in chunk.tables()])
         compacted = not all(c.plain for c in old) and 0 < horizon >= self._since
         if compacted:
             table = _merge_below(table, horizon)
@@ -558,31 +559,36 @@ class Relation:
             self._retire(old)
         return True
 
-    def _pin(self, views: Sequence[_View]) -> None:
+    def _pin(self, views: Sequence[View]) -> None:
         for view in views:
             view.pins += 1
 
-    def _unpin(self, views: Sequence[_View]) -> None:
+    def _unpin(self, views: Sequence[View]) -> None:
         with self._lock:
             for view in views:
                 view.pins -= 1
             gone = [v for v in views if v.retired and v.pins == 0]
         self._delete(gone)
 
-    def _retire(self, views: Sequence[_View | None]) -> None:
+    def _retire(self, views: Sequence[View | None]) -> None:
         found = [v for v in views if v is not None]
         for view in found:
             view.retired = True
         self._delete([v for v in found if v.pins == 0])
 
-    def _delete(self, views: Sequence[_View]) -> None:
+    def _delete(self, views: Sequence[View]) -> None:
         for view in views:
-            if isinstance(view, _Chunk) and view.frame is None:
-                view.path.unlink(missing_ok=True)
-                continue
-            if isinstance(view, _Chunk):
-                view.frame.unpersist()
-            self.handing.take_back(view.name)
+            view.forget(self.handing)
+
+
+def _to_merge(older: Part, newer: Part) -> bool:
+    """Whether two neighbours should be one.  Files of the store are many rows already, so only what may cancel out is
+    worth reading them, as far as both fit in memory: beyond that what was retracted stays, once, beside its row."""
+    if older.rows >= MERGE_FACTOR * newer.rows:
+        return False
+    if not isinstance(older, Settled):
+        return True
+    return not isinstance(newer, Settled) and not newer.plain and older.rows + newer.rows <= SETTLED_MERGE_ROWS_MAX
 
 
 def _stamps(table: pa.Table) -> tuple[int, int]:

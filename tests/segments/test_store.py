@@ -61,6 +61,48 @@ def test_what_is_not_there_is_gone_and_removed_by_no_error(store: Store) -> None
     assert [each.path for each in store.files()] == ["u1/b.parquet"]
 
 
+def test_what_was_fetched_stays(store: Store, tmp_path: Path) -> None:
+    target = tmp_path / "fetched"
+    store.write("u1/a.parquet", b"x" * 9_000_000)
+    store.fetch("u1/a.parquet", target)
+    store.delete("u1/a.parquet")
+    assert target.read_bytes() == b"x" * 9_000_000
+    with pytest.raises(Gone):
+        store.fetch("u1/a.parquet", tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_what_cannot_be_linked_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = DirectoryStore(tmp_path)
+    store.write("u1/a.parquet", b"one")
+    store.fetch("u1/a.parquet", tmp_path / "same")
+    assert (tmp_path / "same").samefile(tmp_path / "u1" / "a.parquet")
+
+    def refused(*_: object) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", refused)
+    store.fetch("u1/a.parquet", tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == b"one"
+    assert not (tmp_path / "copy").samefile(tmp_path / "u1" / "a.parquet")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+def test_where_there_is_no_room_it_says_so_and_leaves_nothing(store: Store, tmp_path: Path, monkeypatch) -> None:
+    """A disk that is full: of this machine, and not a store that is away."""
+    def refused(*_: object) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", refused)
+    store.write("u1/a.parquet", b"one")
+    target = tmp_path / "target"
+    target.symlink_to("/dev/full")
+    with pytest.raises(Unavailable) as full:
+        store.fetch("u1/a.parquet", target)
+    assert full.value.sqlstate == "58030" and "space" in full.value.detail and "this machine" in full.value.message
+    assert not target.is_symlink()
+
+
 def test_an_empty_store_has_no_files(store: Store, tmp_path: Path) -> None:
     assert list(store.files()) == []
     assert list(open_store(str(tmp_path / "nothing"), "env").files()) == []

@@ -1,0 +1,180 @@
+"""The parts of a relation that are files: chunks of its own, and files of the store as they are.
+
+Promises: :meth:`Part.tables` gives the changes of a part in the relation's shape, a piece at a time; :meth:`Part.show`
+has Spark know them as a view of that shape, which Spark's executors read by themselves: none of it passes through this
+process.  What nobody reads any more goes by :meth:`Part.forget`, the files with it (a file of the store is another name
+of the store's own, or a copy).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from collection.columns import DIFF, Columns, sql_type
+from collection.rows import missing_values
+from controllers.changes import TS, canonical, physical_schema, stamp
+from controllers.compute.handing import Handing, schema_sql
+from segments.parquet import DIFF_FIELD, LocalFile
+from values.types import SqlType, carried, spark_type
+
+CACHED_BYTES_MAX = 64 << 20
+"""Of settled rows as Arrow has them, up to which Spark keeps them in its cache: a sixteenth of the least heap there is.
+More are read from their files, of which Spark takes the columns and the groups of rows that a query asks for."""
+
+BIGINT = SqlType("int8")
+
+
+class Shape:
+    """How changes of a collection with ``columns`` lie in a relation: columns by their places, timestamp and diff."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self.types: list[SqlType] = [carried(sql_type(c.type)) for c in columns]
+        self.schema: pa.Schema = physical_schema(self.types)
+        self.columns_sql = [(f"c{i}", t) for i, t in enumerate(self.types)]
+        self.sql = schema_sql([*self.columns_sql, (TS, BIGINT), (DIFF, BIGINT)])
+
+
+@dataclass
+class View:
+    """Something a query may be reading: it goes when it is both retired and unpinned."""
+
+    name: str
+    pins: int = 0
+    retired: bool = False
+
+    def forget(self, handing: Handing) -> None:
+        """Nobody reads it any more."""
+        handing.take_back(self.name)
+
+
+@dataclass
+class Part(View, ABC):
+    """``rows`` changes with timestamps from ``min_ts`` to ``max_ts``; ``plain``: every diff is +1."""
+
+    rows: int = 0
+    net: int = 0
+    min_ts: int = 0
+    max_ts: int = 0
+    plain: bool = True
+    frame: DataFrame | None = None
+    """What Spark reads it by; made when first needed."""
+
+    @abstractmethod
+    def tables(self) -> Iterator[pa.Table]: ...
+
+    @abstractmethod
+    def show(self, handing: Handing) -> None:
+        """Have Spark know it; its first reader fills the cache."""
+
+
+@dataclass
+class Chunk(Part):
+    """A file of the relation's own, cached by Spark's executors (memory first, disk when that is short)."""
+
+    path: Path = Path()
+    shape: Shape = field(kw_only=True)
+
+    def tables(self) -> Iterator[pa.Table]:
+        with pq.ParquetFile(self.path) as file:
+            for group in range(file.num_row_groups):
+                yield file.read_row_group(group)
+
+    def show(self, handing: Handing) -> None:
+        if self.frame is None:
+            frame = handing.frame([self.path], self.shape.sql)
+            self.frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
+            self.frame.createOrReplaceTempView(self.name)
+
+    def forget(self, handing: Handing) -> None:
+        if self.frame is None:
+            self.path.unlink(missing_ok=True)
+            return
+        self.frame.unpersist()
+        handing.take_back(self.name)
+
+
+@dataclass
+class Settled(Part):
+    """Files of the store that were written with the same columns, all of their rows at one timestamp."""
+
+    files: Sequence[LocalFile] = ()
+    shape: Shape = field(kw_only=True)
+
+    def tables(self) -> Iterator[pa.Table]:
+        for file in self.files:
+            for table in file.chunks(self.shape.columns):
+                yield stamp(table, self.max_ts, self.shape.types)
+
+    def show(self, handing: Handing) -> None:
+        if self.frame is not None:
+            return
+        types = self.shape.types
+        names = [None if each is None else each.name for each in self.files[0].fields(self.shape.columns)]
+        known = [(name, t) for name, t in zip(names, types, strict=True) if name is not None]
+        frame = handing.frame([file.path for file in self.files], schema_sql([*known, (DIFF_FIELD, BIGINT)]))
+        given = self._given(names)
+        if given.num_columns:
+            frame = frame.crossJoin(sf.broadcast(handing.spark.createDataFrame(given)))
+            names = [f"given{i}" if f"given{i}" in given.column_names else name for i, name in enumerate(names)]
+        outputs = [
+            (sf.lit(None).cast(spark_type(t)) if name is None else sf.col(name)).alias(f"c{i}")
+            for i, (name, t) in enumerate(zip(names, types, strict=True))
+        ]
+        frame = frame.select(*outputs, sf.lit(self.max_ts).cast("bigint").alias(TS), sf.col(DIFF_FIELD).alias(DIFF))
+        self.frame = frame.persist(StorageLevel.MEMORY_AND_DISK) if self._cached else frame
+        self.frame.createOrReplaceTempView(self.name)
+
+    def forget(self, handing: Handing) -> None:
+        if self.frame is not None:
+            if self._cached:
+                self.frame.unpersist()
+            handing.take_back(self.name)
+        for file in self.files:
+            file.path.unlink(missing_ok=True)
+
+    @property
+    def _cached(self) -> bool:
+        return sum(file.segment.loaded for file in self.files) <= CACHED_BYTES_MAX
+
+    def _given(self, names: Sequence[str | None]) -> pa.Table:
+        """One row with what rows have in columns that were added since with a default."""
+        later = {
+            f"given{i}": missing_values(column, 1)
+            for i, (column, name) in enumerate(zip(self.shape.columns, names, strict=True)) if name is None
+        }  # fmt: skip
+        return canonical(pa.table({name: value for name, value in later.items() if not value.null_count}))
+
+
+def settled(name: str, files: Iterable[LocalFile], shape: Shape, ts: int) -> tuple[list[Settled], list[LocalFile]]:
+    """``files`` as parts whose names begin with ``name``; and those that only their reader can bring into ``shape``,
+    since a type was carried otherwise when they were written.
+
+    Raises :class:`~collection.rows.Undecodable` for a column of another type.
+    """
+    found, other = [], []
+    for file in files:
+        fields = file.fields(shape.columns)
+        if all(each is None or each.type == shape.schema.field(i).type for i, each in enumerate(fields)):
+            found.append((tuple(each is not None for each in fields), file))
+        else:
+            other.append(file)
+    parts = []
+    for _, group in groupby(sorted(found, key=lambda each: each[0]), key=lambda each: each[0]):
+        alike = [file for _, file in group]
+        segments = [file.segment for file in alike]
+        parts.append(Settled(
+            f"{name}_{len(parts)}", rows=sum(each.changes for each in segments), net=sum(each.net for each in segments),
+            min_ts=ts, max_ts=ts, plain=all(each.plain for each in segments), files=alike, shape=shape,
+        ))  # fmt: skip
+    return parts, other
