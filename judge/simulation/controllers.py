@@ -503,7 +503,7 @@ class Output:
     def reset(self) -> None:
         self.upper = 0
 
-    def load(self, changes: Iterable[tuple[int, tuple]], upper: int, _since: int) -> None:
+    def load(self, changes: Iterable[tuple[int, tuple]], upper: int, _since: int, _files: Any) -> None:
         self.counts = Counter()
         self.append(changes, upper)
 
@@ -523,7 +523,7 @@ class SimFeed(Feed):
         super().__init__("", compute.oracle, compute.views)
         self._compute = compute
 
-    def _read(self, _output: Any, _item: Item, runs: Sequence[BoundRun], _merged_at: int, _sealed: Any) -> Iterator:
+    def _read(self, _output: Any, _item: Item, runs: Sequence[BoundRun], _merged_at: int) -> Iterator:
         for bound in runs:
             yield from self._compute.contents.rows(bound, _item)
 
