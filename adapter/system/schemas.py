@@ -210,7 +210,7 @@ HIDDEN = "tableoid"
 _TM_INTERNAL = """
 controllers: name address incarnation answers:bool error catalog_frontier:int8 catalog_lag_ms:int8 table_ts:int8 told_by told_at:timestamptz
 frontiers: object_id object_name object_kind upper:int8 complete_through:int8 since:int8 last_change:int8 lag_ms:int8 told_by told_at:timestamptz
-hydration: object_id object_name object_kind cluster_id hydrated:bool rows:int8 told_by told_at:timestamptz
+hydration: object_id object_name object_kind cluster_id hydrated:bool rows:int8 seconds:float8 percent:int8 seconds_left:float8 told_by told_at:timestamptz
 source_status: id name topic status error good_rows:int8 bad_rows:int8 commits:int8 last_ts:int8 positions ends behind:int8 lag_ms:int8 told_by told_at:timestamptz
 view_status: id name cluster_id status strategy gear gear_reason process_ticks:int8 spark_ticks:int8 state_values:int8 error told_by told_at:timestamptz
 storage: object_id object_name object_kind rows:int8 runs:int8 carried_batches:int8 carried_bytes:int8 sealing_error told_by told_at:timestamptz

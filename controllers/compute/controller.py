@@ -6,8 +6,9 @@ bound, and uppers decide what is still to be done.  A controller whose epoch has
 
 What is to be done is the core's to say (:mod:`controllers.compute.core`); here are the threads that bring it what
 happens and do what it says.  The commands' and the journals' readers only say that something moved; the control loop
-(:meth:`run`) takes that in, releases peeks and asks for ticks; ticks run in the streaming query's thread, and it alone
-installs and evaluates views; one thread follows indexes, one seals and merges chunks.
+(:meth:`run`) takes that in, releases peeks and asks for ticks; ticks run in the streaming query's thread, which
+installs and evaluates views, but for one that reads much, which has a thread of its own for as long as that takes; one
+thread follows indexes, one seals and merges chunks.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ class ComputeController:
             str if self._files is None else self._files.uri,
         )  # fmt: skip
         self._indexes = Indexes(self._inventory, cluster, WINDOW_MS, self._at_work)
-        self._core = Handling(Core(cluster, self._at_work))
+        self._core = Handling(Core(cluster, self._at_work, self._inventory.reads_much))
         self._desk = PeekDesk(self._core, self._spark, self._inventory, self._indexes)
         self._lookups = LookupServer(host, lookup_port, self._desk)
         self._server = ComputeServer(host, port, self._desk, self.status, self._lookups.port, self._retry)
@@ -153,7 +154,7 @@ class ComputeController:
             unsubscribe.append(self._views.subscribe(lambda *_: self._wake.set()))
             self._ticking = Ticking(
                 self._core, Maintainer(self._spark, self._gear), self._inventory, self._views, self._writer,
-                self._cluster, self._incarnation, WINDOW_MS, self._at_work,
+                self._cluster, self._incarnation, WINDOW_MS, self._at_work, self._wake.set,
             )  # fmt: skip
             warm = threading.Event()
             self._ticker = Ticker(self._spark, self._scratch / "ticks", lambda t: self._tick(t.ts, warm))
@@ -254,7 +255,8 @@ class ComputeController:
                         self._ticking.drop(item)
                     self._inventory.forget(item.id)
                 case Follow():
-                    self._ticking.let_go()
+                    if self._ticking.let_go():
+                        self._wake.set()
                     self._indexes.reconcile()
                     self._follow_wake.set()
                 case Answer(outcome):

@@ -11,11 +11,14 @@ that by the next events: in production the control loop, the tick's thread and t
 
 What ends a process is found out by the lives after it (:mod:`controllers.quarantine`): suspects are taken one by one,
 each in a step of its own, and a view in quarantine is in error without being touched, and so are its readers.
+
+A view that reads much and is not in memory is brought there *beside* the ticks, at the timestamp of its step: one at a
+time, while ticks bring all others on but those that read it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from catalog_log.objects import Item, MaterializedView
@@ -119,6 +122,12 @@ class Released(NamedTuple):
     """Something left quarantine."""
 
 
+class Returned(NamedTuple):
+    """What was begun beside the ticks has come to its end: the view is in memory, or is not to be."""
+
+    view_id: str
+
+
 class Begun(NamedTuple):
     """A tick begins that was asked for at ``ts``."""
 
@@ -128,13 +137,13 @@ class Begun(NamedTuple):
 
 
 class Stepped(NamedTuple):
-    """The step that was told is done: its outputs are bound."""
+    """The step that was told is done: its outputs are bound.  One beside the ticks has begun, and no more."""
 
     known: Known
     held: Held
 
 
-Event = Started | Claimed | Outrun | Opened | Moved | Asked | GivenUp | Clock | Released | Begun | Stepped
+Event = Started | Claimed | Outrun | Opened | Moved | Asked | GivenUp | Clock | Released | Returned | Begun | Stepped
 
 # -- what is to be done
 
@@ -185,6 +194,8 @@ class Step(NamedTuple):
     """Collections to be read before that, one by one: one of them may have ended a life."""
     more: bool
     """Whether others are left for a step after this one."""
+    beside: bool = False
+    """Whether it is one view that is to be brought into memory and to ``ts`` beside the ticks: by ``Returned``."""
 
 
 class Rest(NamedTuple):
@@ -199,12 +210,18 @@ Effect = Claim | End | Drop | Follow | Answer | Tick | Step | Rest
 class Core:
     """Of one life of the controller of ``cluster``."""
 
-    def __init__(self, cluster: str, work: Work) -> None:
+    def __init__(self, cluster: str, work: Work, large: Callable[[str], bool] = lambda _: False) -> None:
+        """``large``: whether a view that is not in memory reads so much that nobody is to wait for it."""
         self.epoch = 0
         self.busy = False
         """Whether a tick is under way."""
         self._cluster = cluster
         self._work = work
+        self._large = large
+        self._beside: str | None = None
+        """The view that is being brought into memory beside the ticks."""
+        self._behind: frozenset[str] = frozenset()
+        """Large views that wait for it to be there."""
         self._queue = PeekQueue()
         self._outrun = 0
         self._opened = False
@@ -248,6 +265,10 @@ class Core:
                 return _answers(self._queue.on_time(now_ms))
             case Released():
                 self._idle_at = None
+                return []
+            case Returned(view_id):
+                assert view_id == self._beside, (view_id, self._beside)
+                self._beside, self._behind, self._idle_at = None, frozenset(), None
                 return []
             case Begun(ts, known, held):
                 self._due, self.busy = False, True
@@ -340,7 +361,10 @@ class Core:
         """Views that are new, or whose inputs changed at or before ``ts`` since they were evaluated."""
         frontiers = known.frontiers
         found = []
+        left = self._left(known)
         for view_id, item in known.ours.items():
+            if view_id in left:
+                continue
             progress = frontiers.views.view(view_id)
             if progress.upper > ts or not all(first <= ts <= last for first, last in self._foreign(known, item)):
                 continue
@@ -348,6 +372,12 @@ class Core:
             if changed or self._let_out(progress.error):
                 found.append(view_id)
         return found
+
+    def _left(self, known: Known) -> Collection[str]:
+        """Views that ticks leave alone: what is at work beside them, what waits for that, and all that read them."""
+        if self._beside is None:
+            return ()
+        return frozenset(_with_readers(known, sorted({self._beside, *self._behind})))
 
     def _let_out(self, error: str | None) -> bool:
         """Whether a view is in error only because of something in quarantine that is there no more."""
@@ -376,13 +406,28 @@ class Core:
         """The views that can be taken together, or one that may end the process; ``Rest`` if there are none."""
         objects, ts = known.catalog.objects, self._ts
         needing = self._needing(known, ts)
-        todo = self._ready(known, _with_readers(known, needing))
+        left = self._left(known)
+        todo = [v for v in self._ready(known, _with_readers(known, needing)) if v not in left]
         if not todo:
             return self._rest()
         inputs = {v: objects[v].inputs for v in todo}
         awaited = self._queue.awaited()
         there = {*held.views, *held.errors}
         self._suspect_next = False
+        large = [
+            v for v in todo
+            if v not in held.views and self._large(v) and not any(map(self._work.refused, (v, *inputs[v])))
+        ]  # fmt: skip
+        if large:
+            # One that may end the process is taken alone, with nothing beside it.
+            suspects = set(self._work.suspects([*large, *sorted({i for v in large for i in inputs[v]})]))
+            large = [v for v in large if v not in suspects and suspects.isdisjoint(inputs[v])]
+        if large:
+            later = set(_with_readers(known, large))
+            calm = [v for v in todo if v not in later]
+            if not calm:
+                return self._begin_beside(inputs, large, awaited)
+            todo, inputs = calm, {v: inputs[v] for v in calm}
         rest = sum(v not in there for v in todo) > INSTALL_MAX
         if rest:  # at a start
             todo = some_first(inputs, there, INSTALL_MAX, awaited)
@@ -399,7 +444,19 @@ class Core:
             if todo[0] in wary:
                 alone = tuple(i for i in inputs[todo[0]] if i in suspects and i not in held.views)
         self._worked = True
-        self._step = Step(ts, tuple(todo), frozenset(needing), alone, bool(wary) or rest)
+        self._step = Step(ts, tuple(todo), frozenset(needing), alone, bool(wary) or rest or bool(large))
+        return self._step
+
+    def _begin_beside(
+        self, inputs: Mapping[str, Collection[str]], large: Sequence[str], awaited: Collection[str]
+    ) -> Step | Rest:
+        """One of ``large``, where nothing else is left to do; the others after it."""
+        if self._beside is not None:
+            self._behind |= {*large}
+            return self._rest()
+        view_id = self._beside = first_of(inputs, large, (), awaited)
+        self._worked = True
+        self._step = Step(self._ts, (view_id,), frozenset([view_id]), (), True, True)
         return self._step
 
     def _ready(self, known: Known, view_ids: Sequence[str]) -> list[str]:

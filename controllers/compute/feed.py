@@ -123,6 +123,16 @@ class Feed:
             and self._segments.renewed(item.id, sealed)
         )  # fmt: skip
 
+    def rows(self, item: Item) -> int:
+        """How many changes a relation of ``item`` would have to load, about: records may hold many."""
+        sealed = NOTHING if self._segments is None else self._segments.sealed(item.id)
+        if isinstance(item, MaterializedView):
+            runs = self._views.state.view(item.id).runs
+        else:
+            runs = self._oracle.state.bindings(item.id)
+        left = [each.run for each in unsealed((*runs.bound.base, *runs.bound.recent), sealed)]
+        return sealed.changes + sum(run.upper - run.lower if run.rows < 0 else run.rows for run in left)
+
     def close(self) -> None:
         for _ in range(READERS_MAX):
             reader = self._readers.get()

@@ -11,7 +11,7 @@ from immutables import Map
 from pyspark.sql import SparkSession
 
 from catalog_log import objects
-from catalog_log.objects import INDEX, MATERIALIZED_VIEW, Item
+from catalog_log.objects import INDEX, MATERIALIZED_VIEW, Item, MaterializedView
 from controllers.at_work import AtWork
 from controllers.compute.core import Known
 from controllers.compute.feed import Feed
@@ -22,6 +22,9 @@ from journal.errors import InvalidUsage, Unavailable
 from journal.timestamps import DataTs
 from oracle.client import Oracle
 from oracle.views_log import ViewsLog
+
+MUCH_ROWS = 500_000
+"""In all that a view reads: Spark takes a second or two for as many, and to read them from a topic two more."""
 
 _NONE: Map = Map()
 
@@ -149,6 +152,18 @@ class Inventory:
         if refused is not None:
             raise refused
         self._feed.catch_up(relation, self.item(relation.id), through)
+
+    def reads_much(self, view_id: str) -> bool:
+        """Whether evaluating a view as a whole takes so long that no tick is to wait for it."""
+        item = self.catalog.objects.get(view_id)
+        return isinstance(item, MaterializedView) and sum(map(self._rows, item.inputs)) >= MUCH_ROWS
+
+    def _rows(self, object_id: str) -> int:
+        """Changes of a collection, about."""
+        item, relation = self.catalog.objects.get(object_id), self._relations.get(object_id)
+        if item is None:
+            return 0
+        return relation.rows if relation is not None and relation.upper else self._feed.rows(item)
 
     def relations(self) -> list[Relation]:
         with self._lock:

@@ -57,11 +57,17 @@ class Maintainer:
     def install(
         self, relation: Relation, sql: str, inputs: dict[str, Relation], tree: exp.Expression | None = None
     ) -> View:
-        """Maintain a view from the next tick on.  ``relation`` is its output, with what it holds already; ``sql`` its
-        query as Spark is told it, ``tree`` the same bound, for any engine."""
-        view = View(relation, sql, inputs, self.spark, tree, self._process, self._gear)
+        """Maintain a view from the next tick on; as :meth:`make`."""
+        view = self.make(relation, sql, inputs, tree)
         self.views[view.id] = view
         return view
+
+    def make(
+        self, relation: Relation, sql: str, inputs: dict[str, Relation], tree: exp.Expression | None = None
+    ) -> View:
+        """A view that nobody maintains yet.  ``relation`` is its output, with what it holds already; ``sql`` its query
+        as Spark is told it, ``tree`` the same bound, for any engine."""
+        return View(relation, sql, inputs, self.spark, tree, self._process, self._gear)
 
     def remove(self, view_id: str) -> None:
         """The view was dropped."""
@@ -85,6 +91,17 @@ class Maintainer:
                 for change in self._run(by_spark, lambda v: self._one(v, sources, done, t1), here):
                     done[change.view_id] = self._put(self.views[change.view_id], change, t1)
         return list(done.values())
+
+    def evaluate_alone(self, view: View, t1: DataTs) -> Change:
+        """The change of one view that is not among those that are maintained; on any thread.  All that it reads is
+        known through ``t1``; the change is put into its relation, as by :meth:`evaluate`."""
+        with Sources(self.spark) as sources:
+            return self._put(view, self._changed(view, inherited(view.inputs, {}, self.errors), sources, t1), t1)
+
+    def restore_alone(self, view: View, upper: DataTs) -> None:
+        """As :meth:`restore`, likewise."""
+        with Sources(self.spark) as sources:
+            self._restore(view, upper, sources)
 
     def accept(self, changes: Sequence[Change]) -> None:
         """The changes are committed: what the views hold moves on."""
@@ -128,9 +145,12 @@ class Maintainer:
 
     def _one(self, view_id: str, sources: Sources, done: dict[str, Change], t1: DataTs) -> Change:
         view = self.views[view_id]
-        if view_id in self.unwritable:
-            return view.fail(self.unwritable[view_id])
-        error = inherited(view.inputs, {i: change.error for i, change in done.items()}, self.errors)
+        inputs = {i: change.error for i, change in done.items()}
+        return self._changed(view, inherited(view.inputs, inputs, self.errors), sources, t1)
+
+    def _changed(self, view: View, error: TidemarkError | None, sources: Sources, t1: DataTs) -> Change:
+        """``error`` is that of what it reads."""
+        error = self.unwritable.get(view.id, error)
         if error is not None:
             return view.fail(error)
         try:

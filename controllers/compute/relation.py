@@ -164,6 +164,8 @@ class Relation:
         self._superseded = False
         self._since = DataTs(0)
         self._horizon = DataTs(0)
+        self._held: dict[object, DataTs] = {}
+        """Timestamps that stay readable, by who said so."""
         self._rows = 0
         self._net = 0
         self._asked_at = -ASKED_LATELY_S
@@ -273,9 +275,21 @@ class Relation:
             self._retire([*chunks, tail.view])
 
     def allow_compaction(self, horizon: DataTs) -> None:
-        """Nobody will ask for a timestamp below ``horizon``: merging may stop telling those apart."""
+        """Nobody will ask for a timestamp below ``horizon``, but for those who hold one: merging may stop telling those
+        apart."""
         with self._lock:
-            self._horizon = DataTs(max(self._horizon, min(horizon, self._upper - 1)))
+            self._horizon = DataTs(max(self._horizon, min(horizon, self._upper - 1, *self._held.values())))
+
+    def hold(self, ts: DataTs) -> Callable[[], None]:
+        """Keep ``ts`` readable, if it is, until what this gives is called (once or more)."""
+        key = object()
+        with self._lock:
+            self._held[key] = ts
+        return lambda: self._let_go(key)
+
+    def _let_go(self, key: object) -> None:
+        with self._lock:
+            self._held.pop(key, None)
 
     def reset_since(self, since: DataTs) -> None:
         """What was loaded was merged up to ``since`` already where it came from."""

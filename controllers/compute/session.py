@@ -38,14 +38,17 @@ log = logging.getLogger(__name__)
 
 TICK_POOL = "tick"
 PEEK_POOL = "peeks"
+BESIDE_POOL = "beside"
 BEAT_POOL = "heartbeat"
 
 # Ticks get the next free core four times as often as reads and never less than one: a tick is short and everybody's
-# freshness hangs on it, a read is one person's.  A heartbeat is one task a few times a minute.
+# freshness hangs on it, a read is one person's, and what is made beside the ticks takes its time.  A heartbeat is one
+# task a few times a minute.
 _POOLS = f"""<?xml version="1.0"?>
 <allocations>
   <pool name="{TICK_POOL}"><schedulingMode>FIFO</schedulingMode><weight>4</weight><minShare>1</minShare></pool>
   <pool name="{PEEK_POOL}"><schedulingMode>FAIR</schedulingMode><weight>1</weight><minShare>0</minShare></pool>
+  <pool name="{BESIDE_POOL}"><schedulingMode>FIFO</schedulingMode><weight>1</weight><minShare>0</minShare></pool>
   <pool name="{BEAT_POOL}"><schedulingMode>FIFO</schedulingMode><weight>1</weight><minShare>1</minShare></pool>
 </allocations>
 """

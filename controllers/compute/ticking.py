@@ -5,7 +5,8 @@ not a view's own fault) binds nothing and raises; the process then starts again 
 twice finds nothing to do: uppers decide.  Runs in one thread; ``status`` may be called from others.
 
 Which views, in which step, is the core's to say (:mod:`controllers.compute.core`).  What fails while one view is
-loaded, installed or evaluated is that view's error.
+loaded, installed or evaluated is that view's error.  A view that reads much is brought into memory beside the ticks
+(:mod:`controllers.compute.beside`), and is one of the others from the next step on.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import statistics
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 
 import pyarrow as pa
 
@@ -24,32 +25,26 @@ from catalog_log.objects import Item, MaterializedView
 from collection.binding import Run
 from collection.writer import CollectionWriter
 from controllers.at_work import AtWork
-from controllers.compute.core import Begun, Held, Rest, Step, Stepped, to_be_told
+from controllers.compute.beside import Job, Made
+from controllers.compute.core import Begun, Held, Rest, Returned, Step, Stepped, to_be_told
 from controllers.compute.failures import of_object
 from controllers.compute.frontiers import Frontiers
 from controllers.compute.handling import Handling
 from controllers.compute.inventory import Inventory
 from controllers.compute.maintainer import Maintainer
 from controllers.compute.operators.planned import Planned
+from controllers.compute.outputs import Outputs
 from controllers.compute.relation import Relation
 from controllers.compute.view import Change, View
 from controllers.compute.view_plans import ViewPlans
 from controllers.peeks.peek_codec import decode_error, encode_error
-from journal.errors import Rejected, TidemarkError, Unavailable
+from journal.errors import TidemarkError
 from journal.timestamps import DataTs
+from oracle.views import ViewProgress
 from oracle.views_log import ViewsLog
 from oracle.views_records import ViewCommit
 
 log = logging.getLogger(__name__)
-
-WRITE_TRIES_MAX = 4
-"""A write waits up to 30 s for a broker by itself, so this rides out two minutes; then the process starts again."""
-
-WRITE_BYTES_MAX = 8 << 20
-"""Of Arrow data written at once for one view; as Avro it is of the same order, an eighth of what may be pending."""
-
-WRITES_MAX = 8
-"""Views written at once, so that all of them together stay below what may be pending (64 MiB)."""
 
 COMMIT_VIEWS_MAX = 1000
 """Views in one record: some 100 bytes each, far below the 4 MiB a record may have."""
@@ -67,32 +62,39 @@ class Ticking:
 
     def __init__(
         self, core: Handling, maintainer: Maintainer, inventory: Inventory, views: ViewsLog, writer: CollectionWriter,
-        cluster: str, incarnation: str, window_ms: int, at_work: AtWork,
+        cluster: str, incarnation: str, window_ms: int, at_work: AtWork, moved: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
-        self.at: tuple[str, ...] = ()
-        """Views that are being evaluated and written, or a collection that is being loaded alone."""
+        """``moved()`` is called when what was begun beside the ticks has ended: :meth:`let_go` then, soon."""
+        self._at: tuple[str, ...] = ()
         self._core = core
         self._at_work = at_work
         self._ticking = threading.Lock()
         """Held by a tick, and by whoever tells all that a view is gone: the tick may be about to commit it."""
         self._gone: deque[Item] = deque()
-        self._a_drop: Future[None] = Future()
-        """Done when the next view of ours is dropped."""
+        self._job: Job | None = None
+        """What is at work beside the ticks."""
+        self._holds: dict[str, Sequence[Callable[[], None]]] = {}
+        """Of views that came from there and have not gone on yet."""
+        self._moved = moved
         self._telling: list[Future] = []
         self._maintainer = maintainer
         self._inventory = inventory
         self._views = views
-        self._writer = writer
+        self._outputs = Outputs(writer, lambda: inventory.catalog.objects, incarnation)
         self._cluster = cluster
-        self._incarnation = incarnation
         self._window_ms = window_ms
-        self._writes = 0
         self._ticks = 0
         self._recent: deque[tuple[float, float]] = deque(maxlen=RECENT_TICKS)
         self._phases: deque[tuple[float, ...]] = deque(maxlen=RECENT_TICKS)
         self._strategies: dict[str, tuple[str, str]] = {}
         """Of views that are not in memory, by what Spark is told of them."""
         self._plans = ViewPlans(lambda object_id: inventory.catalog.objects.get(object_id), at_work)
+
+    @property
+    def at(self) -> tuple[str, ...]:
+        """Views that are being evaluated and written, or a collection that is being loaded alone."""
+        job = self._job
+        return self._at if job is None or job.view_id in self._at else (*self._at, job.view_id)
 
     # -- doing --------------------------------------------------------------------------------------------------------
 
@@ -110,15 +112,21 @@ class Ticking:
         ours = self._inventory.views_of(self._cluster)
         for gone in [v for v in self._maintainer.views if v not in ours]:
             self._maintainer.remove(gone)
+            self._release(gone)
         self._outgrow()
+        self._take_over()
         known = self._inventory.known(self._cluster)
         [told] = self._core.handle(Begun(ts, known, self._held()))
         while isinstance(told, Step):
             ts = told.ts
-            self._take(told, known.frontiers)
+            if told.beside:
+                self._begin_beside(told, known.frontiers)
+            else:
+                self._take(told, known.frontiers)
             if told.more:
                 on_part()
             self._outgrow()
+            self._take_over()
             known = self._inventory.known(self._cluster)
             [told] = self._core.handle(Stepped(known, self._held()))
         assert isinstance(told, Rest), told
@@ -132,36 +140,44 @@ class Ticking:
     def _take(self, step: Step, frontiers: Frontiers) -> None:
         for input_id in step.alone:
             with self._at_work.on([input_id]):
-                self.at = (input_id,)
+                self._at = (input_id,)
                 self._load(self._inventory.relation(input_id), step.ts)
-                self.at = ()
+                self._at = ()
         objects = self._inventory.catalog.objects
         inputs = {i for v in step.views if v in objects for i in objects[v].inputs}
         names = [*step.views, *sorted(inputs)]
         with self._at_work.on([n for n in names if self._at_work.refused(n) is None]):
-            self.at = step.views
+            self._at = step.views
             self._install(step.views, frontiers)
             self._step(step, frontiers)
-            self.at = ()
+            self._at = ()
 
     def drop(self, item: Item) -> None:
         """A view of ours is gone: its progress is forgotten by all, once no tick is at it."""
         self._gone.append(item)
-        told, self._a_drop = self._a_drop, Future()
-        told.set_result(None)
+        self._outputs.dropped()
+        job = self._job
+        if job is not None and job.view_id == item.id:
+            job.cancel()
         self._forget_dropped()
 
     def drops_known(self) -> bool:
         """Whether all were told of every view of ours that was dropped."""
         return not self._gone and all(_succeeded(done) for done in self._telling)
 
-    def let_go(self) -> None:
-        """Let go of relations that were outgrown, unless a tick is under way, which does so itself."""
+    def let_go(self) -> bool:
+        """Let go of relations that were outgrown and take over what was made beside the ticks, unless a tick is under
+        way, which does so itself; whether there may be more to be done for it.  Raises what ended that."""
+        taken = False
         if self._ticking.acquire(blocking=False):
             try:
                 self._outgrow()
+                taken = self._take_over()
             finally:
                 self._ticking.release()
+        if taken:
+            self._forget_dropped()
+        return taken
 
     def _outgrow(self) -> None:
         """Views on a relation that has got columns are restored on the new one, when they are needed next."""
@@ -169,15 +185,18 @@ class Ticking:
             reading = [v for v, view in self._maintainer.views.items() if view.inputs.get(relation.id) is relation]
             for view_id in reading:
                 del self._maintainer.views[view_id]
+                self._release(view_id)
             relation.supersede()
             log.info("a relation has other columns", extra={"collection": relation.id, "views": reading})
 
     def _forget_dropped(self) -> None:
-        # Whoever holds it comes here afterwards.
-        while self._gone and self._ticking.acquire(blocking=False):
+        # Whoever holds it comes here afterwards, and so does who takes over what is at work beside the ticks.
+        while self._may_forget() and self._ticking.acquire(blocking=False):
             try:
-                while self._gone:
-                    item = self._gone.popleft()
+                for item in [self._gone.popleft() for _ in range(len(self._gone))]:
+                    if self._job is not None and item.id == self._job.view_id:
+                        self._gone.append(item)
+                        continue
                     # At a start these are all that there ever were, of which everybody heard long ago.
                     if item.id in self._views.state.views:
                         done = self._views.drop(item.id)
@@ -186,9 +205,14 @@ class Ticking:
             finally:
                 self._ticking.release()
 
+    def _may_forget(self) -> bool:
+        job = self._job
+        return any(job is None or item.id != job.view_id for item in list(self._gone))
+
     def status(self, frontiers: Frontiers) -> dict[str, dict]:
-        """By view: upper, complete_through, strategy, gear and why, ticks by gear, rows, error, hydrated."""
-        found = {}
+        """By view: upper, complete_through, strategy, gear and why, ticks by gear, rows, error, hydrated, and how far
+        one is that is being made beside the ticks."""
+        found, job = {}, self._job
         for view_id, item in self._inventory.views_of(self._cluster).items():
             progress = frontiers.views.view(view_id)
             view = self._maintainer.views.get(view_id)
@@ -205,6 +229,7 @@ class Ticking:
                 "rows": None if view is None else view.relation.count,
                 "error": progress.error,
                 "hydrated": progress.upper > 0,
+                "beside": job.status() if job is not None and job.view_id == view_id else None,
             }
         return found
 
@@ -220,6 +245,10 @@ class Ticking:
         }
 
     def close(self) -> None:
+        job = self._job
+        if job is not None:
+            job.cancel()
+            job.join()
         self._maintainer.close()
 
     def _strategy_name(self, item: MaterializedView) -> str:
@@ -253,21 +282,15 @@ class Ticking:
                 self._maintainer.errors[view_id] = refused
                 continue
             try:
-                item = self._inventory.item(view_id)
-                query = self._plans.query(item)
-                view = self._installed(item, query, progress.upper)
+                view, goes_on = self._in_memory(self._inventory.item(view_id), progress)
             except Exception as error:
                 self._maintainer.errors[view_id] = of_object(self._maintainer.spark, error)
                 log.warning("view cannot be installed", extra={"view": view_id, "why": str(error)[:500]})
                 continue
-            as_before = self._plans.begins(item, query, anew=progress.upper == 0)
+            self._maintainer.views[view_id] = view
             if progress.error is not None:
-                view.state_ts = None
                 self._maintainer.errors[view_id] = decode_error(progress.error)
-            elif not as_before:
-                view.state_ts = None
-                log.info("view is planned otherwise than before: compared as a whole", extra={"view": view_id})
-            elif progress.upper > 0:
+            if goes_on:
                 resumed.append((view, progress.upper))
             log.info("view installed", extra={"view": view_id, "strategy": view.strategy.name})
         if resumed:
@@ -277,22 +300,33 @@ class Ticking:
     def _check_topics(self, todo: Sequence[str]) -> None:
         """Find the views whose topics would lose rows: each is in error until its topic is corrected, and looked at
         again at each of its ticks."""
-        for view_id, asked in [(view_id, self._writer.check(view_id)) for view_id in todo]:
-            wrong = asked.result()
+        for view_id, wrong in self._outputs.unwritable(todo).items():
             if wrong is None:
                 self._maintainer.unwritable.pop(view_id, None)
             else:
                 self._maintainer.unwritable[view_id] = wrong
 
-    def _installed(self, item: MaterializedView, query: str, upper: DataTs) -> View:
+    def _in_memory(self, item: MaterializedView, progress: ViewProgress) -> tuple[View, bool]:
+        """The view with all that it had put out; and whether it can go on from there, once it is restored.
+
+        Raises what keeps it from being so: its own error or the cluster's end (:func:`failures.of_object` tells).
+        """
+        query = self._plans.query(item)
         relation = self._inventory.relation(item.id)
         inputs = {i: self._inventory.relation(i) for i in item.inputs}
-        if upper > 0:
-            through = DataTs(upper - 1)
+        if progress.upper > 0:
+            through = DataTs(progress.upper - 1)
             self._inventory.relation_through(item.id, through)
             for input_relation in inputs.values():
                 self._load(input_relation, through)
-        return self._maintainer.install(relation, query, inputs, self._plans.tree(item))
+        view = self._maintainer.make(relation, query, inputs, self._plans.tree(item))
+        as_before = self._plans.begins(item, query, anew=progress.upper == 0)
+        if progress.error is not None:
+            view.state_ts = None
+        elif not as_before:
+            view.state_ts = None
+            log.info("view is planned otherwise than before: compared as a whole", extra={"view": item.id})
+        return view, progress.error is None and as_before and progress.upper > 0
 
     def _load(self, relation: Relation, through: DataTs) -> None:
         """Bring an input that no view of ours computes to ``through``.
@@ -331,10 +365,24 @@ class Ticking:
             c for c in changes
             if to_be_told(step, c.view_id, c.rows.num_rows > 0, c.error, c.view_id in in_error)
         ]  # fmt: skip
-        runs = self._write(changes)
+        runs = self._outputs.write(changes, {v: view.relation.columns for v, view in views.items()}, self._blame)
         written = time.perf_counter()
         there = self._inventory.catalog.objects
         changes = [c for c in changes if c.view_id in there]  # nobody reads what was dropped meanwhile
+        self._bind(changes, runs, frontiers, ts)
+        self._maintainer.accept(changes)
+        for each in changes:
+            self._release(each.view_id)
+        marks = (started, loaded, evaluated, written, time.perf_counter())
+        self._phases.append(tuple(b - a for a, b in zip(marks, marks[1:], strict=False)))
+        horizon = DataTs(ts - self._window_ms)
+        for view in [views[c.view_id] for c in changes if c.view_id in views]:
+            for relation in (view.relation, *view.inputs.values()):
+                relation.allow_compaction(horizon)
+
+    def _bind(
+        self, changes: Sequence[Change], runs: Mapping[str, Sequence[Run]], frontiers: Frontiers, ts: DataTs
+    ) -> None:
         for start in range(0, len(changes), COMMIT_VIEWS_MAX):
             part = changes[start : start + COMMIT_VIEWS_MAX]
             commits = [
@@ -345,69 +393,96 @@ class Ticking:
                 for c in part
             ]  # fmt: skip
             self._views.commit(self._cluster, self._core.epoch, ts, commits).result()
-        self._maintainer.accept(changes)
         self._plans.committed(c.view_id for c in changes if c.error is None)
-        marks = (started, loaded, evaluated, written, time.perf_counter())
-        self._phases.append(tuple(b - a for a, b in zip(marks, marks[1:], strict=False)))
-        horizon = DataTs(ts - self._window_ms)
-        for view in [views[c.view_id] for c in changes if c.view_id in views]:
-            for relation in (view.relation, *view.inputs.values()):
-                relation.allow_compaction(horizon)
 
-    def _write(self, changes: Sequence[Change]) -> dict[str, list[Run]]:
-        """Write all outputs; their runs by view, of those that were not dropped meanwhile.  Unbound rows are invisible,
-        so any write may be tried again."""
-        small = [c for c in changes if c.rows.num_rows and c.rows.nbytes <= WRITE_BYTES_MAX]
-        found: dict[str, list[Run]] = {}
-        for start in range(0, len(small), WRITES_MAX):
-            part = small[start : start + WRITES_MAX]
-            found |= self._write_together({c.view_id: c.rows for c in part})
-        for change in changes:
-            if change.rows.nbytes > WRITE_BYTES_MAX:
-                # A new view over much data: in pieces, one after the other, to fit into what may be pending.
-                view_id, rows = change.view_id, max(1, change.rows.num_rows * WRITE_BYTES_MAX // change.rows.nbytes)
-                found[view_id] = [
-                    run
-                    for at in range(0, change.rows.num_rows, rows)
-                    for run in self._write_together({view_id: change.rows.slice(at, rows)}).get(view_id, ())
-                ]
-        return found
+    def _blame(self, view_ids: tuple[str, ...]) -> None:
+        self._at = view_ids
 
-    def _write_together(self, todo: dict[str, pa.Table]) -> dict[str, list[Run]]:
-        found: dict[str, list[Run]] = {}
-        for attempt in range(WRITE_TRIES_MAX):
-            futures = {}
-            for view_id, rows in todo.items():
-                self._writes += 1
-                columns = self._maintainer.views[view_id].relation.columns
-                futures[view_id] = self._writer.write(view_id, columns, rows, f"{self._incarnation}-{self._writes}")
-            ended = {view_id: f for view_id, f in futures.items() if self._await_write(view_id, f)}
-            failed = {view_id: error for view_id, f in ended.items() if (error := f.exception()) is not None}
-            found |= {view_id: f.result() for view_id, f in ended.items() if view_id not in failed}
-            if not failed:
-                return found
-            for error in failed.values():
-                again = isinstance(error, Unavailable) or (isinstance(error, Rejected) and error.sqlstate == "53400")
-                if not again or attempt == WRITE_TRIES_MAX - 1:
-                    self.at = tuple(failed)
-                    raise error
-            log.warning("outputs are written again", extra={"views": sorted(failed), "attempt": attempt + 1})
-            todo = {view_id: todo[view_id] for view_id in failed}
-        return found
+    # -- beside the ticks ---------------------------------------------------------------------------------------------
 
-    def _await_write(self, view_id: str, written: Future) -> bool:
-        """Wait until a write has ended, which takes a bounded time; ``False`` as soon as its view is dropped.
+    def _begin_beside(self, step: Step, frontiers: Frontiers) -> None:
+        [view_id] = step.views
+        assert self._job is None, (self._job.view_id, view_id)
+        log.info("a view is made beside the ticks", extra={"view": view_id, "ts": step.ts})
+        self._job = Job(view_id, self._maintainer.spark, lambda: self._make(view_id, step.ts, frontiers), self._moved)
 
-        Its topic goes with it, and a write to a topic that is not there waits for as long as it may: all other views
-        of the cluster waited with it, for two minutes, and then the process ended and began anew.
-        """
-        while not written.done():
-            dropped = self._a_drop
-            if view_id not in self._inventory.catalog.objects:
-                log.info("a view was dropped while it was written", extra={"view": view_id})
-                return False
-            wait([written, dropped], return_when=FIRST_COMPLETED)
+    def _make(self, view_id: str, ts: DataTs, frontiers: Frontiers) -> Made:
+        """On the job's thread: the view at ``ts``, bound there, or as it was where it can go on from that."""
+        item = self._inventory.catalog.objects.get(view_id)
+        refused = [self._at_work.refused(n) for n in (view_id, *(item.inputs if item is not None else ()))]
+        if item is None or any(refused):
+            return Made()  # a tick says why
+        with self._at_work.on([view_id, *sorted(item.inputs)]):
+            made = self._made(item, ts, frontiers)
+        if made.view is None:
+            for let_go in made.holds:
+                let_go()
+        return made._replace(holds=made.holds if made.view is not None else ())
+
+    def _made(self, item: MaterializedView, ts: DataTs, frontiers: Frontiers) -> Made:
+        progress = frontiers.views.view(item.id)
+        inputs = [self._inventory.relation(i) for i in item.inputs]
+        holds = [relation.hold(min(ts, DataTs(progress.upper - 1)) if progress.upper else ts) for relation in inputs]
+        begun = False
+        try:
+            view, goes_on = self._in_memory(item, progress)
+            if any(view.inputs[relation.id] is not relation for relation in inputs):
+                return Made(holds=holds)  # one has got columns meanwhile
+            if goes_on:
+                self._maintainer.restore_alone(view, progress.upper)
+                if view.state_ts is not None:
+                    return Made(view, holds=holds)
+            for relation in view.inputs.values():
+                self._load(relation, ts)
+            if any(relation.since > ts for relation in inputs):
+                return Made(holds=holds)  # one took so long that ``ts`` is not told apart any more
+            self._check_topics([item.id])
+            begun = True
+            change = self._maintainer.evaluate_alone(view, ts)
+        except Exception as error:
+            if begun:
+                view.relation.reset()
+            if any(relation.superseded for relation in inputs) or item.id not in self._inventory.catalog.objects:
+                return Made(holds=holds)  # another one is in its place, or none
+            failed = _failed(item.id, of_object(self._maintainer.spark, error))
+            self._bind([failed], {}, frontiers, ts)
+            return Made(error=failed.error, holds=holds)
+        if change.error is not None and any(relation.superseded for relation in inputs):
+            view.relation.reset()
+            return Made(holds=holds)
+        runs = self._outputs.write([change], {item.id: view.relation.columns}, lambda _: None)  # it is at work anyway
+        if item.id not in self._inventory.catalog.objects:
+            view.relation.reset()
+            return Made(holds=holds)
+        self._bind([change], runs, frontiers, ts)
+        change.accept()
+        return Made(view, holds=holds) if change.error is None else Made(error=change.error, holds=holds)
+
+    def _take_over(self) -> bool:
+        """Have what was made beside the ticks among the others; whether there was anything.  Raises what ended it."""
+        job = self._job
+        if job is None or not job.done:
+            return False
+        if job.failure is not None:
+            raise job.failure
+        self._job, made = None, job.made
+        ours = job.view_id in self._inventory.views_of(self._cluster)
+        if made.view is not None and ours and not any(r.superseded for r in made.view.inputs.values()):
+            self._maintainer.views[job.view_id] = made.view
+            self._maintainer.errors.pop(job.view_id, None)
+            self._holds[job.view_id] = made.holds
+        else:
+            for let_go in made.holds:
+                let_go()
+        if made.error is not None and ours:
+            self._maintainer.errors[job.view_id] = made.error
+        log.info("it is no more beside the ticks", extra={"view": job.view_id, "there": made.view is not None})
+        self._core.handle(Returned(job.view_id))
         return True
+
+    def _release(self, view_id: str) -> None:
+        for let_go in self._holds.pop(view_id, ()):
+            let_go()
 
 
 def _failed(view_id: str, error: TidemarkError) -> Change:

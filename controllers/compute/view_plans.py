@@ -32,7 +32,7 @@ views are compared with what they hold at each start."""
 
 
 class ViewPlans:
-    """Used by the thread that ticks, but for :meth:`query`."""
+    """Any thread; of one view only one at a time."""
 
     def __init__(self, objects: Callable[[str], Item | None], at_work: AtWork) -> None:
         self._objects = Objects(objects)

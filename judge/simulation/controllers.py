@@ -39,6 +39,7 @@ from controllers.compute.core import (
     Moved,
     Opened,
     Outrun,
+    Returned,
     Started,
     Step,
     Stepped,
@@ -213,6 +214,9 @@ class Compute(Process):
         self.clients: list[tuple[Process, asyncio.Future]] = []
         self.contents = Contents(self)
         self.writes = 0
+        self.beside: str | None = None
+        self.made: set[str] = set()
+        """Views that were made beside the ticks."""
         self._looking = False
         self._next_offset = 0
         self._gone: list[Item] = []
@@ -228,7 +232,7 @@ class Compute(Process):
             await self.caught_up(self.catalog.journal, self.oracle._journal, self.views._journal)
             self.world.compute_lives = life = self.world.compute_lives + 1
             self.at_work = AtWork(Notes(self.world.notes), f"{self.name}-{life}")
-            self.core = Core(CLUSTER, self.at_work)
+            self.core = Core(CLUSTER, self.at_work, self.world.reads_much)
             event: Event = Started()
             while effects := self.core.handle(event):
                 match effects:
@@ -262,7 +266,8 @@ class Compute(Process):
 
     def idle(self) -> bool:
         """Whether it has nothing more to do."""
-        return self.alive and self.ready and not self.core.busy and self.core.wanted(self.known()) is None
+        resting = not self.core.busy and self.beside is None
+        return self.alive and self.ready and resting and self.core.wanted(self.known()) is None
 
     def kill(self) -> None:
         super().kill()
@@ -340,9 +345,10 @@ class Compute(Process):
             self._forget_dropped()
 
     def _forget_dropped(self) -> None:
-        """Once no tick is at it, which may be about to commit it."""
-        while self._dropped and not self.core.busy:
-            view_id = self._dropped.pop(0)
+        """Once nothing is at it, which may be about to commit it."""
+        for view_id in [] if self.core.busy else [each for each in self._dropped if each != self.beside]:
+            self._dropped.remove(view_id)
+            self.made.discard(view_id)
             if view_id in self.views.state.views:
                 self.views.drop(view_id)
 
@@ -362,12 +368,11 @@ class Compute(Process):
             known = self.known()
             [told] = self.core.handle(Begun(target, known, self._held()))
             while isinstance(told, Step):
-                for input_id in told.alone:
-                    with self.at_work.on([input_id]):
-                        pass  # loading a table ends nobody here
-                names = [*told.views, *sorted({i for v in told.views for i in self._inputs(v)})]
-                with self.at_work.on([name for name in names if self.at_work.refused(name) is None]):
-                    await self._take(told, known.frontiers)
+                if told.beside:
+                    self.beside = told.views[0]
+                    self.serve(self._make_beside(told, known.frontiers))
+                else:
+                    await self._work_on(told, known.frontiers)
                 known = self.known()
                 [told] = self.core.handle(Stepped(known, self._held()))
             self._forget_dropped()
@@ -377,8 +382,32 @@ class Compute(Process):
         except TidemarkError as error:
             self.stopped(error)
 
+    async def _work_on(self, step: Step, frontiers: Frontiers) -> None:
+        for input_id in step.alone:
+            with self.at_work.on([input_id]):
+                pass  # loading a table ends nobody here
+        names = [*step.views, *sorted({i for v in step.views for i in self._inputs(v)})]
+        with self.at_work.on([name for name in names if self.at_work.refused(name) is None]):
+            await self._take(step, frontiers)
+
+    async def _make_beside(self, step: Step, frontiers: Frontiers) -> None:
+        """One view at its step's timestamp, while ticks go on."""
+        try:
+            await asyncio.sleep(self.world.delay(2 * S) / S)
+            await self._work_on(step, frontiers)
+            self.made.update(step.views)
+        except SnapshotTooOld:
+            pass  # it is begun anew
+        except TidemarkError as error:
+            self.stopped(error)
+            return
+        [view_id], self.beside = step.views, None
+        self.core.handle(Returned(view_id))
+        self._forget_dropped()
+        self.look_soon()
+
     def _held(self) -> Held:
-        return Held(self.contents.held(), self.errors.keys())
+        return Held([*self.contents.held(), *self.made], self.errors.keys())
 
     def _inputs(self, view_id: str) -> Sequence[str]:
         item = self.views_by_id.get(view_id)

@@ -154,6 +154,10 @@ class World:
         drawn = self.rng.random()
         return int(drawn * 2 * mean_ns) if drawn < 0.98 else int(drawn * 20 * mean_ns)
 
+    def reads_much(self, view_id: str) -> bool:
+        """Whether a view is made beside the ticks: a third of them, others in each environment."""
+        return random.Random(f"{self.seed}/{view_id}").random() < 1 / 3
+
     def topic(self, name: str) -> Topic:
         found = self.topics.get(name)
         if found is None:

@@ -135,7 +135,7 @@ class Node:
         self.inventory.take(ControllerState(frontier=1, objects=Map({i.id: i for i in there})),
                             [Created(0, i) for i in there])  # fmt: skip
         epoch = views.claim("default").result(10)
-        self.core = Core("default", at_work)
+        self.core = Core("default", at_work, self.inventory.reads_much)
         self.core.handle(Claimed(epoch))
         self.ticking = Ticking(Handling(self.core), Maintainer(spark), self.inventory, views, rows, "default",
                                uuid.uuid4().hex, 1000, at_work)  # fmt: skip

@@ -287,7 +287,7 @@ def test_a_view_that_fails_in_any_way_fails_alone(world, spark, tmp_path, monkey
         node.close()
         node = lives.begin()
     owner, name = {
-        "install": (Maintainer, "install"), "load": (Ticking, "_installed"), "restore": (View, "_can_go_on"),
+        "install": (Maintainer, "make"), "load": (Ticking, "_in_memory"), "restore": (View, "_can_go_on"),
         "first look": (View, "_can_go_on"), "put": (View, "fail"),
     }[where]  # fmt: skip
     original = getattr(owner, name)
