@@ -222,7 +222,7 @@ def _join(c: Checker, join: exp.Join, scope: Scope, items: dict[str, Item]) -> N
     _check_lateral(join, scope)
     _source(c, join.this, scope, items)
     if join.args.get("on") is not None:
-        _no_aggregates(join.args["on"], "JOIN conditions")
+        _no_aggregates(join.args["on"], "JOIN conditions", scope)
         _no_windows(join.args["on"], "JOIN conditions")
         c.boolean(join, "on", scope, "JOIN/ON")
 
@@ -462,9 +462,26 @@ def _no_windows(node: exp.Expression, where: str) -> None:
             stack.extend(here.iter_expressions())
 
 
-def _no_aggregates(node: exp.Expression, where: str) -> None:
+def _no_aggregates(node: exp.Expression, where: str, scope: Scope) -> None:
     for found in _aggregates_in(node):
+        _of_this_query(found, scope)
         raise grouping(f"aggregate functions are not allowed in {where}", position(found))
+
+
+def _of_this_query(aggregate: exp.Expression, scope: Scope) -> None:
+    """0A000 where ``aggregate`` names columns of queries around alone: then it is theirs and folds their rows, and the
+    query that it stands in sees it as a value.  No engine here reads it so."""
+    whole = aggregate
+    while isinstance(whole.parent, (exp.Filter, exp.WithinGroup)):
+        whole = whole.parent
+    inside = {each.alias_or_name for each in whole.find_all(exp.Table, exp.Subquery, exp.Values, exp.Lateral)}
+    named = {each.table for each in whole.find_all(exp.Column) if each.table} - inside
+    if named and named.isdisjoint(scope.sources):
+        raise unsupported(
+            "an aggregate of an outer query's columns",
+            hint="select it in a subquery of FROM there, and name what it is called",
+            position=position(aggregate),
+        )
 
 
 def _is_of(node: exp.Expression, whole: exp.Expression) -> bool:
@@ -479,12 +496,12 @@ def _is_of(node: exp.Expression, whole: exp.Expression) -> bool:
 def _check_grouping(select: exp.Select, scope: Scope) -> None:
     """42803: a column beside aggregates that is not grouped by, or an aggregate where none may be."""
     if select.args.get("where") is not None:
-        _no_aggregates(select.args["where"], "WHERE")
+        _no_aggregates(select.args["where"], "WHERE", scope)
         _no_windows(select.args["where"], "WHERE")
     group = select.args.get("group")
     grouped = list(group_keys(group)) if group is not None else []
     for each in grouped:
-        _no_aggregates(each, "GROUP BY")
+        _no_aggregates(each, "GROUP BY", scope)
         _no_windows(each, "GROUP BY")
     if select.args.get("having") is not None:
         _no_windows(select.args["having"], "HAVING")
@@ -492,6 +509,8 @@ def _check_grouping(select: exp.Select, scope: Scope) -> None:
     later = [select.args["having"].this] if select.args.get("having") is not None else []
     ordered = [o.this for o in select.args["order"].expressions] if select.args.get("order") else []
     aggregated = group is not None or bool(later) or any(True for e in outputs + ordered for _ in _aggregates_in(e))
+    for found in (found for each in outputs + later + ordered for found in _aggregates_in(each)):
+        _of_this_query(found, scope)
     for each in outputs + later:
         for found in _aggregates_in(each):
             for inner in found.iter_expressions():
@@ -501,7 +520,7 @@ def _check_grouping(select: exp.Select, scope: Scope) -> None:
                 raise grouping("aggregate function calls cannot contain window function calls", position(window))
     for key in ("limit", "offset"):
         if select.args.get(key) is not None:
-            _no_aggregates(select.args[key], key.upper())
+            _no_aggregates(select.args[key], key.upper(), scope)
     for each in outputs + later + ordered:
         for asked in each.find_all(exp.Grouping):
             here = [key for key in asked.expressions if all(c.table in scope.sources for c in key.find_all(exp.Column))]
@@ -510,7 +529,7 @@ def _check_grouping(select: exp.Select, scope: Scope) -> None:
                 raise grouping(told, position(asked))
         for filtered in each.find_all(exp.Filter):
             if _is_of(filtered, each):
-                _no_aggregates(filtered.expression, "FILTER")
+                _no_aggregates(filtered.expression, "FILTER", scope)
                 _no_windows(filtered.expression, "FILTER")
         for window in each.find_all(exp.Window):
             for part in (*(window.args.get("partition_by") or ()), window.args.get("order")):

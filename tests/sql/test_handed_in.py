@@ -90,7 +90,7 @@ KEYLESS = "select (select count(*) + (select max(z.id) from t z where z.k = x.k)
     "text",
     [
         KEYLESS,
-        "select (select sum((select count(*) from t z where z.k = x.k)) from t y) from t x",
+        "select (select sum((select count(*) from t z where z.k = x.k and z.id > y.id)) from t y) from t x",
         "select (select (select max(z.id) from t z where z.k = x.k) from t y group by 1) from t x",
         "select (select 1 from t y right join t w on exists (select 1 from t z where z.k = x.k)) from t x",
         "select (select 1 from t y left join t w on exists (select 1 from t z where z.k = x.k)) from t x",
