@@ -25,7 +25,7 @@ from sqlglot import exp
 from plan import relations as r
 from plan import scalars as s
 from plan.calls import is_definite
-from plan.columns import moved, outer_columns, own_columns
+from plan.columns import moved, names_outside, outer_columns, own_columns
 from plan.nodes import Node, walk
 from plan.types import NOTHING, is_integer
 from sql.algebra.spelled_scalars import NotSpelled, Scope, Spelling, identifier, ordered, taken
@@ -234,7 +234,10 @@ class _Speller:
         found = self.of(node.input, outer)
         if picks:
             return self._picked(found, places)
-        if not found.takes(_Stage.ROWS) or not _made_once(found, node.outputs):
+        # Spark takes what names a row around for an output of rows, never for one of groups.
+        grouped = found.stage in (_Stage.GROUP, _Stage.HAVING)
+        around = grouped and any(map(names_outside, node.outputs))
+        if around or not found.takes(_Stage.ROWS) or not _made_once(found, node.outputs):
             found = self.apart(found)
         found = self._settled(found, node.outputs)
         scope = Scope(found.columns, outer)
@@ -358,12 +361,13 @@ class _Speller:
         sorts = [each for each in node.order if not isinstance(each.key, s.Literal)]  # a number would be an output's
         made = [each.key for each in sorts if not (isinstance(each.key, s.Column) and each.key.level == 0)]
         open_ = found.stage < _Stage.TOP and not found.ctes
-        # Spark sorts by what it has folded, or numbered, or asked for, only where that is an output.
+        # Spark sorts by what it has folded, or numbered, or asked for, only where that is an output, and never by what
+        # names a row around.
         heavy = False
         for each in sorts:
             for place in own_columns(each.key):
                 column, lost = found.columns[place], kept is not None and place not in kept
-                asks = column.find(exp.Query) is not None
+                asks = column.find(exp.Query) is not None or _names_around(node.input, place)
                 heavy = heavy or asks or _is_heavy(column) and (lost or each.key in made)
         if not open_ or heavy or made and (found.distinct or found.sides is not None or found.rows):
             found = self.apart(found)
@@ -481,6 +485,11 @@ def _key(select: _Select, key: exp.Expression) -> exp.Expression:
         if each is key:
             return exp.Literal.number(place + 1)
     return taken(key)
+
+
+def _names_around(relation: r.Relation, place: int) -> bool:
+    """Whether the column there is worked out of a row around ``relation``."""
+    return isinstance(relation, r.Project) and names_outside(relation.outputs[place])
 
 
 def _is_heavy(node: exp.Expression) -> bool:

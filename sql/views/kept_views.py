@@ -27,6 +27,8 @@ from plan.columns import has_subqueries
 from plan.compared import compared_as_columns, floats_by_decimals
 from plan.folding import folded
 from plan.inlining import inlined
+from plan.joined_by import joined_by
+from plan.named_below import named_below
 from sql.algebra.queries import plan_over
 from sql.algebra.scope import NotPlanned
 from sql.algebra.spelled import NotSpelled, spelled
@@ -220,7 +222,7 @@ def as_planned(tree: exp.Expression, params: Mapping[int, SqlType], objects: Obj
         relation = folded(inlined(query.relation))
         if has_subqueries(relation):
             relation = floats_by_decimals(compared_as_columns(relation))
-            relation = asked_apart(relation)
+            relation = named_below(asked_apart(joined_by(relation)))
         return spelled(relation, query.names)
     except (NotPlanned, NotSpelled) as why:
         log.info("a query is told as it was bound", extra={"why": str(why)})

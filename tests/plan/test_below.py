@@ -1,4 +1,5 @@
-"""What engines do not find in its place is put below: what limited subqueries compare, what Python's calls ask."""
+"""What engines do not find in its place is put below: what limited subqueries compare, what Python's calls ask, what
+folds name of the row around them, what joins ask of a side."""
 
 from __future__ import annotations
 
@@ -8,9 +9,11 @@ from functions.registry import OWN
 from plan import relations as r
 from plan import scalars as s
 from plan.asked_apart import asked_apart
-from plan.columns import outer_columns
+from plan.columns import names_outside, outer_columns
 from plan.compared import compared_as_columns
 from plan.equal import EQUALITIES
+from plan.joined_by import joined_by
+from plan.named_below import named_below
 from plan.nodes import Node, walk
 from plan.types import Type, common
 from sql.algebra.queries import plan_query
@@ -107,8 +110,67 @@ def in_python(relation: r.Relation) -> list[Node]:
     return [each for each in inside if not list(outer_columns(each.relation))]
 
 
+@pytest.mark.parametrize("text, put", [
+    ("select (select sum(v + a.k) from b) from a", 1),
+    ("select (select sum(v + a.k) from b where b.k > a.k group by v + a.j order by min(v * a.k)) from a", 2),
+    ("select (select count(*) filter (where v > a.k) from b) from a", 1),
+    ("select (select v from b order by v - a.k, a.k limit 1) from a", 1),
+    ("select (select max(q) from (select rank() over (partition by a.k order by v - a.j) q from b) b) from a", 2),
+    ("select (select array_agg(v order by v - a.k) from b) from a", 1),
+    ("select q.s from a, lateral (select sum(v + a.k) s from b) q", 1),
+    ("select (select sum(v) + a.k from b where b.k = a.k having count(*) > a.j) from a", 0),
+    ("select sum(k), rank() over (order by count(*)) from a group by j order by 1 limit 1", 0),
+])  # fmt: skip
+def test_what_is_folded_numbered_and_sorted_names_no_row_around(text, put):
+    before = planned(text)
+    made = named_below(before)
+    assert made.columns == before.columns
+    check_columns(made)
+    assert bool(around_folds(before)) == bool(put) and not around_folds(made)
+    added = [len(n.outputs) - len(n.input.columns) for n in walk(made) if isinstance(n, r.Project)]
+    assert (put in added) if put else made == before
+
+
+def around_folds(relation: r.Relation) -> list[Node]:
+    """What groups, numbers or sorts by something of a row around."""
+    folds = [node for node in walk(relation) if isinstance(node, (r.Reduce, r.TopK, r.Window))]
+    return [node for node in folds if any(names_outside(each) for each in node.parts() if each is not node.input)]
+
+
+@pytest.mark.parametrize("text, kinds", [
+    ("select a.k from a join b on a.k = b.k and exists (select 1 from b c where c.v = a.k + b.v)", {"inner"}),
+    ("select a.k from a join b on exists (select 1 from b c where c.v = a.k + b.v)", {"inner"}),
+    ("select a.k from a left join b on b.k = (select max(c.k) from b c where c.v = a.k)", {"left"}),
+    ("select a.k from a full join b on a.k = b.k and (select max(c.k) from b c where c.v = a.k) > 1"
+     " and (select max(c.k) from b c where c.v = b.v) > 1", {"full"}),
+])  # fmt: skip
+def test_joins_ask_nothing_that_may_be_asked_elsewhere(text, kinds):
+    before = planned(text)
+    made = joined_by(before)
+    assert made.columns == before.columns
+    check_columns(made)
+    assert in_conditions(before) and not in_conditions(made)
+    assert {node.kind for node in walk(made) if isinstance(node, r.Join)} == kinds
+
+
+@pytest.mark.parametrize("text", [
+    "select a.k from a left join b on exists (select 1 from b c where c.v = a.k + b.v)",
+    "select a.k from a left join b on b.v = (select max(c.v) from b c where c.v = a.k + b.v)",
+    "select a.k from a left join b on b.v = (select max(c.v) from b c)",
+    "select a.k from a join b on a.k = b.k where exists (select 1 from b c where c.v = a.k + b.v)",
+])
+def test_outer_joins_keep_what_they_ask_of_both_sides(text):
+    before = planned(text)
+    assert joined_by(before) == before
+
+
+def in_conditions(relation: r.Relation) -> list[r.Join]:
+    joins = [node for node in walk(relation) if isinstance(node, r.Join) and node.condition is not None]
+    return [node for node in joins if any(isinstance(each, r.Relation) for each in walk(node.condition))]
+
+
 def test_all_queries_of_the_corpora_have_neither_left():
-    image, seen = catalog(), [0, 0]
+    image, seen = catalog(), [0, 0, 0, 0]
     for text in (each for file in ("queries.txt", "once_wrong.txt") for each in lines(DIFFERENTIAL / file)):
         if (found := bound(text, image)) is None:
             continue
@@ -119,4 +181,10 @@ def test_all_queries_of_the_corpora_have_neither_left():
         assert not in_python(made), text
         seen[0] += bool(in_python(before))
         seen[1] += made != before
-    assert seen[0] > 5 and seen[1] > 12
+        below = named_below(joined_by(made))
+        assert below.columns == before.columns, text
+        check_columns(below)
+        assert not around_folds(below), text
+        seen[2] += bool(around_folds(before))
+        seen[3] += bool(in_conditions(before)) and not in_conditions(below)
+    assert seen[0] > 5 and seen[1] > 12 and seen[2] > 10 and seen[3] > 4
