@@ -128,12 +128,33 @@ def _escaped(at: re.Match[str], sign: str) -> str:
     return at[0] if at[1] in ("%", "_", sign) else at[1]
 
 
+_ORDERED = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
+
+
+def _typed_where_large(number: exp.Expression) -> None:
+    """A number beyond a bigint as a decimal by a cast.  What is a whole number and compared with one by itself Spark
+    replaces by a truth, also where it is NULL (``DecimalPrecision``, 4.1)."""
+    while isinstance(number, (exp.Paren, exp.Neg)):
+        number = number.this
+    if not isinstance(number, exp.Literal) or number.is_string or len(number.this) < len(str(_LONG_MAX)):
+        return
+    text = format(Decimal(number.this), "f")
+    if abs(Decimal(text)) > _LONG_MAX and not (kind := numeric_text(text)).is_free:
+        swap(number, cast(number.copy(), kind))
+
+
+_LONG_MAX = (1 << 63) - 1
+
+
 @bounded
 def spark_sql(tree: exp.Expression) -> str:
     """``tree`` as Spark SQL with every identifier in backticks."""
     made = written_out(tree)
     for query in list(made.find_all(exp.Query)):
         _within_its_numbers(query)
+    for compared in list(made.find_all(*_ORDERED)):
+        for each in list(compared.iter_expressions()):
+            _typed_where_large(each)
     for like in made.find_all(exp.Like, exp.ILike):
         _with_what_is_escaped(like)
     for row in [row for values in made.find_all(exp.Values) for row in values.expressions]:
