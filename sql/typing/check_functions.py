@@ -24,6 +24,7 @@ from sql.typing.own_signatures import signatures
 from sql.typing.scope import Scope
 from sql.typing.signatures import Build, Signature, choose, standing_for
 from sql.typing.zones import instant_at, instant_by, local_at, local_by
+from values.sql_type import NUMERIC_PRECISION_MAX
 from values.types import SqlType
 
 if TYPE_CHECKING:
@@ -143,20 +144,14 @@ def _trunc(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
             raise wrong
         node.replace(own("tm_numeric_trunc", freed(x, got[0]), node.expressions[1]))
         return t.NUMERIC
-    result = t.numeric(source.precision - source.scale + max(places, 0) + 1, max(places, 0))
-    factor = exp.Literal.number("1" + "0" * abs(places))
-    scaled: exp.Expression = exp.Paren(
-        this=exp.Mul(this=x.copy(), expression=factor)
-        if places >= 0
-        else exp.Div(this=x.copy(), expression=factor, typed=False, safe=False)
-    )
-    whole = exp.Paren(this=call("TM_TRUNC", scaled))
-    back = (
-        exp.Div(this=whole, expression=factor.copy(), typed=False, safe=False)
-        if places >= 0
-        else exp.Mul(this=whole, expression=factor.copy())
-    )
-    node.replace(cast(exp.Paren(this=back), result))
+    # Without a product, which may have more digits than Spark keeps, or a quotient, which is a double in DuckDB.
+    result = t.numeric(min(source.precision - source.scale + places + 1, NUMERIC_PRECISION_MAX), places)
+    if places == source.scale:
+        node.replace(cast(x.copy(), result))
+        return result
+    unit = exp.Literal.number("0." + "0" * (places - 1) + "1" if places else "1")
+    rest = exp.Paren(this=exp.Mod(this=x.copy(), expression=unit))
+    node.replace(cast(exp.Paren(this=exp.Sub(this=x.copy(), expression=rest)), result))
     return result
 
 
