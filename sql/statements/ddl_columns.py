@@ -17,6 +17,7 @@ from catalog_log.model import Update
 from catalog_log.objects import (
     SOURCE,
     TABLE,
+    VIEW,
     Column,
     Index,
     Item,
@@ -45,7 +46,7 @@ from sql.statements.insert import literal_slot, stored
 from sql.statements.plans import DdlPlan, PlanNotice, Slot
 from sql.statements.sequence_calls import Kept, Meaning, Said, is_call
 from sql.syntax import statements as st
-from sql.syntax.column_defs import COLUMNS_MAX
+from sql.syntax.column_defs import COLUMNS_MAX, SYSTEM_COLUMNS
 from sql.syntax.statements import KIND_WORDS
 from sql.trees.errors import closest, unsupported, wrong_kind
 from sql.views.kept_views import reads_column
@@ -284,6 +285,8 @@ def _rename(draft: _Draft, action: st.RenameColumn) -> None:
         )
     place = _place(draft, action.name)
     others = [column.name for column in item.columns]
+    if action.to in SYSTEM_COLUMNS and item.kind != VIEW:
+        raise InvalidUsage(f'column name "{action.to}" conflicts with a system column name', sqlstate="42701")
     if action.to in others:
         raise InvalidUsage(f'column "{action.to}" of relation "{item.name}" already exists', sqlstate="42701")
     column = item.columns[place]
