@@ -16,7 +16,8 @@ from controllers.arrangements.tuples import canonical, schema_of, to_rows, to_ta
 from controllers.changes import canonical as canonical_floats
 from controllers.changes import stamp
 from controllers.compute.operators import affected
-from controllers.compute.operators.affected import affected_of
+from controllers.compute.operators.affected import Affected
+from controllers.compute.operators.planned import Planned
 from controllers.compute.operators.process import Left, Process
 from controllers.compute.operators.recompute import Recompute
 from controllers.compute.operators.small import told
@@ -111,7 +112,8 @@ class Tables:
         """Whether the change that is found from what was touched is the change of the whole, at each step."""
         plan = planned(text, self.image)
         inputs = {r.id: r for r in self.relations.values() if r.id in plan.inputs}
-        found = affected_of(plan.tree, inputs)
+        slices = Planned(plan.tree, {i: each.columns for i, each in inputs.items()}).slices()
+        found = None if slices is None else Affected(slices, inputs)
         types = [carried(column.type) for column in plan.columns]
         small = told(plan.tree, {i: r.names for i, r in inputs.items()})
         if found is None or isinstance(small.ordinary, str):

@@ -13,10 +13,8 @@ from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlglot import exp
 
 from controllers.changes import negated, present
-from controllers.compute.operators.planned import Planned
 from controllers.compute.operators.process import Left
 from controllers.compute.relation import RESIDENT_ROWS_MAX, Relation
 from controllers.compute.sources import Sources
@@ -143,12 +141,6 @@ class Affected:
     def _columns(self, place: int, names: Sequence[str]) -> list[int]:
         known = self._inputs[self._ways[place].item_id].names
         return [known.index(name) for name in names]
-
-
-def affected_of(tree: exp.Expression | None, inputs: Mapping[str, Relation]) -> Affected | None:
-    """That of a view whose query is bound as ``tree``; ``None`` where it does not fall apart by keys."""
-    found = Planned(tree, {i: each.columns for i, each in inputs.items()}).slices()
-    return None if found is None else Affected(found, inputs)
 
 
 def _there(relation: Relation, table: pa.Table | None) -> pa.Table:
