@@ -109,11 +109,12 @@ def _hydration(told: Told) -> Iterable[Row]:
         unknown = not said or "error" in said
         hydrated = found.get("hydrated", False) if view else item.id in known and not found.get("error")
         beside = found.get("beside") or {}
-        done, tasks, seconds = (beside.get(name) for name in ("tasks_done", "tasks", "seconds"))
+        seconds, read, whole = (beside.get(name) for name in ("seconds", "rows_read", "rows"))
+        percent = min(100 * read // whole, 99) if whole else None
         yield {"object_id": item.id, "object_name": item.name, "object_kind": item.kind, "cluster_id": item.cluster_id,
                "hydrated": None if unknown else hydrated, "rows": found.get("rows"), "told_by": key,
-               "seconds": seconds, "percent": 100 * done // tasks if tasks else None,
-               "seconds_left": round(seconds * (tasks - done) / done, 1) if done else None}  # fmt: skip
+               "seconds": seconds, "percent": percent,
+               "seconds_left": round(seconds * (100 - percent) / percent, 1) if percent else None}  # fmt: skip
 
 
 def _view_status(told: Told) -> Iterable[Row]:

@@ -34,8 +34,12 @@ class Made(NamedTuple):
 class Job:
     """Begins at once; ``make`` is called on its thread, and then ``ended``."""
 
-    def __init__(self, view_id: str, spark: SparkSession, make: Callable[[], Made], ended: Callable[[], None]) -> None:
+    def __init__(
+        self, view_id: str, rows: int, spark: SparkSession, make: Callable[[], Made], ended: Callable[[], None]
+    ) -> None:
+        """``rows``: about how many it has to read."""
         self.view_id = view_id
+        self._rows = rows
         self.done = False
         self.made = Made()
         self.failure: BaseException | None = None
@@ -59,17 +63,15 @@ class Job:
         self._thread.join()
 
     def status(self) -> dict[str, float | int]:
-        """Seconds so far, and how many of Spark's tasks are done of those that are known by now."""
-        tracker = self._spark.sparkContext.statusTracker()
-        stages = [
-            stage
-            for job in map(tracker.getJobInfo, tracker.getJobIdsForGroup(self._group)) if job is not None
-            for stage in map(tracker.getStageInfo, job.stageIds) if stage is not None
-        ]  # fmt: skip
+        """Seconds so far, and how many rows those of Spark's tasks have read that are done, of about how many there are.
+        A query that reads some of them more than once has read as many before it is done."""
+        tracker, store = self._spark.sparkContext.statusTracker(), self._spark.sparkContext._jsc.sc().statusStore()
+        jobs = [job for job in map(tracker.getJobInfo, tracker.getJobIdsForGroup(self._group)) if job is not None]
+        begun = [stage for job in jobs for stage in job.stageIds if tracker.getStageInfo(stage) is not None]
         return {
             "seconds": round(time.monotonic() - self._begun, 1),
-            "tasks_done": sum(stage.numCompletedTasks for stage in stages),
-            "tasks": sum(stage.numTasks for stage in stages),
+            "rows_read": sum(store.lastStageAttempt(stage).inputRecords() for stage in begun),
+            "rows": self._rows,
         }
 
     def _run(self) -> None:

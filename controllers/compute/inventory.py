@@ -155,8 +155,12 @@ class Inventory:
 
     def reads_much(self, view_id: str) -> bool:
         """Whether evaluating a view as a whole takes so long that no tick is to wait for it."""
+        return self.rows_read(view_id) >= MUCH_ROWS
+
+    def rows_read(self, view_id: str) -> int:
+        """How many changes there are in all that a view reads, about."""
         item = self.catalog.objects.get(view_id)
-        return isinstance(item, MaterializedView) and sum(map(self._rows, item.inputs)) >= MUCH_ROWS
+        return sum(map(self._rows, item.inputs)) if isinstance(item, MaterializedView) else 0
 
     def _rows(self, object_id: str) -> int:
         """Changes of a collection, about."""

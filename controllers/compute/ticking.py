@@ -404,7 +404,8 @@ class Ticking:
         [view_id] = step.views
         assert self._job is None, (self._job.view_id, view_id)
         log.info("a view is made beside the ticks", extra={"view": view_id, "ts": step.ts})
-        self._job = Job(view_id, self._maintainer.spark, lambda: self._make(view_id, step.ts, frontiers), self._moved)
+        rows, spark = self._inventory.rows_read(view_id), self._maintainer.spark
+        self._job = Job(view_id, rows, spark, lambda: self._make(view_id, step.ts, frontiers), self._moved)
 
     def _make(self, view_id: str, ts: DataTs, frontiers: Frontiers) -> Made:
         """On the job's thread: the view at ``ts``, bound there, or as it was where it can go on from that."""
