@@ -15,7 +15,7 @@ from catalog_log.object_records import from_record, to_record, version_of
 from catalog_log.objects import Item
 from schemas import codec
 
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 """The catalog format that this code begins new catalogs with.  It lives in the genesis of every catalog and is not the
 code's version: two code versions run side by side as long as both know the catalog's, and each writes what that allows.
 
@@ -24,7 +24,8 @@ changes an item is a command to its controllers), and settings for both (they ar
 Format 3 keeps of a view what its user meant, and no longer what Spark is told: ``DEFINITIONS_FROM``.
 Format 4 numbers columns, so that they can come and go: ``COLUMN_IDS_FROM``.
 Format 5 lets small writes travel in the records of the oracle: ``INLINE_FROM``.
-Format 6 lets settled rows be in files of a store, and topics be cut below them: ``SEGMENTS_FROM``."""
+Format 6 lets settled rows be in files of a store, and topics be cut below them: ``SEGMENTS_FROM``.
+Format 7 lets the log of segments say which values their columns hold: ``STATISTICS_FROM``."""
 
 DEFINITIONS_FROM = 3
 """The first format in which a view is a :class:`~catalog_log.objects.Definition`, not
@@ -41,15 +42,18 @@ alone would count none of those, and stops at such a genesis instead."""
 SEGMENTS_FROM = 6
 """The first format in which rows may be where code that knows format 5 alone does not look for them."""
 
-KNOWN_FORMATS = frozenset({1, 2, 3, 4, 5, 6})
+STATISTICS_FROM = 7
+"""The first format in which records of segments may be of version 2 (``segments.records``)."""
+
+KNOWN_FORMATS = frozenset({1, 2, 3, 4, 5, 6, 7})
 """Catalog formats that this code can fold.  Any other in a genesis stops the process."""
 
-SCHEMA_VERSION_MAX = {1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1}
+SCHEMA_VERSION_MAX = {1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1, 7: 1}
 """Catalog format -> the newest schema version that proposals and values may have in it, but for ``ITEM_VERSION_MAX``.
 A reader that *could* decode a newer one must still refuse it, or old and new code would give different verdicts on the
 same bytes (I1)."""
 
-ITEM_VERSION_MAX = {3: 2, 4: 3, 5: 3, 6: 3}
+ITEM_VERSION_MAX = {3: 2, 4: 3, 5: 3, 6: 3, 7: 3}
 """Likewise of the values of ``items``, where it is another."""
 
 PROPOSAL_BYTES_MAX = 4 * 1024 * 1024

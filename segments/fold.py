@@ -22,7 +22,7 @@ from oracle.errors import Reason
 from oracle.model import Outcome, Verdict
 from oracle.one_verdict import Stats, fold_one
 from segments.model import Exchange, Segment, SegmentsKind, SegmentsRecord, number_of
-from segments.records import decode_segments_record
+from segments.records import RECORD_VERSIONS, decode_segments_record
 
 
 class Sealed(NamedTuple):
@@ -57,6 +57,8 @@ class SegmentsState(NamedTuple):
     """Files that hold nothing any more, and since when by the clock of who let them go: they may still be read."""
     swept: int = 0
     """Files with a number below it are added by nobody any more."""
+    record_version: int = 1
+    """The newest version that records may have."""
     fences: Fences = Fences()
     stats: Stats = Stats()
 
@@ -70,7 +72,8 @@ NO_SEGMENTS = SegmentsState()
 
 def fold_segments(state: SegmentsState, entry: Entry) -> tuple[SegmentsState, Outcome]:
     """The state after ``entry`` and what became of it.  Never raises for anything that a record may hold."""
-    return fold_one(state, entry, decode_segments_record, _APPLY)
+    version = state.record_version
+    return fold_one(state, entry, lambda value: decode_segments_record(value, version), _APPLY)
 
 
 def _exchange(state: SegmentsState, record: SegmentsRecord) -> tuple[SegmentsState, Verdict]:
@@ -125,6 +128,11 @@ def _sweep(state: SegmentsState, record: SegmentsRecord) -> tuple[SegmentsState,
     return state._replace(swept=max(state.swept, min(record.below, state.next_offset))), Verdict()
 
 
+def _format(state: SegmentsState, record: SegmentsRecord) -> tuple[SegmentsState, Verdict]:
+    version = max(state.record_version, min(record.below, RECORD_VERSIONS[-1]))
+    return state._replace(record_version=version), Verdict()
+
+
 def _nothing(state: SegmentsState, _record: SegmentsRecord) -> tuple[SegmentsState, Verdict]:
     return state, Verdict()
 
@@ -135,4 +143,5 @@ _APPLY: dict[SegmentsKind, Callable[[SegmentsState, SegmentsRecord], tuple[Segme
     SegmentsKind.COLLECTED: _collected,
     SegmentsKind.SWEEP: _sweep,
     SegmentsKind.FENCE: _nothing,
+    SegmentsKind.FORMAT: _format,
 }

@@ -35,7 +35,10 @@ def dump_segments(state: SegmentsState, topic_id: str = "") -> bytes:
             "swept": state.swept,
             "fences": fences_to_dict(state.fences),
             "stats": state.stats._asdict(),
+            "record_version": state.record_version,
         },
+        # As old code reads it, where that may run beside us: an image of version 1 says all that there is then.
+        written=state.record_version,
     )
 
 
@@ -47,6 +50,7 @@ def load_segments(data: bytes, topic_id: str = "") -> SegmentsState:
         collections=immutables.Map({each["name"]: _sealed(each) for each in raw["collections"]}),
         gone=immutables.Map({each["path"]: each["at_ms"] for each in raw["gone"]}),
         swept=raw["swept"],
+        record_version=raw["record_version"],
         fences=fences_from_dict(raw["fences"]),
         stats=Stats(**raw["stats"]),
     )

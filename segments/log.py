@@ -27,7 +27,7 @@ from oracle.model import Outcome, check_name
 from segments.fold import NO_SEGMENTS, SegmentsState, fold_segments
 from segments.image import dump_segments, load_segments
 from segments.model import FILES_MAX, Exchange, SegmentsKind, SegmentsRecord, check_exchange, check_path
-from segments.records import encode_segments_record
+from segments.records import RECORD_VERSIONS, encode_segments_record
 
 NAMES_PER_RECORD_MAX = 10_000
 
@@ -48,7 +48,8 @@ class SegmentsLog:
         self._journal = journal
         self._checkpoints = checkpoints
         # An exchange that lands twice would be refused; what is numbered is settled alike.
-        self._link = Link(journal, writer, _lanes(now_ms), Fence(_fence_record), deadline_ms=deadline_ms).start()
+        lanes, fence = _lanes(now_ms, self._encoded), Fence(lambda token: self._encoded(_fence_record(token)))
+        self._link = Link(journal, writer, lanes, fence, deadline_ms=deadline_ms).start()
 
     @classmethod
     def open(cls, bootstrap: str, names: TopicNames, writer_id: str) -> SegmentsLog:
@@ -121,6 +122,16 @@ class SegmentsLog:
         """Nobody adds files with a number below this one from now on."""
         return self._link.call(SegmentsKind.SWEEP, below)
 
+    def raise_format(self) -> Future[None]:
+        """Records may be of the newest version that this code knows, from here on, also those of others.
+
+        Only in an environment that no code may open which does not know it.
+        """
+        return self._link.call(SegmentsKind.FORMAT, RECORD_VERSIONS[-1])
+
+    def _encoded(self, record: SegmentsRecord) -> bytes:
+        return encode_segments_record(record, self.state.record_version)
+
     def checkpoint(self, policy: CheckpointPolicy = CHECKPOINT_POLICY) -> int:
         """Save an image, verify it, cut the log below it; the new start of the log.  Blocks.
 
@@ -145,29 +156,33 @@ class SegmentsLog:
         self._link.close()
 
 
-def _fence_record(token: Token) -> bytes:
-    return encode_segments_record(SegmentsRecord(token, SegmentsKind.FENCE))
+def _fence_record(token: Token) -> SegmentsRecord:
+    return SegmentsRecord(token, SegmentsKind.FENCE)
 
 
-def _lanes(now_ms: Callable[[], int]) -> list[Lane]:
+def _lanes(now_ms: Callable[[], int], encoded: Callable[[SegmentsRecord], bytes]) -> list[Lane]:
     def exchange(token: Token, exchanges: Sequence[Exchange]) -> bytes:
-        return encode_segments_record(SegmentsRecord(token, SegmentsKind.EXCHANGE, now_ms(), exchanges[0]))
+        return encoded(SegmentsRecord(token, SegmentsKind.EXCHANGE, now_ms(), exchanges[0]))
 
     def forget(token: Token, names: Sequence[str]) -> bytes:
-        return encode_segments_record(SegmentsRecord(token, SegmentsKind.FORGET, now_ms(), names=tuple(names)))
+        return encoded(SegmentsRecord(token, SegmentsKind.FORGET, now_ms(), names=tuple(names)))
 
     def collected(token: Token, paths: Sequence[str]) -> bytes:
         told = tuple(dict.fromkeys(paths))
-        return encode_segments_record(SegmentsRecord(token, SegmentsKind.COLLECTED, now_ms(), paths=told))
+        return encoded(SegmentsRecord(token, SegmentsKind.COLLECTED, now_ms(), paths=told))
 
     def sweep(token: Token, below: Sequence[int]) -> bytes:
-        return encode_segments_record(SegmentsRecord(token, SegmentsKind.SWEEP, now_ms(), below=max(below)))
+        return encoded(SegmentsRecord(token, SegmentsKind.SWEEP, now_ms(), below=max(below)))
+
+    def format(token: Token, versions: Sequence[int]) -> bytes:
+        return encoded(SegmentsRecord(token, SegmentsKind.FORMAT, now_ms(), below=max(versions)))
 
     return [
         Lane(LaneSpec(SegmentsKind.EXCHANGE, 1), exchange, _answer),
         Lane(LaneSpec(SegmentsKind.FORGET, NAMES_PER_RECORD_MAX), forget, _answer),
         Lane(LaneSpec(SegmentsKind.COLLECTED, FILES_MAX), collected, _answer),
         Lane(LaneSpec(SegmentsKind.SWEEP), sweep, _answer),
+        Lane(LaneSpec(SegmentsKind.FORMAT), format, _answer),
     ]
 
 

@@ -20,6 +20,12 @@ from oracle.model import check_name, check_run, check_ts
 FILES_MAX = 2_000
 """Files that one exchange may add, and as many that it may take away: their record stays below 1 MiB."""
 
+FILE_STATISTICS_BYTES = 8 << 10
+"""Of what a file says of its columns: 32 of them take 3 kB (:mod:`segments.statistics`)."""
+
+EXCHANGE_STATISTICS_BYTES = 512 << 10
+"""Likewise, of all files of an exchange: what else is said of as many as there may be is 400 kB."""
+
 RUNS_MAX = 10_000
 """Runs that one exchange may seal: merged runs at or below ``since`` are one a stretch of adjacent offsets."""
 
@@ -35,13 +41,17 @@ class SegmentsKind(StrEnum):
     """Files with a number below this one are added by nobody any more: those that nobody added may be removed."""
     FENCE = "fence"
     """Nothing but its number: no record of its writer with a smaller one counts from here on (as after any record)."""
+    FORMAT = "format"
+    """Records may be of version ``below`` from here on.  Whoever writes it knows that everybody can read them: by the
+    catalog's format, which old code stops at (``catalog_log.records.STATISTICS_FROM``)."""
 
 
 class Segment(NamedTuple):
     """A file of the store: ``size`` bytes with the check sum ``crc32``, of which ``changes`` are rows with a diff.
 
     ``loaded`` is how many bytes these take in memory (text that repeats itself is a thousandth of it), ``net`` the
-    sum of the diffs; ``plain`` says that each is +1.  ``path`` is below the environment's directory.
+    sum of the diffs; ``plain`` says that each is +1.  ``path`` is below the environment's directory.  ``statistics``
+    say which values there may be, for whoever has :mod:`segments.statistics` read them; empty where nobody knows.
     """
 
     path: str
@@ -51,6 +61,7 @@ class Segment(NamedTuple):
     net: int
     plain: bool
     crc32: int
+    statistics: bytes = b""
 
 
 class Exchange(NamedTuple):
@@ -113,6 +124,10 @@ def check_exchange(exchange: Exchange) -> None:
         check_path(each.path)
         if each.size <= 0 or each.loaded < 0 or each.changes <= 0 or not 0 <= each.crc32 < 1 << 32:
             raise InvalidUsage(f"invalid file {each}")
+        if len(each.statistics) > FILE_STATISTICS_BYTES:
+            raise InvalidUsage("too many statistics of a file", hint=f"at most {FILE_STATISTICS_BYTES} bytes")
+    if sum(len(each.statistics) for each in exchange.added) > EXCHANGE_STATISTICS_BYTES:
+        raise InvalidUsage("too many statistics in one exchange", hint=f"at most {EXCHANGE_STATISTICS_BYTES} bytes")
     check_paths([each.path for each in exchange.added])
     check_paths(exchange.removed)
 

@@ -13,17 +13,19 @@ from __future__ import annotations
 import io
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from collection.columns import ColumnLike, Columns, diff_schema, sql_type
-from collection.rows import Undecodable, has_ids, missing_values
+from collection.rows import Undecodable, missing_values
 from journal.errors import FatalLog
 from segments.model import Segment
+from segments.statistics import column_keys, form_of
 from values.types import arrow_type
 
 ROW_GROUP_ROWS = 131_072
@@ -42,13 +44,33 @@ DIFF_FIELD = "diff"
 _TYPES = b"tidemark.types"
 
 
+SORT_COLUMNS = 3
+"""So many of the first columns that have an order sort the rows of a file: measured, a million rows take 0.2 s by three
+columns, 0.1 s by one.  Nothing else is known of what rows are looked for by: collections have no keys."""
+
+SORTED_BYTES = 1 << 30
+"""What is larger is left in the order in which it came: sorted, it is in memory twice, and Arrow takes 2 GB of text."""
+
+
 class Damaged(FatalLog):
     """A file is not the one that was sealed."""
 
 
+def in_order(columns: Columns, changes: pa.Table) -> pa.Table:
+    """``changes`` (as :func:`encode` takes them) sorted, so that a piece of the file has few values, and near ones."""
+    if changes.nbytes > SORTED_BYTES:
+        return changes
+    forms = [form_of(sql_type(column.type)) for column in columns]
+    places = [n for n, form in enumerate(forms) if form is not None and form.exact][:SORT_COLUMNS]
+    if not places:
+        return changes
+    by = pa.Table.from_arrays([changes.column(n) for n in places], names=[str(n) for n in places])
+    return changes.take(pc.sort_indices(by, sort_keys=[(name, "ascending") for name in by.column_names]))
+
+
 def encode(columns: Columns, changes: pa.Table) -> bytes:
     """``changes`` (the columns by position, then the diffs) as the bytes of a file."""
-    keys = _keys(columns)
+    keys = column_keys(columns)
     fields = [pa.field(key, arrow_type(sql_type(c.type))) for key, c in zip(keys, columns, strict=True)]
     types = json.dumps({key: c.type for key, c in zip(keys, columns, strict=True)})
     schema = pa.schema([*fields, pa.field(DIFF_FIELD, pa.int64(), nullable=False)], metadata={_TYPES: types.encode()})
@@ -117,7 +139,7 @@ def _types(file: pq.ParquetFile) -> dict[str, str]:
 
 def _names(file: pq.ParquetFile, columns: Columns) -> list[str | None]:
     """What each of ``columns`` is called in the file; ``None`` where it has none such."""
-    types, keys = _types(file), _keys(columns)
+    types, keys = _types(file), column_keys(columns)
     for key, column in zip(keys, columns, strict=True):
         if types.get(key, column.type) != column.type:
             raise Undecodable("rows have a column of another type", detail=f"{column.name}: {types[key]}")
@@ -132,10 +154,6 @@ def _pieces(file: pq.ParquetFile, columns: Columns) -> Iterator[pa.Table]:
             table = file.read_row_group(group, columns=[*wanted, DIFF_FIELD])
             arrays = [_values(table, name, column) for name, column in zip(names, columns, strict=True)]
             yield pa.Table.from_arrays([*arrays, table.column(DIFF_FIELD)], schema=schema)
-
-
-def _keys(columns: Columns) -> Sequence[str]:
-    return [f"c{c.id}" for c in columns] if has_ids(columns) else [f"p{n}" for n in range(len(columns))]
 
 
 def _values(table: pa.Table, name: str | None, column: ColumnLike) -> pa.ChunkedArray | pa.Array:

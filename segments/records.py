@@ -18,12 +18,25 @@ from segments.model import Exchange, Segment, SegmentsKind, SegmentsRecord, chec
 
 SEGMENTS_RECORD = "segments_record"
 
+RECORD_VERSIONS = (1, 2)
+"""Of records of ``<env>.segments``.  One above what is in force (``SegmentsState.record_version``) counts for nobody,
+as on the oracle's topic (:mod:`oracle.records`).
+
+Version 2 says of files which values they hold.  Older code could do without, but not read such a record: it would take
+the exchange for none, and look for rows where they are no longer.
+"""
+
+STATISTICS_VERSION = 2
+
 NO_EXCHANGE = Exchange("")
 
 
-def encode_segments_record(record: SegmentsRecord) -> bytes:
-    """``record`` as bytes of the topic."""
+def encode_segments_record(record: SegmentsRecord, version: int = 1) -> bytes:
+    """``record`` as bytes of the topic, of that version.  Raises ``ValueError`` where it says what that has no words
+    for."""
     token, exchange = record.token, record.exchange or NO_EXCHANGE
+    if version < STATISTICS_VERSION and any(each.statistics for each in exchange.added):
+        raise ValueError("a record of version 1 has no statistics of files")
     return codec.encode(
         SEGMENTS_RECORD,
         {
@@ -43,12 +56,14 @@ def encode_segments_record(record: SegmentsRecord) -> bytes:
             "names": record.names,
             "below": record.below,
         },
+        written=version,
     )
 
 
-def decode_segments_record(value: bytes) -> SegmentsRecord:
-    """The record in ``value``.  Raises :class:`~oracle.records.Malformed` and nothing else."""
-    raw = decode_in_format(SEGMENTS_RECORD, value)
+def decode_segments_record(value: bytes, version_max: int = RECORD_VERSIONS[-1]) -> SegmentsRecord:
+    """The record in ``value``, in a log whose records are of ``version_max`` at most.  Raises
+    :class:`~oracle.records.Malformed` and nothing else."""
+    raw = decode_in_format(SEGMENTS_RECORD, value, version_max)
     token = token_of(raw)
     try:
         kind = SegmentsKind(raw["kind"])
@@ -69,7 +84,8 @@ def decode_segments_record(value: bytes) -> SegmentsRecord:
 def segment_from_dict(raw: Mapping[str, Any]) -> Segment:
     """A file as a record or an image has it."""
     return Segment(
-        raw["path"], raw["size"], raw["loaded"], raw["changes"], raw["net"], raw["plain"], raw["crc32"]
+        raw["path"], raw["size"], raw["loaded"], raw["changes"], raw["net"], raw["plain"], raw["crc32"],
+        raw["statistics"] or b"",  # where an older record has none Avro's default for bytes is a str
     )  # fmt: skip
 
 

@@ -15,11 +15,12 @@ from datetime import UTC, datetime
 
 from adapter.state.session_state import SessionState
 from catalog_log import model
-from catalog_log.objects import Errors, Index, Item, Maintained, MaterializedView, Source, Table
+from catalog_log.objects import Errors, Index, Item, Maintained, MaterializedView, Relation, Source, Table
 from controllers.commands import STORAGE
 from oracle import bindings
 from oracle.state import OracleState
 from sql.objects.names import ImageLike
+from values.text.jsonb import read_jsonb
 
 Row = dict[str, object]
 
@@ -181,7 +182,14 @@ def _segments(told: Told) -> Iterable[Row]:
         item = told.image.item(file["collection"])
         yield {"object_id": file["collection"], "object_name": item and item.name, "object_kind": item and item.kind,
                "path": file["path"], "bytes": file["bytes"], "changes": file["changes"], "rows": file["rows"],
-               "through": file["through"], "told_by": key}  # fmt: skip
+               "through": file["through"], "columns": _file_columns(item, file.get("columns")),
+               "told_by": key}  # fmt: skip
+
+
+def _file_columns(item: Item | None, columns: Mapping[str, object] | None) -> str | None:
+    """By name, where the column is still there."""
+    names = {f"c{each.id}": each.name for each in item.columns} if isinstance(item, Relation) else {}
+    return None if columns is None else read_jsonb(json.dumps({names.get(k, k): v for k, v in columns.items()}))
 
 
 def _sessions(told: Told) -> Iterable[Row]:

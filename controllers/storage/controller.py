@@ -23,7 +23,7 @@ from functools import partial
 from catalog_log import objects
 from catalog_log.log import CatalogLog
 from catalog_log.model import Node
-from catalog_log.records import INLINE_FROM, SEGMENTS_FROM
+from catalog_log.records import INLINE_FROM, SEGMENTS_FROM, STATISTICS_FROM
 from catalog_log.settings import next_item_id
 from collection.topic_keeper import TopicKeeper
 from collection.writer import CollectionWriter
@@ -112,6 +112,7 @@ class StorageController:
         """Whether topics are made before anybody writes to them: in catalogs of a format that code may know which waits
         for them."""
         self._may_seal = False
+        self._may_measure = False
         self._ended = threading.Event()
         self._commands = open_command_topic(bootstrap, names, STORAGE)
         self._compaction = Compaction(self._commands)
@@ -203,6 +204,7 @@ class StorageController:
         image = self._catalog.when_upper(bound.catalog_upper, CATALOG_TIMEOUT_S).result()
         self._topics_early = image.genesis.format_version < INLINE_FROM
         self._may_seal = image.genesis.format_version >= SEGMENTS_FROM
+        self._may_measure = image.genesis.format_version >= STATISTICS_FROM
         known, next_id = self._state.objects, next_item_id(image)
         plan = reconcile(
             known, lambda each: image.item(each) is not None, next_id, existing, self._names, self._topics_early
@@ -299,7 +301,7 @@ class StorageController:
         self._sealer = Sealer(
             self._bootstrap, self._names, of_environment(self._store, segments), self._catalog, self._oracle,
             ViewsLog.open(self._bootstrap, self._names, STORAGE), segments,
-            rows=self._seal_rows, policy=self._policy, waits=self._waits,
+            rows=self._seal_rows, policy=self._policy, waits=self._waits, measures=self._may_measure,
         )  # fmt: skip
         self._sealing.start()
 

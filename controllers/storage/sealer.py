@@ -18,6 +18,8 @@ import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,7 +51,9 @@ from oracle.views_log import ViewsLog
 from segments.fold import Sealed
 from segments.log import SegmentsLog
 from segments.model import Exchange, Segment, new_path, number_of
-from segments.parquet import chunks, encode
+from segments.parquet import chunks, encode, in_order
+from segments.records import STATISTICS_VERSION
+from segments.statistics import bounded, measured, packed, shown
 from segments.store import Store
 
 log = logging.getLogger(__name__)
@@ -79,6 +83,10 @@ in which nothing is sealed.  (One that does not answer takes :data:`CUT_TIMEOUT_
 
 TOLD_MAX = 10_000
 """Files that a status names: 2 MB, and it is asked for every few seconds."""
+
+TOLD_COLUMNS_OF = 1_000
+TOLD_COLUMNS = 8
+"""Of so many files a status tells what so many of their columns hold: 1 MB."""
 
 GROUP_ROWS = 65_536
 """Of what is spread over parts, rows that are written to a part at once."""
@@ -128,9 +136,10 @@ class Sealer:
     def __init__(
         self, bootstrap: str, names: TopicNames, store: Store, catalog: CatalogLog, oracle: Oracle, views: ViewsLog,
         segments: SegmentsLog, *, rows: int = sealing.SEAL_ROWS, policy: CheckpointPolicy, waits: Waits = WAITS,
-        clock: Callable[[], float] = time.monotonic,
+        measures: bool = True, clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        """``rows``: what may be left on a topic; ``policy``: the history that stays, as checkpoints have it."""
+        """``rows``: what may be left on a topic; ``policy``: the history that stays, as checkpoints have it;
+        ``measures``: whether the log may say which values files hold, as the catalog's format has it."""
         self._bootstrap = bootstrap
         self._names = names
         self._store = store
@@ -141,6 +150,7 @@ class Sealer:
         self._rows = rows
         self._policy = policy
         self._waits = waits
+        self._measures = measures
         self._clock = clock
         self._reader: RunReader | None = None
         self._failing: dict[str, _Failure] = {}
@@ -187,18 +197,20 @@ class Sealer:
     def status(self) -> dict[str, object]:
         """For people; any thread."""
         state = self._segments.state
-        files = [
+        files = [(name, sealed.through, each) for name, sealed in state.collections.items() for each in sealed.files]
+        told = [
             {"collection": name, "path": each.path, "bytes": each.size, "changes": each.changes, "rows": each.net,
-             "through": sealed.through}
-            for name, sealed in state.collections.items() for each in sealed.files
+             "through": through, "columns": _told_columns(each) if n < TOLD_COLUMNS_OF else None}
+            for n, (name, through, each) in enumerate(files[:TOLD_MAX])
         ]  # fmt: skip
-        told = files[:TOLD_MAX]
         failing = {name: each.reason for name, each in list(self._failing.items())}
         gone = len(state.gone)
         return {"files": told, "files_in_all": len(files), "gone": gone, "failing": failing, **self._counts}
 
     def look(self) -> None:
         """Do whatever is due.  Raises what keeps all collections from it; of one alone it is logged."""
+        if self._measures and self._segments.state.record_version < STATISTICS_VERSION:
+            self._segments.raise_format().result()
         oracle, image = self._known()
         self._forget(image)
         found = list(self._changed(oracle, image))
@@ -404,7 +416,7 @@ class Sealer:
         except BaseException:
             self._delete(added)
             raise
-        return added
+        return bounded(added)
 
     def _write_file(
         self, name: str, number: int, columns: Columns, pieces: Sequence[pa.Table], added: list[Segment]
@@ -417,11 +429,15 @@ class Sealer:
             plain = only_insertions(changes)
         if not changes.num_rows:
             return
+        changes = in_order(columns, changes)
+        knows = self._segments.state.record_version >= STATISTICS_VERSION
+        statistics = packed(measured(columns, changes)) if knows else b""
         data = encode(columns, changes)
         path = new_path(name, number, uuid.uuid4().hex)
         self._store.write(path, data)
         net = pc.sum(changes.column(DIFF)).as_py()
-        added.append(Segment(path, len(data), changes.nbytes, changes.num_rows, net, plain, zlib.crc32(data)))
+        crc32 = zlib.crc32(data)
+        added.append(Segment(path, len(data), changes.nbytes, changes.num_rows, net, plain, crc32, statistics))
         self._counts["files_written"] += 1
         self._counts["bytes_written"] += len(data)
 
@@ -527,6 +543,12 @@ def _positions(table: pa.Table) -> pa.Table:
     """With columns by their places, and the diffs: two columns may be called alike."""
     names = [f"c{n}" for n in range(table.num_columns - 1)]
     return table.rename_columns([*names, DIFF])
+
+
+@lru_cache(maxsize=2 * TOLD_COLUMNS_OF)
+def _told_columns(file: Segment) -> dict[str, object] | None:
+    """Remembered, since a status is asked for every few seconds and files do not change."""
+    return dict(islice(shown(file), TOLD_COLUMNS)) or None
 
 
 def _told(error: TidemarkError) -> dict[str, object]:

@@ -153,9 +153,13 @@ def test_segments_are_as_the_storage_controller_says_also_of_what_was_dropped():
     async def story(world, a, nodes):
         [[table]] = await a.sql("select object_id from tm_internal.storage where object_name = 't'")
         file = {"path": "x/1.parquet", "bytes": 10, "changes": 5, "rows": 3, "through": 7}
+        held = {"c1": {"min": "1", "max": "9", "nulls": 0}, "c99": {"nulls": 2}}
         nodes.said[STORAGE] = {
             "segments": {
-                "files": [{"collection": table, **file}, {"collection": "u999", **file, "path": "y/2.parquet"}],
+                "files": [
+                    {"collection": table, **file, "columns": held},
+                    {"collection": "u999", **file, "path": "y/2.parquet"},
+                ],
                 "failing": {table: "no room"},
             }
         }
@@ -166,6 +170,10 @@ def test_segments_are_as_the_storage_controller_says_also_of_what_was_dropped():
         ]  # fmt: skip
         assert await a.sql("select object_name, sealing_error from tm_internal.storage order by 1") == [
             ("s", None), ("s_errors", None), ("t", "no room"),
+        ]  # fmt: skip
+        said = "columns -> 'k' ->> 'max', columns -> 'c99' ->> 'nulls', columns -> 'k' ->> 'min'"
+        assert await a.sql(f"select {said} from tm_internal.segments order by path") == [
+            ("9", "2", "1"), (None, None, None),
         ]  # fmt: skip
         nodes.said[STORAGE] = {"sources": []}  # one that has no store
         assert await a.sql("select count(*) from tm_internal.segments") == [(0,)]

@@ -32,7 +32,7 @@ class SegmentsHistory:
     def add(self, kind: SegmentsKind, writer: str = "w", **fields):
         self.seq += 1
         record = SegmentsRecord(Token(writer, 1, self.seq), kind, **fields)
-        return self.add_bytes(encode_segments_record(record))
+        return self.add_bytes(encode_segments_record(record, self.state.record_version))
 
     def add_bytes(self, value: bytes):
         entry = Entry(self.state.next_offset, value)

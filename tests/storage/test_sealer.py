@@ -33,7 +33,10 @@ from oracle.client import Oracle
 from oracle.model import CommitPart
 from oracle.views_log import ViewsLog
 from segments.log import SegmentsLog
+from segments.parquet import chunks
+from segments.pruning import Op, Predicate, may_match
 from segments.reader import RENEWED_TIMEOUT_S, SegmentReader
+from segments.statistics import shown
 from segments.store import DirectoryStore
 from tests.compute.test_crashes import Rows, reader_of
 from tests.compute.test_idle_views import SPARK, contents
@@ -110,14 +113,14 @@ class World:
         self.opened.append(found)
         return found
 
-    def sealer(self, rows: int = 3) -> Sealer:
+    def sealer(self, rows: int = 3, measures: bool = True) -> Sealer:
         """One that knows nothing of those before it."""
         image = SimpleNamespace(item=self.items.get)
         done: Future = Future()
         done.set_result(image)
         catalog = SimpleNamespace(when_upper=lambda *_: done)
         found = Sealer("", NAMES, self.store, catalog, self.oracle, self.views, self.segments(), rows=rows,
-                       policy=POLICY, waits=WAITS, clock=self.clock)  # fmt: skip
+                       policy=POLICY, waits=WAITS, measures=measures, clock=self.clock)  # fmt: skip
         return found
 
     def create(self, name: str) -> None:
@@ -294,6 +297,42 @@ def test_small_files_become_one(world: World) -> None:
         world.insert("u1", (n, n, 1))
         sealed(world, sealer)
     assert 1 <= len(sealer._segments.state.sealed("u1").files) <= 3
+    world.check("u1")
+
+
+def test_files_are_sorted_and_the_log_says_what_they_hold(world: World) -> None:
+    sealer = world.sealer(rows=3)
+    world.insert("u1", (5, 1, 1), (2, 7, 1), (2, 3, 1), (9, -1, 1))
+    [file] = sealed(world, sealer).files
+    [piece] = chunks(file, world.store.read(file.path), KV)
+    assert piece.column("k").to_pylist() == [2, 2, 5, 9] and piece.column("v").to_pylist() == [3, 7, 1, -1]
+    k, v = {"min": "2", "max": "9", "nulls": 0}, {"min": "-1", "max": "7", "nulls": 0}
+    assert dict(shown(file)) == {"c1": k, "c2": v}
+    assert sealer.status()["files"][0]["columns"] == dict(shown(file))
+    for change in ((1, 1, 1), (2, 7, -1), (3, 3, 1)):
+        world.insert("u1", change)
+    [merged] = sealed(world, sealer).files
+    assert dict(shown(merged))["c1"]["min"] == "1"
+    world.check("u1")
+
+
+def test_where_older_code_may_be_beside_us_the_log_says_nothing_of_what_files_hold(world: World) -> None:
+    """And what such a log has goes on where the newer form is allowed: files of which nobody knows, and others."""
+    older = world.sealer(rows=3, measures=False)
+    world.insert("u1", *((n, n, 1) for n in range(40)))
+    [file] = sealed(world, older).files
+    assert file.statistics == b"" and older._segments.state.record_version == 1
+    older.checkpoint()
+    sealer = world.sealer(rows=3)
+    for n in range(100, 104):
+        world.insert("u1", (n, n, 1))
+    found = sealed(world, sealer).files
+    assert [each.statistics != b"" for each in found] == [False, True]
+    assert sealer._segments.state.record_version == 2
+    sealer.checkpoint()
+    assert world.segments().state == sealer._segments.state, "as somebody has it who begins now"
+    asked = [Predicate("c1", "int4", Op.AT_LEAST, (500,))]
+    assert [may_match(each, asked) for each in found] == [True, False]
     world.check("u1")
 
 
