@@ -19,6 +19,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import struct
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
@@ -151,12 +152,11 @@ def bounded(files: Sequence[Segment], total: int = EXCHANGE_STATISTICS_BYTES) ->
 
 
 def _within(segment: Segment, share: int) -> bytes:
+    if len(segment.statistics) <= share:
+        return segment.statistics
     found = list(unpacked(segment).values())
-    data = segment.statistics
-    while len(data) > share and found:
-        found.pop()
-        data = packed(found)
-    return data if len(data) <= share else b""
+    count = bisect_right(range(1, len(found)), share, key=lambda n: len(packed(found[:n])))
+    return packed(found[:count])
 
 
 def shown(segment: Segment) -> Iterator[tuple[str, dict[str, object]]]:

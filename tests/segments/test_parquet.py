@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from dataclasses import replace
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from collection.columns import DIFF, diff_schema, sql_type, table_from_rows, wit
 from collection.rows import Undecodable
 from segments import parquet
 from segments.model import Segment, new_path
+from segments.statistics import form_of
 from tests.collection.test_rows import COLUMNS, NUMBERED, row_values
 
 
@@ -37,6 +39,18 @@ def test_what_was_written_comes_back(values, numbered: bool) -> None:
     table = with_diff(table_from_rows(columns, values), -3)
     found = read(*written(columns, table), columns)
     assert found.schema == diff_schema(columns) and found.equals(table.cast(found.schema))
+
+
+@given(st.lists(row_values, max_size=8), st.permutations(NUMBERED))
+@settings(max_examples=60, deadline=None)
+def test_rows_that_are_sorted_are_the_same_rows(values, shape) -> None:
+    table = with_diff(table_from_rows(shape, [[row[c.id - 1] for c in shape] for row in values]), -3)
+    found = parquet.in_order(shape, table)
+    assert found.schema == table.schema
+    assert Counter(map(repr, found.to_pylist())) == Counter(map(repr, table.to_pylist()))
+    first = next(n for n, c in enumerate(shape) if form_of(sql_type(c.type)) is not None)
+    there = found.column(first).drop_null()
+    assert there.equals(there.sort())
 
 
 @given(st.lists(row_values, min_size=1, max_size=4), st.data())

@@ -19,10 +19,22 @@ from hypothesis import strategies as st
 from catalog_log.objects import Column
 from collection.columns import table_from_rows, with_diff
 from controllers.changes import canonical
+from journal.errors import InvalidUsage
+from oracle.model import Token
 from segments import pruning, statistics
-from segments.model import FILE_STATISTICS_BYTES, Segment, new_path
+from segments.model import (
+    FILE_STATISTICS_BYTES,
+    FILES_MAX,
+    Exchange,
+    Segment,
+    SegmentsKind,
+    SegmentsRecord,
+    check_exchange,
+    new_path,
+)
 from segments.parquet import in_order
 from segments.pruning import Op, Predicate, SegmentIndex, may_match
+from segments.records import decode_segments_record, encode_segments_record
 from segments.statistics import BOUND_BYTES, COLUMNS_MAX, ColumnStatistics, bounded, measured, packed, shown, unpacked
 
 EPOCH = dt.datetime(1970, 1, 1)
@@ -268,6 +280,23 @@ def test_what_a_file_says_is_bounded() -> None:
     assert sum(len(each.statistics) for each in files) <= 50_000
     assert 3 < len(unpacked(files[0])) < COLUMNS_MAX and unpacked(files[0]).items() <= found.items()
     assert bounded([file] * 2) == [file] * 2 and bounded([file] * 9, total=9)[0].statistics == b""
+
+
+def test_the_largest_record_stays_below_what_a_topic_takes() -> None:
+    columns = tuple(Column(f"n{n}", "varchar(10000)", id=1_000 + n) for n in range(COLUMNS_MAX))
+    file = file_of(columns, [tuple("x" * 99 for _ in columns)])._replace(size=1 << 40, loaded=1 << 40, crc32=1 << 31)
+    paths = [new_path("u123456789", 1 << 40, f"{n:032x}") for n in range(2 * FILES_MAX)]
+    added = bounded([file._replace(path=path) for path in paths[:FILES_MAX]])
+    exchange = Exchange("u123456789", removed=tuple(paths[FILES_MAX:]), added=tuple(added))
+    check_exchange(exchange)
+    record = SegmentsRecord(Token("storage.abc", 1, 1), SegmentsKind.EXCHANGE, 1 << 41, exchange)
+    data = encode_segments_record(record, 2)
+    assert len(data) < 1 << 20 and decode_segments_record(data) == record
+    assert all(unpacked(each) for each in added), "and each file says something"
+    with pytest.raises(InvalidUsage, match="statistics"):
+        check_exchange(exchange._replace(added=tuple(file._replace(path=path) for path in paths[:FILES_MAX])))
+    with pytest.raises(InvalidUsage, match="statistics"):
+        check_exchange(exchange._replace(added=(file._replace(statistics=bytes(FILE_STATISTICS_BYTES + 1)),)))
 
 
 def test_people_are_shown_values() -> None:
