@@ -21,6 +21,7 @@ import math
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache
 from sys import intern
@@ -31,6 +32,7 @@ import pyarrow.compute as pc
 
 from collection.columns import Columns, sql_type
 from collection.rows import has_ids
+from journal.errors import InvalidUsage
 from schemas import codec
 from segments.model import EXCHANGE_STATISTICS_BYTES, Segment
 from values.sql_type import SqlType
@@ -162,10 +164,12 @@ def _within(segment: Segment, share: int) -> bytes:
 def shown(segment: Segment) -> Iterator[tuple[str, dict[str, object]]]:
     """For people: of each column ``min``, ``max`` and ``nulls``.  An ellipsis stands for what was cut off."""
     for key, each in unpacked(segment).items():
-        form = form_of(sql_type(each.type))
         told: dict[str, object] = {"nulls": each.nulls}
-        if form is not None and each.lower is not None and each.upper is not None:
-            told = {"min": _shown(form, each.lower), "max": _shown(form, each.upper), **told}
+        # A type, or keys, that only the code knows that wrote them: people are not shown these.
+        with suppress(InvalidUsage, ValueError, OverflowError, struct.error):
+            form = form_of(sql_type(each.type))
+            if form is not None and each.lower is not None and each.upper is not None:
+                told = {"min": _shown(form, each.lower), "max": _shown(form, each.upper), **told}
         yield key, told
 
 

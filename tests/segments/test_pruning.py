@@ -262,6 +262,10 @@ def test_of_what_nobody_knows_a_file_may_hold_anything() -> None:
              ColumnStatistics("c1", "int4", 0, b"\x02", None)]  # fmt: skip
     for each in wrong:
         assert unpacked(file._replace(statistics=packed([each]))) == {}
+        assert dict(shown(file._replace(statistics=packed([each])))) == {}
+    for kind in ("int8", "date", "numeric(9,2)", "float8", "no type of ours", "text", "timestamptz"):
+        odd = ColumnStatistics("c1", kind, 0, b"\x02", b"\xff" * 90)
+        assert dict(shown(file._replace(statistics=packed([odd]))))["c1"]["nulls"] == 0
     for other in (never._replace(key="c2"), never._replace(type="int8"), never._replace(values=("a",)),
                   never._replace(values=(5.5,)), never._replace(values=(True,))):  # fmt: skip
         assert may_match(file, [other]) and SegmentIndex([file]).may_match([other]).all()

@@ -43,8 +43,9 @@ pytestmark = pytest.mark.integration
 COLUMNS = numbered((Column("id", "int4"), Column("t", "text")))
 
 
-@pytest.fixture
-def world(broker: str, env_name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+@pytest.fixture(params=[records.SEGMENTS_FROM, records.FORMAT_VERSION], ids="format {}".format)
+def world(broker: str, env_name: str, monkeypatch: pytest.MonkeyPatch, request) -> Iterator[World]:
+    monkeypatch.setattr(records, "FORMAT_VERSION", request.param)
     monkeypatch.setattr(sealer, "LOOK_S", 0.1)
     monkeypatch.setattr(sealer, "MOVE_EVERY_S", 0.2)
     found = World(broker, env_name)
@@ -122,6 +123,8 @@ def test_what_is_sealed_is_cut_and_read_alike_by_whoever_begins_anew(world: Worl
     files = {each["collection"] for each in controller.status()["segments"]["files"]}
     eventually(lambda: world.bound(source) == 600)
     eventually(lambda: {"u1", "u2"} <= {f["collection"] for f in controller.status()["segments"]["files"]}), files
+    told = {bool(each["columns"]) for each in controller.status()["segments"]["files"]}
+    assert told == {records.FORMAT_VERSION >= records.STATISTICS_FROM}, "older code may be beside us, or not"
     assert first_offset(world, source.topic) == 0, "the user's own"
     for item in (table, source):
         assert held(world, item, tmp_path) == expected[item.id]
