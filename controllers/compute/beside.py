@@ -63,8 +63,8 @@ class Job:
         self._thread.join()
 
     def status(self) -> dict[str, float | int]:
-        """Seconds so far, and how many rows those of Spark's tasks have read that are done, of about how many there are.
-        A query that reads some of them more than once has read as many before it is done."""
+        """Seconds so far, and how many rows were read by those of Spark's tasks that are done, of about how many there
+        are.  A query that reads some of them more than once has read as many before it is done."""
         tracker, store = self._spark.sparkContext.statusTracker(), self._spark.sparkContext._jsc.sc().statusStore()
         jobs = [job for job in map(tracker.getJobInfo, tracker.getJobIdsForGroup(self._group)) if job is not None]
         begun = [stage for job in jobs for stage in job.stageIds if tracker.getStageInfo(stage) is not None]
