@@ -16,8 +16,8 @@ WAIT_S_MAX = 10.0
 """A round trip that takes longer is a broken broker, not a slow one."""
 
 
-class RawRoundTrip:
-    """Produce a record of ``size`` bytes, wait until the consumer has it; one at a time."""
+class RawAppend:
+    """Produce a record of ``size`` bytes, wait until the broker has it on its disk; one at a time."""
 
     def __init__(self, bootstrap: str, size: int = 200) -> None:
         self._topic = f"bench.raw.{uuid.uuid4().hex[:8]}"
@@ -25,10 +25,31 @@ class RawRoundTrip:
         rules = {"retention.ms": "-1", "retention.bytes": "-1", "flush.messages": "1"}
         for future in self._admin.create_topics([NewTopic(self._topic, 1, 1, config=rules)]).values():
             future.result(WAIT_S_MAX)
-        common = {"bootstrap.servers": bootstrap, "socket.nagle.disable": True}
-        self._producer = Producer(common | {"acks": "all", "enable.idempotence": True, "linger.ms": 0})
+        self._common = {"bootstrap.servers": bootstrap, "socket.nagle.disable": True, "log_level": 2}
+        self._producer = Producer(self._common | {"acks": "all", "enable.idempotence": True, "linger.ms": 0})
+        self._payload = b"x" * size
+
+    def once(self) -> float:
+        """Seconds from before produce until it was acknowledged."""
+        begun = time.perf_counter()
+        self._producer.produce(self._topic, self._payload)
+        if self._producer.flush(WAIT_S_MAX):
+            raise TimeoutError(f"no acknowledgement within {WAIT_S_MAX:.0f} s")
+        return time.perf_counter() - begun
+
+    def close(self) -> None:
+        self._producer.flush(WAIT_S_MAX)
+        for future in self._admin.delete_topics([self._topic]).values():
+            future.result(WAIT_S_MAX)
+
+
+class RawRoundTrip(RawAppend):
+    """The same, until a consumer has the record."""
+
+    def __init__(self, bootstrap: str, size: int = 200) -> None:
+        super().__init__(bootstrap, size)
         self._consumer = Consumer(
-            common
+            self._common
             | {
                 "group.id": self._topic,
                 "enable.auto.commit": False,
@@ -37,7 +58,6 @@ class RawRoundTrip:
             }
         )
         self._consumer.assign([TopicPartition(self._topic, 0, 0)])
-        self._payload = b"x" * size
 
     def once(self) -> float:
         """Seconds from before produce until the same record was consumed."""
@@ -54,6 +74,4 @@ class RawRoundTrip:
 
     def close(self) -> None:
         self._consumer.close()
-        self._producer.flush(WAIT_S_MAX)
-        for future in self._admin.delete_topics([self._topic]).values():
-            future.result(WAIT_S_MAX)
+        super().close()

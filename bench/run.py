@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import eight, journals, planning, segments, sessions, starts, statements, views
+from bench import eight, journals, planning, round_trips, segments, sessions, starts, statements, views
 from bench.figure import Figure, table
 from embedded.broker import Broker
 from embedded.child import Child
@@ -23,7 +23,7 @@ from embedded.ports import free_ports
 from embedded.stack import Settings, running
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-GROUPS = ("journals", "statements", "sessions", "views", "starts")
+GROUPS = ("journals", "statements", "sessions", "round-trips", "views", "starts")
 
 
 def main(argv: list[str]) -> int:
@@ -66,6 +66,9 @@ def main(argv: list[str]) -> int:
                 if "sessions" in wanted:
                     say("sessions: 64 at once, beside Postgres")
                     measured += sessions.figures(stack.dsn(), chosen)
+    if "round-trips" in wanted:
+        say("round trips: those that a statement waits for, counted where each takes 100 ms")
+        measured += round_trips.figures(chosen)
     if "views" in wanted:
         say("views: freshness, throughput, a read on Spark")
         measured += views.figures(arguments.sample, chosen)

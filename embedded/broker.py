@@ -165,6 +165,9 @@ class Broker:
     archive: Path | None = None
     """A class archive to start with (``embedded/archives.py``); one that does not fit is left aside without a word."""
 
+    advertised: str | None = None
+    """What clients hear of it, where they must go to it another way than to where it listens."""
+
     def __init__(self, directory: Path, jars: Path, port: int, controller_port: int, log: Path | None = None) -> None:
         self.directory = directory
         self.port = port
@@ -174,7 +177,7 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        return f"{HOST}:{self.port}"
+        return self.advertised or f"{HOST}:{self.port}"
 
     def properties(self, log_dir: Path) -> str:
         """The text of ``server.properties``."""
