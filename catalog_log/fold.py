@@ -18,6 +18,7 @@ import immutables
 
 from catalog_log import model
 from catalog_log.image import Cell, Image, Key, Stats
+from catalog_log.model import Update
 from catalog_log.records import KNOWN_FORMATS, SCHEMA_VERSION_MAX, Proposal, decode_proposal, version_max
 from journal.api import Entry
 from journal.errors import FatalLog
@@ -26,6 +27,9 @@ from schemas import codec
 STEP_MS_MAX = 1000 * 365 * 86_400_000
 """A thousand years: no honest step is longer (the genesis comes from 0), and a single hostile ``new_upper`` near the
 end of 64 bits would close the catalog for ever."""
+
+
+_NOTHING: immutables.Map[str, Cell] = immutables.Map()
 
 
 class VerdictKind(StrEnum):
@@ -63,13 +67,59 @@ def admit(image: Image, entry: Entry) -> tuple[Image, Verdict]:
     if verdict.kind is not VerdictKind.ACCEPTED:
         return Image(image.upper, image.since, image.genesis, stats, image.cells, image.previous_upper, image.changed,
                      image.lazy_index), verdict  # fmt: skip
+    return _made(image, proposal, stats), verdict
+
+
+def tried(image: Image, proposal: Proposal) -> Image:
+    """As :func:`admit` of a record with ``proposal`` at ``image.upper``, for who plans on what was not sent yet.
+
+    Spares writing the record and reading it.  Raises ``ValueError`` where it would be malformed.
+    """
+    flaw = refusal(image, proposal)
+    if flaw is not None:
+        raise ValueError(flaw)
+    return _made(image, proposal, image.stats)
+
+
+def last_puts(updates: Sequence[Update]) -> list[Update]:
+    """``updates`` without the puts that a later one replaces, which nobody could tell from an image.
+
+    Each statement of a group says how far ids were given out: whoever folds them would read and keep all but the last
+    for nothing.
+    """
+    place: dict[Key, int] = {}
+    found: list[Update | None] = []
+    for update in updates:
+        key = (update.collection, update.key)
+        if update.value is None:
+            place.pop(key, None)  # what is removed must have been put before
+        else:
+            if key in place:
+                found[place[key]] = None
+            place[key] = len(found)
+        found.append(update)
+    return [update for update in found if update is not None]
+
+
+def _made(image: Image, proposal: Proposal, stats: Stats) -> Image:
+    """The image after ``proposal``, which was admitted."""
     cells = dict(image.cells)
+    drafts: dict[str, immutables.MapMutation[str, Cell]] = {}
     changes = []
     for update in proposal.updates:
-        before = cells.setdefault(update.collection, immutables.Map())
-        after = None if update.value is None else Cell(update.collection, update.value)
-        changes.append((update.collection, update.key, before.get(update.key), after))
-        cells[update.collection] = before.delete(update.key) if after is None else before.set(update.key, after)
+        collection, key = update.collection, update.key
+        draft = drafts.get(collection)
+        if draft is None:
+            draft = drafts[collection] = cells.get(collection, _NOTHING).mutate()
+        before = draft.get(key)
+        if update.value is None:
+            after = None
+            del draft[key]
+        else:
+            after = draft[key] = Cell(collection, update.value)
+        changes.append((collection, key, before, after))
+    for collection, draft in drafts.items():
+        cells[collection] = draft.finish()
     return Image(
         upper=proposal.new_upper,
         since=proposal.new_upper - 1 if proposal.genesis else image.since,
@@ -79,7 +129,7 @@ def admit(image: Image, entry: Entry) -> tuple[Image, Verdict]:
         previous_upper=image.upper,
         changed=_keys(proposal),
         index=None if image.lazy_index is None else image.lazy_index.changed(changes),
-    ), verdict
+    )
 
 
 def admit_all(image: Image, entries: Sequence[Entry]) -> tuple[Image, list[Verdict]]:

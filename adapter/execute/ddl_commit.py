@@ -19,13 +19,12 @@ from dataclasses import dataclass
 
 from adapter.execute.planning import LONG_CHARS, ON_LOOP_CHARS_MAX, Planner
 from catalog_log import model, records
-from catalog_log.fold import VerdictKind, admit
+from catalog_log.fold import last_puts, tried
 from catalog_log.image import Image
 from catalog_log.log import CatalogLog
 from catalog_log.model import Request, Statement, Update, statement_key
 from catalog_log.records import PROPOSAL_BYTES_MAX, Proposal
 from journal.aio import Bridge
-from journal.api import Entry
 from journal.errors import Conflict, Indeterminate, InvalidUsage, Rejected, TidemarkError, Unavailable
 from journal.timestamps import CatalogTs
 from oracle.client import Oracle
@@ -271,12 +270,12 @@ class DdlQueue:
             new += _audit_updates(shadow, each, ts, len(accepted))
             weight = sum(len(u.value or b"") + len(u.key) + 32 for u in new)
             if accepted and size + weight > GROUP_BYTES_MAX:
-                return accepted, judged, group[position:], updates
+                return accepted, judged, group[position:], last_puts(updates)
             size += weight
             updates.extend(new)
             shadow = after(shadow, new)
             accepted.append(each)
-        return accepted, judged, [], updates
+        return accepted, judged, [], last_puts(updates)
 
     async def _ready(
         self, statement: object, names: Names, asked: Asked, image: Image, before: Ready | None = None
@@ -369,9 +368,10 @@ def after(image: Image, updates: list[Update]) -> Image:
     """``image`` with ``updates``, as the fold would make it: what the next statement of a proposal is planned on."""
     written_for = image.genesis.format_version
     proposal = Proposal("shadow", "shadow", image.upper, image.upper + 1, tuple(updates), format_version=written_for)
-    made, verdict = admit(image, Entry(-1, records.encode_proposal(proposal)))
-    if verdict.kind is not VerdictKind.ACCEPTED:
-        raise InvalidUsage("the statement makes no sense on the catalog", sqlstate="XX000", detail=verdict.reason)
+    try:
+        made = tried(image, proposal)
+    except ValueError as flaw:
+        raise InvalidUsage("the statement makes no sense on the catalog", sqlstate="XX000", detail=str(flaw)) from None
     made.upper = image.upper  # type: ignore[misc]  # the whole group is planned at one upper
     return made
 

@@ -157,6 +157,45 @@ def test_those_who_come_while_a_proposal_is_overtaken_are_in_the_next():
     run(story)
 
 
+def test_one_who_fails_takes_no_other_of_its_group_down_also_after_a_conflict():
+    """All of a group are planned on one another's images: each outcome is that of its own statement, in their order."""
+
+    async def story(world: World):
+        slow = HeldTransport(world.catalog_topic)
+        async with world.adapter("a", slow) as a, world.adapter("b") as b:
+            slow.held = True
+            await b.sql("create table other (k int)")
+            before = world.catalog_topic.end
+            first = asyncio.create_task(a.sql("create table t1 (k int)"))
+            await until(lambda: world.catalog_topic.end == before + 1)
+            statements = (
+                "create table t2 (k int)",
+                "create table t2 (k text)",
+                "drop table t9",
+                "create table other (k int)",
+                "drop table t2",
+                "create table t2 (v int)",
+                "create table if not exists t2 (k int)",
+                "create table t3 (k int)",
+            )
+            rest = [asyncio.create_task(a.sql(sql, session=SessionState(50 + n))) for n, sql in enumerate(statements)]
+            await until(lambda: len(a.executor.ddl._waiting) == len(statements))
+            slow.release()
+            told = await asyncio.gather(first, *rest, return_exceptions=True)
+            assert [getattr(each, "sqlstate", each) for each in told] == [
+                "CREATE TABLE", "CREATE TABLE", "42P07", "42P01", "42P07", "DROP TABLE", "CREATE TABLE", "CREATE TABLE",
+                "CREATE TABLE",
+            ]  # fmt: skip
+            assert world.catalog_topic.end == before + 2, "the loser, and one proposal for all that change anything"
+            _, image = await b.executor.images.barrier()
+            assert sorted(item.name for item in image.objects()) == ["other", "t1", "t2", "t3"]
+            [t2] = [item for item in image.objects() if item.name == "t2"]
+            assert [column.name for column in t2.columns] == ["v"]
+            assert len({item.id for item in image.objects()}) == 4
+
+    run(story)
+
+
 def test_an_append_that_is_not_in_force_yet_is_not_shown():
     """Admitted but not applied: another adapter may still answer without it, so nobody answers with it."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import Counter
 
 import pytest
@@ -10,14 +11,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog_log import model, records
-from catalog_log.fold import STEP_MS_MAX, Verdict, VerdictKind, admit, admit_all, fold, refusal
+from catalog_log.fold import STEP_MS_MAX, Verdict, VerdictKind, admit, admit_all, fold, last_puts, refusal, tried
 from catalog_log.image import EMPTY, Image, Stats
 from catalog_log.model import Genesis, Update
 from catalog_log.records import FORMAT_VERSION, Proposal, encode_proposal
 from journal.api import Entry
 from journal.errors import FatalLog
 from schemas import codec
-from tests.catalog_log.histories import GENESIS, entries, genesis_proposal, item, logs, proposal, put_item
+from tests.catalog_log.histories import (
+    GENESIS,
+    entries,
+    genesis_proposal,
+    honest_updates,
+    hostile_updates,
+    item,
+    logs,
+    proposal,
+    put_item,
+)
 
 ACCEPTED, STALE, MALFORMED = VerdictKind
 
@@ -183,6 +194,37 @@ def test_refusal_says_beforehand_what_the_fold_would_say() -> None:
         bad = proposal(1000, 1001, update)
         _, verdict = admit(image, Entry(1, encode_proposal(bad)))
         assert refusal(image, bad) == verdict.reason
+
+
+many_updates = st.lists(st.one_of(honest_updates(), hostile_updates), max_size=12)
+
+
+@given(st.lists(honest_updates(), max_size=8), many_updates)
+@settings(max_examples=200)
+def test_what_is_tried_is_what_the_fold_makes_of_it_or_refuses(before: list[Update], updates: list[Update]) -> None:
+    image, _ = play(genesis_proposal(), proposal(1000, 1001, *before))
+    wanted = proposal(image.upper, image.upper + 1, *updates)
+    after, verdict = admit(image, Entry(2, encode_proposal(wanted)))
+    if verdict.kind is ACCEPTED:
+        made = tried(image, wanted)
+        assert (made.cells, made.changed, made.upper) == (after.cells, after.changed, after.upper)
+        assert _answers(made) == _answers(after)
+    else:
+        with pytest.raises(ValueError, match=re.escape(verdict.reason)):
+            tried(image, wanted)
+
+
+@given(st.lists(honest_updates(), max_size=8), st.lists(honest_updates(), max_size=12))
+@settings(max_examples=200)
+def test_without_the_puts_that_are_replaced_the_fold_says_the_same(before: list[Update], updates: list[Update]) -> None:
+    image, _ = play(genesis_proposal(), proposal(1000, 1001, *before))
+    whole, said = admit(image, Entry(2, encode_proposal(proposal(image.upper, image.upper + 1, *updates))))
+    short, short_said = admit(
+        image, Entry(2, encode_proposal(proposal(image.upper, image.upper + 1, *last_puts(updates))))
+    )
+    assert (short_said.kind, short_said.reason) == (said.kind, said.reason)
+    assert short == whole and set(short.changed) == set(whole.changed)
+    assert _answers(short) == _answers(whole)
 
 
 @given(st.binary(max_size=100))
