@@ -8,6 +8,12 @@ from journal.kafka import KafkaTransport
 from journal.names import TopicNames
 from journal.topics import ensure_topic, journal_spec, verify_topic
 
+LINGER_MS = 0.5
+"""How long a command waits for those that come with it.  The commands of one timestamp are handed over within 0.1 ms;
+sent at once, the first of two travels alone (measured: in 45 of 100 statements), and each record alone is flushed by
+itself, amid those that sessions wait for, and wakes two processes.  No statement waits for a command, but a read that
+follows DDL may."""
+
 
 def replication_factor(bootstrap: str, names: TopicNames) -> int:
     """How many replicas this environment's topics have: as many as its catalog.
@@ -30,4 +36,4 @@ def open_command_topic(bootstrap: str, names: TopicNames, controller: str) -> Ka
     spec = journal_spec(names.commands(controller), replication_factor(bootstrap, names))
     ensure_topic(bootstrap, spec)
     verify_topic(bootstrap, spec)
-    return KafkaTransport(bootstrap, spec.name)
+    return KafkaTransport(bootstrap, spec.name, producer_settings={"linger.ms": LINGER_MS})
