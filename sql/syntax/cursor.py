@@ -20,6 +20,8 @@ from sql.syntax.tokens import tokenize
 from sql.trees.errors import syntax
 from sql.trees.unwritten import Unwritten
 
+_NAME = re.compile(r"[^\W\d][\w$]*")
+
 
 class Cursor:
     """Reads tokens one after another.  Every complaint is a 42601 with the position of the word complained about."""
@@ -27,7 +29,10 @@ class Cursor:
     def __init__(self, text: str, tokens: list[Token] | None = None) -> None:
         self.text = text
         self.tokens = tokenize(text) if tokens is None else tokens
+        """Never changed."""
         self.at = 0
+        self._words: dict[int, str | None] = {}
+        """By place in ``tokens``: a reader asks for each some three times."""
 
     @property
     def current(self) -> Token | None:
@@ -47,6 +52,13 @@ class Cursor:
         sqlglot makes one token of some pairs (``PRIMARY KEY``): their first word stands for them.
         """
         at = self.at + ahead
+        try:
+            return self._words[at]
+        except KeyError:
+            word = self._words[at] = self._word_at(at)
+            return word
+
+    def _word_at(self, at: int) -> str | None:
         if at >= len(self.tokens):
             return None
         token = self.tokens[at]
@@ -62,10 +74,11 @@ class Cursor:
 
     def take(self, *words: str) -> bool:
         """Step over ``words`` if exactly they come next."""
-        if all(self.word(i) == word for i, word in enumerate(words)):
-            self.at += len(words)
-            return True
-        return False
+        for ahead, word in enumerate(words):
+            if self.word(ahead) != word:
+                return False
+        self.at += len(words)
+        return True
 
     def expect(self, *words: str) -> None:
         for word in words:
@@ -87,7 +100,7 @@ class Cursor:
                 raise syntax(None, token.start + 1, "zero-length delimited identifier")
             return token.text
         source = self.source(token)
-        if token.token_type == TokenType.STRING or not re.fullmatch(r"[^\W\d][\w$]*", source):
+        if token.token_type == TokenType.STRING or not _NAME.fullmatch(source):
             raise self.error()
         if source.lower() in RESERVED and source.lower() not in allow:
             raise self.error()

@@ -15,6 +15,12 @@ NAME_BYTES_MAX = 63
 """Postgres's NAMEDATALEN - 1: the rest of a longer name says nothing."""
 
 
+_PLAIN = frozenset(
+    {TokenType.L_PAREN, TokenType.R_PAREN, TokenType.COMMA, TokenType.DOT, TokenType.EQ, TokenType.NUMBER}
+)
+"""What is plain already, and most of a long statement."""
+
+
 def plain(tokens: list[Token], text: str) -> list[Token]:
     """``tokens`` of ``text``, plain.  42601, 22021 and 22025 for what is no escape.
 
@@ -24,7 +30,9 @@ def plain(tokens: list[Token], text: str) -> list[Token]:
     at = 0
     while at < len(tokens):
         try:
-            token, used = _one(tokens, at, text)
+            token, used = tokens[at], 1
+            if token.token_type not in _PLAIN:
+                token, used = _one(tokens, at, text)
         except InvalidUsage as error:
             error.position = error.position or tokens[at].start + 1
             raise
