@@ -79,6 +79,24 @@ def test_what_was_kept_and_is_in_circles_is_found_when_it_has_doubled(collector,
     assert collector._kept == gc.get_freeze_count()
 
 
+def test_what_is_kept_is_counted_only_where_it_may_have_doubled(collector, monkeypatch):
+    """Counting looks at each of them, and there may be millions."""
+    kept, asked = gc.get_freeze_count(), []
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: asked.append(kept) or kept)
+    monkeypatch.setattr(collecting, "KEPT_MIN", 10 * kept)
+    held = fill(YOUNG_MAX)
+    made = collector._kept_now_max
+    collector.at_rest()
+    assert not asked and collector._kept_now_max >= made + YOUNG_MAX * YOUNG_OBJECTS
+    collector._kept_now_max = 20 * kept  # most of it is gone again, as the count will tell
+    held += fill(YOUNG_MAX)
+    collector.at_rest()
+    assert asked == [kept] and held
+    held += fill(YOUNG_MAX)
+    collector.at_rest()
+    assert asked == [kept]
+
+
 def test_a_planner_that_works_is_not_at_rest():
     async def story():
         planner, rests = Planner(), []
