@@ -5,8 +5,8 @@ timestamp is applied on the oracle) before the answer; one that is answered with
 (42P07, 42P01…) or as a no-op (IF NOT EXISTS) was judged on an image that holds everything acknowledged before the
 statement arrived.  After a conflict everything is planned again on the new image, never resent.
 
-Statements that arrive while a proposal is under way share the next one: each is planned on the image as those before
-it in the same proposal leave it.
+Statements that arrive while a proposal is under way share the next one, and so do those that come at once: each is
+planned on the image as those before it in the same proposal leave it.
 """
 
 from __future__ import annotations
@@ -42,6 +42,11 @@ patience; beyond it 53300."""
 
 GROUP_LEN_MAX = 256
 """Statements in one proposal: planning them holds the event loop for about 50 ms at 0.2 ms each."""
+
+GATHERING_TURNS = 3
+"""Turns of the loop without another statement after which a group is complete: a session's bytes are a statement in the
+queue three turns later.  Those who were answered together come again together, and whoever is first of them would else
+go alone, with the others behind it.  Alone it costs some 30 µs."""
 
 GROUP_BYTES_MAX = PROPOSAL_BYTES_MAX // 2
 """Updates in one shared proposal; a single statement may fill a whole one."""
@@ -186,6 +191,7 @@ class DdlQueue:
     async def _work(self) -> None:
         while True:
             await self._arrived.wait()
+            await self._gather()
             group = self._take(GROUP_LEN_MAX)
             try:
                 await self._commit(group)
@@ -198,6 +204,14 @@ class DdlQueue:
                     log.exception("a group of DDL statements failed")
                 for each in group:
                     _fail(each, error)
+
+    async def _gather(self) -> None:
+        """Let everybody in whose statement is here already, a group at most."""
+        turns, waiting = 0, len(self._waiting)
+        while turns < GATHERING_TURNS and waiting < GROUP_LEN_MAX:
+            await asyncio.sleep(0)
+            turns = turns + 1 if len(self._waiting) == waiting else 0
+            waiting = len(self._waiting)
 
     def _take(self, at_most: int) -> list[_Pending]:
         taken = [self._waiting.popleft() for _ in range(min(len(self._waiting), at_most))]

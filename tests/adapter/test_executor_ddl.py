@@ -157,6 +157,26 @@ def test_those_who_come_while_a_proposal_is_overtaken_are_in_the_next():
     run(story)
 
 
+def test_those_who_come_at_once_are_in_one_proposal():
+    """Statements of sessions that were answered together are not in the queue in one turn of the loop, but one after
+    the other: the first does not go alone."""
+
+    async def story(world: World):
+        async with world.adapter() as a:
+            await a.sql("create table warm (k int)")
+            before = world.catalog_topic.end
+
+            async def soon(n: int) -> str:
+                for _ in range(2 * n):
+                    await asyncio.sleep(0)
+                return await a.sql(f"create table t{n} (k int)", session=SessionState(50 + n))
+
+            assert await asyncio.gather(*map(soon, range(20))) == ["CREATE TABLE"] * 20
+            assert world.catalog_topic.end == before + 1
+
+    run(story)
+
+
 def test_one_who_fails_takes_no_other_of_its_group_down_also_after_a_conflict():
     """All of a group are planned on one another's images: each outcome is that of its own statement, in their order."""
 
