@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import eight, journals, planning, round_trips, segments, sessions, starts, statements, views
+from bench import eight, journals, planning, round_trips, segments, sessions, settled, starts, statements, views
 from bench.figure import Figure, table
 from embedded.broker import Broker
 from embedded.child import Child
@@ -75,6 +75,8 @@ def main(argv: list[str]) -> int:
         measured += eight.figures(chosen)
         say("segments: settled rows, read")
         measured += segments.figures(chosen)
+        say("segments: a hundred million settled rows, beside plain Spark")
+        measured += settled.figures(chosen)
     if "starts" in wanted:
         say("starts: warm, and from a fresh clone")
         measured += starts.figures(chosen)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 
@@ -24,7 +25,10 @@ from collection.columns import DIFF, Columns, sql_type
 from collection.rows import missing_values
 from controllers.changes import TS, canonical, physical_schema, stamp
 from controllers.compute.handing import Handing, schema_sql
+from controllers.compute.sought import Sought
 from segments.parquet import DIFF_FIELD, LocalFile
+from segments.pruning import Predicate, SegmentIndex
+from segments.statistics import column_keys
 from values.types import SqlType, carried, spark_type
 
 CACHED_BYTES_MAX = 64 << 20
@@ -111,18 +115,43 @@ class Settled(Part):
     files: Sequence[LocalFile] = ()
     shape: Shape = field(kw_only=True)
 
+    @cached_property
+    def _index(self) -> SegmentIndex:
+        return SegmentIndex([file.segment for file in self.files])
+
+    @property
+    def prunes(self) -> bool:
+        """Whether some of the files may be passed over: where Spark has them in its cache it reads that."""
+        return len(self.files) > 1 and not self._cached
+
+    def only(self, name: str, sought: Iterable[Sought]) -> Some:
+        """Those of the files that may hold a row for which all of ``sought`` are true, as ``name``."""
+        places = {column.name: n for n, column in enumerate(self.shape.columns)}
+        keys = column_keys(self.shape.columns)
+        asked = [
+            Predicate(keys[n], self.shape.columns[n].type, each.op, each.values)
+            for each in sought if (n := places.get(each.column)) is not None
+        ]  # fmt: skip
+        found = self._index.may_match(asked)
+        return Some(name, files=[file for file, may in zip(self.files, found, strict=True) if may], of=self)
+
     def tables(self) -> Iterator[pa.Table]:
         for file in self.files:
             for table in file.chunks(self.shape.columns):
                 yield stamp(table, self.max_ts, self.shape.types)
 
     def show(self, handing: Handing) -> None:
-        if self.frame is not None:
-            return
+        if self.frame is None:
+            frame = self.frame_of(self.files, handing)
+            self.frame = frame.persist(StorageLevel.MEMORY_AND_DISK) if self._cached else frame
+            self.frame.createOrReplaceTempView(self.name)
+
+    def frame_of(self, files: Sequence[LocalFile], handing: Handing) -> DataFrame:
+        """What Spark reads some of the files by."""
         types = self.shape.types
         names = [None if each is None else each.name for each in self.files[0].fields(self.shape.columns)]
         known = [(name, t) for name, t in zip(names, types, strict=True) if name is not None]
-        frame = handing.frame([file.path for file in self.files], schema_sql([*known, (DIFF_FIELD, BIGINT)]))
+        frame = handing.frame([file.path for file in files], schema_sql([*known, (DIFF_FIELD, BIGINT)]))
         given = self._given(names)
         if given.num_columns:
             frame = frame.crossJoin(sf.broadcast(handing.spark.createDataFrame(given)))
@@ -131,9 +160,7 @@ class Settled(Part):
             (sf.lit(None).cast(spark_type(t)) if name is None else sf.col(name)).alias(f"c{i}")
             for i, (name, t) in enumerate(zip(names, types, strict=True))
         ]
-        frame = frame.select(*outputs, sf.lit(self.max_ts).cast("bigint").alias(TS), sf.col(DIFF_FIELD).alias(DIFF))
-        self.frame = frame.persist(StorageLevel.MEMORY_AND_DISK) if self._cached else frame
-        self.frame.createOrReplaceTempView(self.name)
+        return frame.select(*outputs, sf.lit(self.max_ts).cast("bigint").alias(TS), sf.col(DIFF_FIELD).alias(DIFF))
 
     def forget(self, handing: Handing) -> None:
         if self.frame is not None:
@@ -154,6 +181,18 @@ class Settled(Part):
             for i, (column, name) in enumerate(zip(self.shape.columns, names, strict=True)) if name is None
         }  # fmt: skip
         return canonical(pa.table({name: value for name, value in later.items() if not value.null_count}))
+
+
+@dataclass
+class Some(View):
+    """Some files of ``of``, for one reader."""
+
+    files: Sequence[LocalFile] = ()
+    of: Settled = field(kw_only=True)
+
+    def show(self, handing: Handing) -> None:
+        """Have Spark know them; there is at least one."""
+        self.of.frame_of(self.files, handing).createOrReplaceTempView(self.name)
 
 
 def settled(name: str, files: Iterable[LocalFile], shape: Shape, ts: int) -> tuple[list[Settled], list[LocalFile]]:

@@ -11,7 +11,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
@@ -20,16 +20,21 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
+from collection.columns import sql_type
 from controllers.compute.core import Answer, Asked, Clock, GivenUp
 from controllers.compute.failures import Interrupted, of_spark, to_reader, unexplained
 from controllers.compute.handling import Handling
 from controllers.compute.indexes import Indexes
 from controllers.compute.inventory import Inventory
 from controllers.compute.naming import name_relations
+from controllers.compute.relation import Relation
 from controllers.compute.running import answered
 from controllers.compute.session import PEEK_POOL, cancel_group, has_ended
+from controllers.compute.sought import Sought, sought
 from controllers.compute.sources import Sources
+from controllers.compute.spark_text import parse
 from controllers.peeks.lookup_codec import Found, Key
 from controllers.peeks.peek import Peek, Question
 from controllers.peeks.peek_codec import decode_error
@@ -268,7 +273,9 @@ class PeekDesk:
         try:
             context.setJobGroup(peek.peek_id, f"peek as of {as_of}", interruptOnCancel=True)
             with Sources(self._spark) as sources:
-                rows = {i: self._rows(sources, i, as_of) for i in peek.inputs}
+                relations = {i: self._inventory.relation_through(i, as_of) for i in peek.inputs}
+                asked = _sought(peek.sql, relations)
+                rows = {i: self._rows(sources, i, as_of, asked.get(i, ())) for i in peek.inputs}
                 return answered(self._spark, name_relations(peek.sql, peek.inputs, rows))
         except Exception as error:
             found = of_spark(error)
@@ -284,14 +291,26 @@ class PeekDesk:
                 context.setLocalProperty("spark.jobGroup.id", None)
 
 
-    def _rows(self, sources: Sources, object_id: str, as_of: DataTs) -> exp.Expression:
+    def _rows(self, sources: Sources, object_id: str, as_of: DataTs, asked: Sequence[Sought]) -> exp.Expression:
         while True:
             relation = self._inventory.relation_through(object_id, as_of)
             try:
-                return sources.rows(relation, as_of)
+                return sources.rows(relation, as_of, asked)
             except Unavailable:
                 if not relation.superseded:  # or it got columns meanwhile, and another one is in its place
                     raise
+
+
+def _sought(sql: str, relations: Mapping[str, Relation]) -> dict[str, list[Sought]]:
+    """What ``sql`` seeks in those of ``relations`` of which files may be passed over."""
+    types = {i: dict(zip(each.names, map(sql_type, (c.type for c in each.columns)), strict=True))
+             for i, each in relations.items() if each.prunes}  # fmt: skip
+    if not types:
+        return {}
+    try:
+        return sought(parse(sql), types)
+    except SqlglotError:
+        return {}  # whoever names the relations in it says what is wrong
 
 
 def _of_rows(error: TidemarkError) -> bool:

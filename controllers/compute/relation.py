@@ -35,6 +35,7 @@ from controllers.changes import TS, between, consolidate, only_insertions, stamp
 from controllers.compute import spark_text as sp
 from controllers.compute.chunks import BIGINT, Chunk, Part, Settled, Shape, View, settled
 from controllers.compute.handing import Handing, schema_sql
+from controllers.compute.sought import Sought
 from journal.errors import InvalidUsage, Rejected, Unavailable
 from journal.timestamps import DataTs
 from segments.parquet import LocalFile
@@ -362,16 +363,32 @@ class Relation:
                 self._resident = {ts: held[ts] for ts in sorted(held)[-2:]}
             return held[as_of]
 
-    def snapshot(self, as_of: DataTs) -> Snapshot:
-        """The relation at ``as_of``.  Raises ``InvalidUsage`` 22023 below ``since``."""
+    @property
+    def prunes(self) -> bool:
+        """Whether files may be passed over by who says what is sought."""
+        return any(isinstance(chunk, Settled) and chunk.prunes for chunk in self._chunks)
+
+    def snapshot(self, as_of: DataTs, sought: Sequence[Sought] = ()) -> Snapshot:
+        """The relation at ``as_of``, but perhaps for rows for which not all of ``sought`` are true.  Raises
+        ``InvalidUsage`` 22023 below ``since``."""
         with self._lock:
             self.check_readable(as_of)
             self._asked_at = time.monotonic()
             chunks = [c for c in self._chunks if c.min_ts <= as_of]
-            for chunk in chunks:
-                chunk.show(self.handing)
-            pieces = [_Shown(c.name, c.max_ts > as_of) for c in chunks]
+            pieces: list[_Shown] = []
             views: list[View] = [*chunks]
+            for chunk in chunks:
+                if sought and isinstance(chunk, Settled) and chunk.prunes:
+                    some = chunk.only(self.own_name("some"), sought)
+                    if len(some.files) < len(chunk.files):
+                        if some.files:
+                            some.show(self.handing)
+                            views.append(some)
+                            some.retired = True
+                            pieces.append(_Shown(some.name, False))
+                        continue
+                chunk.show(self.handing)
+                pieces.append(_Shown(chunk.name, chunk.max_ts > as_of))
             tail = self._tail
             plain = tail.plain and all(c.plain for c in chunks)
             if tail.pieces:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from sqlglot import exp
 from collection.columns import DIFF
 from controllers.changes import present
 from controllers.compute.relation import Relation, Snapshot, own_name
+from controllers.compute.sought import Sought
 from journal.timestamps import DataTs
 
 _serial = itertools.count()
@@ -24,14 +26,15 @@ class Sources(AbstractContextManager):
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
         self._lock = threading.RLock()
-        self._snapshots: dict[tuple[Relation, int], Snapshot] = {}
+        self._snapshots: dict[tuple[Relation, int, tuple[Sought, ...]], Snapshot] = {}
         self._tables: dict[tuple[Relation, int, int], pa.Table] = {}
         self._deltas: dict[tuple[Relation, int, int], str] = {}
         self._present: dict[tuple[Relation, int], pa.Table | None] = {}
 
-    def rows(self, relation: Relation, as_of: DataTs) -> exp.Expression:
-        """The rows of ``relation`` at ``as_of``, each as often as it occurs."""
-        return self._snapshot(relation, as_of).rows()
+    def rows(self, relation: Relation, as_of: DataTs, sought: Sequence[Sought] = ()) -> exp.Expression:
+        """The rows of ``relation`` at ``as_of``, each as often as it occurs, but perhaps for those for which not all of
+        ``sought`` are true."""
+        return self._snapshot(relation, as_of, tuple(sought)).rows()
 
     def diffs(self, relation: Relation, as_of: DataTs, diff: str = DIFF) -> exp.Expression:
         """The same with ``diff``, not consolidated.  Nothing at all for ``as_of`` before every timestamp."""
@@ -70,11 +73,11 @@ class Sources(AbstractContextManager):
                 self._present[key] = None if held is None else present(held, relation.names)
             return self._present[key]
 
-    def _snapshot(self, relation: Relation, as_of: DataTs) -> Snapshot:
-        key = (relation, as_of)
+    def _snapshot(self, relation: Relation, as_of: DataTs, sought: tuple[Sought, ...] = ()) -> Snapshot:
+        key = (relation, as_of, sought)
         with self._lock:
             if key not in self._snapshots:
-                self._snapshots[key] = relation.snapshot(as_of)
+                self._snapshots[key] = relation.snapshot(as_of, sought)
             return self._snapshots[key]
 
     def close(self) -> None:
