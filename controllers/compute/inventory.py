@@ -17,14 +17,12 @@ from controllers.compute.core import Known
 from controllers.compute.feed import Feed
 from controllers.compute.frontiers import Frontiers
 from controllers.compute.relation import Relation
+from controllers.compute.running import MUCH_ROWS
 from controllers.protocol import Altered, ControllerState, Created, Dropped, Effect
 from journal.errors import InvalidUsage, Unavailable
 from journal.timestamps import DataTs
 from oracle.client import Oracle
 from oracle.views_log import ViewsLog
-
-MUCH_ROWS = 500_000
-"""In all that a view reads: Spark takes a second or two for as many, and to read them from a topic two more."""
 
 _NONE: Map = Map()
 

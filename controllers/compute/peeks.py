@@ -276,7 +276,7 @@ class PeekDesk:
                 relations = {i: self._inventory.relation_through(i, as_of) for i in peek.inputs}
                 asked = _sought(peek.sql, relations)
                 rows = {i: self._rows(sources, i, as_of, asked.get(i, ())) for i in peek.inputs}
-                return answered(self._spark, name_relations(peek.sql, peek.inputs, rows))
+                return answered(self._spark, name_relations(peek.sql, peek.inputs, rows), sources.large)
         except Exception as error:
             found = of_spark(error)
             if found is None:

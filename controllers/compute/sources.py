@@ -14,6 +14,7 @@ from sqlglot import exp
 from collection.columns import DIFF
 from controllers.changes import present
 from controllers.compute.relation import Relation, Snapshot, own_name
+from controllers.compute.running import MUCH_ROWS
 from controllers.compute.sought import Sought
 from journal.timestamps import DataTs
 
@@ -30,6 +31,12 @@ class Sources(AbstractContextManager):
         self._tables: dict[tuple[Relation, int, int], pa.Table] = {}
         self._deltas: dict[tuple[Relation, int, int], str] = {}
         self._present: dict[tuple[Relation, int], pa.Table | None] = {}
+
+    @property
+    def large(self) -> bool:
+        """Whether what was asked for so far, changes apart, is much."""
+        with self._lock:
+            return sum(relation.rows for relation, *_ in self._snapshots) >= MUCH_ROWS
 
     def rows(self, relation: Relation, as_of: DataTs, sought: Sequence[Sought] = ()) -> exp.Expression:
         """The rows of ``relation`` at ``as_of``, each as often as it occurs, but perhaps for those for which not all of

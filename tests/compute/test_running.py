@@ -34,3 +34,23 @@ def test_a_union_of_a_branch_with_a_subquery_in_a_value(bench):
     from controllers.compute.running import INFERS
 
     assert bench.spark.conf.get(INFERS) == "true"
+
+
+def test_what_reads_much_is_shuffled_in_parts_and_answered_alike(bench):
+    """By a session of its own: the one that all others share stays as it is, and what is closed there is closed."""
+    from pyspark.errors import AnalysisException
+
+    from controllers.compute.running import PARTS_A_CORE, answered, cores, for_large
+    from controllers.compute.spark_text import parse as spark_tree
+
+    bench.spark.range(1000).createOrReplaceTempView("tm_numbers")
+    tree = spark_tree("SELECT `n`.`id` % 7 AS `k`, COUNT(*) AS `c` FROM `tm_numbers` AS `n` GROUP BY `n`.`id` % 7")
+    before = bench.spark.conf.get("spark.sql.shuffle.partitions")
+    small, large, session = answered(bench.spark, tree), answered(bench.spark, tree, True), for_large(bench.spark)
+    bench.spark.catalog.dropTempView("tm_numbers")
+    pairs = [sorted(zip(*(column.to_pylist() for column in each.columns), strict=True)) for each in (small, large)]
+    assert pairs[0] == pairs[1] == [(k, len(range(k, 1000, 7))) for k in range(7)]
+    assert session.conf.get("spark.sql.shuffle.partitions") == str(PARTS_A_CORE * cores(bench.spark)) != before
+    assert bench.spark.conf.get("spark.sql.shuffle.partitions") == before
+    with pytest.raises(AnalysisException):
+        session.sql("SELECT SPARK_PARTITION_ID()")

@@ -66,7 +66,7 @@ class Linear:
                 return found
             query = self.query(parts, reading)
             self.by_spark += 1
-            return as_schema(answered(self._engines.spark, query), self.schema)
+            return as_schema(answered(self._engines.spark, query, sources.large), self.schema)
 
     @contextmanager
     def change(self, sources: Sources, t0: DataTs, t1: DataTs) -> Iterator[tuple[list[Prepared], Reading]]:

@@ -156,7 +156,8 @@ class Recompute:
         ])  # fmt: skip
         differ = exp.NEQ(this=sp.total(DIFF), expression=exp.Literal.number(0))
         merged = sp.select([*map(sp.column, names), sp.called(sp.total(DIFF), DIFF)], sp.derived(both, "b"))
-        return as_schema(answered(sources.spark, sp.grouped(merged, names, differ)), self._schema)
+        found = answered(sources.spark, sp.grouped(merged, names, differ), sources.large)
+        return as_schema(found, self._schema)
 
 
 def taken_away(held: pa.Table, schema: pa.Schema) -> pa.Table:

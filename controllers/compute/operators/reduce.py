@@ -112,10 +112,10 @@ class Reduce:
                     self._engines.left(str(why))
             if not parts:
                 return [], [[] for _ in bagged]
-            return self._folded_by_spark(self._input.query(parts, reading), summed)
+            return self._folded_by_spark(self._input.query(parts, reading), summed, sources)
 
     def _folded_by_spark(
-        self, query: exp.Expression, summed: frozenset[int | None]
+        self, query: exp.Expression, summed: frozenset[int | None], sources: Sources
     ) -> tuple[list[tuple[Row, int, Group]], list[Values]]:
         n = len(self._grouped.keys)
         names = [f"c{place}" for place in range(len(self._input.full.types) - 1)]
@@ -130,7 +130,7 @@ class Reduce:
             outputs = [*map(sp.column, by), *(sp.called(each, f"m{i}") for i, each in enumerate(measures))]
             made = sp.grouped(sp.select(outputs, source.copy()), by)
             made.set("limit", exp.Limit(expression=exp.Literal.number(most + 1)))
-            found = answered(self._engines.spark, made)
+            found = answered(self._engines.spark, made, sources.large)
             if found.num_rows > most:
                 raise TooManyGroups(f"the view has more than {self._groups.most} groups, or too many values in them")
             return to_rows(found)
