@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import sys
 import time
+import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,10 +17,14 @@ import pyarrow.compute as pc
 from catalog_log.objects import Column
 from collection.columns import DIFF
 from controllers.changes import stamp
+from controllers.compute.naming import name_relations
 from controllers.compute.relation import Relation
+from controllers.compute.running import answered, cores
 from controllers.compute.session import scratch_directory, serve_files, start_session, stop_session
-from controllers.compute.spark_text import text
+from controllers.compute.spark_text import parse, text
 from journal.timestamps import DataTs
+from segments.model import Segment, new_path
+from segments.parquet import LocalFile, encode
 
 MASTER = "local-cluster[2,1,1024]"
 PART = 100_000
@@ -29,6 +35,17 @@ def rows(first: int, count: int) -> pa.Table:
     keys = pa.array(range(first, first + count), pa.int64())
     words = pc.binary_join_element_wise(pa.scalar("row number "), keys.cast(pa.string()), pa.scalar("x" * 30), "")
     return pa.table({"k": keys, "s": words, DIFF: pa.repeat(pa.scalar(1, pa.int64()), count)})
+
+
+def file(directory: Path, columns: Sequence[Column], first: int) -> LocalFile:
+    """A file of the store with the rows from number ``first`` on."""
+    table = rows(first, PART)
+    data = encode(columns, table)
+    path = directory / f"settled_{first}.parquet"
+    path.write_bytes(data)
+    return LocalFile(
+        Segment(new_path("u2", 0, f"{first:x}"), len(data), table.nbytes, PART, PART, True, zlib.crc32(data)), path
+    )
 
 
 def main(directory: str, wanted: str) -> None:
@@ -70,6 +87,18 @@ def main(directory: str, wanted: str) -> None:
         few = f"SELECT s FROM ({text(snapshot.rows())}) WHERE k < 1000"
         assert spark.sql(f"SELECT COUNT(DISTINCT tm_quoted_identifier(s)) FROM ({few})").collect()[0][0] == 1000
     relation.close()
+    # What is settled they read as it is, and shuffle it in parts for all of them.
+    columns = (Column("k", "int8", id=1), Column("s", "text", id=2))
+    settled = Relation(spark, "u2", columns, scratch / "chunks", files.uri)
+    held = [file(scratch / "chunks", columns, first) for first in range(0, count, PART)]
+    settled.load([], DataTs(11), DataTs(10), held)
+    assert cores(spark) == 2
+    with settled.snapshot(DataTs(10)) as snapshot:
+        grouped = parse("SELECT `k` % 1000 AS `g`, COUNT(*) AS `n` FROM `u2` AS `t` GROUP BY `k` % 1000")
+        tree = name_relations(text(grouped), ("u2",), {"u2": snapshot.rows()})
+        found = answered(spark, tree, True)
+    assert found.num_rows == 1000 and pc.sum(found.column(1)).as_py() == count
+    settled.close()
     files.close()
     stop_session(spark)
     print("done", flush=True)
