@@ -130,6 +130,12 @@ class QueryFailed(InvalidUsage):
     """The query itself fails on these rows (a division by zero, a bad cast): not the cluster's fault."""
 
 
+class ResultTooLarge(QueryFailed):
+    """The query gives more than may be collected."""
+
+    sqlstate = "54000"
+
+
 class Interrupted(TidemarkError):
     """The query was cancelled."""
 

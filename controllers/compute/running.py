@@ -1,7 +1,8 @@
 """One query of ours, run by Spark: if it gathers no more than fits, and also where its optimizer stumbles.
 
 Promises: :func:`answered` gives the query's rows, or raises what Spark threw; ``QueryFailed`` 54000, before it runs,
-for one whose aggregates would hold more than ``GATHERED_BYTES_MAX`` (``gathering.py``).
+for one whose aggregates would hold more than ``GATHERED_BYTES_MAX`` (``gathering.py``), and for one that reads much and
+whose rows are more than ``ANSWER_BYTES_MAX``, before they are in anybody's memory.
 
 Spark infers constraints on what each part of a query gives, to filter earlier.  For UNION ALL it looks up every column
 that a constraint names among the outputs of a branch, also those inside an EXISTS of that branch, which are the
@@ -14,7 +15,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from sqlglot import exp
 
-from controllers.compute.failures import QueryFailed
+from controllers.compute.failures import QueryFailed, ResultTooLarge
 from controllers.compute.gathering import GATHERED_BYTES_MAX, questions
 from controllers.compute.handing import in_this_process
 from controllers.compute.spark_text import text
@@ -32,6 +33,15 @@ log = logging.getLogger(__name__)
 
 MUCH_ROWS = 500_000
 """In all that a query reads: Spark takes a second or two for as many, and to read them from a topic takes two more."""
+
+ANSWER_BYTES_MAX = 256 << 20
+"""Of one query that reads much, as Arrow has them: each is in the heap of Spark's driver twice for a moment, which has
+1 GB by itself, and three times in Python's.  That is 20 million rows of two numbers."""
+
+ANSWER_BYTES_LEAST = 16 << 20
+"""Of one task in any case, where there are many: rows are not always spread evenly, and not all tasks have so many."""
+
+_TOO_MUCH = "tidemark: the result is too large"
 
 PARTS_A_CORE = 4
 """Of what is shuffled by a query that reads much.  Measured on two cores, over 100 M rows: eight parts take 24 s for
@@ -57,7 +67,7 @@ def answered(spark: SparkSession, query: exp.Expression, large: bool = False) ->
                 detail=f"{held} bytes of values at once, at most {GATHERED_BYTES_MAX}",
                 hint="filter what goes into array_agg, string_agg, mode or a percentile, or group it more finely",
             )  # fmt: skip
-    return _answered(spark, text(query))
+    return _answered(spark, text(query), large)
 
 
 def for_large(spark: SparkSession) -> SparkSession:
@@ -78,15 +88,51 @@ def cores(spark: SparkSession) -> int:
     return max(1, sum(executors.apply(i).totalCores() for i in range(executors.size())))
 
 
-def _answered(spark: SparkSession, sql: str) -> pa.Table:
+def _answered(spark: SparkSession, sql: str, large: bool = False) -> pa.Table:
     try:
-        return spark.sql(sql).toArrow()
+        return _collected(spark, sql, large)
     except (Py4JJavaError, PySparkException) as error:
         if not _stumbled(error):
             raise
         log.info("a query runs again without what Spark infers", extra={"why": str(error)[:500]})
     with _nothing_inferred(spark):
-        return spark.sql(sql).toArrow()
+        return _collected(spark, sql, large)
+
+
+def _collected(spark: SparkSession, sql: str, large: bool) -> pa.Table:
+    frame = spark.sql(sql)
+    if not large:
+        return frame.toArrow()
+    tasks = max(1, frame._jdf.queryExecution().toRdd().getNumPartitions())
+    share = max(ANSWER_BYTES_MAX // tasks, ANSWER_BYTES_LEAST)
+    try:
+        return frame.mapInArrow(_within(share), frame.schema).toArrow()
+    except (Py4JJavaError, PySparkException) as error:
+        if _TOO_MUCH not in str(error):
+            raise
+        raise ResultTooLarge(
+            "the result is too large",
+            detail=f"more than {share} bytes of one of {tasks} tasks, all together at most {ANSWER_BYTES_MAX}",
+            hint="filter it, or aggregate it",
+        ) from error  # fmt: skip
+
+
+def _within(most: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For executors: what they are given, as long as one task has no more than so many bytes of it.
+
+    A task's rows are in its executor's heap as a whole before anybody looks at how many they are.
+    """
+    words = _TOO_MUCH
+
+    def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found = 0
+        for batch in batches:
+            found += batch.nbytes
+            if found > most:
+                raise ValueError(words)
+            yield batch
+
+    return counted
 
 
 def _stumbled(error: Exception) -> bool:

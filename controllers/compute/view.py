@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from catalog_log.settings import PROCESS, SPARK
 from controllers.changes import change_schema, consolidate
-from controllers.compute.failures import Interrupted, of_spark, unexplained
+from controllers.compute.failures import Interrupted, ResultTooLarge, of_spark, unexplained
 from controllers.compute.groups import TooManyGroups
 from controllers.compute.operators.affected import Affected
 from controllers.compute.operators.built import built
@@ -139,6 +139,8 @@ class View:
             except Exception as error:
                 if isinstance(of_spark(error), Interrupted):
                     raise
+                if isinstance(error, ResultTooLarge):  # and so is what all of it gives
+                    return Change(self.id, self._schema.empty_table(), error, self._forget)
                 # A row that came and went within the delta may fail where the whole query does not: ask that.
                 log.info("incremental step failed", extra={"view": self.id, "why": str(error)[:500]})
                 if isinstance(error, TooManyGroups):

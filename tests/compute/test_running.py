@@ -54,3 +54,21 @@ def test_what_reads_much_is_shuffled_in_parts_and_answered_alike(bench):
     assert bench.spark.conf.get("spark.sql.shuffle.partitions") == before
     with pytest.raises(AnalysisException):
         session.sql("SELECT SPARK_PARTITION_ID()")
+
+
+def test_a_result_that_is_too_large_is_an_error_of_its_query(bench, monkeypatch):
+    """It ended Spark's JVM, and the cluster's process with it, until the view was in quarantine."""
+    from controllers.compute import running
+    from controllers.compute.failures import QueryFailed
+    from controllers.compute.spark_text import parse as spark_tree
+
+    monkeypatch.setattr(running, "ANSWER_BYTES_MAX", 1_000_000)
+    monkeypatch.setattr(running, "ANSWER_BYTES_LEAST", 1000)
+    bench.spark.range(1_000_000).createOrReplaceTempView("tm_numbers")
+    with pytest.raises(QueryFailed) as refused:
+        running.answered(bench.spark, spark_tree("SELECT `n`.`id` AS `k` FROM `tm_numbers` AS `n`"), True)
+    assert refused.value.sqlstate == "54000" and refused.value.hint
+    few = running.answered(bench.spark, spark_tree("SELECT `n`.`id` AS `k` FROM `tm_numbers` AS `n` "
+                                                   "WHERE `n`.`id` < 50000"), True)  # fmt: skip
+    assert sorted(few.column(0).to_pylist()) == list(range(50_000))
+    bench.spark.catalog.dropTempView("tm_numbers")
