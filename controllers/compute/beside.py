@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from controllers.compute.session import BESIDE_POOL, cancel_group
@@ -65,14 +66,17 @@ class Job:
     def status(self) -> dict[str, float | int]:
         """Seconds so far, and how many rows were read by those of Spark's tasks that are done, of about how many there
         are.  A query that reads some of them more than once has read as many before it is done."""
+        seconds = round(time.monotonic() - self._begun, 1)
+        try:
+            return {"seconds": seconds, "rows_read": self._rows_read(), "rows": self._rows}
+        except (Py4JError, OSError):  # Spark is ending, which others tell
+            return {"seconds": seconds}
+
+    def _rows_read(self) -> int:
         tracker, store = self._spark.sparkContext.statusTracker(), self._spark.sparkContext._jsc.sc().statusStore()
         jobs = [job for job in map(tracker.getJobInfo, tracker.getJobIdsForGroup(self._group)) if job is not None]
         begun = [stage for job in jobs for stage in job.stageIds if tracker.getStageInfo(stage) is not None]
-        return {
-            "seconds": round(time.monotonic() - self._begun, 1),
-            "rows_read": sum(store.lastStageAttempt(stage).inputRecords() for stage in begun),
-            "rows": self._rows,
-        }
+        return sum(store.lastStageAttempt(stage).inputRecords() for stage in begun)
 
     def _run(self) -> None:
         try:
