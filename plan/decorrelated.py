@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from plan import relations as r
 from plan import scalars as s
 from plan.calls import call
-from plan.columns import moved, names_outside, over
+from plan.columns import moved, names_outside, replaced
 from plan.equal import conjunction, conjuncts, met
 from plan.nodes import Node, walk
 
@@ -93,7 +93,7 @@ class _Joined:
         found = _Keyed.of(node.input)
         if found is None or not found.outer or any(_asks(each) or names_outside(each) for each in node.aggregates):
             return None
-        if any(_asks(each) or names_outside(each) for outputs in posts for each in outputs):
+        if any(_asks(each) for outputs in posts for each in outputs):
             return None
         if any(_asks(each) for each in found.outer):
             return None
@@ -103,8 +103,8 @@ class _Joined:
         values = tuple(self.relation.column(place + width + at) for at in range(len(node.aggregates)))
         nothing = tuple(_of_no_rows(each) for each in node.aggregates)
         for outputs in reversed(posts):
-            values = tuple(over(each, values) for each in outputs)
-            nothing = tuple(over(each, nothing) for each in outputs)
+            values = tuple(_beside(each, values) for each in outputs)
+            nothing = tuple(_beside(each, nothing) for each in outputs)
         marker = self.relation.column(place + len(groups.columns))
         return s.case(None, ((call("is_null", marker), nothing[0]),), values[0])
 
@@ -117,6 +117,19 @@ class _Joined:
         ]
         self.relation = r.Join(kind, self.relation, other, conjunction(equal))
         return place
+
+
+def _beside(output: s.Scalar, values: tuple[s.Scalar, ...]) -> s.Scalar:
+    """``output`` of a subquery's row, whose columns are ``values``, as the row around says it."""
+
+    def change(column: s.Column, depth: int) -> s.Scalar:
+        if column.level < depth:
+            return column
+        if column.level == depth:
+            return moved(values[column.position], depth)
+        return s.Column(column.type, column.nullable, column.position, column.level - 1)
+
+    return replaced(output, change)
 
 
 def _marked(relation: r.Relation) -> r.Relation:

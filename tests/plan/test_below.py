@@ -103,6 +103,43 @@ def test_what_is_asked_once_stands_in_no_call_of_pythons(text, asked):
     assert bool(in_python(before)) == bool(asked) and not in_python(made)
 
 
+@pytest.mark.parametrize("text, moved", [
+    ("select a.k from a, b where n::numeric <= (select max(v) from b c where c.k = a.k)", 1),
+    ("select a.k from a, b where n::numeric * (select max(v) from b c where c.k = a.k) > 2.5", 1),
+    ("select a.k from a, b where n::numeric = (select v from b c where c.k = a.k order by v limit 1)", 1),
+    ("select a.k from a, b where 2.5 * (select avg(v) from b c where c.k = a.k) > (select v from b d where d.k = b.k)",
+     1),
+    ("select k from (select k, n * (select avg(v) from b where b.k = a.k) q from a) q where q is null", 1),
+    ("select k from (select a.k, n * (select avg(v) from b c where c.k = a.k) q from a, b) q where q > 2.5", 1),
+    ("select k from (select a.k, (select avg(v) from b c where c.k = a.k) q from a, b) q where q * 2 > 2.5", 1),
+    ("select k from a where exists (select 1 from b where b.k = a.k and n * 2.5 > b.v)", 0),
+    ("select n * (select avg(v) from b where b.k = a.k) from a", 0),
+    ("select k from a where k > (select max(v) from b where b.k = a.k)", 0),
+])  # fmt: skip
+def test_what_is_asked_for_each_row_is_asked_around_calls_of_pythons(text, moved):
+    before = planned(text)
+    made = asked_apart(joined_by(before))
+    assert made.columns == before.columns
+    check_columns(made)
+    assert bool(for_each_row(made)) == (not moved and bool(for_each_row(before)))
+    assert bool(moved) == (made != joined_by(before))
+
+
+def for_each_row(relation: r.Relation) -> list[Node]:
+    """What is asked for each row in arguments of Python's calls, which are around it alone."""
+    found = []
+
+    def look(node: Node, inside: bool) -> None:
+        if isinstance(node, s.ScalarQuery) and inside and list(outer_columns(node.relation)):
+            found.append(node)
+        inside = not isinstance(node, r.Relation) and (inside or isinstance(node, s.Call) and node.name in OWN)
+        for each in node.parts():
+            look(each, inside)
+
+    look(relation, False)
+    return found
+
+
 def in_python(relation: r.Relation) -> list[Node]:
     """What is asked once in arguments of Python's calls."""
     calls = [each for each in walk(relation) if isinstance(each, s.Call) and each.name in OWN]
