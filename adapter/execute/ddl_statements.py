@@ -6,10 +6,11 @@ The queue itself, where DDL is appended, then applied, then answered, is :mod:`a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from adapter.execute.constants import Constants
 from adapter.execute.ddl_commit import Asked, DdlOutcome, DdlQueue
+from adapter.execute.not_null import NotNull
 from adapter.execute.planning import ON_LOOP_CHARS_MAX
 from adapter.execute.plans import Plans
 from adapter.execute.results import ddl_result
@@ -22,6 +23,7 @@ from journal.aio import to_its_end
 from sql.objects.names import Names
 from sql.statements.ddl_columns import to_evaluate, with_values
 from sql.statements.ddl_identity import counted_on
+from sql.statements.ddl_not_null import may_need_rows
 from sql.statements.plan_cache import Statement
 from sql.syntax import statements as st
 
@@ -39,6 +41,7 @@ class DdlStatements:
         plans: Plans,
         constants: Constants,
         sequences: Sequences,
+        not_null: NotNull,
         topic_exists: Callable[[str], bool | None],
     ) -> None:
         self._queue = queue
@@ -46,6 +49,7 @@ class DdlStatements:
         self._plans = plans
         self._constants = constants
         self._sequences = sequences
+        self._not_null = not_null
         self._topic_exists = topic_exists
 
     async def run(
@@ -55,7 +59,8 @@ class DdlStatements:
         if isinstance(statement, st.CreateSource):  # beside the statement, which waits for nobody's opinion (I8)
             asked = asyncio.ensure_future(asyncio.to_thread(self._topic_exists, statement.topic))
         try:
-            outcome = await self.execute(statement, names_of(session), Asked(prepared.sql, session.user))
+            asked_by = Asked(prepared.sql, session.user)
+            outcome = await self.execute(statement, names_of(session), asked_by, session=session)
             session.catalog_ts_seen = max(session.catalog_ts_seen, outcome.catalog_ts)
             if asked is not None and await asked is False:
                 session.notify(Notice(f'topic "{statement.topic}" does not exist yet',
@@ -65,7 +70,16 @@ class DdlStatements:
             if asked is not None:
                 asked.cancel()
 
-    async def execute(self, statement: object, names: Names, asked: Asked, request_id: str | None = None) -> DdlOutcome:
+    async def execute(
+        self,
+        statement: object,
+        names: Names,
+        asked: Asked,
+        request_id: str | None = None,
+        session: SessionState | None = None,
+    ) -> DdlOutcome:
+        """Raises as :meth:`adapter.execute.ddl_commit.DdlQueue.submit` and :meth:`NotNull.execute` do.  ``session`` is
+        whose statement it is; nobody's where it came on the DDL topic."""
         if isinstance(statement, st.AlterColumns):
             large = len(asked.text) > ON_LOOP_CHARS_MAX
             trees = await self._plans.of_size(large, len(asked.text), to_evaluate, statement, names)
@@ -74,4 +88,10 @@ class DdlStatements:
                 statement = with_values(statement, dict(zip(trees, given, strict=True)))
         for sequence_id in counted_on(statement, self._catalog.image, names):  # behind the last value given out
             await self._sequences.give_back(sequence_id)
-        return await to_its_end(self._queue.submit(statement, names, asked, request_id))
+
+        def submit(said: object, its_id: str | None) -> Awaitable[DdlOutcome]:
+            return to_its_end(self._queue.submit(said, names, asked, its_id))
+
+        if isinstance(statement, st.AlterColumns) and any(map(may_need_rows, statement.actions)):
+            return await self._not_null.execute(statement, names, asked, session, submit, request_id)
+        return await submit(statement, request_id)

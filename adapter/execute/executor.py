@@ -28,6 +28,7 @@ from adapter.execute.images import Images
 from adapter.execute.inserter import Inserter, Writer
 from adapter.execute.inserts import Inserts
 from adapter.execute.looks import Looks
+from adapter.execute.not_null import NotNull
 from adapter.execute.peeks import Peeks
 from adapter.execute.planning import Planner
 from adapter.execute.plans import Plans, param_oids_of
@@ -82,7 +83,8 @@ class TidemarkExecutor:
         self.system = SystemReads(relations, self.plans, catalog, oracle, nodes or NodeStatus(), now_ms)
         self.reads = Reads(peeks, self.plans)
         self.commits = Commits(Inserter(catalog, oracle, writer, bridge), self.images)
-        self._ddl = DdlStatements(self.ddl, catalog, self.plans, constants, self.sequences, topic_exists)
+        not_null = NotNull(self.images, self.plans, self.reads)
+        self._ddl = DdlStatements(self.ddl, catalog, self.plans, constants, self.sequences, not_null, topic_exists)
         selects = Selects(self.images, self.plans, constants, self.sequences, self.system, self.reads)
         inserts = Inserts(self.images, self.plans, constants, self.sequences, self.reads, self.commits)
         variables, looks = VariableStatements(self.plans), Looks(self.images, self.plans)

@@ -129,7 +129,7 @@ def checked(table: Item, arrays: Sequence[pa.Array | pa.ChunkedArray | None]) ->
     kept_as = [_limited(values, column) for column, values in zip(table.columns, arrays, strict=True)]
     made = pa.table(kept_as, names=[column.name for column in table.columns])
     for column, values in zip(table.columns, made.columns, strict=True):
-        if not column.nullable and values.null_count:
+        if values.null_count and not table.takes_null(column):
             at = values.is_null().to_pylist().index(True)
             row = ", ".join("null" if c[at].as_py() is None else str(c[at].as_py()) for c in made.columns)
             raise not_null(column.name, table.name, f"({row})")

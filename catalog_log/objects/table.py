@@ -19,6 +19,10 @@ class Table(Relation):
     """By the ids of columns: the sequences that the names in a column's DEFAULT mean, in their order."""
     identities: tuple[tuple[int, str, str], ...] = ()
     """Identity columns by their ids: :data:`ALWAYS` or :data:`BY_DEFAULT`, and the sequence that each counts by."""
+    unchecked: tuple[tuple[int, str], ...] = ()
+    """Columns that take no NULL any more while somebody looks whether there is one (SET NOT NULL), by their ids, each
+    with what tells this time from any other.  They are ``nullable`` until that is known, and NOT NULL for code that
+    knows nothing of this."""
 
     @property
     def stored(self) -> tuple[Column, ...]:
@@ -39,9 +43,27 @@ class Table(Relation):
         found = (each[1:] for each in self.identities if each[0] == column.id and column.id)
         return next(found, None)
 
+    def takes_null(self, column: Column) -> bool:
+        """Whether rows that are written may have a NULL in one of its columns."""
+        return column.nullable and not (self.unchecked and any(each[0] == column.id for each in self.unchecked))
+
+    def mark_of(self, column: Column) -> str | None:
+        """What says of which column it is looked whether it has a NULL, and since when; ``None`` where it is not."""
+        found = (f"{self.id}/{column_id}/{since}" for column_id, since in self.unchecked if column_id == column.id)
+        return next(found, None)
+
+    def marked(self, column: Column, since: str) -> Table:
+        """Itself, with no NULL written into one of its columns any more; one that is marked stays so."""
+        if self.mark_of(column) is not None:
+            return self
+        return replace(self, unchecked=tuple(sorted((*self.unchecked, (column.id, since)))))
+
+    def not_marked(self, column: Column) -> Table:
+        return replace(self, unchecked=tuple([each for each in self.unchecked if each[0] != column.id]))
+
     def without(self, column: Column) -> Table:
         """Itself without a column, which it had."""
-        found = self.with_default(column, ())
+        found = self.with_default(column, ()).not_marked(column)
         left = tuple([each for each in found.columns if each.id != column.id])
         identities = tuple([each for each in found.identities if each[0] != column.id])
         gone = replace(column, nullable=True, default=None)
@@ -75,21 +97,29 @@ class Table(Relation):
     def fields(self) -> dict[str, Any]:
         options = {f"{_READS}{column_id}": ",".join(ids) for column_id, ids in self.reads}
         options |= {f"{_IDENTITY}{column_id}": f"{kind},{of}" for column_id, kind, of in self.identities}
-        return {"dropped": [vars(column) for column in self.dropped], "options": options}
+        options |= {f"{_UNCHECKED}{column_id}": since for column_id, since in self.unchecked}
+        found = {"dropped": [vars(column) for column in self.dropped], "options": options}
+        if self.unchecked:
+            found["columns"] = [vars(column) | {"nullable": self.takes_null(column)} for column in self.columns]
+        return found
 
     @classmethod
     def of_record(cls, head: tuple[str, str, str, str], columns: tuple[Column, ...], record: Record) -> Table:
         dropped = tuple([Column(**column) for column in record["dropped"]])
         reads = sorted((number, tuple(ids)) for number, ids in _by_column(record, _READS))
         identities = sorted((number, kind, of) for number, (kind, of) in _by_column(record, _IDENTITY))
-        return cls(*head, columns, dropped, tuple(reads), tuple(identities))
+        unchecked = tuple(sorted((number, since) for number, (since,) in _by_column(record, _UNCHECKED)))
+        if unchecked:
+            marked = dict(unchecked)
+            columns = tuple([replace(each, nullable=True) if each.id in marked else each for each in columns])
+        return cls(*head, columns, dropped, tuple(reads), tuple(identities), unchecked)
 
 
 ALWAYS, BY_DEFAULT = "always", "default"
 
-_READS, _IDENTITY = "reads/", "identity/"
-"""Begin the options of a table's record that say what a DEFAULT reads, and what an identity column is; a column's id
-follows."""
+_READS, _IDENTITY, _UNCHECKED = "reads/", "identity/", "unchecked/"
+"""Begin the options of a table's record that say what a DEFAULT reads, what an identity column is, and since when it
+is looked whether a column has a NULL; a column's id follows."""
 
 
 def _by_column(record: Record, prefix: str) -> Iterator[tuple[int, list[str]]]:

@@ -159,5 +159,10 @@ def column_types(item: Item) -> dict[str, SqlType]:
 
 def full_name(image: ImageLike, item: Item) -> str:
     """``schema.name`` for messages."""
+    return ".".join(name_parts(image, item))
+
+
+def name_parts(image: ImageLike, item: Item) -> tuple[str, ...]:
+    """Its schema's name and its own."""
     schema = image.get(model.SCHEMAS, item.schema_id)
-    return f"{schema.name}.{item.name}" if schema else item.name
+    return (schema.name, item.name) if schema else (item.name,)

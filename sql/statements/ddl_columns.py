@@ -40,6 +40,7 @@ from sql.statements.ddl_alter import altered
 from sql.statements.ddl_comment import column_key, gone_with
 from sql.statements.ddl_drop import everything, told_cascade, told_dependents
 from sql.statements.ddl_identity import add_identity, not_identity, with_kind, without_identity
+from sql.statements.ddl_not_null import Unchecked, goes_on, may_need_rows, of_columns, was_not_null, with_not_null
 from sql.statements.ddl_sequences import altered_sequence, position_of, put_position
 from sql.statements.defaults import check_default, read_by_default
 from sql.statements.insert import literal_slot, stored
@@ -62,6 +63,10 @@ class _Draft:
     item: Relation
     image: ImageLike
     names: Names
+    before: Relation
+    """The relation as the statement found it."""
+    asked: list[Column] | None = None
+    """Columns that are to be NOT NULL if no row has a NULL there, where they are only asked for: then they are."""
     gone: dict[str, Item] = field(default_factory=dict)
     """Objects that go with columns."""
     left: dict[str, Item] = field(default_factory=dict)
@@ -90,7 +95,7 @@ def plan_columns(s: st.AlterColumns, image: ImageLike, names: Names) -> DdlPlan:
             f"altering columns in a catalog of format {image.genesis.format_version}",
             hint=f"columns come and go in catalogs made with format {records.COLUMN_IDS_FROM} or later",
         )
-    draft = _Draft(found, image, names)
+    draft = _Draft(found, image, names, found)
     for action in s.actions:
         _DO[type(action)](draft, action)
     gone = sorted(draft.gone, key=id_order)
@@ -107,6 +112,24 @@ def plan_columns(s: st.AlterColumns, image: ImageLike, names: Names) -> DdlPlan:
         updates.append(draft.ids.update())
     made = tuple([key for key in draft.counted if image.item(key) is None])
     return DdlPlan(tuple(updates), s.tag, tuple(draft.notices), made, tuple(gone), (found.id,))
+
+
+def unchecked(s: st.AlterColumns, image: ImageLike, names: Names) -> Unchecked | None:
+    """What rows are to be looked at before ``s`` is done; ``None`` where none are.  Raises as :func:`plan_columns`.
+
+    Such a statement is done in two halves (:mod:`sql.statements.ddl_not_null`).
+    """
+    if not any(map(may_need_rows, s.actions)):
+        return None
+    found = altered(s, image, names)
+    if not isinstance(found, Table) or image.genesis.format_version < records.COLUMN_IDS_FROM:
+        return None
+    asked: list[Column] = []
+    draft = _Draft(found, image, names, found, asked)
+    for action in s.actions:
+        _DO[type(action)](draft, action)
+    left = {column.id for column in draft.item.columns if not column.nullable}
+    return of_columns(s, found, [column for column in asked if column.id in left])
 
 
 def _comments_gone(image: ImageLike, before: Relation, after: Relation) -> list[Update]:
@@ -128,7 +151,13 @@ def _add(draft: _Draft, action: st.AddColumn) -> None:
             "ADD COLUMN of a column that counts",
             hint="rows that are there would need a value each: add a plain one, then SET DEFAULT nextval(…)",
         )
-    if any(column.name == wanted.name for column in table.columns):
+    there = next((column for column in table.columns if column.name == wanted.name), None)
+    if there is not None and goes_on(table, there, wanted):
+        if draft.asked is not None:
+            draft.asked.append(there)
+            _put(draft, table.columns.index(there), replace(there, nullable=False))
+        return
+    if there is not None:
         message = f'column "{wanted.name}" of relation "{table.name}" already exists'
         if not action.if_not_exists:
             raise InvalidUsage(message, sqlstate="42701")
@@ -141,19 +170,19 @@ def _add(draft: _Draft, action: st.AddColumn) -> None:
             f"tables can have at most {COLUMNS_MAX} columns", sqlstate="54011", detail="those that were dropped count"
         )
     missing = _missing(draft, action)
-    if missing is None and not wanted.nullable:
-        raise unsupported(
-            "ADD COLUMN … NOT NULL without a DEFAULT",
-            hint="rows that are there would have nothing in it: say a DEFAULT, which they get",
-        )
+    of_rows = missing is None and not wanted.nullable
+    """Whether it can be NOT NULL where there are no rows alone, which is not known yet."""
     column_id = 1 + max(column.id for column in before)
     stored_as = _stored_as(wanted.name, column_id, {column.stored_as.lower() for column in before})
     column = Column(
-        wanted.name, str(wanted.type), wanted.nullable, wanted.default_sql, column_id,
-        None if stored_as == wanted.name else stored_as, missing,
+        wanted.name, str(wanted.type), wanted.nullable or of_rows and draft.asked is None, wanted.default_sql,
+        column_id, None if stored_as == wanted.name else stored_as, missing,
     )  # fmt: skip
     reads = read_by_default(wanted, draft.image, draft.names) if wanted.default is not None else ()
-    draft.item = replace(table, columns=(*table.columns, column)).with_default(column, reads)
+    made = replace(table, columns=(*table.columns, column)).with_default(column, reads)
+    if of_rows and draft.asked is not None:
+        draft.asked.append(column)
+    draft.item = made.marked(column, str(draft.image.upper)) if column.nullable and of_rows else made
 
 
 def _missing(draft: _Draft, action: st.AddColumn) -> bytes | None:
@@ -307,8 +336,33 @@ def _set_default(draft: _Draft, action: st.SetDefault) -> None:
 
 def _drop_not_null(draft: _Draft, action: st.DropNotNull) -> None:
     table, place = _table(draft), _place(draft, action.name)
-    _check_no_identity(table, table.columns[place])
-    _put(draft, place, replace(table.columns[place], nullable=True))
+    column = table.columns[place]
+    _check_no_identity(table, column)
+    draft.item = table.not_marked(column)
+    _put(draft, place, replace(column, nullable=True))
+
+
+def _set_not_null(draft: _Draft, action: st.SetNotNull) -> None:
+    table, place = _table(draft), _place(draft, action.name)
+    column = table.columns[place]
+    if not column.nullable:
+        return
+    if draft.asked is not None:
+        if not was_not_null(draft.before, column):
+            draft.asked.append(column)
+        _put(draft, place, replace(column, nullable=False))
+    else:
+        draft.item = with_not_null(table, column, draft.before, action.checked, str(draft.image.upper))
+
+
+def _unmark(draft: _Draft, action: st.Unmark) -> None:
+    table = _table(draft)
+    column = next((each for each in table.columns if table.mark_of(each) == action.mark), None)
+    if column is None:
+        return
+    draft.item = table.not_marked(column)
+    if action.added:
+        _drop(draft, st.DropColumn(st.Name((column.name,))))
 
 
 def _add_identity(draft: _Draft, action: st.AddIdentity) -> None:
@@ -391,6 +445,8 @@ _DO: dict[type, Callable] = {
     st.RenameColumn: _rename,
     st.SetDefault: _set_default,
     st.DropNotNull: _drop_not_null,
+    st.SetNotNull: _set_not_null,
+    st.Unmark: _unmark,
     st.AddIdentity: _add_identity,
     st.SetIdentity: _set_identity,
     st.DropIdentity: _drop_identity,

@@ -262,7 +262,7 @@ def _insert_values(
     its_own, always = _identities(table, s)
     # What a number without a unit means hangs on the fields that an interval is declared with.
     read_as = [parse_type(c.type) if kind == t.INTERVAL else kind for c, kind in zip(table.columns, types, strict=True)]
-    needed = [i for i, column in enumerate(table.columns) if not column.nullable]
+    needed = [i for i, column in enumerate(table.columns) if not table.takes_null(column)]
     left_out = [i for i in range(len(types)) if i not in targets]
     rows = []
     width = None
@@ -504,7 +504,7 @@ def _insert_query(
     given = set(targets) - its_own
     defaults = {i: _default(table, i, types[i]) for i in range(len(types)) if i not in given}
     for index, slot in defaults.items():
-        if slot == Slot(None) and not table.columns[index].nullable:
+        if slot == Slot(None) and not table.takes_null(table.columns[index]):
             raise not_null(table.columns[index].name, table.name)
     query = (
         plan_bound(bound, image, names)

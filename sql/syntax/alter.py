@@ -105,6 +105,24 @@ class DropNotNull:
 
 
 @dataclass(frozen=True)
+class SetNotNull:
+    """``checked``: the mark (:meth:`catalog_log.objects.Table.mark_of`) under which no row was found that has a NULL
+    there; ``None`` where none was looked for yet."""
+
+    name: Name
+    checked: str | None = None
+
+
+@dataclass(frozen=True)
+class Unmark:
+    """What SET NOT NULL began under ``mark`` ends without it; a column that was added so goes.  Nobody writes it."""
+
+    name: Name
+    mark: str
+    added: bool
+
+
+@dataclass(frozen=True)
 class AddIdentity:
     name: Name
     identity: Identity
@@ -126,7 +144,16 @@ class DropIdentity:
 
 
 ColumnAction = (
-    AddColumn | DropColumn | RenameColumn | SetDefault | DropNotNull | AddIdentity | SetIdentity | DropIdentity
+    AddColumn
+    | DropColumn
+    | RenameColumn
+    | SetDefault
+    | DropNotNull
+    | SetNotNull
+    | Unmark
+    | AddIdentity
+    | SetIdentity
+    | DropIdentity
 )
 
 
@@ -314,11 +341,7 @@ def _action(c: Cursor) -> ColumnAction:
     if c.take("drop", "not", "null"):
         return DropNotNull(column)
     if c.take("set", "not", "null"):
-        raise unsupported(
-            "ALTER COLUMN … SET NOT NULL",
-            hint="who says it would have to look at every row: add a column that is NOT NULL with a DEFAULT instead",
-            position=at.start + 1,
-        )
+        return SetNotNull(column)
     if c.take("drop", "identity"):
         return DropIdentity(column, c.take("if", "exists"))
     if c.word() == "add" and c.word(1) == "generated":

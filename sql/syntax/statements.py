@@ -23,7 +23,9 @@ from sql.syntax.alter import (
     ResetSource,
     SetDefault,
     SetIdentity,
+    SetNotNull,
     SetSchema,
+    Unmark,
     read_actions,
     read_reset_source,
 )
@@ -78,6 +80,6 @@ __all__ = [
     "Control", "CreateIndex", "CreateSchema", "CreateSequence", "CreateSource", "CreateTable", "CreateView",
     "Deallocate", "Discard", "Drop", "DropColumn", "DropIdentity", "DropNotNull", "Empty", "Explain", "Insert",
     "Kind", "Name", "Query", "Release", "Rename", "RenameColumn", "RenameSchema", "ResetAll", "ResetSource",
-    "Rollback", "RollbackTo", "Savepoint", "SetDefault", "SetIdentity", "SetSchema", "SetTransaction", "SetVariable",
-    "ShowCreate", "ShowObjects", "ShowVariable", "Statement", "Unlisten", "Upkeep",
+    "Rollback", "RollbackTo", "Savepoint", "SetDefault", "SetIdentity", "SetNotNull", "SetSchema", "SetTransaction",
+    "SetVariable", "ShowCreate", "ShowObjects", "ShowVariable", "Statement", "Unlisten", "Unmark", "Upkeep",
 ]  # fmt: skip

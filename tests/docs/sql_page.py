@@ -37,7 +37,7 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 | `CREATE SEQUENCE`, `ALTER SEQUENCE … [RE]START`, `INCREMENT`… | `nextval` and its kin draw values: below |
 | `CREATE SCHEMA`, `TABLE`, `VIEW`, `MATERIALIZED VIEW`, `INDEX` | each one record in the catalog; `IF NOT EXISTS` |
 | `CREATE SOURCE … FROM KAFKA TOPIC '…' FORMAT JSON` | a topic's rows; what does not fit is in `…_errors` |
-| `ALTER TABLE … ADD`, `DROP`, `RENAME COLUMN`, `ALTER COLUMN` | no row is written anew; not `TYPE`, `SET NOT NULL` |
+| `ALTER TABLE … ADD`, `DROP`, `RENAME COLUMN`, `ALTER COLUMN` | no row is written anew; not `TYPE`: below |
 | `ALTER TABLE` (`VIEW`, `INDEX`, `SCHEMA`…) `RENAME TO`, `SET SCHEMA` | what reads it reads on; `TABLE` may name any |
 | `ALTER CLUSTER … SET (gear = 'auto')`, `RESET (gear)` | who evaluates changes: `auto`, `process`, `spark` |
 | `DROP …`, `ALTER SOURCE … RESET [CASCADE]`, `COMMENT ON …` | `CASCADE` drops what depends on it |
@@ -80,6 +80,10 @@ sequence of their own that goes with them, called as Postgres calls it; `OVERRID
 `DROP IDENTITY` make such a column of one that is NOT NULL, alter it and end it. `ADD COLUMN` of a serial or an identity
 is refused: rows that are there would need a value each, and what was written is never written anew. There are
 no keys, so nothing refuses a value that is written twice.
+
+`ALTER COLUMN … SET NOT NULL` and `ADD COLUMN … NOT NULL` without a `DEFAULT` look at the rows, as a query does, on the
+session's cluster: 23502 where one has a NULL there, or there is any row for a column that comes. Meanwhile nobody
+writes a NULL into the column. Such an `ADD COLUMN` stands beside no other kind of action.
 
 ### A topic for a source
 

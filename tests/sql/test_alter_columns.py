@@ -12,12 +12,15 @@ from sqlglot import exp
 
 from adapter.system.kinds import KIND_ROWS
 from catalog_log import model, records
+from catalog_log.object_records import from_record, to_record
 from catalog_log.objects import Index, MaterializedView, Table, View, ever, own_columns, places
-from journal.errors import InvalidUsage
+from journal.errors import Conflict, InvalidUsage
 from sql.objects.called import Objects
 from sql.objects.identifiers import quoted
 from sql.objects.watched import TooLongHere, Watched
 from sql.statements.ddl import plan_ddl
+from sql.statements.ddl_columns import unchecked
+from sql.statements.ddl_not_null import first_half, second_half, undone
 from sql.statements.insert import plan_insert
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
@@ -213,10 +216,10 @@ def test_an_index_is_of_its_columns_whatever_they_are_called() -> None:
         ("alter table t alter nope set default 1", "42703", 'column "nope" of relation "t" does not exist'),
         ("alter table t alter c set default 'x'", "22P02", "invalid input syntax for type integer"),
         ("alter table t alter c set default a", "0A000", "column reference in DEFAULT"),
-        ("alter table t add column n int not null", "0A000", "NOT NULL without a DEFAULT"),
-        ("alter table t add column n int default null not null", "0A000", "NOT NULL without a DEFAULT"),
         ("alter table t add column n float8 default random()", "0A000", "another one for every row"),
-        ("alter table t alter c set not null", "0A000", "SET NOT NULL"),
+        ("alter table star alter one set not null", "42809", '"star" is not a table'),
+        ("alter table s alter v set not null", "42809", '"s" is not a table'),
+        ("alter table t alter nope set not null", "42703", 'column "nope" of relation "t" does not exist'),
         ("alter table t alter c type bigint", "0A000", "ALTER COLUMN … TYPE"),
         ("alter table star add column n int", "42809", '"star" is not a table'),
         ("alter table by_a rename a to b", "42809", '"by_a" is not a table'),
@@ -232,6 +235,39 @@ def test_what_cannot_be_is_refused_as_postgres_does(statement: str, sqlstate: st
     image = ddl(empty_image(), *SCRIPT[:5], "create view star as select 1 as one")
     error = refused(image, statement)
     assert (error.sqlstate, message in error.message) == (sqlstate, True), error
+
+
+def test_not_null_is_two_halves_and_the_second_is_of_the_mark_that_was_looked_under() -> None:
+    image = here()
+    statement = parse("alter table t alter a set not null, add d int default 5 not null, alter c drop default")
+    of = unchecked(statement, image, names())
+    assert of is not None and (of.names, of.added) == (("a",), ())
+    first = apply(image, plan_ddl(first_half(statement, of), image, names()).updates)
+    marked = item(first, "t")
+    assert marked.columns[1].nullable and not marked.takes_null(marked.columns[1]) and len(marked.columns) == 4
+    kept = to_record(marked)
+    assert from_record(kept) == marked and not kept["columns"][1]["nullable"], "for older code"
+    with pytest.raises(InvalidUsage) as caught:
+        plan_insert(parse("insert into t (id) values (1)"), first, names())
+    assert caught.value.sqlstate == "23502"
+    marks = of.marks(marked)
+    done = apply(first, plan_ddl(second_half(statement, of, marks), first, names()).updates)
+    assert [(c.name, c.nullable) for c in item(done, "t").columns] == [
+        ("id", True), ("a", False), ("b", False), ("c", True), ("d", False),
+    ]  # fmt: skip
+    assert item(done, "t").unchecked == () and lowered(done) == lowered(image)
+    away = apply(first, plan_ddl(parse("alter table t alter a drop not null"), first, names()).updates)
+    for later in (away, apply(away, plan_ddl(first_half(statement, of), away, names()).updates)):
+        with pytest.raises(Conflict):
+            plan_ddl(second_half(statement, of, marks), later, names())
+    back = undone(statement, of, marks, first)
+    assert item(apply(first, plan_ddl(back, first, names()).updates), "t") == item(image, "t")
+    assert not plan_ddl(back, away, names()).updates and not plan_ddl(back, done, names()).updates
+    for fine in ("alter b set not null", "alter b drop not null, alter b set not null", "add e int default 1 not null",
+                 "alter a set not null, drop a cascade", "alter a set not null, alter a drop not null"):  # fmt: skip
+        assert unchecked(parse(f"alter table t {fine}"), image, names()) is None, fine
+    counts = parse("alter table u alter id set not null, alter id add generated always as identity")
+    assert unchecked(counts, image, names()).names == ("id",)
 
 
 def test_what_is_there_or_not_there_may_be_said_to_be_fine() -> None:

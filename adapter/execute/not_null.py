@@ -1,0 +1,113 @@
+"""ALTER TABLE that rows have a say in (SET NOT NULL): two halves in the catalog, and rows looked at between them.
+
+Promises: a column that is NOT NULL has no NULL, in any row that was or will be committed by any adapter
+(:mod:`sql.statements.ddl_not_null` says why).  A statement that is refused, given up or fails leaves the columns as
+they were; one whose process ends between the halves leaves them marked, which refuses NULLs, and is gone on with where
+it is said again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from adapter.execute.ddl_commit import Asked, DdlOutcome
+from adapter.execute.images import Images
+from adapter.execute.plans import Plans
+from adapter.execute.reads import Reads
+from adapter.execute.results import as_promised, collect
+from adapter.state.session_state import SessionState
+from catalog_log.image import Image
+from catalog_log.objects import Table
+from journal.aio import to_its_end
+from journal.errors import Conflict, TidemarkError
+from oracle.state import OracleState
+from sql.objects.names import Names
+from sql.statements.ddl_columns import unchecked
+from sql.statements.ddl_not_null import Unchecked, first_half, has_nulls, second_half, undone
+from sql.statements.select import plan_select
+from sql.syntax import statements as st
+from sql.syntax.parse import parse
+
+log = logging.getLogger(__name__)
+
+TRIES_MAX = 5
+"""Times that somebody else may alter the columns between the halves: each is a statement about the same ones."""
+
+Submit = Callable[[st.AlterColumns, str | None], Awaitable[DdlOutcome]]
+"""Has a statement done by the queue, under a request's id."""
+
+
+class NotNull:
+    """Lives on one event loop."""
+
+    def __init__(self, images: Images, plans: Plans, reads: Reads) -> None:
+        self._images = images
+        self._plans = plans
+        self._reads = reads
+
+    async def execute(
+        self,
+        statement: st.AlterColumns,
+        names: Names,
+        asked: Asked,
+        session: SessionState | None,
+        submit: Submit,
+        request_id: str | None,
+    ) -> DdlOutcome:
+        """``statement`` done; as ``submit`` does it where no rows have a say in it.
+
+        Raises 23502 where a row has a NULL, 40001 where others alter the columns all the time, what reading raises, and
+        what ``submit`` does.  Of a ``request_id`` the second half is what was executed.
+        """
+        session = session or SessionState(0, asked.role or "tidemark", names.database)
+        begun: Unchecked | None = None
+        try:
+            for _ in range(TRIES_MAX):
+                state, image = await self._images.barrier()
+                of = await self._plans.of_size(False, len(asked.text), unchecked, statement, image, names)
+                if of is None:
+                    return await submit(statement, request_id)
+                await self._look(session, of, state, image, names)  # what is refused at once changes nothing for others
+                begun = of
+                await submit(first_half(statement, of), None)
+                state, image = await self._images.barrier()
+                marks = _marks(of, image)
+                if marks is None:
+                    continue
+                await self._look(session, of, state, image, names)
+                try:
+                    return await submit(second_half(statement, of, marks), request_id)
+                except Conflict:
+                    continue
+            what = f'columns of "{statement.name}" are altered faster than its rows can be looked at'
+            raise Conflict(what, hint="try again")
+        except BaseException:
+            if begun is not None:
+                await to_its_end(self._undo(statement, begun, submit))
+            raise
+
+    async def _look(self, session: SessionState, of: Unchecked, state: OracleState, image: Image, names: Names) -> None:
+        """23502 where a row has a NULL in one of the columns, of all that are committed at ``state``."""
+        plan = plan_select(parse(of.query(image)).ast, image, names)
+        answer = await self._reads.read(session, image, plan, (), state.last_ts)
+        for batch in await collect(as_promised(answer, plan.columns), "ALTER TABLE"):
+            for row in batch.to_pylist():
+                raise has_nulls(of, list(row.values()))
+
+    async def _undo(self, statement: st.AlterColumns, of: Unchecked, submit: Submit) -> None:
+        """Take the first half back, as far as it is still there.  A mark that is another statement's by now goes as
+        well, which then begins anew."""
+        try:
+            _, image = await self._images.barrier()
+            marks = _marks(of, image)
+            back = undone(statement, of, marks, image) if marks is not None else None
+            if back is not None:
+                await submit(back, None)
+        except TidemarkError as error:
+            log.warning("a column stays marked", extra={"table": of.table.id, "error": str(error)})
+
+
+def _marks(of: Unchecked, image: Image) -> Mapping[str, str] | None:
+    table = image.item(of.table.id)
+    return of.marks(table) if isinstance(table, Table) else None

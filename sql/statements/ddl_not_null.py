@@ -1,0 +1,149 @@
+"""SET NOT NULL, and ADD COLUMN … NOT NULL where rows get nothing in it: what only rows say.  Pure.
+
+Whether a column has a NULL is said by rows, which others write meanwhile.  So it is done in two halves, between which
+rows are looked at:
+
+1. the column is *marked*: no row that is planned on this catalog has a NULL there.  Rows that were planned on an older
+   one are not committed once it is in force (:mod:`adapter.execute.inserter`), so all that were are seen by a read
+   which begins then;
+2. where that read finds none the column is NOT NULL, if its mark is the one that was read under: otherwise somebody
+   took it away, and rows may have come since.
+
+Turned down: looking at rows first and marking then, which a row that is committed between the two goes through; one
+record that says both, since a proposal is decided by the catalog alone, and rows by the oracle.  Where a process ends
+between the halves the mark stays: NULLs are refused, nobody says that there are none, and whoever says the statement
+again goes on with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from catalog_log.objects import Column, Relation, Table
+from journal.errors import Conflict, InvalidUsage
+from sql.objects.identifiers import quoted
+from sql.objects.names import ImageLike, name_parts
+from sql.syntax import statements as st
+from sql.syntax.column_defs import ColumnDef
+from sql.trees.errors import unsupported
+
+
+@dataclass(frozen=True)
+class Unchecked:
+    """Columns of ``table`` that are to be NOT NULL; those of ``added`` are not there yet, or are by a statement that
+    was not ended."""
+
+    table: Table
+    columns: tuple[Column, ...]
+    added: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*(column.name for column in self.columns), *self.added)
+
+    def query(self, image: ImageLike) -> str:
+        """Of one row that has a NULL in one of them: in which.  No row where there is none.
+
+        A column that is not there is NULL in all rows, and needs no word where it is.
+        """
+        table = image.item(self.table.id)
+        assert isinstance(table, Table), self.table.id
+        there = {column.name for column in table.columns}
+        tests = [f"{quoted(name)} is null" if name in there else "true" for name in self.names]
+        said = ", ".join(f"{test} as c{n}" for n, test in enumerate(tests))
+        relation = ".".join(map(quoted, name_parts(image, table)))
+        return f"select {said} from {relation} where {' or '.join(tests)} limit 1"
+
+    def marks(self, table: Table) -> Mapping[str, str] | None:
+        """By their names, the marks of all of them; ``None`` where one has none (any more)."""
+        by_name = {column.name: column for column in table.columns}
+        found = {name: table.mark_of(by_name[name]) if name in by_name else None for name in self.names}
+        return None if None in found.values() else {name: mark for name, mark in found.items() if mark is not None}
+
+
+def may_need_rows(action: st.ColumnAction) -> bool:
+    """Whether rows may have to be looked at for it."""
+    if isinstance(action, st.AddColumn):
+        return not action.column.nullable
+    return isinstance(action, st.SetNotNull) and action.checked is None
+
+
+def of_columns(s: st.AlterColumns, table: Table, asked: Collection[Column]) -> Unchecked | None:
+    """0A000 where a column comes so, and other columns go or are called otherwise: half of that could not be undone."""
+    if not asked:
+        return None
+    there = {column.id for column in table.columns}
+    marked = {action.column.name for action in s.actions if isinstance(action, st.AddColumn)}
+    added = tuple([each.name for each in asked if each.id not in there or each.name in marked])
+    beside = [each for each in s.actions if not isinstance(each, (st.AddColumn, st.SetNotNull))]
+    twice = [each for each in s.actions if isinstance(each, st.SetNotNull) and each.name.last in marked]
+    if added and (beside or twice or any(each.column.nullable for each in s.actions if isinstance(each, st.AddColumn))):
+        raise unsupported(
+            "ADD COLUMN … NOT NULL without a DEFAULT beside other actions",
+            hint="say it in a statement of its own",
+        )
+    return Unchecked(table, tuple([each for each in asked if each.name not in added]), added)
+
+
+def first_half(s: st.AlterColumns, of: Unchecked) -> st.AlterColumns:
+    """What marks the columns, and adds those that are not there."""
+    kept = [each for each in s.actions if _name(each) in of.names and may_need_rows(each)]
+    return replace(s, actions=tuple(kept))
+
+
+def second_half(s: st.AlterColumns, of: Unchecked, marks: Mapping[str, str]) -> st.AlterColumns:
+    """All of ``s``, where no row was found under ``marks`` that has a NULL there."""
+    actions: list[st.ColumnAction] = []
+    for each in s.actions:
+        name = _name(each)
+        if name in of.names and may_need_rows(each):
+            actions.append(st.SetNotNull(st.Name((name,)), marks[name]))
+        else:
+            actions.append(each)
+    return replace(s, actions=tuple(actions))
+
+
+def undone(s: st.AlterColumns, of: Unchecked, marks: Mapping[str, str], image: ImageLike) -> st.AlterColumns | None:
+    """What takes the first half back; ``None`` where its table is gone."""
+    table = image.item(of.table.id)
+    if not isinstance(table, Table):
+        return None
+    actions = [st.Unmark(st.Name((name,)), mark, name in of.added) for name, mark in marks.items()]
+    return replace(s, name=st.Name(name_parts(image, table)), actions=tuple(actions), if_exists=True)
+
+
+def has_nulls(of: Unchecked, row: Sequence[object]) -> InvalidUsage:
+    """23502: ``row`` is what :meth:`Unchecked.query` gave."""
+    name = next(name for name, is_null in zip(of.names, row, strict=True) if is_null)
+    return InvalidUsage(f'column "{name}" of relation "{of.table.name}" contains null values', sqlstate="23502")
+
+
+def _name(action: st.ColumnAction) -> str | None:
+    if isinstance(action, st.AddColumn):
+        return action.column.name
+    return action.name.last if isinstance(action, st.SetNotNull) else None
+
+
+def goes_on(table: Table, there: Column, wanted: ColumnDef) -> bool:
+    """Whether a column that is there is the one that is ``wanted``, by a statement that was not ended."""
+    return table.mark_of(there) is not None and there.type == str(wanted.type) and not wanted.nullable
+
+
+def was_not_null(before: Relation, column: Column) -> bool:
+    """Whether the statement found it NOT NULL."""
+    return any(each.id == column.id and not each.nullable for each in before.columns)
+
+
+def with_not_null(table: Table, column: Column, before: Relation, checked: str | None, since: str) -> Table:
+    """``table``, whose ``column`` is NOT NULL where that was ``checked``, and marked where it was not.  40001 where it
+    was checked under another mark."""
+    if checked is None and not was_not_null(before, column):
+        return table.marked(column, since)
+    if checked is not None and (not isinstance(before, Table) or before.mark_of(column) != checked):
+        raise Conflict(
+            f'column "{column.name}" of relation "{table.name}" was altered while its rows were looked at',
+            hint="try again",
+        )
+    columns = [replace(each, nullable=False) if each.id == column.id else each for each in table.columns]
+    return replace(table, columns=tuple(columns)).not_marked(column)
