@@ -115,12 +115,6 @@ class View:
         """How many values are in memory for it, its output apart."""
         return self._operators.held if self._operators is not None else 0
 
-    @property
-    def columns_in_spark(self) -> int:
-        """How many times Spark was asked for the columns of groups that changed."""
-        held = self._operators
-        return held.by_spark if held is not None and held.below else 0
-
     # -- evaluating ---------------------------------------------------------------------------------------------------
 
     def evaluate(self, sources: Sources, t1: DataTs) -> Change:

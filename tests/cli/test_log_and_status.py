@@ -15,7 +15,9 @@ from catalog_log.log import CatalogLog
 from catalog_log.objects import Column, Table
 from catalog_log.records import Proposal, encode_proposal
 from cli.__main__ import main
+from cli.log_command import moment
 from embedded.layout import ROOT
+from journal.errors import InvalidUsage
 from journal.names import TopicNames
 
 pytestmark = pytest.mark.integration
@@ -63,6 +65,37 @@ def test_log_for_people(catalog: CatalogLog, broker: str, env_name: str, capsys)
     assert "+ table public.t (u1)" in lines[0] and "accepted" in lines[0]
     assert main(["log", "--kafka", broker, "--env", env_name, "--verdict", "stale"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_log_of_a_time_is_what_was_there_and_what_became_of_it(
+    catalog: CatalogLog, broker: str, env_name: str, capsys
+) -> None:
+    where = ("log", "--kafka", broker, "--env", env_name)
+    made = catalog.upper() - 1
+    catalog.compare_and_append(made + 1, made + 5, [records.remove(model.ITEMS, "u1")]).result(timeout=30)
+    begun = catalog.since()
+    code, found = run_json(capsys, *where, "--at", str(begun))
+    assert code == 0 and found["catalog"]["catalog_ts"] == begun
+    assert "+ schema public (s1)" in found["catalog"]["changes"]
+    assert "+ table public.t (u1)" not in found["catalog"]["changes"]
+    assert found["since"] == [
+        {"catalog_ts": made, "changes": ["+ table public.t (u1)"]},
+        {"catalog_ts": made + 4, "changes": ["- table public.t (u1)"]},
+    ]
+    code, found = run_json(capsys, *where, "--at", str(made + 1))
+    assert "+ table public.t (u1)" in found["catalog"]["changes"] and [len(found["since"]), code] == [1, 0]
+    assert main([*where, "--at", str(made)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 2 and lines[-1].endswith("- table public.t (u1)")
+    assert main([*where, "--at", "yesterday"]) != 0 and main([*where, "--at", "1", "--last", "2"]) != 0
+
+
+def test_a_time_is_a_timestamp_of_the_catalog() -> None:
+    assert moment("1500", 2000, 9000) == 1500 and moment("2500", 2000, 9000) == 1999
+    assert moment("9500", 2000, 9000) == 9500, "what is to come is refused by the catalog"
+    assert moment("1970-01-01T00:00:01.5Z", 2000, 9000) == moment("1970-01-01 00:00:01.500", 2000, 9000) == 1500
+    with pytest.raises(InvalidUsage):
+        moment("soon", 2000, 9000)
 
 
 def test_log_follows_until_it_is_interrupted(catalog: CatalogLog, broker: str, env_name: str) -> None:

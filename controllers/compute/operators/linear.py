@@ -45,7 +45,6 @@ class Linear:
         self._rest = Rest()
         self.in_process = 0
         """How many changes were found without Spark."""
-        self.by_spark = 0
 
     @property
     def held(self) -> int:
@@ -64,9 +63,7 @@ class Linear:
             found = self.here(parts, reading)
             if found is not None:
                 return found
-            query = self.query(parts, reading)
-            self.by_spark += 1
-            return as_schema(answered(self._engines.spark, query, sources.large), self.schema)
+            return as_schema(answered(self._engines.spark, self.query(parts, reading), sources.large), self.schema)
 
     @contextmanager
     def change(self, sources: Sources, t0: DataTs, t1: DataTs) -> Iterator[tuple[list[Prepared], Reading]]:
