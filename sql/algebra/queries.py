@@ -18,7 +18,7 @@ from catalog_log.objects import Column
 from catalog_log.objects import Relation as Item
 from plan import relations as r
 from plan import scalars as s
-from plan.columns import moved, own_columns
+from plan.columns import moved, outer_columns, own_columns, replaced
 from plan.nodes import Node, rewritten
 from plan.types import NOTHING, element_of
 from sql.algebra.scalars import Scalars
@@ -194,6 +194,8 @@ class _Planner:
         lateral = isinstance(source, exp.Lateral)
         around = Rows(left[1], left[0].columns, outer) if lateral else outer
         right, sources = self._source(source, around)
+        if lateral and kind in ("right", "full") and not any(each.level == 1 for each in outer_columns(right)):
+            right, lateral = replaced(right, _one_out), False  # LATERAL says nothing there, and no engine takes it
         relation = r.Join(kind, left[0], right, None, lateral)
         sources = beside(left[1], len(left[0].columns), sources)
         if on is not None:
@@ -352,6 +354,12 @@ class _Planner:
         if len(outputs) == width:
             return found
         return r.Project(found, tuple(found.column(place) for place in range(width)))
+
+
+def _one_out(column: s.Column, depth: int) -> s.Column:
+    """A column of a relation that stands beside what was around it."""
+    out = int(column.level > depth)
+    return s.Column(column.type, column.nullable, column.position, column.level - out)
 
 
 def get(item: Item) -> r.Get:

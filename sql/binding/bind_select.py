@@ -229,10 +229,13 @@ def _join(c: Checker, join: exp.Join, scope: Scope, items: dict[str, Item]) -> N
 
 def _check_lateral(join: exp.Join, scope: Scope) -> None:
     """42P10 for LATERAL behind RIGHT or FULL JOIN that looks at what stands before it."""
-    if join.side not in ("RIGHT", "FULL") or not isinstance(join.this, exp.Lateral):
+    laterals = list(join.this.find_all(exp.Lateral)) if join.side in ("RIGHT", "FULL") else []
+    if not laterals:
         return
-    within = {each.alias_or_name for each in join.this.this.find_all(exp.Table, exp.Subquery, exp.Lateral, exp.Values)}
-    for column in join.this.find_all(exp.Column):
+    within = {each.alias_or_name for each in join.this.find_all(exp.Table, exp.Subquery, exp.Lateral, exp.Values)}
+    if isinstance(join.this, exp.Lateral):
+        within.discard(join.this.alias_or_name)
+    for column in (column for each in laterals for column in each.find_all(exp.Column)):
         if column.table in scope.sources and column.table not in within:
             raise InvalidUsage(
                 f'invalid reference to FROM-clause entry for table "{column.table}"',
