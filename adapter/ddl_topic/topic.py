@@ -56,7 +56,7 @@ REPLY_TIMEOUT_S = 10.0
 REPLY_TOPIC_S = 2.0
 """How long a reply topic that is not there is looked for: as any other (``journal/clients.py``)."""
 
-SETTLE_S = 0.05
+ANSWERS_S = 0.05
 """How long the next requests wait for the answers of the last to be there: healthy brokers take a tenth of that."""
 
 TOPICS_LOGGED_MAX = 10
@@ -169,7 +169,7 @@ class DdlTopic:
                 self._turn(consumer, producer)
             if producer.flush(STOP_TIMEOUT_S / 2):
                 producer.purge()
-            self._settle(consumer)
+            self._commit_answered(consumer)
         finally:
             consumer.close()
 
@@ -187,9 +187,9 @@ class DdlTopic:
         return found
 
     def _turn(self, consumer: Consumer, producer: Producer) -> None:
-        # The answers of the last batch are mostly there at once: their requests are then settled before we wait.
-        producer.flush(SETTLE_S if self._under_way else 0)
-        self._settle(consumer)
+        # The answers of the last batch are mostly there at once: their requests are then committed before we wait.
+        producer.flush(ANSWERS_S if self._under_way else 0)
+        self._commit_answered(consumer)
         if sum(batch.left for batch in self._under_way) >= ANSWERS_MAX:
             producer.poll(POLL_S)
             return
@@ -216,7 +216,7 @@ class DdlTopic:
         self._under_way.append(batch)
         self._reply(producer, batch, messages, answers)
 
-    def _settle(self, consumer: Consumer) -> None:
+    def _commit_answered(self, consumer: Consumer) -> None:
         """Commit the offsets of the oldest batches that have no answer on its way any more."""
         offsets: dict[tuple[str, int], int] = {}
         while self._under_way and not self._under_way[0].left:

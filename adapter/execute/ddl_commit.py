@@ -220,7 +220,7 @@ class DdlQueue:
         return taken
 
     async def _commit(self, group: list[_Pending]) -> None:
-        """Settle ``group``, to which those are added that came while a proposal of it was overtaken."""
+        """Decide about ``group``, to which those are added that came while a proposal of it was overtaken."""
         open_ = list(group)
         for tries in range(TRIES_MAX):
             image = self._catalog.image

@@ -142,10 +142,10 @@ class Draws:
 
     async def _filled(self, tree: exp.Expression, evaluate: Evaluate) -> exp.Expression:
         holder = exp.Paren(this=tree.copy())
-        await self._settle(holder, {}, evaluate)
+        await self._put(holder, {}, evaluate)
         return holder.this
 
-    async def _settle(self, root: exp.Expression, values: dict[int, int | None], evaluate: Evaluate) -> None:
+    async def _put(self, root: exp.Expression, values: dict[int, int | None], evaluate: Evaluate) -> None:
         """Put values into the places of the calls in ``root`` that are evaluated, in the order in which they are."""
         for node in _inner_first(root):
             if not is_call(node):
@@ -160,36 +160,36 @@ class Draws:
     async def _choose(self, node: exp.Expression, values: dict[int, int | None], evaluate: Evaluate) -> None:
         """The same of what evaluates some of its parts; calls in the others are NULL, which nobody looks at."""
 
-        async def settled(part: exp.Expression) -> object:
+        async def evaluated(part: exp.Expression) -> object:
             held = exp.Paren()
             part.replace(held)
             held.set("this", part)
-            await self._settle(part, values, evaluate)  # in the place of which a value may be now
+            await self._put(part, values, evaluate)  # in the place of which a value may be now
             return await evaluate(held.this)
 
         if isinstance(node, exp.Case):
             if node.this is not None:
-                await self._settle(node.this, values, evaluate)
+                await self._put(node.this, values, evaluate)
             chosen = False
             for each in node.args["ifs"]:
                 if not chosen:
-                    await self._settle(each.this, values, evaluate)
+                    await self._put(each.this, values, evaluate)
                     asked = each.this
                     if node.this is not None:
                         asked = exp.EQ(this=node.this.copy(), expression=asked.copy())
                     chosen = await evaluate(asked) is True
-                    await self._settle_if(chosen, each.args["true"], values, evaluate)
+                    await self._put_if(chosen, each.args["true"], values, evaluate)
                 else:
-                    await self._settle_if(False, each, values, evaluate)
+                    await self._put_if(False, each, values, evaluate)
             if (default := node.args.get("default")) is not None:
-                await self._settle_if(not chosen, default, values, evaluate)
+                await self._put_if(not chosen, default, values, evaluate)
         elif isinstance(node, exp.Coalesce):
             done = False
             for each in (node.this, *node.expressions):
                 if done:
-                    await self._settle_if(False, each, values, evaluate)
+                    await self._put_if(False, each, values, evaluate)
                 else:
-                    done = await settled(each) is not None
+                    done = await evaluated(each) is not None
         else:
             decides = isinstance(node, exp.Or)
             parts = list(node.flatten())
@@ -199,15 +199,15 @@ class Draws:
                     done = await evaluate(each) is decides
             for each in parts:
                 if done:
-                    await self._settle_if(False, each, values, evaluate)
+                    await self._put_if(False, each, values, evaluate)
                 else:
-                    done = await settled(each) is decides
+                    done = await evaluated(each) is decides
 
-    async def _settle_if(
+    async def _put_if(
         self, wanted: bool, part: exp.Expression, values: dict[int, int | None], evaluate: Evaluate
     ) -> None:
         if wanted:
-            await self._settle(part, values, evaluate)
+            await self._put(part, values, evaluate)
             return
         for call in calls_in(part):
             if not any(map(is_call, _parents(call))):

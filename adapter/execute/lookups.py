@@ -107,7 +107,7 @@ class Lookups:
     def _tell(self, told: Sequence[tuple[Readers, Told]]) -> None:
         """Some now, the others at the loop's next pass: what the first do next is not behind all of them."""
         for readers, answer in told[:TOLD_AT_ONCE]:
-            _settle(readers, answer)
+            _resolve(readers, answer)
         if len(told) > TOLD_AT_ONCE:
             self._loop.call_soon(self._tell, told[TOLD_AT_ONCE:])
 
@@ -140,7 +140,7 @@ def _each(answer: Answer, by_key: Sequence[Readers]) -> Iterator[tuple[Readers, 
         at += count
 
 
-def _settle(readers: Readers, answer: Told) -> None:
+def _resolve(readers: Readers, answer: Told) -> None:
     for reader in readers:
         if reader.done():
             continue  # it was cancelled

@@ -136,12 +136,12 @@ class _Worker:
         except BaseException as raised:
             error = raised
         try:
-            job.loop.call_soon_threadsafe(_settle, job.done, value, error)
+            job.loop.call_soon_threadsafe(_resolve, job.done, value, error)
         except RuntimeError:
             pass  # the loop was closed: nobody waits any more
 
 
-def _settle(done: asyncio.Future, value: object, error: BaseException | None) -> None:
+def _resolve(done: asyncio.Future, value: object, error: BaseException | None) -> None:
     if done.done():
         return
     if error is None:

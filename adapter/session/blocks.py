@@ -45,7 +45,7 @@ class Blocks:
             )
 
     async def run(self, prepared: Prepared, params: Sequence[object | None], *, defer: bool) -> Result:
-        """Run a statement of the executor's.  ``defer``: an INSERT may wait for :meth:`settle`."""
+        """Run a statement of the executor's.  ``defer``: an INSERT may wait for :meth:`commit_deferred`."""
         state, transaction = self._state, self._state.transaction
         if prepared.kind in (Kind.INSERT, Kind.DDL) and state.read_only:
             raise InvalidUsage(f"cannot execute {prepared.tag_hint} in a read-only transaction", sqlstate="25006")
@@ -55,7 +55,7 @@ class Blocks:
                 transaction.ddl = (prepared, tuple(params))
                 return Result(prepared.tag_hint, prepared.columns)
         elif prepared.kind in (Kind.SELECT, Kind.DDL):
-            await self.settle()
+            await self.commit_deferred()
             self._check()
         state.defers_writes = transaction.in_block or (defer and prepared.kind is Kind.INSERT) or bool(state.buffer)
         try:
@@ -63,7 +63,7 @@ class Blocks:
         finally:
             state.defers_writes = False
 
-    async def settle(self) -> None:
+    async def commit_deferred(self) -> None:
         """Outside of a block: commit what was deferred.  Raises what the commit raises."""
         if self._state.buffer and not self._state.transaction.in_block:
             await self._commit_buffer()
@@ -166,7 +166,7 @@ class Blocks:
             if chain:
                 raise InvalidUsage("AND CHAIN can only be used in transaction blocks", sqlstate="25P01")
             if commit:
-                await self.settle()
+                await self.commit_deferred()
             else:
                 await self._drop_buffer(0)
             self._notice(Notice("there is no transaction in progress", "WARNING", "25P01"))

@@ -206,7 +206,7 @@ class Session:
             await self._portals.end_transaction(committed=False)
 
     async def _ready(self) -> None:
-        """The end of a query cycle: what was deferred is settled by now."""
+        """The end of a query cycle: what was deferred is committed by now."""
         in_block = self.state.transaction.in_block
         if not in_block and not self._portals.empty:
             await self._portals.end_transaction(committed=False)
@@ -255,7 +255,7 @@ class Session:
                 self._send_row_description(portal)
             tag = await self._stream(portal, 0, tag)
             if last:
-                await self._blocks.settle()
+                await self._blocks.commit_deferred()
         finally:
             await portal.close()
         self._complete(portal, tag)
@@ -407,7 +407,7 @@ class Session:
         if self.state.buffer and not self.state.transaction.in_block:
             await self._some_bytes()
             if self._machine.next_is(Input.SYNC):
-                await self._blocks.settle()
+                await self._blocks.commit_deferred()
         portal.finished = True
         self._complete(portal, tag)
 
@@ -423,7 +423,7 @@ class Session:
         await self._connection.drain()
 
     def _sync(self, _sync: m.Sync) -> Awaitable[None] | None:
-        return self._blocks.settle() if self.state.buffer else None
+        return self._blocks.commit_deferred() if self.state.buffer else None
 
     async def _function_call(self, _call: m.FunctionCall) -> None:
         raise InvalidUsage("function calls by message are not supported", sqlstate="0A000", hint="use SELECT")

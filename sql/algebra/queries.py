@@ -509,10 +509,10 @@ def _of_outputs(key: s.Scalar, places: Mapping[s.Scalar, int]) -> s.Scalar | Non
     made = rewritten(key, out)
     if any(True for _ in own_columns(made)):
         return None
-    return _settled(made)
+    return _placed(made)
 
 
-def _settled(node: Node) -> Node:
+def _placed(node: Node) -> Node:
     if isinstance(node, s.Column) and node.level == -1:
         return s.Column(node.type, node.nullable, node.position)
-    return node if isinstance(node, r.Relation) else node.with_parts(_settled)
+    return node if isinstance(node, r.Relation) else node.with_parts(_placed)

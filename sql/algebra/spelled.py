@@ -188,7 +188,7 @@ class _Speller:
         found = self.of(relation, outer)
         return found if found.takes(stage) else self.apart(found)
 
-    def _settled(self, select: _Select, scalars: Sequence[Node]) -> _Select:
+    def _within_reach(self, select: _Select, scalars: Sequence[Node]) -> _Select:
         """``select``, of whose columns ``scalars`` can be worked out in it."""
         loose = {place for place, each in enumerate(select.columns) if not isinstance(each, exp.Column)}
         # Beside groups Spark takes no subquery that names one of their keys.
@@ -239,7 +239,7 @@ class _Speller:
         around = grouped and any(map(names_outside, node.outputs))
         if around or not found.takes(_Stage.ROWS) or not _made_once(found, node.outputs):
             found = self.apart(found)
-        found = self._settled(found, node.outputs)
+        found = self._within_reach(found, node.outputs)
         scope = Scope(found.columns, outer)
         found.columns = self._outputs(found, node.outputs, scope)
         found.stage = _Stage.OUTPUTS
@@ -280,14 +280,14 @@ class _Speller:
         grouped = found.stage in (_Stage.GROUP, _Stage.HAVING)
         if not found.takes(_Stage.HAVING):
             found, grouped = self.apart(found), False
-        settled = self._settled(found, (node.condition,))
-        grouped = grouped and settled is found
-        condition = self.scalars.of(node.condition, Scope(settled.columns, outer))
+        reached = self._within_reach(found, (node.condition,))
+        grouped = grouped and reached is found
+        condition = self.scalars.of(node.condition, Scope(reached.columns, outer))
         if grouped:
-            settled.having, settled.stage = _both(settled.having, condition), _Stage.HAVING
+            reached.having, reached.stage = _both(reached.having, condition), _Stage.HAVING
         else:
-            settled.where, settled.stage = _both(settled.where, condition), _Stage.WHERE
-        return settled
+            reached.where, reached.stage = _both(reached.where, condition), _Stage.WHERE
+        return reached
 
     def _join(self, node: r.Join, outer: Scope | None) -> _Select:
         left = self.of(node.left, outer)
@@ -371,7 +371,7 @@ class _Speller:
                 heavy = heavy or asks or _is_heavy(column) and (lost or each.key in made)
         if not open_ or heavy or made and (found.distinct or found.sides is not None or found.rows):
             found = self.apart(found)
-        found = self._settled(found, made)
+        found = self._within_reach(found, made)
         scope = Scope(found.columns, outer)
         for sort in sorts:
             plain = isinstance(sort.key, s.Column) and sort.key.level == 0
@@ -384,7 +384,7 @@ class _Speller:
         return found
 
     def _window(self, node: r.Window, outer: Scope | None) -> _Select:
-        found = self._settled(self.until(node.input, outer, _Stage.HAVING), node.calls)
+        found = self._within_reach(self.until(node.input, outer, _Stage.HAVING), node.calls)
         if found.folds and found.having is None:
             found.having = exp.true()  # or a lowering would take its one row for rows, which columns tell apart
         scope = Scope(found.columns, outer)

@@ -162,7 +162,7 @@ def _bound(
     checker = checker_for(zone, lambda node, scope: check_query(checker, node, scope, by_id), declared, defines)
     holder = exp.Paren(this=tree)
     outputs = check_query(checker, tree, Scope(), by_id)
-    outputs = _settled(checker, holder.this, outputs, assigned)
+    outputs = _as_assigned(checker, holder.this, outputs, assigned)
     volatile = volatile_part(holder.this)
     columns = []
     for name, found in outputs:
@@ -201,7 +201,7 @@ def _prepared(
     return holder.this, by_id, references
 
 
-def _settled(
+def _as_assigned(
     checker: Checker, query: exp.Expression, outputs: Outputs, assigned: Sequence[SqlType]
 ) -> Outputs:
     """``outputs`` with those of no type as what they are put into.  Beside others, or made distinct, they are text."""
@@ -214,7 +214,7 @@ def _settled(
             value = unnest(query.expressions[index].unalias())
             written = isinstance(value, exp.Literal) and wanted.name == "numeric" and not wanted.is_free
             found[index] = (name, t.numeric_text(value.this, position(value)) if written else wanted)
-            checker.settle(value, wanted)
+            checker.give(value, wanted)
     return found
 
 

@@ -60,7 +60,7 @@ def _with(c: Checker, with_: exp.With, scope: Scope, items: dict[str, Item]) -> 
         if with_.args.get("recursive") and reads_itself(cte):
             _recursive(c, cte, scope, items)
         else:
-            found = _settled(query, check_query(c, query, scope, items))
+            found = _or_text(query, check_query(c, query, scope, items))
             scope.ctes[name] = _named(found, cte, _with_query(cte))
 
 
@@ -74,7 +74,7 @@ def _recursive(c: Checker, cte: exp.CTE, scope: Scope, items: dict[str, Item]) -
     inner = Scope(parent=scope)
     if query.args.get("with_") is not None:
         _with(c, query.args["with_"], inner, items)
-    found = _settled(query.this, check_query(c, query.this, inner, items))
+    found = _or_text(query.this, check_query(c, query.this, inner, items))
     if any(ty.name == "numeric" and not ty.is_free for _, ty in found):
         # Numbers of a step may have more digits than those of the one before: then each keeps its own.
         scope.ctes[cte.alias] = _named(found, cte, _with_query(cte))
@@ -123,7 +123,7 @@ def _renamed(columns: list[str], source: exp.Expression, what: str) -> list[str]
     return aliases + columns[len(aliases) :]
 
 
-def _settled(query: exp.Expression, found: Outputs) -> Outputs:
+def _or_text(query: exp.Expression, found: Outputs) -> Outputs:
     """Untyped outputs of a derived relation are text."""
     if any(ty == t.UNKNOWN for _, ty in found):
         found = [(name, t.TEXT if ty == t.UNKNOWN else ty) for name, ty in found]
@@ -255,11 +255,11 @@ def _source(c: Checker, source: exp.Expression, scope: Scope, items: dict[str, I
         _add(scope, alias, dict(zip(names, columns.values(), strict=True)))
     elif isinstance(source, exp.Lateral):
         inner = source.this
-        found = _settled(inner, check_query(c, inner, scope, items))
+        found = _or_text(inner, check_query(c, inner, scope, items))
         _add(scope, alias, _named(found, source, f'table "{alias}"'))
     elif isinstance(source, exp.Subquery) and isinstance(_innermost(source), (exp.Select, exp.SetOperation)):
         around = Scope(parent=scope.parent, ctes=scope.ctes)
-        found = _settled(source, check_query(c, source.this, around, items))
+        found = _or_text(source, check_query(c, source.this, around, items))
         _add(scope, alias, _named(found, source, f'table "{alias}"'))
     elif isinstance(source, exp.Values):
         _add(scope, alias, _values(c, source, scope, aliases))
@@ -299,7 +299,7 @@ def _values(c: Checker, values: exp.Values, scope: Scope, aliases: list[str]) ->
                 raise InvalidUsage("DEFAULT is not allowed in this context", sqlstate="42601")
             found.append(c.visit(each, scope))
         nodes = [row.expressions[index] for row in rows]
-        both = c.settle_all(nodes, found, "VALUES")
+        both = c.give_all(nodes, found, "VALUES")
         if both == t.UNKNOWN:
             both = t.TEXT
             for node in [row.expressions[index] for row in rows]:

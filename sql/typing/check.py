@@ -144,7 +144,7 @@ class Checker:
     def coerce(self, node: exp.Expression, got: SqlType, wanted: SqlType) -> bool:
         """Make ``node`` (of type ``got``) usable as ``wanted``, as an implicit cast would; ``False`` if none does."""
         if got == t.UNKNOWN:
-            self.settle(node, wanted)
+            self.give(node, wanted)
             return True
         if got.is_free and t.is_float(wanted) and not got.is_array:
             swap(node, converted(node, got, wanted))
@@ -160,15 +160,15 @@ class Checker:
             )
         return t.is_time(got) and t.is_time(wanted) and t.common(got, wanted) == wanted
 
-    def settle(self, node: exp.Expression, wanted: SqlType) -> None:
+    def give(self, node: exp.Expression, wanted: SqlType) -> None:
         """Give an untyped literal, NULL or parameter its type (looking through brackets, CASE and the like)."""
         inner = unnest(node)
         parent, key, index = inner.parent, inner.arg_key, inner.index
-        self._settle(inner, wanted)
+        self._give(inner, wanted)
         if parent is not None:
             _note(_at(parent, key, index), wanted)
 
-    def _settle(self, inner: exp.Expression, wanted: SqlType) -> None:
+    def _give(self, inner: exp.Expression, wanted: SqlType) -> None:
         if isinstance(inner, exp.Parameter):
             number = int(inner.this.this)
             self.params.setdefault(number, wanted)
@@ -214,9 +214,9 @@ class Checker:
                     swap(output.unalias(), converted(output.unalias(), got, found))
             elif got == t.UNKNOWN and not t.is_text(found):
                 for branch in branches(query):
-                    self.settle(branch.expressions[number].unalias(), found)
+                    self.give(branch.expressions[number].unalias(), found)
 
-    def settle_all(self, nodes: list[exp.Expression], types: list[SqlType], where: str) -> SqlType:
+    def give_all(self, nodes: list[exp.Expression], types: list[SqlType], where: str) -> SqlType:
         """Bring alternatives (CASE, COALESCE, IN…) to their common type.  42804 where there is none."""
         found = t.UNKNOWN
         for node, got in zip(nodes, types, strict=False):
@@ -236,7 +236,7 @@ class Checker:
         if found != t.UNKNOWN:
             for node, got in zip(nodes, types, strict=False):
                 if got == t.UNKNOWN:
-                    self.settle(node, found)
+                    self.give(node, found)
                 elif got != found and t.is_number(got) and (found.is_free or got.is_free) and not got.is_array:
                     swap(node, freed(node, got) if found.is_free else converted(node, got, found))
                 elif got != found and t.is_time(got):
@@ -283,12 +283,12 @@ class Checker:
         both = t.common(*types)
         if both is None:
             raise no_operator(t.shown(types[0]), op, t.shown(types[1]), position(node))
-        types = self.settle_compared([node.args["this"], node.args["expression"]], types, both)
+        types = self.give_compared([node.args["this"], node.args["expression"]], types, both)
         self.meet([node.args["this"], node.args["expression"]], types, both)
         compared_as_postgres(node, op, types, both)
         return t.BOOL
 
-    def settle_compared(self, nodes: list[exp.Expression], types: list[SqlType], both: SqlType) -> list[SqlType]:
+    def give_compared(self, nodes: list[exp.Expression], types: list[SqlType], both: SqlType) -> list[SqlType]:
         """Give those of ``nodes`` that have no type the one of what they are compared with; the types then."""
         found = list(types)
         for index, (node, got) in enumerate(zip(nodes, types, strict=True)):
@@ -300,7 +300,7 @@ class Checker:
                 found[index] = t.NUMERIC if both.is_free else t.numeric_text(inner.this, position(inner))
             elif both.name == "numeric" and isinstance(inner, exp.Parameter):
                 found[index] = t.NUMERIC
-            self.settle(node, found[index])
+            self.give(node, found[index])
         return found
 
     def each_of(self, node: exp.Binary, right: exp.Expression, scope: Scope) -> SqlType:

@@ -170,7 +170,7 @@ def _number(c: Checker, node: exp.AggFunc, scope: Scope, preferred: SqlType | No
     if got == t.UNKNOWN:
         if preferred is None:
             raise not_unique(f"{display_name(node)}(unknown)", position(node))
-        c.settle(_argument(node), preferred)
+        c.give(_argument(node), preferred)
         return preferred
     if not t.is_number(got):
         raise no_function(f"{node.key}({t.shown(got)})", position=position(node))
@@ -345,7 +345,7 @@ def _extreme(c: Checker, node: exp.Min, scope: Scope) -> SqlType:
     got = c.child(node, "this", scope)
     check_extreme(got, node.key, position(node))
     if got == t.UNKNOWN:
-        c.settle(_argument(node), t.TEXT)
+        c.give(_argument(node), t.TEXT)
         return t.TEXT
     if got.is_free:
         node.replace(extreme(node, _argument(node)))

@@ -58,7 +58,7 @@ def _compatible(c: Checker, node: exp.Anonymous, got: list[SqlType], kinds: str)
     c.alike([each for each in got if each.is_array or t.is_time(each)], element, node)
     for place, (kind, each) in enumerate(zip(kinds, got, strict=True)):
         if each == t.UNKNOWN:
-            c.settle(node.expressions[place], wanted[kind])
+            c.give(node.expressions[place], wanted[kind])
     for place, kind in enumerate(kinds):
         here = node.expressions[place]
         if element.is_free and kind == "a":
@@ -168,7 +168,7 @@ def _filled(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
         raise _no_such(node, got)
     for place, each in list(enumerate(got))[1:]:
         if each == t.UNKNOWN:
-            c.settle(node.expressions[place], t.INT4.array)
+            c.give(node.expressions[place], t.INT4.array)
         elif not (each.is_array and t.is_int(each.element)):
             raise _no_such(node, got)
     if got[0].is_array:
@@ -203,7 +203,7 @@ def sides_alike(c: Checker, node: exp.Binary, types: list[SqlType], op: str) -> 
     c.alike(types, both, node)
     for key, got in zip(("this", "expression"), types, strict=True):
         if got == t.UNKNOWN:
-            c.settle(node.args[key], both)
+            c.give(node.args[key], both)
     for key, got in zip(("this", "expression"), types, strict=True):
         made = _free_items(node.args[key], got, both) if both.is_free else cast(node.args[key].copy(), both)
         node.args[key].replace(keys_of(made, both) if by_key(both.element) else made)
@@ -236,7 +236,7 @@ def typed_index(c: Checker, node: exp.Expression, scope: Scope) -> exp.Expressio
     holder = exp.Paren(this=node.copy())
     got = c.visit(holder.this, scope)
     if got == t.UNKNOWN:
-        c.settle(holder.this, t.INT4)
+        c.give(holder.this, t.INT4)
     elif not t.is_number(got):
         raise mismatch("array subscript must have type integer", position(unnest(node)))
     elif not t.is_int(got):

@@ -31,7 +31,7 @@ def _array(c: Checker, node: exp.Array, scope: Scope) -> SqlType:
     if queries:
         return _of_rows(c, node, queries[0], scope)
     types = [c.visit(each, scope) for each in list(node.expressions)]
-    found = c.settle_all(list(node.expressions), types, "ARRAY")
+    found = c.give_all(list(node.expressions), types, "ARRAY")
     if not types:
         raise InvalidUsage(
             "cannot determine type of empty array",
@@ -42,7 +42,7 @@ def _array(c: Checker, node: exp.Array, scope: Scope) -> SqlType:
     if found == t.UNKNOWN:
         found = t.TEXT
         for each in list(node.expressions):
-            c.settle(each, t.TEXT)
+            c.give(each, t.TEXT)
     if found.is_array:
         raise unsupported("an array of more than one dimension", position=position(node))
     node.replace(cast(node.copy(), found.array))
@@ -116,7 +116,7 @@ def _item(c: Checker, node: exp.Bracket, scope: Scope) -> SqlType:
         return got.element
     index = c.visit(node.expressions[0], scope)
     if index == t.UNKNOWN:
-        c.settle(node.expressions[0], t.INT4)
+        c.give(node.expressions[0], t.INT4)
     elif not t.is_number(index):
         raise mismatch("array subscript must have type integer", position(node.expressions[0]))
     elif not t.is_int(index):
@@ -142,7 +142,7 @@ def any_of_array(c: Checker, node: exp.Expression, right: exp.Expression, scope:
     got = c.child(right, "this", scope)
     if got == t.UNKNOWN:
         wanted = t.TEXT if left == t.UNKNOWN else left
-        c.settle(right.this, wanted.array)
+        c.give(right.this, wanted.array)
         got = wanted.array
     if not got.is_array:
         raise InvalidUsage(
@@ -154,7 +154,7 @@ def any_of_array(c: Checker, node: exp.Expression, right: exp.Expression, scope:
     check_comparable(both, SIGNS[type(node)], position(node))
     c.alike([left, got.element], both, node)
     if left == t.UNKNOWN:
-        c.settle(node.this, both)
+        c.give(node.this, both)
     if both == t.INTERVAL:
         raise unsupported("ANY over an array of intervals", position=position(node))
     if by_key(both):
@@ -210,7 +210,7 @@ def joined_arrays(c: Checker, node: exp.DPipe, types: Sequence[SqlType]) -> SqlT
     of_two = all(got.is_array or got == t.UNKNOWN for got in types)
     for each, got in zip(sides, types, strict=True):
         if got == t.UNKNOWN:
-            c.settle(each, known)
+            c.give(each, known)
             got = known
         each = node.this if each is sides[0] else node.expression
         if got.is_array and t.common(got.element, known.element) is not None:

@@ -88,10 +88,10 @@ def _cast(c: Checker, node: exp.Cast, scope: Scope) -> SqlType:
     else:
         if got == t.UNKNOWN and target.name == "numeric" and _is_not_finite(node.this):
             got = t.NUMERIC  # which has such, and whose cast says what they are to others
-            c.settle(node.this, got)
+            c.give(node.this, got)
         if got == t.UNKNOWN:
             got = t.TEXT.array if target.is_array and t.is_text(target.element) else target
-            c.settle(node.this, got)
+            c.give(node.this, got)
         same = got == target and not t.is_text(got)
         made = cast(node.this.copy(), got) if same else converted(node.this, got, target, c.zone)
         made = limited(made, declared)
@@ -126,7 +126,7 @@ def _is(c: Checker, node: exp.Is, scope: Scope) -> SqlType:
         return _row_is_null(c, node, unnest(node.this), bool(node.args.get("negate")), scope)
     if isinstance(right, exp.Null):
         if c.child(node, "this", scope) == t.UNKNOWN:
-            c.settle(node.this, t.TEXT)
+            c.give(node.this, t.TEXT)
         return t.BOOL
     if isinstance(right, exp.Boolean):
         c.boolean(node, "this", scope, f"IS {'TRUE' if right.this else 'FALSE'}")
@@ -154,7 +154,7 @@ def _between(c: Checker, node: exp.Between, scope: Scope) -> SqlType:
             raise no_operator(t.shown(types[0]), ">=", t.shown(got), position(node))
         both = nearest
     check_comparable(both, ">=", position(node))
-    types = c.settle_compared([node.args[key] for key in keys], types, both)
+    types = c.give_compared([node.args[key] for key in keys], types, both)
     if blanks_differ(types):
         made = exp.Paren(this=_between_pairs(node, "low", "high"))
         if node.args.get("symmetric"):
@@ -203,7 +203,7 @@ def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
             check_grouped(right, "IN", position(node))
             c.alike([got, right], t.common(got, right), node)
             if got == t.UNKNOWN:
-                c.settle(side, right if right != t.UNKNOWN else t.TEXT)
+                c.give(side, right if right != t.UNKNOWN else t.TEXT)
         sides = list(left.expressions) if isinstance(left, exp.Tuple) else [node.this]
         found = [right if got == t.UNKNOWN else got for got, (_, right) in zip(lefts, columns, strict=True)]
         compared_with_rows(sides, found, query, [right for _, right in columns])
@@ -230,7 +230,7 @@ def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
     check_comparable(both, "=", position(node))
     if t.is_text(both):
         _one_list_of_texts(c, node, types)
-    types = c.settle_compared([node.this, *node.expressions], types, both)
+    types = c.give_compared([node.this, *node.expressions], types, both)
     if blanks_differ(types):
         made = _in_pairs(node, types)
         node.replace(exp.Not(this=made) if node.args.get("negate") else made)
@@ -268,7 +268,7 @@ def _one_list_of_texts(c: Checker, node: exp.In, types: list[SqlType]) -> None:
     for place in places if types[0] != t.UNKNOWN else (0, *places):
         each = node.expressions[place - 1] if place else node.this
         if types[place] == t.UNKNOWN:
-            c.settle(each, found)
+            c.give(each, found)
         elif types[place].name != found.name:
             swap(each, converted(each, types[place], found))
         types[place] = found
@@ -307,7 +307,7 @@ def _case(c: Checker, node: exp.Case, scope: Scope) -> SqlType:
     operand = node.args.get("this")
     subject = c.child(node, "this", scope) if operand is not None else None
     if subject == t.UNKNOWN:
-        c.settle(node.this, t.TEXT)
+        c.give(node.this, t.TEXT)
         subject = t.TEXT
     if subject is not None:
         check_grouped(subject, "CASE", position(node))
@@ -320,7 +320,7 @@ def _case(c: Checker, node: exp.Case, scope: Scope) -> SqlType:
             raise no_operator(t.shown(subject), "=", t.shown(got), position(branch))
         c.alike([subject, got], t.common(subject, got), branch.this)
         if got == t.UNKNOWN:
-            c.settle(branch.this, subject)
+            c.give(branch.this, subject)
     against = [] if subject is None else [c.known(branch.this, subject) for branch in node.args["ifs"]]
     if subject is not None and blanks_differ([subject, *against]):
         for branch in node.args["ifs"]:
@@ -335,12 +335,12 @@ def _case(c: Checker, node: exp.Case, scope: Scope) -> SqlType:
     if node.args.get("default") is not None:  # it is the first that is asked for its type
         types.insert(0, c.child(node, "default", scope))
         nodes.insert(0, node.args["default"])
-    return c.settle_all(nodes, types, "CASE")
+    return c.give_all(nodes, types, "CASE")
 
 
 def _alternatives(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
     types = [c.child(node, "this", scope), *(c.visit(e, scope) for e in list(node.expressions))]
-    found = c.settle_all([node.this, *node.expressions], types, node.key.upper())
+    found = c.give_all([node.this, *node.expressions], types, node.key.upper())
     if not isinstance(node, exp.Coalesce):
         check_extreme(found, node.key, position(node))
         if found.is_free:
@@ -359,7 +359,7 @@ def _nullif(c: Checker, node: exp.Nullif, scope: Scope) -> SqlType:
         raise no_operator(t.shown(types[0]), "=", t.shown(types[1]), position(node))
     exact = [got for got in types if t.is_number(got) and not t.is_float(got)]
     if found == t.JSONB:
-        c.settle_all([node.this, node.expression], types, "NULLIF")
+        c.give_all([node.this, node.expression], types, "NULLIF")
         types = [found, found]
     if found == t.JSONB or (len(exact) == 2 and t.alternative(*exact).is_free):
         keys = [key_of(each, got) for each, got in zip((node.this, node.expression), types, strict=True)]
@@ -372,7 +372,7 @@ def _nullif(c: Checker, node: exp.Nullif, scope: Scope) -> SqlType:
         missing = exp.If(this=same, true=cast(exp.null(), found))
         node.replace(exp.Case(ifs=[missing], default=cast(node.this.copy(), found)))
         return found
-    check_grouped(c.settle_all([node.this, node.expression], types, "NULLIF"), "NULLIF", position(node))
+    check_grouped(c.give_all([node.this, node.expression], types, "NULLIF"), "NULLIF", position(node))
     if found != types[0] or t.is_time(found):  # what is compared may be another type
         node.replace(cast(node.copy(), found))
     return found

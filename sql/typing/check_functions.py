@@ -123,7 +123,7 @@ def _trunc(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
     x = node.expressions[0]
     if len(got) == 1 and (t.is_float(got[0]) or t.is_int(got[0]) or got[0] == t.UNKNOWN):
         if got[0] == t.UNKNOWN:
-            c.settle(x, t.FLOAT8)
+            c.give(x, t.FLOAT8)
         node.replace(cast(call("TM_TRUNC_FLOAT", cast(node.expressions[0].copy(), t.FLOAT8)), t.FLOAT8))
         return t.FLOAT8
     if t.is_float(got[0]) or got[0] == t.UNKNOWN:
@@ -139,7 +139,7 @@ def _trunc(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
     places = signed(node.expressions[1])
     if source.is_free or places is None or not 0 <= places <= source.scale:
         if got[1] == t.UNKNOWN:
-            c.settle(node.expressions[1], t.INT4)
+            c.give(node.expressions[1], t.INT4)
         elif not t.is_int(got[1]):
             raise wrong
         node.replace(own("tm_numeric_trunc", freed(x, got[0]), node.expressions[1]))
@@ -165,7 +165,7 @@ def _div(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
         raise no_function(f"div({', '.join(map(t.shown, got))})", position=position(node))
     for each, kind in zip(list(node.expressions), got, strict=True):
         if kind == t.UNKNOWN:
-            c.settle(each, t.NUMERIC)
+            c.give(each, t.NUMERIC)
     a, b = (t.NUMERIC if g == t.UNKNOWN else t.as_numeric(g) for g in got)
     result = t.NUMERIC if a.is_free or b.is_free else t.numeric(a.precision - a.scale + b.scale, 0)
     if result.is_free or result.precision > EXACT_DIGITS:

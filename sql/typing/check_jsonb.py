@@ -32,7 +32,7 @@ def _arrow(op: str, name: str, result: SqlType):
             node.set("expression", _step(path, node))
         right = c.child(node, "expression", scope)
         if right == t.UNKNOWN:
-            c.settle(node.expression, t.TEXT)
+            c.give(node.expression, t.TEXT)
             right = t.TEXT
         if t.is_int(right):
             node.replace(own(f"tm_jsonb_item{name}", node.this, node.expression))
@@ -104,7 +104,7 @@ def subscripted(
     for place, step in enumerate(list(holder.expressions)):
         got = c.visit(step, scope)
         if got == t.UNKNOWN:
-            c.settle(step, t.TEXT)
+            c.give(step, t.TEXT)
         elif not (t.is_int(got) or t.is_text(got)):
             raise mismatch(f"subscript type {t.shown(got)} is not supported", position(node))
         holder.expressions[place].replace(cast(holder.expressions[place].copy(), t.TEXT))
@@ -177,7 +177,7 @@ def _built(name: str):
         made = []
         for place, kind in enumerate(got):
             if kind == t.UNKNOWN:
-                c.settle(node.expressions[place], t.TEXT)
+                c.give(node.expressions[place], t.TEXT)
             each = node.expressions[place]
             if keyed and place % 2 == 0:
                 check_key(kind, node)
@@ -212,7 +212,7 @@ def joined_values(c: Checker, node: exp.DPipe, types: list[SqlType]) -> SqlType:
 def lessened(c: Checker, node: exp.Sub, right: SqlType) -> SqlType:
     """``jsonb - key``, ``jsonb - keys`` and ``jsonb - index``."""
     if right == t.UNKNOWN:
-        c.settle(node.expression, t.TEXT)
+        c.give(node.expression, t.TEXT)
     name = "tm_json_without"
     if t.is_int(right) and right != t.INT8:
         name = "tm_json_without_item"

@@ -38,7 +38,7 @@ def _arithmetic(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
         return found
     for key, got, other in (("this", left, right), ("expression", right, left)):
         if got == t.UNKNOWN:
-            c.settle(node.args[key], _beside(other))
+            c.give(node.args[key], _beside(other))
     left, right = (_beside(right) if left == t.UNKNOWN else left), (_beside(left) if right == t.UNKNOWN else right)
     found = t.arithmetic(op, left, right)
     if found is None:
@@ -95,7 +95,7 @@ def _negative(c: Checker, node: exp.Neg, scope: Scope) -> SqlType:
         return found
     got = c.child(node, "this", scope)
     if got == t.UNKNOWN:
-        c.settle(node.this, t.FLOAT8)
+        c.give(node.this, t.FLOAT8)
         return t.FLOAT8
     if got == t.INTERVAL:
         node.replace(negative(node.this))
@@ -123,7 +123,7 @@ def _bits(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
         raise no_operator(t.shown(left), op, t.shown(right), position(node))
     for key, got in (("this", left), ("expression", right)):
         if got == t.UNKNOWN:
-            c.settle(node.args[key], both)
+            c.give(node.args[key], both)
     return both
 
 
@@ -131,7 +131,7 @@ def _sign(c: Checker, node: exp.Sign, scope: Scope) -> SqlType:
     """Numeric of a numeric, a float of anything else."""
     got = c.child(node, "this", scope)
     if got == t.UNKNOWN:
-        c.settle(node.this, t.FLOAT8)
+        c.give(node.this, t.FLOAT8)
     elif not t.is_number(got):
         raise no_function(f"sign({t.shown(got)})", position=position(node))
     if got.is_free:
@@ -160,10 +160,10 @@ def _shifted_bits(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
     if left == t.UNKNOWN and right == t.UNKNOWN:
         raise _not_unique(f"unknown {sign} unknown", node)
     if right == t.UNKNOWN and t.is_int(left):  # it moves by an int4, whatever is moved
-        c.settle(node.expression, t.INT4)
+        c.give(node.expression, t.INT4)
         right = t.INT4
     if left == t.UNKNOWN and right == t.INT4:
-        c.settle(node.this, t.INT4)
+        c.give(node.this, t.INT4)
         left = t.INT4
     if not (t.is_int(left) and right in (t.INT2, t.INT4)):
         raise no_operator(t.shown(left), sign, t.shown(right), position(node))
@@ -183,7 +183,7 @@ def _shifted_bits(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
 def _absolute(c: Checker, node: exp.Abs, scope: Scope) -> SqlType:
     got = c.child(node, "this", scope)
     if got == t.UNKNOWN:
-        c.settle(node.this, t.FLOAT8)
+        c.give(node.this, t.FLOAT8)
         return t.FLOAT8
     if not t.is_number(got):
         raise no_function(f"abs({t.shown(got)})", position=position(node))
@@ -198,7 +198,7 @@ _ROUNDED = {exp.Round: "tm_numeric_round", exp.Ceil: "tm_numeric_ceil", exp.Floo
 def _rounded(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
     got = c.child(node, "this", scope)
     if got == t.UNKNOWN:
-        c.settle(node.this, t.FLOAT8)
+        c.give(node.this, t.FLOAT8)
         got = t.FLOAT8
     if not t.is_number(got):
         raise no_function(f"{display_name(node)}({t.shown(got)})", position=position(node))
@@ -206,7 +206,7 @@ def _rounded(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
     if decimals is not None:
         counted = c.child(node, "decimals", scope)
         if counted == t.UNKNOWN:
-            c.settle(node.args["decimals"], t.INT4)
+            c.give(node.args["decimals"], t.INT4)
         elif not t.is_int(counted):
             raise no_function(
                 f"{display_name(node)}({t.shown(got)}, {t.shown(counted)})",

@@ -152,7 +152,7 @@ def _joined(c: Checker, node: exp.DPipe, scope: Scope) -> SqlType:
     if t.BYTEA in types and set(types) <= {t.BYTEA, t.UNKNOWN}:
         for key, got in zip(("this", "expression"), types, strict=True):
             if got == t.UNKNOWN:
-                c.settle(node.args[key], t.BYTEA)
+                c.give(node.args[key], t.BYTEA)
         node.replace(call("TM_BYTES_JOIN", node.this, node.expression))
         return t.BYTEA
     if t.JSONB in types and not any(t.is_text(got) for got in types):
@@ -161,7 +161,7 @@ def _joined(c: Checker, node: exp.DPipe, scope: Scope) -> SqlType:
         raise no_operator(t.shown(types[0]), "||", t.shown(types[1]), position(node))
     for key, got in zip(("this", "expression"), types, strict=True):
         if got == t.UNKNOWN:
-            c.settle(node.args[key], t.TEXT)
+            c.give(node.args[key], t.TEXT)
         elif not t.is_text(got):
             node.args[key].replace(text_of(node.args[key], got, c.zone))
     return t.TEXT

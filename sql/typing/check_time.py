@@ -273,7 +273,7 @@ def _at_zone(c: Checker, node: exp.AtTimeZone, scope: Scope) -> SqlType:
     if kind != t.UNKNOWN and not t.is_text(kind):
         raise no_function(f"timezone({t.shown(kind)}, {t.shown(got)})", position=position(node))
     if kind == t.UNKNOWN and not isinstance(zone, exp.Literal):
-        c.settle(zone, t.TEXT)
+        c.give(zone, t.TEXT)
         zone = node.args["zone"]
     if got == t.TIMESTAMPTZ:
         node.replace(cast(local_at(node.this, zone), t.TIMESTAMP))

@@ -74,13 +74,13 @@ class ZonedChecker(Checker):
             swap(node, self.zone.moment(node, got))
         return fits
 
-    def _settle(self, inner: exp.Expression, wanted: SqlType) -> None:
+    def _give(self, inner: exp.Expression, wanted: SqlType) -> None:
         if has_moments(wanted) and not isinstance(inner, (exp.Parameter, exp.Null)):
             if not (isinstance(inner, exp.Literal) and inner.is_string):
                 raise self.zone.refused("text as timestamptz", position(inner))
         if has_moments(wanted):
             self._note(wanted)
-        super()._settle(inner, wanted)
+        super()._give(inner, wanted)
 
     def _note(self, found: SqlType) -> None:
         """What is made a moment is one to whatever it is an argument of."""

@@ -130,7 +130,7 @@ def _formatted(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
     texts = []
     for each, kind in list(zip(node.expressions, got, strict=True))[1:]:
         if kind == t.UNKNOWN:
-            c.settle(each, T)
+            c.give(each, T)
     for each, kind in list(zip(node.expressions, got, strict=True))[1:]:
         texts.append(cast(each.copy(), T) if kind == t.UNKNOWN else shown_text(each, kind, c.zone))
     made = cast(exp.Array(expressions=texts), T.array)
@@ -148,7 +148,7 @@ def _counted(nulls: bool):
             raise no_function(f"{node.this}()", position=position(node))
         for each, kind in zip(list(node.expressions), got, strict=True):
             if kind == t.UNKNOWN:
-                c.settle(each, T)
+                c.give(each, T)
         total: exp.Expression = exp.Literal.number(0)
         for each in node.expressions:
             is_null = exp.Is(this=exp.Paren(this=each.copy()), expression=exp.null())
@@ -180,7 +180,7 @@ def _quoted(nullable: bool):
         if len(got) != 1:
             raise no_function(f"{node.this.lower()}({', '.join(map(t.shown, got))})", position=position(node))
         if got[0] == t.UNKNOWN:
-            c.settle(node.expressions[0], T)
+            c.give(node.expressions[0], T)
         each = node.expressions[0]
         text = cast(each.copy() if got[0] == t.UNKNOWN else text_of(each, got[0], c.zone), T)
         made: exp.Expression = call("TM_QUOTE_LITERAL_TEXT", text)

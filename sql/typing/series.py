@@ -99,7 +99,7 @@ def _moments(c: Checker, node: exp.GenerateSeries, types: dict[str, SqlType]) ->
     unknown = t.TIMESTAMPTZ if moments else t.TIMESTAMP
     for key, wanted in (("start", unknown), ("end", unknown), ("step", t.INTERVAL)):
         if types.get(key) == t.UNKNOWN:
-            c.settle(node.args[key], wanted)
+            c.give(node.args[key], wanted)
     ends = [types[key] for key in ("start", "end") if types[key] != t.UNKNOWN]
     if types.get("step") not in (t.INTERVAL, t.UNKNOWN) or not all(t.is_time(got) for got in ends):
         shown = ", ".join(t.shown(got) for got in types.values())

@@ -29,7 +29,7 @@ def listed(c: Checker, node: exp.Func, before: int, scope: Scope) -> tuple[exp.E
     holder = given[-1]
     got = c.child(holder, "this", scope)
     if got == t.UNKNOWN and isinstance(holder.this, exp.Null):
-        c.settle(holder.this, t.TEXT.array)
+        c.give(holder.this, t.TEXT.array)
         got = t.TEXT.array
     if not got.is_array:
         raise mismatch("VARIADIC argument must be an array", position(node))

@@ -98,7 +98,7 @@ def _shifted(c: Checker, node: exp.Func, scope: Scope) -> SqlType:
         other = c.child(node, "default", scope)
         if t.alternative(got, other) is None:
             raise no_function(f"{node.key}({t.shown(got)}, integer, {t.shown(other)})", position=position(node))
-        return c.settle_all([node.this, node.args["default"]], [got, other], node.key.upper())
+        return c.give_all([node.this, node.args["default"]], [got, other], node.key.upper())
     return got
 
 

@@ -39,21 +39,21 @@ from values.types import arrow_type, carried, parse_type
 # -- plans that are the same ------------------------------------------------------------------------------------------
 
 
-def settled(relation: r.Relation) -> r.Relation:
+def normal(relation: r.Relation) -> r.Relation:
     """``relation`` without operators that only put columns in another order, but for the last."""
-    core, places = _settled(relation)
+    core, places = _normal(relation)
     return core if places == _all(core) else r.Project(core, tuple(core.column(place) for place in places))
 
 
-def _settled(node: r.Relation) -> tuple[r.Relation, list[int]]:
+def _normal(node: r.Relation) -> tuple[r.Relation, list[int]]:
     """What ``node`` is without such, and where its columns are in that."""
     if isinstance(node, r.Join):
         return _joined(node)
     if isinstance(node, r.Project) and all(isinstance(each, s.Column) and each.level == 0 for each in node.outputs):
-        core, places = _settled(node.input)
+        core, places = _normal(node.input)
         picked = [places[each.position] for each in node.outputs]
         if isinstance(core, r.Project):
-            return _settled(r.Project(core.input, tuple(core.outputs[place] for place in picked)))
+            return _normal(r.Project(core.input, tuple(core.outputs[place] for place in picked)))
         return core, picked
     if isinstance(node, (r.Distinct, r.SetOp, r.Let)):
         made = node.with_parts(_within)
@@ -61,7 +61,7 @@ def _settled(node: r.Relation) -> tuple[r.Relation, list[int]]:
     if not hasattr(node, "input"):
         made = node.with_parts(_within)
         return made, _all(made)
-    core, places = _settled(node.input)
+    core, places = _normal(node.input)
     if isinstance(node, r.Project):
         core, places = _without_unused(core, places, {places[at] for each in node.outputs for at in own_columns(each)})
 
@@ -95,7 +95,7 @@ def _without_unused(node: r.Relation, places: Sequence[int], used: set[int]) -> 
     order of their own: a plan has them as they are first named."""
     if isinstance(node, r.Project) and len(used) < len(node.outputs):
         now = {place: at for at, place in enumerate(sorted(used))}
-        core, inner = _settled(r.Project(node.input, tuple(node.outputs[place] for place in sorted(used))))
+        core, inner = _normal(r.Project(node.input, tuple(node.outputs[place] for place in sorted(used))))
         return core, [inner[now[place]] if place in now else -1 for place in places]
     above, reduce = None, node
     if isinstance(node, r.Filter):
@@ -119,7 +119,7 @@ def _over(part: Node, places: Sequence[int], below: r.Project) -> Node:
 
 
 def _joined(node: r.Join) -> tuple[r.Relation, list[int]]:
-    left, first = _settled(node.left)
+    left, first = _normal(node.left)
     right = node.right
 
     def of_left(column: s.Column, depth: int) -> s.Column:
@@ -129,7 +129,7 @@ def _joined(node: r.Join) -> tuple[r.Relation, list[int]]:
 
     if node.lateral:
         right = replaced(right, of_left, 1)
-    right, second = (settled(right), None) if node.lateral else _settled(right)
+    right, second = (normal(right), None) if node.lateral else _normal(right)
     behind = [len(left.columns) + place for place in (_all(right) if second is None else second)]
     places = [*first, *behind]
     condition = node.condition and _within(placed(node.condition, places.__getitem__))
@@ -137,8 +137,8 @@ def _joined(node: r.Join) -> tuple[r.Relation, list[int]]:
 
 
 def _within(node: Node) -> Node:
-    """A scalar over relations that are settled; a relation as it is read from outside."""
-    return settled(node) if isinstance(node, r.Relation) else node.with_parts(_within)
+    """A scalar over relations in that form; a relation as it is read from outside."""
+    return normal(node) if isinstance(node, r.Relation) else node.with_parts(_within)
 
 
 def _all(relation: r.Relation) -> list[int]:
@@ -178,7 +178,7 @@ def reads_back(made: Bound) -> None:
     tree = spelled(plan.relation, plan.names)
     again = bounded(plan_query)(tree, made.relations, made.params)
     assert again.names == plan.names
-    assert settled(again.relation) == settled(plan.relation)
+    assert normal(again.relation) == normal(plan.relation)
     assert [kind.type for kind in again.relation.columns] == [kind.type for kind in plan.relation.columns]
 
 
@@ -221,7 +221,7 @@ def parts_read_back(texts: Sequence[str]) -> int:
                 continue
             seen.add(part)
             again = plan_query(spelled(part), made.relations, made.params)
-            assert settled(again.relation) == settled(part)
+            assert normal(again.relation) == normal(part)
     return len(seen)
 
 
@@ -251,7 +251,7 @@ def test_queries_at_random_read_back():
 def test_plans_that_differ_are_not_taken_for_the_same():
     image = catalog()
     found = [
-        settled(bound(f"select a from t join (select {picked} from u) q on q.k = t.id", image).plan.relation)
+        normal(bound(f"select a from t join (select {picked} from u) q on q.k = t.id", image).plan.relation)
         for picked in ("k", "v, k", "id as k")
     ]
     assert found[0] == found[1] != found[2]
