@@ -3,13 +3,13 @@
 A relation is *linear* if it is made of projections, filters, joins and UNION ALL over relations that are read, and rows
 that are written out.  With every row carrying how often it is there, its *diff*, the change of ``R1 ⋈ … ⋈ Rn`` between
 two timestamps is the sum over i of ``R1(old) … Ri-1(old) ⋈ ΔRi ⋈ Ri+1(new) … Rn(new)``, diffs multiplied: one
-:class:`Term` for each place where a relation is read.  A self-join has two.
+:class:`Summand` for each place where a relation is read.  A self-join has two.
 
 An outer join by equalities is such a sum too.  With ``D`` the different keys of ``R``, and rows without a partner
 filled up with NULLs, ``L ⟕ R`` is ``L ⋈ R`` and ``L`` without what ``L ⋈ D`` has: the last with diffs of the other
 sign.
 
-Promises: what :func:`linear` accepts changes by the rows of its terms, put together; ``full`` gives all of its rows.
+Promises: what :func:`linear` accepts changes by the rows of its summands, put together; ``full`` gives all of its rows.
 Both read relations by :func:`versioned` names, whose last column is the diff, and so is theirs.
 """
 
@@ -28,9 +28,9 @@ from plan.types import INT8
 
 DELTA, OLD, NEW = "delta", "old", "new"
 
-TERMS_MAX = 32
-"""More places than this where relations are read make the terms more than working out the whole is: each costs 0.2 ms
-and more where what it reads has changed."""
+SUMMANDS_MAX = 32
+"""More places than this where relations are read make the summands more than working out the whole is: each costs 0.2
+ms and more where what it reads has changed."""
 
 Key = tuple[str, str]
 """A relation's id, and which version of it."""
@@ -44,7 +44,7 @@ class NotLinear(Exception):
 
 
 @dataclass(frozen=True)
-class Term:
+class Summand:
     """One summand: ``leaf`` is the relation whose delta it reads."""
 
     leaf: str
@@ -53,9 +53,9 @@ class Term:
 
 @dataclass(frozen=True)
 class Linear:
-    """``terms`` of the change, and all rows as they are (:data:`NEW`)."""
+    """``summands`` of the change, and all rows as they are (:data:`NEW`)."""
 
-    terms: tuple[Term, ...]
+    summands: tuple[Summand, ...]
     full: r.Relation
 
     @property
@@ -66,12 +66,12 @@ class Linear:
 
 def linear(relation: r.Relation, diff: str, leaf: Leaf = lambda node: None) -> Linear:
     """``diff`` is what the column of diffs is called in the relations that are read.  What reads no relation has
-    no terms.  Raises :class:`NotLinear`."""
+    no summands.  Raises :class:`NotLinear`."""
     made = _Carrying(diff, leaf)
-    terms = tuple(Term(read, plan) for read, plan in made.terms(relation))
-    if len(terms) > TERMS_MAX:
-        raise NotLinear(f"collections occur in {len(terms)} places, more than {TERMS_MAX}")
-    return Linear(terms, made.all_of(relation, NEW))
+    summands = tuple(Summand(read, plan) for read, plan in made.summands(relation))
+    if len(summands) > SUMMANDS_MAX:
+        raise NotLinear(f"collections occur in {len(summands)} places, more than {SUMMANDS_MAX}")
+    return Linear(summands, made.all_of(relation, NEW))
 
 
 def key_of(get: r.Get) -> Key:
@@ -81,7 +81,7 @@ def key_of(get: r.Get) -> Key:
 
 
 def reads(plan: r.Relation) -> dict[str, Key]:
-    """What a term reads, by the names that it has there."""
+    """What a summand reads, by the names that it has there."""
     return {node.item_id: key_of(node) for node in walk(plan) if isinstance(node, r.Get)}
 
 
@@ -124,7 +124,7 @@ class _Carrying:
 
     diff: str
     leaf: Leaf
-    _terms: dict[r.Relation, list[tuple[str, r.Relation]]] = field(default_factory=dict)
+    _summands: dict[r.Relation, list[tuple[str, r.Relation]]] = field(default_factory=dict)
     _whole: dict[tuple[r.Relation, str], r.Relation] = field(default_factory=dict)
 
     def versioned(self, get: r.Get, version: str) -> r.Get:
@@ -132,7 +132,7 @@ class _Carrying:
         return r.Get(f"{get.item_id} {version}", (*get.names, self.diff), kinds)
 
     def all_of(self, node: r.Relation, version: str) -> r.Relation:
-        """The rows of ``node`` over that version of all that it reads; only of what has terms."""
+        """The rows of ``node`` over that version of all that it reads; only of what has summands."""
         if (node, version) not in self._whole:
             self._whole[node, version] = self._ofconjunction(node, version)
         return self._whole[node, version]
@@ -156,11 +156,11 @@ class _Carrying:
             return self._join(node, self.all_of(node.left, version), self.all_of(node.right, version))
         return _together([sign(self.all_of(part, version)) for part, sign in _parts(node)])
 
-    def terms(self, node: r.Relation) -> list[tuple[str, r.Relation]]:
+    def summands(self, node: r.Relation) -> list[tuple[str, r.Relation]]:
         """By the relation whose delta it reads, each summand of the change of ``node``: the same objects each time."""
-        if node not in self._terms:
-            self._terms[node] = self._found(node)
-        return list(self._terms[node])
+        if node not in self._summands:
+            self._summands[node] = self._found(node)
+        return list(self._summands[node])
 
     def _found(self, node: r.Relation) -> list[tuple[str, r.Relation]]:
         read = node if isinstance(node, r.Get) else self.leaf(node)
@@ -174,39 +174,39 @@ class _Carrying:
         if isinstance(node, r.Project):
             for each in node.outputs:
                 check_scalar(each)
-            return [(leaf, self._project(node, term)) for leaf, term in self.terms(node.input)]
+            return [(leaf, self._project(node, summand)) for leaf, summand in self.summands(node.input)]
         if isinstance(node, r.Filter):
             check_scalar(node.condition)
-            return [(leaf, r.Filter(term, node.condition)) for leaf, term in self.terms(node.input)]
+            return [(leaf, r.Filter(summand, node.condition)) for leaf, summand in self.summands(node.input)]
         if isinstance(node, r.SetOp) and node.kind == "union" and node.all:
-            found = [*self.terms(node.left), *self.terms(node.right)]
-            return [(leaf, _of_kinds(term, node)) for leaf, term in found]
+            found = [*self.summands(node.left), *self.summands(node.right)]
+            return [(leaf, _of_kinds(summand, node)) for leaf, summand in found]
         if not isinstance(node, r.Join) or node.lateral:
             raise NotLinear(_refusal(node))
         if node.condition is not None:
             check_scalar(node.condition)
         if node.kind in ("inner", "cross"):
-            lefts, rights = self.terms(node.left), self.terms(node.right)
-            found = [(leaf, self._join(node, term, self.all_of(node.right, NEW))) for leaf, term in lefts]
-            return found + [(leaf, self._join(node, self.all_of(node.left, OLD), term)) for leaf, term in rights]
+            lefts, rights = self.summands(node.left), self.summands(node.right)
+            found = [(leaf, self._join(node, summand, self.all_of(node.right, NEW))) for leaf, summand in lefts]
+            return found + [(leaf, self._join(node, self.all_of(node.left, OLD), summand)) for leaf, summand in rights]
         return self._outer(node)
 
     def _outer(self, node: r.Join) -> list[tuple[str, r.Relation]]:
         """Of an outer join one for each place where its sides are read, and those of the keys of partners.
 
-        What a side's change gives in several parts is put together: as terms of their own they would be three times as
-        many with each outer join above.
+        What a side's change gives in several parts is put together: as summands of their own they would be three times
+        as many with each outer join above.
         """
         (both, _), *alone = _parts(node)
-        found, wide = self.terms(both), len(self.terms(node.left))
+        found, wide = self.summands(both), len(self.summands(node.left))
         keys = []
         for side in (0, 1) if node.kind == "full" else (0,):
             (rows, as_it_is), (partners, taken_away) = alone[2 * side : 2 * side + 2]
             at = wide if side or node.kind == "right" else 0
-            own, less = self.terms(rows), self.terms(partners)
+            own, less = self.summands(rows), self.summands(partners)
             for place, ((leaf, kept), (_, gone)) in enumerate(zip(own, less, strict=False), at):
                 found[place] = leaf, _together([found[place][1], as_it_is(kept), taken_away(gone)])
-            keys += [(leaf, taken_away(term)) for leaf, term in less[len(own) :]]
+            keys += [(leaf, taken_away(summand)) for leaf, summand in less[len(own) :]]
         return found + keys
 
     def _project(self, node: r.Project, below: r.Relation) -> r.Project:

@@ -218,33 +218,33 @@ def _strategy_of(
 
 def _incremental(change: Change, gear: str) -> list[str]:
     """Which gear a change goes to, and what is asked of which engine where an input changes."""
-    terms = list(_terms(change, ""))
-    lines = dict.fromkeys(f"  {what}: {_asked(term, gear)}" for what, term in terms)
+    summands = list(_summands(change, ""))
+    lines = dict.fromkeys(f"  {what}: {_asked(summand, gear)}" for what, summand in summands)
     if gear == SPARK:
         return [f"gear: spark because {TOLD_SPARK}", *lines]
-    left = (term.small for _, term in terms if isinstance(term.compiled, str))
+    left = (summand.small for _, summand in summands if isinstance(summand.compiled, str))
     why = next((each for each in left if isinstance(each, str)), None)
     gear_of = f"spark because {why}" if why else "process while what it reads is small, otherwise spark"
     return [f"gear: {gear_of}", *lines]
 
 
-def _terms(change: Change, indent: str) -> Iterator[tuple[str, Prepared]]:
-    """Each term with what changes, those of groups further in before those above."""
+def _summands(change: Change, indent: str) -> Iterator[tuple[str, Prepared]]:
+    """Each summand with what changes, those of groups further in before those above."""
     for groups in change.groups.values():
-        yield from _terms(groups.input, f"  {indent}")
-    for term in change.linear.terms:
-        what = "changed groups" if term.leaf in change.groups else f"change of {term.leaf}"
-        yield f"{indent}{what}", Prepared(term.plan, term.leaf)
+        yield from _summands(groups.input, f"  {indent}")
+    for summand in change.linear.summands:
+        what = "changed groups" if summand.leaf in change.groups else f"change of {summand.leaf}"
+        yield f"{indent}{what}", Prepared(summand.plan, summand.leaf)
 
 
-def _asked(term: Prepared, gear: str) -> str:
+def _asked(summand: Prepared, gear: str) -> str:
     if gear == SPARK:
         return "by spark"
-    if not isinstance(term.compiled, str):
+    if not isinstance(summand.compiled, str):
         return "in process, by kernels"
-    if isinstance(term.small, str):
-        return f"by spark because {term.small}"
-    return f"in process while it is small, by duckdb because of {term.compiled}"
+    if isinstance(summand.small, str):
+        return f"by spark because {summand.small}"
+    return f"in process while it is small, by duckdb because of {summand.compiled}"
 
 
 def _gear(tree: exp.Expression | None, planned: Planned, items: Mapping[str, Relation], gear: str) -> list[str]:

@@ -28,7 +28,7 @@ READS_MAX = 4
 """Places in which a WITH query is read that is kept in each of them."""
 
 PLACES_MAX = 64
-"""Places in which a query reads collections, those in groups among them: terms are as many, each as large as the
+"""Places in which a query reads collections, those in groups among them: summands are as many, each as large as the
 query."""
 
 OUTER_MAX = 3
@@ -98,7 +98,7 @@ def analyse(relation: r.Relation) -> Strategy:
         core = decorrelated(inlined(unordered(relation), READS_MAX))
         _check_size(core)
         found = _change(core, diff)
-        if not found.linear.terms:
+        if not found.linear.summands:
             raise NotLinear("it reads no collection")
         return Incremental(found, diff)
     except NotLinear as no:

@@ -1,10 +1,10 @@
-"""Small changes of simple queries, evaluated in this process: a term compiled to Arrow kernels instead of a Spark job.
+"""Small changes of simple queries, evaluated in this process: a summand compiled to Arrow kernels, with no Spark job.
 
-Promises: for every term that :func:`compile_term` accepts, :meth:`Compiled.run` gives what Spark gives for the term
-over the same tables, as a multiset, or raises :class:`NotHere`; then an engine is asked, and Spark alone decides what
-is an error.  Where Spark itself fails there may be rows here: it filters before it joins, and so may overflow at a row
-that joins nothing, which no row of the answer depends on.  The accepted language is small: equi-joins, projections and
-filters of the expressions in ``expressions.py``.
+Promises: for every summand that :func:`compile_summand` accepts, :meth:`Compiled.run` gives what Spark gives for the
+summand over the same tables, as a multiset, or raises :class:`NotHere`; then an engine is asked, and Spark alone
+decides what is an error.  Where Spark itself fails there may be rows here: it filters before it joins, and so may
+overflow at a row that joins nothing, which no row of the answer depends on.  The accepted language is small:
+equi-joins, projections and filters of the expressions in ``expressions.py``.
 
 Why: a Spark job of any size costs some 100 ms (planning, one task, one Arrow stream back), and a tick's rows are few.
 The same rows take 1 to 5 ms here.  DuckDB, which is asked where this language ends, takes 1.5 ms for a question of any
@@ -47,7 +47,7 @@ Rows = Callable[[Tables], pa.Table]
 
 @dataclass(frozen=True)
 class Compiled:
-    """A term as a function of the tables that it reads.  ``types`` are its columns' but for the last, ``__diff``."""
+    """A summand as a function of the tables that it reads.  ``types`` are its columns' but for the last, ``__diff``."""
 
     types: tuple[SqlType, ...]
     _rows: Rows
@@ -62,15 +62,15 @@ class Compiled:
 
 
 @bounded
-def compile_term(plan: r.Relation) -> Compiled:
-    """The term ``plan`` over tables in the physical shape (columns by position, then ``__diff``).  Raises ``NotHere``,
-    54001 for what is too deep."""
+def compile_summand(plan: r.Relation) -> Compiled:
+    """The summand ``plan`` over tables in the physical shape (columns by position, then ``__diff``).  Raises
+    ``NotHere``, 54001 for what is too deep."""
     rows = _Rows().of(plan)
     return Compiled(tuple(kind.type for kind in plan.columns[:-1]), rows)
 
 
 class _Run(dict):
-    """The tables of one run, and what parts of the term gave that stand in it several times."""
+    """The tables of one run, and what parts of the summand gave that stand in it several times."""
 
     def __init__(self, tables: Tables) -> None:
         super().__init__(tables)
@@ -78,7 +78,7 @@ class _Run(dict):
 
 
 class _Rows:
-    """What gives the rows of a relation: one that stands in a term several times is made once a run."""
+    """What gives the rows of a relation: one that stands in a summand several times is made once a run."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[r.Relation, Rows]] = {}

@@ -1,7 +1,7 @@
 """Cells of an INSERT's rows planned by samples: what differs in its values alone is typed and assigned twice.
 
 Of 3,000 rows ``('a'::text, now(), 1::int8)`` each cell takes some 150 µs to plan and is, but for its values, like
-those above it.  Two of a shape (:mod:`sql.statements.shapes`) are planned with values of their own; where these are
+those above it.  Two of a mould (:mod:`sql.statements.moulds`) are planned with values of their own; where these are
 found again as they were put in, the others are what became of them with their values.  All else is planned as it is
 written, which also alone decides about errors.  Pure.
 """
@@ -14,16 +14,16 @@ from decimal import Decimal
 from sqlglot import exp
 
 from journal.errors import InvalidUsage
+from sql.statements.moulds import Mould, Moulds, Unlike, is_one_value, number_of_parameter
 from sql.statements.plans import Slot
-from sql.statements.shapes import Shape, Shapes, Unlike, is_one_value, number_of_parameter
 from sql.trees.stamps import Stamp
 from values.types import SqlType
 
 SHAPE_MIN = 16
-"""Cells of one shape that are planned as they are written before any is not: most INSERTs have fewer."""
+"""Cells of one mould that are planned as they are written before any is not: most INSERTs have fewer."""
 
 CELLS_MIN = 64
-"""Of a column, before its shapes are asked for."""
+"""Of a column, before its moulds are asked for."""
 
 Read = Callable[[str, SqlType], object | None]
 """What a column of a type keeps of a constant's text.  ``InvalidUsage`` where it keeps it not."""
@@ -36,23 +36,23 @@ class Cells:
 
     def __init__(self, read: Read) -> None:
         self._read = read
-        self._shapes = Shapes({}, alike=is_one_value)
+        self._moulds = Moulds({}, alike=is_one_value)
         self._asked: dict[int, int] = {}
-        self._times: dict[tuple[int, Shape], int] = {}
-        self._made: dict[tuple[int, Shape], Made | None] = {}
+        self._times: dict[tuple[int, Mould], int] = {}
+        self._made: dict[tuple[int, Mould], Made | None] = {}
 
     def slot(self, node: exp.Expression, index: int, wanted: SqlType, plan: Callable[[exp.Expression], Slot]) -> Slot:
         """``plan(node)``, which the cell is for the column of this ``index``.  Raises what that raises."""
         asked = self._asked[index] = self._asked.get(index, 0) + 1
         if asked <= CELLS_MIN:
             return plan(node)
-        part = self._shapes.part(node)
+        part = self._moulds.part(node)
         if part is None:
             return plan(node)
-        shape, values = part
+        mould, values = part
         if any(number_of_parameter(value) is not None for value in values):  # which says what type it has
             return plan(node)
-        key = index, shape
+        key = index, mould
         times = self._times[key] = self._times.get(key, 0) + 1
         if times <= SHAPE_MIN:
             return plan(node)
@@ -71,7 +71,7 @@ class Cells:
     ) -> Made | None:
         """What makes the slots of cells like ``node``; ``None`` where each is to be planned."""
         try:
-            samples = self._shapes.samples([node, node], [values])
+            samples = self._moulds.samples([node, node], [values])
             (one, put), (other, put_in_other) = [(plan(sample), texts) for sample, texts in samples]
         except (Unlike, InvalidUsage):
             return None

@@ -11,8 +11,8 @@ from functools import reduce
 
 from sqlglot import exp
 
+from sql.statements.moulds import Mould, number_of_parameter, parameter, written
 from sql.statements.plans import PARAMETERS, LookupPlan
-from sql.statements.shapes import Shape, number_of_parameter, parameter, written
 from sql.trees.budget import connected, joined, operands
 from sql.trees.stamps import Stamp
 
@@ -23,7 +23,7 @@ class NotAlike(Exception):
 
 @dataclass
 class Sample:
-    """One of a shape: its place among what was left, and the values that were put in."""
+    """One of a mould: its place among what was left, and the values that were put in."""
 
     place: int
     values: tuple[str, ...]
@@ -31,13 +31,13 @@ class Sample:
 
 @dataclass
 class Group:
-    """A list or a chain.  ``parts`` are what stood there, each with its shape and its values, or ``None`` where it was
+    """A list or a chain.  ``parts`` are what stood there, each with its mould and its values, or ``None`` where it was
     left as it is; ``kept`` are the places of those that were left."""
 
-    parts: Sequence[tuple[Shape, tuple[str, ...]] | None]
+    parts: Sequence[tuple[Mould, tuple[str, ...]] | None]
     kept: Sequence[int]
-    samples: Mapping[Shape, Sequence[Sample]]
-    """Of each shape; the first is what the others are made of."""
+    samples: Mapping[Mould, Sequence[Sample]]
+    """Of each mould; the first is what the others are made of."""
     operator: type[exp.Binary] | None = None
     """Of a chain of operators."""
     more: int = 0
@@ -54,18 +54,18 @@ class Group:
         if len(found) != len(self.kept):
             raise NotAlike
         left = dict(zip(self.kept, found, strict=True))
-        of_sample, of_shape = {}, {}
-        for shape, samples in self.samples.items():
+        of_sample, of_mould = {}, {}
+        for mould, samples in self.samples.items():
             makers = [maker(left[sample.place], sample) for sample in samples]
             of_sample.update(zip([sample.place for sample in samples], makers, strict=True))
-            of_shape[shape] = makers[0]
+            of_mould[mould] = makers[0]
         whole = []
         for place, part in enumerate(self.parts):
             if place in left and place not in of_sample:
                 whole.append(left[place])
             else:
-                shape, values = part
-                whole.append((of_sample.get(place) or of_shape[shape])(values))
+                mould, values = part
+                whole.append((of_sample.get(place) or of_mould[mould])(values))
         return whole
 
 

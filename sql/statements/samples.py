@@ -1,7 +1,7 @@
 """Long lists and chains planned by samples: what differs in its values alone is bound, typed and planned once.
 
 Of 5,000 terms ``a < 1 OR a < 2 OR …``, items of an IN or rows of VALUES most say the same of other values, and
-planning takes 50 to 500 µs for each.  :func:`shortened` leaves two of each shape (:mod:`sql.statements.shapes`) in the
+planning takes 50 to 500 µs for each.  :func:`shortened` leaves two of each mould (:mod:`sql.statements.moulds`) in the
 statement, with values that stand nowhere else in it, and :meth:`Shortened.whole` puts the others into the plan
 (:mod:`sql.statements.put_back`): what became of a sample, with their values.
 
@@ -28,9 +28,9 @@ from operator import itemgetter
 
 from sqlglot import exp
 
+from sql.statements.moulds import Mould, Moulds, Part, Unlike, number_of_parameter
 from sql.statements.plans import SelectPlan
 from sql.statements.put_back import Group, NotAlike, Sample, chained, in_lookup, in_operators, in_tree
-from sql.statements.shapes import Part, Shape, Shapes, Unlike, number_of_parameter
 from sql.trees import budget
 from sql.trees import types as t
 from sql.trees.budget import OPERATORS, check_whole, connected, joined, operands, size
@@ -46,7 +46,7 @@ SIGNS_MIN = 200
 which some more levels allow (:data:`sql.trees.budget.DEPTH_MAX`)."""
 
 SHAPE_MIN = 8
-"""Of one shape, from which two of them stand for all."""
+"""Of one mould, from which two of them stand for all."""
 
 FIRST = 3
 """Operands of a chain of operators that are left as they are: behind them its type does not change any more, or the
@@ -102,12 +102,12 @@ class Shortened:
         """Parameters that are not in ``ast``, and one that is for each, which has the same type."""
         found: dict[int, int] = {}
         for group in self.groups:
-            of_shape = {shape: [number_of_parameter(value) for value in samples[0].values]
-                        for shape, samples in group.samples.items()}  # fmt: skip
-            if not any(any(numbers) for numbers in of_shape.values()):
+            of_mould = {mould: [number_of_parameter(value) for value in samples[0].values]
+                        for mould, samples in group.samples.items()}  # fmt: skip
+            if not any(any(numbers) for numbers in of_mould.values()):
                 continue
             for part in group.parts:
-                if part is not None and (numbers := of_shape.get(part[0])) is not None:
+                if part is not None and (numbers := of_mould.get(part[0])) is not None:
                     for value, one in zip(part[1], numbers, strict=True):
                         if one is not None:
                             found[number_of_parameter(value)] = one
@@ -147,20 +147,20 @@ def shortened(
     """A copy of ``query`` with samples; ``None`` where nothing in it is long enough, or what is long is not alike, or
     something would stay unwritten.
 
-    ``more``: :data:`MORE` than two of each shape are left in a chain of operators.
+    ``more``: :data:`MORE` than two of each mould are left in a chain of operators.
     """
     ast, kept = (query.tree, query.kept) if isinstance(query, Unwritten) else (query, 0)
-    shapes, long = Shapes(declared or {}), []
+    moulds, long = Moulds(declared or {}), []
     for node, items in _long(ast):
         if items is None:
-            shapes.note(node)
+            moulds.note(node)
         else:
-            long.append((node, items, _parts(items, shapes, type(node) in OPERATORS)))
+            long.append((node, items, _parts(items, moulds, type(node) in OPERATORS)))
     if not long:
         return None
-    if (repeated := shapes.repeated()) is not None:
+    if (repeated := moulds.repeated()) is not None:
         long = [(node, items, _parts(items, repeated, type(node) in OPERATORS)) for node, items, _ in long]
-        shapes = repeated
+        moulds = repeated
     groups: list[Group] = []
     instead: dict[int, exp.Expression] = {}
     chains = 0
@@ -169,7 +169,7 @@ def shortened(
         if type(node) in OPERATORS:
             of_each += more * MORE[type(node)] + chains
             chains += 1  # by how many are left each is known
-        group, left = _group(items, parts, shapes, of_each, FIRST if type(node) in OPERATORS else 0)
+        group, left = _group(items, parts, moulds, of_each, FIRST if type(node) in OPERATORS else 0)
         if not group.samples:
             continue
         groups.append(group)
@@ -220,42 +220,42 @@ def _flat(items: Sequence[exp.Expression]) -> Sequence[exp.Expression]:
     return Flat(items) if any(type(item) is Kept for item in items) else items
 
 
-def _parts(items: Sequence[exp.Expression], shapes: Shapes, in_order: bool) -> list[Part]:
+def _parts(items: Sequence[exp.Expression], moulds: Moulds, in_order: bool) -> list[Part]:
     """``in_order``: of a chain of operators.  What an operand is added to hangs on what has been before it: so one is
     alike those only that are behind the same sorts of operands."""
     if not in_order:
         found: list[Part] = []
         for item in items.parts if type(items) is Flat else items:
-            found += shapes.parts(item.this) if type(item) is Kept else [shapes.part(item)]
+            found += moulds.parts(item.this) if type(item) is Kept else [moulds.part(item)]
         return found
     seen: set[object] = set()
     parts: list[Part] = []
     for item in items:
-        part = shapes.part(item)
+        part = moulds.part(item)
         seen.add(item.sql("postgres") if part is None else part[0])
         parts.append(None if part is None else ((len(seen), part[0]), part[1]))
     return parts
 
 
 def _group(
-    items: Sequence[exp.Expression], parts: Sequence[Part], shapes: Shapes, of_each: int, first: int
+    items: Sequence[exp.Expression], parts: Sequence[Part], moulds: Moulds, of_each: int, first: int
 ) -> tuple[Group, list[exp.Expression]]:
-    """What ``items`` are, and what is left of them: the ``first`` as they are, and ``of_each`` shape."""
-    places: dict[Shape, list[int]] = {}
+    """What ``items`` are, and what is left of them: the ``first`` as they are, and ``of_each`` mould."""
+    places: dict[Mould, list[int]] = {}
     for place, part in enumerate(parts):
         if part is not None and (part[1] or first) and place >= first:
             places.setdefault(part[0], []).append(place)
-    samples: dict[Shape, Sequence[Sample]] = {}
+    samples: dict[Mould, Sequence[Sample]] = {}
     left: dict[int, exp.Expression] = {}
     taken: set[int] = set()
-    for shape, found in places.items():
+    for mould, found in places.items():
         if len(found) < SHAPE_MIN:
             continue
         try:
-            made = shapes.samples([items[place] for place in found[:of_each]], [parts[place][1] for place in found])
+            made = moulds.samples([items[place] for place in found[:of_each]], [parts[place][1] for place in found])
         except Unlike:
             continue
-        samples[shape] = [Sample(place, values) for place, (_, values) in zip(found, made, strict=False)]
+        samples[mould] = [Sample(place, values) for place, (_, values) in zip(found, made, strict=False)]
         left.update(zip(found, [item for item, _ in made], strict=False))
         taken.update(found[of_each:])
     kept = [place for place in range(len(items)) if place not in taken]

@@ -156,7 +156,7 @@ class Cursor:
     def parse_query(self, unwritten: Literal[True]) -> exp.Expression | Unwritten: ...
 
     def parse_query(self, unwritten: bool = False) -> exp.Expression | Unwritten:
-        """Everything that is left, as a query.  ``unwritten``: where its runs may stay unwritten they do."""
+        """Everything that is left, as a query.  ``unwritten``: where its stretches may stay unwritten they do."""
         tokens = self.tokens[self.at :]
         if not tokens or self.word() not in ("select", "with", "values", "table", "("):
             raise self.error()

@@ -9,8 +9,8 @@ from sqlglot.dialects.postgres import Postgres
 from sqlglot.tokens import Token, TokenType
 
 from functions.registry import ROWS
-from sql.syntax.long_runs import KIND, node_of
 from sql.syntax.marks import SIGNS
+from sql.syntax.stretches import KIND, node_of
 from sql.trees.errors import no_function, unsupported
 from values.datatypes.registry import DATATYPES
 

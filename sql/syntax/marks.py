@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from sqlglot.tokens import Token, TokenType
 
-from sql.syntax.long_runs import KIND, NotHere, Span, Text
 from sql.syntax.quotes import comment_end, dollar_end
+from sql.syntax.stretches import KIND, NotHere, Span, Text
 from sql.trees.errors import syntax
 
 _PARAMETER, _REST = "\x01", "\x02"
@@ -25,22 +25,23 @@ _PLUS, _MINUS = "\x03", "\x04"
 """A sign right behind a number with an exponent, for sqlglot would read ``1e10+1`` as one number."""
 
 
-_RUN = "\x05"
-"""What a long run is (:mod:`sql.syntax.long_runs`), with blanks behind it."""
+_STRETCH = "\x05"
+"""What a long stretch is (:mod:`sql.syntax.stretches`), with blanks behind it."""
 
 
 SIGNS = {
-    _PARAMETER: TokenType.PARAMETER, _REST: TokenType.SPACE, _PLUS: TokenType.PLUS, _MINUS: TokenType.DASH, _RUN: KIND,
+    _PARAMETER: TokenType.PARAMETER, _REST: TokenType.SPACE, _PLUS: TokenType.PLUS, _MINUS: TokenType.DASH,
+    _STRETCH: KIND,
 }  # fmt: skip
 """What a tokenizer is to make of each."""
 
 
 def with_blanks(text: str, spans: Sequence[Span]) -> str:
-    """``text`` with ``_RUN`` in the place of each of its runs, and blanks behind it as far as that went."""
+    """``text`` with ``_STRETCH`` in the place of each of its stretches, and blanks behind it as far as that went."""
     parts, kept = [], 0
     for span in spans:
         blanks = _INK.sub(lambda ink: " " * len(ink[0]), text[span.start + 1 : span.end])
-        parts += [text[kept : span.start], _RUN, blanks]
+        parts += [text[kept : span.start], _STRETCH, blanks]
         kept = span.end
     return "".join([*parts, text[kept:]])
 
@@ -85,11 +86,11 @@ def marked(text: str) -> tuple[str, dict[int, int]]:
 
 
 def with_runs(tokens: list[Token], text: str, found: Sequence[Span]) -> list[Token]:
-    """``tokens`` with each run's own text.  42601 for a stray sign of ours, ``NotHere`` where a run is no token."""
+    """``tokens`` with each stretch's own text.  42601 for a stray sign of ours, ``NotHere`` where one is no token."""
     starts = [token.start for token in tokens if token.token_type == KIND]
     for start in starts:
-        if text[start] == _RUN:
-            raise syntax(_RUN, start + 1)
+        if text[start] == _STRETCH:
+            raise syntax(_STRETCH, start + 1)
     if starts != [span.start for span in found]:
         raise NotHere  # one is within something that only the tokenizer knows
     spans = iter(found)

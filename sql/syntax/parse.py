@@ -16,11 +16,11 @@ from sql.syntax.control import Empty, read_control
 from sql.syntax.create import read_create
 from sql.syntax.cursor import Cursor
 from sql.syntax.drop import Comment, Drop
-from sql.syntax.long_runs import NotHere, runs
 from sql.syntax.query import Insert, Query
 from sql.syntax.show import Explain, read_show
 from sql.syntax.statement import Statement
 from sql.syntax.statements import ALTERED, CREATED
+from sql.syntax.stretches import NotHere, stretches
 from sql.syntax.tokens import STATEMENT_CHARS_MAX, head_word, tokenize
 from sql.syntax.upkeep import Upkeep
 from sql.syntax.values_list import read as read_values
@@ -88,7 +88,7 @@ def split(text: str) -> list[str]:
 
 def _tokens_for_parts(text: str) -> list[Token]:
     try:
-        return tokenize(text, by_runs=True)
+        return tokenize(text, by_stretches=True)
     except NotHere:
         return tokenize(text)
 
@@ -104,9 +104,9 @@ def parse(text: str) -> Statement:
     if control is not None:
         return control
     try:
-        return _read(tokenize(rest, by_runs=True), word, rest, text)
+        return _read(tokenize(rest, by_stretches=True), word, rest, text)
     except (InvalidUsage, NotHere):
-        if not runs(rest):
+        if not stretches(rest):
             raise
     return _read(tokenize(rest), word, rest, text)  # which knows what is wrong, and where
 

@@ -17,8 +17,8 @@ from sqlglot.tokens import Token, TokenType
 from journal.errors import InvalidUsage
 from sql.syntax.constants import CONSTANTS, plain_constants
 from sql.syntax.dialect import DIALECT, TAKEN_APART
-from sql.syntax.long_runs import KIND, NotHere, filled, keep
 from sql.syntax.mended_tokens import mended
+from sql.syntax.stretches import KIND, NotHere, filled, keep
 from sql.syntax.tokens import tokenize
 from sql.trees.budget import Regrouped, bounded, surveyed
 from sql.trees.errors import syntax, untold
@@ -38,21 +38,21 @@ def parse_tokens(tokens: list[Token], text: str) -> exp.Expression:
 
 @bounded
 def parse_unwritten(tokens: list[Token], text: str) -> exp.Expression | Unwritten:
-    """The same of a query, whose runs are not written out where that can wait.  Raises the same."""
-    root, by_runs = _parsed(tokens, text)
-    if not by_runs:
-        return _written(root, by_runs)
+    """The same of a query, whose stretches are not written out where that can wait.  Raises the same."""
+    root, by_stretches = _parsed(tokens, text)
+    if not by_stretches:
+        return _written(root, by_stretches)
     whole = root.copy()
     if keep(root, _item_alone):
         try:
             return Unwritten(_surveyed(root), partial(bounded(_written), whole, True))
         except (InvalidUsage, Regrouped):
             pass  # which is found again
-    return _written(whole, by_runs)
+    return _written(whole, by_stretches)
 
 
 def _parsed(tokens: list[Token], text: str) -> tuple[exp.Expression, bool]:
-    """What the parser makes of them, and whether there are runs in it."""
+    """What the parser makes of them, and whether there are stretches in it."""
     tokens = mended(tokens)
     for token, following in pairwise([*tokens, None]):
         # sqlglot would do without the name
@@ -72,8 +72,8 @@ def _parsed(tokens: list[Token], text: str) -> tuple[exp.Expression, bool]:
     return found[0], any(token.token_type == KIND for token in tokens)
 
 
-def _written(root: exp.Expression, by_runs: bool) -> exp.Expression:
-    return _surveyed(filled(root, _item_alone) if by_runs else root)
+def _written(root: exp.Expression, by_stretches: bool) -> exp.Expression:
+    return _surveyed(filled(root, _item_alone) if by_stretches else root)
 
 
 def _surveyed(root: exp.Expression) -> exp.Expression:

@@ -10,10 +10,10 @@ from sqlglot.tokens import Token, TokenType
 
 from journal.errors import InvalidUsage
 from sql.syntax.dialect import DIALECT
-from sql.syntax.long_runs import runs
 from sql.syntax.marks import marked, with_blanks, with_parameters, with_runs
 from sql.syntax.plain_tokens import plain
 from sql.syntax.quotes import blanks_end
+from sql.syntax.stretches import stretches
 from sql.trees.budget import TOKENS_MAX
 from sql.trees.errors import out_of_range, syntax
 
@@ -25,10 +25,11 @@ NUMBER_CHARS_MAX = 1000
 more than 4,300."""
 
 
-def tokenize(text: str, by_runs: bool = False) -> list[Token]:
+def tokenize(text: str, by_stretches: bool = False) -> list[Token]:
     """The tokens of ``text``.  42601 where a quote or comment never ends; 54000 where it is too long.
 
-    ``by_runs``: each long run of values is one token (:mod:`sql.syntax.long_runs`).  ``NotHere`` where one is none.
+    ``by_stretches``: each long stretch of values is one token (:mod:`sql.syntax.stretches`).  ``NotHere`` where one is
+    none.
     """
     if len(text) > STATEMENT_CHARS_MAX:
         raise InvalidUsage(
@@ -39,7 +40,7 @@ def tokenize(text: str, by_runs: bool = False) -> list[Token]:
     at = text.find("\0")
     if at >= 0:
         raise InvalidUsage('invalid byte sequence for encoding "UTF8": 0x00', sqlstate="22021", position=at + 1)
-    spans = runs(text) if by_runs else []
+    spans = stretches(text) if by_stretches else []
     made, parameters = marked(with_blanks(text, spans))
     try:
         tokens = DIALECT.tokenize(made)

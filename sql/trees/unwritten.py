@@ -1,7 +1,7 @@
 """A long list or chain of a tree that is not written out: what is alike in it is there once, with many values.
 
-:mod:`sql.syntax.long_runs` makes a :class:`Kept` of a run, :mod:`sql.statements.samples` plans two items of each shape,
-and nobody has written the others then.  Whoever else wants the tree has it written out.  Pure.
+:mod:`sql.syntax.stretches` makes a :class:`Kept` of a stretch, :mod:`sql.statements.samples` plans two items of each
+mould, and nobody has written the others then.  Whoever else wants the tree has it written out.  Pure.
 """
 
 from __future__ import annotations

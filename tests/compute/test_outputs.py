@@ -67,16 +67,16 @@ class Columns:
     """What is done with groups, by kernels."""
 
     def __init__(self, change: Change) -> None:
-        [term] = change.linear.terms
-        self.term = Prepared(term.plan, term.leaf)
+        [summand] = change.linear.summands
+        self.summand = Prepared(summand.plan, summand.leaf)
         [(self.name, groups)] = change.groups.items()
         self.types = groups.types
 
     @property
     def compiled(self) -> Compiled:
-        if isinstance(self.term.compiled, str):
-            raise NotHere(self.term.compiled)
-        return self.term.compiled
+        if isinstance(self.summand.compiled, str):
+            raise NotHere(self.summand.compiled)
+        return self.summand.compiled
 
     def table(self, rows: list[Row]):
         names = [f"c{place}" for place in range(len(self.types))]
@@ -107,10 +107,10 @@ def test_columns_are_what_spark_makes_of_the_same_groups(spark, seed: int) -> No
         here += 1
         theirs: Counter = Counter()
         for diff, some in ((-1, rows[:3]), (1, rows[3:])):
-            [name] = columns.term.reads
-            shown = columns.table([(*row, 1) for row in some]).rename_columns(list(columns.term.names_of(name)))
+            [name] = columns.summand.reads
+            shown = columns.table([(*row, 1) for row in some]).rename_columns(list(columns.summand.names_of(name)))
             spark.createDataFrame(shown).createOrReplaceTempView("held_groups")
-            found = spark.sql(text(columns.term.on_spark({name: parse("SELECT * FROM held_groups")}))).toArrow()
+            found = spark.sql(text(columns.summand.on_spark({name: parse("SELECT * FROM held_groups")}))).toArrow()
             assert [str(t) for t in found.schema.types] == [
                 str(t).replace("item", "element") for t in mine.schema.types
             ], sql

@@ -94,13 +94,13 @@ def test_these_are_linear(sql):
 def test_these_are_linear_in_groups_too(sql, leaves):
     found = of(sql)
     assert found.name == "incremental: aggregate", found
-    assert [term.leaf for term in found.change.linear.terms] == leaves.split()
+    assert [summand.leaf for summand in found.change.linear.summands] == leaves.split()
 
 
 def test_a_join_has_one_term_per_place():
     found = of("SELECT a.x FROM u5 AS a JOIN u7 AS b ON a.k = b.k JOIN u5 AS c ON c.k = b.k").change.linear
-    assert [term.leaf for term in found.terms] == ["u5", "u7", "u5"]
-    versions = [[key for key in reads(term.plan).values()] for term in found.terms]
+    assert [summand.leaf for summand in found.summands] == ["u5", "u7", "u5"]
+    versions = [[key for key in reads(summand.plan).values()] for summand in found.summands]
     assert [sorted(each) for each in versions] == [
         [("u5", "delta"), ("u5", "new"), ("u7", "new")], [("u5", "new"), ("u5", "old"), ("u7", "delta")],
         [("u5", "delta"), ("u5", "old"), ("u7", "old")],
@@ -112,8 +112,8 @@ def test_a_join_has_one_term_per_place():
 def test_a_column_that_is_called_as_the_diffs_are_is_another():
     found = strategy_of(f"SELECT q.a FROM (SELECT k AS a, x AS `{DIFF}` FROM u5) AS q", {"u5": U5 | {DIFF: "int4"}})
     assert isinstance(found, Incremental) and found.diff != DIFF
-    [term] = found.change.linear.terms
-    assert Prepared(term.plan).names_of("u5 delta") == (*U5, DIFF, found.diff)
+    [summand] = found.change.linear.summands
+    assert Prepared(summand.plan).names_of("u5 delta") == (*U5, DIFF, found.diff)
 
 
 def test_an_aggregate_is_split_into_its_input_and_what_is_done_with_groups():
@@ -124,9 +124,9 @@ def test_an_aggregate_is_split_into_its_input_and_what_is_done_with_groups():
     [(name, groups)] = found.groups.items()
     assert groups.calls == (AggregateCall("count_star", None), AggregateCall("sum", 0))
     assert [each.name for each in groups.types] == ["int4", "int8", "int8"]
-    [post], [term] = found.linear.terms, groups.input.linear.terms
-    assert (post.leaf, term.leaf, groups.input.groups) == (name, "u5", {}) and name.startswith(GROUPS)
-    assert "u5 delta" in shown(term.plan) and "Filter" in shown(term.plan)
+    [post], [summand] = found.linear.summands, groups.input.linear.summands
+    assert (post.leaf, summand.leaf, groups.input.groups) == (name, "u5", {}) and name.startswith(GROUPS)
+    assert "u5 delta" in shown(summand.plan) and "Filter" in shown(summand.plan)
     assert shown(post.plan).count("Filter") == 2 and "groups0 delta" in shown(post.plan)
 
 
@@ -147,7 +147,7 @@ def test_groups_of_groups():
     while change.groups:
         [groups] = change.groups.values()
         depth, change = depth + 1, groups.input
-    assert (found.name, depth, change.linear.terms[0].leaf) == ("incremental: aggregate", 3, "u5")
+    assert (found.name, depth, change.linear.summands[0].leaf) == ("incremental: aggregate", 3, "u5")
 
 
 @pytest.mark.parametrize("sql", [
@@ -158,12 +158,12 @@ def test_groups_of_groups():
 def test_a_union_is_the_distinct_rows_of_all(sql):
     [groups] = of(sql).change.groups.values()
     assert (len(groups.keys), groups.calls, groups.input.groups) == (1, (), {})
-    assert [term.leaf for term in groups.input.linear.terms] == ["u5", "u7", "u5"]
+    assert [summand.leaf for summand in groups.input.linear.summands] == ["u5", "u7", "u5"]
 
 
 def test_the_last_of_a_chain_of_unions_may_keep_duplicates():
     found = of("SELECT q.a FROM (SELECT a FROM u5 UNION SELECT a FROM u7 UNION ALL SELECT a FROM u5) AS q").change
-    assert [term.leaf for term in found.linear.terms] == ["groups0", "u5"]
+    assert [summand.leaf for summand in found.linear.summands] == ["groups0", "u5"]
 
 
 SOURCES = {"u5": parse("SELECT 5 AS a"), "u7": parse("SELECT 7 AS a")}
@@ -254,20 +254,20 @@ def test_no_text_and_no_name_is_taken_for_anything_else(word):
     assert again.expressions[1].this == exp.Literal.string(word)
     assert again.find(exp.Table) is None
     found = strategy_of(sql, {"u5": {word: "text"}})
-    term = Prepared(found.change.linear.terms[0].plan)
-    assert term.reads == {"u5 delta": ("u5", "delta")} and found.diff not in (word, "t")
-    again = parse(text(term.on_spark({"u5 delta": source})))
+    summand = Prepared(found.change.linear.summands[0].plan)
+    assert summand.reads == {"u5 delta": ("u5", "delta")} and found.diff not in (word, "t")
+    again = parse(text(summand.on_spark({"u5 delta": source})))
     assert again.expressions[0].this.name == word and again.find(exp.Table) is None
     assert again.expressions[1].this == exp.Literal.string(word)
     grouped = f"SELECT u5.{quoted}, {literal} AS t, COUNT(*) AS n FROM u5 GROUP BY u5.{quoted}"
-    post = Prepared(strategy_of(grouped, {"u5": {word: "text"}}).change.linear.terms[0].plan)
+    post = Prepared(strategy_of(grouped, {"u5": {word: "text"}}).change.linear.summands[0].plan)
     assert parse(text(post.on_spark({"groups0 delta": source}))).expressions[1].this == exp.Literal.string(word)
 
 
 def test_what_no_engine_can_be_told_is_refused_as_any_other():
     """A view is worked out again then: nobody takes it for a fault of the controller's."""
-    [term] = of("SELECT a FROM u5").change.linear.terms
-    made = Prepared(Project(term.plan, (cast(term.plan.column(0), ListOf(INT4)), term.plan.column(1))))
+    [summand] = of("SELECT a FROM u5").change.linear.summands
+    made = Prepared(Project(summand.plan, (cast(summand.plan.column(0), ListOf(INT4)), summand.plan.column(1))))
     assert "its change cannot be said" in made.small
     with pytest.raises(InvalidUsage):
         made.on_spark({"u5 delta": parse("SELECT 1 AS a")})

@@ -1,4 +1,4 @@
-"""Terms evaluated without Spark: the same rows as Spark's, or a refusal."""
+"""Summands evaluated without Spark: the same rows as Spark's, or a refusal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from controllers.compute import vectors
 from controllers.compute.expressions import NotHere
 from controllers.compute.operators.prepared import Prepared
 from controllers.compute.spark_text import parse, text
-from controllers.compute.vectors import compile_term, partial_groups
+from controllers.compute.vectors import compile_summand, partial_groups
 from tests.compute.spoken import strategy_of
 from values.types import SqlType, parse_type
 
@@ -110,15 +110,15 @@ class Queries:
         return f"SELECT {', '.join(columns)} FROM {source} WHERE {self.boolean(2)}"
 
 
-def terms_of(sql: str) -> list[Prepared]:
+def summands_of(sql: str) -> list[Prepared]:
     strategy = strategy_of(sql, COLUMNS)
     assert strategy.name == "incremental: linear", strategy
-    return [Prepared(term.plan) for term in strategy.change.linear.terms]
+    return [Prepared(summand.plan) for summand in strategy.change.linear.summands]
 
 
-def tables_of(rng: random.Random, term: Prepared) -> dict:
+def tables_of(rng: random.Random, summand: Prepared) -> dict:
     # In an order of their own: a seed alone would not replay otherwise.
-    keys = sorted(term.reads.values())
+    keys = sorted(summand.reads.values())
     return {key: table_of(rng, R if key[0] == "u1" else S, rng.randrange(12)) for key in keys}
 
 
@@ -129,21 +129,21 @@ def test_random_terms_give_what_spark_gives(spark, seed: int) -> None:
     queries, compared, refused = Queries(rng), 0, 0
     while compared < 25:
         sql = queries.linear()
-        for term in terms_of(sql):
+        for summand in summands_of(sql):
             try:
-                compiled = compile_term(term.plan)
-                tables = tables_of(rng, term)
+                compiled = compile_summand(summand.plan)
+                tables = tables_of(rng, summand)
                 mine = compiled.run(tables)
             except NotHere:
                 refused += 1
                 continue
             given = {}
-            for key, (relation, version) in term.reads.items():
-                shown = tables[relation, version].rename_columns(list(term.names_of(key)))
+            for key, (relation, version) in summand.reads.items():
+                shown = tables[relation, version].rename_columns(list(summand.names_of(key)))
                 spark.createDataFrame(shown).createOrReplaceTempView(f"x_{relation}_{version}")
                 given[key] = parse(f"SELECT * FROM x_{relation}_{version}")
             try:
-                theirs = spark.sql(text(term.on_spark(given))).toArrow()
+                theirs = spark.sql(text(summand.on_spark(given))).toArrow()
             except ArithmeticException as error:
                 # Spark filters before it joins, so it may fail at a row that joins nothing.
                 overflow = ("ARITHMETIC_OVERFLOW", "CAST_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE")
@@ -164,15 +164,15 @@ def test_random_terms_give_what_spark_gives(spark, seed: int) -> None:
     "SELECT r.f FROM u1 AS r JOIN (SELECT f FROM u1) AS w ON r.f = w.f",
 ])  # fmt: skip
 def test_what_is_not_plain_is_left_to_an_engine(sql: str) -> None:
-    for term in terms_of(sql):
+    for summand in summands_of(sql):
         with pytest.raises(NotHere):
-            compile_term(term.plan)
-        assert isinstance(term.compiled, str)
+            compile_summand(summand.plan)
+        assert isinstance(summand.compiled, str)
 
 
 def test_an_overflow_is_left_to_spark_which_says_what_it_is() -> None:
-    [term] = terms_of("SELECT k + k AS k FROM u1")
-    compiled = compile_term(term.plan)
+    [summand] = summands_of("SELECT k + k AS k FROM u1")
+    compiled = compile_summand(summand.plan)
     row = (2**31 - 1, *[None] * 8, 1)
     table = to_table([row], schema_of([parse_type(t) for t in R.values()]).append(pa.field(DIFF, pa.int64())))
     with pytest.raises(NotHere):
@@ -180,7 +180,7 @@ def test_an_overflow_is_left_to_spark_which_says_what_it_is() -> None:
 
 
 def test_a_join_of_too_many_pairs_is_left_to_an_engine(monkeypatch) -> None:
-    [term, _] = terms_of("SELECT r.k FROM u1 AS r JOIN u2 AS w ON r.s = w.s AND r.k = w.y")
+    [summand, _] = summands_of("SELECT r.k FROM u1 AS r JOIN u2 AS w ON r.s = w.s AND r.k = w.y")
     diffs = pa.field(DIFF, pa.int64())
     one, other = (schema_of([parse_type(t) for t in each.values()]).append(diffs) for each in (R, S))
     left = to_table([(n % 3, None, None, "a", *[None] * 5, 1) for n in range(90)], one)
@@ -188,18 +188,18 @@ def test_a_join_of_too_many_pairs_is_left_to_an_engine(monkeypatch) -> None:
     tables = {("u1", "delta"): left, ("u2", "new"): right}
     monkeypatch.setattr(vectors, "PAIRS_MAX", 899)
     with pytest.raises(NotHere):
-        compile_term(term.plan).run(tables)
+        compile_summand(summand.plan).run(tables)
     monkeypatch.setattr(vectors, "PAIRS_MAX", 900)
-    assert compile_term(term.plan).run(tables).num_rows == 900
+    assert compile_summand(summand.plan).run(tables).num_rows == 900
     tables["u2", "new"] = right.slice(0, 1)
-    assert compile_term(term.plan).run(tables).num_rows == 30
+    assert compile_summand(summand.plan).run(tables).num_rows == 30
 
 
 def test_groups_are_counted_and_summed_exactly() -> None:
     sql = "SELECT s, count(*) AS c, sum(n) AS t, sum(b) AS u, count(k) AS e FROM u1 GROUP BY s"
     [groups] = strategy_of(sql, COLUMNS).change.groups.values()
-    [term] = groups.input.linear.terms
-    compiled = compile_term(term.plan)
+    [summand] = groups.input.linear.summands
+    compiled = compile_summand(summand.plan)
     rng = random.Random(3)
     table = table_of(rng, R, 200)
     found = partial_groups(compiled.run({("u1", "delta"): table}), compiled.types, 1, frozenset({0, 1}))

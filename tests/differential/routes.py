@@ -28,7 +28,7 @@ from controllers.compute.operators.planned import Planned
 from controllers.compute.operators.process import Left, Process
 from controllers.compute.operators.small import small
 from controllers.compute.strategy import Incremental
-from controllers.compute.vectors import NotHere, compile_term
+from controllers.compute.vectors import NotHere, compile_summand
 from controllers.peeks.peek_codec import value_in, value_out
 from journal.errors import TidemarkError
 from plan.deltas import DELTA, NEW, OLD, reads
@@ -190,9 +190,9 @@ def _values(rows: Sequence[tuple], kinds: Sequence[str]) -> str:
 
 
 class Ticks:
-    """A view kept in this process by the terms of its change, the tables coming to be in ``steps``."""
+    """A view kept in this process by the summands of its change, the tables coming to be in ``steps``."""
 
-    def __init__(self, world: World, draw, steps: int = 3, compile_=compile_term) -> None:
+    def __init__(self, world: World, draw, steps: int = 3, compile_=compile_summand) -> None:
         self.image = image_of(world)
         self._compile = compile_
         self._items = {item.id: item for item in self.image.objects()}
@@ -235,18 +235,18 @@ class Ticks:
         strategy = Planned(plan.tree, {i: self._items[i].stored for i in plan.inputs}).strategy(types)
         if not isinstance(strategy, Incremental) or strategy.change.groups:
             return None
-        terms = strategy.change.linear.terms
+        summands = strategy.change.linear.summands
         held: Counter = Counter()
         try:
-            compiled = [self._compile(term.plan) for term in terms]
+            compiled = [self._compile(summand.plan) for summand in summands]
             now = {i: self._table(i, []) for i in self._items}
             for relation, delta, old, new in self._history:
                 now[relation] = new
-                for term, each in zip(terms, compiled, strict=True):
-                    if term.leaf != relation:
+                for summand, each in zip(summands, compiled, strict=True):
+                    if summand.leaf != relation:
                         continue
                     at = {DELTA: delta, OLD: old, NEW: new}
-                    tables = {(r, v): at[v] if r == relation else now[r] for r, v in reads(term.plan).values()}
+                    tables = {(r, v): at[v] if r == relation else now[r] for r, v in reads(summand.plan).values()}
                     for *row, diff in to_rows(each.run(tables)):
                         held[tuple(row)] += diff
         except NotHere:

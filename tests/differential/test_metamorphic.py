@@ -21,7 +21,7 @@ from sqlglot import exp
 from controllers.arrangements.residual import compile_residual
 from controllers.arrangements.tuples import schema_of, to_rows, to_table
 from controllers.compute.operators.small import small
-from controllers.compute.vectors import compile_term
+from controllers.compute.vectors import compile_summand
 from journal.errors import TidemarkError
 from plan.nodes import rewritten
 from plan.scalars import Call
@@ -194,7 +194,7 @@ def test_a_planted_fault_is_found(peer):
         return compile_residual(text.replace('["not", ["is_null"', '["and", ["is_null"'), types)
 
     def forgets_equality(plan):
-        return compile_term(rewritten(plan, lambda node: replace(node, name="<") if is_at_most(node) else None))
+        return compile_summand(rewritten(plan, lambda node: replace(node, name="<") if is_at_most(node) else None))
 
     def is_at_most(node):
         return isinstance(node, Call) and node.name == "<="

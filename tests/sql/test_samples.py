@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 from journal.errors import InvalidUsage
 from sql.statements import samples, select
 from sql.statements.select import plan_query, plan_select
-from sql.syntax import long_runs
+from sql.syntax import stretches
 from sql.syntax.parse import parse
 from sql.trees import budget
 from sql.trees.unwritten import Unwritten
@@ -71,7 +71,7 @@ SIGNS = some.sampled_from(("=", "=", "<>", "<", ">="))
 
 @some.composite
 def terms(draw):
-    """Of few shapes."""
+    """Of few moulds."""
     made = []
     for _ in range(draw(some.integers(1, 2))):
         column, other, sign, form, values = draw(COLUMNS), draw(COLUMNS), draw(SIGNS), draw(FORMS), draw(KINDS)
@@ -169,14 +169,14 @@ def both_ways(text: str) -> tuple[object, object]:
 
 
 def unwritten_and_written(text: str) -> tuple[object, object]:
-    """The plan of ``text`` by its runs, which stay unwritten where they may, and that of the parser's tree."""
+    """The plan of ``text`` by its stretches, which stay unwritten where they may, and that of the parser's tree."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(budget, "CHAIN_MIN", 3)
         ast = parse(text).ast
         written = told(lambda: select._planned(ast, IMAGE, names(), None))
-        patched.setattr(long_runs, "RUN_CHARS_MIN", 1)
-        patched.setattr(long_runs, "KEPT_MIN", 1)
-        patched.setattr(long_runs, "ALIKE_MIN", 0)
+        patched.setattr(stretches, "STRETCH_CHARS_MIN", 1)
+        patched.setattr(stretches, "KEPT_MIN", 1)
+        patched.setattr(stretches, "ALIKE_MIN", 0)
         query = parse(text)
         unwritten = told(lambda: plan_query(query, IMAGE, names()))
         assert repr(query.ast) == repr(ast)
@@ -232,7 +232,7 @@ def test_what_stays_unwritten_is_planned_as_it_is_written(text):
 ALIKE = {
     "or": " or ".join(f"i < {n}" for n in range(200)),
     "pairs": " or ".join(f"(i = {n} and x = 'x{n}')" for n in range(200)),
-    "two shapes": " or ".join(f"i < {n} or b > -{n}" for n in range(200)),
+    "two moulds": " or ".join(f"i < {n} or b > -{n}" for n in range(200)),
     "and": " and ".join(f"i <> {n} and x <> '{n}'" for n in range(100)),
     "in": f"i in ({', '.join(map(str, range(200)))})",
     "not in": f"x not in ({', '.join(repr(str(n)) for n in range(200))})",

@@ -1,7 +1,7 @@
 """The change of a linear query (:mod:`plan.deltas`): one small query for each place where something it reads changed.
 
-Promises: :meth:`Linear.delta` gives the rows of its terms, by kernels of Arrow's where they know all that a term says,
-else by DuckDB while what it reads is small, else by Spark: all of them give the same.  It holds what is below.
+Promises: :meth:`Linear.delta` gives the rows of its summands, by kernels of Arrow's where they know all that a summand
+says, else by DuckDB while what it reads is small, else by Spark: all of them give the same.  It holds what is below.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ log = logging.getLogger(__name__)
 
 
 class Linear:
-    """``inputs`` and ``below`` are what it reads, by what its terms read them by."""
+    """``inputs`` and ``below`` are what it reads, by what its summands read them by."""
 
     def __init__(
         self, linear: deltas.Linear, inputs: Mapping[str, Relation], below: Mapping[str, Contents], engines: Engines
     ) -> None:
-        self.terms = [Prepared(term.plan, term.leaf) for term in linear.terms]
+        self.summands = [Prepared(summand.plan, summand.leaf) for summand in linear.summands]
         self.full = Prepared(linear.full)
         self.schema = change_schema([kind.type for kind in linear.kinds])
         self.below = below
@@ -72,7 +72,7 @@ class Linear:
             if t0 == NEVER:
                 yield [self.full], reading
             else:
-                yield [term for term in self.terms if reading.changed(term.leaf)], reading
+                yield [summand for summand in self.summands if reading.changed(summand.leaf)], reading
 
     def here(self, parts: Sequence[Prepared], reading: Reading) -> pa.Table | None:
         """The change found in this process; ``None`` where that needs Spark."""

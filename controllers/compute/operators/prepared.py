@@ -1,4 +1,4 @@
-"""A linear query's term in the words of each engine: kernels of Arrow's, DuckDB, Spark.  Pure: it asks none of them."""
+"""A linear query's summand in the words of each engine: kernels of Arrow's, DuckDB, Spark.  Pure: none is asked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collection.columns import DIFF
 from controllers.compute.expressions import NotHere
 from controllers.compute.naming import name_relations
 from controllers.compute.operators.small import Small, small
-from controllers.compute.vectors import Compiled, compile_term
+from controllers.compute.vectors import Compiled, compile_summand
 from journal.errors import InvalidUsage
 from plan import deltas
 from plan import relations as r
@@ -42,7 +42,7 @@ class Prepared:
     def compiled(self) -> Compiled | str:
         """As kernels, or what they do not know."""
         try:
-            return compile_term(self.plan)
+            return compile_summand(self.plan)
         except NotHere as why:
             return str(why)
         except InvalidUsage as error:

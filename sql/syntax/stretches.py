@@ -1,15 +1,15 @@
 """Long lists and chains read without a token for each of their words: what is alike in them is parsed once.
 
 ``1, 2, … 5000`` behind IN, the rows of a VALUES, and ``a = 1 OR a = 2 OR …`` are tens of thousands of tokens, each of
-which takes the parser some 20 µs; most of their items say the same of other values.  :func:`runs` finds the inner items
-of such in a text: those that have a comma, or the chain's connector, on both sides (or WHEN: arms of a CASE), so that
-they are whole operands whatever is around them.  A run goes through the parser as one token and one node,
-:class:`Run`; :func:`filled` puts what it stands for in its place.  Of items that differ in their values alone the
+which takes the parser some 20 µs; most of their items say the same of other values.  :func:`stretches` finds the inner
+items of such in a text: those that have a comma, or the chain's connector, on both sides (or WHEN: arms of a CASE),
+so that they are whole operands whatever is around them.  A stretch goes through the parser as one token and one node,
+:class:`Stretch`; :func:`filled` puts what it stands for in its place.  Of items that differ in their values alone the
 parser reads the first, between neighbours like theirs, and the others are copies of what it makes, with their own
 values and places in the text (a property test compares with what the parser makes of all).
 
-Where a run turns out to stand elsewhere (outputs of a SELECT) :func:`filled` says so, and who parses does so again
-without runs; the same where anything is refused, so that every error is the parser's own.  Pure.
+Where a stretch turns out to stand elsewhere (outputs of a SELECT) :func:`filled` says so, and who parses does so again
+without stretches; the same where anything is refused, so that every error is the parser's own.  Pure.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from sql.trees import budget
 from sql.trees.stamps import Stamp
 from sql.trees.unwritten import WITHIN, Items, Kept
 
-RUN_CHARS_MIN = 200
-"""From here a run is worth it.  Shorter texts have none and are not looked through."""
+STRETCH_CHARS_MIN = 200
+"""From here a stretch is worth it.  Shorter texts have none and are not looked through."""
 
 ALIKE_MIN = 4
-"""Items to a shape from which it is worth it, on average."""
+"""Items to a mould from which it is worth it, on average."""
 
 KIND = TokenType.BULK_COLLECT_INTO
-"""Of a run's token: no word or sign of Postgres's makes one."""
+"""Of a stretch's token: no word or sign of Postgres's makes one."""
 
 
 class Item(NamedTuple):
-    """One of a run's.  ``words`` is its text, with the kinds of its values in their places; ``values`` are where these
-    are, from ``start`` of the whole text up to ``end``, as the item is."""
+    """One of a stretch's.  ``words`` is its text, with the kinds of its values in their places; ``values`` are where
+    these are, from ``start`` of the whole text up to ``end``, as the item is."""
 
     words: tuple[str, ...]
     values: Sequence[tuple[int, int]]
@@ -51,7 +51,7 @@ class Item(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A run: ``kind`` is ``list``, ``or``, ``and`` or ``arms``; the text from ``start`` to ``end`` is its inside."""
+    """A stretch: ``kind`` is ``list``, ``or``, ``and`` or ``arms``; its inside is from ``start`` to ``end``."""
 
     kind: str
     start: int
@@ -60,7 +60,7 @@ class Span(NamedTuple):
 
 
 class Text(str):
-    """The text of a run's token, which knows what it is."""
+    """The text of a stretch's token, which knows what it is."""
 
     span: Span
     whole: str
@@ -73,14 +73,14 @@ class Text(str):
         return made
 
 
-class Run(exp.Expression):
-    """What stands for a run while its statement is parsed.  The parser copies some of what it makes."""
+class Stretch(exp.Expression):
+    """What stands for a stretch while its statement is parsed.  The parser copies some of what it makes."""
 
     arg_types = {"this": True, "line": True, "col": True}
 
 
 class NotHere(Exception):
-    """A run is not what it looked like: its statement is to be parsed without runs."""
+    """A stretch is not what it looked like: its statement is to be parsed without stretches."""
 
 
 # -- where they are ---------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class _Scanned:
         self.values: list[tuple[int, int]] = []
         self.kinds: list[str] = []
         self.long: list[tuple[str, list[tuple[int, int]]]] = []
-        """Separators of what may be runs."""
+        """Separators of what may be stretches."""
         self.items: dict[int, Item] = {}
         """Items by where the separator before them ends: those that were found by one look each."""
         self._patterns: dict[tuple, _Pattern] = {}
@@ -266,7 +266,7 @@ class _Scanned:
         level.betweens = 0
 
     def _keep(self, kind: str, separators: list[tuple[int, int]]) -> None:
-        if len(separators) > 1 and separators[-1][0] - separators[0][1] >= RUN_CHARS_MIN:
+        if len(separators) > 1 and separators[-1][0] - separators[0][1] >= STRETCH_CHARS_MIN:
             self.long.append((kind, separators))
 
 
@@ -290,7 +290,7 @@ _CHARS = 1 << 20
 
 class _Pattern(NamedTuple):
     """What finds an item and the separator behind it, for other values; of which ``kinds`` these are; and how long they
-    may be together, since longer ones might have runs within."""
+    may be together, since longer ones might have stretches within."""
 
     match: Callable[[str, int], re.Match[str] | None]
     kinds: Sequence[str]
@@ -305,7 +305,7 @@ class _Pattern(NamedTuple):
         found = [_GROUPS[each] if each in _KINDS else re.escape(each) for each in (before, *words, behind)]
         end = "" if separator == "," else r"(?![\w$'])"
         within = len(_SEPARATORS.findall(" ".join(words[::2])))
-        return cls(re.compile("".join(found) + end).match, kinds, RUN_CHARS_MIN if within > 1 else _CHARS)
+        return cls(re.compile("".join(found) + end).match, kinds, STRETCH_CHARS_MIN if within > 1 else _CHARS)
 
 
 _NOTHING = re.compile(r"(?!)")
@@ -315,9 +315,9 @@ _PLAIN = re.compile(r"""(?:[^\W\d][\w$]*+|"[^"]++"|[-+*/<>=~!@#%^&|?:.,()\[\] \t
 """What stands around the values of an item that the tokenizer certainly takes, as it takes them."""
 
 
-def runs(text: str) -> list[Span]:
-    """The long runs in ``text``, in order.  Where a quote in it never ends they may be anything."""
-    if len(text) < RUN_CHARS_MIN:
+def stretches(text: str) -> list[Span]:
+    """The long stretches in ``text``, in order.  Where a quote in it never ends they may be anything."""
+    if len(text) < STRETCH_CHARS_MIN:
         return []
     scanned, found, end = _Scanned(text), [], 0
     room = LOOKS_MAX * len(text)
@@ -334,7 +334,7 @@ def runs(text: str) -> list[Span]:
             continue
         for fits, group in groupby(zip(items, [plain[item.words] for item in items], strict=True), itemgetter(1)):
             together = [item for item, _ in group]
-            if fits and together[-1].end - together[0].start >= RUN_CHARS_MIN:
+            if fits and together[-1].end - together[0].start >= STRETCH_CHARS_MIN:
                 found.append(Span(kind, together[0].start, together[-1].end, together))
                 end = together[-1].end
     return found
@@ -375,22 +375,22 @@ Parse = Callable[[str], exp.Expression]
 """What the parser makes of a text, which is known to it as a statement; refused as it refuses."""
 
 
-def node_of(token: Token) -> Run:
-    """The node of a run's token."""
-    return Run(this=token.text, line=token.line, col=token.col)
+def node_of(token: Token) -> Stretch:
+    """The node of a stretch's token."""
+    return Stretch(this=token.text, line=token.line, col=token.col)
 
 
 def filled(root: exp.Expression, parse: Parse) -> exp.Expression:
-    """``root`` with the parser's nodes in the place of each :class:`Run`.  :class:`NotHere` where one stands where its
-    parts could not, and what ``parse`` raises."""
-    for run in list(root.find_all(Run)):
-        kind, parent = run.this.span.kind, run.parent
+    """``root`` with the parser's nodes in the place of each :class:`Stretch`.  :class:`NotHere` where one stands where
+    its parts could not, and what ``parse`` raises."""
+    for stretch in list(root.find_all(Stretch)):
+        kind, parent = stretch.this.span.kind, stretch.parent
         if kind == "list":
-            _fill_list(run, parse)
+            _fill_list(stretch, parse)
         elif kind == "arms":
-            _fill_arms(run, parse)
+            _fill_arms(stretch, parse)
         elif type(parent) is _CONNECTORS[kind]:
-            run.replace(_chain(run, _Reader(run, parse, kind)))
+            stretch.replace(_chain(stretch, _Reader(stretch, parse, kind)))
         else:
             raise NotHere
     return root
@@ -400,20 +400,20 @@ _CONNECTORS: dict[str, type[exp.Connector]] = {"or": exp.Or, "and": exp.And}
 
 
 def keep(root: exp.Expression, parse: Parse) -> bool:
-    """Put a :class:`~sql.trees.unwritten.Kept` in the place of each :class:`Run`; ``False`` where one is to be written
-    out.  Raises what :func:`filled` raises of such a tree."""
-    runs = list(root.find_all(Run))
-    if any(len(run.this.span.items) < KEPT_MIN for run in runs):
+    """Put a :class:`~sql.trees.unwritten.Kept` in the place of each :class:`Stretch`; ``False`` where one is to be
+    written out.  Raises what :func:`filled` raises of such a tree."""
+    stretches = list(root.find_all(Stretch))
+    if any(len(stretch.this.span.items) < KEPT_MIN for stretch in stretches):
         return False
-    for run in runs:
-        kind, parent = run.this.span.kind, run.parent
+    for stretch in stretches:
+        kind, parent = stretch.this.span.kind, stretch.parent
         if kind in _CONNECTORS:
             if type(parent) is not _CONNECTORS[kind]:
                 raise NotHere
-            node, place = run, kind
+            node, place = stretch, kind
         else:
-            node, place = _arms_of(run) if kind == "arms" else _list_of(run)
-        kept = _Reader(run, parse, place).kept()
+            node, place = _arms_of(stretch) if kind == "arms" else _list_of(stretch)
+        kept = _Reader(stretch, parse, place).kept()
         if kept is None:
             return False
         node.replace(kept)
@@ -421,39 +421,39 @@ def keep(root: exp.Expression, parse: Parse) -> bool:
 
 
 KEPT_MIN = 64
-"""Items of a run from which it may stay unwritten: fewer are not planned by samples."""
+"""Items of a stretch from which it may stay unwritten: fewer are not planned by samples."""
 
 
-def _fill_list(run: Run, parse: Parse) -> None:
-    node, place = _list_of(run)
+def _fill_list(stretch: Stretch, parse: Parse) -> None:
+    node, place = _list_of(stretch)
     parent, index = node.parent, node.index
     items = parent.args["expressions"]
-    parent.set("expressions", [*items[:index], *_Reader(run, parse, place).nodes(), *items[index + 1 :]])
+    parent.set("expressions", [*items[:index], *_Reader(stretch, parse, place).nodes(), *items[index + 1 :]])
 
 
-def _list_of(run: Run) -> tuple[exp.Expression, str]:
-    """What stands for ``run`` in its list, and where that is."""
-    parent = run.parent
-    if run.arg_key != "expressions":
+def _list_of(stretch: Stretch) -> tuple[exp.Expression, str]:
+    """What stands for ``stretch`` in its list, and where that is."""
+    parent = stretch.parent
+    if stretch.arg_key != "expressions":
         raise NotHere
     if type(parent.parent) is exp.Values and len(parent.expressions) == 1:
         return parent, "values"  # the parser takes it for a row of one column
     if type(parent) not in _PLACES:
         raise NotHere
-    return run, _PLACES[type(parent)]
+    return stretch, _PLACES[type(parent)]
 
 
-def _fill_arms(run: Run, parse: Parse) -> None:
-    arm, place = _arms_of(run)
+def _fill_arms(stretch: Stretch, parse: Parse) -> None:
+    arm, place = _arms_of(stretch)
     case, index = arm.parent, arm.index
     arms = case.args["ifs"]
-    case.set("ifs", [*arms[:index], *_Reader(run, parse, place).nodes(), *arms[index + 1 :]])
+    case.set("ifs", [*arms[:index], *_Reader(stretch, parse, place).nodes(), *arms[index + 1 :]])
 
 
-def _arms_of(run: Run) -> tuple[exp.Expression, str]:
+def _arms_of(stretch: Stretch) -> tuple[exp.Expression, str]:
     """The same of arms."""
-    arm = run.parent
-    if type(arm) is not exp.If or type(arm.parent) is not exp.Case or run.arg_key != "this":
+    arm = stretch.parent
+    if type(arm) is not exp.If or type(arm.parent) is not exp.Case or stretch.arg_key != "this":
         raise NotHere
     return arm, "arms"
 
@@ -461,13 +461,13 @@ def _arms_of(run: Run) -> tuple[exp.Expression, str]:
 _PLACES: dict[type[exp.Expression], str] = {exp.In: "in", exp.Array: "array", exp.Tuple: "tuple"}
 
 
-def _chain(run: Run, reader: _Reader) -> exp.Expression:
+def _chain(stretch: Stretch, reader: _Reader) -> exp.Expression:
     """The terms of a chain, connected; where they mean a list, that (:func:`sql.trees.budget.surveyed` reads on)."""
-    kind = type(run.parent)
-    top = run.parent
+    kind = type(stretch.parent)
+    top = stretch.parent
     while type(top) is kind:
         top = top.parent
-    items = run.this.span.items
+    items = stretch.this.span.items
     if top is not None and len(items) >= budget.CHAIN_MIN:
         compared = {budget.listed_as(reader.read(item).root, kind) for item in items}
         if len(compared) == 1 and None not in compared:
@@ -534,13 +534,13 @@ class _Read:
 
 
 class _Reader:
-    """Reads the items of one run."""
+    """Reads the items of one stretch."""
 
-    def __init__(self, run: Run, parse: Parse, place: str) -> None:
+    def __init__(self, stretch: Stretch, parse: Parse, place: str) -> None:
         self._parse, self._place = parse, place
-        self._text, self._span = run.this.whole, run.this.span
-        self._line, self._col = run.args["line"], run.args["col"]
-        self._breaks = [self._span.start + found.end() for found in re.finditer(r"\r\n|\r|\n", run.this)]
+        self._text, self._span = stretch.this.whole, stretch.this.span
+        self._line, self._col = stretch.args["line"], stretch.args["col"]
+        self._breaks = [self._span.start + found.end() for found in re.finditer(r"\r\n|\r|\n", stretch.this)]
         self._read: dict[tuple, _Read] = {}
         self._said: dict[tuple, Sequence[int]] = {}
         """Which values are part of what items of these words say."""

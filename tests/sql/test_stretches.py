@@ -8,9 +8,9 @@ from hypothesis import strategies as some
 from sqlglot import exp
 
 from journal.errors import TidemarkError
-from sql.syntax import long_runs
 from sql.syntax import parse as parsing
 from sql.syntax import statements as st
+from sql.syntax import stretches
 from sql.syntax.parse import parse, split
 from sql.trees import budget
 
@@ -123,7 +123,7 @@ def said(value: object) -> object:
 
 
 def told(text: str, chars: int, monkeypatch: pytest.MonkeyPatch) -> object:
-    monkeypatch.setattr(long_runs, "RUN_CHARS_MIN", chars)
+    monkeypatch.setattr(stretches, "STRETCH_CHARS_MIN", chars)
     try:
         statement = parse(text)
     except TidemarkError as error:
@@ -146,18 +146,18 @@ def told(text: str, chars: int, monkeypatch: pytest.MonkeyPatch) -> object:
 @example("explain select 1 where a < 1 or a < 2 or a < 3; select 1 where a < 1 or a < 2 or a < 3")
 @example("select a from t where a = 1 or(a = 2)or(b = 3)or(a = 4)or(c = 5)")
 @example("select a from t where ((a = 1) or (a = 2) or (a = 3) or (a = 4) or (a = 5)) is true")
-def test_what_is_read_by_runs_is_what_the_parser_reads(text):
+def test_what_is_read_by_stretches_is_what_the_parser_reads(text):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(budget, "CHAIN_MIN", 3)
-        patched.setattr(long_runs, "ALIKE_MIN", 0)
+        patched.setattr(stretches, "ALIKE_MIN", 0)
         plain = told(text, 1 << 30, patched)
         assert told(text, 1, patched) == plain
-        patched.setattr(long_runs, "KEPT_MIN", 1)
+        patched.setattr(stretches, "KEPT_MIN", 1)
         assert told(text, 1, patched) == plain
-        patched.setattr(long_runs, "RUN_CHARS_MIN", 1)
-        by_runs = split(text + " ; select 2")
-        patched.setattr(long_runs, "RUN_CHARS_MIN", 1 << 30)
-        assert by_runs == split(text + " ; select 2")
+        patched.setattr(stretches, "STRETCH_CHARS_MIN", 1)
+        by_stretches = split(text + " ; select 2")
+        patched.setattr(stretches, "STRETCH_CHARS_MIN", 1 << 30)
+        assert by_stretches == split(text + " ; select 2")
 
 
 LONG = {
@@ -183,7 +183,7 @@ def test_long_ones_are_read_by_few_tokens(kind, monkeypatch):
     asked = []
     monkeypatch.setattr(parsing, "tokenize", lambda *a, **k: asked.append(parsing_tokenize(*a, **k)) or asked[-1])
     parsing_tokenize = long_tokens
-    fast = told(text, long_runs.RUN_CHARS_MIN, monkeypatch)
+    fast = told(text, stretches.STRETCH_CHARS_MIN, monkeypatch)
     assert [len(each) < 60 for each in asked] == [True], "read again"
     assert fast == told(text, 1 << 30, monkeypatch)
 
@@ -212,10 +212,10 @@ LIST = ", ".join(map(str, range(100)))
 ])  # fmt: skip
 def test_what_looks_like_a_run_within_a_string_or_a_comment_is_none(text, monkeypatch):
     assert told(text, 1, monkeypatch) == told(text, 1 << 30, monkeypatch)
-    monkeypatch.setattr(long_runs, "RUN_CHARS_MIN", 1)
-    by_runs = split(text)
-    monkeypatch.setattr(long_runs, "RUN_CHARS_MIN", 1 << 30)
-    assert by_runs == split(text)
+    monkeypatch.setattr(stretches, "STRETCH_CHARS_MIN", 1)
+    by_stretches = split(text)
+    monkeypatch.setattr(stretches, "STRETCH_CHARS_MIN", 1 << 30)
+    assert by_stretches == split(text)
 
 
 def test_a_dollar_quote_keeps_what_another_tag_stands_around():

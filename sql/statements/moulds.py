@@ -1,9 +1,9 @@
-"""What an expression says apart from its values: terms, items and rows of one shape differ in those alone.
+"""What an expression says apart from its values: terms, items and rows of one mould differ in those alone.
 
-Promises: where two expressions have one shape, what is planned of the one is what is planned of the other, with other
+Promises: where two expressions have one mould, what is planned of the one is what is planned of the other, with other
 values in it, if it is found again as it was put in (:mod:`sql.statements.samples` looks).  A value is taken out only
 where it decides about nothing but itself: compared, in a list, beside a sign; and only if it is of a kind of which any
-is read as well as the one that is put in.  All else, what stands in a call of a function too, is part of the shape.
+is read as well as the one that is put in.  All else, what stands in a call of a function too, is part of the mould.
 Pure.
 """
 
@@ -27,11 +27,11 @@ from values.types import SqlType
 TRIES_MAX, _SPREAD = 100, 7_919
 """For a value that stands nowhere yet; there are few decimals that are short.  A prime, so that they differ."""
 
-Shape = object
+Mould = object
 """Whatever it is, it may be compared and hashed."""
 
-Part = tuple[Shape, tuple[str, ...]] | None
-"""The shape of something and its values."""
+Part = tuple[Mould, tuple[str, ...]] | None
+"""The mould of something and its values."""
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
@@ -50,7 +50,7 @@ _BY_NAME = {row.name for row in _ROWS} - {row.name for row in _ROWS if row.many}
 
 
 class Unlike(Exception):
-    """Nothing has the shape of this expression but itself."""
+    """Nothing has the mould of this expression but itself."""
 
 
 _SIGN = "\0"
@@ -72,16 +72,16 @@ def written(value: str) -> str:
 
 
 class _Like(NamedTuple):
-    """A shape, and what the values of an item of it are: the text in one of its places, or one that all of them say,
+    """A mould, and what the values of an item of it are: the text in one of its places, or one that all of them say,
     with a sign before it where it is a parameter.  ``plain``: they are all texts, as they are."""
 
-    shape: Shape
+    mould: Mould
     values: Sequence[tuple[int | None, str, str]]
     plain: bool
 
 
-class Shapes:
-    """The shapes of what stands in one statement, whose parameters are ``declared`` so.
+class Moulds:
+    """The moulds of what stands in one statement, whose parameters are ``declared`` so.
 
     Parameters are values too, but for those that are ``repeated``: they say more than one thing.  ``alike``: whether a
     node that is none of what stands around values may be planned once for all.
@@ -106,35 +106,35 @@ class Shapes:
         elif type(node) is exp.Parameter:
             self._parameters[parameter(node.name)] += 1
 
-    def repeated(self) -> Shapes | None:
-        """Shapes for this statement, all of which has been seen, once more: ``None`` where these are right."""
+    def repeated(self) -> Moulds | None:
+        """Moulds for this statement, all of which has been seen, once more: ``None`` where these are right."""
         several = frozenset(each for each, times in self._parameters.items() if times > 1)
         if not several:
             return None
-        made = Shapes(self._declared, several)
+        made = Moulds(self._declared, several)
         made._seen = self._seen
         return made
 
     def part(self, node: exp.Expression) -> Part:
-        """The shape of ``node`` and its values; ``None`` where its shape is its own."""
+        """The mould of ``node`` and its values; ``None`` where its mould is its own."""
         return self._part(node)[0]
 
     def _part(self, node: exp.Expression) -> tuple[Part, Sequence[exp.Expression]]:
         """The same, and what the values are in."""
         found: list[exp.Expression] = []
         try:
-            shape = self._of(node, found)
+            mould = self._of(node, found)
         except Unlike:
             for each in node.walk():
                 self.note(each)
             return None, found
         values = tuple([parameter(each.name) if type(each) is exp.Parameter else each.this for each in found])
         self._seen.update(values)
-        return (shape, values), found
+        return (mould, values), found
 
     def parts(self, items: Items) -> list[Part]:
         """:meth:`part` of each of ``items``: where they are like one root, and their values of the same kinds, their
-        shapes are the same too."""
+        moulds are the same too."""
         known: dict[tuple, _Like | None] = {}
         found: list[Part] = []
         for place, (key, texts) in enumerate(zip(self._keys(items), items.texts, strict=True)):
@@ -151,7 +151,7 @@ class Shapes:
                         if each[:1] == _SIGN:
                             self._parameters[each] += 1
                 self._seen.update(values)
-                part = like.shape, values
+                part = like.mould, values
             found.append(part)
         return found
 
@@ -169,7 +169,7 @@ class Shapes:
         ]
 
     def _kinds_of(self, leaf: exp.Literal) -> Callable[[str], object]:
-        """What says of a text in the place of ``leaf`` all that a shape says of it: itself where it is part of that."""
+        """What says of a text in the place of ``leaf`` all that a mould says of it: itself where it is part of that."""
         if type(leaf.parent) is exp.Parameter:
             return lambda text: text if parameter(text) in self._repeated else (self._declared.get(int(text)),)
         kind_of_one = _kind_of_text if leaf.is_string else _kind_of_number
@@ -188,19 +188,19 @@ class Shapes:
         part, found = self._part(node)
         if part is None:
             return part, None
-        shape, values = part
+        mould, values = part
         place_of = {id(leaf): place for place, leaf in enumerate(leaves)}
         ways: list[tuple[int | None, str, str]] = []
         for each, value in zip(found, values, strict=True):
             named = type(each) is exp.Parameter
             ways.append((place_of.pop(id(each.this if named else each), None), _SIGN * named, written(value)))
         if not all(type(kinds[place]) is str for place in place_of.values()):
-            return part, None  # what such a one says is part of its shape
+            return part, None  # what such a one says is part of its mould
         plain = [(at, sign) for at, sign, _ in ways] == [(at, "") for at in range(len(leaves))]
-        return part, _Like(shape, ways, plain)
+        return part, _Like(mould, ways, plain)
 
-    def _of(self, node: exp.Expression, values: list[exp.Expression] | None) -> Shape:
-        """``values`` are what they are in; it is ``None`` where they are part of the shape."""
+    def _of(self, node: exp.Expression, values: list[exp.Expression] | None) -> Mould:
+        """``values`` are what they are in; it is ``None`` where they are part of the mould."""
         kind, args = type(node), node.args
         if kind is Kept:
             raise Unlike
@@ -241,7 +241,7 @@ class Shapes:
         """Copies of ``items``, with values that stand nowhere in the statement, and these.  A parameter stays itself,
         since it stands nowhere else.  :class:`Unlike` where there are no such values left.
 
-        ``values`` are those of all that have the shape of ``items``.  Where their texts are of one length, so are the
+        ``values`` are those of all that have the mould of ``items``.  Where their texts are of one length, so are the
         samples: a type may be of that length.
         """
         lengths = [set(map(len, each)) for each in zip(*values, strict=True)]
