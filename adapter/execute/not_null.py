@@ -60,7 +60,7 @@ class NotNull:
         Raises 23502 where a row has a NULL, 40001 where others alter the columns all the time, what reading raises, and
         what ``submit`` does.  Of a ``request_id`` the second half is what was executed.
         """
-        session = session or SessionState(0, asked.role or "tidemark", names.database)
+        session = _reader(session) if session is not None else SessionState(0, asked.role or "tidemark", names.database)
         begun: Unchecked | None = None
         try:
             for _ in range(TRIES_MAX):
@@ -106,6 +106,15 @@ class NotNull:
                 await submit(back, None)
         except TidemarkError as error:
             log.warning("a column stays marked", extra={"table": of.table.id, "error": str(error)})
+
+
+def _reader(session: SessionState) -> SessionState:
+    """Who reads for ``session``, on its cluster and as long as it may: in no block, all of whose reads would be where
+    the first was."""
+    return SessionState(
+        session.session_id, session.user, session.database, session.variables, written_ts=session.written_ts,
+        notify=session.notify,
+    )  # fmt: skip
 
 
 def _marks(of: Unchecked, image: Image) -> Mapping[str, str] | None:

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from adapter.execute.ddl_commit import Asked
+from adapter.state.transaction import Status
 from catalog_log.objects import Table
 from sql.objects.names import Names
 from sql.syntax.parse import parse
@@ -116,6 +117,21 @@ def test_rows_that_come_while_it_is_said_are_refused_or_refuse_it(half, altering
                 await a.sql(f"alter table t {altering}")
                 assert seen == ["23502"] and dict(await columns(other))[name] is True
                 assert await a.sql("select count(*) from t") == [(0,)]
+
+    run(story)
+
+
+def test_in_a_block_rows_are_read_as_they_are_and_not_where_the_block_reads():
+    """A block's one DDL is done at COMMIT; what it looks at twice is no read of the block's."""
+
+    async def story(world: World):
+        async with world.adapter() as a, world.adapter() as other:
+            await a.sql("create table t (a int, b int)")
+            before_half(a, 1, lambda: other.sql("insert into t (a) values (1)"))
+            a.session.transaction.status = Status.IN_BLOCK
+            assert await told(a.sql("alter table t alter b set not null")) == NULLS
+            assert a.session.transaction.read_ts is None and not a.session.transaction.tables_read
+            assert await columns(other) == [("a", False), ("b", False)]
 
     run(story)
 
