@@ -29,7 +29,7 @@ from controllers.arrangements.residual import compile_residual
 from controllers.arrangements.tuples import schema_of, to_rows, to_table
 from controllers.compute.operators.planned import Planned
 from controllers.compute.spark_text import text
-from controllers.compute.vectors import compile_term
+from controllers.compute.vectors import compile_summand
 from controllers.peeks.peek_codec import value_in, value_out
 from plan.deltas import DELTA
 from sql.statements.select import plan_select
@@ -296,11 +296,11 @@ def outside(seed: int) -> None:
     where = " and ".join(f"{quoted(n)} = {literal(w)}" for n, w in zip(called, words, strict=True))
     plan = plan_select(parse(f"select {shown} from t where {where}").ast, image, resolved())
     (item,) = image.objects()
-    [term] = Planned(plan.tree, {relation: item.stored}).strategy().change.linear.terms
+    [summand] = Planned(plan.tree, {relation: item.stored}).strategy().change.linear.summands
     types = [parse_type("text")] * WORDS
     schema = schema_of(types, [f"c{i}" for i in range(WORDS)]).append(pa.field("__diff", pa.int64()))
     change = to_table([(*row, 1) for row in rows], schema)
-    assert to_rows(compile_term(term.plan).run({(relation, DELTA): change})) == [(*words, 1)]
+    assert to_rows(compile_summand(summand.plan).run({(relation, DELTA): change})) == [(*words, 1)]
 
     arrangement = Arrangement([0])
     arrangement.apply([(0, tuple(words), 1)], 1)
