@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
@@ -92,11 +92,12 @@ class Maintainer:
                     done[change.view_id] = self._put(self.views[change.view_id], change, t1)
         return list(done.values())
 
-    def evaluate_alone(self, view: View, t1: DataTs) -> Change:
+    def evaluate_alone(self, view: View, t1: DataTs, errors: Mapping[str, TidemarkError]) -> Change:
         """The change of one view that is not among those that are maintained; on any thread.  All that it reads is
-        known through ``t1``; the change is put into its relation, as by :meth:`evaluate`."""
+        known through ``t1``, where those are in error that have ``errors``; the change is put into its relation, as by
+        :meth:`evaluate`."""
         with Sources(self.spark) as sources:
-            return self._put(view, self._changed(view, inherited(view.inputs, {}, self.errors), sources, t1), t1)
+            return self._put(view, self._changed(view, inherited(view.inputs, {}, errors), sources, t1), t1)
 
     def restore_alone(self, view: View, upper: DataTs) -> None:
         """As :meth:`restore`, likewise."""

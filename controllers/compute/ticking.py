@@ -141,7 +141,7 @@ class Ticking:
         for input_id in step.alone:
             with self._at_work.on([input_id]):
                 self._at = (input_id,)
-                self._load(self._inventory.relation(input_id), step.ts)
+                self._load(self._inventory.relation(input_id), step.ts, self._maintainer.errors)
                 self._at = ()
         objects = self._inventory.catalog.objects
         inputs = {i for v in step.views if v in objects for i in objects[v].inputs}
@@ -282,7 +282,7 @@ class Ticking:
                 self._maintainer.errors[view_id] = refused
                 continue
             try:
-                view, goes_on = self._in_memory(self._inventory.item(view_id), progress)
+                view, goes_on = self._in_memory(self._inventory.item(view_id), progress, self._maintainer.errors)
             except Exception as error:
                 self._maintainer.errors[view_id] = of_object(self._maintainer.spark, error)
                 log.warning("view cannot be installed", extra={"view": view_id, "why": str(error)[:500]})
@@ -306,10 +306,13 @@ class Ticking:
             else:
                 self._maintainer.unwritable[view_id] = wrong
 
-    def _in_memory(self, item: MaterializedView, progress: ViewProgress) -> tuple[View, bool]:
+    def _in_memory(
+        self, item: MaterializedView, progress: ViewProgress, errors: dict[str, TidemarkError]
+    ) -> tuple[View, bool]:
         """The view with all that it had put out; and whether it can go on from there, once it is restored.
 
         Raises what keeps it from being so: its own error or the cluster's end (:func:`failures.of_object` tells).
+        ``errors`` as :meth:`_load`.
         """
         query = self._plans.query(item)
         relation = self._inventory.relation(item.id)
@@ -318,7 +321,7 @@ class Ticking:
             through = DataTs(progress.upper - 1)
             self._inventory.relation_through(item.id, through)
             for input_relation in inputs.values():
-                self._load(input_relation, through)
+                self._load(input_relation, through, errors)
         view = self._maintainer.make(relation, query, inputs, self._plans.tree(item))
         as_before = self._plans.begins(item, query, anew=progress.upper == 0)
         if progress.error is not None:
@@ -328,21 +331,21 @@ class Ticking:
             log.info("view is planned otherwise than before: compared as a whole", extra={"view": item.id})
         return view, progress.error is None and as_before and progress.upper > 0
 
-    def _load(self, relation: Relation, through: DataTs) -> None:
+    def _load(self, relation: Relation, through: DataTs, errors: dict[str, TidemarkError]) -> None:
         """Bring an input that no view of ours computes to ``through``.
 
         Where that fails for good (its rows are lost, or too many), that is an error of the views that read it, not the
-        cluster's end.
+        cluster's end: it is among ``errors`` then, and not if it can be read.
         """
         try:
             self._inventory.bring(relation, through)
         except Exception as error:
             found = of_object(self._maintainer.spark, error)
             log.warning("an input cannot be read", extra={"collection": relation.id, "why": found.message})
-            self._maintainer.errors[relation.id] = found
+            errors[relation.id] = found
         else:
             if relation.id not in self._maintainer.views:
-                self._maintainer.errors.pop(relation.id, None)
+                errors.pop(relation.id, None)
 
     def _step(self, step: Step, frontiers: Frontiers) -> None:
         started = time.perf_counter()
@@ -352,18 +355,18 @@ class Ticking:
         # The relations that the views have, not those that there are by now: a table may have got columns meanwhile.
         inputs = [pair for v in todo if v in views for pair in views[v].inputs.items()]
         outside = {relation: i for i, relation in inputs if i not in views and i not in out}
-        self._maintainer.run_pool(sorted(outside, key=outside.get), lambda relation: self._load(relation, ts))
+        errors = self._maintainer.errors
+        self._maintainer.run_pool(sorted(outside, key=outside.get), lambda relation: self._load(relation, ts, errors))
         for input_id in set(outside.values()):
             error = frontiers.views.view(input_id).error
             if error is not None:
-                self._maintainer.errors[input_id] = decode_error(error)
+                errors[input_id] = decode_error(error)
         loaded = time.perf_counter()
-        changes = [*(_failed(v, self._maintainer.errors[v]) for v in out), *self._maintainer.evaluate(todo, ts)]
+        changes = [*(_failed(v, errors[v]) for v in out), *self._maintainer.evaluate(todo, ts)]
         evaluated = time.perf_counter()
-        in_error = self._maintainer.errors
         changes = [
             c for c in changes
-            if to_be_told(step, c.view_id, c.rows.num_rows > 0, c.error, c.view_id in in_error)
+            if to_be_told(step, c.view_id, c.rows.num_rows > 0, c.error, c.view_id in errors)
         ]  # fmt: skip
         runs = self._outputs.write(changes, {v: view.relation.columns for v, view in views.items()}, self._blame)
         written = time.perf_counter()
@@ -425,8 +428,10 @@ class Ticking:
         inputs = [self._inventory.relation(i) for i in item.inputs]
         holds = [relation.hold(min(ts, DataTs(progress.upper - 1)) if progress.upper else ts) for relation in inputs]
         begun = False
+        # Not the maintainer's: that is the ticks', which may be at another timestamp by now.
+        errors: dict[str, TidemarkError] = {}
         try:
-            view, goes_on = self._in_memory(item, progress)
+            view, goes_on = self._in_memory(item, progress, errors)
             if any(view.inputs[relation.id] is not relation for relation in inputs):
                 return Made(holds=holds)  # one has got columns meanwhile
             if goes_on:
@@ -434,12 +439,15 @@ class Ticking:
                 if view.state_ts is not None:
                     return Made(view, holds=holds)
             for relation in view.inputs.values():
-                self._load(relation, ts)
+                self._load(relation, ts, errors)
+                told = frontiers.views.view(relation.id).error  # at ``ts``, where all that it reads is exact
+                if told is not None:
+                    errors[relation.id] = decode_error(told)
             if any(relation.since > ts for relation in inputs):
                 return Made(holds=holds)  # one took so long that ``ts`` is not told apart any more
             self._check_topics([item.id])
             begun = True
-            change = self._maintainer.evaluate_alone(view, ts)
+            change = self._maintainer.evaluate_alone(view, ts, errors)
         except Exception as error:
             if begun:
                 view.relation.reset()

@@ -41,11 +41,11 @@ class Gate:
         self.times = 0
         original = Maintainer.evaluate_alone
 
-        def evaluate_alone(maintainer, view, t1):
+        def evaluate_alone(maintainer, view, t1, errors):
             self.times += 1
             self.inside.set()
             assert self.open.wait(WAIT_S)
-            return original(maintainer, view, t1)
+            return original(maintainer, view, t1, errors)
 
         monkeypatch.setattr(Maintainer, "evaluate_alone", evaluate_alone)
 
@@ -178,6 +178,29 @@ def test_an_error_of_its_own_is_told_and_it_is_tried_again_when_what_it_reads_ch
     node.tick()
     assert world.views.state.view("u2").error is None is world.views.state.view("u3").error
     assert held(world, "u3").total() == 5
+    node.close()
+
+
+def test_a_large_reader_of_a_large_view_in_error_is_in_error_too(world, spark, tmp_path) -> None:
+    wrong = view("u2", "SELECT k, 10 DIV (v - 4) AS n, v AS s FROM u1",
+                 (Column("k", "int4"), Column("n", "int8"), Column("s", "int8")), "u1")  # fmt: skip
+    reader = view("u3", "SELECT COUNT(*) AS n FROM u1 WHERE k NOT IN (SELECT k FROM u2)", (Column("n", "int8"),),
+                  "u1", "u2")  # fmt: skip
+    items = [{"u2": wrong, "u3": reader}.get(i.id, i) for i in ITEMS_HERE]
+    node = Node(spark, tmp_path / "node", world.oracle, world.views, world.rows, items)
+    while node.wanted() is not None:
+        node.tick()
+        if node.ticking._job is not None:
+            take_over(node)
+    assert world.views.state.view("u2").error
+    assert world.views.state.view("u3").error == world.views.state.view("u2").error
+    world.insert("u1", (1, 4, -1))
+    while node.wanted() is not None:
+        node.tick()
+        if node.ticking._job is not None:
+            take_over(node)
+    assert world.views.state.view("u2").error is None is world.views.state.view("u3").error
+    assert held(world, "u3") == {(0,): 1}
     node.close()
 
 
