@@ -24,7 +24,7 @@ from pyspark.sql import functions as sf
 from collection.columns import DIFF, Columns, sql_type
 from collection.rows import missing_values
 from controllers.changes import TS, canonical, physical_schema, stamp
-from controllers.compute.handing import Handing, schema_sql
+from controllers.compute.handing import Handing, schema_sql, to_be_filtered
 from controllers.compute.sought import Sought
 from segments.parquet import DIFF_FIELD, LocalFile
 from segments.pruning import Predicate, SegmentIndex
@@ -98,7 +98,7 @@ class Chunk(Part):
         if self.frame is None:
             frame = handing.frame([self.path], self.shape.sql)
             self.frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
-            self.frame.createOrReplaceTempView(self.name)
+            to_be_filtered(self.frame).createOrReplaceTempView(self.name)
 
     def forget(self, handing: Handing) -> None:
         if self.frame is None:
@@ -144,7 +144,7 @@ class Settled(Part):
         if self.frame is None:
             frame = self.frame_of(self.files, handing)
             self.frame = frame.persist(StorageLevel.MEMORY_AND_DISK) if self._cached else frame
-            self.frame.createOrReplaceTempView(self.name)
+            to_be_filtered(self.frame).createOrReplaceTempView(self.name)
 
     def frame_of(self, files: Sequence[LocalFile], handing: Handing) -> DataFrame:
         """What Spark reads some of the files by."""
@@ -192,7 +192,7 @@ class Some(View):
 
     def show(self, handing: Handing) -> None:
         """Have Spark know them; there is at least one."""
-        self.of.frame_of(self.files, handing).createOrReplaceTempView(self.name)
+        to_be_filtered(self.of.frame_of(self.files, handing)).createOrReplaceTempView(self.name)
 
 
 def settled(name: str, files: Iterable[LocalFile], shape: Shape, ts: int) -> tuple[list[Settled], list[LocalFile]]:

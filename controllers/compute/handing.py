@@ -13,6 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import DoubleType, FloatType
 
 from values.types import SqlType, spark_type
 
@@ -34,6 +36,21 @@ def in_this_process(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
+def to_be_filtered(frame: DataFrame) -> DataFrame:
+    """``frame`` for queries of any condition.
+
+    A file's statistics leave NaN out, and so do those of Spark's cache, while for Spark as for Postgres it is more than
+    every number: a condition that looks at them passes over rows that meet it (Spark 4.1; ``x > 1`` of a file with 0
+    and NaN gives none).  So each float is behind a function that changes nothing and that no reader looks through.
+    """
+    columns = [
+        sf.greatest(field.name, field.name).alias(field.name)
+        if isinstance(field.dataType, FloatType | DoubleType) else sf.col(field.name)
+        for field in frame.schema.fields
+    ]  # fmt: skip
+    return frame.select(*columns)
+
+
 class Handing:
     """Over the files of ``directory``; ``uri`` tells by which name Spark reads one.  Any thread may call it."""
 
@@ -50,7 +67,8 @@ class Handing:
         return path
 
     def frame(self, paths: Iterable[Path], schema: str) -> DataFrame:
-        """What Spark reads the files by, which are in the directory; ``schema`` as in SQL."""
+        """What Spark reads the files by, which are in the directory; ``schema`` as in SQL.  For queries it is
+        :func:`to_be_filtered`."""
         return self.spark.read.schema(schema).parquet(*map(self._uri, paths))
 
     def show(self, table: pa.Table, view: str, schema: str) -> None:
@@ -59,7 +77,7 @@ class Handing:
             # Of a table with an empty chunk in it Spark takes the rows before that (4.1).
             frame = self.spark.createDataFrame(table.combine_chunks())
         else:
-            frame = self.frame([self.write(table, view)], schema)
+            frame = to_be_filtered(self.frame([self.write(table, view)], schema))
         frame.createOrReplaceTempView(view)
 
     def take_back(self, view: str) -> None:

@@ -23,6 +23,8 @@ from collection.columns import DIFF, sql_type, table_from_rows
 from collection.rows import Undecodable
 from controllers.arrangements.tuples import to_rows
 from controllers.changes import only_insertions, stamp
+from controllers.compute import chunks as chunks_module
+from controllers.compute import handing as handing_module
 from controllers.compute import relation as module
 from controllers.compute.chunks import CACHED_BYTES_MAX, Settled
 from controllers.compute.relation import Relation
@@ -172,6 +174,35 @@ def test_a_large_base_is_not_in_sparks_cache_and_skips_what_a_filter_rules_out(s
         assert found.toArrow().num_rows == 1
         plan = found._jdf.queryExecution().executedPlan().toString()
     assert "InMemoryTableScan" not in plan and "EqualTo(c1,77777)]" in plan
+
+
+FLOATS = (Column("e", "float8", id=1), Column("f", "float4", id=2))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("where", ["files in the cache", "files", "chunk in the cache", "tail as a file"])
+def test_no_filter_passes_over_a_nan_which_statistics_do_not_tell_of(spark, tmp_path, monkeypatch, where: str) -> None:
+    """It is more than every number; neither a file's statistics nor those of Spark's cache say that there is one."""
+    rows = [(1.0, 1.0, 1), (float("nan"), float("nan"), 1), (float("nan"), 2.0, 1), (-0.0, -0.0, 1)]
+    if where == "files":
+        monkeypatch.setattr(chunks_module, "CACHED_BYTES_MAX", -1)
+    if where.startswith("files"):
+        relation = loaded(spark, tmp_path, FLOATS, [file(tmp_path, FLOATS, rows)])
+    else:
+        relation = loaded(spark, tmp_path, FLOATS, [])
+        monkeypatch.setattr(handing_module, "ROWS_BYTES_MAX", 0)
+        monkeypatch.setattr(module, "TAIL_ROWS_MAX", 0 if where.startswith("chunk") else 10)
+        later(relation, rows, 11)
+        relation.maintain()
+        assert len(relation._chunks) == (1 if where.startswith("chunk") else 0)
+    conditions = {"e > 1e30": 2, "e = double('NaN')": 2, "e >= 1.5": 2, "e = 0": 1, "e < 1": 1, "NOT e <= 1": 2,
+                  "f > float(1e30)": 1, "f = float('NaN')": 1, "f > 1.5": 2, "f IN (float('NaN'), 1)": 2}  # fmt: skip
+    with relation.snapshot(11 if relation.upper > 11 else 10) as snapshot:
+        found = {
+            each: spark.sql(f"SELECT COUNT(*) FROM ({text(snapshot.rows())}) WHERE {each}").collect()[0][0]
+            for each in conditions
+        }
+    assert found == conditions
 
 
 def test_nothing_is_left_where_one_cannot_be_read(tmp_path) -> None:
