@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 
@@ -65,7 +65,8 @@ class AtWork:
         """Held by who says that something is at work no more, and by who says that this life ends because of it."""
         self._lock = threading.Lock()
         self._alone = threading.RLock()
-        """Held by whoever is at something that may have ended us: nobody else is at anything then."""
+        """Held by whoever is at something that may have ended us: nobody begins anything then."""
+        self._before: Container[str] | None = None
         start, end = transport.bounds()
         notes = Notes()
         for batch in read_range(transport, start, end):
@@ -82,6 +83,11 @@ class AtWork:
     def notes(self) -> Notes:
         return self._notes
 
+    def begun_with(self, names: Container[str]) -> None:
+        """These were there when this life began: what comes later did not end one before it, and need not be taken
+        alone.  Until this is said all may have been there."""
+        self._before = names
+
     def refused(self, name: str) -> TidemarkError | None:
         """Why ``name`` must not be worked on; ``None`` if it may be."""
         return refusal(name) if self._notes.is_quarantined(name) else None
@@ -90,9 +96,12 @@ class AtWork:
         """Those of ``names`` that are to be taken one by one."""
         notes = self._notes
         fresh = [n for n in names if n not in self._proven and not notes.is_quarantined(n)]
-        if notes.crashed and len(fresh) <= ALONE_MAX:
-            return fresh
-        return [n for n in fresh if n in notes.deaths]
+        suspected = [n for n in fresh if self._is_suspected(n)]
+        return suspected if len(suspected) <= ALONE_MAX else [n for n in suspected if n in notes.deaths]
+
+    def _is_suspected(self, name: str) -> bool:
+        notes = self._notes
+        return name in notes.deaths or notes.crashed and (self._before is None or name in self._before)
 
     def prime(self, names: Iterable[str]) -> list[str]:
         """Those of ``names`` that were at work when a life ended: the others are suspected for having been near."""
@@ -108,9 +117,12 @@ class AtWork:
         if not fresh:
             yield
             return
-        wary = bool(self._notes.crashed or self._notes.deaths)
-        if wary:
-            self._alone.acquire()
+        wary = any(map(self._is_suspected, fresh))
+        self._alone.acquire()
+        if not wary:
+            # It may take minutes, and may have ended nobody yet.  A suspect whose turn comes meanwhile is not kept from
+            # it: if the process ends then, both are taken alone by the next life.
+            self._alone.release()
         try:
             self._append(Note(NoteKind.TAKEN, self._life, tuple(fresh)))
             try:

@@ -150,6 +150,7 @@ class ComputeController:
             end = self._commands.bounds()[1]
             subscription = follow(self._commands, self._on_commands, self._fail)
             self._await_commands(stopped, end)
+            self._at_work.begun_with(self._inventory.catalog.objects)
             unsubscribe.append(self._oracle.subscribe(lambda *_: self._wake.set()))
             unsubscribe.append(self._views.subscribe(lambda *_: self._wake.set()))
             self._ticking = Ticking(

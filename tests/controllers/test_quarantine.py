@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 
 import pytest
 
@@ -111,6 +112,36 @@ def test_what_came_through_once_costs_no_note():
     # A death at what is proven can still be told by who sees it come.
     at_work.blame(["a"])
     assert AtWork(MemoryTransport(topic), "next").suspects(["a", "b"]) == ["a", "b"], "few are taken alone at once"
+
+
+def test_what_came_after_a_crash_did_not_cause_it_and_holds_up_nobody():
+    """It is not taken alone, though another is in quarantine since then, and others begin while it is at work."""
+    topic = MemoryTopic()
+    for life in ("life 1", "life 2"):
+        with pytest.raises(KeyboardInterrupt), AtWork(MemoryTransport(topic), life).on(["bad"]):
+            raise KeyboardInterrupt  # nobody notes that it has ended
+    for life in ("life 3", "life 4"):
+        at_work = AtWork(MemoryTransport(topic), life)
+        assert at_work.notes.quarantined() == ["bad"]
+        assert at_work.suspects(["old", "new"]) == ["old", "new"], "nobody has said what was there"
+        at_work.begun_with({"bad", "old"})
+        assert at_work.suspects(["old", "new"]) == ["old"] and at_work.suspects(["new"]) == []
+        inside, leave = threading.Event(), threading.Event()
+
+        def large(at_work=at_work, inside=inside, leave=leave) -> None:
+            with at_work.on(["new"]):
+                inside.set()
+                assert leave.wait(10)
+
+        working = threading.Thread(target=large)
+        working.start()
+        assert inside.wait(10)
+        done = threading.Thread(target=lambda at_work=at_work: at_work.on(["newer"]).__enter__())
+        done.start()
+        done.join(10)
+        assert not done.is_alive() and at_work.notes.open == {"new", "newer"}
+        leave.set()
+        working.join()
 
 
 def test_what_is_blamed_stays_so_though_the_work_on_it_fails_then():
