@@ -14,6 +14,7 @@ What does not answer is given up by the bounds below for S3 alone: file systems 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import uuid
@@ -65,6 +66,13 @@ class Unreadable(Unavailable):
     sqlstate = "58P01"
 
 
+class NoRoom(Unavailable):
+    """This machine's disk is full.  Of all collections it is this one that does not fit: the others go on as they are,
+    and waiting with them, for as long as that takes, would make no room."""
+
+    sqlstate = "53100"
+
+
 class Stored(NamedTuple):
     """A file that is there: when it was last written, in milliseconds, and its bytes."""
 
@@ -89,8 +97,7 @@ class Store(Protocol):
 
     def fetch(self, path: str, target: Path) -> None:
         """The file as one of this machine's, at ``target``, which stays when the store's own is deleted: another name
-        of the same bytes where that can be.  Raises as :meth:`read`, and leaves nothing then; ``Unavailable`` 58030,
-        too, where there is no room for it."""
+        of the same bytes where that can be.  Raises as :meth:`read`, and leaves nothing then; :class:`NoRoom`, too."""
         ...
 
     def delete(self, path: str) -> None:
@@ -316,13 +323,16 @@ class ObjectStore:
 
 
 def _copy(file: BinaryIO | pa.NativeFile, target: Path) -> None:
-    """What is in ``file`` to ``target``, or nothing; raises what reading does, and ``Unavailable`` where there is no
-    room."""
+    """What is in ``file`` to ``target``, or nothing; raises what reading does, :class:`NoRoom`, and ``Unavailable`` for
+    what else keeps it from being written."""
     def write(block: memoryview) -> None:
         try:
             while block:
                 block = block[out.write(block) :]
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise NoRoom("a file has no room on this machine", detail=f"{target}: {error}",
+                             hint="the disk with the controller's data directory is full") from error  # fmt: skip
             raise _failed("kept on this machine", str(target), error) from error
 
     try:

@@ -27,8 +27,9 @@ MESSAGE_CHARS_MAX = 2000
 CAUSES_MAX = 20
 """Of a chain of causes; Spark's are three or four long."""
 
-LOST = frozenset({"58P01", "53200", "42501", REFUSED})
-"""Rows that are gone, too many, not ours to read, or that nobody is to touch: waiting does not help."""
+LOST = frozenset({"58P01", "53200", "53100", "42501", REFUSED})
+"""Rows that are gone, too many, more than this machine's disk has room for, not ours to read, or that nobody is to
+touch: waiting does not help."""
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*(.*)", re.DOTALL)
 _SQLSTATE = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")

@@ -12,7 +12,7 @@ import pytest
 
 from controllers.compute.failures import CONDITIONS, Interrupted, QueryFailed, of_object, to_reader, told, unexplained
 from journal.errors import Rejected, Unavailable
-from segments.store import Gone, Unreadable
+from segments.store import Gone, NoRoom, Unreadable
 from tests.foreign_words import foreign_words
 
 
@@ -111,7 +111,7 @@ def test_a_reader_is_told_of_rows_that_are_lost_and_asks_again_for_all_else() ->
 
 def test_a_file_that_cannot_be_read_is_the_views_that_read_it() -> None:
     """And a store that is away is nobody's: the process ends, and waits for it when it begins again."""
-    error = Unreadable("file x cannot be read")
-    assert of_object(None, error) is error
+    for error in (Unreadable("file x cannot be read"), NoRoom("a file has no room on this machine")):
+        assert of_object(None, error) is error
     with pytest.raises(Unavailable):
         of_object(None, Unavailable("a file could not be read", sqlstate="58030"))

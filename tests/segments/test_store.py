@@ -20,6 +20,7 @@ from segments.store import (
     ATTEMPTS,
     DirectoryStore,
     Gone,
+    NoRoom,
     ObjectStore,
     Store,
     Unreadable,
@@ -97,9 +98,9 @@ def test_where_there_is_no_room_it_says_so_and_leaves_nothing(store: Store, tmp_
     store.write("u1/a.parquet", b"one")
     target = tmp_path / "target"
     target.symlink_to("/dev/full")
-    with pytest.raises(Unavailable) as full:
+    with pytest.raises(NoRoom) as full:
         store.fetch("u1/a.parquet", target)
-    assert full.value.sqlstate == "58030" and "space" in full.value.detail and "this machine" in full.value.message
+    assert full.value.sqlstate == "53100" and "space" in full.value.detail and "this machine" in full.value.message
     assert not target.is_symlink()
 
 
