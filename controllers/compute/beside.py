@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from controllers.compute.session import BESIDE_POOL, cancel_group
@@ -75,8 +75,7 @@ class Job:
     def _rows_read(self) -> int:
         tracker, store = self._spark.sparkContext.statusTracker(), self._spark.sparkContext._jsc.sc().statusStore()
         jobs = [job for job in map(tracker.getJobInfo, tracker.getJobIdsForGroup(self._group)) if job is not None]
-        begun = [stage for job in jobs for stage in job.stageIds if tracker.getStageInfo(stage) is not None]
-        return sum(store.lastStageAttempt(stage).inputRecords() for stage in begun)
+        return sum(_rows_read(store, stage) for job in jobs for stage in job.stageIds)
 
     def _run(self) -> None:
         try:
@@ -89,3 +88,11 @@ class Job:
                 self.failure = error
         self.done = True
         self._ended()
+
+
+def _rows_read(store, stage: int) -> int:
+    """Of a stage that Spark knows: it may not have begun, or be forgotten for newer ones while we ask."""
+    try:
+        return store.lastStageAttempt(stage).inputRecords()
+    except Py4JJavaError:
+        return 0

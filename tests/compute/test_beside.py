@@ -15,6 +15,7 @@ from immutables import Map
 from catalog_log.objects import Column, Table
 from controllers.at_work import AtWork
 from controllers.compute import inventory as inventory_module
+from controllers.compute.beside import Job, Made, _rows_read
 from controllers.compute.core import Moved
 from controllers.compute.maintainer import Maintainer
 from controllers.protocol import Altered, ControllerState, Dropped
@@ -95,6 +96,24 @@ def test_ticks_go_on_while_a_large_view_is_made(world, gate, spark, tmp_path) ->
     assert node.ticking._maintainer.views["u2"].compared == 0, "it went on from there"
     assert node.ticking.status(node.inventory.frontiers())["u2"]["beside"] is None
     node.close()
+
+
+def test_a_status_counts_no_stage_that_spark_does_not_know_or_has_forgotten(spark) -> None:
+    """It remembers 50, and the status is of all views."""
+    ended, go_on = threading.Event(), threading.Event()
+
+    def make() -> Made:
+        spark.range(10).count()
+        ended.set()
+        assert go_on.wait(WAIT_S)
+        return Made()
+
+    job = Job("u2", 10, spark, make, lambda: None)
+    assert ended.wait(WAIT_S) and job.status()["rows"] == 10
+    assert _rows_read(spark.sparkContext._jsc.sc().statusStore(), 1 << 30) == 0
+    go_on.set()
+    job.join()
+    assert job.failure is None
 
 
 def test_what_it_reads_stays_readable_until_it_has_gone_on(world, gate, spark, tmp_path) -> None:
