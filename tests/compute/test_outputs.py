@@ -270,7 +270,12 @@ def test_views_of_calculated_columns_are_kept_without_spark(bench, monkeypatch) 
 def test_where_the_process_cannot_spark_does_and_tells_the_error(bench, monkeypatch) -> None:
     questions: list[str] = []
     ask = linear.answered
-    monkeypatch.setattr(linear, "answered", lambda spark, query: (questions.append(text(query)), ask(spark, query))[1])
+
+    def counted(spark, query, large):
+        questions.append(text(query))
+        return ask(spark, query, large)
+
+    monkeypatch.setattr(linear, "answered", counted)
 
     def asked_of_groups() -> list[int]:
         """How often Spark was asked for the columns of the groups of each view that changed."""
