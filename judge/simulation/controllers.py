@@ -266,8 +266,9 @@ class Compute(Process):
 
     def idle(self) -> bool:
         """Whether it has nothing more to do."""
-        resting = not self.core.busy and self.beside is None
-        return self.alive and self.ready and resting and self.core.wanted(self.known()) is None
+        if not (self.alive and self.ready) or self.core.busy or self.beside is not None:
+            return False
+        return self.core.wanted(self.known()) is None
 
     def kill(self) -> None:
         super().kill()
@@ -393,7 +394,7 @@ class Compute(Process):
     async def _make_beside(self, step: Step, frontiers: Frontiers) -> None:
         """One view at its step's timestamp, while ticks go on."""
         try:
-            await asyncio.sleep(self.world.delay(2 * S) / S)
+            await asyncio.sleep(self.world.delay(200 * MS) / S)
             await self._work_on(step, frontiers)
             self.made.update(step.views)
         except SnapshotTooOld:

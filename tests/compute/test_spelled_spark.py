@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from controllers.compute.failures import of_spark
 from sql.forms.transpile import spark_sql
@@ -22,9 +23,12 @@ EVERYDAY = 25
 
 
 def answer(spark, text: str) -> Counter | str:
-    """The rows, whatever their order; or that it is an error, of whatever kind."""
+    """The rows, whatever their order; or that it is an error, of whatever kind, or not taken by the analyser."""
     try:
         columns = spark.sql(text).toArrow().columns
+    except AnalysisException as error:
+        assert of_spark(error) is not None, text
+        return "not taken"
     except Exception as error:
         assert of_spark(error) is not None, text
         return "an error"
@@ -44,7 +48,9 @@ def differing(spark, asked: list[str]) -> list[str]:
         spelled = bounded(as_planned)(tree, made.params, objects)
         assert spelled is not tree, text
         compared += 1
-        if answer(spark, spark_sql(tree)) != answer(spark, spark_sql(spelled)):
+        before, after = answer(spark, spark_sql(tree)), answer(spark, spark_sql(spelled))
+        # What Spark's analyser does not take of the tree a plan may say otherwise: PostgreSQL is asked of these texts.
+        if before != after and before != "not taken":
             found.append(text)
     assert compared > len(asked) // 2
     return found

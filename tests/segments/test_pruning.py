@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import random
 import struct
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 
@@ -15,6 +17,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
+from hypothesis.errors import NoSuchExample
 
 from catalog_log.objects import Column
 from collection.columns import table_from_rows, with_diff
@@ -379,6 +382,20 @@ WRONG: dict[str, tuple[str, object, str, object]] = {
 }
 
 
+TRIES_MAX = 10
+"""Some mistakes show in one of a thousand stories: each try of two thousand finds them nine times of ten."""
+
+
+def _found(kind: str):
+    """A story in which a file is passed over that holds what is asked for."""
+    for seed in range(TRIES_MAX):
+        with suppress(NoSuchExample):
+            return find(stories((kind,)), lambda story: passed_over(story) is not None, random=random.Random(seed),
+                        settings=settings(max_examples=2_000, deadline=None, phases=[Phase.generate], database=None,
+                                          derandomize=False, suppress_health_check=list(HealthCheck)))  # fmt: skip
+    raise AssertionError("no file is passed over that holds what is asked for")
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_variants_are_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kind, place, attribute, wrong = WRONG[name]
@@ -388,9 +405,7 @@ def test_wrong_variants_are_found(name: str, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(place, attribute, wrong)
     statistics.form_of.cache_clear()
     try:
-        story = find(stories((kind,)), lambda story: passed_over(story) is not None,
-                     settings=settings(max_examples=2_000, deadline=None, phases=[Phase.generate], database=None,
-                                       suppress_health_check=list(HealthCheck)))  # fmt: skip
+        story = _found(kind)
     finally:
         monkeypatch.undo()
         statistics.form_of.cache_clear()
