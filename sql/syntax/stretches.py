@@ -589,15 +589,16 @@ class _Reader:
             moved.append(moved[-1] + end - begin - chars)
         for number, begin, end, before, within, others in read.noted:
             begin, end = item.start + begin + moved[before], item.start + end + moved[within]
-            line, col = self._line_and_col(begin, end)
+            line, col = self._line_and_col(end)
             copies[number]._meta = {"line": line, "col": col, "start": begin, "end": end - 1, **others}
         return copies
 
-    def _line_and_col(self, begin: int, end: int) -> tuple[int, int]:
-        """Of a word that goes from ``begin`` up to ``end``: the line that it is on, the column of its last sign."""
-        if not self._breaks or begin < self._breaks[0]:
+    def _line_and_col(self, end: int) -> tuple[int, int]:
+        """Of a word that goes up to ``end``: the line and the column of its last sign, as the tokenizer has them (a
+        text may have lines in it)."""
+        before = bisect_right(self._breaks, end - 1)
+        if not before:
             return self._line, self._col + end - self._span.start - 1
-        before = bisect_right(self._breaks, begin)
         return self._line + before, end - self._breaks[before - 1]
 
     def read(self, item: Item, key: str | None = None) -> _Read:

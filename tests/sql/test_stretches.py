@@ -146,6 +146,7 @@ def told(text: str, chars: int, monkeypatch: pytest.MonkeyPatch) -> object:
 @example("explain select 1 where a < 1 or a < 2 or a < 3; select 1 where a < 1 or a < 2 or a < 3")
 @example("select a from t where a = 1 or(a = 2)or(b = 3)or(a = 4)or(c = 5)")
 @example("select a from t where ((a = 1) or (a = 2) or (a = 3) or (a = 4) or (a = 5)) is true")
+@example("select a from t where a in ('x', 'y', 'two\n lines', 'of\n\nthree') or a = 1")
 def test_what_is_read_by_stretches_is_what_the_parser_reads(text):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(budget, "CHAIN_MIN", 3)
