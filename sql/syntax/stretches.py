@@ -385,10 +385,8 @@ def filled(root: exp.Expression, parse: Parse) -> exp.Expression:
     its parts could not, and what ``parse`` raises."""
     for stretch in list(root.find_all(Stretch)):
         kind, parent = stretch.this.span.kind, stretch.parent
-        if kind == "list":
-            _fill_list(stretch, parse)
-        elif kind == "arms":
-            _fill_arms(stretch, parse)
+        if kind not in _CONNECTORS:
+            _fill(stretch, parse)
         elif type(parent) is _CONNECTORS[kind]:
             stretch.replace(_chain(stretch, _Reader(stretch, parse, kind)))
         else:
@@ -412,7 +410,7 @@ def keep(root: exp.Expression, parse: Parse) -> bool:
                 raise NotHere
             node, place = stretch, kind
         else:
-            node, place = _arms_of(stretch) if kind == "arms" else _list_of(stretch)
+            node, place = _place_of(stretch)
         kept = _Reader(stretch, parse, place).kept()
         if kept is None:
             return False
@@ -424,15 +422,19 @@ KEPT_MIN = 64
 """Items of a stretch from which it may stay unwritten: fewer are not planned by samples."""
 
 
-def _fill_list(stretch: Stretch, parse: Parse) -> None:
-    node, place = _list_of(stretch)
-    parent, index = node.parent, node.index
-    items = parent.args["expressions"]
-    parent.set("expressions", [*items[:index], *_Reader(stretch, parse, place).nodes(), *items[index + 1 :]])
+def _fill(stretch: Stretch, parse: Parse) -> None:
+    node, place = _place_of(stretch)
+    parent, key, index = node.parent, node.arg_key, node.index
+    items = parent.args[key]
+    parent.set(key, [*items[:index], *_Reader(stretch, parse, place).nodes(), *items[index + 1 :]])
+
+
+def _place_of(stretch: Stretch) -> tuple[exp.Expression, str]:
+    """What stands for ``stretch`` among the items of a list or the arms of a CASE, and which of these it is."""
+    return _arms_of(stretch) if stretch.this.span.kind == "arms" else _list_of(stretch)
 
 
 def _list_of(stretch: Stretch) -> tuple[exp.Expression, str]:
-    """What stands for ``stretch`` in its list, and where that is."""
     parent = stretch.parent
     if stretch.arg_key != "expressions":
         raise NotHere
@@ -443,15 +445,7 @@ def _list_of(stretch: Stretch) -> tuple[exp.Expression, str]:
     return stretch, _PLACES[type(parent)]
 
 
-def _fill_arms(stretch: Stretch, parse: Parse) -> None:
-    arm, place = _arms_of(stretch)
-    case, index = arm.parent, arm.index
-    arms = case.args["ifs"]
-    case.set("ifs", [*arms[:index], *_Reader(stretch, parse, place).nodes(), *arms[index + 1 :]])
-
-
 def _arms_of(stretch: Stretch) -> tuple[exp.Expression, str]:
-    """The same of arms."""
     arm = stretch.parent
     if type(arm) is not exp.If or type(arm.parent) is not exp.Case or stretch.arg_key != "this":
         raise NotHere
