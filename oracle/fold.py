@@ -17,7 +17,8 @@ from oracle import conflicts
 from oracle.bindings import NOTHING, bind, carry, coalesce, cover, move, refused
 from oracle.errors import Reason
 from oracle.model import CommitPart, Kind, Outcome, Record, Stamp, Verdict
-from oracle.records import RECORD_VERSIONS, Malformed, decode_record
+from oracle.one_verdict import opened
+from oracle.records import RECORD_VERSIONS, decode_record
 from oracle.state import HELD_BYTES_MAX, HELD_RUN_BYTES, OracleState, held_bytes
 from oracle.timeline import TIMELINES_MAX, Timeline
 
@@ -29,22 +30,13 @@ class _Folded(NamedTuple):
 
 def fold(state: OracleState, entry: Entry) -> tuple[OracleState, Outcome]:
     """The state after ``entry`` and what became of it.  Never raises for anything that a record may hold."""
-    stats = state.stats._replace(records=state.stats.records + 1)
-    offset = entry.offset
-    try:
-        record = decode_record(entry.value, state.record_version)
-    except Malformed as bad:
-        stats = stats._replace(malformed=stats.malformed + 1)
-        return state._replace(next_offset=offset + 1, stats=stats), Outcome(bad.token, offset, "", Reason.MALFORMED)
-    token = record.token
-    if state.fences.shuts_out(token.writer, token.seq):
-        stats = stats._replace(fenced=stats.fenced + 1)
-        return state._replace(next_offset=offset + 1, stats=stats), Outcome(token, offset, record.kind, Reason.FENCED)
-    catalog_upper = CatalogTs(max(state.catalog_upper, record.catalog_upper))
-    fences = state.fences.passed(token.writer, token.seq, offset)
-    state = state._replace(next_offset=offset + 1, catalog_upper=catalog_upper, fences=fences, stats=stats)
+    state, record, gone = opened(state, entry, lambda value: decode_record(value, state.record_version))
+    if gone is not None:
+        return state, gone
+    if record.catalog_upper > state.catalog_upper:
+        state = state._replace(catalog_upper=CatalogTs(record.catalog_upper))
     state, verdicts = _APPLY[record.kind](state, record)
-    return state, Outcome(token, offset, record.kind, None, verdicts)
+    return state, Outcome(record.token, entry.offset, record.kind, None, verdicts)
 
 
 def _nothing(state: OracleState, _record: Record) -> _Folded:

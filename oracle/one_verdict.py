@@ -1,8 +1,8 @@
-"""What every record of a journal goes through whose records are admitted or refused as a whole: the views' and the
-segments'.  Pure.
+"""What every record goes through that is folded: of the oracle, of the views, of the segments.  Pure.
 
 Promises: a record that cannot be read, breaks its rules or was fenced off changes nothing but a count; it never stops
-the fold.  (The oracle's own records have a verdict for each of their parts: :mod:`oracle.fold`.)
+the fold.  The views' and the segments' records are admitted or refused as a whole (:func:`fold_one`); the oracle's have
+a verdict for each of their parts (:mod:`oracle.fold`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from oracle.records import Malformed
 S = TypeVar("S", bound=Any)
 """A state with ``next_offset``, ``fences`` and ``stats``."""
 
+R = TypeVar("R", bound=Any)
+"""A record with ``token`` and ``kind``."""
+
 
 class Stats(NamedTuple):
     """Counts since the log began, equal in every reader."""
@@ -29,10 +32,8 @@ class Stats(NamedTuple):
     refused: int = 0
 
 
-def fold_one(
-    state: S, entry: Entry, decode: Callable[[bytes], Any], apply: Mapping[str, Callable[[S, Any], tuple[S, Verdict]]]
-) -> tuple[S, Outcome]:
-    """The state after ``entry`` and what became of it, by what ``apply`` has for the record's kind.
+def opened(state: S, entry: Entry, decode: Callable[[bytes], R]) -> tuple[S, R | None, Outcome | None]:
+    """The state with ``entry`` counted, and the record in it; or what became of one that counts for nothing.
 
     ``decode`` raises :class:`~oracle.records.Malformed` and nothing else.
     """
@@ -42,15 +43,29 @@ def fold_one(
         record = decode(entry.value)
     except Malformed as bad:
         stats = stats._replace(malformed=stats.malformed + 1)
-        return state._replace(next_offset=offset + 1, stats=stats), Outcome(bad.token, offset, "", Reason.MALFORMED)
+        gone = Outcome(bad.token, offset, "", Reason.MALFORMED)
+        return state._replace(next_offset=offset + 1, stats=stats), None, gone
     token = record.token
     if state.fences.shuts_out(token.writer, token.seq):
         stats = stats._replace(fenced=stats.fenced + 1)
-        return state._replace(next_offset=offset + 1, stats=stats), Outcome(token, offset, record.kind, Reason.FENCED)
+        gone = Outcome(token, offset, record.kind, Reason.FENCED)
+        return state._replace(next_offset=offset + 1, stats=stats), None, gone
     fences = state.fences.passed(token.writer, token.seq, offset)
-    state, verdict = apply[record.kind](state._replace(next_offset=offset + 1, fences=fences), record)
+    return state._replace(next_offset=offset + 1, fences=fences, stats=stats), record, None
+
+
+def fold_one(
+    state: S, entry: Entry, decode: Callable[[bytes], Any], apply: Mapping[str, Callable[[S, Any], tuple[S, Verdict]]]
+) -> tuple[S, Outcome]:
+    """The state after ``entry`` and what became of it, by what ``apply`` has for the record's kind; ``decode`` as in
+    :func:`opened`."""
+    state, record, gone = opened(state, entry, decode)
+    if gone is not None:
+        return state, gone
+    state, verdict = apply[record.kind](state, record)
+    stats = state.stats
     if verdict.reason is None:
         stats = stats._replace(admitted=stats.admitted + 1)
     else:
         stats = stats._replace(refused=stats.refused + 1)
-    return state._replace(stats=stats), Outcome(token, offset, record.kind, None, (verdict,))
+    return state._replace(stats=stats), Outcome(record.token, entry.offset, record.kind, None, (verdict,))
