@@ -136,15 +136,22 @@ def test_a_request_sent_twice_has_one_answer_also_after_a_conflict():
     run(story)
 
 
+async def overtaken(world: World, a, b, slow: HeldTransport) -> tuple[int, asyncio.Task]:
+    """A statement of ``a``, whose reader is ``slow``, proposed on an upper that is not the newest; and where the topic
+    ended before it."""
+    slow.held = True
+    await b.sql("create table other (k int)")
+    before = world.catalog_topic.end
+    first = asyncio.create_task(a.sql("create table t1 (k int)"))
+    await until(lambda: world.catalog_topic.end == before + 1)
+    return before, first
+
+
 def test_those_who_come_while_a_proposal_is_overtaken_are_in_the_next():
     async def story(world: World):
         slow = HeldTransport(world.catalog_topic)
         async with world.adapter("a", slow) as a, world.adapter("b") as b:
-            slow.held = True
-            await b.sql("create table other (k int)")
-            before = world.catalog_topic.end
-            first = asyncio.create_task(a.sql("create table t1 (k int)"))
-            await until(lambda: world.catalog_topic.end == before + 1)  # on an upper that is not the newest
+            before, first = await overtaken(world, a, b, slow)
             others = [asyncio.create_task(a.sql(f"create table t{n} (k int)", session=SessionState(50 + n)))
                       for n in (2, 3)]  # fmt: skip
             await until(lambda: len(a.executor.ddl._waiting) == 2)
@@ -183,11 +190,7 @@ def test_one_who_fails_takes_no_other_of_its_group_down_also_after_a_conflict():
     async def story(world: World):
         slow = HeldTransport(world.catalog_topic)
         async with world.adapter("a", slow) as a, world.adapter("b") as b:
-            slow.held = True
-            await b.sql("create table other (k int)")
-            before = world.catalog_topic.end
-            first = asyncio.create_task(a.sql("create table t1 (k int)"))
-            await until(lambda: world.catalog_topic.end == before + 1)
+            before, first = await overtaken(world, a, b, slow)
             statements = (
                 "create table t2 (k int)",
                 "create table t2 (k text)",
