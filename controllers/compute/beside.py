@@ -29,7 +29,11 @@ class Made(NamedTuple):
     view: View | None = None
     error: TidemarkError | None = None
     holds: Sequence[Callable[[], None]] = ()
-    """To be called once it has gone on from there: until then all that it reads can be read at that timestamp."""
+
+    def let_go(self) -> None:
+        """It has gone on from there, or never will: until then all that it reads can be read at that timestamp."""
+        for each in self.holds:
+            each()
 
 
 class Job:

@@ -24,7 +24,7 @@ from pyspark.sql import functions as sf
 from collection.columns import DIFF, Columns, sql_type
 from collection.rows import missing_values
 from controllers.changes import TS, canonical, physical_schema, stamp
-from controllers.compute.handing import Handing, schema_sql, to_be_filtered
+from controllers.compute.handing import Handing, schema_sql
 from controllers.compute.sought import Sought
 from segments.parquet import DIFF_FIELD, LocalFile
 from segments.pruning import Predicate, SegmentIndex
@@ -50,8 +50,8 @@ class Shape:
 
 
 @dataclass
-class View:
-    """Something a query may be reading: it goes when it is both retired and unpinned."""
+class TempView:
+    """Something that a query may be reading: it goes when it is both retired and unpinned."""
 
     name: str
     pins: int = 0
@@ -63,7 +63,7 @@ class View:
 
 
 @dataclass
-class Part(View, ABC):
+class Part(TempView, ABC):
     """``rows`` changes with timestamps from ``min_ts`` to ``max_ts``; ``plain``: every diff is +1."""
 
     rows: int = 0
@@ -74,38 +74,58 @@ class Part(View, ABC):
     frame: DataFrame | None = None
     """What Spark reads it by; made when first needed."""
 
+    @property
+    @abstractmethod
+    def paths(self) -> Sequence[Path]:
+        """Its files, which are nobody else's."""
+
+    @property
+    @abstractmethod
+    def cached(self) -> bool:
+        """Whether Spark's executors keep it in their cache (memory first, disk when that is short)."""
+
     @abstractmethod
     def tables(self) -> Iterator[pa.Table]: ...
 
     @abstractmethod
+    def read(self, handing: Handing) -> DataFrame:
+        """Its changes as Spark finds them in the files."""
+
     def show(self, handing: Handing) -> None:
         """Have Spark know it; its first reader fills the cache."""
+        if self.frame is None:
+            frame = self.read(handing)
+            self.frame = frame.persist(StorageLevel.MEMORY_AND_DISK) if self.cached else frame
+            handing.call(self.frame, self.name)
+
+    def forget(self, handing: Handing) -> None:
+        if self.frame is not None:
+            if self.cached:
+                self.frame.unpersist()
+            super().forget(handing)
+        for path in self.paths:
+            path.unlink(missing_ok=True)
 
 
 @dataclass
 class Chunk(Part):
-    """A file of the relation's own, cached by Spark's executors (memory first, disk when that is short)."""
+    """A file of the relation's own."""
 
     path: Path = Path()
     shape: Shape = field(kw_only=True)
+    cached = True
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        return (self.path,)
 
     def tables(self) -> Iterator[pa.Table]:
         with pq.ParquetFile(self.path) as file:
             for group in range(file.num_row_groups):
                 yield file.read_row_group(group)
 
-    def show(self, handing: Handing) -> None:
-        if self.frame is None:
-            frame = handing.frame([self.path], self.shape.sql)
-            self.frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
-            to_be_filtered(self.frame).createOrReplaceTempView(self.name)
-
-    def forget(self, handing: Handing) -> None:
-        if self.frame is None:
-            self.path.unlink(missing_ok=True)
-            return
-        self.frame.unpersist()
-        handing.take_back(self.name)
+    def read(self, handing: Handing) -> DataFrame:
+        return handing.frame([self.path], self.shape.sql)
 
 
 @dataclass
@@ -113,7 +133,17 @@ class Settled(Part):
     """Files of the store that were written with the same columns, all of their rows at one timestamp."""
 
     files: Sequence[LocalFile] = ()
+    names: Sequence[str | None] = ()
+    """What each column is called in them; ``None`` of one that was added later."""
     shape: Shape = field(kw_only=True)
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        return [file.path for file in self.files]
+
+    @cached_property
+    def cached(self) -> bool:
+        return sum(file.segment.loaded for file in self.files) <= CACHED_BYTES_MAX
 
     @cached_property
     def _index(self) -> SegmentIndex:
@@ -122,7 +152,7 @@ class Settled(Part):
     @property
     def prunes(self) -> bool:
         """Whether some of the files may be passed over: where Spark has them in its cache it reads that."""
-        return len(self.files) > 1 and not self._cached
+        return len(self.files) > 1 and not self.cached
 
     def only(self, name: str, sought: Iterable[Sought]) -> Some:
         """Those of the files that may hold a row for which all of ``sought`` are true, as ``name``."""
@@ -140,19 +170,15 @@ class Settled(Part):
             for table in file.chunks(self.shape.columns):
                 yield stamp(table, self.max_ts, self.shape.types)
 
-    def show(self, handing: Handing) -> None:
-        if self.frame is None:
-            frame = self.frame_of(self.files, handing)
-            self.frame = frame.persist(StorageLevel.MEMORY_AND_DISK) if self._cached else frame
-            to_be_filtered(self.frame).createOrReplaceTempView(self.name)
+    def read(self, handing: Handing) -> DataFrame:
+        return self.read_some(self.files, handing)
 
-    def frame_of(self, files: Sequence[LocalFile], handing: Handing) -> DataFrame:
-        """What Spark reads some of the files by."""
-        types = self.shape.types
-        names = [None if each is None else each.name for each in self.files[0].fields(self.shape.columns)]
+    def read_some(self, files: Sequence[LocalFile], handing: Handing) -> DataFrame:
+        """As :meth:`read`, of some of the files."""
+        names, types = self.names, self.shape.types
         known = [(name, t) for name, t in zip(names, types, strict=True) if name is not None]
         frame = handing.frame([file.path for file in files], schema_sql([*known, (DIFF_FIELD, BIGINT)]))
-        given = self._given(names)
+        given = self._given()
         if given.num_columns:
             frame = frame.crossJoin(sf.broadcast(handing.spark.createDataFrame(given)))
             names = [f"given{i}" if f"given{i}" in given.column_names else name for i, name in enumerate(names)]
@@ -162,29 +188,17 @@ class Settled(Part):
         ]
         return frame.select(*outputs, sf.lit(self.max_ts).cast("bigint").alias(TS), sf.col(DIFF_FIELD).alias(DIFF))
 
-    def forget(self, handing: Handing) -> None:
-        if self.frame is not None:
-            if self._cached:
-                self.frame.unpersist()
-            handing.take_back(self.name)
-        for file in self.files:
-            file.path.unlink(missing_ok=True)
-
-    @property
-    def _cached(self) -> bool:
-        return sum(file.segment.loaded for file in self.files) <= CACHED_BYTES_MAX
-
-    def _given(self, names: Sequence[str | None]) -> pa.Table:
+    def _given(self) -> pa.Table:
         """One row with what rows have in columns that were added since with a default."""
         later = {
             f"given{i}": missing_values(column, 1)
-            for i, (column, name) in enumerate(zip(self.shape.columns, names, strict=True)) if name is None
+            for i, (column, name) in enumerate(zip(self.shape.columns, self.names, strict=True)) if name is None
         }  # fmt: skip
         return canonical(pa.table({name: value for name, value in later.items() if not value.null_count}))
 
 
 @dataclass
-class Some(View):
+class Some(TempView):
     """Some files of ``of``, for one reader."""
 
     files: Sequence[LocalFile] = ()
@@ -192,7 +206,7 @@ class Some(View):
 
     def show(self, handing: Handing) -> None:
         """Have Spark know them; there is at least one."""
-        to_be_filtered(self.of.frame_of(self.files, handing)).createOrReplaceTempView(self.name)
+        handing.call(self.of.read_some(self.files, handing), self.name)
 
 
 def settled(name: str, files: Iterable[LocalFile], shape: Shape, ts: int) -> tuple[list[Settled], list[LocalFile]]:
@@ -205,15 +219,15 @@ def settled(name: str, files: Iterable[LocalFile], shape: Shape, ts: int) -> tup
     for file in files:
         fields = file.fields(shape.columns)
         if all(each is None or each.type == shape.schema.field(i).type for i, each in enumerate(fields)):
-            found.append((tuple(each is not None for each in fields), file))
+            found.append(([None if each is None else each.name for each in fields], file))
         else:
             other.append(file)
     parts = []
-    for _, group in groupby(sorted(found, key=lambda each: each[0]), key=lambda each: each[0]):
+    for names, group in groupby(sorted(found, key=lambda each: str(each[0])), key=lambda each: each[0]):
         alike = [file for _, file in group]
         segments = [file.segment for file in alike]
         parts.append(Settled(
             f"{name}_{len(parts)}", rows=sum(each.changes for each in segments), net=sum(each.net for each in segments),
-            min_ts=ts, max_ts=ts, plain=all(each.plain for each in segments), files=alike, shape=shape,
+            min_ts=ts, max_ts=ts, plain=all(each.plain for each in segments), files=alike, names=names, shape=shape,
         ))  # fmt: skip
     return parts, other

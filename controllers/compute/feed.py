@@ -28,6 +28,8 @@ from journal.timestamps import DataTs
 from oracle.bindings import BoundRuns
 from oracle.client import Oracle
 from oracle.errors import SnapshotTooOld
+from oracle.state import OracleState
+from oracle.views import ViewsState
 from oracle.views_log import ViewsLog
 from segments.fold import NOTHING, Sealed
 from segments.parquet import LocalFile
@@ -126,10 +128,7 @@ class Feed:
     def rows(self, item: Item) -> int:
         """How many changes a relation of ``item`` would have to load, about: records may hold many."""
         sealed = NOTHING if self._segments is None else self._segments.sealed(item.id)
-        if isinstance(item, MaterializedView):
-            runs = self._views.state.view(item.id).runs
-        else:
-            runs = self._oracle.state.bindings(item.id)
+        runs = _runs_of(item, self._journal(item).state)
         left = [each.run for each in unsealed((*runs.bound.base, *runs.bound.recent), sealed)]
         return sealed.changes + sum(run.upper - run.lower if run.rows < 0 else run.rows for run in left)
 
@@ -144,13 +143,14 @@ class Feed:
     def _bound(self, item: Item, sealed: Sealed = NOTHING) -> tuple[BoundRuns, int]:
         """The bindings of ``item``, by a state that tells timestamps apart from ``sealed.through`` on at the earliest:
         below it the files do not say when a row came."""
-        journal = self._views if isinstance(item, MaterializedView) else self._oracle
+        journal = self._journal(item)
         state = journal.state
         if state.since < sealed.through:
             state = journal.when(lambda state: state.since >= sealed.through, SINCE_TIMEOUT_S).result()
-        if isinstance(item, MaterializedView):
-            return state.view(item.id).runs, state.since
-        return state.bindings(item.id), state.since
+        return _runs_of(item, state), state.since
+
+    def _journal(self, item: Item) -> ViewsLog | Oracle:
+        return self._views if isinstance(item, MaterializedView) else self._oracle
 
     def _files(self, relation: Relation, sealed: Sealed) -> Iterable[LocalFile]:
         if not sealed.files:
@@ -177,3 +177,8 @@ class Feed:
                 yield stamp(table, stamps, relation.types)
         finally:
             self._readers.put(reader)
+
+
+def _runs_of(item: Item, state: ViewsState | OracleState) -> BoundRuns:
+    """By a state of the journal that binds what ``item`` holds."""
+    return state.view(item.id).runs if isinstance(item, MaterializedView) else state.bindings(item.id)

@@ -35,7 +35,7 @@ def in_this_process(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def to_be_filtered(frame: DataFrame) -> DataFrame:
+def _to_be_filtered(frame: DataFrame) -> DataFrame:
     """``frame`` for queries of any condition.
 
     A file's statistics leave NaN out, and so do those of Spark's cache, while for Spark as for Postgres it is more than
@@ -68,17 +68,20 @@ class Handing:
 
     def frame(self, paths: Iterable[Path], schema: str) -> DataFrame:
         """What Spark reads the files by, which are in the directory; ``schema`` as in SQL.  For queries it is
-        :func:`to_be_filtered`."""
+        :meth:`call`."""
         return self.spark.read.schema(schema).parquet(*map(self._uri, paths))
 
     def show(self, table: pa.Table, view: str, schema: str) -> None:
         """Have Spark know ``table``, which is of ``schema``, as ``view``."""
-        if table.nbytes <= ROWS_BYTES_MAX:
-            # Of a table with an empty chunk in it Spark takes the rows before that (4.1).
-            frame = self.spark.createDataFrame(table.combine_chunks())
-        else:
-            frame = to_be_filtered(self.frame([self.write(table, view)], schema))
-        frame.createOrReplaceTempView(view)
+        if table.nbytes > ROWS_BYTES_MAX:
+            self.call(self.frame([self.write(table, view)], schema), view)
+            return
+        # Of a table with an empty chunk in it Spark takes the rows before that (4.1).
+        self.spark.createDataFrame(table.combine_chunks()).createOrReplaceTempView(view)
+
+    def call(self, frame: DataFrame, view: str) -> None:
+        """Have Spark know ``frame``, of files or of its cache, as ``view``, for queries of any condition."""
+        _to_be_filtered(frame).createOrReplaceTempView(view)
 
     def take_back(self, view: str) -> None:
         """Nobody reads ``view`` any more."""

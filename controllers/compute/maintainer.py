@@ -54,13 +54,9 @@ class Maintainer:
             PARALLEL_VIEWS, thread_name_prefix="tick", initializer=_use_pool, initargs=(spark, TICK_POOL)
         )
 
-    def install(
-        self, relation: Relation, sql: str, inputs: dict[str, Relation], tree: exp.Expression | None = None
-    ) -> View:
-        """Maintain a view from the next tick on; as :meth:`make`."""
-        view = self.make(relation, sql, inputs, tree)
+    def install(self, view: View) -> None:
+        """Maintain ``view`` from the next tick on."""
         self.views[view.id] = view
-        return view
 
     def make(
         self, relation: Relation, sql: str, inputs: dict[str, Relation], tree: exp.Expression | None = None

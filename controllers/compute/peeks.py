@@ -275,7 +275,7 @@ class PeekDesk:
             with Sources(self._spark) as sources:
                 relations = {i: self._inventory.relation_through(i, as_of) for i in peek.inputs}
                 asked = _sought(peek.sql, relations)
-                rows = {i: self._rows(sources, i, as_of, asked.get(i, ())) for i in peek.inputs}
+                rows = {i: self._rows(sources, each, as_of, asked.get(i, ())) for i, each in relations.items()}
                 return answered(self._spark, name_relations(peek.sql, peek.inputs, rows), sources.large)
         except Exception as error:
             found = of_spark(error)
@@ -291,14 +291,17 @@ class PeekDesk:
                 context.setLocalProperty("spark.jobGroup.id", None)
 
 
-    def _rows(self, sources: Sources, object_id: str, as_of: DataTs, asked: Sequence[Sought]) -> exp.Expression:
+    def _rows(
+        self, sources: Sources, relation: Relation, as_of: DataTs, asked: Sequence[Sought]
+    ) -> exp.Expression:
         while True:
-            relation = self._inventory.relation_through(object_id, as_of)
             try:
                 return sources.rows(relation, as_of, asked)
             except Unavailable:
-                if not relation.superseded:  # or it got columns meanwhile, and another one is in its place
+                if not relation.superseded:
                     raise
+                # It got columns meanwhile, and another one is in its place.
+                relation = self._inventory.relation_through(relation.id, as_of)
 
 
 def _sought(sql: str, relations: Mapping[str, Relation]) -> dict[str, list[Sought]]:

@@ -33,7 +33,7 @@ from collection.columns import DIFF, Columns
 from controllers.arrangements.arrangement import too_old
 from controllers.changes import TS, between, consolidate, only_insertions, stamp
 from controllers.compute import spark_text as sp
-from controllers.compute.chunks import BIGINT, Chunk, Part, Settled, Shape, View, settled
+from controllers.compute.chunks import BIGINT, Chunk, Part, Settled, Shape, TempView, settled
 from controllers.compute.handing import Handing, schema_sql
 from controllers.compute.sought import Sought
 from journal.errors import InvalidUsage, Rejected, Unavailable
@@ -110,7 +110,7 @@ class _Tail:
     """In the order of their newest timestamps."""
     rows: int
     plain: bool
-    view: View | None = None
+    view: TempView | None = None
     """Made when first asked for."""
 
 
@@ -118,7 +118,7 @@ class Snapshot(AbstractContextManager):
     """A relation at a timestamp, as queries that go where a table would.  Release it when the query is done."""
 
     def __init__(
-        self, relation: Relation, views: Sequence[View], pieces: Sequence[_Shown], plain: bool, as_of: DataTs
+        self, relation: Relation, views: Sequence[TempView], pieces: Sequence[_Shown], plain: bool, as_of: DataTs
     ) -> None:
         self._relation = relation
         self._views = views
@@ -376,7 +376,7 @@ class Relation:
             self._asked_at = time.monotonic()
             chunks = [c for c in self._chunks if c.min_ts <= as_of]
             pieces: list[_Shown] = []
-            views: list[View] = [*chunks]
+            views: list[TempView] = [*chunks]
             for chunk in chunks:
                 if sought and isinstance(chunk, Settled) and chunk.prunes:
                     some = chunk.only(self.own_name("some"), sought)
@@ -393,7 +393,7 @@ class Relation:
             plain = tail.plain and all(c.plain for c in chunks)
             if tail.pieces:
                 if tail.view is None:
-                    tail.view = View(self.own_name("tail"))
+                    tail.view = TempView(self.own_name("tail"))
                     self.handing.show(_together(tail.pieces), tail.view.name, self._shape.sql)
                 views.append(tail.view)
                 pieces.append(_Shown(tail.view.name, True))
@@ -590,24 +590,24 @@ class Relation:
             self._retire(old)
         return True
 
-    def _pin(self, views: Sequence[View]) -> None:
+    def _pin(self, views: Sequence[TempView]) -> None:
         for view in views:
             view.pins += 1
 
-    def _unpin(self, views: Sequence[View]) -> None:
+    def _unpin(self, views: Sequence[TempView]) -> None:
         with self._lock:
             for view in views:
                 view.pins -= 1
             gone = [v for v in views if v.retired and v.pins == 0]
         self._delete(gone)
 
-    def _retire(self, views: Sequence[View | None]) -> None:
+    def _retire(self, views: Sequence[TempView | None]) -> None:
         found = [v for v in views if v is not None]
         for view in found:
             view.retired = True
         self._delete([v for v in found if v.pins == 0])
 
-    def _delete(self, views: Sequence[View]) -> None:
+    def _delete(self, views: Sequence[TempView]) -> None:
         for view in views:
             view.forget(self.handing)
 

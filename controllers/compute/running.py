@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
@@ -51,10 +49,6 @@ INFERS = "spark.sql.constraintPropagation.enabled"
 CAUSES_MAX = 20
 """Of a chain of causes; Spark's are three or four long."""
 
-_lock = threading.Lock()
-_without = 0
-"""How many queries run without inference at this moment; the setting is the session's, which all of them share."""
-
 
 def answered(spark: SparkSession, query: exp.Expression, large: bool = False) -> pa.Table:
     """The rows of ``query``; ``large``: it reads much."""
@@ -70,14 +64,21 @@ def answered(spark: SparkSession, query: exp.Expression, large: bool = False) ->
     return _answered(spark, text(query), large)
 
 
-def for_large(spark: SparkSession) -> SparkSession:
-    """A session for one query that reads much (2 to 6 ms): ``spark`` as it is now, with what is shuffled in parts for
-    every core of its executors.  Small queries have one part, since each costs more than what it would save."""
+def with_settings(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """``spark`` as it is now with ``settings`` besides, for one query (2 to 6 ms): its own are those of all others."""
     made = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
-    made.conf.set("spark.sql.shuffle.partitions", str(PARTS_A_CORE * cores(spark)))
-    if not in_this_process(spark.sparkContext.master):
-        made.conf.set("spark.sql.adaptive.enabled", "true")  # uneven parts matter there; here it took a tenth longer
+    for name, value in settings.items():
+        made.conf.set(name, value)
     return made
+
+
+def for_large(spark: SparkSession) -> SparkSession:
+    """A session for one query that reads much: what is shuffled is in parts for every core of its executors.  Small
+    queries have one part, since each costs more than what it would save."""
+    settings = {"spark.sql.shuffle.partitions": str(PARTS_A_CORE * cores(spark))}
+    if not in_this_process(spark.sparkContext.master):
+        settings["spark.sql.adaptive.enabled"] = "true"  # uneven parts matter there; here it took a tenth longer
+    return with_settings(spark, settings)
 
 
 def cores(spark: SparkSession) -> int:
@@ -95,8 +96,7 @@ def _answered(spark: SparkSession, sql: str, large: bool = False) -> pa.Table:
         if not _stumbled(error):
             raise
         log.info("a query runs again without what Spark infers", extra={"why": str(error)[:500]})
-    with _nothing_inferred(spark):
-        return _collected(spark, sql, large)
+    return _collected(with_settings(spark, {INFERS: "false"}), sql, large)
 
 
 def _collected(spark: SparkSession, sql: str, large: bool) -> pa.Table:
@@ -146,17 +146,3 @@ def _stumbled(error: Exception) -> bool:
         thrown = thrown.getCause()
     return False
 
-
-@contextmanager
-def _nothing_inferred(spark: SparkSession) -> Iterator[None]:
-    global _without
-    with _lock:
-        _without += 1
-        spark.conf.set(INFERS, "false")
-    try:
-        yield
-    finally:
-        with _lock:
-            _without -= 1
-            if not _without:
-                spark.conf.set(INFERS, "true")

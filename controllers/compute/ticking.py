@@ -73,8 +73,8 @@ class Ticking:
         self._gone: deque[Item] = deque()
         self._job: Job | None = None
         """What is at work beside the ticks."""
-        self._holds: dict[str, Sequence[Callable[[], None]]] = {}
-        """Of views that came from there and have not gone on yet."""
+        self._fresh: dict[str, Made] = {}
+        """Views that came from there and have not gone on yet."""
         self._moved = moved
         self._telling: list[Future] = []
         self._maintainer = maintainer
@@ -287,7 +287,7 @@ class Ticking:
                 self._maintainer.errors[view_id] = of_object(self._maintainer.spark, error)
                 log.warning("view cannot be installed", extra={"view": view_id, "why": str(error)[:500]})
                 continue
-            self._maintainer.views[view_id] = view
+            self._maintainer.install(view)
             if progress.error is not None:
                 self._maintainer.errors[view_id] = decode_error(progress.error)
             if goes_on:
@@ -416,35 +416,42 @@ class Ticking:
         refused = [self._at_work.refused(n) for n in (view_id, *(item.inputs if item is not None else ()))]
         if item is None or any(refused):
             return Made()  # a tick says why
-        with self._at_work.on([view_id, *sorted(item.inputs)]):
-            made = self._made(item, ts, frontiers)
-        if made.view is None:
-            for let_go in made.holds:
-                let_go()
-        return made._replace(holds=made.holds if made.view is not None else ())
-
-    def _made(self, item: MaterializedView, ts: DataTs, frontiers: Frontiers) -> Made:
-        progress = frontiers.views.view(item.id)
+        progress = frontiers.views.view(view_id)
         inputs = [self._inventory.relation(i) for i in item.inputs]
-        holds = [relation.hold(min(ts, DataTs(progress.upper - 1)) if progress.upper else ts) for relation in inputs]
+        held = min(ts, DataTs(progress.upper - 1)) if progress.upper else ts
+        made = Made(holds=[relation.hold(held) for relation in inputs])
+        try:
+            with self._at_work.on([view_id, *sorted(item.inputs)]):
+                view, error = self._made(item, inputs, ts, frontiers)
+            made = made._replace(view=view, error=error)
+        finally:
+            if made.view is None:
+                made.let_go()
+        return made
+
+    def _made(
+        self, item: MaterializedView, inputs: Sequence[Relation], ts: DataTs, frontiers: Frontiers
+    ) -> tuple[View | None, TidemarkError | None]:
+        """The view, or its error; neither where it is given up."""
+        progress = frontiers.views.view(item.id)
         begun = False
         # Not the maintainer's: that is the ticks', which may be at another timestamp by now.
         errors: dict[str, TidemarkError] = {}
         try:
             view, goes_on = self._in_memory(item, progress, errors)
             if any(view.inputs[relation.id] is not relation for relation in inputs):
-                return Made(holds=holds)  # one has got columns meanwhile
+                return None, None  # one has got columns meanwhile
             if goes_on:
                 self._maintainer.restore_alone(view, progress.upper)
                 if view.state_ts is not None:
-                    return Made(view, holds=holds)
+                    return view, None
             for relation in view.inputs.values():
                 self._load(relation, ts, errors)
                 told = frontiers.views.view(relation.id).error  # at ``ts``, where all that it reads is exact
                 if told is not None:
                     errors[relation.id] = decode_error(told)
             if any(relation.since > ts for relation in inputs):
-                return Made(holds=holds)  # one took so long that ``ts`` is not told apart any more
+                return None, None  # one took so long that ``ts`` is not told apart any more
             self._check_topics([item.id])
             begun = True
             change = self._maintainer.evaluate_alone(view, ts, errors)
@@ -452,20 +459,20 @@ class Ticking:
             if begun:
                 view.relation.reset()
             if any(relation.superseded for relation in inputs) or item.id not in self._inventory.catalog.objects:
-                return Made(holds=holds)  # another one is in its place, or none
+                return None, None  # another one is in its place, or none
             failed = _failed(item.id, of_object(self._maintainer.spark, error))
             self._bind([failed], {}, frontiers, ts)
-            return Made(error=failed.error, holds=holds)
+            return None, failed.error
         if change.error is not None and any(relation.superseded for relation in inputs):
             view.relation.reset()
-            return Made(holds=holds)
+            return None, None
         runs = self._outputs.write([change], {item.id: view.relation.columns}, lambda _: None)  # it is at work anyway
         if item.id not in self._inventory.catalog.objects:
             view.relation.reset()
-            return Made(holds=holds)
+            return None, None
         self._bind([change], runs, frontiers, ts)
         change.accept()
-        return Made(view, holds=holds) if change.error is None else Made(error=change.error, holds=holds)
+        return (view, None) if change.error is None else (None, change.error)
 
     def _take_over(self) -> bool:
         """Have what was made beside the ticks among the others; whether there was anything.  Raises what ended it."""
@@ -477,12 +484,11 @@ class Ticking:
         self._job, made = None, job.made
         ours = job.view_id in self._inventory.views_of(self._cluster)
         if made.view is not None and ours and not any(r.superseded for r in made.view.inputs.values()):
-            self._maintainer.views[job.view_id] = made.view
+            self._maintainer.install(made.view)
             self._maintainer.errors.pop(job.view_id, None)
-            self._holds[job.view_id] = made.holds
+            self._fresh[job.view_id] = made
         else:
-            for let_go in made.holds:
-                let_go()
+            made.let_go()
         if made.error is not None and ours:
             self._maintainer.errors[job.view_id] = made.error
         log.info("it is no more beside the ticks", extra={"view": job.view_id, "there": made.view is not None})
@@ -490,8 +496,8 @@ class Ticking:
         return True
 
     def _release(self, view_id: str) -> None:
-        for let_go in self._holds.pop(view_id, ()):
-            let_go()
+        if (made := self._fresh.pop(view_id, None)) is not None:
+            made.let_go()
 
 
 def _failed(view_id: str, error: TidemarkError) -> Change:

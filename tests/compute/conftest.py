@@ -70,11 +70,17 @@ class Bench:
         if tree is None:
             tree = tree_of(text, {i.id: self.columns[i.id] for i in inputs})
         tree = tree or None
-        view = self.maintainer.install(relation, text, {i.id: i for i in inputs}, tree)
+        view = self.install(relation, text, {i.id: i for i in inputs}, tree)
         if recompute:
             view.recompute("asked for")
         self.queries[relation.id] = text
         self.trees[relation.id] = tree
+        return view
+
+    def install(self, *of):
+        """Maintain the view that is made of these."""
+        view = self.maintainer.make(*of)
+        self.maintainer.install(view)
         return view
 
     def change(self, changes: dict) -> None:

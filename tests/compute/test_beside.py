@@ -21,7 +21,7 @@ from controllers.compute.maintainer import Maintainer
 from controllers.protocol import Altered, ControllerState, Dropped
 from journal.errors import Rejected
 from journal.memory import MemoryTopic, MemoryTransport
-from tests.compute.test_crashes import ITEMS, KV, Crash, Node, truth, view
+from tests.compute.test_crashes import ITEMS, KV, Crash, Node, random_changes, truth, view
 from tests.compute.test_idle_views import World, held
 
 pytestmark = pytest.mark.spark
@@ -160,7 +160,7 @@ def test_one_that_is_dropped_meanwhile_is_forgotten_and_nobody_waits(world, gate
     assert "u2" not in world.views.state.views and node.ticking.drops_known()
     world.insert("u4", (3, 9, 1))
     node.tick()
-    assert held(world, "u5") == {(1, 5): 1, (3, 9): 1} and not node.ticking._holds
+    assert held(world, "u5") == {(1, 5): 1, (3, 9): 1} and not node.ticking._fresh
     node.close()
 
 
@@ -285,15 +285,7 @@ def test_whatever_happens_all_views_are_what_their_queries_say(spark, tmp_path: 
             monkeypatch.setattr(inventory_module, "MUCH_ROWS", rng.choice([1, 1, 4, 1000]) if lives > 1 else 1)
             at_work = AtWork(MemoryTransport(notes), f"life {lives}")
             node = Node(spark, tmp_path / f"{lives}", world.oracle, world.views, world.rows, ITEMS, at_work)
-        changes = []
-        for _ in range(rng.randrange(1, 4)):
-            if present and rng.random() < 0.4:
-                row, diff = rng.choice(sorted(present.elements())), -1
-            else:
-                row, diff = (rng.randrange(3), rng.randrange(5)), 1
-            present[row] += diff
-            changes.append((*row, diff))
-        present += Counter()
+        changes = random_changes(rng, present)
         world.insert("u1", *changes)
         crash = rng.random() < 0.8
         try:

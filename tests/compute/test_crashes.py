@@ -117,6 +117,20 @@ def truth(present: Counter) -> dict[str, Counter]:
     }
 
 
+def random_changes(rng: random.Random, present: Counter) -> list[tuple]:
+    """Some rows with their diffs, which ``present`` has or loses from then on."""
+    changes = []
+    for _ in range(rng.randrange(1, 4)):
+        if present and rng.random() < 0.4:
+            row, diff = rng.choice(sorted(present.elements())), -1
+        else:
+            row, diff = (rng.randrange(3), rng.randrange(5)), 1
+        present[row] += diff
+        changes.append((*row, diff))
+    present += Counter()  # in place: what is there no more goes
+    return changes
+
+
 class Node:
     """A compute controller's ticking half, with nothing of an earlier one's memory."""
 
@@ -184,15 +198,7 @@ def test_whatever_crashes_nothing_is_lost_or_doubled(spark, tmp_path, monkeypatc
     node = Node(spark, tmp_path / "0", oracle, views, rows)
     crashes = Counter()
     for step in range(14):
-        changes = []
-        for _ in range(rng.randrange(1, 4)):
-            if present and rng.random() < 0.4:
-                row, diff = rng.choice(sorted(present.elements())), -1
-            else:
-                row, diff = (rng.randrange(3), rng.randrange(5)), 1
-            present[row] += diff
-            changes.append((*row, diff))
-        present += Counter()
+        changes = random_changes(rng, present)
         rows.crash_at = crash_at = "none"
         table = pa.table([pa.array(c) for c in zip(*changes, strict=True)], names=["k", "v", DIFF])
         table = table.cast(pa.schema([("k", pa.int32()), ("v", pa.int64()), (DIFF, pa.int64())]))

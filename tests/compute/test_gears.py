@@ -169,7 +169,7 @@ def test_changes_go_through_operators_to_any_depth(bench, monkeypatch):
     held = {name: Counter() for name in bases}
     bench.change({bases[name]: rows for name, rows in changes(rng, held).items()})
     bench.tick()
-    again = [bench.maintainer.install(here.relation, bench.queries[here.id], here.inputs, bench.trees[here.id])
+    again = [bench.install(here.relation, bench.queries[here.id], here.inputs, bench.trees[here.id])
              for here, _, _ in pairs]  # fmt: skip
     bench.maintainer.restore([(view, view.relation.upper) for view in again])
     bench.change({bases[name]: rows for name, rows in changes(rng, held).items()})
@@ -312,7 +312,7 @@ def test_a_view_that_was_restored_goes_on_in_process(bench):
     bench.change({bases["t"]: [(row, 1) for row in some_rows(rng, "t", 9)]})
     bench.tick()
     bench.change({bases["t"]: [(row, 1) for row in some_rows(rng, "t", 9)]})
-    again = bench.maintainer.install(view.relation, bench.queries[view.id], view.inputs, planned(query).tree)
+    again = bench.install(view.relation, bench.queries[view.id], view.inputs, planned(query).tree)
     again.recompute("asked for")
     bench.maintainer.restore([(again, view.relation.upper)])
     bench.tick()
