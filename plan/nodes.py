@@ -51,9 +51,25 @@ def _changed(value: object, change: Callable[[Node], Node]) -> object:
 
 def rewritten(node: Node, change: Callable[[Node], Node | None]) -> Node:
     """``node`` with what ``change`` gives in the place of each node in it; what it gives ``None`` for stays, and its
-    parts are looked at."""
-    found = change(node)
-    return node.with_parts(lambda part: rewritten(part, change)) if found is None else found
+    parts are looked at.  Takes no stack for what is deep."""
+    todo: list[tuple[Node, int | None]] = [(node, None)]
+    """What is still to be looked at, or, with so many parts of it looked at, to be put together."""
+    made: list[Node] = []
+    while todo:
+        each, count = todo.pop()
+        if count is not None:
+            parts = iter(made[len(made) - count :])
+            whole = each.with_parts(lambda _, parts=parts: next(parts))
+            del made[len(made) - count :]
+            made.append(whole)
+        elif (found := change(each)) is not None:
+            made.append(found)
+        else:
+            below = list(each.parts())
+            todo.append((each, len(below)))
+            todo += [(part, None) for part in reversed(below)]
+    [found] = made
+    return found
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -84,7 +84,7 @@ class Reads:
             answer = await self._peeks.lookup(peek, cluster.id)
             if answer is not None and not _misses(answer, session.written_ts):
                 return answer
-        peek = peek._replace(peek_id=uuid.uuid4().hex, sql=await self._text(plan, params))
+        peek = await self._asking(peek._replace(peek_id=uuid.uuid4().hex), plan, params)
 
         def waits(why: str) -> None:
             session.notify(Notice(why, hint="tm_internal.controllers tells who answers"))
@@ -98,8 +98,12 @@ class Reads:
         again = peek._replace(peek_id=uuid.uuid4().hex, as_of=session.written_ts)
         return await self._peeks.peek(again, cluster.id, deadline, waits)
 
-    async def _text(self, plan: SelectPlan, params: Sequence[object | None]) -> str:
-        return await self._plans.of_size(plan.large, LONG_CHARS, plan.spark_sql, params)
+    async def _asking(self, peek: Peek, plan: SelectPlan, params: Sequence[object | None]) -> Peek:
+        """``peek`` with what it asks."""
+        found = await self._plans.of_size(plan.large, LONG_CHARS, plan.plan_text, params)
+        if found is not None:
+            return peek._replace(plan=found)
+        return peek._replace(sql=await self._plans.of_size(plan.large, LONG_CHARS, plan.spark_sql, params))
 
 
 def _misses(answer: PeekAnswer, written_ts: DataTs) -> bool:

@@ -123,7 +123,7 @@ class ComputeController:
         )  # fmt: skip
         self._indexes = Indexes(self._inventory, cluster, WINDOW_MS, self._at_work)
         self._core = Handling(Core(cluster, self._at_work, self._inventory.reads_much))
-        self._desk = PeekDesk(self._core, self._spark, self._inventory, self._indexes)
+        self._desk = PeekDesk(self._core, self._spark, self._inventory, self._indexes, self._gear)
         self._lookups = LookupServer(host, lookup_port, self._desk)
         self._server = ComputeServer(host, port, self._desk, self.status, self._lookups.port, self._retry)
         self._command_offset = 0

@@ -1,8 +1,9 @@
-"""Peeks: wait for the frontiers, then answer from an index or by Spark.
+"""Peeks: wait for the frontiers, then answer from an index, in this process, or by Spark.
 
 Promises (I7): a peek runs only when the catalog frontier has passed its catalog_ts and all its inputs are complete at
-its as_of, and is answered as of exactly that timestamp.  At most ``SPARK_PEEKS_MAX`` run on Spark at once, in a pool
-of their own that never takes a tick's turn; a peek is over at its timeout, waiting or running.
+its as_of, and is answered as of exactly that timestamp.  What reads little is answered by DuckDB here, if that gives
+what Spark would; at most ``SPARK_PEEKS_MAX`` run on Spark at once, in a pool of their own that never takes a tick's
+turn; a peek is over at its timeout, waiting or running.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
@@ -20,21 +21,21 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
+from catalog_log.settings import AUTO
 from collection.columns import sql_type
 from controllers.compute.core import Answer, Asked, Clock, GivenUp
 from controllers.compute.failures import Interrupted, of_spark, to_reader, unexplained
 from controllers.compute.handling import Handling
 from controllers.compute.indexes import Indexes
 from controllers.compute.inventory import Inventory
-from controllers.compute.naming import name_relations
-from controllers.compute.relation import Relation
+from controllers.compute.operators.process import Left, Process
+from controllers.compute.peek_query import PeekQuery, query_of
+from controllers.compute.relation import RESIDENT_ROWS_MAX, Relation
 from controllers.compute.running import answered
 from controllers.compute.session import PEEK_POOL, cancel_group, has_ended
-from controllers.compute.sought import Sought, sought
+from controllers.compute.sought import Sought
 from controllers.compute.sources import Sources
-from controllers.compute.spark_text import parse
 from controllers.peeks.lookup_codec import Found, Key
 from controllers.peeks.peek import Peek, Question
 from controllers.peeks.peek_codec import decode_error
@@ -49,6 +50,12 @@ log = logging.getLogger(__name__)
 SPARK_PEEKS_MAX = 4
 """Reads on Spark at once: planning of one overlaps execution of others; more would only share two cores thinner."""
 
+PROCESS_PEEKS_MAX = 4
+"""Reads in this process at once: they share what memory DuckDB has here, and two cores."""
+
+PATIENCE_S = 0.2
+"""For a read in this process: most take 2 to 10 ms.  Spark, which is asked then, takes 30 for any."""
+
 LEFT_MAX = 16
 """Reads that were cancelled or over their time and that Spark has not come back from: as many as it has slots."""
 
@@ -61,8 +68,15 @@ def now_ms() -> int:
 class PeekDesk:
     """Every peek of this controller goes over it.  Any thread may call it."""
 
-    def __init__(self, core: Handling, spark: SparkSession, inventory: Inventory, indexes: Indexes) -> None:
+    def __init__(
+        self, core: Handling, spark: SparkSession, inventory: Inventory, indexes: Indexes,
+        gear: Callable[[], str] = lambda: AUTO,
+    ) -> None:  # fmt: skip
+        """``gear()``: what the cluster is told of its gears."""
         self._core = core
+        self._gear = gear
+        self._process = Process(PATIENCE_S)
+        self._here = threading.BoundedSemaphore(PROCESS_PEEKS_MAX)
         self._spark = spark
         self._inventory = inventory
         self._indexes = indexes
@@ -76,7 +90,7 @@ class PeekDesk:
         )  # fmt: skip
         self._to_cancel: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         threading.Thread(target=self._cancel_on_spark, name="peek-cancels", daemon=True).start()
-        self.answered = {"index": 0, "spark": 0, "failed": 0}
+        self.answered = {"index": 0, "process": 0, "spark": 0, "failed": 0}
         self._clock = threading.Thread(target=self._watch_deadlines, name="peek-deadlines", daemon=True)
         self._clock.start()
 
@@ -202,9 +216,20 @@ class PeekDesk:
             if self._closed:
                 raise _stopping()
             self._running[peek.peek_id] = told
-            future = self._pool.submit(lambda: self._run(peek, as_of))
-        future.add_done_callback(lambda done: self._tell(told, done))
+        future: Future[pa.Table] | None = None
         try:
+            query = query_of(peek)
+            answer = self._in_process(query, peek, as_of, _left_s(deadline))
+            if told.done():
+                told.result()
+            if answer is not None:
+                self.answered["process"] += 1
+                return answer
+            with self._lock:
+                if self._closed:
+                    raise _stopping()
+                future = self._pool.submit(lambda: self._run(query, peek, as_of))
+            future.add_done_callback(lambda done: self._tell(told, done))
             answer = told.result(_left_s(deadline))
             self.answered["spark"] += 1
             return answer
@@ -218,7 +243,7 @@ class PeekDesk:
         finally:
             with self._lock:
                 del self._running[peek.peek_id]
-            if not future.done():
+            if future is not None and not future.done():
                 # Whoever waits is told at once, and the next is served, whether Spark lets go of this one or not.
                 self._pool.leave(future)
                 self._to_cancel.put(peek.peek_id)
@@ -268,15 +293,44 @@ class PeekDesk:
         self.answered["index"] += 1
         return pa.Table.from_batches([found.batch])
 
-    def _run(self, peek: Peek, as_of: DataTs) -> pa.Table:
+    def _in_process(self, query: PeekQuery, peek: Peek, as_of: DataTs, timeout_s: float) -> pa.Table | None:
+        """The answer of DuckDB; ``None`` where Spark is to be asked, which alone decides what is an error."""
+        small = query.here(self._gear())
+        if isinstance(small, str):
+            return None
+        if not self._here.acquire(timeout=timeout_s):
+            raise _too_long("other reads were before it")
+        try:
+            query.rest.check()
+            relations = {i: self._inventory.relation_through(i, as_of) for i in peek.inputs}
+            if any(relation.rows > RESIDENT_ROWS_MAX for relation in relations.values()):
+                return None
+            with Sources(self._spark) as sources:
+                tables = {i: sources.present(each, as_of) for i, each in relations.items()}
+            if any(table is None for table in tables.values()):
+                return None
+            found = self._process.rows(small, query.types, tables)
+            query.rest.over()
+            return found.rename_columns(query.names)
+        except Left as left:
+            query.rest.after(left)
+            log.debug("a read is left to spark", extra={"peek": peek.peek_id, "why": str(left)})
+            return None
+        except TidemarkError as error:
+            log.debug("a read is left to spark", extra={"peek": peek.peek_id, "why": error.message})
+            return None
+        finally:
+            self._here.release()
+
+    def _run(self, query: PeekQuery, peek: Peek, as_of: DataTs) -> pa.Table:
         context = self._spark.sparkContext
         try:
             context.setJobGroup(peek.peek_id, f"peek as of {as_of}", interruptOnCancel=True)
             with Sources(self._spark) as sources:
                 relations = {i: self._inventory.relation_through(i, as_of) for i in peek.inputs}
-                asked = _sought(peek.sql, relations)
-                rows = {i: self._rows(sources, each, as_of, asked.get(i, ())) for i, each in relations.items()}
-                return answered(self._spark, name_relations(peek.sql, peek.inputs, rows), sources.large)
+                sought = _sought(query, relations)
+                rows = {i: self._rows(sources, each, as_of, sought.get(i, ())) for i, each in relations.items()}
+                return answered(self._spark, query.on_spark(rows), sources.large)
         except Exception as error:
             found = of_spark(error)
             if found is None:
@@ -304,16 +358,11 @@ class PeekDesk:
                 relation = self._inventory.relation_through(relation.id, as_of)
 
 
-def _sought(sql: str, relations: Mapping[str, Relation]) -> dict[str, list[Sought]]:
-    """What ``sql`` seeks in those of ``relations`` of which files may be passed over."""
+def _sought(query: PeekQuery, relations: Mapping[str, Relation]) -> dict[str, list[Sought]]:
+    """What ``query`` seeks in those of ``relations`` of which files may be passed over."""
     types = {i: dict(zip(each.names, map(sql_type, (c.type for c in each.columns)), strict=True))
              for i, each in relations.items() if each.prunes}  # fmt: skip
-    if not types:
-        return {}
-    try:
-        return sought(parse(sql), types)
-    except SqlglotError:
-        return {}  # whoever names the relations in it says what is wrong
+    return query.sought(types) if types else {}
 
 
 def _of_rows(error: TidemarkError) -> bool:

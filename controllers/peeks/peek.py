@@ -36,7 +36,8 @@ class Question(NamedTuple):
 
 
 class Peek(NamedTuple):
-    """``sql`` is Spark SQL over relations named by item id; ``inputs`` are those ids.
+    """``plan`` is the query (:mod:`plan.codec`) over relations by their ids; ``inputs`` are those ids.  Of a query over
+    views of which the catalog has Spark's text alone there is none: then ``sql`` is it in Spark's words.
 
     ``as_of`` is ``None`` for a serializable read: the controller then picks the newest timestamp at which all inputs
     are already exact, and says which it was.  Otherwise it is the earliest timestamp that will do: a busy view is read
@@ -52,6 +53,7 @@ class Peek(NamedTuple):
     lookup: Lookup | None = None
     timeout_ms: int = PEEK_TIMEOUT_MS
     only_at: bool = False
+    plan: str | None = None
 
     def question(self) -> Question:
         """Of a peek with a lookup: it and ``lookup.key`` make the answer; who asks and how patiently does not."""

@@ -24,8 +24,9 @@ from journal.errors import (
 )
 from journal.timestamps import CatalogTs, DataTs
 
-TICKET_BYTES_MAX = 1 << 20
-"""A ticket above this is refused unread: a statement's text is bounded to 1 MiB at the front already."""
+TICKET_BYTES_MAX = 16 << 20
+"""A ticket above this is refused unread.  A statement's text has 1 MiB at most and its tree 100,000 nodes, of which a
+plan takes 33 bytes each (measured), besides its texts, of which JSON may make six times as much."""
 
 _FAMILIES: dict[str, type[TidemarkError]] = {
     c.__name__: c for c in (TidemarkError, InvalidUsage, Rejected, Conflict, Indeterminate, Unavailable, FatalLog)
@@ -38,6 +39,7 @@ def encode_peek(peek: Peek) -> bytes:
     return json.dumps({
         "peek_id": peek.peek_id,
         "sql": peek.sql,
+        "plan": peek.plan,
         "inputs": list(peek.inputs),
         "catalog_ts": peek.catalog_ts,
         "as_of": peek.as_of,
@@ -73,6 +75,7 @@ def decode_peek(ticket: bytes) -> Peek:
             ),
             timeout_ms=checked(raw.get("timeout_ms", PEEK_TIMEOUT_MS), int),
             only_at=checked(raw.get("only_at", False), bool),
+            plan=None if raw.get("plan") is None else checked(raw["plan"], str),
         )  # fmt: skip
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise InvalidUsage("malformed peek", sqlstate="08P01", detail=f"{type(error).__name__}: {error}") from error

@@ -25,6 +25,7 @@ from collection.writer import CollectionWriter
 from controllers.command_topic import open_command_topic
 from controllers.commands import compute
 from controllers.commands_log import follow
+from controllers.compute.peek_query import query_of
 from controllers.peeks.peek import Peek
 from controllers.protocol import ControllerState, Effect
 from controllers.waiting import Dropped, Outcome, PeekQueue, Ready
@@ -88,7 +89,7 @@ class Desk:
         for name in peek.inputs:
             bound = self._oracle.state.bindings(name).at(as_of)
             db.register(name, self._reader.read_bound(bound, self.known.objects[name].columns).drop_columns([DIFF]))
-        return db.sql(sqlglot.transpile(peek.sql, read="spark", write="duckdb")[0]).to_arrow_table()
+        return db.sql(sqlglot.transpile(query_of(peek).spark_sql, read="spark", write="duckdb")[0]).to_arrow_table()
 
     def _on_commands(self, state: ControllerState, _effects: Sequence[Effect], _next_offset: int) -> None:
         with self._lock:

@@ -43,6 +43,9 @@ class SimSelect(SelectPlan):
     text: str = ""
     named: tuple[tuple[str, str], ...] = ()
 
+    def plan_text(self, params: Sequence[object | None]) -> None:
+        """It has none: its text says it."""
+
     def spark_sql(self, params: Sequence[object | None]) -> str:
         return json.dumps([self.text, list(params), dict(self.named), len(self.columns)])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 from sqlglot import exp
 
@@ -18,6 +19,7 @@ from plan.relations import Relation
 from plan.types import BYTEA, NOTHING, NUMBER, TEXT, Type, element_of, of_number
 from sql.algebra.kinds import AGGREGATES, CALLS, IN_SPARKS_TEXT, TRIMS
 from sql.algebra.scope import NotPlanned, Rows
+from sql.trees.budget import OPERATORS, operands
 from sql.trees.nodes import declared_type, unnest
 from values.types import SqlType, carried
 
@@ -36,6 +38,10 @@ class Scalars:
         kind = type(node)
         if kind in _RULES:
             return _RULES[kind](self, node, rows)
+        if kind in OPERATORS:
+            first, *others = operands(node)
+            return reduce(lambda left, right: call(CALLS[kind].name, left, self.of(right, rows)), others,
+                          self.of(first, rows))  # fmt: skip
         if kind in CALLS or kind in IN_SPARKS_TEXT:
             known = CALLS.get(kind) or IN_SPARKS_TEXT[kind]
             return call(known.name, *self._arguments(node, known.keys, rows))

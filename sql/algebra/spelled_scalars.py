@@ -16,6 +16,7 @@ from plan import scalars as s
 from plan.relations import Relation
 from plan.types import BOOL, BYTEA, NOTHING, TEXT, Type, fields_of, is_float, is_number, of_number
 from sql.algebra.kinds import AGGREGATES, CALLS, CallOf
+from sql.trees.budget import OPERATORS
 from sql.trees.nodes import INEXACT, cast, copied
 from values.types import SqlType
 
@@ -165,6 +166,8 @@ class Spelling:
         if name not in _NODES:
             return exp.Anonymous(this=name.upper(), expressions=self.all(given, scope))
         kind, known = _NODES[name]
+        if kind in OPERATORS:
+            return self._chain(kind, known, node, scope)
         made = self.all(given, scope)
         if not issubclass(kind, _LOOSE):
             return _node(kind, known, made)
@@ -173,6 +176,20 @@ class Spelling:
             return _node(kind, known, [exp.Paren(this=each) if type(each) in other else each for each in made])
         chained = isinstance(made[0], _CHAINS.get(kind, ()))
         return _node(kind, known, [made[0] if chained else bracketed(made[0]), *map(bracketed, made[1:])])
+
+    def _chain(self, kind: type[exp.Expression], known: CallOf, node: s.Call, scope: Scope) -> exp.Expression:
+        """A chain of one operator, which takes no stack."""
+        behind: list[s.Scalar] = []
+        first: s.Scalar = node
+        while isinstance(first, s.Call) and first.name == node.name:
+            first, right = first.arguments
+            behind.append(right)
+        made = self.of(first, scope)
+        if not isinstance(made, _CHAINS[kind]):
+            made = bracketed(made)
+        for right in reversed(behind):
+            made = _node(kind, known, [made, self.operand(right, scope)])
+        return made
 
     def _test(self, node: s.Call, scope: Scope) -> exp.Expression:
         return exp.Is(this=self.operand(node.arguments[0], scope), expression=_TESTS[node.name]())

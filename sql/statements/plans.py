@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -15,12 +16,18 @@ from sqlglot import exp
 from catalog_log.model import Update
 from catalog_log.objects import Item
 from journal.timestamps import CatalogTs
+from plan.codec import encode
+from sql.algebra.queries import Columns, plan_over
+from sql.algebra.scope import NotPlanned
 from sql.binding.bind import OutputType
 from sql.forms.transpile import spark_sql, with_params
+from sql.trees.budget import bounded
 from sql.trees.nodes import rounded
 from sql.trees.types import format_literal, parse_literal
 from values.scalars import single
 from values.types import SqlType, parse_type
+
+log = logging.getLogger(__name__)
 
 LARGE_NODES = 500
 """Nodes of a tree from which it is printed beside the event loop: 500 take some 5 ms (measured)."""
@@ -138,6 +145,9 @@ class SelectPlan:
     given_types: Mapping[int, SqlType] = field(default_factory=dict)
     """Values of the parameters in ``tree`` and ``lookup``, where its text had values in their places
     (:mod:`sql.statements.skeletons`).  Nobody else gives any then: ``params`` is empty."""
+    columns_read: Columns | None = None
+    """Of a peek: the columns of the relations that ``tree`` reads, as they are stored; ``None`` where something in it
+    is known as Spark's text alone."""
 
     @property
     def peeked(self) -> SelectPlan | None:
@@ -159,6 +169,25 @@ class SelectPlan:
     def large(self) -> bool:
         """Whether printing it takes so long that others should not wait for it."""
         return next(islice(self.tree.walk(), LARGE_NODES, None), None) is not None
+
+    def plan_text(self, params: Sequence[object | None]) -> str | None:
+        """What a controller is asked for: the plan with these values (:mod:`plan.codec`); ``None`` where there is none,
+        and :meth:`spark_sql` says it."""
+        return self._plan_text if not self.params else self._written(params, self.params)
+
+    @cached_property
+    def _plan_text(self) -> str | None:
+        """It where nobody gives any parameters: made once."""
+        return self._written(self.given, self.given_types)
+
+    def _written(self, params: Sequence[object | None], types: Mapping[int, SqlType]) -> str | None:
+        if self.columns_read is None:
+            return None
+        try:
+            return encode(bounded(plan_over)(with_params(self.tree, params, types), self.columns_read))
+        except NotPlanned as why:
+            log.info("a query has no plan", extra={"why": str(why)})
+            return None
 
     def spark_sql(self, params: Sequence[object | None]) -> str:
         if not self.params:

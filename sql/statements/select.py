@@ -27,7 +27,7 @@ from sql.trees.budget import bounded
 from sql.trees.errors import unsupported
 from sql.trees.unwritten import Unwritten
 from sql.typing.check_sequences import WHERE
-from sql.views.kept_views import as_planned, inline_views
+from sql.views.kept_views import as_planned, columns_read, inline_views
 from values.types import SqlType
 
 LEFT_TO_THE_SYSTEM = ("42883", "0A000", "42704")
@@ -190,6 +190,7 @@ def plan_bound(bound: Bound, image: ImageLike, names: Names) -> SelectPlan:
         volatile=bound.volatile is not None,
         literals=bound.literals,
         draws=draws,
+        columns_read=None if bound.constant else columns_read(tree, objects),
     )
 
 

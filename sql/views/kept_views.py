@@ -29,7 +29,7 @@ from plan.folding import folded
 from plan.inlining import inlined
 from plan.joined_by import joined_by
 from plan.named_below import named_below
-from sql.algebra.queries import plan_over
+from sql.algebra.queries import Columns, plan_over
 from sql.algebra.scope import NotPlanned
 from sql.algebra.spelled import NotSpelled, spelled
 from sql.binding.bind import Bound, bind_kept, cast_outputs, first_branch, name_of, real_tables
@@ -212,11 +212,8 @@ def _named(bound: Bound, columns: tuple[Column, ...], objects: Objects) -> tuple
 def as_planned(tree: exp.Expression, params: Mapping[int, SqlType], objects: Objects) -> exp.Expression:
     """What the plan of ``tree`` says: nothing is left of how a query was written, and every engine is told what
     operators see.  Itself where something in it is known as Spark's text alone, whose words mean what Spark means."""
-    tables = list(tree.find_all(exp.Table))
-    if any(table.meta.get(_TEXT_ALONE) for table in tables):
+    if (columns := columns_read(tree, objects)) is None:
         return tree
-    items = {table.name: objects.item(table.name) for table in tables}
-    columns = {i: item.stored for i, item in items.items() if isinstance(item, Relation)}
     try:
         query = plan_over(tree, columns, params)
         relation = folded(inlined(query.relation))
@@ -227,6 +224,16 @@ def as_planned(tree: exp.Expression, params: Mapping[int, SqlType], objects: Obj
     except (NotPlanned, NotSpelled) as why:
         log.info("a query is told as it was bound", extra={"why": str(why)})
         return tree
+
+
+def columns_read(tree: exp.Expression, objects: Objects) -> Columns | None:
+    """The columns of the relations that ``tree`` reads, as they are stored; ``None`` where something in it is known as
+    Spark's text alone."""
+    tables = list(tree.find_all(exp.Table))
+    if any(table.meta.get(_TEXT_ALONE) for table in tables):
+        return None
+    items = {table.name: objects.item(table.name) for table in tables}
+    return {i: tuple(item.stored) for i, item in items.items() if isinstance(item, Relation)}
 
 
 _PLACES = frozenset({"start", "end", "line", "col"})

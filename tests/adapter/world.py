@@ -30,6 +30,7 @@ from collection.rows import decode, encode
 from controllers.arrangements.arrangement import Arrangement
 from controllers.arrangements.residual import compile_residual
 from controllers.arrangements.tuples import canonical, to_rows
+from controllers.compute.peek_query import query_of
 from functions.registry import OWN
 from journal.aio import Bridge
 from journal.memory import MemoryCheckpointStore, MemoryTopic, MemoryTransport
@@ -107,7 +108,7 @@ class StorePeeks:
         db.execute("SET TimeZone = 'UTC'")
         for name, table in tables.items():
             db.register(name, table)
-        text = sqlglot.transpile(peek.sql, read="spark", write="duckdb")[0]
+        text = sqlglot.transpile(query_of(peek).spark_sql, read="spark", write="duckdb")[0]
         for name in {each.lower() for each in re.findall(r"TM_\w+", text)} & set(OWN):
             types = [db.dtype(data_type(each).sql("duckdb")) for each in (*OWN[name].arguments, OWN[name].result)]
             db.create_function(name, OWN[name].run, types[:-1], types[-1], null_handling="special")

@@ -10,16 +10,25 @@ from types import SimpleNamespace
 import pytest
 from immutables import Map
 
-from catalog_log.objects import INDEX, Column, Table
+from catalog_log import objects
+from catalog_log.objects import INDEX, Table
+from catalog_log.settings import AUTO, SPARK
 from controllers.at_work import AtWork
 from controllers.compute.core import Core
 from controllers.compute.handling import Handling
 from controllers.compute.indexes import Indexes
+from controllers.compute.operators.process import Left, _Patience
+from controllers.compute.peek_query import query_of
 from controllers.compute.peeks import SPARK_PEEKS_MAX, PeekDesk
 from controllers.compute.ticks import Target, Ticker
 from controllers.peeks.peek import Lookup, Peek
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
 from journal.memory import MemoryTransport
+from plan.calls import aggregate, call
+from plan.codec import encode
+from plan.relations import Filter, Get, Join, Kind, Project, Query, Reduce
+from plan.scalars import Call, Column, Literal
+from plan.types import INT4, TEXT
 from tests.compute.telling import tell
 from tests.objects import made
 
@@ -193,7 +202,7 @@ def test_an_idle_view_costs_no_job(spark, bench):
     assert all(changes[v.id].rows.num_rows == 0 and changes[v.id].error is None for v in views)
 
 
-TABLE_ITEM = Table("u1", "s1", "t", "", (Column("k", "int4"), Column("v", "text")))
+TABLE_ITEM = Table("u1", "s1", "t", "", (objects.Column("k", "int4"), objects.Column("v", "text")))
 INDEX_ITEM = made(INDEX, "u2", on=("u1",), key=("k",))
 PROJECT = '{"filter": null, "project": [["col", 1]], "order_by": [], "limit": null, "offset": 0}'
 
@@ -232,7 +241,8 @@ def desk(bench):
     indexes = Indexes(inventory, "default", 1000, AtWork(MemoryTransport(), "a life"))
     indexes.reconcile()
     core = Core("default", AtWork(MemoryTransport(), "a life"))
-    found = PeekDesk(Handling(core), bench.spark, inventory, indexes)
+    found = PeekDesk(Handling(core), bench.spark, inventory, indexes, lambda: found.gear)
+    found.gear = AUTO
     found.inventory, found.indexes = inventory, indexes
 
     def change(*rows):
@@ -276,6 +286,102 @@ def test_answers_from_spark_and_from_the_index_and_at_their_time(spark, desk):
     # An index that is not there, or does not reach back so far, sends the read to Spark.
     assert desk.peek(peek("e", "SELECT v FROM u1 WHERE k = 2", as_of=1, lookup=lookup._replace(index_id="u9"))
                      )[0].column(0).to_pylist() == ["b"]  # fmt: skip
+
+
+KINDS = tuple(Kind(kind, True) for kind in (INT4, TEXT))
+U1 = Get("u1", ("k", "v"), KINDS)
+
+
+def planned(name, relation, **fields):
+    """A peek as adapters send it."""
+    names = tuple(f"c{place}" for place in range(len(relation.columns)))
+    return peek(name, "", plan=encode(Query(relation, names)), **fields)
+
+
+def outputs(*scalars):
+    return Project(U1, scalars)
+
+
+def test_what_reads_little_is_answered_in_this_process(spark, desk):
+    key, value = (Column(kind, True, place) for place, (kind, _) in enumerate(KINDS))
+    desk.change((1, "c"))
+    before = jobs(spark)
+    same = call("=", key, Literal(INT4, False, "1"))
+    asked = Project(Filter(U1, same), (value, call("*", key, Literal(INT4, False, "7"))))
+    found, as_of = desk.peek(planned("a", asked, as_of=2))
+    assert as_of == 2 and found.column_names == ["c0", "c1"]
+    assert sorted(zip(*(column.to_pylist() for column in found.columns), strict=True)) == [("a", 7), ("c", 7)]
+    assert desk.peek(planned("b", asked, as_of=1))[0].num_rows == 1, "at the time that it asks for"
+    desk.change((1, "c"))
+    assert desk.peek(planned("c", asked, as_of=3))[0].num_rows == 3, "equal rows are as many as they are"
+    assert jobs(spark) == before
+    assert desk.status()["process"] == 3 and desk.status()["spark"] == 0
+
+
+def test_spark_alone_says_what_is_an_error_and_is_asked_what_its_gear_says(spark, desk):
+    key, value = (Column(kind, True, place) for place, (kind, _) in enumerate(KINDS))
+    nothing = call("%", key, Literal(INT4, False, "0"))
+    with pytest.raises(InvalidUsage) as error:
+        desk.peek(planned("a", outputs(nothing)))
+    assert error.value.sqlstate == "22012" and desk.status()["failed"] == 1
+    desk.gear = SPARK
+    assert desk.peek(planned("b", outputs(value)))[0].num_rows == 2
+    assert desk.status()["process"] == 0 and desk.status()["spark"] == 1
+    desk.gear = AUTO
+    assert desk.peek(planned("c", outputs(value)))[0].num_rows == 2
+    assert desk.status()["process"] == 1
+    # What is no function of its inputs is one engine's at all times.
+    assert desk.peek(planned("d", outputs(value, call("current_timestamp"))))[0].num_rows == 2
+    assert desk.status()["process"] == 1 and desk.status()["spark"] == 2
+
+
+def test_what_takes_long_in_this_process_is_spark_s_for_a_while(desk, monkeypatch):
+    monkeypatch.setattr(desk._process, "_patience", _Patience(0.0))
+    value = Column(TEXT, True, 1)
+    many = U1
+    for _ in range(5):
+        many = Project(Join("cross", many, U1), (many.column(1),) * 2)
+    counted = Reduce(many, (), (aggregate("count", (value,), False),))
+    for name in ("a", "b"):
+        assert desk.peek(planned(name, counted))[0].column(0).to_pylist() == [64]
+    assert desk.status()["spark"] == 2 and query_of(planned("c", counted)).rest._left == 0
+
+
+def test_a_cancelled_read_is_not_left_to_spark(desk, monkeypatch):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slowly(*given):
+        begun.set()
+        assert go_on.wait(30)
+        raise Left("it takes too much", large=True)
+
+    monkeypatch.setattr(desk._process, "rows", slowly)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(desk.peek, planned("a", outputs(Column(INT4, True, 0))))
+        assert begun.wait(30)
+        desk.cancel("a")
+        go_on.set()
+        with pytest.raises(TidemarkError) as cancelled:
+            waiting.result(30)
+    assert cancelled.value.sqlstate == "57014" and desk.status()["spark"] == 0
+
+
+@pytest.mark.parametrize("plan", ["", "{}", "SELECT 1", encode(Query(U1, ("k", "v")))[:-3]])
+def test_what_is_no_plan_is_refused(desk, plan):
+    with pytest.raises(InvalidUsage) as refused:
+        desk.peek(peek("a", "", plan=plan))
+    assert refused.value.sqlstate == "08P01"
+
+
+def test_a_plan_reads_nothing_but_what_the_peek_names(desk):
+    """Whoever made it: the gate before Spark is ours."""
+    other = Get("parquet`.`/etc/passwd", ("k", "v"), KINDS)
+    with pytest.raises(InvalidUsage) as refused:
+        desk.peek(planned("a", other))
+    assert refused.value.sqlstate == "42P01"
+    with pytest.raises(InvalidUsage) as refused:
+        desk.peek(planned("b", outputs(Call(TEXT, True, "java_method", (Literal(TEXT, False, "java.lang.System"),)))))
+    assert refused.value.sqlstate in ("42501", "42883")
 
 
 def test_waits_for_its_time_and_times_out(desk):

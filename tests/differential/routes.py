@@ -10,7 +10,7 @@ import json
 import random
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from adapter.duck.catalog_relations import CatalogRelations
 from catalog_log.image import Image
+from catalog_log.settings import AUTO
 from collection.columns import DIFF
 from controllers.arrangements.arrangement import Arrangement
 from controllers.arrangements.residual import compile_residual
@@ -27,8 +28,10 @@ from controllers.changes import canonical as canonical_floats
 from controllers.compute.operators.planned import Planned
 from controllers.compute.operators.process import Left, Process
 from controllers.compute.operators.small import small
+from controllers.compute.peek_query import query_of
 from controllers.compute.strategy import Incremental
 from controllers.compute.vectors import NotHere, compile_summand
+from controllers.peeks.peek import Peek
 from controllers.peeks.peek_codec import value_in, value_out
 from journal.errors import TidemarkError
 from plan.deltas import DELTA, NEW, OLD, reads
@@ -289,6 +292,43 @@ class Small:
         one, other = (Counter(map(repr, to_rows(each))) for each in found)
         assert one == other, f"the order of rows is in the answer: {query.written}"
         return answer_of(found[0], [c.type for c in plan.columns])
+
+
+class Reads:
+    """A read of a cluster whose gear is not Spark: from its plan as it travels, the rows in the order that it says.
+
+    ``None`` where Spark is asked, which alone says what is an error.
+    """
+
+    def __init__(self, image: Image, tables: Mapping[str, pa.Table], gear: str = AUTO) -> None:
+        """``tables`` by the ids of relations."""
+        self.image = image
+        self._tables = tables
+        self._gear = gear
+        self._process = Process(patience_s=60.0)
+
+    def __call__(self, query: Query, parameters: bool = False) -> Answer | Refusal | None:
+        try:
+            plan = planned(query.asked if parameters else query.written, self.image)
+            return self.answer(plan, values_of(query) if parameters else ())
+        except TidemarkError as error:
+            return refusal(error)
+
+    def with_parameters(self, query: Query) -> Answer | Refusal | None:
+        return self(query, True) if query.literals else None
+
+    def answer(self, plan: SelectPlan, params: Sequence[object] = ()) -> Answer | None:
+        if plan.kind != "peek":
+            return None
+        asked = query_of(Peek("", "", plan.inputs, plan.catalog_ts, None, plan=plan.plan_text(params)))
+        small = asked.here(self._gear)
+        if isinstance(small, str):
+            return None
+        try:
+            found = self._process.rows(small, asked.types, {i: self._tables[i] for i in plan.inputs})
+        except Left:
+            return None
+        return answer_of(found, [c.type for c in plan.columns])
 
 
 class OnSpark:

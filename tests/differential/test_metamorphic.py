@@ -31,6 +31,7 @@ from tests.differential.routes import (
     Constants,
     Lookups,
     OnSpark,
+    Reads,
     Route,
     Small,
     Ticks,
@@ -119,9 +120,13 @@ class Tally:
 
 def in_process(draw: random.Random, made: World) -> dict[str, Route]:
     lookups = Lookups(made, indexes_of(draw, made))
+    tables = {name: table_of(made, name, made.rows[name]) for name in made.tables}
+    image = image_of(made)
+    reads = Reads(image, {item.id: tables[item.name] for item in image.objects()})
     return {
         "index": lookups, "index, parameters": lookups.with_parameters, "constants": Constants(made),
         "ticks": Ticks(made, draw), "process": Small(made, draw),
+        "reads": reads, "reads, parameters": reads.with_parameters,
     }  # fmt: skip
 
 
@@ -148,7 +153,9 @@ def test_in_process_beside_postgres(peer):
         run(peer, seed, tally, in_process, 15)
     run(peer, seed_of_commit(), tally, in_process, 10)
     tally.settle()
-    assert tally.checks.keys() == {"index", "index, parameters", "constants", "ticks", "process"}
+    assert tally.checks.keys() == {
+        "index", "index, parameters", "constants", "ticks", "process", "reads", "reads, parameters",
+    }  # fmt: skip
 
 
 def test_the_parts_of_a_predicate_add_up():

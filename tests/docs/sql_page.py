@@ -39,7 +39,7 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 | `CREATE SOURCE … FROM KAFKA TOPIC '…' FORMAT JSON` | a topic's rows; what does not fit is in `…_errors` |
 | `ALTER TABLE … ADD`, `DROP`, `RENAME COLUMN`, `ALTER COLUMN` | no row is written anew; not `TYPE`: below |
 | `ALTER TABLE` (`VIEW`, `INDEX`, `SCHEMA`…) `RENAME TO`, `SET SCHEMA` | what reads it reads on; `TABLE` may name any |
-| `ALTER CLUSTER … SET (gear = 'auto')`, `RESET (gear)` | who evaluates changes: `auto`, `process`, `spark` |
+| `ALTER CLUSTER … SET (gear = 'auto')`, `RESET (gear)` | who evaluates changes and reads: `auto`, `process`, `spark` |
 | `DROP …`, `ALTER SOURCE … RESET [CASCADE]`, `COMMENT ON …` | `CASCADE` drops what depends on it |
 | `EXPLAIN [PLAN]`, `EXPLAIN TIMESTAMP`, `EXPLAIN STRATEGY` | who answers and how, as of when, how a view is kept |
 | `BEGIN`, `COMMIT`, `ROLLBACK`, `SAVEPOINT` | a block reads at one timestamp, and commits all of its rows or none |
