@@ -5,16 +5,14 @@ Pure: the executor brings the image and the oracle's state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
 from catalog_log.objects import Item, MaterializedView, Queried, Relation, View, ever, key_names
-from catalog_log.settings import GEAR, PROCESS, SPARK, cluster_setting
-from controllers.compute.operators.planned import Planned
-from controllers.compute.operators.prepared import Prepared
-from controllers.compute.operators.small import TOLD_SPARK, Small, told
-from controllers.compute.strategy import Change, Incremental
+from catalog_log.settings import GEAR, cluster_setting
+from collection.columns import sql_type
+from controllers.compute.operators.built import Kept
 from journal.errors import InvalidUsage
 from oracle.state import OracleState
 from plan.text import lines as plan_lines
@@ -34,6 +32,7 @@ from sql.trees.errors import wrong_kind
 from sql.trees.nodes import parse_spark
 from sql.views.inlined import as_called, with_views
 from sql.views.kept_views import bound_query, spark_query
+from values.types import SqlType, carried
 
 
 @bounded
@@ -188,7 +187,9 @@ def _strategy(statement: st.Explain, image: ImageLike, names: Names) -> list[str
             raise wrong_kind(str(statement.name), "view")
         objects = Objects.of(image)
         kept_by = item.cluster_id if isinstance(item, MaterializedView) else session_cluster
-        return _strategy_of(spark_query(item, objects), item.inputs, item, bound_query(item, objects), image, kept_by)
+        types = [sql_type(column.type) for column in item.stored]
+        tree = bound_query(item, objects)
+        return _strategy_of(spark_query(item, objects), item.inputs, types, item, tree, image, kept_by)
     inner = statement.statement
     query = inner.query if isinstance(inner, st.CreateView) else inner.ast if isinstance(inner, st.Query) else None
     if query is None:
@@ -196,75 +197,22 @@ def _strategy(statement: st.Explain, image: ImageLike, names: Names) -> list[str
     plan = plan_select(query, image, names)
     nothing = [None] * len(plan.params)
     tree = with_params(plan.tree, nothing, plan.params)
-    return _strategy_of(plan.spark_sql(nothing), plan.inputs, None, tree, image, session_cluster)
+    types = [column.type for column in plan.columns]
+    return _strategy_of(plan.spark_sql(nothing), plan.inputs, types, None, tree, image, session_cluster)
 
 
 def _strategy_of(
-    sql: str, inputs: tuple[str, ...], item: Item | None, tree: exp.Expression | None, image: ImageLike, cluster_id: str
-) -> list[str]:
+    sql: str, inputs: tuple[str, ...], types: Sequence[SqlType], item: Item | None, tree: exp.Expression | None,
+    image: ImageLike, cluster_id: str,
+) -> list[str]:  # fmt: skip
+    """What its operators say of a view with columns of ``types``."""
     items = {i: found for i in inputs if isinstance(found := image.item(i), Relation)}
-    planned = Planned(tree, {i: each.stored for i, each in items.items()})
-    found = planned.strategy()
-    lines, gear = [found.name], cluster_setting(image, GEAR, cluster_id)
-    if isinstance(found, Incremental):
-        lines += _incremental(found.change, gear)
-    else:
-        lines += [f"  because {found.reason}", *_gear(tree, planned, items, gear)]
+    stored = {i: each.stored for i, each in items.items()}
+    kept = Kept(sql, tree, stored, [carried(each) for each in types])
+    columns = ((i, each.name, column) for i, each in items.items() for column in each.columns)
+    called = {(i, column.stored_as): f"{quoted(name)}.{quoted(column.name)}" for i, name, column in columns}
+    lines = list(kept.explain(cluster_setting(image, GEAR, cluster_id), lambda *column: called.get(column)))
     if item is not None:
         lines.append("inputs: " + ", ".join(inputs_of(item) if isinstance(item, View) else item.inputs))
     text = parse_spark(sql).sql("spark", pretty=True, identify=True)
     return [*lines, "query:", *(f"  {line}" for line in text.splitlines())]
-
-
-def _incremental(change: Change, gear: str) -> list[str]:
-    """Which gear a change goes to, and what is asked of which engine where an input changes."""
-    summands = list(_summands(change, ""))
-    lines = dict.fromkeys(f"  {what}: {_asked(summand, gear)}" for what, summand in summands)
-    if gear == SPARK:
-        return [f"gear: spark because {TOLD_SPARK}", *lines]
-    left = (summand.small for _, summand in summands if isinstance(summand.compiled, str))
-    why = next((each for each in left if isinstance(each, str)), None)
-    gear_of = f"spark because {why}" if why else "process while what it reads is small, otherwise spark"
-    return [f"gear: {gear_of}", *lines]
-
-
-def _summands(change: Change, indent: str) -> Iterator[tuple[str, Prepared]]:
-    """Each summand with what changes, those of groups further in before those above."""
-    for groups in change.groups.values():
-        yield from _summands(groups.input, f"  {indent}")
-    for summand in change.linear.summands:
-        what = "changed groups" if summand.leaf in change.groups else f"change of {summand.leaf}"
-        yield f"{indent}{what}", Prepared(summand.plan, summand.leaf)
-
-
-def _asked(summand: Prepared, gear: str) -> str:
-    if gear == SPARK:
-        return "by spark"
-    if not isinstance(summand.compiled, str):
-        return "in process, by kernels"
-    if isinstance(summand.small, str):
-        return f"by spark because {summand.small}"
-    return f"in process while it is small, by duckdb because of {summand.compiled}"
-
-
-def _gear(tree: exp.Expression | None, planned: Planned, items: Mapping[str, Relation], gear: str) -> list[str]:
-    """Which gear a whole query goes to in a cluster."""
-    if gear == SPARK:
-        return [f"gear: spark because {TOLD_SPARK}"]
-    found = told(tree, {i: [column.name for column in item.stored] for i, item in items.items()})
-    asked = found.whatever if gear == PROCESS else found.ordinary
-    if isinstance(asked, str):
-        return [f"gear: spark because {asked}"]
-    lines = ["gear: process while the view and its inputs are small, otherwise spark"]
-    keys = _keys(planned, items) if isinstance(found.ordinary, Small) else []
-    return [*lines, f"  of a small change what it touches, by {', '.join(keys)}"] if keys else lines
-
-
-def _keys(planned: Planned, items: Mapping[str, Relation]) -> list[str]:
-    """The columns by which what a change touches is told from what it does not; none where all is worked out again."""
-    found = planned.slices()
-    roots = [way for way in found.ways if way.parent is None] if found is not None else []
-    called = {i: {column.stored_as: column.name for column in item.columns} for i, item in items.items()}
-    # Rows that are told apart by all of their columns are so by those too that their relation has no more.
-    pairs = [(w.item_id, called[w.item_id][name]) for w in roots for name in w.columns if name in called[w.item_id]]
-    return list(dict.fromkeys(f"{quoted(items[i].name)}.{quoted(name)}" for i, name in pairs))

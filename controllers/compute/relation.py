@@ -35,6 +35,7 @@ from controllers.changes import TS, between, consolidate, only_insertions, stamp
 from controllers.compute import spark_text as sp
 from controllers.compute.chunks import BIGINT, Chunk, Part, Settled, Shape, TempView, settled
 from controllers.compute.handing import Handing, schema_sql
+from controllers.compute.operators.given import RESIDENT_ROWS_MAX
 from controllers.compute.sought import Sought
 from journal.errors import InvalidUsage, Rejected, Unavailable
 from journal.timestamps import DataTs
@@ -58,9 +59,6 @@ SETTLED_MERGE_ROWS_MAX = 4_000_000
 
 PIECES_MAX = 64
 """Pieces of what is held in memory as a whole: each costs a reader some 20 µs, putting 100,000 rows together 1 ms."""
-
-RESIDENT_ROWS_MAX = 100_000
-"""Changes of a relation above which it is not held in memory as a whole: some 10 MB, and 5 ms to hash for a join."""
 
 ROWS_MAX = 100_000_000
 """Of one relation besides what it has in files of the store, with what cancels out merged as far as it is old.  At some

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from catalog_log.objects import Item, MaterializedView
 from collection.binding import Run
+from collection.columns import sql_type
 from collection.writer import CollectionWriter
 from controllers.at_work import AtWork
 from controllers.compute.beside import Job, Made
@@ -43,6 +44,7 @@ from journal.timestamps import DataTs
 from oracle.views import ViewProgress
 from oracle.views_log import ViewsLog
 from oracle.views_records import ViewCommit
+from values.types import carried
 
 log = logging.getLogger(__name__)
 
@@ -259,7 +261,8 @@ class Ticking:
             if known is None or known[0] != query:
                 objects = self._inventory.catalog.objects
                 columns = {i: objects[i].stored for i in item.inputs}
-                known = query, Planned(self._plans.tree(item), columns).strategy().name
+                types = [carried(sql_type(column.type)) for column in item.stored]
+                known = query, Planned(self._plans.tree(item), columns).strategy(types).name
                 if len(self._strategies) >= STRATEGIES_MAX:
                     self._strategies.clear()
                 self._strategies[item.id] = known

@@ -18,20 +18,17 @@ from sqlglot import exp
 
 from catalog_log.settings import PROCESS, SPARK
 from controllers.changes import change_schema, consolidate
+from controllers.compute.engines import Engines
 from controllers.compute.failures import Interrupted, ResultTooLarge, of_spark, unexplained
 from controllers.compute.groups import TooManyGroups
-from controllers.compute.operators.affected import Affected
-from controllers.compute.operators.built import built
-from controllers.compute.operators.linear import Linear
-from controllers.compute.operators.operator import NEVER, Engines
-from controllers.compute.operators.planned import Planned
-from controllers.compute.operators.process import Left, Process
-from controllers.compute.operators.recompute import Recompute
-from controllers.compute.operators.small import told
+from controllers.compute.operators.built import Kept
+from controllers.compute.operators.given import Given
+from controllers.compute.operators.left import Left
+from controllers.compute.operators.operator import NEVER
+from controllers.compute.operators.process import Process
 from controllers.compute.relation import Relation
 from controllers.compute.sources import Sources
-from controllers.compute.strategy import Incremental, Strategy
-from controllers.compute.strategy import Recompute as Recomputed
+from controllers.compute.strategy import Strategy
 from journal.errors import TidemarkError
 from journal.timestamps import DataTs
 
@@ -90,30 +87,28 @@ class View:
         """Timestamp that the held state is of; ``None`` where it must be found again (after an error, a restart)."""
         self.compared = 0
         """How often the whole query was compared with the output."""
-        self.by_keys = 0
-        """How many changes were found from the keys that were touched."""
         self.gears = Gears()
-        planned = Planned(tree, {i: each.columns for i, each in inputs.items()})
-        slices = planned.slices()
-        self._recompute = Recompute(
-            relation, inputs, sql, told(tree, {i: each.names for i, each in inputs.items()}), self._schema, process,
-            gear, None if slices is None else Affected(slices, inputs),
-        )  # fmt: skip
-        self.strategy: Strategy = planned.strategy(relation.types)
-        self._operators: Linear | None = None
-        if isinstance(self.strategy, Incremental):
-            engines = Engines(self.id, spark, relation.handing, process, gear, self.gears.left)
-            self._operators = built(self.strategy.change, inputs, engines)
+        self._kept = Kept(sql, tree, {i: each.columns for i, each in inputs.items()}, relation.types)
+        self._engines = Engines(self.id, spark, relation.handing, process, gear, self.gears.left)
+
+    @property
+    def strategy(self) -> Strategy:
+        return self._kept.strategy
 
     @property
     def in_process(self) -> int:
-        """How many changes were found without Spark."""
-        return self._operators.in_process if self._operators is not None else 0
+        """How many changes operators over the changes of its inputs found without Spark."""
+        return self._kept.incremental.in_process if self._kept.incremental is not None else 0
+
+    @property
+    def by_keys(self) -> int:
+        """How many changes were found from the keys that were touched."""
+        return self._kept.affected.found if self._kept.affected is not None else 0
 
     @property
     def held(self) -> int:
         """How many values are in memory for it, its output apart."""
-        return self._operators.held if self._operators is not None else 0
+        return self._kept.operator.held
 
     # -- evaluating ---------------------------------------------------------------------------------------------------
 
@@ -126,7 +121,7 @@ class View:
                     sources.changed(r, self.state_ts, t1) for r in self.inputs.values()
                 ):
                     return Change(self.id, self._schema.empty_table(), None, lambda: self._reached(t1))
-                found = self._incremental(sources, t1) if self._operators is not None else self._touched(sources, t1)
+                found = self._from_changes(sources, t1)
                 if found is not None:
                     self.gears.ended()
                     return found
@@ -160,17 +155,17 @@ class View:
 
     def recompute(self, reason: str) -> None:
         """Maintain it by recomputation from now on."""
-        self.strategy, self._operators = Recomputed(reason), None
+        self._kept.recompute(reason)
 
     def restore(self, sources: Sources, upper: DataTs) -> None:
         """After a restart: find again what is held at ``upper - 1``, if the inputs still tell that timestamp apart."""
         self.state_ts = DataTs(upper - 1)
-        if self._operators is None:
+        if self._kept.incremental is None:
             return
-        if not self._can_go_on() or not self._rebuilt(sources, self.state_ts):
+        if not self._can_go_on() or not self._restored(sources, self.state_ts):
             self.state_ts = None
         else:
-            self._accept()
+            self._kept.operator.accept()
 
     def _can_go_on(self) -> bool:
         if self.state_ts is None:
@@ -184,41 +179,36 @@ class View:
         self.state_ts = t1
 
     def _accepted(self, t1: DataTs) -> None:
-        self._accept()
+        self._kept.operator.accept()
         self._reached(t1)
 
-    def _accept(self) -> None:
-        if self._operators is not None:
-            self._operators.accept()
+    def _given(self, sources: Sources) -> Given:
+        return Given(self.inputs, self.relation, sources, self._engines)
 
-    def _incremental(self, sources: Sources, t1: DataTs) -> Change:
-        rows = consolidate(self._operators.delta(sources, self.state_ts, t1))
-        return Change(self.id, rows, None, lambda: self._accepted(t1))
-
-    def _touched(self, sources: Sources, t1: DataTs) -> Change | None:
-        """The change of the keys that changed, where the query falls apart by some and they are few."""
-        if self.state_ts == NEVER or self._recompute.affected is None:
+    def _from_changes(self, sources: Sources, t1: DataTs) -> Change | None:
+        """The change as its operators find it; ``None`` where the whole query is asked."""
+        operator = self._kept.operator
+        if operator is self._kept.whole:
             return None
         try:
-            rows = self._recompute.touched(sources, self.state_ts, t1)
+            rows = consolidate(operator.delta(self._given(sources), self.state_ts, t1))
         except Left as left:
             log.debug("more than what was touched is worked out", extra={"view": self.id, "why": str(left)})
             return None
-        self.by_keys += 1
-        return Change(self.id, rows, None, lambda: self._reached(t1))
+        return Change(self.id, rows, None, lambda: self._accepted(t1))
 
     def _whole(self, sources: Sources, t1: DataTs) -> Change:
         """Compare the query at ``t1`` with the output held."""
         self.compared += 1
-        rows = self._recompute.compared(sources, t1, self.gears.left)
-        if self._operators is not None and not self._rebuilt(sources, t1):
+        rows = self._kept.whole.delta(self._given(sources), DataTs(self.relation.upper - 1), t1)
+        if not self._restored(sources, t1):
             self.recompute("its groups cannot be held")
         return Change(self.id, rows, None, lambda: self._accepted(t1))
 
-    def _rebuilt(self, sources: Sources, t1: DataTs) -> bool:
+    def _restored(self, sources: Sources, t1: DataTs) -> bool:
         """Whether what is held was found again as it is at ``t1``."""
         try:
-            self._operators.rebuild(sources, t1)
+            self._kept.operator.restore(self._given(sources), t1)
         except Exception as error:
             failure = of_spark(error)
             if isinstance(failure, Interrupted) or failure is None and not isinstance(error, TidemarkError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 from adapter.execute.explain import explain
@@ -13,6 +15,8 @@ from sql.syntax.parse import parse
 from tests.differential.ours import catalog
 from tests.foreign_words import foreign_words
 from tests.sql.doubles import ddl, empty_image, names
+
+MADE = "select t.id, count(u.s) as n from t left join u on u.b = t.a group by t.id"
 
 QUERIES = Path(__file__).parents[1] / "differential" / "queries.txt"
 
@@ -90,6 +94,48 @@ def test_a_query_without_a_plan_is_explained_all_the_same(monkeypatch):
     monkeypatch.setattr(bind, "plan_query", refuses)
     lines = explain(parse("explain select id from t where id > 1"), image, names(), None)
     assert lines[0] == "Spark query" and any(line.startswith("Plan: this query is not supported") for line in lines)
+
+
+def test_whom_each_operator_asks_is_told_with_the_reason():
+    image = ddl(
+        empty_image(),
+        "create table t (id int, a int, s text)",
+        "create table u (b int, s text)",
+        f"create materialized view m as {MADE}",
+    )
+
+    def told(query: str) -> list[str]:
+        lines = explain(parse(f"explain strategy {query}"), image, names(), None)
+        return lines[: next(at for at, line in enumerate(lines) if line.startswith(("inputs", "query")))]
+
+    kept = told("m")
+    assert kept[:2] == ["incremental: aggregate", "gear: process while what it reads is small, otherwise spark"]
+    assert set(kept[2:-1]) >= {"    change of u1: in process, by kernels", "    change of u2: in process, by kernels"}
+    assert kept[-1] == "  changed groups: in process, by kernels"
+    assert told(f"for {MADE}") == kept
+    assert told("for select id, cbrt(a) from t") == [
+        "incremental: linear",
+        "gear: spark because the last digits of cbrt() are an engine's own",
+        "  change of u1: by spark because the last digits of cbrt() are an engine's own",
+    ]
+    assert told("for select max(s) from t order by 1 limit 1") == [
+        "recompute: LIMIT",
+        "  because LIMIT",
+        "gear: process while the view and its inputs are small, otherwise spark",
+    ]
+    image = ddl(image, "alter cluster default set (gear = spark)")
+    assert told("m") == [
+        "incremental: aggregate",
+        "gear: spark because the cluster's gear is spark",
+        *dict.fromkeys(line.replace("in process, by kernels", "by spark") for line in kept[2:]),
+    ]
+
+
+def test_an_adapter_explains_without_spark():
+    """It makes the operators that a controller runs."""
+    asked = "import sys, adapter.__main__; print(sorted({'adapter', 'pyspark', 'py4j'} & sys.modules.keys()))"
+    found = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, timeout=120)
+    assert (found.returncode, found.stdout) == (0, "['adapter']\n"), found.stderr
 
 
 def test_what_a_change_touches_is_told_by_the_users_columns():

@@ -11,15 +11,17 @@ import pyarrow as pa
 import pytest
 
 from catalog_log.objects import Column
+from catalog_log.settings import AUTO
 from collection.columns import DIFF
 from controllers.arrangements.tuples import canonical, schema_of, to_rows, to_table
 from controllers.changes import canonical as canonical_floats
-from controllers.changes import stamp
+from controllers.changes import consolidate, stamp
+from controllers.compute.engines import Engines
 from controllers.compute.operators import affected
-from controllers.compute.operators.affected import Affected
-from controllers.compute.operators.planned import Planned
-from controllers.compute.operators.process import Left, Process
-from controllers.compute.operators.recompute import Recompute
+from controllers.compute.operators.built import Kept
+from controllers.compute.operators.given import Given
+from controllers.compute.operators.left import Left
+from controllers.compute.operators.process import Process
 from controllers.compute.operators.small import told
 from controllers.compute.relation import Relation
 from controllers.compute.sources import Sources
@@ -75,6 +77,7 @@ LISTED = (
 
 
 PROCESS = Process(patience_s=60.0)
+ENGINES = Engines("view", None, None, PROCESS, lambda: AUTO, lambda why: None)
 
 
 class Tables:
@@ -112,23 +115,21 @@ class Tables:
         """Whether the change that is found from what was touched is the change of the whole, at each step."""
         plan = planned(text, self.image)
         inputs = {r.id: r for r in self.relations.values() if r.id in plan.inputs}
-        slices = Planned(plan.tree, {i: each.columns for i, each in inputs.items()}).slices()
-        found = None if slices is None else Affected(slices, inputs)
         types = [carried(column.type) for column in plan.columns]
         small = told(plan.tree, {i: r.names for i, r in inputs.items()})
-        if found is None or isinstance(small.ordinary, str):
+        kept = Kept("", plan.tree, {i: each.columns for i, each in inputs.items()}, types)
+        if kept.affected is None or isinstance(small.ordinary, str):
             return
-        schema = schema_of(types, [f"c{i}" for i in range(len(types))]).append(pa.field(DIFF, pa.int64()))
         output = Relation(None, "view", [Column(f"c{i}", str(t)) for i, t in enumerate(types)], Path("nowhere"))
-        each = Recompute(output, inputs, "", small, schema, PROCESS, affected=found)
         then, held = DataTs(0), Counter()
         for step in range(STEPS + 1):
             for relation in inputs.values():
                 if self._draw.random() < 0.5:
                     relation._resident = {}  # as after a restart: what is gone is in no table of what there is
             with Sources(None) as sources:
+                given = Given(inputs, output, sources, ENGINES)
                 try:
-                    changes = each.touched(sources, then, self.now) if step else each.compared(sources, self.now, print)
+                    changes = consolidate((kept.affected if step else kept.whole).delta(given, then, self.now))
                     wanted = self._whole(small.ordinary, types, inputs)
                 except Left:  # it reads as a whole what changed, or refuses a value
                     return

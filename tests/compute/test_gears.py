@@ -206,6 +206,11 @@ def test_what_an_engine_decides_is_left_to_one(bench, query, why):
     assert not bench.maintainer.errors
     assert (view.gears.last, view.gears.reason) == ("spark", why)
     assert isinstance(view.strategy, Recompute)
+    assert f"gear: spark because {why}" in view._kept.explain("auto", no_name)
+
+
+def no_name(*column: str) -> None:
+    """No user calls it anything."""
 
 
 def test_a_cluster_may_be_told_its_gear(bench):
@@ -235,6 +240,7 @@ def test_what_is_kept_by_its_changes_goes_to_spark_where_the_cluster_is_told_so(
         for view in (linear, counted):
             assert not isinstance(view.strategy, Recompute) and view.gears.last == here, gear
             assert (view.gears.reason == "the cluster's gear is spark") is (gear == "spark")
+            assert view.gears.reason == view._kept.operator.explain(gear, no_name).spark
             assert bench.held(view) == bench.truth(view)
 
 

@@ -11,15 +11,16 @@ import pytest
 from catalog_log.settings import AUTO
 from controllers.arrangements.tuples import to_rows
 from controllers.changes import canonical as canonical_floats
+from controllers.compute.engines import Engines
 from controllers.compute.operators import reduce
 from controllers.compute.operators.built import built
-from controllers.compute.operators.linear import Linear
-from controllers.compute.operators.operator import NEVER, Engines
+from controllers.compute.operators.given import Given
+from controllers.compute.operators.left import Left
+from controllers.compute.operators.operator import NEVER
 from controllers.compute.operators.planned import Planned
-from controllers.compute.operators.process import Left
 from controllers.compute.operators.small import told
 from controllers.compute.sources import Sources
-from controllers.compute.strategy import Change, Incremental
+from controllers.compute.strategy import Incremental
 from journal.errors import TidemarkError
 from plan import deltas
 from tests.compute.test_affected import LISTED, PROCESS, STEPS, Tables, at_random, outcomes
@@ -67,7 +68,10 @@ DEEP = (
 )
 
 
-class Kept(Tables):
+ENGINES = Engines("view", None, None, PROCESS, lambda: AUTO, lambda why: None)
+
+
+class Maintained(Tables):
     """The tables, and what operators make of their changes."""
 
     def checks(self, text: str) -> Iterator[bool]:
@@ -80,17 +84,18 @@ class Kept(Tables):
         if not isinstance(strategy, Incremental) or isinstance(small.ordinary, str):
             return
         change, then, held = strategy.change, NEVER, Counter()
-        operators = self._operators(change, inputs)
+        operators = built(change)
         for _ in range(STEPS + 2):
             with Sources(None) as sources:
+                given = Given(inputs, None, sources, ENGINES)
                 try:
                     if then != NEVER and self._draw.random() < 0.3:  # after a restart
-                        operators = self._operators(change, inputs)
-                        operators.rebuild(sources, then)
+                        operators = built(change)
+                        operators.restore(given, then)
                         operators.accept()
                     if self._draw.random() < 0.2:
-                        operators.delta(sources, then, self.now)  # what was only found is not held
-                    found = operators.delta(sources, then, self.now)
+                        operators.delta(given, then, self.now)  # what was only found is not held
+                    found = operators.delta(given, then, self.now)
                     wanted = self._whole(small.ordinary, types, inputs)
                 except Left:
                     return
@@ -102,9 +107,6 @@ class Kept(Tables):
             operators.accept()
             then = self.now
             self.change()
-
-    def _operators(self, change: Change, inputs: dict) -> Linear:
-        return built(change, inputs, Engines("view", None, None, PROCESS, lambda: AUTO, lambda why: None))
 
 
 def listed(draw: random.Random, of: World) -> Iterator[str]:
@@ -119,7 +121,7 @@ def listed(draw: random.Random, of: World) -> Iterator[str]:
 @pytest.mark.parametrize("of_queries", (listed, at_random))
 def test_changes_come_to_what_the_whole_says(of_queries):
     seed = seed_of_commit()
-    found = [each for number in range(WORLDS) for each in outcomes(seed + number, of_queries, Kept)]
+    found = [each for number in range(WORLDS) for each in outcomes(seed + number, of_queries, Maintained)]
     assert [text for text, alike in found if not alike] == [], seed
     assert len(found) > WORLDS * 20
 
@@ -136,7 +138,7 @@ def test_numbers_that_are_one_float_are_one_key(monkeypatch, right):
     wrong, count = [], 0
     for seed, shape in enumerate(each for each in DEEP if " z " not in each):
         for t, u, a, c in (("ra", "rb", "a", "b"), ("rb", "ra", "b", "a")):
-            tables = Kept(random.Random(seed), of)
+            tables = Maintained(random.Random(seed), of)
             for _ in range(3):
                 tables.change()
             text = shape.format(t=t, u=u, a=f"{a}0", b=f"{a}1", c=f"{c}0", d=f"{c}1")
@@ -153,7 +155,7 @@ def test_numbers_that_are_one_float_are_one_key(monkeypatch, right):
 @pytest.mark.parametrize("of_queries", (listed, at_random))
 def test_so_it_is_many_times(of_queries):
     seed = seed_of_commit()
-    found = [each for number in range(MANY) for each in outcomes(seed + WORLDS + number, of_queries, Kept)]
+    found = [each for number in range(MANY) for each in outcomes(seed + WORLDS + number, of_queries, Maintained)]
     assert [text for text, alike in found if not alike] == [], seed
 
 
@@ -181,4 +183,4 @@ def _null_partners(monkeypatch) -> None:
 @pytest.mark.parametrize("plant", (_same_sign, _new_for_old, _contents_stay, _null_partners))
 def test_what_is_wrong_is_found(monkeypatch, plant):
     plant(monkeypatch)
-    assert not all(alike for number in range(12) for _, alike in outcomes(number, listed, Kept))
+    assert not all(alike for number in range(12) for _, alike in outcomes(number, listed, Maintained))

@@ -9,16 +9,16 @@ from decimal import Decimal
 
 import pytest
 
-from adapter.execute.explain import _incremental
-from catalog_log.settings import AUTO
+from catalog_log.settings import AUTO, SPARK
 from collection.columns import DIFF
 from controllers.arrangements.tuples import Row, schema_of, to_rows, to_table
 from controllers.changes import consolidate
-from controllers.compute import expressions, groups
+from controllers.compute import engines, expressions, groups
 from controllers.compute.expressions import NotHere
 from controllers.compute.groups import AggregateCall
-from controllers.compute.operators import linear, reduce
+from controllers.compute.operators.built import built
 from controllers.compute.operators.prepared import Prepared
+from controllers.compute.operators.small import TOLD_SPARK
 from controllers.compute.spark_text import parse, text
 from controllers.compute.strategy import Change
 from controllers.compute.vectors import Compiled
@@ -171,14 +171,20 @@ def test_a_row_that_fails_is_sparks_to_tell(sql: str, group: Row) -> None:
 
 
 def test_explain_tells_who_works_out_the_columns() -> None:
-    told = _incremental(change_of("SELECT k, ROUND(SUM(x), 2) AS a FROM u1 GROUP BY k"), AUTO)
-    assert told == [
-        "gear: process while what it reads is small, otherwise spark",
-        "    change of u1: in process, by kernels",
-        "  changed groups: in process while it is small, by duckdb because of round()",
+    told = built(change_of("SELECT k, ROUND(SUM(x), 2) AS a FROM u1 GROUP BY k")).explain(AUTO, no_name)
+    assert told.gear == "process while what it reads is small, otherwise spark"
+    assert told.lines == [
+        "  change of u1: in process, by kernels",
+        "changed groups: in process while it is small, by duckdb because of round()",
     ]
-    told = _incremental(change_of("SELECT k, UPPER(s) AS a FROM u1 GROUP BY k, s"), AUTO)
-    assert told[2] == "  changed groups: in process, by kernels"
+    told = built(change_of("SELECT k, UPPER(s) AS a FROM u1 GROUP BY k, s")).explain(AUTO, no_name)
+    assert told.lines[1] == "changed groups: in process, by kernels"
+    told = built(change_of("SELECT k, UPPER(s) AS a FROM u1 GROUP BY k, s")).explain(SPARK, no_name)
+    assert (told.gear, told.lines[0]) == (f"spark because {TOLD_SPARK}", "  change of u1: by spark")
+
+
+def no_name(*column: str) -> None:
+    """No user calls it anything."""
 
 
 def test_a_call_that_stands_in_several_columns_is_made_once(monkeypatch) -> None:
@@ -254,9 +260,7 @@ def test_views_of_calculated_columns_are_kept_without_spark(bench, monkeypatch) 
     bench.tick()
     for each in views:
         assert bench.held(each) == bench.truth(each)
-    for asking in (linear, reduce):
-        # Whoever asks Spark fails, and would compare the whole with the output.
-        monkeypatch.setattr(asking, "answered", None)
+    monkeypatch.setattr(engines, "answered", None)  # who asks Spark fails, and would compare the whole with the output
     for changes in ([((1, "a", 5, 1, parts), -1), ((3, "z", 1, 2**40, parts), 1)], [((2, "b", None, None, parts), -1)]):
         bench.change({r: changes})
         bench.tick()
@@ -269,13 +273,13 @@ def test_views_of_calculated_columns_are_kept_without_spark(bench, monkeypatch) 
 @pytest.mark.spark
 def test_where_the_process_cannot_spark_does_and_tells_the_error(bench, monkeypatch) -> None:
     questions: list[str] = []
-    ask = linear.answered
+    ask = engines.answered
 
     def counted(spark, query, large):
         questions.append(text(query))
         return ask(spark, query, large)
 
-    monkeypatch.setattr(linear, "answered", counted)
+    monkeypatch.setattr(engines, "answered", counted)
 
     def asked_of_groups() -> list[int]:
         """How often Spark was asked for the columns of the groups of each view that changed."""
@@ -289,6 +293,8 @@ def test_where_the_process_cannot_spark_does_and_tells_the_error(bench, monkeypa
     upper = bench.view("SELECT UPPER(s) AS u, COUNT(*) AS n FROM {0} GROUP BY s", {"u": "text", "n": "int8"}, r)
     bench.tick()
     assert asked_of_groups() == [0, 1, 0]
+    told = rooted._kept.operator.explain(AUTO, no_name)
+    assert told.spark == rooted.gears.reason and told.lines[1] == f"changed groups: by spark because {told.spark}"
     bench.change({r: [((2, "straße", 6, 1, None), 1)]})
     bench.tick()
     assert bench.maintainer.errors.keys() == {uuids.id}

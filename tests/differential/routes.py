@@ -25,8 +25,9 @@ from controllers.arrangements.arrangement import Arrangement
 from controllers.arrangements.residual import compile_residual
 from controllers.arrangements.tuples import canonical, schema_of, to_rows, to_table
 from controllers.changes import canonical as canonical_floats
+from controllers.compute.operators.left import Left
 from controllers.compute.operators.planned import Planned
-from controllers.compute.operators.process import Left, Process
+from controllers.compute.operators.process import Process
 from controllers.compute.operators.small import small
 from controllers.compute.peek_query import query_of
 from controllers.compute.strategy import Incremental

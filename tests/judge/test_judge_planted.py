@@ -166,7 +166,7 @@ def double_view_commit() -> object:
     """The timestamp of which a restarted view believes to hold what it put out."""
     from controllers.compute.view import View
 
-    fake = SimpleNamespace(_operators=None, state_ts=None)
+    fake = SimpleNamespace(_kept=SimpleNamespace(incremental=None), state_ts=None)
     View.restore(fake, None, DataTs(100))
     return fake.state_ts
 

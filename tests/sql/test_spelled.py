@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from catalog_log.image import Image
-from controllers.compute.operators.process import Left, Process
+from controllers.compute.operators.left import Left
+from controllers.compute.operators.process import Process
 from controllers.compute.operators.small import Small, told
 from journal.errors import TidemarkError
 from plan import relations as r

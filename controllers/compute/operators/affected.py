@@ -1,8 +1,8 @@
-"""What of its inputs a view must read again: the rows of the keys that a change has touched (:mod:`plan.slices`).
+"""The change of a query that falls apart by keys (:mod:`plan.slices`), from the rows of those that were touched.
 
-Promises: :meth:`Affected.between` gives contents of the view's inputs such that what its query gives of them is, in the
-keys that were touched, what it gives of all.  Raises :class:`Left` where that is not known, or is most
-of what there is.
+Promises: :meth:`Affected.delta` is the change of the whole query, found from contents of its inputs such that what the
+query gives of them is, in the keys that were touched, what it gives of all.  DuckDB is asked.  Raises :class:`Left`
+where those are not known or are most of what there is, and where DuckDB is not to be asked.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from controllers.changes import negated, present
-from controllers.compute.operators.process import Left
-from controllers.compute.relation import RESIDENT_ROWS_MAX, Relation
-from controllers.compute.sources import Sources
+from controllers.compute.operators.given import Given
+from controllers.compute.operators.left import Left
+from controllers.compute.operators.operator import NEVER, Called, Explained
+from controllers.compute.operators.recompute import taken_away, there
+from controllers.compute.operators.whole_query import WholeQuery
 from journal.timestamps import DataTs
 from plan.slices import Slices
 
@@ -49,23 +51,67 @@ class Touched:
 
 
 class Affected:
-    """Of one view."""
+    """Of ``query``, over relations with columns of ``names``.
 
-    def __init__(self, slices: Slices, inputs: Mapping[str, Relation]) -> None:
+    What floats add up to hangs on the order of rows in their last digits: a query with such is compared with what the
+    view holds, not with what DuckDB would find again, so no operator of this kind is made of it.
+    """
+
+    held = 0
+
+    def __init__(self, slices: Slices, query: WholeQuery, names: Mapping[str, Sequence[str]]) -> None:
         self._ways = slices.ways
         self._whole = slices.whole
         self._outputs = slices.outputs
-        self._inputs = inputs
+        self._query = query
+        self._names = names
         self._rests = 0
         self._rest = 1
+        self.found = 0
+        """How many changes were."""
 
-    def between(self, sources: Sources, t0: DataTs, t1: DataTs) -> Touched:
+    def explain(self, gear: str, called: Called) -> Explained:
+        """By the columns by which what a change touches is told from what it does not."""
+        spark = self._query.spark(gear)
+        roots = [(way.item_id, name) for way in self._ways if way.parent is None for name in way.columns]
+        # Rows that are told apart by all of their columns are so by those too that their relation has no more.
+        keys = dict.fromkeys(key for root in roots if (key := called(*root)) is not None)
+        lines = [f"of a small change what it touches, by {', '.join(keys)}"] if keys and spark is None else []
+        return Explained(spark, "the view and its inputs are small", lines)
+
+    def delta(self, given: Given, t0: DataTs, t1: DataTs) -> pa.Table:
+        if t0 == NEVER:
+            raise Left("all of it is new")
+        query, engines = self._query, given.engines
+        try:
+            small = query.small(engines.gear())
+            touched = self.between(given, t0, t1)
+            now = query.rows(small, engines, touched.now, 1)
+            if touched.rows is None:
+                parts = [now, query.rows(small, engines, touched.then(), -1)]
+            else:
+                parts = [touched.rows(now), touched.rows(taken_away(given.output, query.schema))]
+        except Left as left:
+            query.left(left)
+            raise
+        query.over()
+        self.found += 1
+        return pa.concat_tables(parts)
+
+    def restore(self, given: Given, t1: DataTs) -> None:
+        """It holds nothing."""
+
+    def accept(self) -> None:
+        """It holds nothing."""
+
+    def between(self, given: Given, t0: DataTs, t1: DataTs) -> Touched:
         """What the changes of ``(t0, t1]`` touched."""
         if self._rests:
             self._rests -= 1
             raise Left("most of its keys were touched lately")
-        deltas = {i: sources.table(relation, t0, t1) for i, relation in self._inputs.items()}
-        held = {i: _there(relation, relation.resident(t1)) for i, relation in self._inputs.items()}
+        inputs, sources = given.inputs, given.sources
+        deltas = {i: sources.table(relation, t0, t1) for i, relation in inputs.items()}
+        held = {i: there(relation, relation.resident(t1)) for i, relation in inputs.items()}
         for input_id in self._whole:
             if deltas[input_id].num_rows:
                 raise Left(f"a change in {input_id} may be of any row")
@@ -74,10 +120,10 @@ class Affected:
         touched = self._touched(known, deltas)
         wanted = self._wanted(known, touched)
         now, taken, parts = {}, 0, {}
-        for input_id, relation in self._inputs.items():
+        for input_id, relation in inputs.items():
             ways = [place for place, way in enumerate(self._ways) if way.item_id == input_id]
             if input_id in self._whole or not ways:
-                now[input_id] = _there(relation, sources.present(relation, t1))
+                now[input_id] = there(relation, sources.present(relation, t1))
                 continue
             lets = [(self._columns_of(place), wanted[place]) for place in ways]
             rows = held[input_id].filter(_any(held[input_id], lets))
@@ -85,7 +131,7 @@ class Affected:
             if taken > SHARE_MAX * sum(table.num_rows for table in held.values()):
                 self._rests, self._rest = self._rest, min(2 * self._rest, REST_MAX)
                 raise Left("most of its keys were touched")
-            now[input_id] = present(rows, relation.names)
+            now[input_id] = present(rows, self._names[input_id])
             parts[input_id] = rows, lets
 
         self._rest = 1
@@ -94,7 +140,7 @@ class Affected:
             found = dict(now)
             for input_id, (rows, lets) in parts.items():
                 changes = negated(deltas[input_id].filter(_any(deltas[input_id], lets)))
-                found[input_id] = present(pa.concat_tables([rows, changes]), self._inputs[input_id].names)
+                found[input_id] = present(pa.concat_tables([rows, changes]), self._names[input_id])
             return found
 
         return Touched(now, then, self._rows(touched))
@@ -139,15 +185,8 @@ class Affected:
         return self._columns(place, self._ways[place].columns)
 
     def _columns(self, place: int, names: Sequence[str]) -> list[int]:
-        known = self._inputs[self._ways[place].item_id].names
+        known = self._names[self._ways[place].item_id]
         return [known.index(name) for name in names]
-
-
-def _there(relation: Relation, table: pa.Table | None) -> pa.Table:
-    """``table``, of ``relation``, which is too large where there is none."""
-    if table is None:
-        raise Left(f"its input {relation.id} has more changes than {RESIDENT_ROWS_MAX}")
-    return table
 
 
 def _picked(table: pa.Table, columns: Sequence[int]) -> Keys:

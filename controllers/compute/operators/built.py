@@ -1,20 +1,64 @@
-"""The operators of a strategy, each over those that it reads."""
+"""How one view is kept: its strategy, with the operators of it, made of its query alone.
+
+Pure: a controller that keeps a view makes it so, and so does who explains one, in a process that knows no Spark.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 
+from sqlglot import exp
+
+from controllers.compute.operators.affected import Affected
 from controllers.compute.operators.linear import Linear
-from controllers.compute.operators.operator import Engines
+from controllers.compute.operators.operator import Called, Operator
+from controllers.compute.operators.planned import Planned
+from controllers.compute.operators.recompute import Recompute
 from controllers.compute.operators.reduce import Reduce
-from controllers.compute.relation import Relation
-from controllers.compute.strategy import Change
+from controllers.compute.operators.small import Small, told
+from controllers.compute.operators.whole_query import WholeQuery
+from controllers.compute.strategy import Change, Incremental, Strategy
+from controllers.compute.strategy import Recompute as Recomputed
+from sql.algebra.queries import Columns
+from values.types import SqlType
 
 
-def built(change: Change, inputs: Mapping[str, Relation], engines: Engines) -> Linear:
-    """The operators of ``change`` over ``inputs``."""
-    below = {
-        name: Reduce(grouped, built(grouped.input, inputs, engines), engines)
-        for name, grouped in change.groups.items()
-    }  # fmt: skip
-    return Linear(change.linear, inputs, below, engines)
+def built(change: Change) -> Linear:
+    """The operators of ``change``, each over those that it reads."""
+    below = {name: Reduce(grouped, built(grouped.input)) for name, grouped in change.groups.items()}
+    return Linear(change.linear, below)
+
+
+class Kept:
+    """Of a view with columns of ``types``, over relations with ``columns``.
+
+    ``sql`` is its query as Spark is told it, ``tree`` the same for any engine, ``None`` where there is none.
+    """
+
+    def __init__(self, sql: str, tree: exp.Expression | None, columns: Columns, types: Sequence[SqlType]) -> None:
+        planned, names = Planned(tree, columns), {i: [column.name for column in of] for i, of in columns.items()}
+        asked = told(tree, names)
+        query = WholeQuery(sql, asked, types)
+        self.strategy: Strategy = planned.strategy(types)
+        self.whole = Recompute(query)
+        slices = planned.slices() if isinstance(asked.ordinary, Small) else None
+        self.affected = None if slices is None else Affected(slices, query, names)
+        self.incremental = built(self.strategy.change) if isinstance(self.strategy, Incremental) else None
+
+    @property
+    def operator(self) -> Operator:
+        """What finds a change.  Where it is left, ``whole`` does."""
+        return self.incremental or self.affected or self.whole
+
+    def recompute(self, reason: str) -> None:
+        """It is worked out again from now on."""
+        self.strategy, self.incremental = Recomputed(reason), None
+
+    def explain(self, gear: str, called: Called) -> Iterator[str]:
+        """How it is kept in a cluster whose gear is ``gear``."""
+        yield self.strategy.name
+        if isinstance(self.strategy, Recomputed):
+            yield f"  because {self.strategy.reason}"
+        found = self.operator.explain(gear, called)
+        yield f"gear: {found.gear}"
+        yield from (f"  {line}" for line in found.lines)

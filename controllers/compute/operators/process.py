@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from controllers.compute.operators.left import Left
 from controllers.compute.operators.small import Small
 from journal.errors import TidemarkError
 from lower.duckdb.engine import Engine, Running, as_types
@@ -34,47 +35,11 @@ CALLS_MAX = 100_000
 """Calls of Python's functions for one question: at 2 µs each as long as Spark takes for it, and for that long other
 threads get Python's lock by turns only."""
 
-REST_MAX = 1024
-"""Changes of one view that are left to Spark without another try, after ones that took too long."""
-
 _NEVER = ("42", "0A")
 """Classes of errors that come of what a query is, not of rows."""
 
 _LARGE = frozenset({"57014", "53200", "54000"})
 """Too long, too much memory, too many rows."""
-
-
-class Left(Exception):
-    """Left to Spark; the message is the reason."""
-
-    def __init__(self, reason: str, lasting: bool = False, large: bool = False) -> None:
-        super().__init__(reason)
-        self.lasting = lasting
-        """Whether it will be so every time."""
-        self.large = large
-        """Whether it was tried and took too much."""
-
-
-class Rest:
-    """Of one query: what took too much in process is left to Spark for a while, each time for longer."""
-
-    def __init__(self) -> None:
-        self._left = 0
-        self._length = 1
-
-    def check(self) -> None:
-        """Raises :class:`Left` while it lasts."""
-        if self._left:
-            self._left -= 1
-            raise Left("it took too much in process lately")
-
-    def after(self, left: Left) -> None:
-        if left.large:
-            self._left, self._length = self._length, min(2 * self._length, REST_MAX)
-
-    def over(self) -> None:
-        """It did not take too much."""
-        self._length = 1
 
 
 class _Patience:

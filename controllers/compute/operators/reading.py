@@ -5,7 +5,6 @@ Promises: what is below is asked for its change once.  Tables of ours that Spark
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
@@ -13,30 +12,23 @@ import pyarrow as pa
 from sqlglot import exp
 
 from controllers.compute import spark_text as sp
-from controllers.compute.handing import schema_sql
-from controllers.compute.operators.operator import NEVER, Contents, Engines
-from controllers.compute.relation import Relation, own_name
-from controllers.compute.sources import Sources
+from controllers.compute.operators.given import Given
+from controllers.compute.operators.operator import NEVER, Contents
 from journal.timestamps import DataTs
 from plan.deltas import DELTA, OLD, Key
 from plan.types import INT8
 
-_serial = itertools.count()
-
 
 class Reading(AbstractContextManager):
-    """Of the change of ``(t0, t1]``; ``inputs`` and ``below`` by what they are read by."""
+    """Of the change of ``(t0, t1]``; ``below`` by what they are read by."""
 
-    def __init__(
-        self, inputs: Mapping[str, Relation], below: Mapping[str, Contents], engines: Engines, sources: Sources,
-        t0: DataTs, t1: DataTs,
-    ) -> None:  # fmt: skip
-        self._inputs = inputs
+    def __init__(self, below: Mapping[str, Contents], given: Given, t0: DataTs, t1: DataTs) -> None:
         self._below = below
-        self._engines = engines
-        self._sources = sources
+        self._inputs = given.inputs
+        self._sources = given.sources
+        self._engines = given.engines
         self._t0, self._t1 = t0, t1
-        self._deltas = {name: operator.delta(sources, t0, t1) for name, operator in below.items()}
+        self._deltas = {name: operator.delta(given, t0, t1) for name, operator in below.items()}
         self._shown: list[str] = []
 
     def changed(self, leaf: str) -> bool:
@@ -73,13 +65,11 @@ class Reading(AbstractContextManager):
         return held if version == OLD else pa.concat_tables([held, delta])
 
     def _show(self, table: pa.Table, name: str, names: tuple[str, ...]) -> exp.Expression:
-        view = own_name(f"rows_{next(_serial)}")
-        types = [*self._below[name].types, INT8]
-        self._engines.handing.show(table, view, schema_sql(zip(table.column_names, types, strict=True)))
+        view = self._engines.show(table, [*self._below[name].types, INT8])
         self._shown.append(view)
         pairs = zip(table.column_names, names, strict=True)
         return sp.select([sp.called(sp.column(c), called) for c, called in pairs], sp.table(view))
 
     def __exit__(self, *exc: object) -> None:
         for view in self._shown:
-            self._engines.handing.take_back(view)
+            self._engines.take_back(view)

@@ -19,10 +19,9 @@ from controllers.changes import change_schema, consolidate
 from controllers.compute import spark_text as sp
 from controllers.compute.expressions import NotHere
 from controllers.compute.groups import VALUES_MAX, Group, Groups, TooManyGroups, Values
+from controllers.compute.operators.given import Given
 from controllers.compute.operators.linear import Linear
-from controllers.compute.operators.operator import NEVER, Engines
-from controllers.compute.running import answered
-from controllers.compute.sources import Sources
+from controllers.compute.operators.operator import NEVER, Called, Explained
 from controllers.compute.strategy import Grouped
 from controllers.compute.vectors import partial_groups, partial_values
 from journal.timestamps import DataTs
@@ -43,11 +42,10 @@ class _Pending:
 class Reduce:
     """``input`` gives the rows that are grouped."""
 
-    def __init__(self, grouped: Grouped, input_: Linear, engines: Engines) -> None:
+    def __init__(self, grouped: Grouped, input_: Linear) -> None:
         self.types = grouped.types
         self._grouped = grouped
         self._input = input_
-        self._engines = engines
         self._groups = Groups(grouped.calls, grouped.arguments, len(grouped.keys))
         self._pending: _Pending | None = None
         self._contents: pa.Table | None = None
@@ -59,9 +57,12 @@ class Reduce:
         shown = self._contents.num_rows * len(self.types) if self._contents is not None else 0
         return self._groups.held + shown + self._input.held
 
-    def delta(self, sources: Sources, t0: DataTs, t1: DataTs) -> pa.Table:
+    def explain(self, gear: str, called: Called) -> Explained:
+        return self._input.explain(gear, called)
+
+    def delta(self, given: Given, t0: DataTs, t1: DataTs) -> pa.Table:
         groups, base = self._groups, t0 != NEVER
-        touched = self._merged(sources, t0, t1)
+        touched = self._merged(given, t0, t1)
         before = [row for key in touched if (row := groups.row(key)) is not None] if base else []
         after = [groups.row_of(key, group) for key, group in touched.items() if group is not None]
         same = set(before) & set(after)
@@ -70,11 +71,11 @@ class Reduce:
         self._pending = _Pending(touched, base, found)
         return found
 
-    def rebuild(self, sources: Sources, t1: DataTs) -> None:
-        self._pending = _Pending(self._merged(sources, NEVER, t1), False, None)
+    def restore(self, given: Given, t1: DataTs) -> None:
+        self._pending = _Pending(self._merged(given, NEVER, t1), False, None)
 
-    def _merged(self, sources: Sources, t0: DataTs, t1: DataTs) -> dict[Row, Group | None]:
-        return self._groups.merge(*self._partials(sources, t0, t1), base=t0 != NEVER)
+    def _merged(self, given: Given, t0: DataTs, t1: DataTs) -> dict[Row, Group | None]:
+        return self._groups.merge(*self._partials(given, t0, t1), base=t0 != NEVER)
 
     def accept(self) -> None:
         if self._pending is not None:
@@ -96,26 +97,24 @@ class Reduce:
         made = pa.concat_tables([self._contents, pending.rows])
         return made if made.num_rows <= 2 * len(self._groups) + LOOSE_ROWS_MAX else consolidate(made)
 
-    def _partials(
-        self, sources: Sources, t0: DataTs, t1: DataTs
-    ) -> tuple[list[tuple[Row, int, Group]], list[Values]]:
+    def _partials(self, given: Given, t0: DataTs, t1: DataTs) -> tuple[list[tuple[Row, int, Group]], list[Values]]:
         """Per group and diff: rows, and count and sum of each argument; and the values of those that are bagged."""
         grouped, bagged = self._grouped, self._groups.bagged
         summed = frozenset(c.argument for c in grouped.calls if c.function in ("sum", "avg"))
-        with self._input.change(sources, t0, t1) as (parts, reading):
-            here = self._input.here(parts, reading)
+        with self._input.change(given, t0, t1) as (parts, reading):
+            here = self._input.here(parts, reading, given.engines)
             if here is not None:
                 try:
                     partials = partial_groups(here, [*grouped.keys, *grouped.arguments], len(grouped.keys), summed)
                     return partials, [partial_values(here, len(grouped.keys), argument) for argument in bagged]
                 except NotHere as why:
-                    self._engines.left(str(why))
+                    given.engines.left(str(why))
             if not parts:
                 return [], [[] for _ in bagged]
-            return self._folded_by_spark(self._input.query(parts, reading), summed, sources)
+            return self._folded_by_spark(self._input.query(parts, reading), summed, given)
 
     def _folded_by_spark(
-        self, query: exp.Expression, summed: frozenset[int | None], sources: Sources
+        self, query: exp.Expression, summed: frozenset[int | None], given: Given
     ) -> tuple[list[tuple[Row, int, Group]], list[Values]]:
         n = len(self._grouped.keys)
         names = [f"c{place}" for place in range(len(self._input.full.types) - 1)]
@@ -130,7 +129,7 @@ class Reduce:
             outputs = [*map(sp.column, by), *(sp.called(each, f"m{i}") for i, each in enumerate(measures))]
             made = sp.grouped(sp.select(outputs, source.copy()), by)
             made.set("limit", exp.Limit(expression=exp.Literal.number(most + 1)))
-            found = answered(self._engines.spark, made, sources.large)
+            found = given.engines.on_spark(made, given.sources.large)
             if found.num_rows > most:
                 raise TooManyGroups(f"the view has more than {self._groups.most} groups, or too many values in them")
             return to_rows(found)

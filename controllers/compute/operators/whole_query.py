@@ -1,0 +1,65 @@
+"""A view's whole query as the engines are told it, and which of them is asked.
+
+Promises: :meth:`WholeQuery.chosen` is what a tick goes by and what is explained; what DuckDB cannot be asked at all is
+found out once, and what took too much in process is not tried there for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from catalog_log.settings import PROCESS, SPARK
+from collection.columns import DIFF
+from controllers.changes import as_schema, canonical, change_schema
+from controllers.compute.operators.given import Engines
+from controllers.compute.operators.left import Left, Rest
+from controllers.compute.operators.small import TOLD_SPARK, Small, Told
+from values.types import SqlType
+
+
+class WholeQuery:
+    """``told`` is what DuckDB is told of the query ``sql``, whose columns are of ``types``."""
+
+    def __init__(self, sql: str, told: Told, types: Sequence[SqlType]) -> None:
+        self.sql = sql
+        self.types = types
+        self.schema = change_schema(types)
+        """Columns by position, then ``__diff``."""
+        self._told = told
+        self._rest = Rest()
+
+    def chosen(self, gear: str) -> Small | str:
+        """What DuckDB is asked in a cluster whose gear is ``gear``, or why Spark is."""
+        if gear == SPARK:
+            return TOLD_SPARK
+        return self._told.whatever if gear == PROCESS else self._told.ordinary
+
+    def spark(self, gear: str) -> str | None:
+        """Why Spark is asked, whatever there is to read; ``None`` where it is not."""
+        found = self.chosen(gear)
+        return found if isinstance(found, str) else None
+
+    def small(self, gear: str) -> Small:
+        """What DuckDB is asked now.  Raises :class:`Left`."""
+        found = self.chosen(gear)
+        if isinstance(found, str):
+            raise Left(found)
+        self._rest.check()
+        return found
+
+    def rows(self, small: Small, engines: Engines, tables: Mapping[str, pa.Table], diff: int) -> pa.Table:
+        """What the query gives of ``tables``, each row ``diff`` times."""
+        rows = canonical(engines.in_process(small, self.types, tables))
+        return as_schema(rows.append_column(DIFF, pa.repeat(pa.scalar(diff, pa.int64()), rows.num_rows)), self.schema)
+
+    def over(self) -> None:
+        """It was answered in process."""
+        self._rest.over()
+
+    def left(self, left: Left) -> None:
+        """It was not."""
+        if left.lasting:
+            self._told = Told(str(left), str(left))
+        self._rest.after(left)
