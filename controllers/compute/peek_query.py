@@ -16,7 +16,7 @@ from sqlglot.errors import SqlglotError
 
 from catalog_log.settings import PROCESS, SPARK
 from controllers.compute.naming import name_relations
-from controllers.compute.operators.process import Rest
+from controllers.compute.operators.left import Rest
 from controllers.compute.operators.small import TOLD_SPARK, Small, Told, told
 from controllers.compute.sought import Sought, sought
 from controllers.compute.spark_text import parse

@@ -29,9 +29,11 @@ from controllers.compute.failures import Interrupted, of_spark, to_reader, unexp
 from controllers.compute.handling import Handling
 from controllers.compute.indexes import Indexes
 from controllers.compute.inventory import Inventory
-from controllers.compute.operators.process import Left, Process
+from controllers.compute.operators.given import RESIDENT_ROWS_MAX
+from controllers.compute.operators.left import Left
+from controllers.compute.operators.process import Process
 from controllers.compute.peek_query import PeekQuery, query_of
-from controllers.compute.relation import RESIDENT_ROWS_MAX, Relation
+from controllers.compute.relation import Relation
 from controllers.compute.running import answered
 from controllers.compute.session import PEEK_POOL, cancel_group, has_ended
 from controllers.compute.sought import Sought

@@ -17,7 +17,8 @@ from controllers.at_work import AtWork
 from controllers.compute.core import Core
 from controllers.compute.handling import Handling
 from controllers.compute.indexes import Indexes
-from controllers.compute.operators.process import Left, _Patience
+from controllers.compute.operators.left import Left
+from controllers.compute.operators.process import _Patience
 from controllers.compute.peek_query import query_of
 from controllers.compute.peeks import SPARK_PEEKS_MAX, PeekDesk
 from controllers.compute.ticks import Target, Ticker
