@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlglot import exp
-
 from catalog_log.objects import Item, MaterializedView, Queried, Relation, View, ever, key_names
 from catalog_log.settings import GEAR, cluster_setting
 from collection.columns import sql_type
 from controllers.compute.operators.built import Kept
+from controllers.compute.operators.lowered import Lowered
+from controllers.compute.peek_query import query_of
+from controllers.peeks.peek import Peek
 from journal.errors import InvalidUsage
 from oracle.state import OracleState
+from plan.codec import decode
 from plan.text import lines as plan_lines
 from sql.binding.bind import Bound, inputs_of
-from sql.forms.transpile import with_params
 from sql.objects.called import Objects
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike, Names, SystemRelation, cluster_named, full_name, relation
@@ -31,7 +32,7 @@ from sql.trees.budget import bounded
 from sql.trees.errors import wrong_kind
 from sql.trees.nodes import parse_spark
 from sql.views.inlined import as_called, with_views
-from sql.views.kept_views import bound_query, spark_query
+from sql.views.kept_views import TEXT_ALONE, planned_query, spark_query
 from values.types import SqlType, carried
 
 
@@ -41,17 +42,19 @@ def explain(statement: st.Explain, image: ImageLike, names: Names, state: Oracle
     inner = statement.statement
     if statement.mode == "strategy":
         return _strategy(statement, image, names)
+    gear = cluster_setting(image, GEAR, cluster_named(image, names.cluster).id)
     if isinstance(inner, st.Query):
         over_rows = drawn_over_rows(inner.ast, image, names)
         if over_rows is not None:
-            told = _timestamp(over_rows, image, state) if statement.mode == "timestamp" else _select(over_rows, image)
-            return told
+            if statement.mode == "timestamp":
+                return _timestamp(over_rows, image, state)
+            return _select(over_rows, image, gear)
         bound = bind_select(inner.ast, image, names) if statement.mode != "timestamp" else None
         if bound is not None:
             planned = _planned(bound, image)
-            return _select(plan_bound(bound, image, names), image, planned)
+            return _select(plan_bound(bound, image, names), image, gear, planned)
         plan = plan_select(inner.ast, image, names)
-        return _select(plan, image) if statement.mode != "timestamp" else _timestamp(plan, image, state)
+        return _select(plan, image, gear) if statement.mode != "timestamp" else _timestamp(plan, image, state)
     if statement.mode == "timestamp":
         raise wrong_kind("this statement", "query")
     if isinstance(inner, st.Insert):
@@ -59,7 +62,7 @@ def explain(statement: st.Explain, image: ImageLike, names: Names, state: Oracle
         lines = [f"Insert into {made.table.name} ({made.table.id})"]
         if made.query is None:
             return [*lines, f"  Values: {len(made.rows)} row" + "s" * (len(made.rows) != 1)]
-        return [*lines, *(f"  {line}" for line in _select(made.query, image))]
+        return [*lines, *(f"  {line}" for line in _select(made.query, image, gear))]
     if isinstance(inner, st.DDL):
         plan = plan_ddl(inner, image, names)
         lines = [plan.tag] + [f"  {'put' if u.diff > 0 else 'remove'} {u.collection} {u.key}" for u in plan.updates]
@@ -81,9 +84,9 @@ def _planned(bound: Bound, image: ImageLike) -> list[str]:
     return ["Plan:", *(f"  {line}" for line in plan_lines(shown))]
 
 
-def _select(plan: SelectPlan, image: ImageLike, planned: Sequence[str] = ()) -> list[str]:
+def _select(plan: SelectPlan, image: ImageLike, gear: str, planned: Sequence[str] = ()) -> list[str]:
     if plan.reads is not None:
-        read = [f"  {line}" for line in _select(plan.reads, image)]
+        read = [f"  {line}" for line in _select(plan.reads, image, gear)]
         return ["Draws values of sequences, each time it runs, for the rows of:", *read]
     if plan.kind == "constant":
         return ["Constant: answered by the adapter", *planned]
@@ -100,11 +103,21 @@ def _select(plan: SelectPlan, image: ImageLike, planned: Sequence[str] = ()) -> 
         )
         lines += [f"  {line}" for line in _residual(plan.lookup.residual, on)]
     else:
-        lines.append("Spark query")
+        lines += _asked(plan, gear)
     lines.append("Inputs: " + ", ".join(f"{_label(image, each)} ({each})" for each in plan.inputs))
     lines += [*planned, "Spark SQL:"]
     text = plan.tree.sql("spark", identify=True, pretty=True, comments=False)
     return lines + [f"  {line}" for line in text.splitlines()]
+
+
+def _asked(plan: SelectPlan, gear: str) -> list[str]:
+    """Who answers it in a cluster whose gear is ``gear``."""
+    nothing = [None] * len(plan.params)
+    text = plan.plan_text(nothing)
+    sql = plan.spark_sql(nothing) if text is None else ""
+    found = query_of(Peek("", sql, plan.inputs, plan.catalog_ts, None, plan=text)).here(gear)
+    small = "process while what it reads is small, otherwise spark"
+    return ["Read by the cluster", f"  gear: {f'spark because {found}' if isinstance(found, str) else small}"]
 
 
 def _residual(residual: Mapping[str, object], relation: Item | None) -> list[str]:
@@ -188,31 +201,32 @@ def _strategy(statement: st.Explain, image: ImageLike, names: Names) -> list[str
         objects = Objects.of(image)
         kept_by = item.cluster_id if isinstance(item, MaterializedView) else session_cluster
         types = [sql_type(column.type) for column in item.stored]
-        tree = bound_query(item, objects)
-        return _strategy_of(spark_query(item, objects), item.inputs, types, item, tree, image, kept_by)
+        lowered = Lowered(planned_query(item, objects), spark_query(item, objects))
+        return _strategy_of(lowered, item.inputs, types, item, image, kept_by)
     inner = statement.statement
     query = inner.query if isinstance(inner, st.CreateView) else inner.ast if isinstance(inner, st.Query) else None
     if query is None:
         raise wrong_kind("this statement", "query")
     plan = plan_select(query, image, names)
     nothing = [None] * len(plan.params)
-    tree = with_params(plan.tree, nothing, plan.params)
+    text = plan.plan_text(nothing)
+    lowered = Lowered(decode(text)) if text is not None else Lowered(TEXT_ALONE, plan.spark_sql(nothing))
     types = [column.type for column in plan.columns]
-    return _strategy_of(plan.spark_sql(nothing), plan.inputs, types, None, tree, image, session_cluster)
+    return _strategy_of(lowered, plan.inputs, types, None, image, session_cluster)
 
 
 def _strategy_of(
-    sql: str, inputs: tuple[str, ...], types: Sequence[SqlType], item: Item | None, tree: exp.Expression | None,
-    image: ImageLike, cluster_id: str,
+    lowered: Lowered, inputs: tuple[str, ...], types: Sequence[SqlType], item: Item | None, image: ImageLike,
+    cluster_id: str,
 ) -> list[str]:  # fmt: skip
     """What its operators say of a view with columns of ``types``."""
     items = {i: found for i in inputs if isinstance(found := image.item(i), Relation)}
-    stored = {i: each.stored for i, each in items.items()}
-    kept = Kept(sql, tree, stored, [carried(each) for each in types])
+    stored = {i: [column.name for column in each.stored] for i, each in items.items()}
+    kept = Kept(lowered, stored, [carried(each) for each in types])
     columns = ((i, each.name, column) for i, each in items.items() for column in each.columns)
     called = {(i, column.stored_as): f"{quoted(name)}.{quoted(column.name)}" for i, name, column in columns}
     lines = list(kept.explain(cluster_setting(image, GEAR, cluster_id), lambda *column: called.get(column)))
     if item is not None:
         lines.append("inputs: " + ", ".join(inputs_of(item) if isinstance(item, View) else item.inputs))
-    text = parse_spark(sql).sql("spark", pretty=True, identify=True)
+    text = parse_spark(lowered.spark_sql).sql("spark", pretty=True, identify=True)
     return [*lines, "query:", *(f"  {line}" for line in text.splitlines())]

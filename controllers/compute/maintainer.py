@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
-from sqlglot import exp
 
 from catalog_log.settings import AUTO, PROCESS
 from collection.rows import ROW_BYTES_MAX, encode
 from controllers.changes import stamp
 from controllers.compute.core import inherited
 from controllers.compute.failures import of_object
+from controllers.compute.operators.lowered import Lowered
 from controllers.compute.operators.process import Process
 from controllers.compute.ordering import levels
 from controllers.compute.relation import Relation
@@ -58,12 +58,10 @@ class Maintainer:
         """Maintain ``view`` from the next tick on."""
         self.views[view.id] = view
 
-    def make(
-        self, relation: Relation, sql: str, inputs: dict[str, Relation], tree: exp.Expression | None = None
-    ) -> View:
-        """A view that nobody maintains yet.  ``relation`` is its output, with what it holds already; ``sql`` its query
-        as Spark is told it, ``tree`` the same bound, for any engine."""
-        return View(relation, sql, inputs, self.spark, tree, self._process, self._gear)
+    def make(self, relation: Relation, lowered: Lowered, inputs: dict[str, Relation]) -> View:
+        """A view that nobody maintains yet.  ``relation`` is its output, with what it holds already; ``lowered`` its
+        query as each engine is told it."""
+        return View(relation, lowered, inputs, self.spark, self._process, self._gear)
 
     def remove(self, view_id: str) -> None:
         """The view was dropped."""

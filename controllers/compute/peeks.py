@@ -313,7 +313,7 @@ class PeekDesk:
                 return None
             found = self._process.rows(small, query.types, tables)
             query.rest.over()
-            return found.rename_columns(query.names)
+            return found.rename_columns(list(query.query.names))
         except Left as left:
             query.rest.after(left)
             log.debug("a read is left to spark", extra={"peek": peek.peek_id, "why": str(left)})

@@ -1,31 +1,41 @@
-"""Which values of a relation's columns a query can have any use for, read from the query itself.  Pure.
+"""Which values of a relation's columns a query can have any use for, read from its plan.  Pure.
 
 Promises: a row for which one of :func:`sought`'s comparisons is not true may be left out of its relation without a
-difference to the answer.  That is so of each condition of a WHERE that compares a column of a relation of that FROM
-with a value: without the row there are fewer rows in the FROM, or such as have NULL in its place (outer joins), of
-which the comparison is not true either.  (``IS NULL`` is another thing: that is how one asks what an outer join did not
-find.)  A relation that is read more than once is left alone.
+difference to the answer.  That is so of each condition of a filter that compares a column of a relation below it, by
+way of joins, other filters and columns passed on, with a value: without the row there are fewer rows below the filter,
+or such as have NULL in its place (outer joins), of which the comparison is not true either.  (``IS NULL`` is another
+thing: that is how one asks what an outer join did not find.)  A relation that is read more than once is left alone.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
+from itertools import islice
 from typing import NamedTuple
 
-from sqlglot import exp
-
+from plan import relations as r
+from plan import scalars as s
+from plan.equal import conjuncts
+from plan.nodes import walk
+from plan.types import TEXT, Type, is_integer, is_number
 from segments.pruning import Op
 from values.types import SqlType
 
 TERMS_MAX = 1_000
 """Conditions, and values of a list, that are looked at: each of more costs some microseconds for each file."""
 
-_OPS = {exp.EQ: Op.EQUAL, exp.LT: Op.LESS, exp.LTE: Op.AT_MOST, exp.GT: Op.GREATER, exp.GTE: Op.AT_LEAST}
+_OPS = {"=": Op.EQUAL, "<": Op.LESS, "<=": Op.AT_MOST, ">": Op.GREATER, ">=": Op.AT_LEAST}
 _TURNED = {Op.EQUAL: Op.EQUAL, Op.LESS: Op.GREATER, Op.AT_MOST: Op.AT_LEAST, Op.GREATER: Op.LESS,
            Op.AT_LEAST: Op.AT_MOST}  # fmt: skip
+
+_WHOLE = re.compile("-?[0-9]{1,20}")
+
+Origin = tuple[str, str] | None
+"""The relation's id and the name of its column that a column is, where it is one."""
 
 
 class Sought(NamedTuple):
@@ -36,129 +46,108 @@ class Sought(NamedTuple):
     values: tuple[object, ...]
 
 
-def sought(query: exp.Expression, types: Mapping[str, Mapping[str, SqlType]]) -> dict[str, list[Sought]]:
-    """By relation what ``query``, in Spark's words, seeks in it; ``types`` are those of relations' columns by names."""
-    tables = [table for table in query.find_all(exp.Table) if table.name in types]
-    often = Counter(table.name for table in tables)
-    found = {}
-    for table in tables:
-        select = _select_of(table)
-        if often[table.name] > 1 or select is None or not table.alias_or_name:
+def sought(relation: r.Relation, types: Mapping[str, Mapping[str, SqlType]]) -> dict[str, list[Sought]]:
+    """By relation what ``relation`` seeks in it; ``types`` are those of relations' columns by names."""
+    often = Counter(node.item_id for node in walk(relation) if isinstance(node, r.Get))
+    found: dict[str, list[Sought]] = {}
+    for node in walk(relation):
+        if not isinstance(node, r.Filter):
             continue
-        where = select.args.get("where")
-        alone = not select.args.get("joins") and not select.args.get("laterals")
-        asked = [] if where is None else list(_asked(where.this, table.alias_or_name, alone, types[table.name]))
-        if asked:
-            found[table.name] = asked
+        origins = _origins(node.input)
+        for term in islice(conjuncts(node.condition), TERMS_MAX):
+            for item_id, asked in _asked(term, origins, types):
+                if often[item_id] == 1:
+                    found.setdefault(item_id, []).append(asked)
     return found
 
 
-def _select_of(table: exp.Table) -> exp.Select | None:
-    """The SELECT that has ``table`` itself in its FROM."""
-    holder = table.parent
-    if isinstance(holder, exp.From | exp.Join) and isinstance(holder.parent, exp.Select):
-        return holder.parent
-    return None
+def _origins(relation: r.Relation) -> Sequence[Origin]:
+    """Of each column of ``relation``."""
+    match relation:
+        case r.Get(item_id, names):
+            return [(item_id, name) for name in names]
+        case r.Filter(below):
+            return _origins(below)
+        case r.Join(_, left, right):
+            return [*_origins(left), *_origins(right)]
+        case r.Project(below, outputs):
+            known = _origins(below)
+            return [known[each.position] if isinstance(each, s.Column) and each.level == 0 else None
+                    for each in outputs]  # fmt: skip
+    return [None] * len(relation.columns)
 
 
-def _asked(where: exp.Expression, alias: str, alone: bool, types: Mapping[str, SqlType]) -> Iterator[Sought]:
-    terms = [where]
-    for _ in range(TERMS_MAX):
-        if not terms:
-            return
-        term = terms.pop()
-        if isinstance(term, exp.Paren):
-            terms.append(term.this)
-        elif isinstance(term, exp.And):
-            terms += [term.left, term.right]
-        elif isinstance(term, exp.Between):
-            low, high = exp.GTE(this=term.this, expression=term.args["low"]), exp.LTE(
-                this=term.this, expression=term.args["high"])  # fmt: skip
-            terms += [low, high]
-        else:
-            found = _comparison(term, alias, alone, types)
-            if found is not None:
-                yield found
-
-
-def _comparison(term: exp.Expression, alias: str, alone: bool, types: Mapping[str, SqlType]) -> Sought | None:
-    if isinstance(term, exp.In):
-        column, values, op = term.this, term.expressions, Op.IN
-        if not values or len(values) > TERMS_MAX:  # a subquery, or a long list
-            return None
-    elif type(term) in _OPS:
-        op, column, values = _OPS[type(term)], term.left, [term.right]
-        if not isinstance(column, exp.Column):
-            op, column, values = _TURNED[op], term.right, [term.left]
+def _asked(
+    term: s.Scalar, origins: Sequence[Origin], types: Mapping[str, Mapping[str, SqlType]]
+) -> Iterator[tuple[str, Sought]]:
+    if not isinstance(term, s.Call):
+        return
+    if term.name == "between":
+        value, low, high = term.arguments
+        sides = [(Op.AT_LEAST, value, [low]), (Op.AT_MOST, value, [high])]
+    elif term.name == "in" and len(term.arguments) <= TERMS_MAX:
+        sides = [(Op.IN, term.arguments[0], list(term.arguments[1:]))]
+    elif term.name in _OPS:
+        left, right = term.arguments
+        op = _OPS[term.name]
+        sides = [(op, left, [right]) if isinstance(left, s.Column) else (_TURNED[op], right, [left])]
     else:
-        return None
-    if not isinstance(column, exp.Column) or column.name not in types:
-        return None
-    if column.table != alias and not (alone and not column.table):
-        return None
-    read = [_value(each, types[column.name]) for each in values]
-    return None if None in read else Sought(column.name, op, tuple(read))
+        return
+    for op, column, values in sides:
+        if not isinstance(column, s.Column) or column.level or (origin := origins[column.position]) is None:
+            continue
+        item_id, name = origin
+        kind = types.get(item_id, {}).get(name)
+        if kind is not None and None not in (read := [_value(each, kind) for each in values]):
+            yield item_id, Sought(name, op, tuple(read))
 
 
-def _value(tree: exp.Expression, kind: SqlType) -> object | None:
-    """The value that ``tree`` is, as one of ``kind``; ``None`` where it is none, or is compared as another type's."""
-    if isinstance(tree, exp.Paren):
-        return _value(tree.this, kind)
-    if isinstance(tree, exp.Neg):
-        value = _value(tree.this, kind)
-        return -value if isinstance(value, int | Decimal) else None
-    to = None
-    if isinstance(tree, exp.Cast):
-        tree, to = tree.this, tree.to
-    if isinstance(tree, exp.Neg) and isinstance(tree.this, exp.Literal):
-        written, is_text = f"-{tree.this.this}", False
-    elif isinstance(tree, exp.Literal):
-        written, is_text = tree.this, tree.is_string
-    else:
+def _value(scalar: s.Scalar, kind: SqlType) -> object | None:
+    """The value that ``scalar`` is, as one of ``kind``; ``None`` where it is none, or is compared as another type's."""
+    to: Type | None = None
+    while isinstance(scalar, s.Cast) and to in (None, scalar.type):
+        scalar, to = scalar.value, scalar.type
+    sign = ""
+    if isinstance(scalar, s.Call) and scalar.name == "neg":
+        [scalar], sign = scalar.arguments, "-"
+    if not isinstance(scalar, s.Literal) or scalar.value is None:
+        return None
+    if sign and not is_number(scalar.type):
         return None
     try:
-        return _read(written, is_text, to, kind)
+        return _read(sign + scalar.value, scalar.type, to or scalar.type, kind)
     except (ValueError, InvalidOperation, OverflowError):
         return None
 
 
-_INTEGERS = (None, exp.DataType.Type.SMALLINT, exp.DataType.Type.INT, exp.DataType.Type.BIGINT)
-_ZONED = (exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ, exp.DataType.Type.TIMESTAMP)
-
-
-def _read(written: str, is_text: bool, cast: exp.DataType | None, kind: SqlType) -> object | None:
-    """What is written, cast to a type that changes nothing of it.  Raises ``ValueError`` and its kin for what is
-    none."""
-    name, to = kind.name, None if cast is None else cast.this
-    if kind.is_array:
+def _read(written: str, given: Type, to: Type, kind: SqlType) -> object | None:
+    """What is written, of the type ``given``, cast ``to`` one that changes nothing of it.  Raises ``ValueError`` and
+    its kin for what is none."""
+    name = kind.name
+    if kind.is_array or not isinstance(to, SqlType):
         return None
     if name in ("int2", "int4", "int8"):
-        return int(written) if not is_text and to in _INTEGERS else None
+        plain = is_integer(given) or given == TEXT and _WHOLE.fullmatch(written)
+        return int(written) if plain and is_integer(to) else None
     if name in ("text", "varchar"):
-        return written if is_text and to in (None, exp.DataType.Type.TEXT) else None
+        return written if given == to == TEXT else None
     if name == "date":
-        return dt.date.fromisoformat(written) if is_text and to is exp.DataType.Type.DATE else None
-    if name == "timestamp":
-        moment = dt.datetime.fromisoformat(written) if is_text and to is exp.DataType.Type.TIMESTAMPNTZ else None
-        return moment if moment is not None and moment.tzinfo is None else None
-    if name == "timestamptz":
-        moment = dt.datetime.fromisoformat(written) if is_text and to in _ZONED else None
-        return moment if moment is not None and moment.tzinfo is not None else None
-    if name == "numeric" and not kind.is_free and to in (None, exp.DataType.Type.DECIMAL):
-        return _exact(Decimal(written), [kind.precision, kind.scale], _bounds(cast))
+        return dt.date.fromisoformat(written) if given in (TEXT, to) and to.name == name else None
+    if name in ("timestamp", "timestamptz"):
+        moment = dt.datetime.fromisoformat(written) if given in (TEXT, to) and to == SqlType(name) else None
+        return moment if moment is not None and (moment.tzinfo is None) == (name == "timestamp") else None
+    if name == "numeric" and not kind.is_free and (to.name == "numeric" or is_integer(to)):
+        return _exact(Decimal(written), [kind, to])
     return None
 
 
-def _bounds(cast: exp.DataType | None) -> list[int]:
-    return [] if cast is None else [int(each.name) for each in cast.expressions]
-
-
-def _exact(value: Decimal, kind: list[int], cast: list[int]) -> Decimal | None:
-    """``value``, where neither type, of so many digits and decimals, would round it."""
+def _exact(value: Decimal, kinds: Sequence[SqlType]) -> Decimal | None:
+    """``value``, where none of the types would round it."""
     if not value.is_finite():
         return None
     _, digits, exponent = value.as_tuple()
-    for precision, scale in [kind, cast] if cast else [kind]:
-        if -exponent > scale or len(digits) + exponent > precision - scale:
+    for kind in kinds:
+        precision, scale = (kind.precision, kind.scale) if kind.name == "numeric" else (20, 0)
+        if precision is None or -exponent > scale or len(digits) + exponent > precision - scale:
             return None
     return value

@@ -38,7 +38,6 @@ three take 15 ms to be analysed and compiled, and DuckDB's words for them 0.5 s 
 GROUPS = "groups"
 """Begins what groups are read by: no collection has such an id."""
 
-TEXT_ALONE = "the catalog keeps its query as spark's text"
 """Of views of formats 1 and 2."""
 
 

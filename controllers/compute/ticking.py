@@ -258,11 +258,9 @@ class Ticking:
         try:
             query = self._plans.query(item)
             known = self._strategies.get(item.id)
-            if known is None or known[0] != query:
-                objects = self._inventory.catalog.objects
-                columns = {i: objects[i].stored for i in item.inputs}
+            if known is None or known[0] != query.spark_sql:
                 types = [carried(sql_type(column.type)) for column in item.stored]
-                known = query, Planned(self._plans.tree(item), columns).strategy(types).name
+                known = query.spark_sql, Planned(query.query).strategy(types).name
                 if len(self._strategies) >= STRATEGIES_MAX:
                     self._strategies.clear()
                 self._strategies[item.id] = known
@@ -325,7 +323,7 @@ class Ticking:
             self._inventory.relation_through(item.id, through)
             for input_relation in inputs.values():
                 self._load(input_relation, through, errors)
-        view = self._maintainer.make(relation, query, inputs, self._plans.tree(item))
+        view = self._maintainer.make(relation, query, inputs)
         as_before = self._plans.begins(item, query, anew=progress.upper == 0)
         if progress.error is not None:
             view.state_ts = None

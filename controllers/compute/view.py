@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from sqlglot import exp
 
 from catalog_log.settings import PROCESS, SPARK
 from controllers.changes import change_schema, consolidate
@@ -24,6 +23,7 @@ from controllers.compute.groups import TooManyGroups
 from controllers.compute.operators.built import Kept
 from controllers.compute.operators.given import Given
 from controllers.compute.operators.left import Left
+from controllers.compute.operators.lowered import Lowered
 from controllers.compute.operators.operator import NEVER
 from controllers.compute.operators.process import Process
 from controllers.compute.relation import Relation
@@ -71,12 +71,12 @@ class Gears:
 class View:
     """``relation`` is the view's own output collection, ``inputs`` those that its query reads, by id.
 
-    ``sql`` is its query as Spark is told it, ``tree`` the same for any engine, ``None`` where there is none.
+    ``lowered`` is its query as each engine is told it.
     """
 
     def __init__(
-        self, relation: Relation, sql: str, inputs: dict[str, Relation], spark: SparkSession,
-        tree: exp.Expression | None, process: Process, gear: Callable[[], str],
+        self, relation: Relation, lowered: Lowered, inputs: dict[str, Relation], spark: SparkSession,
+        process: Process, gear: Callable[[], str],
     ) -> None:  # fmt: skip
         self.id = relation.id
         self.relation = relation
@@ -88,7 +88,7 @@ class View:
         self.compared = 0
         """How often the whole query was compared with the output."""
         self.gears = Gears()
-        self._kept = Kept(sql, tree, {i: each.columns for i, each in inputs.items()}, relation.types)
+        self._kept = Kept(lowered, {i: each.names for i, each in inputs.items()}, relation.types)
         self._engines = Engines(self.id, spark, relation.handing, process, gear, self.gears.left)
 
     @property

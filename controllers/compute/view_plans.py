@@ -12,19 +12,14 @@ otherwise, noted again when that is committed.  Where the note is lost, the comp
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
 
-from sqlglot import exp
-
 from catalog_log.objects import Item, MaterializedView, SparkText
 from controllers.at_work import AtWork
-from journal.errors import InvalidUsage
+from controllers.compute.operators.lowered import Lowered
 from sql.objects.called import Objects
-from sql.views.kept_views import bound_query, spark_query
-
-log = logging.getLogger(__name__)
+from sql.views.kept_views import planned_query, spark_query
 
 PLANS_MAX = 100_000
 """Views of which it is noted: a life says all of them again when it begins, in one record, of 2 MiB then.  Further
@@ -40,26 +35,18 @@ class ViewPlans:
         self._unnoted: dict[str, int] = {}
         """Views whose contents are worked out by another query than is noted, with its fingerprint."""
 
-    def query(self, view: MaterializedView) -> str:
-        """In Spark SQL.  Raises ``InvalidUsage`` where it cannot be lowered any more."""
-        return spark_query(view, self._objects)
+    def query(self, view: MaterializedView) -> Lowered:
+        """As each engine is told it.  Raises ``InvalidUsage`` where it cannot be lowered any more."""
+        return Lowered(planned_query(view, self._objects), spark_query(view, self._objects))
 
-    def tree(self, view: MaterializedView) -> exp.Expression | None:
-        """The same bound, for any engine; ``None`` where only Spark's text of it is known."""
-        try:
-            return bound_query(view, self._objects)
-        except InvalidUsage as error:
-            log.warning("a view has no tree", extra={"view": view.id, "why": error.message})
-            return None
-
-    def begins(self, view: MaterializedView, query: str, anew: bool) -> bool:
+    def begins(self, view: MaterializedView, query: Lowered, anew: bool) -> bool:
         """``view`` is worked out by ``query`` from now on; whether what it holds was too.
 
         ``anew``: it holds nothing yet.  Raises ``Unavailable`` where no note can be made.
         """
         if isinstance(view.query, SparkText):
             return True  # it is the query that is kept
-        noted, now = self._at_work.notes.plans.get(view.id), fingerprint(query)
+        noted, now = self._at_work.notes.plans.get(view.id), fingerprint(query.spark_sql)
         if noted == now:
             self._unnoted.pop(view.id, None)
             return True

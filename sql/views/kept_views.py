@@ -5,9 +5,9 @@ process lowers that by its own code when it needs it, so that what is mended in 
 A view that cannot be lowered any more is an error for who reads it, and nobody else's.
 
 What is lowered is the plan of one bound tree, plain views standing in it where they are named; passes over plans make
-it less, and it is spelled as a tree again, which Spark's text is printed of, and any other engine's.  Lowered views are
-remembered: a lowering is a function of the view, of the relations that it names and of how the plain views among them
-are lowered, and holds for as long as those are what they were.  Any thread may call.
+it less, and it is spelled as a tree again, which Spark's text is printed of.  Lowered views are remembered: a lowering
+is a function of the view, of the relations that it names and of how the plain views among them are lowered, and holds
+for as long as those are what they were.  Any thread may call.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from sqlglot import exp
 
 from catalog_log.objects import Column, Item, MaterializedView, Reference, Relation, SparkText, View
 from journal.errors import InvalidUsage
+from plan import relations as r
 from plan.asked_apart import asked_apart
 from plan.columns import has_subqueries
 from plan.compared import compared_as_columns, floats_by_decimals
@@ -29,6 +30,7 @@ from plan.folding import folded
 from plan.inlining import inlined
 from plan.joined_by import joined_by
 from plan.named_below import named_below
+from plan.nodes import walk
 from sql.algebra.queries import Columns, plan_over
 from sql.algebra.scope import NotPlanned
 from sql.algebra.spelled import NotSpelled, spelled
@@ -55,25 +57,36 @@ VIEWS_DEEP_MAX = DEPTH_MAX
 
 
 KEPT_NODES_MAX = 200_000
-"""Nodes of bound trees that are remembered, all together: some 100 MB (460 bytes a node, measured), those of some 3,000
-everyday views.  A text is a tenth of its tree, so of most views only that is remembered, and a tree is made again when
+"""Nodes of plans that are remembered, all together: some 100 MB (460 bytes a node, measured), those of some 3,000
+everyday views.  A text is a tenth of its plan, so of most views only that is remembered, and a plan is made again when
 somebody reads the view."""
+
+TEXT_ALONE = "the catalog keeps its query as spark's text"
+"""Why a view of a catalog of format 1 or 2 has no plan."""
 
 LOWERING_COSTS = 12
 """A character of a view's statement takes as long to lower as so many of Spark's text take to read (measured: 9.5 to
 12.8, of statements of 130 to 4,600 characters)."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Unplanned:
+    """A bound tree that has no plan, and why.  Nobody changes it."""
+
+    tree: exp.Expression
+    why: str
+
+
 @dataclass(eq=False)
 class _Lowered:
-    """``text`` and ``tree`` hold while the view, what it names and the plain views' texts among that are these."""
+    """``text`` and ``query`` hold while the view, what it names and the plain views' texts among that are these."""
 
     view: Item
     reads: tuple[Item | None, ...]
     inlined: tuple[str, ...]
     text: str
-    tree: exp.Expression | None
-    """Nobody changes it; ``None`` where it is not remembered any more."""
+    query: r.Query | _Unplanned | None
+    """``None`` where it is not remembered any more."""
     nodes: int
 
     def holds(self, view: Item, reads: tuple[Item | None, ...], inlined: tuple[str, ...]) -> bool:
@@ -83,8 +96,8 @@ class _Lowered:
 
 _kept: OrderedDict[str, _Lowered] = OrderedDict()
 _kept_chars = 0
-_trees: OrderedDict[str, _Lowered] = OrderedDict()
-"""Those of ``_kept`` whose trees are remembered."""
+_planned: OrderedDict[str, _Lowered] = OrderedDict()
+"""Those of ``_kept`` whose plans are remembered."""
 _kept_nodes = 0
 _lock = threading.Lock()
 
@@ -100,22 +113,34 @@ def spark_query(view: View | MaterializedView, objects: Objects) -> str:
 
 
 @bounded
-def bound_query(view: View | MaterializedView, objects: Objects) -> exp.Expression | None:
-    """The same query as a bound tree, for any engine; the caller does not change it.  ``None`` where the catalog keeps
-    Spark's text of the view and nothing else.  Raises as :func:`spark_query`."""
+def planned_query(view: View | MaterializedView, objects: Objects) -> r.Query | str:
+    """The same query as a plan; or why it has none.  Raises as :func:`spark_query`."""
+    if isinstance(view.query, SparkText):
+        return TEXT_ALONE
+    found = _held_query(view, objects)
+    return f"its query has no plan ({found.why})" if isinstance(found, _Unplanned) else found
+
+
+def _bound_query(view: View, objects: Objects) -> exp.Expression | None:
+    """The same as a bound tree, which is the caller's; ``None`` where only Spark's text of it is known."""
     if isinstance(view.query, SparkText):
         return None
+    found = _held_query(view, objects)
+    return copied(found.tree) if isinstance(found, _Unplanned) else spelled(found.relation, found.names)
+
+
+def _held_query(view: View | MaterializedView, objects: Objects) -> r.Query | _Unplanned:
     found = _lowered_whole(view, objects)
-    tree = found.tree
-    if tree is None:
+    query = found.query
+    if query is None:
         objects.spend(LOWERING_COSTS * len(view.create_sql))
-        _, tree = _made(view, objects)
-        _remember(view.id, found, tree)
+        _, query = _made(view, objects)
+        _remember(view.id, found, query)
     else:
         with _lock:
-            if view.id in _trees:
-                _trees.move_to_end(view.id)
-    return tree
+            if view.id in _planned:
+                _planned.move_to_end(view.id)
+    return query
 
 
 def _lowered_whole(view: View | MaterializedView, objects: Objects) -> _Lowered:
@@ -193,37 +218,46 @@ def named_query(bound: Bound, columns: tuple[Column, ...], objects: Objects) -> 
     return _named(bound, columns, objects)[0]
 
 
-def _named(bound: Bound, columns: tuple[Column, ...], objects: Objects) -> tuple[str, exp.Expression]:
-    """The same, and the tree that it is printed of."""
+def _named(bound: Bound, columns: tuple[Column, ...], objects: Objects) -> tuple[str, r.Query | _Unplanned]:
+    """The same, and the plan that it is printed of."""
     tree = inline_views(bound.tree, bound.relations, objects)
     first = first_branch(tree)
     outputs = [(each.alias_or_name, column.stored_as) for each, column in zip(first.expressions, columns, strict=False)]
     if any(one != other for one, other in outputs):
         tree = _called(exp.Subquery(this=tree), outputs)
-    tree = as_planned(tree, {}, objects)
-    text = spark_sql(tree)
-    parse_spark(text)  # it is read again by who maintains it: what could not be is refused here
-    for node in tree.walk():  # its places in a statement that is not the reader's
-        if node._meta is not None:
-            node._meta = {key: value for key, value in node._meta.items() if key not in _PLACES} or None
-    return text, tree
+    told, query = _planned_as(tree, {}, objects)
+    text = spark_sql(told)
+    parse_spark(text)  # the gate before Spark reads it (controllers/compute/naming.py): what it could not is refused
+    if isinstance(query, _Unplanned):
+        for node in tree.walk():  # its places in a statement that is not the reader's
+            if node._meta is not None:
+                node._meta = {key: value for key, value in node._meta.items() if key not in _PLACES} or None
+    return text, query
 
 
 def as_planned(tree: exp.Expression, params: Mapping[int, SqlType], objects: Objects) -> exp.Expression:
     """What the plan of ``tree`` says: nothing is left of how a query was written, and every engine is told what
     operators see.  Itself where something in it is known as Spark's text alone, whose words mean what Spark means."""
+    told, _ = _planned_as(tree, params, objects)
+    return told
+
+
+def _planned_as(
+    tree: exp.Expression, params: Mapping[int, SqlType], objects: Objects
+) -> tuple[exp.Expression, r.Query | _Unplanned]:
+    """``tree`` as its plan says it, and that plan."""
     if (columns := columns_read(tree, objects)) is None:
-        return tree
+        return tree, _Unplanned(tree, TEXT_ALONE)
     try:
         query = plan_over(tree, columns, params)
         relation = folded(inlined(query.relation))
         if has_subqueries(relation):
             relation = floats_by_decimals(compared_as_columns(relation))
             relation = named_below(asked_apart(joined_by(relation)))
-        return spelled(relation, query.names)
+        return spelled(relation, query.names), r.Query(relation, query.names)
     except (NotPlanned, NotSpelled) as why:
         log.info("a query is told as it was bound", extra={"why": str(why)})
-        return tree
+        return tree, _Unplanned(tree, str(why))
 
 
 def columns_read(tree: exp.Expression, objects: Objects) -> Columns | None:
@@ -259,8 +293,8 @@ def inline_views(tree: exp.Expression, relations: Mapping[str, Relation], object
             if inlined > INLINED_CHARS_MAX:
                 raise too_complex(f"the views that it reads are more than {INLINED_CHARS_MAX} characters")
             objects.spend(len(text))
-            below = bound_query(item, objects)
-            source: exp.Expression = _known_as_text(text) if below is None else copied(below)
+            below = _bound_query(item, objects)
+            source: exp.Expression = _known_as_text(text) if below is None else below
             if _calls_otherwise(item):
                 source = _called(exp.Subquery(this=source), outputs)
         else:
@@ -329,7 +363,7 @@ def _lowered(view: View | MaterializedView, objects: Objects, texts: Mapping[str
         ) from error
 
 
-def _made(view: View | MaterializedView, objects: Objects) -> tuple[str, exp.Expression]:
+def _made(view: View | MaterializedView, objects: Objects) -> tuple[str, r.Query | _Unplanned]:
     return _named(bound_as(view, view_query(view), objects), view.columns, objects)
 
 
@@ -353,7 +387,7 @@ def bound_as(view: View | MaterializedView, query: exp.Expression, objects: Obje
 
 
 def _keep(
-    view: View | MaterializedView, objects: Objects, texts: Mapping[str, str], text: str, tree: exp.Expression
+    view: View | MaterializedView, objects: Objects, texts: Mapping[str, str], text: str, query: r.Query | _Unplanned
 ) -> _Lowered:
     global _kept_chars
     lowered = _Lowered(view, *_reads(view, objects, texts), text, None, 0)
@@ -365,34 +399,34 @@ def _keep(
         while _kept and _kept_chars > KEPT_CHARS_MAX:
             _, gone = _kept.popitem(last=False)
             _kept_chars -= len(gone.text)
-            _forget_tree(gone)
-    _remember(view.id, lowered, tree)
+            _forget_plan(gone)
+    _remember(view.id, lowered, query)
     return lowered
 
 
-def _remember(view_id: str, lowered: _Lowered, tree: exp.Expression) -> None:
-    """Keep ``tree`` with ``lowered``, if that is kept, instead of those that nobody asked for for longest."""
+def _remember(view_id: str, lowered: _Lowered, query: r.Query | _Unplanned) -> None:
+    """Keep ``query`` with ``lowered``, if that is kept, instead of those that nobody asked for for longest."""
     global _kept_nodes
-    nodes = sum(1 for _ in tree.walk())
+    nodes = sum(1 for _ in (query.tree.walk() if isinstance(query, _Unplanned) else walk(query.relation)))
     with _lock:
-        if (before := _trees.get(view_id)) is not None:
-            _forget_tree(before)
+        if (before := _planned.get(view_id)) is not None:
+            _forget_plan(before)
         if _kept.get(view_id) is not lowered:
             return
-        lowered.tree, lowered.nodes = tree, nodes
-        _trees[view_id] = lowered
+        lowered.query, lowered.nodes = query, nodes
+        _planned[view_id] = lowered
         _kept_nodes += nodes
-        while _trees and _kept_nodes > KEPT_NODES_MAX:
-            _forget_tree(next(iter(_trees.values())))
+        while _planned and _kept_nodes > KEPT_NODES_MAX:
+            _forget_plan(next(iter(_planned.values())))
 
 
-def _forget_tree(lowered: _Lowered) -> None:
+def _forget_plan(lowered: _Lowered) -> None:
     """The lock is held."""
     global _kept_nodes
-    if _trees.get(lowered.view.id) is lowered:
-        del _trees[lowered.view.id]
+    if _planned.get(lowered.view.id) is lowered:
+        del _planned[lowered.view.id]
         _kept_nodes -= lowered.nodes
-        lowered.tree = None
+        lowered.query = None
 
 
 def _reads(

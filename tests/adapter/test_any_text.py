@@ -31,6 +31,7 @@ from controllers.compute.operators.planned import Planned
 from controllers.compute.spark_text import text
 from controllers.compute.vectors import compile_summand
 from controllers.peeks.peek_codec import value_in, value_out
+from plan.codec import decode
 from plan.deltas import DELTA
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
@@ -296,7 +297,7 @@ def outside(seed: int) -> None:
     where = " and ".join(f"{quoted(n)} = {literal(w)}" for n, w in zip(called, words, strict=True))
     plan = plan_select(parse(f"select {shown} from t where {where}").ast, image, resolved())
     (item,) = image.objects()
-    [summand] = Planned(plan.tree, {relation: item.stored}).strategy().change.linear.summands
+    [summand] = Planned(decode(plan.plan_text(()))).strategy().change.linear.summands
     types = [parse_type("text")] * WORDS
     schema = schema_of(types, [f"c{i}" for i in range(WORDS)]).append(pa.field("__diff", pa.int64()))
     change = to_table([(*row, 1) for row in rows], schema)

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from adapter.execute.explain import explain
 from journal.errors import TidemarkError
 from sql.algebra.scope import NotPlanned
@@ -44,6 +46,18 @@ def test_a_lookup_is_explained_in_sql():
     assert lines[1] == "output: count(*), sum(id)"
 
 
+@pytest.mark.parametrize(("gear", "query", "told"), [
+    ("auto", "select a from t", "process while what it reads is small, otherwise spark"),
+    ("auto", "select a, now() from t", "spark because it is no function of what it reads"),
+    ("auto", "select sum(f) from t", "spark because the last digits of sum() of floats are an engine's own"),
+    ("process", "select sum(f) from t", "process while what it reads is small, otherwise spark"),
+    ("spark", "select a from t", "spark because the cluster's gear is spark"),
+])  # fmt: skip
+def test_who_answers_a_read_is_told_with_the_reason(gear, query, told):
+    image = ddl(empty_image(), "create table t (a int, f float8)", f"alter cluster default set (gear = '{gear}')")
+    assert explain(parse(f"explain {query}"), image, names(), None)[:2] == ["Read by the cluster", f"  gear: {told}"]
+
+
 def test_a_plan_is_shown_in_the_users_names():
     image = ddl(
         empty_image(),
@@ -52,8 +66,9 @@ def test_a_plan_is_shown_in_the_users_names():
         "alter table t rename a to kind",
     )
     lines = explain(parse("explain select n from v where a = 1"), image, names(), None)
-    assert lines[:10] == [
-        "Spark query",
+    assert lines[:11] == [
+        "Read by the cluster",
+        "  gear: process while what it reads is small, otherwise spark",
         "Inputs: public.t (u1)",
         "Plan:",
         "  Outputs: n int8",
@@ -93,7 +108,8 @@ def test_a_query_without_a_plan_is_explained_all_the_same(monkeypatch):
     image = ddl(empty_image(), "create table t (id int)")
     monkeypatch.setattr(bind, "plan_query", refuses)
     lines = explain(parse("explain select id from t where id > 1"), image, names(), None)
-    assert lines[0] == "Spark query" and any(line.startswith("Plan: this query is not supported") for line in lines)
+    assert lines[0] == "Read by the cluster"
+    assert any(line.startswith("Plan: this query is not supported") for line in lines)
 
 
 def test_whom_each_operator_asks_is_told_with_the_reason():

@@ -157,7 +157,7 @@ def test_what_is_read_for_setval_is_read_where_the_statement_begins():
                 assert await b.sql("select nextval('s')") == [(expected + 1,)]
             told = await a.sql("explain select setval('s', max(a)) from t")
             assert told[0] == ("Draws values of sequences, each time it runs, for the rows of:",)
-            assert ("  Spark query",) in told
+            assert ("  Read by the cluster",) in told
 
             a.session.transaction.begin()
             assert await a.sql("select count(*) from t") == [(5,)]

@@ -13,7 +13,9 @@ import pytest
 from catalog_log.objects import Column
 from collection.columns import DIFF
 from controllers.arrangements.tuples import schema_of, to_rows, to_table
-from tests.compute.spoken import bound_query, tree_of
+from controllers.compute.operators.lowered import Lowered
+from sql.views.kept_views import TEXT_ALONE
+from tests.compute.spoken import plan_of, plan_of_tree, planned_query
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +33,7 @@ def views_in_sparks_words() -> Iterator[None]:
     from controllers.compute import view_plans
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(view_plans, "bound_query", bound_query)
+        patch.setattr(view_plans, "planned_query", planned_query)
         yield
 
 
@@ -50,7 +52,7 @@ class Bench:
         self.now = 0
         self.relations = {}
         self.columns = {}
-        self.trees = {}
+        self.plans = {}
         self.queries = {}
 
     def relation(self, columns: dict[str, str], relation_id: str | None = None):
@@ -63,19 +65,25 @@ class Bench:
         return found
 
     def view(self, sql: str, columns: dict[str, str], *inputs, recompute=False, tree=None):
-        """``sql`` names its inputs ``{0}``, ``{1}``…; ``tree`` is the same bound, by their ids; ``False`` for
-        none."""
+        """``sql`` names its inputs ``{0}``, ``{1}``…; ``tree`` is the same bound, by their ids; ``False`` where no
+        plan is to be known."""
         relation = self.relation(columns)
         text = sql.format(*(i.id for i in inputs))
+        columns = {i.id: self.columns[i.id] for i in inputs}
         if tree is None:
-            tree = tree_of(text, {i.id: self.columns[i.id] for i in inputs})
-        tree = tree or None
-        view = self.install(relation, text, {i.id: i for i in inputs}, tree)
+            query = plan_of(text, columns)
+        else:
+            query = plan_of_tree(tree, columns) if tree else TEXT_ALONE
+        view = self.install(relation, Lowered(query, text), {i.id: i for i in inputs})
         if recompute:
             view.recompute("asked for")
         self.queries[relation.id] = text
-        self.trees[relation.id] = tree
+        self.plans[relation.id] = query
         return view
+
+    def again(self, view):
+        """Maintain another view of the same query and output, as after a restart."""
+        return self.install(view.relation, Lowered(self.plans[view.id], self.queries[view.id]), view.inputs)
 
     def install(self, *of):
         """Maintain the view that is made of these."""

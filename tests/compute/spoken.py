@@ -10,7 +10,12 @@ from catalog_log.objects import Column, MaterializedView, SparkText
 from controllers.compute.operators.planned import Planned
 from controllers.compute.spark_text import parse
 from controllers.compute.strategy import Strategy
+from journal.errors import InvalidUsage
+from plan.relations import Query
+from sql.algebra.queries import plan_over
+from sql.algebra.scope import NotPlanned
 from sql.objects.called import Objects
+from sql.trees.budget import bounded
 from sql.views import kept_views
 
 ROWS = {
@@ -53,17 +58,32 @@ def _columns_of(source: exp.Expression, columns: Columns) -> list[str]:
     return [each.name for each in alias.columns] if alias is not None and alias.columns else source.named_selects
 
 
-def bound_query(view: MaterializedView, objects: Objects) -> exp.Expression | None:
-    """As :func:`sql.views.kept_views.bound_query`, also of a view of which the catalog keeps Spark's text."""
+def planned_query(view: MaterializedView, objects: Objects) -> Query | str:
+    """As :func:`sql.views.kept_views.planned_query`, also of a view of which the catalog keeps Spark's text."""
     if not isinstance(view.query, SparkText):
-        return kept_views.bound_query(view, objects)
+        return kept_views.planned_query(view, objects)
     inputs = {i: objects.item(i) for i in view.inputs}
-    return tree_of(view.query.sql, {i: {c.name: c.type for c in item.columns} for i, item in inputs.items()})
+    return plan_of(view.query.sql, {i: {c.name: c.type for c in item.columns} for i, item in inputs.items()})
+
+
+def plan_of(sql: str, columns: Columns) -> Query | str:
+    """The plan of ``sql``, or why it has none."""
+    return plan_of_tree(tree_of(sql, columns), columns)
+
+
+def plan_of_tree(tree: exp.Expression, columns: Columns) -> Query | str:
+    """The same of a bound tree."""
+    kept = {relation: [Column(n, kind) for n, kind in names.items()] for relation, names in columns.items()}
+    try:
+        return bounded(plan_over)(tree, kept)
+    except NotPlanned as why:
+        return f"its query has no plan ({why})"
+    except InvalidUsage as error:
+        return error.message
 
 
 def planned(sql: str, columns: Columns) -> Planned:
-    kept = {relation: [Column(n, kind) for n, kind in names.items()] for relation, names in columns.items()}
-    return Planned(tree_of(sql, columns), kept)
+    return Planned(plan_of(sql, columns))
 
 
 def strategy_of(sql: str, columns: Columns) -> Strategy:

@@ -21,6 +21,7 @@ from controllers.compute.operators import affected
 from controllers.compute.operators.built import Kept
 from controllers.compute.operators.given import Given
 from controllers.compute.operators.left import Left
+from controllers.compute.operators.lowered import Lowered
 from controllers.compute.operators.process import Process
 from controllers.compute.operators.small import told
 from controllers.compute.relation import Relation
@@ -28,6 +29,7 @@ from controllers.compute.sources import Sources
 from journal.errors import TidemarkError
 from journal.timestamps import DataTs
 from plan import slices as slicing
+from plan.codec import decode
 from plan.equal import equal_columns
 from tests.differential.routes import image_of, planned, table_of
 from tests.differential.worlds import Queries, World, row, world
@@ -117,7 +119,7 @@ class Tables:
         inputs = {r.id: r for r in self.relations.values() if r.id in plan.inputs}
         types = [carried(column.type) for column in plan.columns]
         small = told(plan.tree, {i: r.names for i, r in inputs.items()})
-        kept = Kept("", plan.tree, {i: each.columns for i, each in inputs.items()}, types)
+        kept = Kept(Lowered(decode(plan.plan_text(()))), {i: each.names for i, each in inputs.items()}, types)
         if kept.affected is None or isinstance(small.ordinary, str):
             return
         output = Relation(None, "view", [Column(f"c{i}", str(t)) for i, t in enumerate(types)], Path("nowhere"))

@@ -14,10 +14,11 @@ import pytest
 from controllers.arrangements.tuples import canonical, to_rows
 from controllers.compute.operators import affected, process, recompute
 from controllers.compute.operators.process import Process, _Patience
-from controllers.compute.strategy import TEXT_ALONE, Incremental, Recompute
+from controllers.compute.strategy import Incremental, Recompute
 from lower.duckdb.decided import _LETTERS
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
+from sql.views.kept_views import TEXT_ALONE
 from tests.differential.routes import table_of
 from tests.differential.worlds import POOLS, World
 from tests.sql.doubles import ddl, empty_image, names
@@ -169,8 +170,7 @@ def test_changes_go_through_operators_to_any_depth(bench, monkeypatch):
     held = {name: Counter() for name in bases}
     bench.change({bases[name]: rows for name, rows in changes(rng, held).items()})
     bench.tick()
-    again = [bench.install(here.relation, bench.queries[here.id], here.inputs, bench.trees[here.id])
-             for here, _, _ in pairs]  # fmt: skip
+    again = [bench.again(here) for here, _, _ in pairs]
     bench.maintainer.restore([(view, view.relation.upper) for view in again])
     bench.change({bases[name]: rows for name, rows in changes(rng, held).items()})
     bench.tick()
@@ -318,7 +318,7 @@ def test_a_view_that_was_restored_goes_on_in_process(bench):
     bench.change({bases["t"]: [(row, 1) for row in some_rows(rng, "t", 9)]})
     bench.tick()
     bench.change({bases["t"]: [(row, 1) for row in some_rows(rng, "t", 9)]})
-    again = bench.install(view.relation, bench.queries[view.id], view.inputs, planned(query).tree)
+    again = bench.again(view)
     again.recompute("asked for")
     bench.maintainer.restore([(again, view.relation.upper)])
     bench.tick()

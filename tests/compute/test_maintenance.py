@@ -221,14 +221,14 @@ def test_a_restored_view_goes_on_where_its_output_ended(bench):
     bench.tick()
     for _ in range(3):
         bench.change({i: random_changes(rng, present[i], c, 12) for i, c in ((r, R), (s, S))})
-    again = bench.install(view.relation, bench.queries[view.id], view.inputs, bench.trees[view.id])
+    again = bench.again(view)
     bench.maintainer.restore([(again, 2)])
     assert again.state_ts == 1
     bench.tick()
     assert bench.held(again) == bench.truth(again)
     # The same where the inputs no longer tell the old timestamp apart: the whole is compared with the output.
     bench.change({r: [((1, None, None, "z"), 3)]})
-    again = bench.install(view.relation, bench.queries[view.id], view.inputs, bench.trees[view.id])
+    again = bench.again(view)
     r.reset_since(bench.now)
     bench.maintainer.restore([(again, again.relation.upper)])
     assert again.state_ts is None

@@ -23,6 +23,7 @@ from controllers.compute.sources import Sources
 from controllers.compute.strategy import Incremental
 from journal.errors import TidemarkError
 from plan import deltas
+from plan.codec import decode
 from tests.compute.test_affected import LISTED, PROCESS, STEPS, Tables, at_random, outcomes
 from tests.differential.routes import planned
 from tests.differential.worlds import POOLS, World
@@ -79,7 +80,7 @@ class Maintained(Tables):
         plan = planned(text, self.image)
         inputs = {r.id: r for r in self.relations.values() if r.id in plan.inputs}
         types = [carried(column.type) for column in plan.columns]
-        strategy = Planned(plan.tree, {i: r.columns for i, r in inputs.items()}).strategy(types)
+        strategy = Planned(decode(plan.plan_text(()))).strategy(types)
         small = told(plan.tree, {i: r.names for i, r in inputs.items()})
         if not isinstance(strategy, Incremental) or isinstance(small.ordinary, str):
             return

@@ -16,84 +16,108 @@ from controllers.compute import chunks
 from controllers.compute.naming import name_relations
 from controllers.compute.relation import Relation
 from controllers.compute.sought import Sought, sought
-from controllers.compute.spark_text import parse, text
+from controllers.compute.spark_text import text
+from plan.codec import decode
 from segments.parquet import LocalFile
 from segments.pruning import Op
 from segments.statistics import measured, packed
+from sql.statements.select import plan_select
+from sql.syntax.parse import parse
+from tests.compute.spoken import plan_of
 from tests.compute.test_settled import file, later
+from tests.sql.doubles import ddl, empty_image, names
 from values.types import parse_type
 
-TYPES = {"id": "int4", "big": "int8", "n": "numeric(10,2)", "free": "numeric", "t": "text", "c": "char(3)", "d": "date",
-         "at": "timestamp", "z": "timestamptz", "f": "float8", "a": "int4[]"}  # fmt: skip
-KNOWN = {"u1": {name: parse_type(kind) for name, kind in TYPES.items()}}
+TYPES = {"id": "int4", "big": "int8", "n": "numeric(10,2)", "free": "numeric", "t": "text", "v": "varchar(5)",
+         "c": "char(3)", "d": "date", "at": "timestamp", "z": "timestamptz", "f": "float8", "a": "int4[]"}  # fmt: skip
+IMAGE = ddl(empty_image(), f"create table a ({', '.join(f'{name} {kind}' for name, kind in TYPES.items())})",
+            "create table b (id int)")  # fmt: skip
+KNOWN = {item.id: {name: parse_type(kind) for name, kind in TYPES.items()} for item in IMAGE.objects()
+         if item.name == "a"}  # fmt: skip
 
 
-def asked(where: str, source: str = "`u1` AS `t0`") -> list[Sought]:
-    found = sought(parse(f"SELECT 1 FROM {source} WHERE {where}"), KNOWN).get("u1", [])
-    return sorted(found, key=lambda each: (each.column, each.op))
+def asked(query: str, *values: object) -> list[Sought]:
+    plan = decode(plan_select(parse(query).ast, IMAGE, names()).plan_text(values))
+    found = sought(plan.relation, KNOWN)
+    assert found.keys() <= KNOWN.keys()
+    return sorted((each for some in found.values() for each in some), key=lambda each: (each.column, each.op))
 
 
 @pytest.mark.parametrize(
     ("where", "found"),
     [
-        ("`t0`.`id` = 5", [("id", Op.EQUAL, (5,))]),
-        ("`id` = 5", [("id", Op.EQUAL, (5,))]),
-        ("5 <= `t0`.`big`", [("big", Op.AT_LEAST, (5,))]),
-        ("`t0`.`id` < -3 AND (`t0`.`t` = 'o\\'x')", [("id", Op.LESS, (-3,)), ("t", Op.EQUAL, ("o'x",))]),
-        ("`t0`.`id` IN (1, -2, CAST(3 AS INT))", [("id", Op.IN, (1, -2, 3))]),
-        ("`t0`.`n` > CAST('1.5' AS DECIMAL(2, 1))", [("n", Op.GREATER, (Decimal("1.5"),))]),
-        ("`t0`.`d` BETWEEN CAST('2024-01-01' AS DATE) AND CAST('2024-02-01' AS DATE)",
+        ("id = 5", [("id", Op.EQUAL, (5,))]),
+        ("5 <= big", [("big", Op.AT_LEAST, (5,))]),
+        ("id < -3 and (t = 'o''x')", [("id", Op.LESS, (-3,)), ("t", Op.EQUAL, ("o'x",))]),
+        ("id in (1, -2, 3::int)", [("id", Op.IN, (1, -2, 3))]),
+        ("id = '-2'", [("id", Op.EQUAL, (-2,))]),
+        ("id = 3000000000", [("id", Op.EQUAL, (3_000_000_000,))]),
+        ("v = 'abc'", [("v", Op.EQUAL, ("abc",))]),
+        ("n > 1.5", [("n", Op.GREATER, (Decimal("1.5"),))]),
+        ("n in (1, -2.50)", [("n", Op.IN, (Decimal(1), Decimal("-2.50")))]),
+        ("d between '2024-01-01' and date '2024-02-01'",
          [("d", Op.AT_MOST, (dt.date(2024, 2, 1),)), ("d", Op.AT_LEAST, (dt.date(2024, 1, 1),))]),
-        ("`t0`.`at` = CAST('2024-01-01 10:00:00' AS TIMESTAMP_NTZ)",
-         [("at", Op.EQUAL, (dt.datetime(2024, 1, 1, 10),))]),
-        ("`t0`.`z` = CAST('2024-01-01 10:00:00+00:00' AS TIMESTAMP)",
-         [("z", Op.EQUAL, (dt.datetime(2024, 1, 1, 10, tzinfo=dt.UTC),))]),
+        ("at = '2024-01-01 10:00:00'", [("at", Op.EQUAL, (dt.datetime(2024, 1, 1, 10),))]),
+        ("z = '2024-01-01 12:00:00+02'", [("z", Op.EQUAL, (dt.datetime(2024, 1, 1, 10, tzinfo=dt.UTC),))]),
         # What is rounded, of another type, or not a value by itself.
-        ("`t0`.`n` = CAST('1.555' AS DECIMAL(4, 3))", []),
-        ("`t0`.`n` = CAST('1.55' AS DECIMAL(2, 1))", []),
-        ("`t0`.`n` = CAST('NaN' AS DECIMAL(2, 1))", []),
-        ("`t0`.`id` = CAST(2.7 AS INT)", []),
-        ("`t0`.`id` = CAST('2' AS INT)", []),
-        ("CAST(`t0`.`id` AS STRING) = '5'", []),
-        ("`t0`.`id` + 1 = 5", []),
-        ("`t0`.`free` = '5'", []),
-        ("`t0`.`c` = 'abc'", []),
-        ("`t0`.`z` = CAST('2024-01-01 10:00:00' AS TIMESTAMP)", []),
-        ("`t0`.`d` = CAST('300000-01-01' AS DATE)", []),
-        ("`t0`.`f` = 1.5", []),
-        ("`t0`.`id` = `t0`.`big`", []),
+        ("n = 1.555", []),
+        ("n = 1.55::numeric(2,1)", []),
+        ("n = 'NaN'", []),
+        ("n = 100000000000", []),
+        ("id = 2.7", []),
+        ("id = 2.7::int", []),
+        ("id::text = '5'", []),
+        ("id + 1 = 5", []),
+        ("free = 5", []),
+        ("c = 'abc'", []),
+        ("d > timestamp '2024-01-01'", []),
+        ("f = 1.5", []),
+        ("id = big", []),
+        ("id = null", []),
+        ("t like 'b%'", []),
         # What a row may be wanted for, though it is not so.
-        ("`t0`.`id` = 5 OR `t0`.`big` = 6", []),
-        ("NOT `t0`.`id` = 5", []),
-        ("`t0`.`id` IS NULL", []),
-        ("(`t0`.`id` = 5) IS NULL", []),
-        ("`t0`.`id` IN (SELECT 1)", []),
-        ("EXISTS(SELECT 1 FROM `u9` AS `x` WHERE `t0`.`id` = 5)", []),
-        ("CASE WHEN `t0`.`id` = 5 THEN FALSE ELSE TRUE END", []),
-        ("`t9`.`id` = 5", []),
+        ("id = 5 or big = 6", []),
+        ("not id = 5", []),
+        ("id <> 5", []),
+        ("id is null", []),
+        ("(id = 5) is null", []),
+        ("id in (select 1)", []),
+        ("exists (select 1 from b where a.id = 5)", []),
+        ("case when id = 5 then false else true end", []),
     ],
 )  # fmt: skip
 def test_what_is_sought(where: str, found: list[tuple]) -> None:
-    assert asked(where) == sorted((Sought(*each) for each in found), key=lambda each: (each.column, each.op))
+    expected = sorted((Sought(*each) for each in found), key=lambda each: (each.column, each.op))
+    assert asked(f"select 1 from a where {where}") == expected
+
+
+def test_values_of_parameters_are_sought() -> None:
+    assert asked("select 1 from a where id = $1 and t = $2", 7, "x") == [
+        Sought("id", Op.EQUAL, (7,)), Sought("t", Op.EQUAL, ("x",)),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("query", "found"),
     [
-        ("SELECT 1 FROM `u1` AS `a` CROSS JOIN `u1` AS `b` WHERE `a`.`id` = 5", False),
-        ("SELECT 1 FROM `u1` AS `a` WHERE `a`.`id` = 5 AND EXISTS(SELECT 1 FROM `u1` AS `b`)", False),
-        ("SELECT 1 FROM (SELECT * FROM `u1` AS `a`) AS `d` WHERE `d`.`id` = 5", False),
-        ("SELECT 1 FROM `u2` AS `b` LEFT JOIN `u1` AS `a` ON `a`.`id` = 5 WHERE `b`.`id` = 5", False),
-        ("SELECT 1 FROM `u2` AS `b` CROSS JOIN `u1` AS `a` WHERE `id` = 5", False),
-        ("SELECT 1 FROM `u2` AS `b` LEFT JOIN `u1` AS `a` ON `a`.`id` = `b`.`id` WHERE `a`.`id` = 5", True),
-        ("SELECT 1 FROM `u2` AS `b` WHERE EXISTS(SELECT 1 FROM `u1` AS `a` WHERE `a`.`id` = 5)", True),
-        ("SELECT 1 FROM (SELECT * FROM `u1` AS `a` WHERE `a`.`id` = 5) AS `d`", True),
-        ("WITH `w` AS (SELECT * FROM `u1` AS `a` WHERE `a`.`id` = 5) SELECT 1 FROM `w` AS `x`", True),
-        ("SELECT 1 FROM `u2` AS `b` UNION ALL SELECT 1 FROM `u1` AS `a` WHERE `a`.`id` = 5", True),
+        ("select 1 from a x, a y where x.id = 5", False),
+        ("select 1 from a x where x.id = 5 and exists (select 1 from a y)", False),
+        ("select 1 from b left join a on a.id = 5 where b.id = 5", False),
+        ("select 1 from (select id, count(*) from a group by id) q where id = 5", False),
+        ("select 1 from (select id from a limit 3) q where id = 5", False),
+        ("select 1 from (select id, row_number() over () from a) q where id = 5", False),
+        ("select 1 from (select id + 1 as id from a) q where id = 5", False),
+        ("select 1 from (select id as k, t from a) q where k = 5", True),
+        ("select 1 from b left join a on a.id = b.id where a.id = 5", True),
+        ("select 1 from b full join a on a.id = b.id where a.id = 5", True),
+        ("select 1 from b where exists (select 1 from a where a.id = 5)", True),
+        ("select 1 from (select * from a where a.id = 5) d", True),
+        ("with w as (select * from a where a.id = 5) select 1 from w", True),
+        ("select 1 from b union all select 1 from a where a.id = 5", True),
     ],
 )
 def test_where_it_is_sought(query: str, found: bool) -> None:
-    assert bool(sought(parse(query), KNOWN)) == found
+    assert bool(asked(query)) == found
 
 
 COLUMNS = (Column("id", "int4", id=1), Column("t", "text", id=2), Column("n", "numeric(10,2)", id=3))
@@ -135,7 +159,8 @@ def test_answers_are_the_same_without_the_files_that_are_passed_over(spark, tmp_
     types = {name: {c.name: parse_type(c.type) for c in COLUMNS} for name in relations}
     for query in QUERIES:
         answers = []
-        for wanted in (sought(parse(query), types), {}):
+        plan = plan_of(query, {name: {c.name: c.type for c in COLUMNS} for name in relations})
+        for wanted in (sought(plan.relation, types), {}):
             held = {name: each.snapshot(12, wanted.get(name, ())) for name, each in relations.items()}
             tree = name_relations(query, relations.keys(), {name: each.rows() for name, each in held.items()})
             answers.append(Counter(to_rows(spark.sql(text(tree)).toArrow())))

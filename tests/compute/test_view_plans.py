@@ -17,7 +17,7 @@ from oracle.checkpoints import Checkpoints
 from oracle.client import Oracle
 from oracle.model import CommitPart
 from oracle.views_log import ViewsLog
-from tests.compute.spoken import tree_of
+from tests.compute.spoken import plan_of
 from tests.compute.test_crashes import KV, Node, Rows, reader_of
 
 pytestmark = pytest.mark.spark
@@ -74,7 +74,7 @@ class World:
         self.lives += 1
         self.monkeypatch.setattr(view_plans, "spark_query", lambda view, objects: by[view.id])
         columns = {"u1": {c.name: c.type for c in KV}}
-        self.monkeypatch.setattr(view_plans, "bound_query", lambda view, objects: tree_of(by[view.id], columns))
+        self.monkeypatch.setattr(view_plans, "planned_query", lambda view, objects: plan_of(by[view.id], columns))
         at_work = AtWork(MemoryTransport(self.notes if notes is None else notes), f"life {self.lives}")
         scratch = self.tmp_path / str(self.lives)
         self.node = Node(self.spark, scratch, self.oracle, self.views, self.rows, ITEMS, at_work)

@@ -35,6 +35,7 @@ from controllers.compute.vectors import NotHere, compile_summand
 from controllers.peeks.peek import Peek
 from controllers.peeks.peek_codec import value_in, value_out
 from journal.errors import TidemarkError
+from plan.codec import decode
 from plan.deltas import DELTA, NEW, OLD, reads
 from sql.statements.insert import stored
 from sql.statements.plans import SelectPlan
@@ -236,7 +237,10 @@ class Ticks:
         except TidemarkError:
             return None
         types = [carried(c.type) for c in plan.columns]
-        strategy = Planned(plan.tree, {i: self._items[i].stored for i in plan.inputs}).strategy(types)
+        text = plan.plan_text(())
+        if text is None:  # it reads nothing
+            return None
+        strategy = Planned(decode(text)).strategy(types)
         if not isinstance(strategy, Incremental) or strategy.change.groups:
             return None
         summands = strategy.change.linear.summands

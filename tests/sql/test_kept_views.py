@@ -13,6 +13,7 @@ from catalog_log.model import Schema
 from catalog_log.objects import Column, Definition, MaterializedView, Reference, SparkText, View
 from journal.errors import InvalidUsage
 from lower.duckdb.lowering import for_duckdb, text_of
+from sql.algebra.spelled import spelled
 from sql.binding.bind import bind_query
 from sql.forms.transpile import spark_sql
 from sql.objects.called import Objects
@@ -21,7 +22,7 @@ from sql.statements.ddl import plan_ddl
 from sql.statements.select import plan_select
 from sql.syntax.parse import parse
 from sql.views import kept_views
-from sql.views.kept_views import as_planned, bound_query, inline_views, spark_query
+from sql.views.kept_views import as_planned, inline_views, planned_query, spark_query
 from tests.sql.doubles import apply, ddl, names, shop
 
 VIEWS = (
@@ -174,11 +175,12 @@ def test_what_is_remembered_has_a_bound(monkeypatch) -> None:
     assert all(spark_query(item, Objects.of(image)) for item in image.objects() if isinstance(item, View))
 
 
-def test_one_tree_is_told_to_every_engine() -> None:
+def test_one_plan_is_told_to_every_engine() -> None:
     image, items = made(*VIEWS)
     for item in items.values():
         if isinstance(item, (View, MaterializedView)):
-            tree = bound_query(item, Objects.of(image))
+            query = planned_query(item, Objects.of(image))
+            tree = spelled(query.relation, query.names)
             assert spark_sql(tree) == spark_query(item, Objects.of(image))
             assert {t.name for t in tree.find_all(exp.Table)} <= {*item.inputs, "cte0", "cte1"}, "no plain view is left"
             assert text_of(for_duckdb(tree), identify=True)
@@ -194,16 +196,17 @@ def test_what_is_said_of_a_plain_view_is_said_of_it_where_it_is_read() -> None:
     assert "APPROX" not in spark_query(items["over_disc"], Objects.of(image))
 
 
-def test_trees_are_forgotten_before_texts_and_made_again(monkeypatch) -> None:
+def test_plans_are_forgotten_before_texts_and_made_again(monkeypatch) -> None:
     monkeypatch.setattr(kept_views, "KEPT_NODES_MAX", 200)
     image, items = made(*(f"create view v{n} as select id, name from items where id > {n}" for n in range(40)))
     views = [item for item in image.objects() if isinstance(item, View)]
     texts = {view.id: spark_query(view, Objects.of(image)) for view in views}
-    remembered = [each for each in kept_views._kept.values() if each.tree is not None]
-    assert 0 < kept_views._kept_nodes <= 200 and len(remembered) == len(kept_views._trees) < len(views)
+    remembered = [each for each in kept_views._kept.values() if each.query is not None]
+    assert 0 < kept_views._kept_nodes <= 200 and len(remembered) == len(kept_views._planned) < len(views)
     for view in views:
-        assert spark_sql(bound_query(view, Objects.of(image))) == texts[view.id]
-        assert kept_views._kept_nodes == sum(each.nodes for each in kept_views._trees.values()) <= 200
+        query = planned_query(view, Objects.of(image))
+        assert spark_sql(spelled(query.relation, query.names)) == texts[view.id]
+        assert kept_views._kept_nodes == sum(each.nodes for each in kept_views._planned.values()) <= 200
     top = ddl(image, "create materialized view m as select a.id from v0 a join v39 b on a.id = b.id")
     assert "39" in spark_query(next(i for i in top.objects() if i.name == "m"), Objects.of(top))
 

@@ -5,21 +5,19 @@ Pure: a controller that keeps a view makes it so, and so does who explains one, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-from sqlglot import exp
+from collections.abc import Iterator, Mapping, Sequence
 
 from controllers.compute.operators.affected import Affected
 from controllers.compute.operators.linear import Linear
+from controllers.compute.operators.lowered import Lowered
 from controllers.compute.operators.operator import Called, Operator
 from controllers.compute.operators.planned import Planned
 from controllers.compute.operators.recompute import Recompute
 from controllers.compute.operators.reduce import Reduce
-from controllers.compute.operators.small import Small, told
+from controllers.compute.operators.small import Small
 from controllers.compute.operators.whole_query import WholeQuery
 from controllers.compute.strategy import Change, Incremental, Strategy
 from controllers.compute.strategy import Recompute as Recomputed
-from sql.algebra.queries import Columns
 from values.types import SqlType
 
 
@@ -30,18 +28,13 @@ def built(change: Change) -> Linear:
 
 
 class Kept:
-    """Of a view with columns of ``types``, over relations with ``columns``.
+    """Of a view with columns of ``types``, whose query is ``lowered``, over relations with columns called ``names``."""
 
-    ``sql`` is its query as Spark is told it, ``tree`` the same for any engine, ``None`` where there is none.
-    """
-
-    def __init__(self, sql: str, tree: exp.Expression | None, columns: Columns, types: Sequence[SqlType]) -> None:
-        planned, names = Planned(tree, columns), {i: [column.name for column in of] for i, of in columns.items()}
-        asked = told(tree, names)
-        query = WholeQuery(sql, asked, types)
+    def __init__(self, lowered: Lowered, names: Mapping[str, Sequence[str]], types: Sequence[SqlType]) -> None:
+        planned, query = Planned(lowered.query), WholeQuery(lowered, types)
         self.strategy: Strategy = planned.strategy(types)
         self.whole = Recompute(query)
-        slices = planned.slices() if isinstance(asked.ordinary, Small) else None
+        slices = planned.slices() if isinstance(lowered.told.ordinary, Small) else None
         self.affected = None if slices is None else Affected(slices, query, names)
         self.incremental = built(self.strategy.change) if isinstance(self.strategy, Incremental) else None
 

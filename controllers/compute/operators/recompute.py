@@ -12,7 +12,6 @@ from sqlglot import exp
 from collection.columns import DIFF
 from controllers.changes import as_schema, consolidate, negated
 from controllers.compute import spark_text as sp
-from controllers.compute.naming import name_relations
 from controllers.compute.operators.given import RESIDENT_ROWS_MAX, Given, Relation
 from controllers.compute.operators.left import Left
 from controllers.compute.operators.operator import Called, Explained
@@ -71,7 +70,7 @@ class Recompute:
     def _on_spark(self, given: Given, t1: DataTs) -> pa.Table:
         sources, output, schema = given.sources, given.output, self._query.schema
         rows_of = {i: sources.rows(r, t1) for i, r in given.inputs.items()}
-        query = name_relations(self._query.sql, given.inputs.keys(), rows_of)
+        query = self._query.on_spark(rows_of)
         held = sources.diffs(output, DataTs(output.upper - 1))
         names = schema.names[:-1]
         casts = [sp.cast(sp.column(n), t, n) for n, t in zip(names, self._query.types, strict=True)]

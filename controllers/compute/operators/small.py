@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from controllers.compute.strategy import TEXT_ALONE
 from functions.registry import OWN
 from journal.errors import InvalidUsage
 from lower.duckdb.decided import Undecided, decided
@@ -46,21 +45,23 @@ class Small:
 @bounded
 def _small(tree: exp.Expression, columns: Mapping[str, Sequence[str]], inexact: bool) -> Small:
     made = decided(tree, columns, inexact)
-    short, guarded = for_duckdb(made, grows=False), for_duckdb(made, grows=True)
-    for each in (short, guarded):
-        plain_words(each)
+    count, guarded = joins(made), for_duckdb(made, grows=True)
+    plain_words(guarded)
     names = OWN.keys() | LONG_TEXTS.keys()
     calls = {node for node in guarded.find_all(exp.Anonymous) if str(node.this).lower() in names}
-    return Small(text_of(short, identify=True), text_of(guarded, identify=True), joins(made), len(calls))
+    text = long_text = text_of(guarded, identify=True)
+    if count:
+        short = for_duckdb(made, grows=False)
+        plain_words(short)
+        text = text_of(short, identify=True)
+    return Small(text, long_text, count, len(calls))
 
 
-def small(tree: exp.Expression | None, columns: Mapping[str, Sequence[str]], inexact: bool = False) -> Small | str:
+def small(tree: exp.Expression, columns: Mapping[str, Sequence[str]], inexact: bool = False) -> Small | str:
     """What DuckDB is told of the bound query ``tree`` over relations with ``columns``, or why it is not asked.
 
     ``inexact``: also where floats may differ in their last digits.
     """
-    if tree is None:
-        return TEXT_ALONE
     try:
         return _small(tree, columns, inexact)
     except Undecided as why:
@@ -76,6 +77,6 @@ class Told(NamedTuple):
     whatever: Small | str
 
 
-def told(tree: exp.Expression | None, columns: Mapping[str, Sequence[str]]) -> Told:
+def told(tree: exp.Expression, columns: Mapping[str, Sequence[str]]) -> Told:
     ordinary = small(tree, columns)
     return Told(ordinary, small(tree, columns, inexact=True) if isinstance(ordinary, str) else ordinary)

@@ -15,19 +15,20 @@ from collection.columns import DIFF
 from controllers.changes import as_schema, canonical, change_schema
 from controllers.compute.operators.given import Engines
 from controllers.compute.operators.left import Left, Rest
+from controllers.compute.operators.lowered import Lowered
 from controllers.compute.operators.small import TOLD_SPARK, Small, Told
 from values.types import SqlType
 
 
 class WholeQuery:
-    """``told`` is what DuckDB is told of the query ``sql``, whose columns are of ``types``."""
+    """Of ``lowered``, whose columns are of ``types``."""
 
-    def __init__(self, sql: str, told: Told, types: Sequence[SqlType]) -> None:
-        self.sql = sql
+    def __init__(self, lowered: Lowered, types: Sequence[SqlType]) -> None:
+        self.on_spark = lowered.on_spark
         self.types = types
         self.schema = change_schema(types)
         """Columns by position, then ``__diff``."""
-        self._told = told
+        self._told = lowered.told
         self._rest = Rest()
 
     def chosen(self, gear: str) -> Small | str:

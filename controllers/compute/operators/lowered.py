@@ -1,0 +1,61 @@
+"""A query in the words of each engine: of DuckDB and of Spark, from one plan.  Pure: none is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from sqlglot import exp
+
+from controllers.compute.naming import name_relations
+from controllers.compute.operators.small import Told, told
+from journal.errors import InvalidUsage
+from plan import relations as r
+from plan.nodes import walk
+from sql.algebra.spelled import NotSpelled, spelled
+from sql.forms.transpile import spark_sql
+from sql.trees.budget import bounded
+
+
+class Lowered:
+    """Of ``query``; where that is the reason why there is no plan, it is known as ``sql`` alone, in Spark's words.
+
+    ``sql`` may be given too where it is known already.  Any thread may call; nobody changes what it gives.
+    """
+
+    def __init__(self, query: r.Query | str, sql: str | None = None) -> None:
+        assert sql is not None or isinstance(query, r.Query)
+        self.query = query
+        self._sql = sql
+
+    @cached_property
+    def spark_sql(self) -> str:
+        """It in Spark's words, over relations by their ids.  Raises ``InvalidUsage`` where there are none."""
+        return self._sql if self._sql is not None else spark_sql(self._tree())
+
+    def on_spark(self, rows: Mapping[str, exp.Expression]) -> exp.Expression:
+        """What Spark is asked, over queries for what it reads.  Raises ``InvalidUsage``."""
+        return name_relations(self.spark_sql, rows.keys(), rows)
+
+    @cached_property
+    def told(self) -> Told:
+        """What DuckDB is told of it, or why it is not."""
+        if isinstance(self.query, str):
+            return Told(self.query, self.query)
+        try:
+            return told(self._tree(), {node.item_id: node.names for node in self.gets})
+        except InvalidUsage as error:
+            return Told(error.message, error.message)
+
+    @property
+    def gets(self) -> list[r.Get]:
+        """The relations that it reads, as often as it does."""
+        return [node for node in walk(self.query.relation) if isinstance(node, r.Get)]
+
+    def _tree(self) -> exp.Expression:
+        """What each engine's text is printed of.  Raises ``InvalidUsage`` where its plan cannot be said."""
+        # It is not kept: it takes ten times the room of the texts, and each of them is made once.
+        try:
+            return bounded(spelled)(self.query.relation, self.query.names)
+        except NotSpelled as why:
+            raise InvalidUsage(f"the query cannot be said: {why}", sqlstate="0A000") from why
