@@ -28,6 +28,7 @@ from plan import scalars as s
 from plan.equal import alike, closed, conjuncts, equal_columns, equal_outside, plain
 from plan.nodes import Node, walk
 from plan.types import Type
+from values.datatypes.registry import DATATYPES
 from values.types import SqlType
 
 
@@ -116,8 +117,8 @@ class _Origin:
     columns: tuple[str, ...] = ()
 
 
-_KEYS = frozenset("bool int2 int4 int8 text varchar uuid date time timestamp timestamptz bytea".split())
-"""Types whose values are equal where they are written alike."""
+_KEYS = frozenset(row.name for row in DATATYPES.values() if row.alike) - {"bpchar"}
+"""Types whose values are equal where they are written alike, whatever they stand beside."""
 
 
 class _Cut:

@@ -187,7 +187,10 @@ def form_of(kind: SqlType) -> Form | None:
         return None
     if kind.name == "numeric":
         return _free_numerics() if kind.is_free else _decimals(kind.precision or 0, kind.scale or 0)
-    return _FORMS[kind.name](kind) if kind.name in _FORMS else None
+    if kind.name in _FORMS:
+        return _FORMS[kind.name](kind)
+    row = row_of(kind)
+    return _FORMS[row.carries](kind) if row.carries and row.alike else None
 
 
 def _of(key: Callable[[Any], bytes], plain: Callable[[pa.ChunkedArray], pa.ChunkedArray] = lambda column: column):
@@ -369,14 +372,11 @@ _FORMS: dict[str, Callable[[SqlType], Form]] = {
     "float4": _floats,
     "float8": _floats,
     "text": _texts,
-    "varchar": _texts,
-    "bpchar": _texts,
-    "macaddr": _texts,
-    "uuid": _texts,
     "bytea": _bytes,
     "date": lambda kind: _wholes(row_of(kind).show, _days),
     "time": lambda kind: _wholes(row_of(kind).show, lambda value: _scaled(value, 0, 64)),
     "timestamp": lambda kind: _wholes(row_of(kind).show, _micros(with_zone=False)),
     "timestamptz": lambda kind: _wholes(row_of(kind).show, _micros(with_zone=True)),
 }
-"""Of the others' values, those of one may be equal and have two forms, or they compare part by part."""
+"""What others carry and is equal where they are has theirs.  Of the rest, equal values may have two forms, or compare
+part by part."""

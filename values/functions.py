@@ -14,7 +14,7 @@ from inspect import Parameter, Signature
 
 from values import jsonb_keys
 from values.bad_text import BadText
-from values.datatypes.registry import DATATYPES
+from values.datatypes.registry import CASTS, DATATYPES, cast_name
 from values.limits import check_bytes
 from values.numeric import numeric_casts, numeric_keys, numeric_sums, numerics
 from values.scalars import (
@@ -134,6 +134,8 @@ def _texts_of_types() -> dict[str, Own]:
         if row.shown_by_us:  # engines give Python a single as a double
             given = _FLOAT8 if carrier == _FLOAT4 else carrier
             found[f"tm_{name}_text"] = own(_TEXT, row.show, given)
+    for (source, target), run in CASTS.items():
+        found[cast_name(source, target)] = own(carried(SqlType(target)), run, carried(SqlType(source)))
     return found
 
 

@@ -264,10 +264,10 @@ _BINARY = {
     **dict.fromkeys(("text", "varchar", "bytea"), _as_bytes),
 }
 _TEXT = {
+    **{row.name: _as_bytes for row in DATATYPES.values() if "text" in (row.name, row.carries) and not row.shown_by_us},
     "bool": _bool_text,
     **dict.fromkeys(("int2", "int4", "int8"), _simple_text),
     "float4": _float_text("float4"), "float8": _float_text("float8"), "numeric": _numeric_text,
-    **dict.fromkeys(("text", "varchar", "uuid", "jsonb"), _as_bytes),
     "bytea": _bytea_text, "date": _date_text, "timestamp": _timestamp_text,
 }  # fmt: skip
 """What Arrow's kernels write at once.  Whatever is not here, and arrays, are written value by value."""

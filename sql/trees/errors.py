@@ -124,6 +124,16 @@ def no_function(signature: str, hint: str | None = None, position: int | None = 
     )
 
 
+def ambiguous_operator(left: str, op: str, right: str, position: int | None = None) -> InvalidUsage:
+    """42725 where each side could become what the other is."""
+    return InvalidUsage(
+        f"operator is not unique: {left} {op} {right}",
+        sqlstate="42725",
+        position=position,
+        hint="could not choose a best candidate operator; you might need to add explicit type casts",
+    )
+
+
 def not_unique(signature: str, position: int | None = None) -> InvalidUsage:
     """42725 for a function of several types, of which no argument says which one is meant."""
     return InvalidUsage(

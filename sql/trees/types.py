@@ -13,9 +13,10 @@ from datetime import datetime
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 from journal.errors import InvalidUsage
-from sql.trees.errors import bad_text, out_of_range
+from sql.trees.errors import ambiguous_operator, bad_text, no_operator, out_of_range
 from values.bad_text import BadText
 from values.blanks import BLANKS
+from values.datatypes.registry import CASTS
 from values.numeric import numerics
 from values.scalars import NOT_FINITE, NUMBER, read_moment
 from values.sql_type import NUMERIC_PRECISION_MAX
@@ -87,6 +88,17 @@ def is_time(sql_type: SqlType) -> bool:
     return sql_type.name in _TIME_RANK
 
 
+def by_row(got: SqlType, wanted: SqlType) -> bool:
+    """Whether the row of one of them says how a value of ``got`` becomes one of ``wanted``, wherever that is wanted."""
+    return (got.name, wanted.name) in CASTS
+
+
+def no_comparison(left: SqlType, op: str, right: SqlType, position: int | None = None) -> InvalidUsage:
+    """What is said where there is no :func:`common` type: 42725 of two that become each other, otherwise 42883."""
+    error = ambiguous_operator if by_row(left, right) and by_row(right, left) else no_operator
+    return error(shown(left), op, shown(right), position)
+
+
 def numeric(precision: int, scale: int) -> SqlType:
     """A decimal of so many digits, ``scale`` of them behind the point; a free numeric where the engines have none."""
     if precision <= NUMERIC_PRECISION_MAX:
@@ -131,14 +143,16 @@ def common(left: SqlType, right: SqlType) -> SqlType | None:
 def alternative(left: SqlType, right: SqlType) -> SqlType | None:
     """The type of what is the one or the other (CASE, COALESCE, UNION, ARRAY…), ``None`` where there is none.
 
-    As :func:`common`; but of texts it is the first, since each can become the other, and numbers of which some have
-    more digits behind the point than others keep each its own.
+    As :func:`common`; but of texts, and of types whose rows say how each becomes the other, it is the first, and
+    numbers of which some have more digits behind the point than others keep each its own.
     """
     if left.is_array and right.is_array and left.name == right.name:
         both = alternative(left.element, right.element)
         return both if both is None else both.array
     if is_text(left) and is_text(right) and left.name != right.name:
         return SqlType(left.name)
+    if by_row(left, right) or by_row(right, left):
+        return left if by_row(right, left) else right
     exact = [as_numeric(each) for each in (left, right) if is_number(each) and not is_float(each)]
     if len(exact) == 2 and "numeric" in (left.name, right.name) and len({each.scale for each in exact}) > 1:
         return NUMERIC

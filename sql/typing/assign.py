@@ -20,7 +20,7 @@ def assignable(got: SqlType, wanted: SqlType) -> bool:
     """Whether Postgres would cast ``got`` to ``wanted`` on assignment."""
     if got == wanted or got == t.UNKNOWN or t.is_text(wanted):
         return True
-    if t.is_number(got) and t.is_number(wanted):
+    if t.is_number(got) and t.is_number(wanted) or t.by_row(got, wanted):
         return True
     if got.is_array and wanted.is_array:
         return assignable(got.element, wanted.element)

@@ -11,7 +11,7 @@ from sql.trees import types as t
 from sql.trees.errors import unsupported
 from sql.trees.nodes import call, cast, data_type, interval, interval_parts, position, unnest
 from sql.trees.own import own
-from values.datatypes.registry import DATATYPES
+from values.datatypes.registry import DATATYPES, cast_name
 from values.sql_type import NUMERIC_PRECISION_MAX
 from values.text.lengths import cut
 from values.time.clock import MICROS_PER_DAY
@@ -51,7 +51,7 @@ def castable(got: SqlType, target: SqlType) -> bool:
         return True
     if got.is_array or target.is_array:
         return got.is_array and target.is_array and castable(got.element, target.element)
-    if t.is_number(got) and t.is_number(target) or t.is_time(got) and t.is_time(target):
+    if t.is_number(got) and t.is_number(target) or t.is_time(got) and t.is_time(target) or t.by_row(got, target):
         return True
     if got == t.JSONB:
         return t.is_number(target) or target == t.BOOL
@@ -103,6 +103,10 @@ def converted(node: exp.Expression, got: SqlType, target: SqlType, zone: Zone | 
     if got.is_free and t.is_number(target.element) and not t.is_int(target.element):
         return cast(node.copy(), target)
     if got.is_array and t.is_int(target.element) and not t.is_int(got.element) and t.is_number(got.element):
+        raise unsupported(f"a cast of {t.shown(got)} to {t.shown(target)}", position=position(node))
+    if t.by_row(got, target):
+        return own(cast_name(got.name, target.name), node)
+    if got.is_array and t.by_row(got.element, target.element):
         raise unsupported(f"a cast of {t.shown(got)} to {t.shown(target)}", position=position(node))
     if got.is_array and carried(got) != carried(target) and {got.element.name, target.element.name} & _OURS:
         raise unsupported(f"a cast of {t.shown(got)} to {t.shown(target)}", position=position(node))
@@ -183,9 +187,10 @@ def _items_cut(node: exp.Expression, target: SqlType) -> exp.Expression:
     return cast(exp.Anonymous(this="TRANSFORM", expressions=[node.copy(), picked]), target)
 
 
-def becomes_char(got: SqlType, target: SqlType) -> bool:
-    """Whether a text becomes a ``char``, in which blanks at the end are nothing."""
-    return target.name == "bpchar" and got.name in ("text", "varchar")
+def is_made_over(got: SqlType, target: SqlType) -> bool:
+    """Whether what carries ``got`` is not yet what carries ``target`` where the one is the alternative of the other: of
+    a text that becomes a ``char``, in which blanks at the end are nothing, and where rows say how."""
+    return target.name == "bpchar" and got.name in ("text", "varchar") or t.by_row(got, target)
 
 
 def trimmed(node: exp.Expression) -> exp.Expression:

@@ -22,7 +22,7 @@ from sql.typing import check_arrays as arrays
 from sql.typing import check_jsonb as jsonb
 from sql.typing import check_sequences as sequences
 from sql.typing import own_signatures
-from sql.typing.casts import becomes_char, converted
+from sql.typing.casts import converted, is_made_over
 from sql.typing.check_aggregates import AGGREGATES
 from sql.typing.check_arrays import ARRAYS, any_of_array
 from sql.typing.check_expressions import EXPRESSIONS, OF_ARRAY
@@ -152,6 +152,9 @@ class Checker:
         if got.name == wanted.name == "numeric" and wanted.is_free and not got.is_free:
             swap(node, freed(node, got))
             return True
+        if t.by_row(got, wanted):
+            swap(node, converted(node, got, wanted))
+            return True
         if got == wanted or (got.name == wanted.name == "numeric") or t.is_text(got) and t.is_text(wanted):
             return True
         if t.is_number(got) and t.is_number(wanted):
@@ -208,7 +211,7 @@ class Checker:
                 for branch in branches(query):
                     output = branch.expressions[number]
                     swap(output.unalias(), freed(output.unalias(), got))
-            elif becomes_char(got, found):
+            elif is_made_over(got, found):
                 for branch in branches(query):
                     output = branch.expressions[number]
                     swap(output.unalias(), converted(output.unalias(), got, found))
@@ -243,7 +246,7 @@ class Checker:
                     swap(node, self.recast(node, got, found))
                 elif got != found and got.name in ("numeric", "numeric[]"):
                     swap(node, cast(node.copy(), found))
-                elif where != "NULLIF" and becomes_char(got, found):  # that one compares, and gives its first as it is
+                elif where != "NULLIF" and is_made_over(got, found):  # that one compares, and gives its first as it is
                     swap(node, converted(node, got, found))
             self.alike([got for got in types if got.is_array], found)
         return found
@@ -282,7 +285,7 @@ class Checker:
         types = [self.child(node, "this", scope), self.child(node, "expression", scope)]
         both = t.common(*types)
         if both is None:
-            raise no_operator(t.shown(types[0]), op, t.shown(types[1]), position(node))
+            raise t.no_comparison(types[0], op, types[1], position(node))
         types = self.give_compared([node.args["this"], node.args["expression"]], types, both)
         self.meet([node.args["this"], node.args["expression"]], types, both)
         compared_as_postgres(node, op, types, both)

@@ -12,7 +12,7 @@ from sql.trees import types as t
 from sql.trees.errors import mismatch, no_function, no_operator, unsupported, untyped
 from sql.trees.nodes import call, cast, position, unnest
 from sql.trees.own import own
-from sql.typing.casts import becomes_char, converted, texts_of
+from sql.typing.casts import converted, is_made_over, texts_of
 from sql.typing.free_numerics import freed
 from sql.typing.keys import by_key, check_no_keys, key_of, keys_of
 from sql.typing.scope import Scope
@@ -65,7 +65,7 @@ def _compatible(c: Checker, node: exp.Anonymous, got: list[SqlType], kinds: str)
             here.replace(_free_items(here, got[place], element.array))
         elif element.is_free and kind == "x":
             here.replace(freed(here, t.NUMERIC if got[place] == t.UNKNOWN else got[place]))
-        elif kind == "x" and becomes_char(got[place], element):
+        elif kind == "x" and is_made_over(got[place], element):
             here.replace(converted(here, got[place], element))
         else:
             here.replace(cast(here.copy(), wanted[kind]))

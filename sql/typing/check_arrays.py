@@ -13,7 +13,7 @@ from sql.trees.errors import mismatch, no_function, no_operator, not_unique, uns
 from sql.trees.nodes import Ordinality, call, cast, position, swap, unnest
 from sql.trees.own import own
 from sql.typing import check_array_functions
-from sql.typing.casts import becomes_char, converted, texts_of
+from sql.typing.casts import converted, is_made_over, texts_of
 from sql.typing.check_array_functions import overlaps, sliced, typed_index
 from sql.typing.check_jsonb import subscripted
 from sql.typing.comparing import check_comparable
@@ -150,7 +150,7 @@ def any_of_array(c: Checker, node: exp.Expression, right: exp.Expression, scope:
         )
     both = t.common(left, got.element)
     if both is None:
-        raise no_operator(t.shown(left), SIGNS[type(node)], t.shown(got.element), position(node))
+        raise t.no_comparison(left, SIGNS[type(node)], got.element, position(node))
     check_comparable(both, SIGNS[type(node)], position(node))
     c.alike([left, got.element], both, node)
     if left == t.UNKNOWN:
@@ -218,7 +218,7 @@ def joined_arrays(c: Checker, node: exp.DPipe, types: Sequence[SqlType]) -> SqlT
             empty = cast(exp.Array(expressions=[]), known)
             made.append(cast(each.copy(), known) if of_two else call("COALESCE", cast(each.copy(), known), empty))
         elif not got.is_array and t.common(got, known.element) is not None:
-            item = converted(each, got, known.element) if becomes_char(got, known.element) else each
+            item = converted(each, got, known.element) if is_made_over(got, known.element) else each
             made.append(cast(exp.Array(expressions=[cast(item.copy(), known.element)]), known))
         else:
             raise no_operator(t.shown(types[0]), "||", t.shown(types[1]), position(node))

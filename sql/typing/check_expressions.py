@@ -151,7 +151,7 @@ def _between(c: Checker, node: exp.Between, scope: Scope) -> SqlType:
     for got in types:
         nearest = t.common(both, got)
         if nearest is None:
-            raise no_operator(t.shown(types[0]), ">=", t.shown(got), position(node))
+            raise t.no_comparison(types[0], ">=", got, position(node))
         both = nearest
     check_comparable(both, ">=", position(node))
     types = c.give_compared([node.args[key] for key in keys], types, both)
@@ -199,7 +199,7 @@ def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
         sides = list(left.expressions) if isinstance(left, exp.Tuple) else [node.this]
         for side, got, (_, right) in zip(sides, lefts, columns, strict=False):
             if t.common(got, right) is None:
-                raise no_operator(t.shown(got), "=", t.shown(right), position(node))
+                raise t.no_comparison(got, "=", right, position(node))
             check_grouped(right, "IN", position(node))
             c.alike([got, right], t.common(got, right), node)
             if got == t.UNKNOWN:
@@ -225,7 +225,7 @@ def _in(c: Checker, node: exp.In, scope: Scope) -> SqlType:
             node.replace(exp.Not(this=made) if node.args.get("negate") else made)
             return c.visit(made, scope)
         if nearest is None:
-            raise no_operator(t.shown(types[0]), "=", t.shown(got), position(node))
+            raise t.no_comparison(types[0], "=", got, position(node))
         both = nearest
     check_comparable(both, "=", position(node))
     if t.is_text(both):
@@ -317,7 +317,7 @@ def _case(c: Checker, node: exp.Case, scope: Scope) -> SqlType:
             continue
         got = c.child(branch, "this", scope)
         if t.common(subject, got) is None:
-            raise no_operator(t.shown(subject), "=", t.shown(got), position(branch))
+            raise t.no_comparison(subject, "=", got, position(branch))
         c.alike([subject, got], t.common(subject, got), branch.this)
         if got == t.UNKNOWN:
             c.give(branch.this, subject)
@@ -356,7 +356,7 @@ def _nullif(c: Checker, node: exp.Nullif, scope: Scope) -> SqlType:
     types = [c.child(node, "this", scope), c.child(node, "expression", scope)]
     found = t.nullif(*types)
     if found is None:
-        raise no_operator(t.shown(types[0]), "=", t.shown(types[1]), position(node))
+        raise t.no_comparison(types[0], "=", types[1], position(node))
     exact = [got for got in types if t.is_number(got) and not t.is_float(got)]
     if found == t.JSONB:
         c.give_all([node.this, node.expression], types, "NULLIF")

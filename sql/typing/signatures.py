@@ -66,6 +66,8 @@ def _fits(got: SqlType, wanted: SqlType, exact: bool) -> bool:
         return True
     if exact:
         return False
+    if t.by_row(got, wanted):
+        return True
     if t.is_number(got) and t.is_number(wanted):
         return t.common(got, wanted) == wanted or (wanted.name == "numeric" and not t.is_float(got))
     return t.is_time(got) and t.is_time(wanted) and t.common(got, wanted) == wanted

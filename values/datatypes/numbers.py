@@ -41,15 +41,16 @@ DATATYPES = (
     Datatype(
         "numeric", 1700, 1231, "numeric", _numeric, receive_numeric, send_numeric, _show_numeric,
         json=json_values.free_numeric, aliases=("decimal", "dec"), carries="text", duckdb=("DECIMAL",), category="N",
+        alike=False,
     ),
     Datatype(
         "float4", 700, 1021, "real", read_float4, *_float4, show_float4, json_values.float4, aliases=("real",),
         arrow=pa.float32(), spark="FLOAT", avro="float", duckdb=("FLOAT",), category="N", length=4,
-        read_by_us=True, shown_by_us=True,
+        read_by_us=True, shown_by_us=True, alike=False,
     ),
     Datatype(
         "float8", 701, 1022, "double precision", read_float8, *_float8, show_float8, json_values.float8,
         aliases=("double precision", "double", "float"), arrow=pa.float64(), spark="DOUBLE", avro="double",
-        duckdb=("DOUBLE",), category="N", preferred=True, length=8, read_by_us=True, shown_by_us=True,
+        duckdb=("DOUBLE",), category="N", preferred=True, length=8, read_by_us=True, shown_by_us=True, alike=False,
     ),
 )  # fmt: skip

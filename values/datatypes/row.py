@@ -7,8 +7,8 @@ as the whole numbers under them and an interval as a dictionary of its parts.  A
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -62,10 +62,17 @@ class Datatype:
     """Whether engines have no such type, or read its text otherwise than Postgres: ``tm_`` and its name does there."""
     shown_by_us: bool = False
     """Whether its text is not what engines make of what carries it: ``tm_``, its name and ``_text`` does there."""
+    made_of: Mapping[str, Callable] = field(default_factory=dict)
+    """Types of whose values it is made wherever one of it is wanted, by name, and how.  Raises ``BadText``.  Of types
+    whose texts are what carries them."""
+    becomes: Mapping[str, Callable] = field(default_factory=dict)
+    """Types that are made of its values, likewise."""
+    alike: bool = True
+    """Whether values are equal where, and only where, their texts are, or the numbers and bytes that carry them."""
     has_extremes: bool = True
     """Whether Postgres has ``min`` and ``max`` of it."""
 
     @property
     def by_value(self) -> bool:
-        """``pg_type.typbyval``: what is as long as some machine's word."""
-        return self.length in (1, 2, 4, 8)
+        """``pg_type.typbyval``: what is as long as some machine's word, and no bytes that we carry as their text."""
+        return self.length in (1, 2, 4, 8) and self.carries != "text"

@@ -41,6 +41,6 @@ DATATYPES = (
     # In Postgres's own form.
     Datatype(
         "jsonb", 3802, 3807, "jsonb", read_jsonb, wire.receive_jsonb, wire.send_jsonb,
-        json=json_values.reading(of_json), carries="text", read_by_us=True, has_extremes=False,
+        json=json_values.reading(of_json), carries="text", read_by_us=True, alike=False, has_extremes=False,
     ),
 )  # fmt: skip

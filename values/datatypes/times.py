@@ -56,5 +56,6 @@ DATATYPES = (
         avro={"type": "record", "name": "Interval", "fields": [
             {"name": "months", "type": "int"}, {"name": "days", "type": "int"}, {"name": "micros", "type": "long"}]},
         duckdb=("INTERVAL",), category="T", preferred=True, length=16, read_by_us=True, shown_by_us=True,
+        alike=False,
     ),
 )  # fmt: skip
