@@ -534,6 +534,7 @@ _OPERATORS = """\
 2540 < timestamptz timestamp bool
 2974 < uuid uuid bool
 3242 < jsonb jsonb bool
+3364 < macaddr8 macaddr8 bool
 1878 << int2 int4 int2
 1884 << int4 int4 int4
 1890 << int8 int4 int8
@@ -569,6 +570,7 @@ _OPERATORS = """\
 2541 <= timestamptz timestamp bool
 2976 <= uuid uuid bool
 3244 <= jsonb jsonb bool
+3365 <= macaddr8 macaddr8 bool
 36 <> int4 int8 bool
 85 <> bool bool bool
 411 <> int8 int8 bool
@@ -601,6 +603,7 @@ _OPERATORS = """\
 2545 <> timestamptz timestamp bool
 2973 <> uuid uuid bool
 3241 <> jsonb jsonb bool
+3363 <> macaddr8 macaddr8 bool
 3250 <@ jsonb jsonb bool
 15 = int4 int8 bool
 91 = bool bool bool
@@ -634,6 +637,7 @@ _OPERATORS = """\
 2542 = timestamptz timestamp bool
 2972 = uuid uuid bool
 3240 = jsonb jsonb bool
+3362 = macaddr8 macaddr8 bool
 59 > bool bool bool
 76 > int4 int8 bool
 413 > int8 int8 bool
@@ -666,6 +670,7 @@ _OPERATORS = """\
 2544 > timestamptz timestamp bool
 2975 > uuid uuid bool
 3243 > jsonb jsonb bool
+3366 > macaddr8 macaddr8 bool
 82 >= int4 int8 bool
 415 >= int8 int8 bool
 430 >= int8 int4 bool
@@ -698,6 +703,7 @@ _OPERATORS = """\
 2543 >= timestamptz timestamp bool
 2977 >= uuid uuid bool
 3245 >= jsonb jsonb bool
+3367 >= macaddr8 macaddr8 bool
 1879 >> int2 int4 int2
 1885 >> int4 int4 int4
 1891 >> int8 int4 int8

@@ -64,7 +64,7 @@ LACKING = {
     "the server itself": r"\b(pg_\w+|information_schema|txid_\w+|current_user|current_catalog|has_\w+_privilege)\b",
     "types that docs/types.md says are not here":
         r"\b(point|box|polygon|circle|lseg|money|xml|json|json_\w+\(|row_to_json|array_to_json|to_json|inet|cidr"
-        r"|macaddr8|bit|varbit|timetz|tsvector|tsquery|(?:int4|int8|num|ts|tstz|date|multi)range|oid|refcursor|xid"
+        r"|bit|varbit|timetz|tsvector|tsquery|(?:int4|int8|num|ts|tstz|date|multi)range|oid|refcursor|xid"
         r"|record|jsonpath|reg(?:class|proc|procedure|type|oper|operator|namespace|role|config|collation)"
         r"|time with time zone|bit varying)\b|@@|@\?",
     "psql's variables": r"(?<![:\w\]]):['\"]?[a-z]",

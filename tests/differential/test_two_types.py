@@ -24,6 +24,7 @@ FAMILIES = (
     ("int2", "int4", "int8", "numeric(6,2)", "numeric", "float4", "float8"),
     ("text", "varchar(6)", "varchar"),
     ("date", "timestamp", "timestamptz"),
+    ("macaddr", "macaddr8"),
 )
 """Types that become one another.  A ``char`` beside another text is text here, and a ``char`` in Postgres."""
 

@@ -29,6 +29,7 @@ POOLS: Mapping[str, tuple[str, ...]] = {
     "time": ("00:00:00", "12:34:56.789", "23:59:59"),
     "uuid": ("00000000-0000-0000-0000-000000000001", "FFFFFFFF-ffff-ffff-ffff-ffffffffffff"),
     "macaddr": ("08:00:2b:01:02:03", "FF-FF-FF-FF-FF-FF", "0800.2b01.0203"),
+    "macaddr8": ("08:00:2b:ff:fe:01:02:03", "FF-FF-FF-FF-FF-FF-FF-FF", "08002b:010203"),
     "jsonb": ("1", "1e0", '"x"', '{"a": 1, "b": [1, null]}', '{"b":[1,null],"a":1}', "[]", "null"),
     "bytea": ("\\x", "\\x00ff", "\\x61"),
     "interval": ("1 day", "24 hours", "1 mon", "30 days", "-1 day"),

@@ -94,7 +94,7 @@ def test_a_double_that_no_real_holds_is_refused_and_never_becomes_infinity() -> 
         ("float8", " .5e-3 "), ("float8", "-0"), ("float4", "1e-45"), ("numeric(10,2)", " 1.5e2 "), ("bool", "of"),
         ("uuid", "{A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11}"), ("jsonb", '{"b":1.0,"a":[1e2]}'), ("time", "04:05:06.7 PM"),
         ("interval", "1-2 3 4:05:06.7 ago"), ("char(3)", "a "), ("int4[]", "{1, NULL}"), ("text[]", '{a b,"",null}'),
-        ("interval[]", "{1 day,NULL}"), ("macaddr", " 8:0:2B:1:2:3 "),
+        ("interval[]", "{1 day,NULL}"), ("macaddr", " 8:0:2B:1:2:3 "), ("macaddr8", " 0800-2B01-0203 "),
     ],
 )  # fmt: skip
 def test_a_literal_is_what_the_same_text_is_as_parameter(kind: str, text: str) -> None:

@@ -110,6 +110,7 @@ kind("char(50)", long_texts.map(lambda text: text.rstrip(" ")), code_points, lon
      lambda text: text.rstrip(" ").encode())  # fmt: skip
 kind("uuid", st.uuids().map(str) | st.sampled_from([str(uuid.UUID(int=n)) for n in (0, 1, (1 << 128) - 1)]))
 kind("macaddr", st.sampled_from(["00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff", "08:00:2b:01:02:03"]))
+kind("macaddr8", st.sampled_from(["00:00:00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff:ff:ff", "08:00:2b:ff:fe:01:02:03"]))
 kind("bytea", st.binary(max_size=5) | long_bytes)
 kind("date", st.dates() | st.dates(dt.date(2024, 1, 1), dt.date(2024, 1, 9)))
 kind("time", whole(64).map(lambda n: n % 86_400_000_001))

@@ -7,6 +7,7 @@ import pyarrow as pa
 from values import json_values, wire
 from values.datatypes.row import Datatype
 from values.text.jsonb import of_json, read_jsonb
+from values.text.macaddr8s import of_macaddr, read_macaddr8, receive_macaddr8, send_macaddr8, to_macaddr
 from values.text.macaddrs import read_macaddr, receive_macaddr, send_macaddr
 from values.text.uuids import read_uuid
 
@@ -37,6 +38,11 @@ DATATYPES = (
     Datatype(
         "macaddr", 829, 1040, "macaddr", read_macaddr, receive_macaddr, send_macaddr, carries="text", length=6,
         read_by_us=True, has_extremes=False,
+    ),
+    # The same.
+    Datatype(
+        "macaddr8", 774, 775, "macaddr8", read_macaddr8, receive_macaddr8, send_macaddr8, carries="text", length=8,
+        read_by_us=True, made_of={"macaddr": of_macaddr}, becomes={"macaddr": to_macaddr}, has_extremes=False,
     ),
     # In Postgres's own form.
     Datatype(
