@@ -10,19 +10,9 @@ import pyarrow as pa
 from adapter.state.interfaces import OutputColumn, Prepared, Result
 from adapter.state.session_state import SessionState
 from adapter.system.kinds import KIND_ROWS
-from adapter.system.kinds.kind import kept_in
 from adapter.system.types import type_display
 from catalog_log import model
-from catalog_log.objects import (
-    INDEX,
-    KINDS,
-    MATERIALIZED_VIEW,
-    SOURCE,
-    TABLE,
-    VIEW,
-    Item,
-    key_names,
-)
+from catalog_log.objects import KINDS, Item
 from sql.objects.identifiers import quoted
 from sql.objects.names import (
     ImageLike,
@@ -39,14 +29,7 @@ from sql.syntax.statements import KIND_WORDS
 from sql.trees.errors import no_relation, wrong_kind
 from values.types import arrow_type, parse_type
 
-_KINDS = {
-    "tables": (TABLE,),
-    "views": (VIEW,),
-    "materialized views": (MATERIALIZED_VIEW,),
-    "sources": (SOURCE,),
-    "objects": tuple(each.kind for each in KINDS),
-    "indexes": (INDEX,),
-}
+_KINDS = {each.plural: (each.kind,) for each in KINDS if each.plural} | {"objects": tuple(each.kind for each in KINDS)}
 
 PLAN_CACHE = "plan_cache"
 """``SHOW plan_cache``: how this adapter's plan cache does.  It is no variable: it belongs to no session."""
@@ -124,18 +107,9 @@ def _rows(statement: st.ShowObjects, image: ImageLike, names: Names) -> list[tup
 
 
 def _row(item: Item, what: str, image: ImageLike) -> tuple:
-    cluster = kept_in(item, image)
-    name = cluster.name if cluster is not None else None
-    if what == "indexes":
-        on = image.item(item.relation_id)
-        return (item.name, on.name if on else None, name, ", ".join(key_names(item, on)))
-    if what == "materialized views":
-        return (item.name, name)
-    if what == "sources":
-        return (item.name, item.topic, item.format)
     if what == "objects":
         return (item.name, KIND_WORDS[item.kind])
-    return (item.name,)
+    return (item.name, *KIND_ROWS[item.kind].listed(item, image))
 
 
 def _like(name: str, pattern: str | None) -> bool:

@@ -63,6 +63,10 @@ class System:
             if item.schema_id in schemas:
                 yield schemas[item.schema_id], item
 
+    def classes(self) -> Iterator[tuple[Schema, Item]]:
+        """Those that pg_class has."""
+        return ((schema, item) for schema, item in self.named() if KIND_ROWS[item.kind].relkind)
+
 
 def item_oid(item_id: str) -> int:
     """A stable oid for an item or a schema: 16384 upwards, even for items and odd for schemas."""
@@ -121,7 +125,7 @@ def _indexed(s: System) -> set[str]:
 
 def _pg_class(s: System) -> Rows:
     indexed = _indexed(s)
-    for schema, item in s.named():
+    for schema, item in s.classes():
         yield {
             "oid": item_oid(item.id), "relname": item.name, "relnamespace": item_oid(schema.id), "reltype": 0,
             "reloftype": 0, "relowner": OWNER_OID,
@@ -284,7 +288,7 @@ def _pg_timezone_names(s: System) -> Rows:
 
 def _pg_stat_tables(s: System) -> Rows:
     """Every table and materialized view; nobody here counts scans or rows, so the numbers are NULL."""
-    for schema, item in s.named():
+    for schema, item in s.classes():
         if KIND_ROWS[item.kind].relkind in "rm":
             yield {"relid": item_oid(item.id), "schemaname": schema.name, "relname": item.name}
 
@@ -358,7 +362,7 @@ def comments_of(s: System) -> Iterator[tuple[str, int, str]]:
 
 
 def _pg_description(s: System) -> Rows:
-    items = {item.id for _, item in s.named()}
+    items = {item.id for _, item in s.classes()}
     schemas = {schema.id for schema in s.schemas()}
     for object_id, number, text in comments_of(s):
         if object_id in items or object_id in schemas:
@@ -381,9 +385,10 @@ def database_oids(s: System) -> dict[str, int]:
 
 
 def _pg_depend(s: System) -> Rows:
-    for _, item in s.named():
+    classes = {item.id: item for _, item in s.classes()}
+    for item in classes.values():
         owner = item.owner if isinstance(item, Sequence) else None
-        for other in item.depends_on:
+        for other in filter(classes.__contains__, item.depends_on):
             yield {"classid": CLASS_OIDS["pg_class"], "objid": item_oid(item.id), "objsubid": 0,
                    "refclassid": CLASS_OIDS["pg_class"], "refobjid": item_oid(other),
                    "refobjsubid": 0 if owner is None else owner[1],

@@ -8,6 +8,8 @@ order; a column without a type is text.  A relation of pg_catalog begins with it
 # ruff: noqa: E501 - one relation a line is what makes this readable
 from __future__ import annotations
 
+from adapter.system.kinds import KIND_ROWS
+
 _PG_CATALOG = """
 pg_class: 1259 oid:oid relname relnamespace:oid reltype:oid reloftype:oid relowner:oid relam:oid relfilenode:oid reltablespace:oid relpages:int4 reltuples:float4 relallvisible:int4 reltoastrelid:oid relhasindex:bool relisshared:bool relpersistence relkind relnatts:int2 relchecks:int2 relhasrules:bool relhastriggers:bool relhassubclass:bool relrowsecurity:bool relforcerowsecurity:bool relispopulated:bool relreplident relispartition:bool relrewrite:oid relfrozenxid:int8 relminmxid:int8 relacl:list reloptions:list relpartbound
 pg_namespace: 2615 oid:oid nspname nspowner:oid nspacl:list
@@ -195,8 +197,10 @@ settings: name value
 ddl_requests: request_id catalog_ts:int8 status message
 comments: object_id object_kind object_name column_name comment
 ddl_audit: catalog_ts:int8 ordinal:int4 at:timestamptz role database_name tag statement request_id object_ids:list
-sequences: id schema_name name last_value:int8 log_cnt:int8 is_called:bool
 """
+"""Beside those of one kind of object, which are :attr:`~adapter.system.kinds.kind.KindRows.columns` of it."""
+
+_OF_KINDS = "".join(f"{name}: {columns}\n" for said in KIND_ROWS.values() for name, columns in said.columns.items())
 
 
 KINDS = ("oid", "list", "oids", "int2s", "int2vector", "oidvector")
@@ -234,7 +238,7 @@ def _read(text: str, base: int, marked: bool = False) -> tuple[dict[str, dict[st
 _FOUND = {
     "pg_catalog": _read(_PG_CATALOG, 12_000, marked=True),
     "information_schema": _read(_INFORMATION_SCHEMA, 13_100),
-    "tm_catalog": _read(_TM_CATALOG, 13_300),
+    "tm_catalog": _read(_TM_CATALOG + _OF_KINDS, 13_300),
     "tm_internal": _read(_TM_INTERNAL, 13_400),
 }
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from adapter.system.kinds.sequence import position
-from adapter.system.rows import Rows, System, comments_of
+from adapter.system.rows import Rows, System, comments_of, of_kinds
 from catalog_log import model
-from catalog_log.objects import Index, Sequence, Source, cluster_of, key_names, numbered_columns
+from catalog_log.objects import Index, Source, cluster_of, key_names, numbered_columns
 from catalog_log.settings import GEAR, cluster_setting
 from sql.statements.sequence_calls import default_today
 
@@ -50,14 +49,6 @@ def _sources(s: System) -> Rows:
         if isinstance(item, Source):
             yield {"id": item.id, "name": item.name, "topic": item.topic, "format": item.format,
                    "envelope": item.envelope, "errors_id": item.errors_id}  # fmt: skip
-
-
-def _sequences(s: System) -> Rows:
-    """What ``SELECT * FROM`` a sequence shows (:mod:`sql.statements.sequence_state`).  Nothing is logged ahead."""
-    for schema, item in s.named():
-        if isinstance(item, Sequence) and (at := position(item, s.image)) is not None:
-            yield {"id": item.id, "schema_name": schema.name, "name": item.name, "last_value": at.last, "log_cnt": 0,
-                   "is_called": at.given}  # fmt: skip
 
 
 def _nodes(s: System) -> Rows:
@@ -103,8 +94,9 @@ def _ddl_audit(s: System) -> Rows:
 
 
 ROWS: dict[str, Callable[[System], Rows]] = {
+    **of_kinds("tm_catalog"),
     "objects": _objects, "columns": _columns, "dependencies": _dependencies, "indexes": _indexes,
-    "sources": _sources, "nodes": _nodes, "sequences": _sequences,
+    "sources": _sources, "nodes": _nodes,
     "comments": _comments, "ddl_audit": _ddl_audit,
     "databases": _plain(model.DATABASES, id="id", name="name"),
     "schemas": _plain(model.SCHEMAS, id="id", database_id="database_id", name="name"),

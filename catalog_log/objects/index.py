@@ -13,6 +13,7 @@ from catalog_log.objects.item import Audience, Column, Item, Maintained, Record,
 @dataclass(frozen=True, kw_only=True)
 class Index(Maintained):
     kind = word = "index"
+    plural, listed = "indexes", ("on", "cluster", "key")
     belongs = True
     absent = "42704", "SHOW INDEXES lists those that there are"
     unread = "an index is used by itself where it helps"

@@ -66,6 +66,10 @@ class Item:
     """What a statement about one is told where there is none: the SQLSTATE, and a hint."""
     unread: ClassVar[str | None] = None
     """Of what is no relation: a hint for who would read it."""
+    plural: ClassVar[str] = ""
+    """What SHOW calls them; empty where it lists none of them by themselves."""
+    listed: ClassVar[tuple[str, ...]] = ()
+    """What it calls the texts that it has of each beside the name."""
 
     id: str
     schema_id: str

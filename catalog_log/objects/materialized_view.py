@@ -12,6 +12,7 @@ from catalog_log.objects.item import Column, Maintained, Queried, Record, requir
 class MaterializedView(Queried, Maintained):
     kind = "materialized_view"
     word = "materialized view"
+    plural, listed = "materialized views", ("cluster",)
 
     @classmethod
     def of_record(

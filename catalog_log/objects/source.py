@@ -12,6 +12,7 @@ from catalog_log.objects.item import Column, Record, Relation, required
 @dataclass(frozen=True, kw_only=True)
 class Source(Relation):
     kind = word = "source"
+    plural, listed = "sources", ("topic", "format")
 
     topic: str
     format: str

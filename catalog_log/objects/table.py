@@ -12,6 +12,7 @@ from catalog_log.objects.item import Column, Record, Relation, as_stored
 @dataclass(frozen=True)
 class Table(Relation):
     kind = word = "table"
+    plural = "tables"
 
     dropped: tuple[Column, ...] = ()
     """Columns that it had: rows that were written then have them still."""

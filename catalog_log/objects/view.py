@@ -11,6 +11,7 @@ from catalog_log.objects.item import Audience, Column, Queried, Record
 @dataclass(frozen=True, kw_only=True)
 class View(Queried):
     kind = word = "view"
+    plural = "views"
 
     @property
     def audience(self) -> Audience:

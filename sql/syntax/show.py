@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from catalog_log.objects import KINDS
 from sql.syntax.cursor import Cursor
 from sql.syntax.kind_words import kind_said
 from sql.syntax.statement import Name, Statement
@@ -17,11 +18,7 @@ BOOL = SqlType("bool")
 _NAME = ("name", TEXT)
 
 _SHOWN: dict[str, tuple[tuple[str, SqlType], ...]] = {
-    "tables": (_NAME,),
-    "views": (_NAME,),
-    "materialized views": (_NAME, ("cluster", TEXT)),
-    "sources": (_NAME, ("topic", TEXT), ("format", TEXT)),
-    "indexes": (_NAME, ("on", TEXT), ("cluster", TEXT), ("key", TEXT)),
+    **{each.plural: (_NAME, *((name, TEXT) for name in each.listed)) for each in KINDS if each.plural},
     "schemas": (_NAME,),
     "databases": (_NAME,),
     "clusters": (_NAME, ("address", TEXT)),
@@ -73,7 +70,7 @@ class Explain(Statement):
 
 @dataclass(frozen=True)
 class ShowObjects(Statement):
-    """``what``: tables, views, materialized views, sources, indexes, schemas, databases, clusters, objects, columns."""
+    """``what``: the plural of a kind of object, or schemas, databases, clusters, objects, columns."""
 
     tag = "SHOW"
 

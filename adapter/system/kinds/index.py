@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapter.system.kinds.kind import KindRows, in_cluster
+from adapter.system.kinds.kind import KindRows, in_cluster, kept_in
 from catalog_log import model
 from catalog_log.objects import Index, key_names
 from sql.objects.identifiers import quoted
@@ -21,4 +21,9 @@ def _created(item: Index, name: str, image: ImageLike) -> str:
     return f"CREATE INDEX {quoted(item.name)}{in_cluster(item, image)} ON {where} ({keys})"
 
 
-ROWS = KindRows("i", _created, access=ARRANGEMENT, table_type=None)
+def _listed(item: Index, image: ImageLike) -> tuple[str | None, ...]:
+    on, cluster = image.item(item.relation_id), kept_in(item, image)
+    return on.name if on else None, cluster.name if cluster else None, ", ".join(key_names(item, on))
+
+
+ROWS = KindRows("i", _created, access=ARRANGEMENT, table_type=None, listed=_listed)

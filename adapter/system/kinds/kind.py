@@ -38,6 +38,7 @@ class KindRows:
     """``created``: DDL that would make the object again under the full name that it is given."""
 
     relkind: str
+    """Empty where it is in none of pg_catalog's relations that are of all kinds."""
     created: Callable[[Any, str, ImageLike], str]
     access: int = HEAP
     table_type: str | None = "BASE TABLE"
@@ -45,6 +46,10 @@ class KindRows:
     privileges: tuple[str, ...] = ("SELECT",)
     own: Mapping[str, Own] = field(default_factory=dict)
     """The relations of the system that are of this kind alone: ``schema.name`` -> what an object's row is."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Of those in tm_catalog: their names -> their columns, as :mod:`adapter.system.schemas` writes them."""
+    listed: Callable[[Any, ImageLike], tuple[str | None, ...]] = lambda item, image: ()
+    """The texts that SHOW has of each beside its name, as its class lists them."""
 
     @property
     def insertable(self) -> bool:

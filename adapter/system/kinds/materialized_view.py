@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from adapter.system.kinds.kind import KindRows
+from adapter.system.kinds.kind import KindRows, kept_in
 from adapter.system.kinds.view import created
+from catalog_log.objects import MaterializedView
+from sql.objects.names import ImageLike
 
-ROWS = KindRows("m", created, table_type=None)
+
+def _listed(item: MaterializedView, image: ImageLike) -> tuple[str | None, ...]:
+    cluster = kept_in(item, image)
+    return (cluster.name if cluster else None,)
+
+
+ROWS = KindRows("m", created, table_type=None, listed=_listed)

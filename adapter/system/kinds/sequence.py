@@ -57,11 +57,20 @@ def _sequences(item: Sequence, place: Place, image: ImageLike) -> dict[str, obje
             "cycle_option": "YES" if item.steps.cycle else "NO"}  # fmt: skip
 
 
+def _state(item: Sequence, place: Place, image: ImageLike) -> dict[str, object] | None:
+    """What ``SELECT * FROM`` a sequence shows (:mod:`sql.statements.sequence_state`).  Nothing is logged ahead."""
+    at = position(item, image)
+    return None if at is None else {"id": item.id, "schema_name": place.schema, "name": item.name,
+                                    "last_value": at.last, "log_cnt": 0, "is_called": at.given}  # fmt: skip
+
+
 ROWS = KindRows(
     "S", _created, access=NO_ACCESS, table_type=None, privileges=("SELECT", "USAGE", "UPDATE"),
     own={
         "pg_catalog.pg_sequence": _pg_sequence,
         "pg_catalog.pg_sequences": _pg_sequences,
         "information_schema.sequences": _sequences,
+        "tm_catalog.sequences": _state,
     },
+    columns={"sequences": "id schema_name name last_value:int8 log_cnt:int8 is_called:bool"},
 )  # fmt: skip

@@ -13,4 +13,4 @@ def _created(item: Source, name: str, image: ImageLike) -> str:
     return f"CREATE SOURCE {name} (\n{columns}\n)\nFROM KAFKA TOPIC '{topic}' FORMAT JSON ENVELOPE NONE"
 
 
-ROWS = KindRows("r", _created)
+ROWS = KindRows("r", _created, listed=lambda item, image: (item.topic, item.format))
