@@ -208,7 +208,7 @@ def _flaw(
     present: dict[Key, bool] = {}
     for update in proposal.updates:
         # A genesis of a format that we do not know is fatal a moment later; its updates are not ours to judge.
-        if update.collection not in model.COLLECTIONS_OF.get(format_version, model.COLLECTIONS):
+        if update.collection not in model.collections_of(format_version):
             return f"unknown collection {update.collection!r}"
         key = (update.collection, update.key)
         if update.diff == 1 and update.value is not None:

@@ -21,9 +21,14 @@ AUDIT = "audit"
 COLLECTIONS = (DATABASES, SCHEMAS, ITEMS, CLUSTERS, NODES, SETTINGS, REQUESTS, COMMENTS, AUDIT)
 """Every collection there is, in the order in which changes are told; new ones come last."""
 
-COLLECTIONS_OF = {1: frozenset(COLLECTIONS[:7]), **dict.fromkeys((2, 3, 4, 5, 6, 7), frozenset(COLLECTIONS))}
-"""Catalog format -> the collections that an update may name.  An update naming any other is malformed, also where this
-code knows it: code that knows format 1 alone says so too (I1)."""
+_ALL, _OF_FORMAT_1 = frozenset(COLLECTIONS), frozenset(COLLECTIONS[:7])
+
+
+def collections_of(format_version: int) -> frozenset[str]:
+    """The collections that an update may name in a catalog of that format.  An update naming any other is malformed,
+    also where this code knows it: code that knows format 1 alone says so too (I1)."""
+    return _OF_FORMAT_1 if format_version == 1 else _ALL
+
 
 @dataclass(frozen=True)
 class Update:

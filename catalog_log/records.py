@@ -45,16 +45,16 @@ SEGMENTS_FROM = 6
 STATISTICS_FROM = 7
 """The first format in which records of segments may be of version 2 (``segments.records``)."""
 
-KNOWN_FORMATS = frozenset({1, 2, 3, 4, 5, 6, 7})
+KNOWN_FORMATS = frozenset(range(1, FORMAT_VERSION + 1))
 """Catalog formats that this code can fold.  Any other in a genesis stops the process."""
 
-SCHEMA_VERSION_MAX = {1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1, 7: 1}
-"""Catalog format -> the newest schema version that proposals and values may have in it, but for ``ITEM_VERSION_MAX``.
+SCHEMA_VERSION_MAX = dict.fromkeys(KNOWN_FORMATS, 1)
+"""Catalog format -> the newest schema version that proposals and values may have in it, but for items.
 A reader that *could* decode a newer one must still refuse it, or old and new code would give different verdicts on the
 same bytes (I1)."""
 
-ITEM_VERSION_MAX = {3: 2, 4: 3, 5: 3, 6: 3, 7: 3}
-"""Likewise of the values of ``items``, where it is another."""
+ITEM_VERSION_MAX = {each: 1 + (each >= DEFINITIONS_FROM) + (each >= COLUMN_IDS_FROM) for each in KNOWN_FORMATS}
+"""Likewise of the values of ``items``."""
 
 PROPOSAL_BYTES_MAX = 4 * 1024 * 1024
 """A proposal above this is refused before it is produced: half of what the topic takes, so that none is ever lost to

@@ -162,7 +162,7 @@ def _flaw(proposal: Any) -> str:
     if proposal.genesis is not None and proposal.genesis.format_version != proposal.format_version:
         return f"format {proposal.format_version} with a genesis of format {proposal.genesis.format_version}"
     for update in proposal.updates:
-        if update.collection not in model.COLLECTIONS_OF[proposal.format_version]:
+        if update.collection not in model.collections_of(proposal.format_version):
             return f"unknown collection {update.collection!r}"
         if (update.diff, update.value is None) not in ((1, False), (-1, True)):
             return f"{update.collection} {update.key!r}: diff {update.diff}"

@@ -15,7 +15,14 @@ from catalog_log.bootstrap import await_environment, create_environment, ensure_
 from catalog_log.fold import VerdictKind
 from catalog_log.log import CatalogLog
 from catalog_log.model import Genesis
-from catalog_log.records import FORMAT_VERSION, KNOWN_FORMATS, SCHEMA_VERSION_MAX, encode_proposal, version_max
+from catalog_log.records import (
+    FORMAT_VERSION,
+    ITEM_VERSION_MAX,
+    KNOWN_FORMATS,
+    SCHEMA_VERSION_MAX,
+    encode_proposal,
+    version_max,
+)
 from embedded.ports import free_ports
 from journal import clients, topics
 from journal.errors import FatalLog, Unavailable
@@ -216,10 +223,10 @@ def _records(bootstrap: str, topic: str) -> list[bytes]:
 
 def test_every_format_that_is_known_says_all_that_it_may_hold() -> None:
     """Who judges a log from outside asks these tables too, and a format that one of them lacks is found there."""
-    assert set(model.COLLECTIONS_OF) == KNOWN_FORMATS == set(SCHEMA_VERSION_MAX)
+    assert set(SCHEMA_VERSION_MAX) == KNOWN_FORMATS == set(ITEM_VERSION_MAX)
     assert max(KNOWN_FORMATS) == FORMAT_VERSION
     for format_version in sorted(KNOWN_FORMATS)[1:]:
-        assert model.COLLECTIONS_OF[format_version] >= model.COLLECTIONS_OF[format_version - 1]
+        assert model.collections_of(format_version) >= model.collections_of(format_version - 1)
         newest, before = (version_max(f, model.ITEMS) for f in (format_version, format_version - 1))
         assert newest >= before
     assert version_max(FORMAT_VERSION, model.ITEMS) == codec.version("item"), "today's code writes today's format"
