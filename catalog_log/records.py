@@ -15,7 +15,7 @@ from catalog_log.object_records import from_record, to_record, version_of
 from catalog_log.objects import Item
 from schemas import codec
 
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 """The catalog format that this code begins new catalogs with.  It lives in the genesis of every catalog and is not the
 code's version: two code versions run side by side as long as both know the catalog's, and each writes what that allows.
 
@@ -25,7 +25,8 @@ Format 3 keeps of a view what its user meant, and no longer what Spark is told: 
 Format 4 numbers columns, so that they can come and go: ``COLUMN_IDS_FROM``.
 Format 5 lets small writes travel in the records of the oracle: ``INLINE_FROM``.
 Format 6 lets settled rows be in files of a store, and topics be cut below them: ``SEGMENTS_FROM``.
-Format 7 lets the log of segments say which values their columns hold: ``STATISTICS_FROM``."""
+Format 7 lets the log of segments say which values their columns hold: ``STATISTICS_FROM``.
+Format 8 has connections: ``CONNECTIONS_FROM``."""
 
 DEFINITIONS_FROM = 3
 """The first format in which a view is a :class:`~catalog_log.objects.Definition`, not
@@ -44,6 +45,10 @@ SEGMENTS_FROM = 6
 
 STATISTICS_FROM = 7
 """The first format in which records of segments may be of version 2 (``segments.records``)."""
+
+CONNECTIONS_FROM = 8
+"""The first format in which there may be connections: code that knows format 7 alone would give their names to others
+and drop their schemas without them."""
 
 KNOWN_FORMATS = frozenset(range(1, FORMAT_VERSION + 1))
 """Catalog formats that this code can fold.  Any other in a genesis stops the process."""

@@ -8,6 +8,7 @@ goes with what, which controllers are told of it.  What SHOW CREATE and the syst
 from collections.abc import Mapping
 
 from catalog_log.objects.asked import cluster_of, ever, numbered_columns, own_columns, places, view_inputs
+from catalog_log.objects.connection import Connection, Secret
 from catalog_log.objects.definition import Definition, Reference, SparkText
 from catalog_log.objects.errors import Errors
 from catalog_log.objects.index import Index, key_names
@@ -20,15 +21,16 @@ from catalog_log.objects.view import View
 
 TABLE, SOURCE, ERRORS = Table.kind, Source.kind, Errors.kind
 VIEW, MATERIALIZED_VIEW, INDEX = View.kind, MaterializedView.kind, Index.kind
-SEQUENCE = Sequence.kind
+SEQUENCE, CONNECTION = Sequence.kind, Connection.kind
 
-KINDS: tuple[type[Item], ...] = (Table, Source, Errors, View, MaterializedView, Index, Sequence)
+KINDS: tuple[type[Item], ...] = (Table, Source, Errors, View, MaterializedView, Index, Sequence, Connection)
 
 BY_KIND: Mapping[str, type[Item]] = {each.kind: each for each in KINDS}
 
 __all__ = [
-    "ALWAYS", "BY_DEFAULT", "BY_KIND", "ERRORS", "INDEX", "KINDS", "MATERIALIZED_VIEW", "SEQUENCE", "SOURCE", "TABLE",
-    "VIEW", "Audience", "Column", "Definition", "Errors", "Index", "Item", "Maintained", "MaterializedView",
-    "Queried", "Reference", "Relation", "Sequence", "Source", "SparkText", "Table", "View", "cluster_of", "ever",
-    "key_names", "numbered", "numbered_columns", "own_columns", "places", "view_inputs",
+    "ALWAYS", "BY_DEFAULT", "BY_KIND", "CONNECTION", "ERRORS", "INDEX", "KINDS", "MATERIALIZED_VIEW", "SEQUENCE",
+    "SOURCE", "TABLE", "VIEW", "Audience", "Column", "Connection", "Definition", "Errors", "Index", "Item",
+    "Maintained", "MaterializedView", "Queried", "Reference", "Relation", "Secret", "Sequence", "Source", "SparkText",
+    "Table", "View", "cluster_of", "ever", "key_names", "numbered", "numbered_columns", "own_columns", "places",
+    "view_inputs",
 ]  # fmt: skip

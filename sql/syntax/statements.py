@@ -30,6 +30,7 @@ from sql.syntax.alter import (
     read_reset_source,
 )
 from sql.syntax.column_defs import ColumnDef
+from sql.syntax.connections import CreateConnection
 from sql.syntax.control import (
     Begin,
     CloseCursors,
@@ -70,6 +71,7 @@ CREATED: Created = {
     ("view",): CreateView.read,
     ("index",): CreateIndex.read,
     ("sequence",): CreateSequence.read,
+    ("connection",): CreateConnection.read,
 }
 
 ALTERED: Altered = {TABLE: read_actions, SOURCE: read_reset_source, SEQUENCE: AlterSequence.read}
@@ -77,9 +79,9 @@ ALTERED: Altered = {TABLE: read_actions, SOURCE: read_reset_source, SEQUENCE: Al
 __all__ = [
     "ALTERED", "CREATED", "DDL", "KIND_WORDS", "AddColumn", "AddIdentity", "AlterCluster", "AlterColumns",
     "AlterSequence", "Begin", "CloseCursors", "ClusterSetting", "ColumnAction", "ColumnDef", "Comment", "Commit",
-    "Control", "CreateIndex", "CreateSchema", "CreateSequence", "CreateSource", "CreateTable", "CreateView",
-    "Deallocate", "Discard", "Drop", "DropColumn", "DropIdentity", "DropNotNull", "Empty", "Explain", "Insert",
-    "Kind", "Name", "Query", "Release", "Rename", "RenameColumn", "RenameSchema", "ResetAll", "ResetSource",
+    "Control", "CreateConnection", "CreateIndex", "CreateSchema", "CreateSequence", "CreateSource", "CreateTable",
+    "CreateView", "Deallocate", "Discard", "Drop", "DropColumn", "DropIdentity", "DropNotNull", "Empty", "Explain",
+    "Insert", "Kind", "Name", "Query", "Release", "Rename", "RenameColumn", "RenameSchema", "ResetAll", "ResetSource",
     "Rollback", "RollbackTo", "Savepoint", "SetDefault", "SetIdentity", "SetNotNull", "SetSchema", "SetTransaction",
     "SetVariable", "ShowCreate", "ShowObjects", "ShowVariable", "Statement", "Unlisten", "Unmark", "Upkeep",
 ]  # fmt: skip

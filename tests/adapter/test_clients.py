@@ -25,6 +25,8 @@ create index i1 on items (id);
 create source clicks (at timestamptz, url text) from kafka topic 'clicks' format json;
 create table s2.t2 (a int);
 create sequence sq as int increment 2 maxvalue 9 cache 3 cycle;
+create connection outside to kafka
+    (broker 'a:1', sasl mechanisms plain, sasl username 'me', sasl password secret file 'p');
 insert into items values (1, 'apple', 1.5), (2, null, null);
 """
 
@@ -91,6 +93,12 @@ def test_psql_describes_everything():
             ("select last_value, cycle from pg_sequences", ["|t"]),
             ("select seqmax, seqrelid::regclass from pg_sequence", ["9|sq"]),
             ("select sequence_name, increment, maximum_value from information_schema.sequences", ["sq|2|9"]),
+            ("show create connection outside", ["TO KAFKA (BROKER = 'a:1'", "SASL PASSWORD = SECRET FILE 'p')"]),
+            ("comment on connection outside is 'there'", ["COMMENT"]),
+            ("show connections", ["outside|kafka"]),
+            ("select object_name, comment from tm_catalog.comments", ["public.outside|there"]),
+            ("select name, address, options[5] from tm_catalog.connections", ["outside|a:1|sasl password=SECRET"]),
+            ("select count(*) from pg_class where relname = 'outside'", ["0"]),
             (r"\dn", ["public|tidemark", "s2|tidemark"]),
             (r"\l", ["tidemark|tidemark|UTF8"]),
             (r"\d items", ["id|integer||not null|5", "price|numeric(6,2)|||", '"i1" arrangement (id)']),

@@ -11,11 +11,13 @@ from catalog_log.objects import (  # fmt: skip
     ALWAYS,
     KINDS,
     Column,
+    Connection,
     Definition,
     Errors,
     Index,
     MaterializedView,
     Reference,
+    Secret,
     Sequence,
     Source,
     SparkText,
@@ -45,6 +47,9 @@ OBJECTS = [
     (Index(*HEAD, relation_id="u1", key=("b", "a"), cluster_id="c2"), 1),
     (Sequence(*HEAD, type="int4", start=-3, steps=Steps(-2, -9, 1 << 62, True), cache=8), 1),
     (Sequence(*HEAD, type="int2", start=1, steps=Steps(1, 1, 9), owner=("u1", 2), internal=True), 1),
+    (Connection(*HEAD, to="kafka", options=(
+        ("broker", "a:1,b:2"), ("sasl password", Secret("env", "TIDEMARK_SECRET_A")), ("sasl username", "o'h: é\n"),
+    )), 1),
     (Table(*HEAD, NUMBERED, reads=((2, ("u5", "u5", "u6")),), identities=((1, ALWAYS, "u7"),)), 3),
 ]
 
@@ -64,10 +69,10 @@ def test_every_kind_is_tried() -> None:
 
 def test_what_an_object_names_and_reads() -> None:
     by_kind = {item.kind: item for item, _ in reversed(OBJECTS)}
-    assert OBJECTS[-1][0].depends_on == ("u5", "u6") and OBJECTS[-2][0].depends_on == ("u1",)
+    assert OBJECTS[-1][0].depends_on == ("u5", "u6") and OBJECTS[-3][0].depends_on == ("u1",)
     assert {kind: item.depends_on for kind, item in by_kind.items()} == {
         "table": (), "source": (), "errors": ("u6",), "view": ("u1", "u2"), "materialized_view": ("u1", "u2"),
-        "index": ("u1",), "sequence": (),
+        "index": ("u1",), "sequence": (), "connection": (),
     }  # fmt: skip
     assert {k for k, item in by_kind.items() if view_inputs(item) == ("u1", "u3")} == {"view", "materialized_view"}
     assert [cluster_of(by_kind[k]) for k in ("table", "view", "materialized_view", "index")] == [
@@ -93,6 +98,8 @@ SEQUENCE = {"type": "int8", "start": "1", "increment": "1", "min": "1", "max": "
         {"kind": "materialized_view", "cluster_id": None},
         {"kind": "sequence"},
         {"kind": "sequence", "options": SEQUENCE | {"max": "many"}},
+        {"kind": "connection"},
+        {"kind": "connection", "options": {"to": "kafka", "broker": "plain:a:1"}},
     ],
     ids=str,
 )
@@ -103,7 +110,7 @@ def test_a_record_that_is_no_object_is_undecodable(changes) -> None:
 
 def test_ids_that_are_made_anew_are_so_wherever_a_sequence_is_named() -> None:
     now = {"u1": "u11", "u5": "u15", "u6": "u6", "u7": "u17"}
-    owned, table = (item.with_ids(now.__getitem__, str) for item, _ in OBJECTS[-2:])
+    owned, table = (item.with_ids(now.__getitem__, str) for item, _ in (OBJECTS[-3], OBJECTS[-1]))
     assert owned.owner == ("u11", 2)
     assert table.reads == ((2, ("u15", "u15", "u6")),) and table.identities == ((1, ALWAYS, "u17"),)
 

@@ -37,6 +37,7 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 | `CREATE SEQUENCE`, `ALTER SEQUENCE … [RE]START`, `INCREMENT`… | `nextval` and its kin draw values: below |
 | `CREATE SCHEMA`, `TABLE`, `VIEW`, `MATERIALIZED VIEW`, `INDEX` | each one record in the catalog; `IF NOT EXISTS` |
 | `CREATE SOURCE … FROM KAFKA TOPIC '…' FORMAT JSON` | a topic's rows; what does not fit is in `…_errors` |
+| `CREATE CONNECTION … TO KAFKA (…)`, `… TO CONFLUENT SCHEMA REGISTRY (…)` | where a system outside is: below |
 | `ALTER TABLE … ADD`, `DROP`, `RENAME COLUMN`, `ALTER COLUMN` | no row is written anew; not `TYPE`: below |
 | `ALTER TABLE` (`VIEW`, `INDEX`, `SCHEMA`…) `RENAME TO`, `SET SCHEMA` | what reads it reads on; `TABLE` may name any |
 | `ALTER CLUSTER … SET (gear = 'auto')`, `RESET (gear)` | who evaluates changes and reads: `auto`, `process`, `spark` |
@@ -84,6 +85,27 @@ no keys, so nothing refuses a value that is written twice.
 `ALTER COLUMN … SET NOT NULL` and `ADD COLUMN … NOT NULL` without a `DEFAULT` look at the rows, as a query does, on the
 session's cluster: 23502 where one has a NULL there, or there is any row for a column that comes. Meanwhile nobody
 writes a NULL into the column. Such an `ADD COLUMN` stands beside no other kind of action.
+
+### Connections
+
+    CREATE CONNECTION kafka TO KAFKA (BROKER 'b1:9092,b2:9092', SECURITY PROTOCOL = 'SASL_SSL',
+        SASL MECHANISMS = 'PLAIN', SASL USERNAME = 'me', SASL PASSWORD = SECRET ENV 'TIDEMARK_SECRET_KAFKA')
+    CREATE CONNECTION registry TO CONFLUENT SCHEMA REGISTRY (URL 'https://host:8081', USERNAME = 'me',
+        PASSWORD = SECRET FILE 'registry/password')
+
+The options are Materialize's: of Kafka `BROKER` or `BROKERS (…)`, `SECURITY PROTOCOL` (`PLAINTEXT`, `SSL`,
+`SASL_PLAINTEXT`, `SASL_SSL`; where nobody says it, `SASL_SSL` if there is anything of SASL, else `SSL`), `SASL
+MECHANISMS` (`PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`), `SASL USERNAME`, `SASL PASSWORD`; of a registry `URL`,
+`USERNAME`, `PASSWORD`; of both `SSL CERTIFICATE AUTHORITY`, `SSL CERTIFICATE` and `SSL KEY`, as PEM. `=` may be left
+out. Nobody is asked whether somebody is there: `WITH (VALIDATE = false)` is what is done anyway.
+
+**A secret is never in a statement**: of passwords and keys only the place is said, and of user names and certificates
+it may be. `SECRET ENV 'TIDEMARK_SECRET_…'` is a variable of the environment of the process that connects, which must
+be called so; `SECRET FILE 'a/b'` is a file there, below its directory of secrets. A text instead is 22023, and no
+complaint about options repeats a text of the statement (a quote that never ends is shown from where it begins, as in
+Postgres). `DROP`, `ALTER … RENAME TO` and `SET SCHEMA`, `COMMENT ON CONNECTION`, `SHOW CONNECTIONS`, `SHOW CREATE
+CONNECTION`; `tm_catalog.connections` lists them. They are no relations, so `pg_class` has none, but their names are
+among those of relations. They are kept by catalogs of format 8.
 
 ### A topic for a source
 
