@@ -73,12 +73,15 @@ def password_from(file: str | Path | None) -> str | None:
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise InvalidUsage(f"password file {file} cannot be read: {why}") from None
-    # What another user owns was laid there for us to read, as an engine mounts a secret; what is ours is ours to close.
-    forbidden = stat.S_IRWXG | stat.S_IRWXO if about.st_uid == os.geteuid() else stat.S_IWGRP | stat.S_IWOTH
-    if stat.S_ISREG(about.st_mode) and about.st_mode & forbidden:
-        raise InvalidUsage(
-            f"password file {file} is open to others (mode {stat.S_IMODE(about.st_mode):04o})", hint=f"chmod 600 {file}"
-        )
+    check_closed(about, f"password file {file}", f"chmod 600 {file}")
     if not lines or not lines[0]:
         raise InvalidUsage(f"password file {file} is empty")
     return lines[0]
+
+
+def check_closed(about: os.stat_result, what: str, hint: str) -> None:
+    """Raises ``InvalidUsage`` for a file that others may read (where it is ours) or write."""
+    # What another user owns was laid there for us to read, as an engine mounts a secret; what is ours is ours to close.
+    forbidden = stat.S_IRWXG | stat.S_IRWXO if about.st_uid == os.geteuid() else stat.S_IWGRP | stat.S_IWOTH
+    if stat.S_ISREG(about.st_mode) and about.st_mode & forbidden:
+        raise InvalidUsage(f"{what} is open to others (mode {stat.S_IMODE(about.st_mode):04o})", hint=hint)

@@ -37,6 +37,7 @@ from adapter.execute.selects import Selects
 from adapter.execute.sequences import Sequences
 from adapter.execute.session_names import names_of
 from adapter.execute.system_reads import SystemReads
+from adapter.execute.validations import Validations
 from adapter.execute.variable_statements import VariableStatements
 from adapter.state.interfaces import Kind, Notice, OutputColumn, Prepared, Result
 from adapter.state.session_state import SessionState
@@ -99,6 +100,7 @@ class TidemarkExecutor:
             st.ShowCreate: looks.show,
             st.Explain: looks.explain,
             st.Upkeep: looks.upkeep,
+            st.ValidateConnection: Validations(self.images, bridge).run,
         }
 
     def start(self) -> None:

@@ -1,4 +1,4 @@
-"""CREATE CONNECTION: what is said of a system outside.  Pure.
+"""CREATE CONNECTION: what is said of a system outside; and VALIDATE CONNECTION.  Pure.
 
 A secret is never written here: only the place of one is, and no complaint repeats what stands there instead.  Nor does
 any other repeat a text, since nobody knows what was put where it does not belong.
@@ -13,7 +13,7 @@ from catalog_log.objects import Secret
 from catalog_log.objects.connection import ENV, FILE
 from journal.errors import InvalidUsage
 from sql.syntax.cursor import Cursor
-from sql.syntax.statement import DDL, Name
+from sql.syntax.statement import DDL, Name, Statement
 from sql.trees.errors import syntax, unsupported
 
 KAFKA, REGISTRY = "kafka", "confluent-schema-registry"
@@ -73,6 +73,22 @@ class CreateConnection(DDL):
         if c.current is not None:
             raise _wrong(c)
         return cls(name, to, tuple(options), exists, text)
+
+
+@dataclass(frozen=True)
+class ValidateConnection(Statement):
+    """Ask what is there whether it takes us in."""
+
+    tag = "VALIDATE CONNECTION"
+
+    name: Name
+
+    @classmethod
+    def read(cls, c: Cursor, text: str) -> ValidateConnection:
+        c.expect("validate", "connection")
+        name = c.name()
+        c.end()
+        return cls(name)
 
 
 def _option(c: Cursor, known: Mapping[str, str], before: object) -> tuple[str, str | Secret]:

@@ -12,6 +12,7 @@ from sqlglot.tokens import Token, TokenType
 
 from journal.errors import InvalidUsage
 from sql.syntax.alter import read_alter
+from sql.syntax.connections import ValidateConnection
 from sql.syntax.control import Empty, read_control
 from sql.syntax.create import read_create
 from sql.syntax.cursor import Cursor
@@ -35,6 +36,7 @@ _READERS: dict[str, Callable[[Cursor, str], Statement]] = {
     "alter": partial(read_alter, ALTERED),
     "drop": Drop.read,
     "set": SetVariable.read,
+    "validate": ValidateConnection.read,
 }
 """Who reads a statement, by its first word."""
 

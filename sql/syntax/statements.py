@@ -30,7 +30,7 @@ from sql.syntax.alter import (
     read_reset_source,
 )
 from sql.syntax.column_defs import ColumnDef
-from sql.syntax.connections import CreateConnection
+from sql.syntax.connections import CreateConnection, ValidateConnection
 from sql.syntax.control import (
     Begin,
     CloseCursors,
@@ -84,4 +84,5 @@ __all__ = [
     "Insert", "Kind", "Name", "Query", "Release", "Rename", "RenameColumn", "RenameSchema", "ResetAll", "ResetSource",
     "Rollback", "RollbackTo", "Savepoint", "SetDefault", "SetIdentity", "SetNotNull", "SetSchema", "SetTransaction",
     "SetVariable", "ShowCreate", "ShowObjects", "ShowVariable", "Statement", "Unlisten", "Unmark", "Upkeep",
+    "ValidateConnection",
 ]  # fmt: skip

@@ -97,15 +97,18 @@ The options are Materialize's: of Kafka `BROKER` or `BROKERS (…)`, `SECURITY P
 `SASL_PLAINTEXT`, `SASL_SSL`; where nobody says it, `SASL_SSL` if there is anything of SASL, else `SSL`), `SASL
 MECHANISMS` (`PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`), `SASL USERNAME`, `SASL PASSWORD`; of a registry `URL`,
 `USERNAME`, `PASSWORD`; of both `SSL CERTIFICATE AUTHORITY`, `SSL CERTIFICATE` and `SSL KEY`, as PEM. `=` may be left
-out. Nobody is asked whether somebody is there: `WITH (VALIDATE = false)` is what is done anyway.
+out. Nobody is asked whether somebody is there: `WITH (VALIDATE = false)` is what is done anyway. `VALIDATE CONNECTION
+c` asks, from the adapter: for some eight seconds the brokers what topics they have, or the registry what subjects.
+Nothing is told where we are taken in; else 08001 (nobody answers, try again), 28000 (who we are is not known there),
+22023 (something else answers, or a certificate is none) or 55000 (a secret is not in its place).
 
 **A secret is never in a statement**: of passwords and keys only the place is said, and of user names and certificates
 it may be. `SECRET ENV 'TIDEMARK_SECRET_…'` is a variable of the environment of the process that connects, which must
-be called so; `SECRET FILE 'a/b'` is a file there, below its directory of secrets. A text instead is 22023, and no
-complaint about options repeats a text of the statement (a quote that never ends is shown from where it begins, as in
-Postgres). `DROP`, `ALTER … RENAME TO` and `SET SCHEMA`, `COMMENT ON CONNECTION`, `SHOW CONNECTIONS`, `SHOW CREATE
-CONNECTION`; `tm_catalog.connections` lists them. They are no relations, so `pg_class` has none, but their names are
-among those of relations. They are kept by catalogs of format 8.
+be called so; `SECRET FILE 'a/b'` is a file there, below the directory that `TIDEMARK_SECRETS` names or
+`/run/secrets`. A text instead is 22023, and no complaint about options repeats a text of the statement (a quote that
+never ends is shown from where it begins, as in Postgres). `DROP`, `ALTER … RENAME TO` and `SET SCHEMA`, `COMMENT ON
+CONNECTION`, `SHOW CONNECTIONS`, `SHOW CREATE CONNECTION`; `tm_catalog.connections` lists them. They are no relations,
+so `pg_class` has none, but their names are among those of relations. They are kept by catalogs of format 8.
 
 ### A topic for a source
 

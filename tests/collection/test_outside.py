@@ -1,0 +1,202 @@
+"""Systems outside: secrets in their places, and who takes us in.  With a broker and a registry of the test's own."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from base64 import b64decode
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from catalog_log.objects import Connection, Secret
+from collection import outside
+from collection.outside import ASK_S_MAX, ask, kafka_settings, told
+from collection.secrets import DIRECTORY, SECRET_BYTES_MAX, secret_in
+from embedded.ports import free_ports
+from journal.errors import InvalidUsage, TidemarkError, Unavailable
+
+PASSWORD = "hunter2 é"
+
+
+def connection(to: str, **options: str | Secret) -> Connection:
+    said = tuple((name.replace("_", " "), value) for name, value in options.items())
+    return Connection("u1", "s1", "c", "…", to=to, options=said)
+
+
+def refused(of: Connection) -> TidemarkError:
+    with pytest.raises(TidemarkError) as error:
+        ask(of)
+    assert PASSWORD not in f"{error.value.message}{error.value.detail}{error.value.hint}"
+    return error.value
+
+
+@pytest.fixture
+def secrets(tmp_path, monkeypatch):
+    directory = tmp_path / "secrets"
+    directory.mkdir()
+    monkeypatch.setenv(DIRECTORY, str(directory))
+    monkeypatch.setenv("TIDEMARK_SECRET_A", PASSWORD)
+    return directory
+
+
+def put(directory, name: str, text: bytes, mode: int = 0o600) -> Secret:
+    (directory / name).write_bytes(text)
+    (directory / name).chmod(mode)
+    return Secret("file", name)
+
+
+def test_a_secret_is_what_is_in_its_place_now(secrets) -> None:
+    assert secret_in(Secret("env", "TIDEMARK_SECRET_A")) == PASSWORD
+    place = put(secrets, "p", b"one\ntwo\n")
+    assert secret_in(place) == "one\ntwo"
+    put(secrets, "p", b"three")
+    assert secret_in(place) == "three"
+    (secrets / "below").mkdir()
+    put(secrets / "below", "q", b"four\n")
+    (secrets / "link").symlink_to("below/q")
+    assert secret_in(Secret("file", "link")) == secret_in(Secret("file", "below/q")) == "four"
+
+
+def test_nothing_else_is_ever_read(secrets, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("TIDEMARK_SECRET_EMPTY", "")
+    (tmp_path / "elsewhere").write_text("secret")
+    (secrets / "out").symlink_to(tmp_path / "elsewhere")
+    os.mkfifo(secrets / "fifo")
+    (secrets / "directory").mkdir()
+    places = [
+        Secret("env", "PATH"), Secret("env", "TIDEMARK_SECRET_NONE"), Secret("env", "TIDEMARK_SECRET_EMPTY"),
+        Secret("file", "out"), Secret("file", "../elsewhere"), Secret("file", str(tmp_path / "elsewhere")),
+        Secret("file", "fifo"), Secret("file", "directory"), Secret("file", "none"),
+        put(secrets, "open", b"x", 0o644), put(secrets, "empty", b""), put(secrets, "bytes", b"\xff\xfe"),
+        put(secrets, "large", b"x" * (SECRET_BYTES_MAX + 1)),
+    ]  # fmt: skip
+    for place in places:
+        with pytest.raises(InvalidUsage) as error:
+            secret_in(place)
+        assert error.value.sqlstate in ("55000", "22023"), place
+        assert "x" * 100 not in error.value.message
+
+
+def test_what_clients_of_kafka_are_told(secrets) -> None:
+    of = connection(
+        "kafka", broker="a:1,b:2", security_protocol="SASL_SSL", sasl_mechanisms="PLAIN", sasl_username="me",
+        sasl_password=Secret("env", "TIDEMARK_SECRET_A"), ssl_certificate_authority="PEM",
+    )  # fmt: skip
+    settings = kafka_settings(told(of))
+    ours = {name: settings[name] for name in settings if name.split(".")[0] in ("bootstrap", "security", "sasl", "ssl")}
+    assert ours == {
+        "bootstrap.servers": "a:1,b:2", "security.protocol": "SASL_SSL", "sasl.mechanisms": "PLAIN",
+        "sasl.username": "me", "sasl.password": PASSWORD, "ssl.ca.pem": "PEM",
+    }  # fmt: skip
+    assert PASSWORD not in repr(of)
+
+
+class Registry(BaseHTTPRequestHandler):
+    status, body = 200, b'["a-value"]'
+    asked: list[tuple[str, str | None]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append((self.path, self.headers.get("Authorization")))
+        self.send_response(self.status)
+        self.send_header("Content-Length", str(len(self.body)))
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, *_: object) -> None:
+        """Nobody reads it."""
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    monkeypatch.setattr(Registry, "asked", [])
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Registry)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_registry_is_asked_by_whom_the_connection_names(secrets, registry) -> None:
+    ask(connection("confluent-schema-registry", url=f"{registry}/v1/"))
+    password = Secret("env", "TIDEMARK_SECRET_A")
+    ask(connection("confluent-schema-registry", url=registry, username="me", password=password))
+    (path, nobody), (other, somebody) = Registry.asked
+    assert (path, nobody, other) == ("/v1/subjects", None, "/subjects")
+    assert b64decode(somebody.removeprefix("Basic ")).decode() == f"me:{PASSWORD}"
+    missing = connection("confluent-schema-registry", url=registry, username="me", password=Secret("file", "none"))
+    assert refused(missing).sqlstate == "55000" and len(Registry.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "sqlstate"),
+    [(401, b"", "28000"), (403, b"", "28000"), (503, b"", "08001"), (404, b"", "22023"), (200, b"<html>", "22023"),
+     (302, b"[]", "22023")],
+)  # fmt: skip
+def test_what_a_registry_answers_is_told_by_its_family(status, body, sqlstate, registry, monkeypatch) -> None:
+    monkeypatch.setattr(Registry, "status", status)
+    monkeypatch.setattr(Registry, "body", body)
+    error = refused(connection("confluent-schema-registry", url=registry))
+    assert error.sqlstate == sqlstate and isinstance(error, Unavailable) is (sqlstate == "08001")
+
+
+def test_where_nobody_is_the_answer_is_that_nobody_answers(monkeypatch) -> None:
+    monkeypatch.setattr(outside, "ASK_S_MAX", 1.0)
+    (port,) = free_ports(1)
+    of_registry = connection("confluent-schema-registry", url=f"http://127.0.0.1:{port}")
+    of_kafka = connection("kafka", broker=f"127.0.0.1:{port}", security_protocol="PLAINTEXT")
+    for each in (of_registry, of_kafka):
+        began = time.monotonic()
+        assert refused(each).sqlstate == "08001"
+        assert time.monotonic() - began < 4
+
+
+def test_a_key_that_is_none_is_told_without_it() -> None:
+    of = connection(
+        "kafka", broker="127.0.0.1:1", security_protocol="SSL", ssl_certificate=PASSWORD, ssl_key=PASSWORD
+    )
+    assert refused(of).sqlstate == "22023"
+    of = connection("confluent-schema-registry", url="https://127.0.0.1:1", ssl_certificate_authority=PASSWORD)
+    assert refused(of).sqlstate == "22023"
+
+
+SASL = """\
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller},SASL_PLAINTEXT://127.0.0.1:{sasl}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{sasl}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \\
+    user_me="hunter2";
+"""
+
+
+@pytest.mark.integration
+def test_a_broker_takes_in_whom_it_knows(jars, tmp_path, monkeypatch) -> None:
+    from tests.conftest import RunningBroker
+
+    (sasl,) = free_ports(1)
+    running = RunningBroker(tmp_path / "broker", jars)
+    plain = running.broker.properties
+    settings = SASL.format(port=running.broker.port, controller=running.broker.controller_port, sasl=sasl)
+    running.broker.properties = lambda log_dir: plain(log_dir) + settings
+    monkeypatch.setenv("TIDEMARK_SECRET_RIGHT", "hunter2")
+    monkeypatch.setenv("TIDEMARK_SECRET_WRONG", "hunter3")
+    try:
+        running.start()
+        ask(connection("kafka", broker=running.bootstrap, security_protocol="PLAINTEXT"))
+
+        def named(user: str, secret: str, mechanism: str = "PLAIN") -> Connection:
+            return connection(
+                "kafka", broker=f"127.0.0.1:{sasl}", security_protocol="SASL_PLAINTEXT", sasl_mechanisms=mechanism,
+                sasl_username=user, sasl_password=Secret("env", f"TIDEMARK_SECRET_{secret}"),
+            )  # fmt: skip
+
+        ask(named("me", "RIGHT"))
+        began = time.monotonic()
+        for of in (named("me", "WRONG"), named("you", "RIGHT"), named("me", "RIGHT", "SCRAM-SHA-256")):
+            assert refused(of).sqlstate == "28000"
+        assert time.monotonic() - began < ASK_S_MAX, "a wrong password is told at once"
+        assert refused(connection("kafka", broker=running.bootstrap, security_protocol="SSL")).sqlstate == "08001"
+    finally:
+        running.stop()
