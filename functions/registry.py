@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from functions import arrays, clock, json, math, regexes, sequences, text, time
+from functions import addresses, arrays, clock, json, math, regexes, sequences, text, time
 from functions.aggregates import AGGREGATES, Aggregate
 from functions.row import Function
 from values.functions import OWN as NEEDED
@@ -12,7 +12,7 @@ from values.functions import Own, own
 from values.types import SqlType, carried
 
 OF_TYPES: tuple[Function, ...] = (
-    *text.FUNCTIONS, *regexes.FUNCTIONS, *json.FUNCTIONS, *time.FUNCTIONS, *math.FUNCTIONS,
+    *text.FUNCTIONS, *regexes.FUNCTIONS, *json.FUNCTIONS, *time.FUNCTIONS, *math.FUNCTIONS, *addresses.FUNCTIONS,
 )  # fmt: skip
 """Of values of certain types: of several that fit equally a call means the first."""
 

@@ -177,6 +177,7 @@ _NUMBERED = """\
 1295 justify_days interval
 1175 justify_hours interval
 2711 justify_interval interval
+2559 lastval
 5046 lcm int4 int4
 5047 lcm int8 int8
 5049 lcm numeric numeric
@@ -198,6 +199,15 @@ _NUMBERED = """\
 875 ltrim text text
 881 ltrim text
 6195 ltrim bytea bytea
+4124 macaddr macaddr8
+4123 macaddr8 macaddr
+4121 macaddr8_and macaddr8 macaddr8
+4120 macaddr8_not macaddr8
+4122 macaddr8_or macaddr8 macaddr8
+4125 macaddr8_set7bit macaddr8
+3145 macaddr_and macaddr macaddr
+3144 macaddr_not macaddr
+3146 macaddr_or macaddr macaddr
 3846 make_date int4 int4 int4
 3464 make_interval int4 int4 int4 int4 int4 int4 float8
 3847 make_time int4 int4 float8
@@ -368,9 +378,11 @@ _NUMBERED = """\
 1778 to_timestamp text text
 878 translate text text text
 5043 trim_scale numeric
+753 trunc macaddr
 1343 trunc float8
 1709 trunc numeric int4
 1710 trunc numeric
+4112 trunc macaddr8
 6198 unistr text
 871 upper text
 2718 var_pop int8
@@ -413,6 +425,8 @@ _OPERATORS = """\
 1874 & int2 int2 int2
 1880 & int4 int4 int4
 1886 & int8 int8 int8
+3148 & macaddr macaddr macaddr
+3369 & macaddr8 macaddr8 macaddr8
 514 * int4 int4 int4
 526 * int2 int2 int2
 544 * int2 int4 int4
@@ -717,6 +731,8 @@ _OPERATORS = """\
 1875 | int2 int2 int2
 1881 | int4 int4 int4
 1887 | int8 int8 int8
+3149 | macaddr macaddr macaddr
+3370 | macaddr8 macaddr8 macaddr8
 654 || text text text
 2018 || bytea bytea bytea
 3284 || jsonb jsonb jsonb

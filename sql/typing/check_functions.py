@@ -118,6 +118,9 @@ def named_function(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
 def _trunc(c: Checker, node: exp.Anonymous, scope: Scope) -> SqlType:
     got = [c.visit(each, scope) for each in list(node.expressions)]
     wrong = no_function(f"trunc({', '.join(map(t.shown, got))})", position=position(node))
+    if len(got) == 1 and (row := next((each for each in NAMED["trunc"] if each.args == (got[0],)), None)) is not None:
+        node.replace(cast(row.build(node.expressions[0]), row.result))
+        return row.result
     if not 1 <= len(got) <= 2 or not (t.is_number(got[0]) or got[0] == t.UNKNOWN):
         raise wrong
     x = node.expressions[0]

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from functions.registry import SIGNED
+from functions.row import Function
 from journal.errors import InvalidUsage
 from sql.forms.functions import display_name
 from sql.trees import types as t
@@ -119,12 +121,26 @@ def _bits(c: Checker, node: exp.Binary, scope: Scope) -> SqlType:
     both = t.common(left, right)
     if both == t.UNKNOWN:
         raise _not_unique(f"unknown {op} unknown", node)
-    if both is None or not t.is_int(both):
+    if both is None:
+        raise t.no_comparison(left, op, right, position(node))
+    called = _of_bits(_BIT_WORDS.get(op, ""), both, both)
+    if not t.is_int(both) and called is None:
         raise no_operator(t.shown(left), op, t.shown(right), position(node))
     for key, got in (("this", left), ("expression", right)):
         if got == t.UNKNOWN:
             c.give(node.args[key], both)
+    if called is not None:
+        node.replace(cast(own(called, node.this, node.expression), both))
     return both
+
+
+_BIT_WORDS = {"&": "and", "|": "or"}
+
+
+def _of_bits(word: str, *kinds: SqlType) -> str | None:
+    """What engines call the function that Postgres has for an operator of bits, where a row is of it."""
+    row = SIGNED.get((f"{kinds[0].name}_{word}", tuple(each.name for each in kinds)))
+    return row.called if isinstance(row, Function) else None
 
 
 def _sign(c: Checker, node: exp.Sign, scope: Scope) -> SqlType:
@@ -149,8 +165,11 @@ def _inverted(c: Checker, node: exp.BitwiseNot, scope: Scope) -> SqlType:
     got = c.child(node, "this", scope)
     if got == t.UNKNOWN:
         raise _not_unique("~ unknown", node)
-    if not t.is_int(got):
+    called = _of_bits("not", got)
+    if not t.is_int(got) and called is None:
         raise no_operator("", "~", t.shown(got), position(node))
+    if called is not None:
+        node.replace(cast(own(called, node.this), got))
     return got
 
 

@@ -12,6 +12,7 @@ VALUES = {
     "int4": "1", "int8": "1::int8", "float8": "1::float8", "numeric": "1.5", "text": "'a'",
     "bytea": "'a'::bytea", "jsonb": "'{}'::jsonb", "text[]": "'{a}'::text[]", "date": "'2024-02-29'::date",
     "timestamp": "'2024-02-29'::timestamp", "timestamptz": "'2024-02-29'::timestamptz", "interval": "'1 day'::interval",
+    "macaddr": "macaddr '08:00:2b:01:02:03'", "macaddr8": "macaddr8 '08:00:2b:01:02:03'",
 }  # fmt: skip
 EMPTY = VALUES | {
     "int4": "0", "int8": "0::int8", "float8": "0::float8", "numeric": "0.0", "text": "''", "bytea": "''::bytea",

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from values.bad_text import BadText
-from values.text.macaddr8s import of_macaddr, read_macaddr8, receive_macaddr8, send_macaddr8, to_macaddr
+from values.text import macaddrs
+from values.text.macaddr8s import (
+    of_macaddr,
+    read_macaddr8,
+    receive_macaddr8,
+    send_macaddr8,
+    to_macaddr,
+    with_seventh_bit,
+)
 
 WHOLE = "08:00:2b:01:02:03:04:05"
 MADE = "08:00:2b:ff:fe:01:02:03"
@@ -45,3 +53,13 @@ def test_bytes_and_addresses_of_six() -> None:
     with pytest.raises(BadText) as refused:
         to_macaddr(WHOLE)
     assert refused.value.sqlstate == "22003"
+
+
+def test_bits_of_addresses_of_any_length() -> None:
+    assert macaddrs.truncated(WHOLE) == "08:00:2b:00:00:00:00:00"
+    assert macaddrs.truncated(WHOLE[:17]) == "08:00:2b:00:00:00"
+    assert macaddrs.inverted(WHOLE) == "f7:ff:d4:fe:fd:fc:fb:fa"
+    assert macaddrs.both(WHOLE, "ff:00:ff:00:ff:00:ff:00") == "08:00:2b:00:02:00:04:00"
+    assert macaddrs.either(WHOLE, "00:ff:00:ff:00:ff:00:ff") == "08:ff:2b:ff:02:ff:04:ff"
+    assert with_seventh_bit("00:00:2b:01:02:03:04:05") == "02:00:2b:01:02:03:04:05"
+    assert with_seventh_bit("ff:00:2b:01:02:03:04:05") == "ff:00:2b:01:02:03:04:05"

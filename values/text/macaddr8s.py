@@ -44,6 +44,12 @@ def to_macaddr(address: str) -> str:
     return (found[:3] + found[5:]).hex(":")
 
 
+def with_seventh_bit(address: str) -> str:
+    """With the bit that says that it is of one's own making, as an address of IPv6 has it."""
+    first, rest = address[:2], address[2:]
+    return f"{int(first, 16) | 2:02x}{rest}"
+
+
 def send_macaddr8(address: str) -> bytes:
     return bytes.fromhex(address.replace(":", ""))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from values.bad_text import BadText, bad_text
 
@@ -25,8 +26,25 @@ def read_macaddr(text: str) -> str:
 
 
 def truncated(address: str) -> str:
-    """Its manufacturer's part, and zeros."""
-    return address[:8] + ":00:00:00"
+    """Its manufacturer's part, and zeros; of an address of any length, as all below."""
+    return address[:8] + ":00" * (len(address[8:]) // 3)
+
+
+def inverted(address: str) -> str:
+    return bytes(0xFF - each for each in bytes.fromhex(address.replace(":", ""))).hex(":")
+
+
+def both(left: str, right: str) -> str:
+    return _joined(int.__and__, left, right)
+
+
+def either(left: str, right: str) -> str:
+    return _joined(int.__or__, left, right)
+
+
+def _joined(join: Callable[[int, int], int], left: str, right: str) -> str:
+    pairs = zip(*(bytes.fromhex(each.replace(":", "")) for each in (left, right)), strict=True)
+    return bytes(join(*pair) for pair in pairs).hex(":")
 
 
 def send_macaddr(address: str) -> bytes:
