@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from adapter.duck.macros import MACROS, SCALAR_MACROS, TABLE_MACROS
 from adapter.encode import text_arrays
+from adapter.system.kinds import KIND_ROWS
 from adapter.system.rows import OWNER, OWNER_OID, item_oid
 from adapter.system.schemas import HIDDEN, RELATIONS, SCHEMA_OIDS, SYSTEM, SYSTEM_OIDS
 from adapter.system.types import DISPLAY, TYPE_NAMES
@@ -303,7 +304,7 @@ class _Rewriter:
         name = cursor.name()
         cursor.end()
         found = find(self.image, self.facts.names, name)
-        if isinstance(found, Item):
+        if isinstance(found, Item) and KIND_ROWS[found.kind].relkind:
             return item_oid(found.id)
         if isinstance(found, SystemRelation):
             return SYSTEM_OIDS[found.schema][found.name]

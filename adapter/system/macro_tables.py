@@ -33,7 +33,7 @@ def _classes(s: System) -> Iterable[tuple]:
     for schema, oids in SYSTEM_OIDS.items():
         for name, oid in oids.items():
             yield oid, name, schema, name, f"{schema}.{name}", False
-    for schema, item in s.named():
+    for schema, item in s.classes():
         name = quoted(item.name)
         full = f"{quoted(schema.name)}.{name}"
         yield item_oid(item.id), item.name, schema.name, name, full, isinstance(item, Table)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from tests.adapter.stories import refused, run
+from tests.adapter.world import World
 
 
 def test_every_kind_of_object_says_how_it_would_be_made():
@@ -32,6 +35,24 @@ def test_every_kind_of_object_says_how_it_would_be_made():
                     await a.sql("create index if not exists by_k on m (k)")
 
     run(story)
+
+
+def test_a_connection_is_nobodys_relation():
+    async def story(world):
+        async with world.adapter() as a:
+            await a.sql("create connection c to kafka (broker 'a:1')")
+            await a.sql("create table t (a int)")
+            for text in ("select 'c'::regclass", "select 'public.c'::regclass::oid"):
+                assert (await refused(a.sql(text))).sqlstate == "42P01"
+            found = "select to_regclass('c') is null, to_regclass('t') is null, relname::regclass::text from pg_class"
+            assert await a.sql(f"{found} where oid >= 16384") == [(True, False, "t")]
+            assert await a.sql("select objoid from pg_description where objoid >= 16384") == []
+            for text in ("alter table c add column x int", "comment on column c.a is 'x'", "create index on c (a)",
+                         "show columns from c", "analyze c", "insert into c values (1)", "create view v as table c",
+                         "alter source c reset", "create sequence s owned by c.a", "select nextval('c')"):  # fmt: skip
+                assert (await refused(a.sql(text))).sqlstate == "42809", text
+
+    asyncio.run(asyncio.wait_for(story(World()), 60))
 
 
 def test_system_relations_and_session_statements():
