@@ -78,7 +78,7 @@ def _ask_kafka(name: str, said: Mapping[str, str]) -> None:
         if any(each.code() in _REFUSED for each in heard):
             raise _refused(name)
         if any(each.code() == KafkaError._SSL for each in heard):
-            raise Unavailable(f'the brokers of "{name}" speak no TLS that we trust', sqlstate="08001")
+            raise _mistrusted(name)
     raise _away(name)
 
 
@@ -100,7 +100,9 @@ def _ask_registry(name: str, said: Mapping[str, str]) -> None:
         http.request("GET", f"{parts.path.rstrip('/')}/subjects", headers=headers)
         answer = http.getresponse()
         status, begins = answer.status, answer.read(ANSWER_BYTES_MAX)[:1]
-    except (OSError, HTTPException):  # TLS that is not trusted is among them
+    except ssl.SSLError:
+        raise _mistrusted(name) from None
+    except (OSError, HTTPException):
         raise _away(name) from None
     finally:
         http.close()
@@ -138,3 +140,8 @@ def _refused(name: str) -> TidemarkError:
 
 def _away(name: str) -> TidemarkError:
     return Unavailable(f'nobody answers where "{name}" is to', sqlstate="08001", hint="it may be tried again")
+
+
+def _mistrusted(name: str) -> TidemarkError:
+    hint = "look at SECURITY PROTOCOL, and at the certificates of both"
+    return Unavailable(f'what "{name}" is to speaks no TLS in which both trust each other', sqlstate="08001", hint=hint)

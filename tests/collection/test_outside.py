@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import ssl
+import subprocess
 import threading
 import time
 from base64 import b64decode
@@ -127,6 +130,38 @@ def test_a_registry_is_asked_by_whom_the_connection_names(secrets, registry) -> 
     assert b64decode(somebody.removeprefix("Basic ")).decode() == f"me:{PASSWORD}"
     missing = connection("confluent-schema-registry", url=registry, username="me", password=Secret("file", "none"))
     assert refused(missing).sqlstate == "55000" and len(Registry.asked) == 2
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="nothing makes certificates here")
+def test_a_registry_by_tls_is_trusted_by_its_certificate_and_knows_us_by_ours(secrets, tmp_path, monkeypatch) -> None:
+    for name in ("it", "me"):
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}",
+             "-addext", "subjectAltName=DNS:localhost", "-keyout", secrets / f"{name}.key",
+             "-out", secrets / f"{name}.pem"],
+            check=True, capture_output=True,
+        )  # fmt: skip
+        for each in secrets.iterdir():
+            each.chmod(0o600)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(secrets / "it.pem", secrets / "it.key")
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(secrets / "me.pem")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Registry)
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"https://localhost:{server.server_port}"
+    trusted = {"ssl_certificate_authority": (secrets / "it.pem").read_text()}
+    ours = {"ssl_certificate": Secret("file", "me.pem"), "ssl_key": Secret("file", "me.key")}
+    others = {"ssl_certificate": Secret("file", "it.pem"), "ssl_key": Secret("file", "it.key")}
+    try:
+        ask(connection("confluent-schema-registry", url=url, **trusted, **ours))
+        for wrong in (ours, trusted, trusted | others):
+            error = refused(connection("confluent-schema-registry", url=url, **wrong))
+            assert error.sqlstate == "08001" and "TLS" in error.message
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 @pytest.mark.parametrize(
