@@ -13,6 +13,7 @@ import runpy
 import sys
 from typing import Any
 
+from controllers.compute.operators.lowered import Lowered
 from judge.workloads.poison import MARK
 
 LENGTH = 1_500_000_000
@@ -30,9 +31,10 @@ def hoarding(sql: str, inputs: list[str]) -> str:
 def hoarded(bound: inspect.BoundArguments) -> inspect.BoundArguments:
     """What a view is made of, changed in place where it is marked; only Spark has a heap that can be too small."""
     given = bound.arguments
-    sql = hoarding(given["sql"], list(given["inputs"]))
-    if sql != given["sql"]:
-        given["sql"], given["tree"] = sql, None
+    known = given["lowered"].spark_sql
+    sql = hoarding(known, list(given["inputs"]))
+    if sql != known:
+        given["lowered"] = Lowered("it is a trap", sql)
     return bound
 
 

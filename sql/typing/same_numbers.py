@@ -49,9 +49,13 @@ def _show_longest(root: exp.Expression, values: list[exp.Expression]) -> None:
                 raise unsupported("a subquery over a numeric or jsonb that is grouped by", position=position(node))
         elif isinstance(node, exp.Window):
             parts = [each for each in node.iter_expressions() if each is not node.this]
-            stack += [*parts, *node.this.iter_expressions()]
-        elif not (is_aggregate(node) or node.meta.get("aggregate")):
-            stack += node.iter_expressions()
+            function = node.this
+            if isinstance(function, exp.Filter):
+                parts.append(function.expression)
+                function = function.this
+            stack += [*parts, *function.iter_expressions()]
+        elif not (is_aggregate(node) or node.meta.get("aggregate") or isinstance(node, (exp.Filter, exp.WithinGroup))):
+            stack += node.iter_expressions()  # an aggregate is of rows, and so is what stands behind it
 
 
 def distinct_by_keys(select: exp.Select, types: Sequence[SqlType]) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controllers.compute.operators.lowered import Lowered
 from controllers.compute.view import View
 from journal.errors import Conflict, FatalLog, Indeterminate, InvalidUsage, Rejected, TidemarkError, Unavailable
 from judge.checkers.poison import PLACES
@@ -26,6 +27,7 @@ from judge.workloads.registry import WORKLOADS
 from judge.workloads.requests import judged_replies
 from judge.workloads.settling import FOLLOW_S, FOLLOWS_MAX, OWED_MAX, TRIES_MAX, Debts
 from oracle.errors import SnapshotTooOld, StaleCatalog
+from sql.views.kept_views import TEXT_ALONE
 
 LEN = 600
 NAMES = sorted(WORKLOADS)
@@ -254,10 +256,16 @@ def test_only_the_marked_view_is_given_what_ends_its_controller() -> None:
 @pytest.mark.parametrize("query", (poison.ENDS, poison.HARMLESS))
 def test_the_trap_knows_what_a_view_is_made_of_and_leaves_the_marked_one_to_spark(query: str) -> None:
     made = inspect.signature(View.__init__)
-    parts = {name: name for name in made.parameters} | {"sql": query, "inputs": {"u7": None}}
+    lowered = Lowered(TEXT_ALONE, query)
+    parts = {name: name for name in made.parameters} | {"lowered": lowered, "inputs": {"u7": None}}
     bound = hoarded(made.bind(**parts))
-    marked = query == poison.ENDS
-    assert bound.arguments == parts | ({"sql": hoarding(query, ["u7"]), "tree": None} if marked else {})
+    given = bound.arguments.pop("lowered")
+    del parts["lowered"]
+    assert bound.arguments == parts
+    if query == poison.ENDS:
+        assert given.spark_sql == hoarding(query, ["u7"]) != query and isinstance(given.query, str)
+    else:
+        assert given is lowered
 
 
 @pytest.mark.parametrize("name", NAMES)
