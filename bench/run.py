@@ -13,7 +13,19 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import eight, journals, planning, round_trips, segments, sessions, settled, starts, statements, views
+from bench import (
+    eight,
+    journals,
+    large_view,
+    planning,
+    round_trips,
+    segments,
+    sessions,
+    settled,
+    starts,
+    statements,
+    views,
+)
 from bench.figure import Figure, table
 from embedded.broker import Broker
 from embedded.child import Child
@@ -77,6 +89,8 @@ def main(argv: list[str]) -> int:
         measured += segments.figures(chosen)
         say("segments: a hundred million settled rows, beside plain Spark")
         measured += settled.figures(chosen)
+        say("views: twenty million rows put out, beside plain Spark")
+        measured += large_view.figures(chosen)
     if "starts" in wanted:
         say("starts: warm, and from a fresh clone")
         measured += starts.figures(chosen)

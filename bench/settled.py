@@ -76,7 +76,7 @@ def main(directory: str) -> None:
     from journal.timestamps import DataTs
 
     scratch = scratch_directory(Path(directory))
-    files = [_file(scratch / "chunks", n) for n in range(FILES)]
+    files = [file(scratch / "chunks", n) for n in range(FILES)]
     spark = start_session(MASTER, scratch)
     warm_up(spark)
     relation = Relation(spark, "u1", COLUMNS, scratch / "chunks")
@@ -122,7 +122,7 @@ def main(directory: str) -> None:
     print(json.dumps({**found, **taken}))
 
 
-def _file(directory: Path, number: int) -> LocalFile:
+def file(directory: Path, number: int) -> LocalFile:
     ids = np.arange(number * FILE_ROWS, (number + 1) * FILE_ROWS)
     fares = pc.cast(pa.array(ids * 17 % 900), pa.decimal128(19, 0)).cast(pa.decimal128(10, 2))
     table = pa.table({

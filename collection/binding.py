@@ -7,6 +7,7 @@ rows of all runs bound at or before ``T``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -24,6 +25,18 @@ class Run(NamedTuple):
     upper: int
     attempt: str = ""
     rows: int = -1
+
+
+def joined(runs: Iterable[Run]) -> list[Run]:
+    """``runs``, each with its rows, in the order of their offsets; those of one attempt that touch are one."""
+    found: list[Run] = []
+    for run in sorted(runs, key=lambda run: run[:3]):
+        last = found[-1] if found else None
+        if last and last[:2] == run[:2] and last.upper == run.lower and last.attempt == run.attempt:
+            found[-1] = last._replace(upper=run.upper, rows=last.rows + run.rows)
+        else:
+            found.append(run)
+    return found
 
 
 PIN = "topic:"

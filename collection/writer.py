@@ -21,8 +21,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from typing import Protocol
 
 import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -63,6 +64,14 @@ _POLL_S = 0.1
 _MISSING = (KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION)
 _GIVEN_UP = (KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 _TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
+
+
+class Keeper(Protocol):
+    """Who makes topics (:class:`~collection.topic_keeper.TopicKeeper`)."""
+
+    def create(self, ids: Iterable[str]) -> None: ...
+
+    def close(self, timeout_s: float | None = None) -> None: ...
 
 
 class _Write:
@@ -125,7 +134,7 @@ class _Polled:
 class CollectionWriter:
     """Writes rows of any collection of one environment.  All methods may be called from any thread."""
 
-    def __init__(self, bootstrap: str, names: TopicNames, keeper: TopicKeeper | None = None) -> None:
+    def __init__(self, bootstrap: str, names: TopicNames, keeper: Keeper | None = None) -> None:
         """``keeper`` is who makes topics, where this process removes some too: of one keeper the last order wins."""
         self._names = names
         self._lock = threading.Lock()
@@ -190,6 +199,10 @@ class CollectionWriter:
         if collection_id not in self._ordered and not self._checks.good(topic):
             self._ordered.add(collection_id)
             self._keeper.create([collection_id])
+
+    def order(self, collection_id: str) -> None:
+        """Have the topic of a collection made, where it is not there, for others who write to it."""
+        self._order_topic(collection_id, self._names.data(collection_id))
 
     def check(self, collection_id: str) -> Future[Rejected | None]:
         """What is wrong with the topic of a collection, so that writing to it would fail; ``None``: nothing, or it is
@@ -323,6 +336,11 @@ class CollectionWriter:
         for write, failed in failures:
             self._finish(write, failed)
         log.warning("no answer from kafka, writing with a fresh producer", extra={"writes": pending})
+
+
+def to_be_tried_again(error: BaseException) -> bool:
+    """Whether the same write may succeed later."""
+    return isinstance(error, Unavailable) or (isinstance(error, Rejected) and error.sqlstate == "53400")
 
 
 def _checked(write: _Write, wrong: Rejected | None) -> None:

@@ -13,6 +13,7 @@ thread follows indexes, one seals and merges chunks.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import time
@@ -52,7 +53,9 @@ from controllers.compute.indexes import Indexes
 from controllers.compute.inventory import Inventory
 from controllers.compute.lookup_server import LookupServer
 from controllers.compute.maintainer import Maintainer
+from controllers.compute.outlet import Outlet
 from controllers.compute.peeks import PeekDesk
+from controllers.compute.relation import Relation
 from controllers.compute.server import ComputeServer
 from controllers.compute.session import StartingSession, serve_files, stop_session, watched
 from controllers.compute.ticking import Ticking
@@ -98,6 +101,7 @@ class ComputeController:
         self, bootstrap: str, names: TopicNames, cluster: str, spark: StartingSession, *,
         host: str = "127.0.0.1", port: int = 0, lookup_port: int = 0, store: Store | None = None,
     ) -> None:  # fmt: skip
+        self._bootstrap = bootstrap
         self._names = names
         self._cluster = cluster
         self._incarnation = uuid.uuid4().hex[:12]
@@ -110,6 +114,7 @@ class ComputeController:
         self._oracle = Oracle.open(bootstrap, names, writer_id, self._catalog.upper)
         self._views = ViewsLog.open(bootstrap, names, writer_id)
         self._writer = CollectionWriter(bootstrap, names)
+        self._attempts = (f"{self._incarnation}-s{n}" for n in itertools.count(1))
         self._at_work = open_at_work(bootstrap, names, compute(cluster), self._incarnation)
         self._scratch = spark.scratch
         self._spark = spark.result()
@@ -153,9 +158,10 @@ class ComputeController:
             self._at_work.begun_with(self._inventory.catalog.objects)
             unsubscribe.append(self._oracle.subscribe(lambda *_: self._wake.set()))
             unsubscribe.append(self._views.subscribe(lambda *_: self._wake.set()))
+            maintainer = Maintainer(self._spark, self._gear, self._outlet)
             self._ticking = Ticking(
-                self._core, Maintainer(self._spark, self._gear), self._inventory, self._views, self._writer,
-                self._cluster, self._incarnation, WINDOW_MS, self._at_work, self._wake.set,
+                self._core, maintainer, self._inventory, self._views, self._writer, self._cluster, self._incarnation,
+                WINDOW_MS, self._at_work, self._wake.set,
             )  # fmt: skip
             warm = threading.Event()
             self._ticker = Ticker(self._spark, self._scratch / "ticks", lambda t: self._tick(t.ts, warm))
@@ -300,6 +306,10 @@ class ComputeController:
             self._blamed = True
         except TidemarkError as unknown:
             log.warning("nobody will know what this life ended of", extra={"reason": unknown.message, "at_work": at})
+
+    def _outlet(self, relation: Relation) -> Outlet:
+        """For what the view puts out that has ``relation``, where that is much."""
+        return Outlet(relation, self._bootstrap, self._names.env, self._writer.order, self._attempts)
 
     # -- background ---------------------------------------------------------------------------------------------------
 

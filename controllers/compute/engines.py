@@ -13,6 +13,7 @@ from sqlglot import exp
 from controllers.compute.handing import Handing, schema_sql
 from controllers.compute.operators.process import Process
 from controllers.compute.operators.small import Small
+from controllers.compute.outlet import Outlet
 from controllers.compute.relation import own_name
 from controllers.compute.running import answered
 from values.types import SqlType
@@ -34,8 +35,8 @@ class Engines:
     def in_process(self, query: Small, types: Sequence[SqlType], tables: Mapping[str, pa.Table]) -> pa.Table:
         return self.process.rows(query, types, tables)
 
-    def on_spark(self, query: exp.Expression, large: bool) -> pa.Table:
-        return answered(self.spark, query, large)
+    def on_spark(self, query: exp.Expression, large: bool, outlet: Outlet | None = None) -> pa.Table:
+        return answered(self.spark, query, large, outlet)
 
     def show(self, table: pa.Table, types: Sequence[SqlType]) -> str:
         view = own_name(f"rows_{next(_serial)}")

@@ -1,8 +1,9 @@
 """Files of one directory for Spark's executors on other machines: read as WebHDFS, which every Spark knows.
 
 Promises: a path of :meth:`FileServer.uri` is read by executors, a piece at a time, from this machine's disk: nothing of
-it is in the memory of this process or of the driver's JVM.  Read only, this one directory, and for whoever was told the
-secret in the path, which is Spark alone.
+it is in the memory of this process or of the driver's JVM.  So is a file taken that a task of theirs puts there
+(``sending.py``): all of it or nothing, and none that is there is written over.  This one directory, and for whoever was
+told the secret in the path, which is Spark alone.
 
 Why not through the driver: a table that is handed to Spark as rows is in the driver's heap, as objects and again in the
 messages to its executors, for as long as anybody may read it; 1.2 M rows ended a driver of 1 GB that way.  Why not a
@@ -12,6 +13,7 @@ directory that all machines share: then Tidemark would need one.
 from __future__ import annotations
 
 import json
+import os
 import re
 import secrets
 import socket
@@ -24,6 +26,12 @@ from urllib.parse import parse_qs, urlsplit
 PLACES_MAX = 256
 """Files that are read at once: a thread each, which does nothing but wait for its socket.  Executors with a hundred
 cores between them read at most as many."""
+
+PUT_BYTES_MAX = 1 << 30
+"""Of a file that is put: some ten million bytes, but a single row may be larger than a piece of a task's rows."""
+
+BLOCK_BYTES = 1 << 20
+"""Of such a file, in memory at once."""
 
 STALLED_S_MAX = 600.0
 """A reader takes what it has read to work before it reads on, so this is not below what a large task takes; it only
@@ -103,6 +111,36 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(options, file)
         except OSError:
             self._refuse(404, "FileNotFoundException", "java.io.FileNotFoundException", "no such file")
+
+    def do_PUT(self) -> None:  # noqa: N802 - http.server's name
+        path, length = self._file(urlsplit(self.path).path), self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdigit()) or int(length) > PUT_BYTES_MAX:
+            self._refuse(400, "IllegalArgumentException", "java.lang.IllegalArgumentException", "no such length")
+            return
+        if path is None:
+            self._refuse(404, "FileNotFoundException", "java.io.FileNotFoundException", "no such file")
+            return
+        part = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+        try:
+            self._take(part, int(length))
+            os.link(part, path)  # unlike a rename not over another
+        except OSError as error:
+            self._refuse(400, "IOException", "java.io.IOException", f"it was not taken: {error.strerror or error}")
+            return
+        finally:
+            part.unlink(missing_ok=True)
+        self.send_response(201)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _take(self, part: Path, left: int) -> None:
+        with open(part, "xb") as file:
+            while left:
+                block = self.rfile.read(min(left, BLOCK_BYTES))
+                if not block:
+                    raise ConnectionError("it ended too soon")
+                file.write(block)
+                left -= len(block)
 
     def _file(self, path: str) -> Path | None:
         root, _, name = path.removeprefix(_PREFIX).rpartition("/")

@@ -59,6 +59,10 @@ class Handing:
         self.directory = directory
         self._uri = uri
 
+    def place(self, name: str) -> str:
+        """Where tasks of Spark's write a file called ``name``, that it reads later."""
+        return self._uri(self.directory / name)
+
     def write(self, table: pa.Table, name: str) -> Path:
         """``table`` as a file called ``name``."""
         path = self.directory / f"{name}.parquet"

@@ -22,6 +22,7 @@ from controllers.compute.failures import of_object
 from controllers.compute.operators.lowered import Lowered
 from controllers.compute.operators.process import Process
 from controllers.compute.ordering import levels
+from controllers.compute.outlet import Outlet
 from controllers.compute.relation import Relation
 from controllers.compute.session import TICK_POOL
 from controllers.compute.sources import Sources
@@ -40,10 +41,15 @@ ms a tick instead of 20)."""
 class Maintainer:
     """The maintained views of one cluster.  ``tick`` and ``install`` are called by one thread at a time."""
 
-    def __init__(self, spark: SparkSession, gear: Callable[[], str] = lambda: AUTO) -> None:
-        """``gear()``: what the cluster is told of its gears."""
+    def __init__(
+        self, spark: SparkSession, gear: Callable[[], str] = lambda: AUTO,
+        outlet: Callable[[Relation], Outlet | None] = lambda _: None,
+    ) -> None:  # fmt: skip
+        """``gear()``: what the cluster is told of its gears.  ``outlet`` gives where the rows of the view go that has
+        that relation, where they are many."""
         self.spark = spark
         self._gear = gear
+        self._outlet = outlet
         self._process = Process()
         self.views: dict[str, View] = {}
         self.errors: dict[str, TidemarkError] = {}
@@ -61,7 +67,9 @@ class Maintainer:
     def make(self, relation: Relation, lowered: Lowered, inputs: dict[str, Relation]) -> View:
         """A view that nobody maintains yet.  ``relation`` is its output, with what it holds already; ``lowered`` its
         query as each engine is told it."""
-        return View(relation, lowered, inputs, self.spark, self._process, self._gear)
+        view = View(relation, lowered, inputs, self.spark, self._process, self._gear)
+        view.outlet = self._outlet(relation)
+        return view
 
     def remove(self, view_id: str) -> None:
         """The view was dropped."""
@@ -131,9 +139,12 @@ class Maintainer:
         """``change``, put into the view's own relation; or the view's error, where it cannot be."""
         try:
             change = _writable(view, change)
-            if change.rows.num_rows:
-                view.relation.append([stamp(change.rows, t1, view.relation.types)], DataTs(t1 + 1))
+            if change.rows.num_rows or change.sent.files:
+                rows = stamp(change.rows, t1, view.relation.types)
+                view.relation.append([rows], DataTs(t1 + 1), change.sent.files)
         except Exception as error:
+            for file in change.sent.files:
+                file.path.unlink(missing_ok=True)
             change = view.fail(of_object(self.spark, error))
         view.relation.advance(DataTs(t1 + 1))
         return change

@@ -15,17 +15,12 @@ import pyarrow as pa
 
 from collection.binding import Run
 from collection.columns import Columns
-from collection.writer import CollectionWriter
+from collection.writer import CollectionWriter, to_be_tried_again
+from controllers.compute.sending import WRITE_BYTES_MAX, WRITE_TRIES_MAX
 from controllers.compute.view import Change
-from journal.errors import Rejected, TidemarkError, Unavailable
+from journal.errors import TidemarkError
 
 log = logging.getLogger(__name__)
-
-WRITE_TRIES_MAX = 4
-"""A write waits up to 30 s for a broker by itself, so this rides out two minutes; then the process starts again."""
-
-WRITE_BYTES_MAX = 8 << 20
-"""Of Arrow data written at once for one view; as Avro it is of the same order, an eighth of what may be pending."""
 
 WRITES_MAX = 8
 """Views written at once, so that all of them together stay below what may be pending (64 MiB)."""
@@ -89,8 +84,7 @@ class Outputs:
             if not errors:
                 return found
             for error in errors.values():
-                again = isinstance(error, Unavailable) or (isinstance(error, Rejected) and error.sqlstate == "53400")
-                if not again or attempt == WRITE_TRIES_MAX - 1:
+                if not to_be_tried_again(error) or attempt == WRITE_TRIES_MAX - 1:
                     failed(tuple(errors))
                     raise error
             log.warning("outputs are written again", extra={"views": sorted(errors), "attempt": attempt + 1})

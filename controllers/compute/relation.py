@@ -19,7 +19,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -195,28 +195,44 @@ class Relation:
         """Rows there are at the newest timestamp."""
         return self._net
 
-    def append(self, changes: Iterable[pa.Table], upper: DataTs) -> None:
+    def append(self, changes: Iterable[pa.Table], upper: DataTs, files: Iterable[LocalFile] = ()) -> None:
         """Add tables in the physical shape with ``old upper <= __ts < upper``, and move the upper.
 
-        Raises ``Rejected`` 53200 (and appends nothing) above ``ROWS_MAX``, ``InvalidUsage`` 42P01 if it was dropped.
+        ``files``, of :attr:`handing`'s directory, have changes of the newest timestamp, and are the relation's from
+        then on.  Raises ``Rejected`` 53200 (and appends nothing) above ``ROWS_MAX``, ``InvalidUsage`` 42P01 if it was
+        dropped.
         """
-        tables = [t.combine_chunks() for t in changes if t.num_rows]
-        with self._lock:
-            self.check_open()
-            assert upper >= self._upper, (self.id, self._upper, upper)
-            rows = sum(t.num_rows for t in tables)
-            self._check_size(rows)
-            pieces = sorted((_Piece(table, *_stamps(table)) for table in tables), key=lambda piece: piece.max_ts)
-            for piece in pieces:
-                assert self._upper <= piece.min_ts and piece.max_ts < upper, (self.id, self._upper, piece[1:], upper)
-            if tables:
-                old = self._tail
-                self._retire([old.view])
-                plain = old.plain and all(only_insertions(t) for t in tables)
-                self._tail = _Tail([*old.pieces, *pieces], old.rows + rows, plain)
-                self._rows += rows
-                self._net += sum(pc.sum(t.column(DIFF)).as_py() for t in tables)
-            self._upper = upper
+        self.check_open()
+        files = list(files)
+        parts, other = self._parts(files, DataTs(upper - 1)) if files else ([], [])
+        try:
+            tables = [t.combine_chunks() for t in itertools.chain(self._read(other, upper - 1), changes) if t.num_rows]
+            with self._maintaining if parts else nullcontext(), self._lock:
+                self._append(tables, parts, upper)
+        except BaseException:
+            _unlink(files)
+            raise
+        _unlink(other)
+
+    def _append(self, tables: Sequence[pa.Table], parts: Sequence[Part], upper: DataTs) -> None:
+        """See :meth:`append` (lock held, with ``parts`` also that of merging)."""
+        self.check_open()
+        assert upper >= self._upper, (self.id, self._upper, upper)
+        rows = sum(t.num_rows for t in tables)
+        self._check_size(rows)
+        pieces = sorted((_Piece(table, *_stamps(table)) for table in tables), key=lambda piece: piece.max_ts)
+        for piece in pieces:
+            assert self._upper <= piece.min_ts and piece.max_ts < upper, (self.id, self._upper, piece[1:], upper)
+        if tables:
+            old = self._tail
+            self._retire([old.view])
+            plain = old.plain and all(only_insertions(t) for t in tables)
+            self._tail = _Tail([*old.pieces, *pieces], old.rows + rows, plain)
+            self._rows += rows
+            self._net += sum(pc.sum(t.column(DIFF)).as_py() for t in tables)
+        for part in parts:
+            self._hold(part)
+        self._upper = upper
 
     def load(
         self, changes: Iterable[pa.Table], upper: DataTs, since: DataTs, files: Iterable[LocalFile] = ()
@@ -526,26 +542,33 @@ class Relation:
         """Have ``files`` as they are; gives what is in those that cannot be read so."""
         if not files:
             return
-        try:
-            parts, other = settled(self.own_name("settled"), files, self._shape, ts)
-        except BaseException:
-            for file in files:
-                file.path.unlink(missing_ok=True)
-            raise
+        parts, other = self._parts(files, ts)
         with self._maintaining:
             for part in parts:
                 self._hold(part)
         try:
-            for file in other:
-                for table in file.chunks(self.columns):
-                    yield stamp(table, ts, self.types)
+            yield from self._read(other, ts)
         finally:
-            for file in other:
-                file.path.unlink(missing_ok=True)
+            _unlink(other)
+
+    def _parts(self, files: Sequence[LocalFile], ts: DataTs) -> tuple[list[Settled], list[LocalFile]]:
+        """``files`` as parts, and those that cannot be read as they are."""
+        try:
+            return settled(self.own_name("settled"), files, self._shape, ts)
+        except BaseException:
+            _unlink(files)
+            raise
+
+    def _read(self, files: Sequence[LocalFile], ts: int) -> Iterator[pa.Table]:
+        for file in files:
+            for table in file.chunks(self.columns):
+                yield stamp(table, ts, self.types)
 
     def _hold(self, part: Part) -> None:
         with self._lock:
-            self._chunks.append(part)
+            # Those of the store first: a neighbour that is newer may be merged with one, and an older one never.
+            first = sum(isinstance(c, Settled) for c in self._chunks) if isinstance(part, Settled) else None
+            self._chunks.insert(len(self._chunks) if first is None else first, part)
             self._rows += part.rows
             self._net += part.net
 
@@ -608,6 +631,11 @@ class Relation:
     def _delete(self, views: Sequence[TempView]) -> None:
         for view in views:
             view.forget(self.handing)
+
+
+def _unlink(files: Iterable[LocalFile]) -> None:
+    for file in files:
+        file.path.unlink(missing_ok=True)
 
 
 def _to_merge(older: Part, newer: Part) -> bool:

@@ -2,7 +2,8 @@
 
 Promises: :func:`answered` gives the query's rows, or raises what Spark threw; ``QueryFailed`` 54000, before it runs,
 for one whose aggregates would hold more than ``GATHERED_BYTES_MAX`` (``gathering.py``), and for one that reads much and
-whose rows are more than ``ANSWER_BYTES_MAX``, before they are in anybody's memory.
+whose rows are more than ``ANSWER_BYTES_MAX``, before they are in anybody's memory.  Where there is an outlet for them
+(``outlet.py``) they may be as many as they are.
 
 Spark infers constraints on what each part of a query gives, to filter earlier.  For UNION ALL it looks up every column
 that a constraint names among the outputs of a branch, also those inside an EXISTS of that branch, which are the
@@ -25,6 +26,7 @@ from sqlglot import exp
 from controllers.compute.failures import QueryFailed, ResultTooLarge
 from controllers.compute.gathering import GATHERED_BYTES_MAX, questions
 from controllers.compute.handing import in_this_process
+from controllers.compute.outlet import Outlet
 from controllers.compute.spark_text import text
 
 log = logging.getLogger(__name__)
@@ -41,6 +43,9 @@ ANSWER_BYTES_LEAST = 16 << 20
 
 _TOO_MUCH = "tidemark: the result is too large"
 
+_TOO_MUCH_FOR_SPARK = "spark.driver.maxResultSize"
+"""In what Spark says where a result is larger than that, before it is in anybody's memory."""
+
 PARTS_A_CORE = 4
 """Of what is shuffled by a query that reads much.  Measured on two cores, over 100 M rows: eight parts take 24 s for
 three million groups (one part 28) and 47 s for a join with five million rows (66)."""
@@ -50,8 +55,11 @@ CAUSES_MAX = 20
 """Of a chain of causes; Spark's are three or four long."""
 
 
-def answered(spark: SparkSession, query: exp.Expression, large: bool = False) -> pa.Table:
-    """The rows of ``query``; ``large``: it reads much."""
+def answered(
+    spark: SparkSession, query: exp.Expression, large: bool = False, outlet: Outlet | None = None
+) -> pa.Table:
+    """The rows of ``query``; ``large``: it reads much.  With an ``outlet`` those that are many are elsewhere by then
+    (``outlet.py``)."""
     if large:
         spark = for_large(spark)
     for question in questions(query):
@@ -61,7 +69,7 @@ def answered(spark: SparkSession, query: exp.Expression, large: bool = False) ->
                 detail=f"{held} bytes of values at once, at most {GATHERED_BYTES_MAX}",
                 hint="filter what goes into array_agg, string_agg, mode or a percentile, or group it more finely",
             )  # fmt: skip
-    return _answered(spark, text(query), large)
+    return _answered(spark, text(query), large, outlet)
 
 
 def with_settings(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
@@ -89,20 +97,27 @@ def cores(spark: SparkSession) -> int:
     return max(1, sum(executors.apply(i).totalCores() for i in range(executors.size())))
 
 
-def _answered(spark: SparkSession, sql: str, large: bool = False) -> pa.Table:
+def _answered(spark: SparkSession, sql: str, large: bool = False, outlet: Outlet | None = None) -> pa.Table:
     try:
-        return _collected(spark, sql, large)
+        return _collected(spark, sql, large, outlet)
     except (Py4JJavaError, PySparkException) as error:
         if not _stumbled(error):
             raise
         log.info("a query runs again without what Spark infers", extra={"why": str(error)[:500]})
-    return _collected(with_settings(spark, {INFERS: "false"}), sql, large)
+    return _collected(with_settings(spark, {INFERS: "false"}), sql, large, outlet)
 
 
-def _collected(spark: SparkSession, sql: str, large: bool) -> pa.Table:
+def _collected(spark: SparkSession, sql: str, large: bool, outlet: Outlet | None) -> pa.Table:
     frame = spark.sql(sql)
+    if large and outlet is not None:
+        return outlet.collected(frame, cores(spark))
     if not large:
-        return frame.toArrow()
+        try:
+            return frame.toArrow()
+        except (Py4JJavaError, PySparkException) as error:
+            if outlet is None or _TOO_MUCH_FOR_SPARK not in str(error):
+                raise
+        return outlet.collected(frame, cores(spark))  # of little there may come much
     tasks = max(1, frame._jdf.queryExecution().toRdd().getNumPartitions())
     share = max(ANSWER_BYTES_MAX // tasks, ANSWER_BYTES_LEAST)
     try:

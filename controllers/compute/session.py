@@ -22,8 +22,13 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+import collection
+import controllers
 import functions
 import journal
+import oracle
+import schemas
+import segments
 import values
 from controllers.class_archive import of_environment
 from controllers.compute.file_server import FileServer
@@ -228,10 +233,11 @@ def start_session(master: str, scratch: Path) -> SparkSession:
 
 
 def send_modules(spark: SparkSession, scratch: Path) -> None:
-    """Give executors elsewhere the modules that our functions are in; pyarrow their Python must have."""
+    """Give executors elsewhere the modules that our functions are in, and those by which tasks write what is many
+    (``sending.py``).  Their Python must have pyarrow, for the latter confluent-kafka and fastavro too."""
     path = scratch / "tidemark.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-        for package in (functions, journal, values):
+        for package in (functions, journal, values, collection, controllers, oracle, schemas, segments):
             root = Path(package.__file__).parent
             for source in sorted(root.rglob("*.py")):
                 file.write(source, source.relative_to(root.parent))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import threading
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from sqlglot import exp
 
 from collection.columns import DIFF
 from controllers.changes import present
+from controllers.compute.outlet import Outlet
 from controllers.compute.relation import Relation, Snapshot, own_name
 from controllers.compute.running import MUCH_ROWS
 from controllers.compute.sought import Sought
@@ -26,11 +28,19 @@ class Sources(AbstractContextManager):
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
+        self.outlet: Outlet | None = None
+        """Where the rows of the view go that is evaluated, where they are many."""
         self._lock = threading.RLock()
         self._snapshots: dict[tuple[Relation, int, tuple[Sought, ...]], Snapshot] = {}
         self._tables: dict[tuple[Relation, int, int], pa.Table] = {}
         self._deltas: dict[tuple[Relation, int, int], str] = {}
         self._present: dict[tuple[Relation, int], pa.Table | None] = {}
+
+    def by(self, outlet: Outlet) -> Sources:
+        """The same for one view, with where its rows go; whoever has this one closes it."""
+        found = copy.copy(self)
+        found.outlet = outlet
+        return found
 
     @property
     def large(self) -> bool:

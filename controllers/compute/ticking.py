@@ -22,8 +22,8 @@ from concurrent.futures import Future
 import pyarrow as pa
 
 from catalog_log.objects import Item, MaterializedView
-from collection.binding import Run
-from collection.columns import sql_type
+from collection.binding import Run, joined
+from collection.columns import Columns, sql_type
 from collection.writer import CollectionWriter
 from controllers.at_work import AtWork
 from controllers.compute.beside import Job, Made
@@ -39,8 +39,9 @@ from controllers.compute.relation import Relation
 from controllers.compute.view import Change, View
 from controllers.compute.view_plans import ViewPlans
 from controllers.peeks.peek_codec import decode_error, encode_error
-from journal.errors import TidemarkError
+from journal.errors import Rejected, TidemarkError
 from journal.timestamps import DataTs
+from oracle.model import BINDINGS_MAX
 from oracle.views import ViewProgress
 from oracle.views_log import ViewsLog
 from oracle.views_records import ViewCommit
@@ -161,6 +162,9 @@ class Ticking:
         job = self._job
         if job is not None and job.view_id == item.id:
             job.cancel()
+        view = self._maintainer.views.get(item.id)
+        if view is not None and view.outlet is not None:
+            view.outlet.cancel()
         self._forget_dropped()
 
     def drops_known(self) -> bool:
@@ -367,9 +371,9 @@ class Ticking:
         evaluated = time.perf_counter()
         changes = [
             c for c in changes
-            if to_be_told(step, c.view_id, c.rows.num_rows > 0, c.error, c.view_id in errors)
+            if to_be_told(step, c.view_id, c.rows.num_rows > 0 or bool(c.sent.runs), c.error, c.view_id in errors)
         ]  # fmt: skip
-        runs = self._outputs.write(changes, {v: view.relation.columns for v, view in views.items()}, self._blame)
+        runs = self._written(changes, {v: view.relation.columns for v, view in views.items()}, self._blame)
         written = time.perf_counter()
         there = self._inventory.catalog.objects
         changes = [c for c in changes if c.view_id in there]  # nobody reads what was dropped meanwhile
@@ -383,6 +387,16 @@ class Ticking:
         for view in [views[c.view_id] for c in changes if c.view_id in views]:
             for relation in (view.relation, *view.inputs.values()):
                 relation.allow_compaction(horizon)
+
+    def _written(
+        self, changes: Sequence[Change], columns: Mapping[str, Columns], failed: Callable[[tuple[str, ...]], None]
+    ) -> dict[str, list[Run]]:
+        """The runs of all that views put out, with those that tasks wrote already; as :meth:`Outputs.write`."""
+        written = self._outputs.write(changes, columns, failed)
+        for change in changes:
+            if change.sent.runs:
+                written[change.view_id] = joined([*written.get(change.view_id, ()), *change.sent.runs])
+        return written
 
     def _bind(
         self, changes: Sequence[Change], runs: Mapping[str, Sequence[Run]], frontiers: Frontiers, ts: DataTs
@@ -467,10 +481,16 @@ class Ticking:
         if change.error is not None and any(relation.superseded for relation in inputs):
             view.relation.reset()
             return None, None
-        runs = self._outputs.write([change], {item.id: view.relation.columns}, lambda _: None)  # it is at work anyway
+        # It is at work anyway, so nobody is to blame besides.
+        runs = self._written([change], {item.id: view.relation.columns}, lambda _: None)
         if item.id not in self._inventory.catalog.objects:
             view.relation.reset()
             return None, None
+        if (pieces := len(runs.get(item.id, ()))) > BINDINGS_MAX:
+            view.relation.reset()
+            failed = _failed(item.id, _scattered(pieces))
+            self._bind([failed], {}, frontiers, ts)
+            return None, failed.error
         self._bind([change], runs, frontiers, ts)
         change.accept()
         return (view, None) if change.error is None else (None, change.error)
@@ -504,6 +524,15 @@ class Ticking:
 def _failed(view_id: str, error: TidemarkError) -> Change:
     """The change of a view that is not in memory."""
     return Change(view_id, _NO_ROWS, error, lambda: None)
+
+
+def _scattered(runs: int) -> TidemarkError:
+    """Tasks that were tried again have left their garbage between the rows of many others."""
+    return Rejected(
+        "what the view puts out lies in too many pieces", sqlstate="54000",
+        detail=f"{runs} pieces of its topic, at most {BINDINGS_MAX}: tasks were tried again while others wrote",
+        hint="it is made again when something that it reads changes",
+    )  # fmt: skip
 
 
 def _median_ms(seconds: Sequence[float]) -> float | None:

@@ -26,10 +26,11 @@ from controllers.compute.operators.left import Left
 from controllers.compute.operators.lowered import Lowered
 from controllers.compute.operators.operator import NEVER
 from controllers.compute.operators.process import Process
+from controllers.compute.outlet import NOTHING, Outlet, Sent
 from controllers.compute.relation import Relation
 from controllers.compute.sources import Sources
 from controllers.compute.strategy import Strategy
-from journal.errors import TidemarkError
+from journal.errors import Rejected, TidemarkError, Unavailable
 from journal.timestamps import DataTs
 
 log = logging.getLogger(__name__)
@@ -37,12 +38,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Change:
-    """What a tick found: ``rows`` (the view's columns by position, then ``__diff``), or ``error``."""
+    """What a tick found: ``rows`` (the view's columns by position, then ``__diff``), or ``error``; beside ``rows``
+    there may be others that are ``sent`` already."""
 
     view_id: str
     rows: pa.Table
     error: TidemarkError | None
     accept: Callable[[], None]
+    sent: Sent = NOTHING
 
 
 class Gears:
@@ -88,6 +91,8 @@ class View:
         self.compared = 0
         """How often the whole query was compared with the output."""
         self.gears = Gears()
+        self.outlet: Outlet | None = None
+        """Where what it puts out goes that is many; without one that is an error."""
         self._kept = Kept(lowered, {i: each.names for i, each in inputs.items()}, relation.types)
         self._engines = Engines(self.id, spark, relation.handing, process, gear, self.gears.left)
 
@@ -114,6 +119,14 @@ class View:
 
     def evaluate(self, sources: Sources, t1: DataTs) -> Change:
         """The change of the output at ``t1``.  All inputs and the output are known through ``t1`` and ``upper - 1``."""
+        if self.outlet is None:
+            return self._evaluated(sources, t1)
+        try:
+            return self._evaluated(sources.by(self.outlet), t1)
+        finally:
+            self.outlet.discard()  # what is in no change
+
+    def _evaluated(self, sources: Sources, t1: DataTs) -> Change:
         self.gears.begun()
         if self._can_go_on():
             try:
@@ -126,12 +139,14 @@ class View:
                     self.gears.ended()
                     return found
             except Exception as error:
-                if isinstance(of_spark(error), Interrupted):
+                if isinstance(of_spark(error), Interrupted) or _of_outlet(sources, error):
                     raise
                 if isinstance(error, ResultTooLarge):  # and so is what all of it gives
                     return Change(self.id, self._schema.empty_table(), error, self._forget)
                 # A row that came and went within the delta may fail where the whole query does not: ask that.
                 log.info("incremental step failed", extra={"view": self.id, "why": str(error)[:500]})
+                if sources.outlet is not None:
+                    sources.outlet.discard()
                 if isinstance(error, TooManyGroups):
                     self.recompute(error.message)
         try:
@@ -141,7 +156,7 @@ class View:
         except Exception as error:
             self.gears.ended()
             failure = of_spark(error)
-            if isinstance(failure, Interrupted):
+            if isinstance(failure, Interrupted) or _of_outlet(sources, error):
                 raise
             if failure is None:
                 # Not the query's fault by its looks.  One view must not stop all for ever, nor hide that Spark is dead.
@@ -195,7 +210,7 @@ class View:
         except Left as left:
             log.debug("more than what was touched is worked out", extra={"view": self.id, "why": str(left)})
             return None
-        return Change(self.id, rows, None, lambda: self._accepted(t1))
+        return Change(self.id, rows, None, lambda: self._accepted(t1), _sent(sources))
 
     def _whole(self, sources: Sources, t1: DataTs) -> Change:
         """Compare the query at ``t1`` with the output held."""
@@ -203,7 +218,7 @@ class View:
         rows = self._kept.whole.delta(self._given(sources), DataTs(self.relation.upper - 1), t1)
         if not self._restored(sources, t1):
             self.recompute("its groups cannot be held")
-        return Change(self.id, rows, None, lambda: self._accepted(t1))
+        return Change(self.id, rows, None, lambda: self._accepted(t1), _sent(sources))
 
     def _restored(self, sources: Sources, t1: DataTs) -> bool:
         """Whether what is held was found again as it is at ``t1``."""
@@ -216,3 +231,14 @@ class View:
             log.warning("what a view holds is not found again", extra={"view": self.id, "why": str(error)[:500]})
             return False
         return True
+
+
+def _of_outlet(sources: Sources, error: Exception) -> bool:
+    """Whether rows were found and could not be written, which is not for Spark to explain."""
+    not_it = sources.outlet is None or isinstance(error, TooManyGroups)
+    return not not_it and isinstance(error, Rejected | Unavailable)
+
+
+def _sent(sources: Sources) -> Sent:
+    """What is no row of a change any more, since it went another way."""
+    return NOTHING if sources.outlet is None else sources.outlet.taken()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import socket
 from collections import Counter
 from decimal import Decimal
 from http.client import HTTPConnection
@@ -29,10 +31,10 @@ def served(tmp_path):
     server.close()
 
 
-def ask(server: FileServer, path: str, method: str = "GET") -> tuple[int, bytes]:
+def ask(server: FileServer, path: str, method: str = "GET", body: bytes | None = None) -> tuple[int, bytes]:
     connection = HTTPConnection("127.0.0.1", server.port, timeout=20)
     try:
-        connection.request(method, path)
+        connection.request(method, path, body)
         answer = connection.getresponse()
         return answer.status, answer.read()
     finally:
@@ -73,9 +75,24 @@ def test_who_was_not_told_the_secret_reads_nothing(served):
     ("GET", "op=DELETE"), ("GET", "op=OPEN&offset=-1"), ("GET", "op=OPEN&length=x"), ("GET", ""),
     ("PUT", "op=CREATE"), ("DELETE", "op=DELETE"), ("POST", "op=APPEND"),
 ])  # fmt: skip
-def test_it_is_read_only(served, method, query):
+def test_what_is_there_stays_as_it_is(served, method, query):
     assert ask(served, f"{path_of(served)}?{query}", method)[0] in (400, 501)
     assert ask(served, f"{path_of(served)}?op=OPEN") == (200, bytes(range(100)))
+
+
+def test_a_file_of_a_task_is_taken_as_a_whole_and_once(served, tmp_path):
+    path, data = path_of(served, "tm_2_0.parquet"), random.Random(1).randbytes(3 << 20)
+    assert ask(served, path, "PUT", data)[0] == 201
+    assert ask(served, f"{path}?op=OPEN") == (200, data)
+    assert ask(served, path, "PUT", b"another")[0] == 400, "that of an earlier attempt stays"
+    nowhere = f"/webhdfs/v1/{'0' * 32}/tm_3.parquet"
+    for other in ("/webhdfs/v1/tm_3.parquet", path_of(served, "../tm_3.parquet"), nowhere):
+        assert ask(served, other, "PUT", b"x")[0] == 404, other
+    with socket.create_connection(("127.0.0.1", served.port)) as begun:
+        begun.sendall(f"PUT {path_of(served, 'tm_4.parquet')} HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf".encode())
+        begun.shutdown(socket.SHUT_WR)
+        assert b" 400 " in begun.recv(4096)
+    assert {each.name for each in tmp_path.iterdir()} == {"tm_1.parquet", "tm_2_0.parquet"}
 
 
 def test_where_executors_are():

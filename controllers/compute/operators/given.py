@@ -40,6 +40,10 @@ class Sources(Protocol):
     @property
     def large(self) -> bool: ...
 
+    @property
+    def outlet(self) -> object | None:
+        """Where what the view puts out goes that is many, for the engine that finds it."""
+
     def rows(self, relation: Relation, as_of: DataTs) -> exp.Expression: ...
 
     def diffs(self, relation: Relation, as_of: DataTs, diff: str = ...) -> exp.Expression: ...
@@ -68,8 +72,9 @@ class Engines(Protocol):
         """The rows of ``query`` over ``tables``, from DuckDB: columns ``c0``… of ``types``.  Raises
         :class:`~controllers.compute.operators.left.Left`."""
 
-    def on_spark(self, query: exp.Expression, large: bool) -> pa.Table:
-        """The rows of ``query``, which reads much where it is ``large``.  Raises what Spark throws."""
+    def on_spark(self, query: exp.Expression, large: bool, outlet: object | None = None) -> pa.Table:
+        """The rows of ``query``, which reads much where it is ``large``; those that are many go by ``outlet``.  Raises
+        what Spark throws."""
 
     def show(self, table: pa.Table, types: Sequence[SqlType]) -> str:
         """Have Spark know ``table``, with columns of ``types``; by which name."""
