@@ -18,7 +18,7 @@ from oracle.model import CommitPart
 from oracle.views_log import ViewsLog
 from tests.compute.test_controller import START_S, World, view
 
-pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(600)]
 
 ROWS = 700_000
 """Of some 100 bytes, twice what stays, and more than ticks wait for."""
