@@ -49,8 +49,8 @@ def figures(wanted: Callable[[str], bool]) -> list[Figure]:
     found = json.loads(ended.stdout.splitlines()[-1])
     told = {
         MADE: Figure(MADE, found["made"], found["plain"], "plain Spark writes the same rows to Parquet", "s", "less", 1,
-                     f"{found['rows']} rows, {found['topic'] / 1e6:.0f} MB on the topic and as files, "
-                     f"{found['runs']} runs"),
+                     f"{found['rows']} rows, {found['topic'] / 1e6:.0f} MB on the topic, "
+                     f"in {found['runs']} pieces there"),
         HERE: Figure(HERE, found["here"], found["here before"], "the same process before it", "MB", "less", 1,
                      "at its most, resident"),
         SPARK: Figure(SPARK, found["jvm"], found["jvm before"], "the same process before it", "MB", "less", 1,

@@ -6,10 +6,11 @@ multiset), for every ``since <= as_of < upper``, and what the query reads stays 
 
 Rows arrive in the *tail*, an Arrow table that Spark is handed as it is (``handing.py``).  :meth:`Relation.maintain`,
 called off the tick's path, seals a tail above ``TAIL_ROWS_MAX`` into a *chunk*: a Parquet file, cached by Spark's
-executors where Spark reads it at all.  Chunks merge in tiers, so their number stays logarithmic; merging consolidates
-retracted rows below the compaction horizon and only that moves ``since``.  What was settled when the relation was
-loaded is read from the store's files as they are (:mod:`controllers.compute.chunks`); chunks merge with these only
-where that takes something away.  Python keeps the tail only: what bounds a collection is disk, not memory.
+executors where Spark reads it at all.  Chunks merge in tiers, so their number stays logarithmic (but for large ones in
+which nothing cancels out); merging consolidates retracted rows below the compaction horizon and only that moves
+``since``.  What was settled when the relation was loaded, and what tasks have written (``outlet.py``), is read from
+files as they are (:mod:`controllers.compute.chunks`); chunks merge with these only where that takes something away.
+Python keeps the tail only: what bounds a collection is disk, not memory.
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ ASKED_LATELY_S = 60.0
 """For so long after a read of Spark's new chunks go to its cache at once: a read then finds them there.  A source that
 only feeds views is never read by Spark, and filling its cache would be the largest part of what a row costs."""
 
-SETTLED_MERGE_ROWS_MAX = 4_000_000
-"""Rows of files of the store, with those of a chunk, that are merged in memory: some 500 MB while it lasts."""
+MERGE_ROWS_MAX = 4_000_000
+"""Rows of two chunks of which none takes anything away, or of files of the store with those of a chunk, that are merged
+in memory: some 500 MB while it lasts.  Of as many rows as a relation may have that leaves 50 chunks."""
 
 PIECES_MAX = 64
 """Pieces of what is held in memory as a whole: each costs a reader some 20 µs, putting 100,000 rows together 1 ms."""
@@ -640,12 +642,14 @@ def _unlink(files: Iterable[LocalFile]) -> None:
 
 def _to_merge(older: Part, newer: Part) -> bool:
     """Whether two neighbours should be one.  Files of the store are many rows already, so only what may cancel out is
-    worth reading them, as far as both fit in memory: beyond that what was retracted stays, once, beside its row."""
+    worth reading them, as far as both fit in memory: beyond that what was retracted stays, once, beside its row.
+    Chunks in which nothing may cancel out are one for the sake of their number alone."""
     if older.rows >= MERGE_FACTOR * newer.rows:
         return False
-    if not isinstance(older, Settled):
-        return True
-    return not isinstance(newer, Settled) and not newer.plain and older.rows + newer.rows <= SETTLED_MERGE_ROWS_MAX
+    few = older.rows + newer.rows <= MERGE_ROWS_MAX
+    if isinstance(older, Settled):
+        return not isinstance(newer, Settled) and not newer.plain and few
+    return few or not (older.plain and newer.plain)
 
 
 def _stamps(table: pa.Table) -> tuple[int, int]:

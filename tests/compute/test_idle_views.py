@@ -14,6 +14,7 @@ from catalog_log.objects import Column, Table
 from collection.binding import Binding
 from collection.columns import DIFF
 from controllers.arrangements.tuples import to_rows
+from controllers.changes import stamp
 from controllers.compute import relation as module
 from controllers.compute.feed import Feed
 from controllers.compute.relation import Relation
@@ -146,6 +147,29 @@ def test_what_nobody_tells_apart_any_more_is_brought_to_what_is_told(world, tmp_
     assert contents(quiet, third + 5) == Counter({(2, 5): 1})
     assert contents(quiet, fourth) == Counter({(2, 5): 1, (9, 9): 1})
     feed.close()
+
+
+def test_rows_that_nothing_takes_away_are_merged_as_far_as_they_are_few(tmp_path, monkeypatch):
+    """However many come, what is in memory to merge them is bounded; what was taken away goes all the same."""
+    monkeypatch.setattr(module, "TAIL_ROWS_MAX", 9)
+    monkeypatch.setattr(module, "MERGE_ROWS_MAX", 64)
+    held = relation(tmp_path)
+
+    def put(ts: int, n: int, diff: int) -> None:
+        rows = {"k": pa.array(range(10), pa.int32()), "v": pa.array([n] * 10), DIFF: pa.array([diff] * 10)}
+        held.append([stamp(pa.table(rows), ts, held.types)], ts + 1)
+        held.maintain()
+
+    for n in range(100):
+        put(n + 1, n, 1)
+    sizes = [part.rows for part in held._chunks]
+    assert max(sizes) <= 64 and len(sizes) <= 1000 // 32 + 3, sizes
+    assert contents(held, 100).total() == 1000 == held.count
+    for n in range(99):
+        put(n + 101, n, -1)
+        held.allow_compaction(n + 101)
+    held.maintain()
+    assert held.rows <= 2 * 10 + 4 * 20 and contents(held, 199) == Counter((k, 99) for k in range(10))
 
 
 def test_a_long_history_of_few_rows_takes_the_room_of_few_rows(world, tmp_path, monkeypatch):

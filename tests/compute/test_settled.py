@@ -221,7 +221,7 @@ def test_they_are_merged_with_what_takes_something_away_as_far_as_it_fits(
 ) -> None:
     from tests.compute.test_idle_views import SPARK
 
-    monkeypatch.setattr(module, "SETTLED_MERGE_ROWS_MAX", most)
+    monkeypatch.setattr(module, "MERGE_ROWS_MAX", most)
     monkeypatch.setattr(module, "TAIL_ROWS_MAX", 1)
     files = [file(tmp_path, KV, [(n, "a", 1) for n in range(4)])]
     relation = loaded(SPARK, tmp_path, KV, files)
