@@ -164,5 +164,5 @@ def _lacks(error: Exception) -> InvalidUsage | None:
     found = re.search(f"{_LACKING}: (.*)", str(error))
     return found and InvalidUsage(
         "the executors cannot write what this view puts out", sqlstate="0A000", detail=found[1][:DETAIL_CHARS_MAX],
-        hint="their python needs pyarrow, confluent-kafka and fastavro; docs/fleet.md says more",
+        hint="their python needs pyarrow, numpy, confluent-kafka and fastavro; docs/fleet.md says more",
     )  # fmt: skip

@@ -234,7 +234,7 @@ def start_session(master: str, scratch: Path) -> SparkSession:
 
 def send_modules(spark: SparkSession, scratch: Path) -> None:
     """Give executors elsewhere the modules that our functions are in, and those by which tasks write what is many
-    (``sending.py``).  Their Python must have pyarrow, for the latter confluent-kafka and fastavro too."""
+    (``sending.py``).  Their Python must have pyarrow, for the latter numpy, confluent-kafka and fastavro too."""
     path = scratch / "tidemark.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         for package in (functions, journal, values, collection, controllers, oracle, schemas, segments):

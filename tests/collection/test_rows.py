@@ -93,6 +93,40 @@ def test_what_was_written_comes_back(values, diffs) -> None:
     assert back.equals(table.cast(back.schema))
 
 
+@given(st.lists(row_values, min_size=1, max_size=8), st.data())
+@settings(max_examples=200, deadline=None)
+def test_all_rows_at_a_time_are_the_bytes_of_one_by_one(values, data) -> None:
+    """Of columns in any order, also where it begins in the middle of what Arrow holds, and split as it was."""
+    some = data.draw(st.lists(st.sampled_from(NUMBERED), min_size=1, unique=True))
+    table = table_from_rows(some, [[row[c.id - 1] for c in some] for row in values])
+    diffs = data.draw(st.lists(st.integers(-(1 << 40), 1 << 40), min_size=len(values), max_size=len(values)))
+    table = table.append_column(DIFF, pa.array(diffs, pa.int64())).slice(data.draw(st.integers(0, 2)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "WOVEN_ROWS_MIN", 1)
+        if data.draw(st.booleans()):
+            patch.setattr(rows, "RECORD_BYTES_MAX", 120)
+        fast = list(rows.encode(some, table, "w/1"))
+        patch.setattr(rows, "woven", lambda *_: None)
+        assert fast == list(rows.encode(some, table, "w/1"))
+
+
+@pytest.mark.parametrize("value", [
+    0, 1, -1, 63, 64, -64, -65, 127, 128, -128, -129, 255, 256, 32767, 32768, -32768, -32769, (1 << 62), (1 << 63) - 1,
+    -(1 << 63) + 1, -(1 << 63), 1 << 63, 10**38 - 1, -(10**38) + 1,
+])  # fmt: skip
+def test_numbers_at_the_ends_of_their_bytes(value, monkeypatch) -> None:
+    monkeypatch.setattr(rows, "WOVEN_ROWS_MIN", 1)
+    columns = [Column("n", "numeric(38,0)", id=1)]
+    if -(1 << 63) <= value < 1 << 63:
+        columns.append(Column("i", "int8", id=2))
+    table = table_from_rows(columns, [(Decimal(value), value)[: len(columns)], (None, None)[: len(columns)]])
+    fast = list(rows.encode(columns, table, "w"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "woven", lambda *_: None)
+        assert fast == list(rows.encode(columns, table, "w"))
+    assert rows.decode(columns, [b.value for b in fast]).column("n").to_pylist() == [Decimal(value), None]
+
+
 NUMBERED = tuple(replace(column, id=n) for n, column in enumerate(COLUMNS, 1))
 
 
