@@ -1,7 +1,8 @@
 """A plan as text that travels from who made it to who runs it, and back.
 
 Promises: ``decode(encode(q)) == q``; ``decode`` raises ``ValueError`` for what no plan is written like, and takes no
-stack for what is deep.  What a plan means is not looked at: who runs one has a gate of his own.
+stack for what is deep, nor time for what is small as it is sent and large once it is written out.  What a plan means is
+not looked at: who runs one has a gate of his own.
 
 A JSON object: ``types`` and ``nodes`` are lists, in which a node names others, and types, by their places; nodes come
 after those that they are made of, the whole last.  A part that stands in a plan several times is written once.
@@ -18,8 +19,15 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 from plan import relations as r
 from plan import scalars as s
 from plan.nodes import Node
-from plan.types import ListOf, Row, Type
+from plan.types import NOTHING, SPAN, ListOf, Row, Type
+from values.datatypes.registry import DATATYPES
 from values.sql_type import SqlType
+
+PARTS_MAX = 200_000
+"""Parts of a plan, each as often as it stands there, and of a type.  A statement has 100,000 nodes at most, of each of
+which a part is made, or of a cast two; who walks as many is at it for a second or two."""
+
+_NAMES = DATATYPES.keys() | {NOTHING.name, SPAN.name}
 
 _CLASSES: Mapping[str, type[Node]] = {
     each.__name__: each
@@ -49,7 +57,9 @@ def decode(text: str) -> r.Query:
             reader.node(each)
         names = tuple(_known(each, str) for each in raw["names"])
         relation = _known(reader.nodes[-1], r.Relation)
-    except (KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
+    except _TooLarge:
+        raise ValueError(f"no plan: it has more than {PARTS_MAX} parts") from None
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ValueError(f"no plan: {type(error).__name__}: {error}") from error
     return r.Query(relation, names)
 
@@ -58,7 +68,20 @@ def _known(value: object, kind: type) -> Any:
     """``value`` if it is a ``kind`` (a bool is no int); raises ``TypeError``."""
     if not isinstance(value, kind) or kind is int and isinstance(value, bool):
         raise TypeError(f"expected {kind.__name__}, got {type(value).__name__}")
+    if kind is str and not value.isascii():
+        value.encode()  # JSON has halves of characters, which no text has
     return value
+
+
+def _place(value: object) -> int:
+    """``value`` if it counts something.  Raises ``TypeError``."""
+    if _known(value, int) < 0:
+        raise TypeError(f"a place {value}")
+    return value
+
+
+class _TooLarge(Exception):
+    """More parts than :data:`PARTS_MAX`."""
 
 
 class _Form(NamedTuple):
@@ -115,40 +138,61 @@ class _Reader:
     def __init__(self) -> None:
         self.types: list[Type] = []
         self.nodes: list[Node] = []
+        self._sizes: dict[str, list[int]] = {"types": [], "nodes": []}
+        """How many parts each has, those that it shares with others counted in."""
+        self._size = 1
+        """Of what is being read."""
 
     def node(self, raw: Any) -> None:
         kind = _CLASSES[raw[0]]
         forms = _forms(kind)
         if len(raw) != len(forms) + 1:
             raise TypeError(f"{raw[0]} of {len(raw) - 1} parts")
-        self.nodes.append(kind(*[form.read(self, each) for (_, form), each in zip(forms, raw[1:], strict=True)]))
+        self._size = 1
+        made = kind(*[form.read(self, each) for (_, form), each in zip(forms, raw[1:], strict=True)])
+        if isinstance(made, r.Get) and len(made.names) != len(made.kinds):
+            raise TypeError(f"{len(made.names)} names of {len(made.kinds)} columns")
+        if isinstance(made, r.Constant) and len(set(map(len, made.rows))) > 1:
+            raise TypeError("rows of different widths")
+        self.nodes.append(made)
+        self._sizes["nodes"].append(self._size)
 
     def place(self, place: Any, kind: type[Node]) -> Node:
-        return _known(self._at(self.nodes, place), kind)
+        return _known(self._at("nodes", self.nodes, place), kind)
 
     def type(self, raw: Any) -> None:
+        self._size = 1
         self.types.append(self._read(raw))
+        self._sizes["types"].append(self._size)
 
     def type_at(self, place: Any) -> Type:
-        return self._at(self.types, place)
+        return self.types[_place(place)]
 
-    def _at(self, known: list, place: Any) -> Any:
-        if _known(place, int) < 0:
-            raise TypeError(f"a place {place}")
-        return known[place]
+    def _within(self, place: Any) -> Type:
+        """A type as a part of another."""
+        return self._at("types", self.types, place)
+
+    def _at(self, kind: str, known: list, place: Any) -> Any:
+        found = known[_place(place)]
+        self._size += self._sizes[kind][place]
+        if self._size > PARTS_MAX:
+            raise _TooLarge
+        return found
 
     def _read(self, raw: Any) -> Type:
         if isinstance(raw, dict):
             if "list" in raw:
-                return ListOf(self.type_at(raw["list"]))
-            return Row(tuple((_known(name, str), self.type_at(each)) for name, each in raw["row"]))
+                return ListOf(self._within(raw["list"]))
+            return Row(tuple((_known(name, str), self._within(each)) for name, each in raw["row"]))
         name, precision, scale, span = [*raw, *[None] * (4 - len(raw))]
         for each in (precision, scale):
             if each is not None:
                 _known(each, int)
         if span is not None:
             _known(span, str)
-        return SqlType(_known(name, str), precision, scale, span)
+        if _known(name, str).removesuffix("[]") not in _NAMES:
+            raise TypeError(f"a type {name}")
+        return SqlType(name, precision, scale, span)
 
 
 @lru_cache
@@ -168,7 +212,9 @@ def _form(declared: Any) -> _Form:
         )
     if isinstance(declared, type) and issubclass(declared, Node):
         return _Form(_Writer.place, lambda reader, raw: reader.place(raw, declared))
-    if declared in (str, int, bool):
+    if declared is int:
+        return _Form(lambda writer, value: value, lambda reader, raw: _place(raw))
+    if declared in (str, bool):
         return _Form(lambda writer, value: value, lambda reader, raw: _known(raw, declared))
     parts = get_args(declared)
     if get_origin(declared) is tuple:

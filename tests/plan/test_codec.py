@@ -8,7 +8,7 @@ import random
 import pytest
 
 from plan.codec import _CLASSES, _forms, decode, encode
-from plan.relations import UNIT, Filter, Get, Kind, Project, Query
+from plan.relations import UNIT, Filter, Get, Kind, Project, Query, SetOp
 from plan.scalars import Call, Column, Literal, cast
 from plan.types import BOOL, INT4, ListOf, Row
 from sql.trees.budget import bounded
@@ -59,10 +59,27 @@ def test_types_that_no_column_has_come_back():
 def test_what_is_deep_takes_no_stack_and_what_is_shared_is_written_once():
     value = Column(INT4, False, 0)
     for _ in range(5_000):
-        value = Call(INT4, False, "add", (value, value))
-    text = encode(Query(Project(GET, (value,)), ("x",)))
+        value = Call(INT4, False, "neg", (value,))
+    plan = Query(Project(GET, (value, value)), ("x", "y"))
+    text = encode(plan)
     assert len(json.loads(text)["nodes"]) == 5_003
-    assert decode(text).relation.outputs[0].arguments[0].name == "add"
+    assert decode(text).relation.outputs[1].arguments[0].name == "neg"
+
+
+def test_what_is_small_to_send_and_too_large_to_write_out_is_refused():
+    """Each of forty names the one before it twice: whoever walked it would never come to an end."""
+    value = Column(INT4, False, 0)
+    for _ in range(40):
+        value = Call(INT4, False, "+", (value, value))
+    relation = GET
+    for _ in range(40):
+        relation = SetOp("union", True, relation, relation)
+    for plan in (Query(Project(GET, (value,)), ("x",)), Query(relation, ("k", "v"))):
+        with pytest.raises(ValueError, match="no plan: it has more than"):
+            decode(encode(plan))
+    types = [["int4"], *({"row": [["a", place], ["b", place]]} for place in range(60))]
+    with pytest.raises(ValueError, match="no plan: it has more than"):
+        decode(json.dumps({"names": ["k"], "types": types, "nodes": [["Get", "u1", ["k"], [[60, False]]]]}))
 
 
 NODES = json.loads(encode(Query(Filter(GET, Call(BOOL, True, "=", (Column(INT4, False, 0), Literal(INT4, False, "1")))),
@@ -85,6 +102,12 @@ NODES = json.loads(encode(Query(Filter(GET, Call(BOOL, True, "=", (Column(INT4, 
     {"nodes": None},
     {"types": [["numeric", "10"]]},
     {"types": [[]]},
+    {"types": [["int4", 1, 2, "x", "y"], *NODES["types"][1:]]},
+    {"types": [["nonsense"], *NODES["types"][1:]]},
+    {"nodes": [["Get", "u1", ["k"], [[0, False], [0, False]]]]},
+    {"nodes": [["Get", "u1", ["\ud800"], [[0, False]]]]},
+    {"nodes": [["Literal", 0, False, "1"], ["Constant", [[0], [0, 0]]]]},
+    {"nodes": [*NODES["nodes"][:1], ["Column", 0, False, -1, 0], ["Project", 0, [1]]]},
     {"types": [{"list": 0}]},
     {"names": [1]},
     {"names": None},
