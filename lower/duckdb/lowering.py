@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from sqlglot import exp
@@ -10,7 +11,7 @@ from sqlglot.errors import SqlglotError
 from functions.registry import FUNCTIONS
 from lower.duckdb.forms import written_out
 from sql.trees.errors import untold
-from sql.trees.nodes import Ordinality, call, data_type
+from sql.trees.nodes import Ordinality, call, data_type, unnest
 from sql.trees.types import DATE, FLOAT8, INT8, TIMESTAMP
 from values.types import SqlType
 
@@ -57,8 +58,22 @@ _PRESENT = exp.Lambda(
 )
 
 
+_TEN = re.compile("10*")
+
+
+def _is_decimal(node: exp.Expression) -> bool:
+    return isinstance(node, exp.Cast) and node.to.this == exp.DataType.Type.DECIMAL
+
+
 def _quotient(node: exp.Div) -> exp.Expression:
-    """DuckDB divides by zero without complaint; NULL by zero is NULL."""
+    """DuckDB divides by zero without complaint; NULL by zero is NULL.  Of decimals it makes doubles, so one of many
+    digits is multiplied by what a power of ten is the reciprocal of."""
+    divisor = node.expression
+    if isinstance(divisor, exp.Literal) and not divisor.is_string and _TEN.fullmatch(divisor.this):
+        if _is_decimal(unnest(node.this)):
+            zeros = len(divisor.this) - 1
+            part = exp.Literal.number("0." + "0" * (zeros - 1) + "1" if zeros else "1")
+            return exp.Paren(this=exp.Mul(this=node.this.copy(), expression=part))
     zero = exp.and_(
         exp.EQ(this=node.expression.copy(), expression=exp.Literal.number(0)),
         exp.Not(this=exp.Is(this=node.this.copy(), expression=exp.Null())),
