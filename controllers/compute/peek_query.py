@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 
 from catalog_log.settings import PROCESS, SPARK
@@ -20,8 +20,9 @@ from controllers.peeks.peek import Peek
 from journal.errors import InvalidUsage
 from plan import codec
 from plan import relations as r
-from plan.calls import is_definite
-from plan.nodes import walk
+from plan import scalars as s
+from plan.calls import AGGREGATES, is_definite, is_known
+from plan.nodes import Node, walk
 from sql.views.kept_views import TEXT_ALONE
 from values.types import SqlType
 
@@ -61,11 +62,24 @@ class PeekQuery(Lowered):
             why = "it is long"
         elif isinstance(self.query, r.Query) and not all(map(is_definite, walk(self.query.relation))):
             why = "it is no function of what it reads"
+        elif isinstance(self.query, r.Query) and not all(map(_is_known, walk(self.query.relation))):
+            why = "it calls what nobody knows here"  # Spark's gate says what
         return super().told if why is None else Told(why, why)
+
+    def reads_only(self, inputs: Collection[str]) -> bool:
+        """Whether it reads nothing else: of a plan that was made by no adapter that is not certain."""
+        return all(node.item_id in inputs for node in self.gets)
 
     def sought(self, types: Mapping[str, Mapping[str, SqlType]]) -> dict[str, list[Sought]]:
         """What it seeks in relations whose columns are of ``types``."""
         return sought(self.query.relation, types) if isinstance(self.query, r.Query) else {}
+
+
+def _is_known(node: Node) -> bool:
+    """Whether ``node`` calls nothing but functions that there are: DuckDB has more."""
+    if isinstance(node, s.Aggregate):
+        return node.name in AGGREGATES or is_known(node.name)
+    return not isinstance(node, s.Call) or is_known(node.name)
 
 
 _kept: OrderedDict[str, PeekQuery] = OrderedDict()

@@ -298,7 +298,7 @@ class PeekDesk:
     def _in_process(self, query: PeekQuery, peek: Peek, as_of: DataTs, timeout_s: float) -> pa.Table | None:
         """The answer of DuckDB; ``None`` where Spark is to be asked, which alone decides what is an error."""
         small = query.here(self._gear())
-        if isinstance(small, str):
+        if isinstance(small, str) or not query.reads_only(peek.inputs):
             return None
         if not self._here.acquire(timeout=timeout_s):
             raise _too_long("other reads were before it")

@@ -177,6 +177,6 @@ def as_types(found: pa.Table, types: Sequence[SqlType]) -> pa.Table:
         kind = arrow_type(wanted)
         try:
             arrays.append(column if column.type == kind else column.cast(kind))
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InvalidUsage(f"value out of range for type {wanted}", sqlstate="22003", detail=str(error)) from error
     return pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))]) if arrays else found

@@ -380,6 +380,14 @@ def test_a_plan_reads_nothing_but_what_the_peek_names(desk):
     with pytest.raises(InvalidUsage) as refused:
         desk.peek(planned("a", other))
     assert refused.value.sqlstate == "42P01"
+    table = Project(Join("cross", U1, Get("sqlite_master", ("name",), (Kind(TEXT, True),))), (Column(TEXT, True, 2),))
+    with pytest.raises(InvalidUsage) as refused:
+        desk.peek(planned("c", table))
+    assert refused.value.sqlstate == "42P01"
+    for name in ("version", "current_user", "getvariable"):
+        with pytest.raises(InvalidUsage) as refused:
+            desk.peek(planned(name, outputs(Call(TEXT, True, name, ()))))
+        assert refused.value.sqlstate in ("42501", "42883"), name
     with pytest.raises(InvalidUsage) as refused:
         desk.peek(planned("b", outputs(Call(TEXT, True, "java_method", (Literal(TEXT, False, "java.lang.System"),)))))
     assert refused.value.sqlstate in ("42501", "42883")
