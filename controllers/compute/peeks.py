@@ -32,6 +32,7 @@ from controllers.compute.inventory import Inventory
 from controllers.compute.operators.given import RESIDENT_ROWS_MAX
 from controllers.compute.operators.left import Left
 from controllers.compute.operators.process import Process
+from controllers.compute.operators.small import Small
 from controllers.compute.peek_query import PeekQuery, query_of
 from controllers.compute.relation import Relation
 from controllers.compute.running import answered
@@ -53,7 +54,7 @@ SPARK_PEEKS_MAX = 4
 """Reads on Spark at once: planning of one overlaps execution of others; more would only share two cores thinner."""
 
 PROCESS_PEEKS_MAX = 4
-"""Reads in this process at once: they share what memory DuckDB has here, and two cores."""
+"""Reads in this process at once: they share what memory DuckDB has here, and the processors."""
 
 PATIENCE_S = 0.2
 """For a read in this process: most take 2 to 10 ms.  Spark, which is asked then, takes 30 for any."""
@@ -78,7 +79,7 @@ class PeekDesk:
         self._core = core
         self._gear = gear
         self._process = Process(PATIENCE_S)
-        self._here = threading.BoundedSemaphore(PROCESS_PEEKS_MAX)
+        self._small = Workers(PROCESS_PEEKS_MAX, LEFT_MAX, "peek-process")
         self._spark = spark
         self._inventory = inventory
         self._indexes = indexes
@@ -155,6 +156,7 @@ class PeekDesk:
         for peek_id in running:
             self._to_cancel.put(peek_id)
         self._to_cancel.put(None)
+        self._small.close(PATIENCE_S)
         self._pool.close()
         self._clock.join()
 
@@ -213,28 +215,33 @@ class PeekDesk:
         answer = self._from_index(peek, as_of, _left_s(deadline))
         if answer is not None:
             return answer
-        told: Future[pa.Table] = Future()
+        query, told = query_of(peek), Future()
         with self._lock:
             if self._closed:
                 raise _stopping()
             self._running[peek.peek_id] = told
-        future: Future[pa.Table] | None = None
+        under_way: list[tuple[Workers, Future]] = []
+
+        def on_spark() -> None:
+            future = self._pool.submit(lambda: self._run(query, peek, as_of))
+            under_way.append((self._pool, future))
+            future.add_done_callback(lambda done: self._tell(told, done, "spark"))
+
+        def in_process_first(small: Small) -> None:
+            future = self._small.submit(lambda: self._in_process(query, small, peek, as_of))
+            under_way.append((self._small, future))
+            future.add_done_callback(lambda done: self._tell(told, done, "process", on_spark))
+
         try:
-            query = query_of(peek)
-            answer = self._in_process(query, peek, as_of, _left_s(deadline))
-            if told.done():
-                told.result()
-            if answer is not None:
-                self.answered["process"] += 1
-                return answer
+            small = query.here(self._gear())
             with self._lock:
                 if self._closed:
                     raise _stopping()
-                future = self._pool.submit(lambda: self._run(query, peek, as_of))
-            future.add_done_callback(lambda done: self._tell(told, done))
-            answer = told.result(_left_s(deadline))
-            self.answered["spark"] += 1
-            return answer
+                if isinstance(small, str) or not query.reads_only(peek.inputs):
+                    on_spark()
+                else:
+                    in_process_first(small)
+            return told.result(_left_s(deadline))
         except FutureTimeout:
             raise _too_long(f"it ran for {peek.timeout_ms} ms") from None
         except (CancelledError, TidemarkError):
@@ -245,12 +252,20 @@ class PeekDesk:
         finally:
             with self._lock:
                 del self._running[peek.peek_id]
-            if future is not None and not future.done():
-                # Whoever waits is told at once, and the next is served, whether Spark lets go of this one or not.
-                self._pool.leave(future)
-                self._to_cancel.put(peek.peek_id)
+                if not told.done():
+                    told.cancel()  # nobody waits: what was begun in process does not go on by Spark
+            for workers, future in under_way:
+                if not future.done():
+                    # Whoever waits is told at once, and the next is served, whether this one is let go of or not.
+                    workers.leave(future)
+                    if workers is self._pool:
+                        self._to_cancel.put(peek.peek_id)
 
-    def _tell(self, told: Future[pa.Table], done: Future[pa.Table]) -> None:
+    def _tell(
+        self, told: Future[pa.Table], done: Future[pa.Table | None], way: str,
+        otherwise: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
+        """Whoever waits for ``told`` has what was ``done``; where that is nothing, it goes on ``otherwise``."""
         with self._lock:
             if told.done():
                 return
@@ -258,8 +273,14 @@ class PeekDesk:
                 told.set_exception(CancelledError())
             elif (error := done.exception()) is not None:
                 told.set_exception(error)
+            elif (found := done.result()) is not None:
+                self.answered[way] += 1
+                told.set_result(found)
+            elif self._closed:
+                told.set_exception(_stopping())
             else:
-                told.set_result(done.result())
+                assert otherwise is not None
+                otherwise()
 
     def _cancel_on_spark(self) -> None:
         """On a thread of its own, for a Spark that does not answer does not answer this either."""
@@ -295,13 +316,8 @@ class PeekDesk:
         self.answered["index"] += 1
         return pa.Table.from_batches([found.batch])
 
-    def _in_process(self, query: PeekQuery, peek: Peek, as_of: DataTs, timeout_s: float) -> pa.Table | None:
+    def _in_process(self, query: PeekQuery, small: Small, peek: Peek, as_of: DataTs) -> pa.Table | None:
         """The answer of DuckDB; ``None`` where Spark is to be asked, which alone decides what is an error."""
-        small = query.here(self._gear())
-        if isinstance(small, str) or not query.reads_only(peek.inputs):
-            return None
-        if not self._here.acquire(timeout=timeout_s):
-            raise _too_long("other reads were before it")
         try:
             query.rest.check()
             relations = {i: self._inventory.relation_through(i, as_of) for i in peek.inputs}
@@ -321,8 +337,6 @@ class PeekDesk:
         except TidemarkError as error:
             log.debug("a read is left to spark", extra={"peek": peek.peek_id, "why": error.message})
             return None
-        finally:
-            self._here.release()
 
     def _run(self, query: PeekQuery, peek: Peek, as_of: DataTs) -> pa.Table:
         context = self._spark.sparkContext

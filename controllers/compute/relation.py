@@ -32,7 +32,7 @@ from sqlglot import exp
 
 from collection.columns import DIFF, Columns
 from controllers.arrangements.arrangement import too_old
-from controllers.changes import TS, between, consolidate, only_insertions, stamp
+from controllers.changes import TS, between, consolidate, only_insertions, present, stamp
 from controllers.compute import spark_text as sp
 from controllers.compute.chunks import BIGINT, Chunk, Part, Settled, Shape, TempView, settled
 from controllers.compute.handing import Handing, schema_sql
@@ -175,6 +175,8 @@ class Relation:
         self._maintaining = threading.Lock()
         self._residing = threading.Lock()
         self._resident: dict[int, pa.Table] = {}
+        self._there: tuple[pa.Table, pa.Table] | None = None
+        """One of those, and the rows that are there by it."""
         self.advancing = threading.Lock()
         """Held by whoever reads new changes from the log and appends them (see ``feed.py``)."""
 
@@ -288,7 +290,7 @@ class Relation:
             tail, self._tail = self._tail, _Tail([], 0, True)
             self._rows = self._net = 0
             self._upper = self._since = self._horizon = DataTs(0)
-            self._resident = {}
+            self._resident, self._there = {}, None
             self._retire([*chunks, tail.view])
 
     def allow_compaction(self, horizon: DataTs) -> None:
@@ -378,6 +380,20 @@ class Relation:
                     held[as_of] = grown.combine_chunks() if many else grown
                 self._resident = {ts: held[ts] for ts in sorted(held)[-2:]}
             return held[as_of]
+
+    def present(self, as_of: DataTs) -> pa.Table | None:
+        """Its rows at ``as_of``, each as often as it occurs, columns by their names; ``None`` as of :meth:`resident`.
+
+        What was asked for last is kept: to find out of 100,000 changes what is there takes 20 to 100 ms.
+        """
+        held = self.resident(as_of)
+        with self._residing:
+            if held is None:
+                self._there = None
+                return None
+            if self._there is None or self._there[0] is not held:
+                self._there = held, present(held, self.names)
+            return self._there[1]
 
     @property
     def prunes(self) -> bool:

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 from sqlglot import exp
 
 from collection.columns import DIFF
-from controllers.changes import present
 from controllers.compute.outlet import Outlet
 from controllers.compute.relation import Relation, Snapshot, own_name
 from controllers.compute.running import MUCH_ROWS
@@ -86,8 +85,7 @@ class Sources(AbstractContextManager):
         key = (relation, as_of)
         with self._lock:
             if key not in self._present:
-                held = relation.resident(as_of)
-                self._present[key] = None if held is None else present(held, relation.names)
+                self._present[key] = relation.present(as_of)
             return self._present[key]
 
     def _snapshot(self, relation: Relation, as_of: DataTs, sought: tuple[Sought, ...] = ()) -> Snapshot:

@@ -20,7 +20,7 @@ from controllers.compute.indexes import Indexes
 from controllers.compute.operators.left import Left
 from controllers.compute.operators.process import _Patience
 from controllers.compute.peek_query import query_of
-from controllers.compute.peeks import SPARK_PEEKS_MAX, PeekDesk
+from controllers.compute.peeks import PROCESS_PEEKS_MAX, SPARK_PEEKS_MAX, PeekDesk
 from controllers.compute.ticks import Target, Ticker
 from controllers.peeks.peek import Lookup, Peek
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
@@ -365,6 +365,40 @@ def test_a_cancelled_read_is_not_left_to_spark(desk, monkeypatch):
         with pytest.raises(TidemarkError) as cancelled:
             waiting.result(30)
     assert cancelled.value.sqlstate == "57014" and desk.status()["spark"] == 0
+
+
+def test_a_read_in_process_is_over_at_its_timeout_and_gives_its_place_back(desk, monkeypatch):
+    """Whoever brings its rows may be waiting for a broker that is away."""
+    here, go_on = desk.inventory.relation_through, threading.Event()
+
+    def slowly(object_id, through):
+        assert go_on.wait(30)
+        return here(object_id, through)
+
+    value = Column(INT4, True, 0)
+    monkeypatch.setattr(desk.inventory, "relation_through", slowly)
+    try:
+        for n in range(PROCESS_PEEKS_MAX + 1):
+            with pytest.raises(TidemarkError) as late:
+                desk.peek(planned(f"late {n}", outputs(value), timeout_ms=50))
+            assert late.value.sqlstate == "57014"
+        monkeypatch.setattr(desk.inventory, "relation_through", here)
+        assert desk.peek(planned("next", outputs(value)))[0].num_rows == 2
+        assert (desk.status()["process"], desk.status()["spark"], desk.status()["running"]) == (1, 0, 0)
+    finally:
+        go_on.set()
+
+
+def test_rows_that_are_there_are_found_out_once(desk):
+    value = Column(INT4, True, 0)
+    relation = desk.inventory.table
+    desk.peek(planned("a", outputs(value)))
+    there = relation.present(1)
+    assert relation.present(1) is there
+    desk.change()
+    assert relation.present(2) is there, "nothing changed since"
+    desk.change((1, "c"))
+    assert relation.present(3).num_rows == there.num_rows + 1
 
 
 @pytest.mark.parametrize("plan", ["", "{}", "SELECT 1", encode(Query(U1, ("k", "v")))[:-3]])
