@@ -275,9 +275,9 @@ def test_where_the_process_cannot_spark_does_and_tells_the_error(bench, monkeypa
     questions: list[str] = []
     ask = engines.answered
 
-    def counted(spark, query, large):
+    def counted(spark, query, *more):
         questions.append(text(query))
-        return ask(spark, query, large)
+        return ask(spark, query, *more)
 
     monkeypatch.setattr(engines, "answered", counted)
 
