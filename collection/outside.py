@@ -15,11 +15,10 @@ from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
 
 from catalog_log.objects import Connection, Secret
 from collection.secrets import secret_in
-from journal.clients import common_settings
+from journal.clients import admin_with, common_settings
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
 
 ASK_S_MAX = 8.0
@@ -63,7 +62,7 @@ def ask(connection: Connection) -> None:
 def _ask_kafka(name: str, said: Mapping[str, str]) -> None:
     heard: list[KafkaError] = []
     try:
-        client = AdminClient({**kafka_settings(said), "error_cb": heard.append})
+        client = admin_with({**kafka_settings(said), "error_cb": heard.append})
     except (KafkaException, ValueError):  # whose text may be of a key's
         raise InvalidUsage(f'"{name}" has certificates or a key that are none', sqlstate="22023") from None
     until = time.monotonic() + ASK_S_MAX

@@ -173,7 +173,12 @@ def discard(client: Consumer, name: str) -> None:
 
 def make_admin(bootstrap: str) -> AdminClient:
     """An admin client (needs no closing)."""
-    return cast(AdminClient, Owned(AdminClient(common_settings(bootstrap))))
+    return admin_with(common_settings(bootstrap))
+
+
+def admin_with(settings: dict[str, object]) -> AdminClient:
+    """One with ``settings``.  Raises what librdkafka says of them."""
+    return cast(AdminClient, Owned(AdminClient(settings)))
 
 
 def ask_admin(
