@@ -122,13 +122,14 @@ class _Handler(BaseHTTPRequestHandler):
             return
         part = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
         try:
-            self._take(part, int(length))
-            os.link(part, path)  # unlike a rename not over another
+            try:
+                self._take(part, int(length))
+                os.link(part, path)  # unlike a rename not over another
+            finally:
+                part.unlink(missing_ok=True)  # before anybody is told
         except OSError as error:
             self._refuse(400, "IOException", "java.io.IOException", f"it was not taken: {error.strerror or error}")
             return
-        finally:
-            part.unlink(missing_ok=True)
         self.send_response(201)
         self.send_header("Content-Length", "0")
         self.end_headers()
