@@ -10,15 +10,13 @@ import argparse
 import itertools
 import json
 import shutil
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.apart import told_by
 from bench.figure import Figure
 from bench.settled import COLUMNS, FILE_ROWS, SINCE, file
 
@@ -41,12 +39,7 @@ def figures(wanted: Callable[[str], bool]) -> list[Figure]:
     """Takes five minutes."""
     if not any(wanted(name) for name in (MADE, HERE, SPARK)):
         return []
-    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
-        command = [sys.executable, "-m", "bench.large_view", directory]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=ENDS_S)
-    if ended.returncode:
-        raise RuntimeError(f"{' '.join(command)} ended with {ended.returncode}: {ended.stderr[-2000:]}")
-    found = json.loads(ended.stdout.splitlines()[-1])
+    found = told_by("bench.large_view", ENDS_S)
     told = {
         MADE: Figure(MADE, found["made"], found["plain"], "plain Spark writes the same rows to Parquet", "s", "less", 1,
                      f"{found['rows']} rows, {found['topic'] / 1e6:.0f} MB on the topic, "

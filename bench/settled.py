@@ -7,9 +7,7 @@ same session, in turns.  The files are what a sealer writes, without a store and
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-import tempfile
 import time
 import zlib
 from collections.abc import Callable
@@ -19,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bench.apart import told_by
 from bench.figure import Figure, p50
 from catalog_log.objects import Column, numbered
 from collection.columns import DIFF, sql_type
@@ -50,12 +49,7 @@ def figures(wanted: Callable[[str], bool]) -> list[Figure]:
     """Takes a minute and a half."""
     if not any(wanted(name) for name in (LOAD, SUM, FIND)):
         return []
-    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
-        command = [sys.executable, "-m", "bench.settled", directory]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=ENDS_S)
-    if ended.returncode:
-        raise RuntimeError(f"{' '.join(command)} ended with {ended.returncode}: {ended.stderr[-2000:]}")
-    found = json.loads(ended.stdout.splitlines()[-1])
+    found = told_by("bench.settled", ENDS_S)
     told = {
         LOAD: Figure(LOAD, found["load"], found["read"], "zlib's check sum of the same bytes", "s", "less", 1,
                      f"{found['bytes'] / 1e6:.0f} MB"),
