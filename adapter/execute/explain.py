@@ -12,11 +12,11 @@ from catalog_log.settings import GEAR, cluster_setting
 from collection.columns import sql_type
 from controllers.compute.operators.built import Kept
 from controllers.compute.operators.lowered import Lowered
+from controllers.compute.operators.operator import Explained
 from controllers.compute.peek_query import query_of
 from controllers.peeks.peek import Peek
 from journal.errors import InvalidUsage
 from oracle.state import OracleState
-from plan.codec import decode
 from plan.text import lines as plan_lines
 from sql.binding.bind import Bound, inputs_of
 from sql.objects.called import Objects
@@ -116,8 +116,8 @@ def _asked(plan: SelectPlan, gear: str) -> list[str]:
     text = plan.plan_text(nothing)
     sql = plan.spark_sql(nothing) if text is None else ""
     found = query_of(Peek("", sql, plan.inputs, plan.catalog_ts, None, plan=text)).here(gear)
-    small = "process while what it reads is small, otherwise spark"
-    return ["Read by the cluster", f"  gear: {f'spark because {found}' if isinstance(found, str) else small}"]
+    told = Explained(found if isinstance(found, str) else None, "what it reads is small", ())
+    return ["Read by the cluster", f"  gear: {told.gear}"]
 
 
 def _residual(residual: Mapping[str, object], relation: Item | None) -> list[str]:
@@ -209,8 +209,8 @@ def _strategy(statement: st.Explain, image: ImageLike, names: Names) -> list[str
         raise wrong_kind("this statement", "query")
     plan = plan_select(query, image, names)
     nothing = [None] * len(plan.params)
-    text = plan.plan_text(nothing)
-    lowered = Lowered(decode(text)) if text is not None else Lowered(TEXT_ALONE, plan.spark_sql(nothing))
+    planned = plan.query(nothing)
+    lowered = Lowered(planned) if planned is not None else Lowered(TEXT_ALONE, plan.spark_sql(nothing))
     types = [column.type for column in plan.columns]
     return _strategy_of(lowered, plan.inputs, types, None, image, session_cluster)
 

@@ -11,10 +11,9 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from functools import cached_property
 
-from catalog_log.settings import PROCESS, SPARK
 from controllers.compute.operators.left import Rest
 from controllers.compute.operators.lowered import Lowered
-from controllers.compute.operators.small import TOLD_SPARK, Small, Told
+from controllers.compute.operators.small import Small, Told
 from controllers.compute.sought import Sought, sought
 from controllers.peeks.peek import Peek
 from journal.errors import InvalidUsage
@@ -50,9 +49,7 @@ class PeekQuery(Lowered):
 
     def here(self, gear: str) -> Small | str:
         """What DuckDB is asked in a cluster that is told ``gear``, or why it is not."""
-        if gear == SPARK:
-            return TOLD_SPARK
-        return self.told.whatever if gear == PROCESS else self.told.ordinary
+        return self.told.chosen(gear)
 
     @cached_property
     def told(self) -> Told:

@@ -17,6 +17,7 @@ from catalog_log.model import Update
 from catalog_log.objects import Item
 from journal.timestamps import CatalogTs
 from plan.codec import encode
+from plan.relations import Query
 from sql.algebra.queries import Columns, plan_over
 from sql.algebra.scope import NotPlanned
 from sql.binding.bind import OutputType
@@ -173,18 +174,26 @@ class SelectPlan:
     def plan_text(self, params: Sequence[object | None]) -> str | None:
         """What a controller is asked for: the plan with these values (:mod:`plan.codec`); ``None`` where there is none,
         and :meth:`spark_sql` says it."""
-        return self._plan_text if not self.params else self._written(params, self.params)
+        if self.params:
+            return self._text_of(self.query(params))
+        return self._plan_text
 
     @cached_property
     def _plan_text(self) -> str | None:
         """It where nobody gives any parameters: made once."""
-        return self._written(self.given, self.given_types)
+        return self._text_of(self.query(()))
 
-    def _written(self, params: Sequence[object | None], types: Mapping[int, SqlType]) -> str | None:
+    @staticmethod
+    def _text_of(query: Query | None) -> str | None:
+        return None if query is None else encode(query)
+
+    def query(self, params: Sequence[object | None]) -> Query | None:
+        """The same, as a plan."""
         if self.columns_read is None:
             return None
+        values, types = (params, self.params) if self.params else (self.given, self.given_types)
         try:
-            return encode(bounded(plan_over)(with_params(self.tree, params, types), self.columns_read))
+            return bounded(plan_over)(with_params(self.tree, values, types), self.columns_read)
         except NotPlanned as why:
             log.info("a query has no plan", extra={"why": str(why)})
             return None

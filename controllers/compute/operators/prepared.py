@@ -13,7 +13,6 @@ from journal.errors import InvalidUsage
 from plan import deltas
 from plan import relations as r
 from plan.deltas import Key
-from plan.nodes import walk
 from values.types import SqlType
 
 
@@ -25,7 +24,7 @@ class Prepared(Lowered):
         self.plan = plan
         self.leaf = leaf
         """Whose delta it reads; ``None`` of what reads all."""
-        self._gets = {node.item_id: node for node in walk(plan) if isinstance(node, r.Get)}
+        self._gets = {node.item_id: node for node in self.gets}
         self.reads: dict[str, Key] = deltas.reads(plan)
         """By the names that the engines are told."""
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
+from catalog_log.settings import PROCESS, SPARK
 from functions.registry import OWN
 from journal.errors import InvalidUsage
 from lower.duckdb.decided import Undecided, decided
@@ -75,6 +76,12 @@ class Told(NamedTuple):
 
     ordinary: Small | str
     whatever: Small | str
+
+    def chosen(self, gear: str) -> Small | str:
+        """What DuckDB is asked in a cluster whose gear is ``gear``, or why Spark is."""
+        if gear == SPARK:
+            return TOLD_SPARK
+        return self.whatever if gear == PROCESS else self.ordinary
 
 
 def told(tree: exp.Expression, columns: Mapping[str, Sequence[str]]) -> Told:

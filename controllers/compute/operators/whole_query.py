@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from catalog_log.settings import PROCESS, SPARK
 from collection.columns import DIFF
 from controllers.changes import as_schema, canonical, change_schema
 from controllers.compute.operators.given import Engines
 from controllers.compute.operators.left import Left, Rest
 from controllers.compute.operators.lowered import Lowered
-from controllers.compute.operators.small import TOLD_SPARK, Small, Told
+from controllers.compute.operators.small import Small, Told
 from values.types import SqlType
 
 
@@ -33,9 +32,7 @@ class WholeQuery:
 
     def chosen(self, gear: str) -> Small | str:
         """What DuckDB is asked in a cluster whose gear is ``gear``, or why Spark is."""
-        if gear == SPARK:
-            return TOLD_SPARK
-        return self._told.whatever if gear == PROCESS else self._told.ordinary
+        return self._told.chosen(gear)
 
     def spark(self, gear: str) -> str | None:
         """Why Spark is asked, whatever there is to read; ``None`` where it is not."""
