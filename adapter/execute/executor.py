@@ -88,7 +88,7 @@ class TidemarkExecutor:
         self._ddl = DdlStatements(self.ddl, catalog, self.plans, constants, self.sequences, not_null, topic_exists)
         selects = Selects(self.images, self.plans, constants, self.sequences, self.system, self.reads)
         inserts = Inserts(self.images, self.plans, constants, self.sequences, self.reads, self.commits)
-        variables, looks = VariableStatements(self.plans), Looks(self.images, self.plans)
+        variables, looks = VariableStatements(self.plans), Looks(self.images, self.plans, peeks)
         self._handlers: dict[type[st.Statement], Handler] = {
             st.Query: selects.run,
             st.Insert: inserts.run,

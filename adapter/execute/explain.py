@@ -6,6 +6,7 @@ Pure: the executor brings the image and the oracle's state.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from catalog_log.objects import Item, MaterializedView, Queried, Relation, View, ever, key_names
 from catalog_log.settings import GEAR, cluster_setting
@@ -14,7 +15,7 @@ from controllers.compute.operators.built import Kept
 from controllers.compute.operators.lowered import Lowered
 from controllers.compute.operators.operator import Explained
 from controllers.compute.peek_query import query_of
-from controllers.peeks.peek import Peek
+from controllers.peeks.peek import Considered, Peek
 from journal.errors import InvalidUsage
 from oracle.state import OracleState
 from plan.text import lines as plan_lines
@@ -36,38 +37,79 @@ from sql.views.kept_views import TEXT_ALONE, planned_query, spark_query
 from values.types import SqlType, carried
 
 
+class Explanation(NamedTuple):
+    """The lines of an EXPLAIN; and what its query would ask of a cluster, if it asks one."""
+
+    lines: list[str]
+    peek: Peek | None = None
+
+
 @bounded
-def explain(statement: st.Explain, image: ImageLike, names: Names, state: OracleState | None) -> list[str]:
-    """The lines of an EXPLAIN.  Raises what planning the statement raises."""
+def explain(statement: st.Explain, image: ImageLike, names: Names, state: OracleState | None) -> Explanation:
+    """Raises what planning the statement raises."""
     inner = statement.statement
     if statement.mode == "strategy":
-        return _strategy(statement, image, names)
+        return Explanation(_strategy(statement, image, names))
     gear = cluster_setting(image, GEAR, cluster_named(image, names.cluster).id)
     if isinstance(inner, st.Query):
         over_rows = drawn_over_rows(inner.ast, image, names)
         if over_rows is not None:
             if statement.mode == "timestamp":
-                return _timestamp(over_rows, image, state)
-            return _select(over_rows, image, gear)
+                return Explanation(_timestamp(over_rows, image, state))
+            return _explained(over_rows, image, gear)
         bound = bind_select(inner.ast, image, names) if statement.mode != "timestamp" else None
         if bound is not None:
             planned = _planned(bound, image)
-            return _select(plan_bound(bound, image, names), image, gear, planned)
+            return _explained(plan_bound(bound, image, names), image, gear, planned)
         plan = plan_select(inner.ast, image, names)
-        return _select(plan, image, gear) if statement.mode != "timestamp" else _timestamp(plan, image, state)
+        return _explained(plan, image, gear) if statement.mode != "timestamp" else Explanation(
+            _timestamp(plan, image, state)
+        )
     if statement.mode == "timestamp":
         raise wrong_kind("this statement", "query")
     if isinstance(inner, st.Insert):
         made = plan_insert(inner, image, names)
         lines = [f"Insert into {made.table.name} ({made.table.id})"]
         if made.query is None:
-            return [*lines, f"  Values: {len(made.rows)} row" + "s" * (len(made.rows) != 1)]
-        return [*lines, *(f"  {line}" for line in _select(made.query, image, gear))]
+            return Explanation([*lines, f"  Values: {len(made.rows)} row" + "s" * (len(made.rows) != 1)])
+        below, peek = _explained(made.query, image, gear)
+        return Explanation([*lines, *(f"  {line}" for line in below)], peek)
     if isinstance(inner, st.DDL):
         plan = plan_ddl(inner, image, names)
         lines = [plan.tag] + [f"  {'put' if u.diff > 0 else 'remove'} {u.collection} {u.key}" for u in plan.updates]
-        return lines + [f"  notice: {notice.message}" for notice in plan.notices]
+        return Explanation(lines + [f"  notice: {notice.message}" for notice in plan.notices])
     raise wrong_kind("this statement", "statement that can be explained")
+
+
+def _explained(plan: SelectPlan, image: ImageLike, gear: str, planned: Sequence[str] = ()) -> Explanation:
+    asked = plan.reads or plan
+    by_cluster = asked.kind not in ("constant", "catalog") and asked.lookup is None
+    return Explanation(_select(plan, image, gear, planned), _peek(asked) if by_cluster else None)
+
+
+def _peek(plan: SelectPlan) -> Peek:
+    """What a cluster would be asked, were its parameters NULL."""
+    nothing = [None] * len(plan.params)
+    text = plan.plan_text(nothing)
+    sql = plan.spark_sql(nothing) if text is None else ""
+    return Peek("", sql, plan.inputs, plan.catalog_ts, None, plan=text)
+
+
+def files(found: Mapping[str, Considered | None], image: ImageLike) -> list[str]:
+    """What a cluster says that it would read, by relation."""
+    return ["Files, as the cluster has them now:",
+            *(f"  {_label(image, i)} ({i}): {_files(each)}" for i, each in found.items())]  # fmt: skip
+
+
+def _files(found: Considered | None) -> str:
+    if found is None:
+        return "nobody has read it there yet"
+    beside = f"{found.beside:,} change" + "s" * (found.beside != 1)
+    if not found.files:
+        return f"none; {beside} in memory"
+    read = f"{found.files - found.pruned} read ({found.bytes_read:,} bytes)"
+    cached = ", kept in Spark's cache" if found.cached else ""
+    return f"{found.files} considered, {found.pruned} pruned, {read}{cached}; {beside} beside them"
 
 
 def _planned(bound: Bound, image: ImageLike) -> list[str]:
@@ -112,10 +154,7 @@ def _select(plan: SelectPlan, image: ImageLike, gear: str, planned: Sequence[str
 
 def _asked(plan: SelectPlan, gear: str) -> list[str]:
     """Who answers it in a cluster whose gear is ``gear``."""
-    nothing = [None] * len(plan.params)
-    text = plan.plan_text(nothing)
-    sql = plan.spark_sql(nothing) if text is None else ""
-    found = query_of(Peek("", sql, plan.inputs, plan.catalog_ts, None, plan=text)).here(gear)
+    found = query_of(_peek(plan)).here(gear)
     told = Explained(found if isinstance(found, str) else None, "what it reads is small", ())
     return ["Read by the cluster", f"  gear: {told.gear}"]
 

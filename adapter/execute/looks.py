@@ -5,25 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from adapter.execute import show
-from adapter.execute.explain import explain
+from adapter.execute.explain import explain, files
 from adapter.execute.images import Images
+from adapter.execute.peeks import Peeks
 from adapter.execute.plans import Plans
 from adapter.execute.session_names import names_of
 from adapter.state.interfaces import Prepared, Result
 from adapter.state.session_state import SessionState
-from journal.errors import InvalidUsage
-from sql.objects.names import SystemRelation, find, relation
+from catalog_log.image import Image
+from controllers.peeks.peek import Peek
+from journal.errors import InvalidUsage, TidemarkError
+from sql.objects.names import SystemRelation, cluster_named, find, relation
 from sql.statements.plan_cache import Statement
 from sql.syntax import statements as st
 from sql.trees.errors import no_column, wrong_kind
 
 
 class Looks:
-    """Each after a barrier."""
+    """Each after a barrier.  EXPLAIN asks the session's cluster, too, what it would read."""
 
-    def __init__(self, images: Images, plans: Plans) -> None:
+    def __init__(self, images: Images, plans: Plans, peeks: Peeks) -> None:
         self._images = images
         self._plans = plans
+        self._peeks = peeks
 
     async def show(
         self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
@@ -55,5 +59,14 @@ class Looks:
     ) -> Result:
         state, image = await self._images.in_force(session)
         told = statement.parsed, image, names_of(session), state
-        lines = await self._plans.planner.run(len(prepared.sql), explain, *told)
+        lines, peek = await self._plans.planner.run(len(prepared.sql), explain, *told)
+        if peek is not None:
+            lines += await self._files(session, image, peek)
         return show.shown(prepared, [(line,) for line in lines])
+
+    async def _files(self, session: SessionState, image: Image, peek: Peek) -> list[str]:
+        try:
+            found = await self._peeks.considered(peek, cluster_named(image, session.variable("cluster")).id)
+        except TidemarkError as error:
+            return [f"Files: {error.message}"]
+        return files(found, image)

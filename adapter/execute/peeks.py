@@ -28,8 +28,8 @@ from catalog_log.log import CatalogLog
 from catalog_log.model import Node
 from controllers.node_status import act, in_words
 from controllers.nodes import location
-from controllers.peeks.peek import Peek
-from controllers.peeks.peek_codec import decode_error, encode_peek
+from controllers.peeks.peek import Considered, Peek
+from controllers.peeks.peek_codec import decode_considered, decode_error, encode_peek
 from controllers.workers import Workers
 from journal.aio import Bridge
 from journal.errors import Rejected, TidemarkError, Unavailable
@@ -85,6 +85,11 @@ class Peeks(Protocol):
     async def lookup(self, peek: Peek, cluster_id: str) -> PeekAnswer | None:
         """The answer that an index has at once to ``peek``, which has a lookup and needs no SQL; ``None``: ask
         :meth:`peek`, which waits, retries and reads without an index.  Raises what the controller raised."""
+        ...
+
+    async def considered(self, peek: Peek, cluster_id: str) -> dict[str, Considered | None]:
+        """By relation the files that ``peek`` would read, and pass over, as a cluster holds them now; ``None`` of what
+        nobody has read there.  Waits for nobody: raises ``Unavailable`` where the cluster is away."""
         ...
 
     def close(self) -> None: ...
@@ -231,6 +236,21 @@ class FlightPeeks:
             line = LookupLine(partial(self._place_of_lookups, node.address))
             found = self._lookups[node.address] = Lookups(line.ask, asyncio.get_running_loop()), line
         return await found[0].lookup(peek)
+
+    async def considered(self, peek: Peek, cluster_id: str) -> dict[str, Considered | None]:
+        node = self._catalog.image.get(model.NODES, f"compute/{cluster_id}")
+        if node is None:
+            raise Unavailable(f'cluster "{cluster_id}" is away')
+        client, ticket = self._client(node.address), encode_peek(peek)
+        try:
+            return decode_considered(
+                await self._bridge.wait(self._act(lambda: act(client, "considered", ACTION_TIMEOUT_S, ticket)))
+            )
+        except flight.FlightError as error:
+            self._forget(node.address)
+            raise translate(error) from error
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            raise TidemarkError("the cluster's controller says what nobody here knows", detail=str(error)) from error
 
     async def _place_of_lookups(self, address: str) -> tuple[str, int]:
         """Where the node at ``address`` answers lookups, by its own word."""

@@ -26,6 +26,7 @@ from collection.rows import missing_values
 from controllers.changes import TS, canonical, physical_schema, stamp
 from controllers.compute.handing import Handing, schema_sql
 from controllers.compute.sought import Sought
+from controllers.peeks.peek import Considered
 from segments.parquet import DIFF_FIELD, LocalFile
 from segments.pruning import Predicate, SegmentIndex
 from segments.statistics import column_keys
@@ -154,8 +155,11 @@ class Settled(Part):
         """Whether some of the files may be passed over: where Spark has them in its cache it reads that."""
         return len(self.files) > 1 and not self.cached
 
-    def only(self, name: str, sought: Iterable[Sought]) -> Some:
-        """Those of the files that may hold a row for which all of ``sought`` are true, as ``name``."""
+    def chosen(self, sought: Sequence[Sought]) -> Sequence[LocalFile]:
+        """Those of the files that are read where nobody has any use for a row for which not all of ``sought`` are
+        true."""
+        if not sought or not self.prunes:
+            return self.files
         places = {column.name: n for n, column in enumerate(self.shape.columns)}
         keys = column_keys(self.shape.columns)
         asked = [
@@ -163,7 +167,7 @@ class Settled(Part):
             for each in sought if (n := places.get(each.column)) is not None
         ]  # fmt: skip
         found = self._index.may_match(asked)
-        return Some(name, files=[file for file, may in zip(self.files, found, strict=True) if may], of=self)
+        return [file for file, may in zip(self.files, found, strict=True) if may]
 
     def tables(self) -> Iterator[pa.Table]:
         for file in self.files:
@@ -231,3 +235,17 @@ def settled(name: str, files: Iterable[LocalFile], shape: Shape, ts: int) -> tup
             min_ts=ts, max_ts=ts, plain=all(each.plain for each in segments), files=alike, names=names, shape=shape,
         ))  # fmt: skip
     return parts, other
+
+
+def considered(parts: Iterable[Part], rows: int, sought: Sequence[Sought]) -> Considered:
+    """What is read of a relation with ``rows`` changes in all, ``parts`` of it in files, where ``sought`` is sought."""
+    settled_parts = [part for part in parts if isinstance(part, Settled)]
+    chosen = [part.chosen(sought) for part in settled_parts]
+    files, read = sum(len(part.files) for part in settled_parts), sum(map(len, chosen))
+    return Considered(
+        files=files,
+        pruned=files - read,
+        bytes_read=sum(file.segment.size for some in chosen for file in some),
+        cached=sum(len(some) for part, some in zip(settled_parts, chosen, strict=True) if part.cached),
+        beside=rows - sum(part.rows for part in settled_parts),
+    )

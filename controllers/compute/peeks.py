@@ -40,7 +40,7 @@ from controllers.compute.session import PEEK_POOL, cancel_group, has_ended
 from controllers.compute.sought import Sought
 from controllers.compute.sources import Sources
 from controllers.peeks.lookup_codec import Found, Key
-from controllers.peeks.peek import Peek, Question
+from controllers.peeks.peek import Considered, Peek, Question
 from controllers.peeks.peek_codec import decode_error
 from controllers.quarantine import is_refusal
 from controllers.waiting import Cancelled, Dropped, Outcome, Passed, Ready, TimedOut
@@ -131,6 +131,16 @@ class PeekDesk:
         if found is not None:
             self.answered["index"] += len(keys)
         return found
+
+    def considered(self, peek: Peek) -> dict[str, Considered | None]:
+        """By relation what ``peek`` would read of it on Spark now; ``None`` of one that nobody has read here yet.
+
+        Never waits for anything, and loads nothing.  Raises ``InvalidUsage`` for what is no plan.
+        """
+        query = query_of(peek)
+        held = {each.id: each for each in self._inventory.relations() if each.id in peek.inputs and each.upper > 0}
+        sought = _sought(query, held)
+        return {i: held[i].considered(sought.get(i, ())) if i in held else None for i in peek.inputs}
 
     def cancel(self, peek_id: str) -> None:
         """Give up a peek, waiting or running; no effect if it is over."""

@@ -34,10 +34,11 @@ from collection.columns import DIFF, Columns
 from controllers.arrangements.arrangement import too_old
 from controllers.changes import TS, between, consolidate, only_insertions, present, stamp
 from controllers.compute import spark_text as sp
-from controllers.compute.chunks import BIGINT, Chunk, Part, Settled, Shape, TempView, settled
+from controllers.compute.chunks import BIGINT, Chunk, Part, Settled, Shape, Some, TempView, considered, settled
 from controllers.compute.handing import Handing, schema_sql
 from controllers.compute.operators.given import RESIDENT_ROWS_MAX
 from controllers.compute.sought import Sought
+from controllers.peeks.peek import Considered
 from journal.errors import InvalidUsage, Rejected, Unavailable
 from journal.timestamps import DataTs
 from segments.parquet import LocalFile
@@ -410,15 +411,14 @@ class Relation:
             pieces: list[_Shown] = []
             views: list[TempView] = [*chunks]
             for chunk in chunks:
-                if sought and isinstance(chunk, Settled) and chunk.prunes:
-                    some = chunk.only(self.own_name("some"), sought)
-                    if len(some.files) < len(chunk.files):
-                        if some.files:
-                            some.show(self.handing)
-                            views.append(some)
-                            some.retired = True
-                            pieces.append(_Shown(some.name, False))
-                        continue
+                if isinstance(chunk, Settled) and len(files := chunk.chosen(sought)) < len(chunk.files):
+                    if files:
+                        some = Some(self.own_name("some"), files=files, of=chunk)
+                        some.show(self.handing)
+                        views.append(some)
+                        some.retired = True
+                        pieces.append(_Shown(some.name, False))
+                    continue
                 chunk.show(self.handing)
                 pieces.append(_Shown(chunk.name, chunk.max_ts > as_of))
             tail = self._tail
@@ -431,6 +431,11 @@ class Relation:
                 pieces.append(_Shown(tail.view.name, True))
             self._pin(views)
         return Snapshot(self, views, pieces, plain, as_of)
+
+    def considered(self, sought: Sequence[Sought]) -> Considered:
+        """What a read of it would read, if it were now and sought ``sought``."""
+        with self._lock:
+            return considered(self._chunks, self._rows, sought)
 
     def local(self, table: pa.Table, view: str, diff: str = DIFF) -> exp.Expression:
         """``table`` (columns and diffs) as ``view``, which is the caller's to take back; gives the query over it, with

@@ -14,7 +14,7 @@ import pyarrow.flight as flight
 
 from controllers.compute.peeks import PeekDesk
 from controllers.nodes import reachable
-from controllers.peeks.peek_codec import decode_peek, encode_error
+from controllers.peeks.peek_codec import decode_peek, encode_considered, encode_error
 from journal.errors import TidemarkError, logged
 
 log = logging.getLogger(__name__)
@@ -59,6 +59,11 @@ class ComputeServer(flight.FlightServerBase):
         if action.type == "retry":
             released = self._retry(action.body.to_pybytes().decode("utf-8", "replace"))
             return [flight.Result(json.dumps(released).encode())]
+        if action.type == "considered":
+            try:
+                return [flight.Result(encode_considered(self._desk.considered(decode_peek(action.body.to_pybytes()))))]
+            except TidemarkError as error:
+                raise flight.FlightServerError(encode_error(error)) from None
         if action.type == "lookups":
             return [flight.Result(str(self._lookup_port).encode())]
         raise flight.FlightServerError(encode_error(TidemarkError(f"no action {action.type!r}", sqlstate="0A000")))
@@ -68,5 +73,6 @@ class ComputeServer(flight.FlightServerBase):
             ("status", "frontiers, views and indexes of the compute controller, as JSON"),
             ("lookups", "the port at which indexes answer what need not wait (controllers/peeks/lookup_codec.py)"),
             ("retry", "release the object whose id is the body from quarantine; whether it was there, as JSON"),
+            ("considered", "the files that the peek in the body would read of each relation, and pass over, as JSON"),
             ("cancel", "give up the peek whose id is the body"),
         ]

@@ -61,3 +61,16 @@ class Peek(NamedTuple):
         return Question(
             self.inputs, self.catalog_ts, self.as_of, self.only_at, lookup.index_id, lookup.relation_id, lookup.residual
         )
+
+
+class Considered(NamedTuple):
+    """What a read on Spark would read of one relation: of its settled rows' ``files`` those that hold nothing of what
+    is sought are ``pruned``, and the others, of ``bytes_read`` bytes, read, ``cached`` of them from Spark's cache; and
+    ``beside``, changes that lie in none of them.
+    """
+
+    files: int
+    pruned: int
+    bytes_read: int
+    cached: int
+    beside: int

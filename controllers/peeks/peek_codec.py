@@ -8,10 +8,11 @@ small, readable in a log, and not on a path where its cost shows.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
 
-from controllers.peeks.peek import PEEK_TIMEOUT_MS, Lookup, Peek
+from controllers.peeks.peek import PEEK_TIMEOUT_MS, Considered, Lookup, Peek
 from journal.errors import (
     Conflict,
     FatalLog,
@@ -82,6 +83,25 @@ def decode_peek(ticket: bytes) -> Peek:
     if peek.timeout_ms < 0:
         raise InvalidUsage("malformed peek", sqlstate="08P01", detail=f"timeout_ms is {peek.timeout_ms}")
     return peek
+
+
+def encode_considered(found: Mapping[str, Considered | None]) -> bytes:
+    """What a controller says that a peek would read, by relation."""
+    return json.dumps({i: None if each is None else each._asdict() for i, each in found.items()}).encode()
+
+
+def decode_considered(told: bytes) -> dict[str, Considered | None]:
+    """The same, read.  Raises ``ValueError`` or ``TypeError`` for anything else."""
+    found = json.loads(told)
+    if not isinstance(found, dict):
+        raise ValueError("no relations")
+    return {i: None if each is None else _counts(each) for i, each in found.items()}
+
+
+def _counts(told: object) -> Considered:
+    if not isinstance(told, dict) or told.keys() != set(Considered._fields):
+        raise ValueError("no counts of files")
+    return Considered(**{name: checked(count, int) for name, count in told.items()})
 
 
 def encode_error(error: BaseException) -> str:

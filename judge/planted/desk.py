@@ -26,7 +26,7 @@ from controllers.command_topic import open_command_topic
 from controllers.commands import compute
 from controllers.commands_log import follow
 from controllers.compute.peek_query import query_of
-from controllers.peeks.peek import Peek
+from controllers.peeks.peek import Considered, Peek
 from controllers.protocol import ControllerState, Effect
 from controllers.waiting import Dropped, Outcome, PeekQueue, Ready
 from journal.aio import Bridge
@@ -69,6 +69,9 @@ class Desk:
         self._subscription.close()
         self._commands.close()
         self._reader.close()
+
+    async def considered(self, peek: Peek, cluster_id: str) -> dict[str, Considered | None]:
+        return dict.fromkeys(peek.inputs)
 
     async def peek(self, peek: Peek, cluster_id: str, deadline_s: float, waits: object = None) -> Answer:
         future: Future[Outcome] = Future()

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from adapter.execute.explain import explain
+from adapter.execute.explain import explain, files
+from controllers.peeks.peek import Considered
 from journal.errors import TidemarkError
 from sql.algebra.scope import NotPlanned
 from sql.binding import bind
@@ -34,7 +35,7 @@ REFUSED = ["select * from rows from (generate_series(1, 2), generate_series(1, 3
 def test_a_lookup_is_explained_in_sql():
     image = ddl(empty_image(), "create table t (id int, a int, s text)", "create index on t (a)")
     query = "explain select s, id + 1 from t where a = 3 and (s is not null or id in (1, 2) and s = 'it''s') limit 3"
-    lines = [line.strip() for line in explain(parse(query), image, names(), None)]
+    lines = [line.strip() for line in explain(parse(query), image, names(), None).lines]
     assert lines[:4] == [
         "Index lookup on t_a_idx by a",
         "filter: (NOT (s IS NULL) OR (id IN ('1'::int4, '2'::int4) AND (s = 'it''s'::text)))",
@@ -42,8 +43,25 @@ def test_a_lookup_is_explained_in_sql():
         "limit: 3",
     ]
     query = "explain select count(*), sum(id) from t where a = $1"
-    lines = [line.strip() for line in explain(parse(query), image, names(), None)]
+    lines = [line.strip() for line in explain(parse(query), image, names(), None).lines]
     assert lines[1] == "output: count(*), sum(id)"
+
+
+def test_files_are_told_as_the_cluster_counts_them():
+    image = ddl(empty_image(), "create table t (a int)", "create table u (a int)", "create index on u (a)")
+    asked = {query: explain(parse(f"explain {query}"), image, names(), None).peek for query in (
+        "select a from t join u using (a)", "insert into t select a from u where a > 2", "select * from u where a = 3",
+        "select 1", "select relname from pg_class", "insert into t values (1)", "create table v (a int)",
+    )}  # fmt: skip
+    assert [each and each.inputs for each in asked.values()] == [("u1", "u2"), ("u2",), None, None, None, None, None]
+    found = {"u1": Considered(12, 11, 4100, 0, 35), "u2": Considered(1, 0, 41, 1, 1), "u3": Considered(0, 0, 0, 0, 7)}
+    assert files({**found, "u9": None}, image) == [
+        "Files, as the cluster has them now:",
+        "  public.t (u1): 12 considered, 11 pruned, 1 read (4,100 bytes); 35 changes beside them",
+        "  public.u (u2): 1 considered, 0 pruned, 1 read (41 bytes), kept in Spark's cache; 1 change beside them",
+        "  public.u_a_idx (u3): none; 7 changes in memory",
+        "  u9 (u9): nobody has read it there yet",
+    ]
 
 
 @pytest.mark.parametrize(("gear", "query", "told"), [
@@ -55,7 +73,8 @@ def test_a_lookup_is_explained_in_sql():
 ])  # fmt: skip
 def test_who_answers_a_read_is_told_with_the_reason(gear, query, told):
     image = ddl(empty_image(), "create table t (a int, f float8)", f"alter cluster default set (gear = '{gear}')")
-    assert explain(parse(f"explain {query}"), image, names(), None)[:2] == ["Read by the cluster", f"  gear: {told}"]
+    lines = explain(parse(f"explain {query}"), image, names(), None).lines
+    assert lines[:2] == ["Read by the cluster", f"  gear: {told}"]
 
 
 def test_a_plan_is_shown_in_the_users_names():
@@ -65,7 +84,7 @@ def test_a_plan_is_shown_in_the_users_names():
         "create view v as select a, count(*) as n from t group by a",
         "alter table t rename a to kind",
     )
-    lines = explain(parse("explain select n from v where a = 1"), image, names(), None)
+    lines = explain(parse("explain select n from v where a = 1"), image, names(), None).lines
     assert lines[:11] == [
         "Read by the cluster",
         "  gear: process while what it reads is small, otherwise spark",
@@ -79,7 +98,7 @@ def test_a_plan_is_shown_in_the_users_names():
         "          Get public.t (u1) (id, kind)",
         "Spark SQL:",
     ]
-    assert explain(parse("explain select 1"), image, names(), None) == [
+    assert explain(parse("explain select 1"), image, names(), None).lines == [
         "Constant: answered by the adapter",
         "Plan:",
         "  Outputs: ?column? int4 not null",
@@ -107,7 +126,7 @@ def test_a_query_without_a_plan_is_explained_all_the_same(monkeypatch):
 
     image = ddl(empty_image(), "create table t (id int)")
     monkeypatch.setattr(bind, "plan_query", refuses)
-    lines = explain(parse("explain select id from t where id > 1"), image, names(), None)
+    lines = explain(parse("explain select id from t where id > 1"), image, names(), None).lines
     assert lines[0] == "Read by the cluster"
     assert any(line.startswith("Plan: this query is not supported") for line in lines)
 
@@ -121,7 +140,7 @@ def test_whom_each_operator_asks_is_told_with_the_reason():
     )
 
     def told(query: str) -> list[str]:
-        lines = explain(parse(f"explain strategy {query}"), image, names(), None)
+        lines = explain(parse(f"explain strategy {query}"), image, names(), None).lines
         return lines[: next(at for at, line in enumerate(lines) if line.startswith(("inputs", "query")))]
 
     kept = told("m")
@@ -162,12 +181,12 @@ def test_what_a_change_touches_is_told_by_the_users_columns():
         'alter table t rename a to "Kind"',
     )
     query = 'explain strategy select u.c, max(t.id::float8) from u left join t on t."Kind" = u.b group by u.c'
-    lines = explain(parse(query), image, names(), None)
+    lines = explain(parse(query), image, names(), None).lines
     assert "  of a small change what it touches, by u.c" in lines
     query = 'explain strategy select "Kind" from t except all select b from u'
-    assert '  of a small change what it touches, by t."Kind", u.b' in explain(parse(query), image, names(), None)
+    assert '  of a small change what it touches, by t."Kind", u.b' in explain(parse(query), image, names(), None).lines
     image = ddl(image, "alter table t add gone int", "alter table t drop gone")
     query = 'explain strategy select t.id, u.c from t left join u on t."Kind" = u.b and t.id <> u.c'
-    assert '  of a small change what it touches, by t.id, t."Kind"' in explain(parse(query), image, names(), None)
+    assert '  of a small change what it touches, by t.id, t."Kind"' in explain(parse(query), image, names(), None).lines
     query = "explain strategy select bit_xor(id) from t"
-    assert not any("touches" in line for line in explain(parse(query), image, names(), None))
+    assert not any("touches" in line for line in explain(parse(query), image, names(), None).lines)

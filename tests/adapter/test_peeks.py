@@ -19,7 +19,7 @@ from catalog_log.log import CatalogLog
 from catalog_log.model import Node
 from controllers.compute.lookup_server import LookupServer
 from controllers.peeks.lookup_codec import Asked, Found
-from controllers.peeks.peek import Lookup, Peek
+from controllers.peeks.peek import Considered, Lookup, Peek
 from controllers.peeks.peek_codec import decode_peek, encode_error
 from embedded.ports import free_ports
 from journal.aio import Bridge
@@ -29,6 +29,9 @@ from journal.timestamps import DataTs
 from tests.adapter.world import GENESIS, World
 
 SCHEMA = pa.schema([pa.field("a", pa.int64())], metadata={b"as_of": b"41"})
+
+
+COUNTED = Considered(12, 11, 400, 0, 3)
 
 
 class Controller(flight.FlightServerBase):
@@ -74,6 +77,11 @@ class Controller(flight.FlightServerBase):
     def do_action(self, context, action):
         if action.type == "lookups":
             return [self.lookups_at]
+        if action.type == "considered":
+            asked = decode_peek(action.body.to_pybytes())
+            if asked.sql == "fail":
+                raise flight.FlightServerError(encode_error(InvalidUsage("no", sqlstate="08P01")))
+            return [json.dumps({"u1": COUNTED._asdict(), "u2": None} if asked.sql == "count" else [1]).encode()]
         self.cancelled.append(action.body.to_pybytes().decode())
         self.go_on.set()
         return [json.dumps({}).encode()]
@@ -120,6 +128,20 @@ def soon(seconds: float = 20) -> float:
 
 async def values(answer) -> list[int]:
     return [v async for batch in answer.batches() for v in batch.column(0).to_pylist()]
+
+
+def test_a_cluster_says_which_files_it_would_read():
+    async def story(peeks, controller, register):
+        with pytest.raises(Unavailable, match='cluster "default" is away'):
+            await peeks.considered(peek("count"), "default")
+        await register(f"127.0.0.1:{controller.port}", "one")
+        assert await peeks.considered(peek("count"), "default") == {"u1": COUNTED, "u2": None}
+        with pytest.raises(InvalidUsage, match="no"):
+            await peeks.considered(peek("fail"), "default")
+        with pytest.raises(TidemarkError, match="what nobody here knows"):
+            await peeks.considered(peek("odd"), "default")
+
+    run(story)
 
 
 def test_batches_arrive_in_order_with_their_timestamp():

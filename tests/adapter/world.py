@@ -95,6 +95,9 @@ class StorePeeks:
     async def lookup(self, peek, cluster_id):
         return None  # "not now": then it is asked by itself
 
+    async def considered(self, peek, cluster_id):
+        return {each: None for each in peek.inputs}
+
     async def peek(self, peek, cluster_id, deadline_s, waits=None):
         self.asked.append(peek)
         state = self.oracle.state

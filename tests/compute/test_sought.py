@@ -161,7 +161,11 @@ def test_answers_are_the_same_without_the_files_that_are_passed_over(spark, tmp_
         answers = []
         plan = plan_of(query, {name: {c.name: c.type for c in COLUMNS} for name in relations})
         for wanted in (sought(plan.relation, types), {}):
+            counts = [each.considered(wanted.get(name, ())) for name, each in relations.items()]
+            before = read["files"]
             held = {name: each.snapshot(12, wanted.get(name, ())) for name, each in relations.items()}
+            assert read["files"] - before == sum(each.files - each.pruned for each in counts if each.pruned), query
+            assert [(each.files, each.beside, each.cached) for each in counts] == [(5, 5, 0)] * 2
             tree = name_relations(query, relations.keys(), {name: each.rows() for name, each in held.items()})
             answers.append(Counter(to_rows(spark.sql(text(tree)).toArrow())))
             for each in held.values():

@@ -63,6 +63,15 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 column of the row around a subquery, whose plan stands below its operator as `q1`. Plain views are opened. The text that
 Spark gets comes behind it.
 
+Of a query that a cluster reads the last lines say what that would be, by relation, as the session's cluster has it now:
+
+    Files, as the cluster has them now:
+      public.items (u1): 12 considered, 11 pruned, 1 read (4,100 bytes); 35 changes beside them
+
+*Considered* are the relation's files of settled rows, *pruned* those whose statistics say that they hold nothing of what
+the query seeks, *beside them* the changes that are not settled yet. Nothing is loaded for it, nobody is waited for, and
+parameters count as NULL.
+
 ### Sequences
 
 `CREATE SEQUENCE` with all of Postgres's options; `nextval('s')`, `currval`, `lastval` and `setval` stand

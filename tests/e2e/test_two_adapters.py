@@ -105,6 +105,8 @@ def test_a_cluster_is_told_its_gear_by_any_adapter(both) -> None:
             assert two.execute("SELECT gear FROM tm_catalog.clusters WHERE name = 'default'").fetchall() == [(gear,)]
             told = ("spark", "the cluster's gear is spark") if gear == "spark" else ("process", None)
             assert two.execute(status).fetchall() == [told]
+            found = [line for (line,) in one.execute(f"EXPLAIN SELECT m + 1 FROM {view}")]
+            assert found[-2] == "Files, as the cluster has them now:" and "memory" in found[-1], found
             strategy = [line for (line,) in two.execute(f"EXPLAIN STRATEGY {view}") if line.startswith("gear: ")]
             assert strategy[0].startswith("gear: spark because the cluster's" if gear == "spark" else "gear: process")
     finally:

@@ -208,7 +208,7 @@ def test_it_has_a_name_among_all_others_and_what_they_have() -> None:
     assert said.get(model.COMMENTS, "u1").text == "outside"
     gone = ddl(said, "drop connection c restrict")
     assert gone.item("u1") is None and gone.get(model.COMMENTS, "u1") is None
-    assert explain(parse(f"explain {PLAIN}"), empty_image(), names(), None) == [
+    assert explain(parse(f"explain {PLAIN}"), empty_image(), names(), None).lines == [
         "CREATE CONNECTION", "  put items u1", "  put settings next_item_id",
     ]  # fmt: skip
 
