@@ -70,6 +70,17 @@ def _by_fractions_too(build: Callable[..., exp.Expression]) -> Callable[..., exp
     return built
 
 
+def _root(name: str) -> Callable[[Postgres.Parser], exp.Expression]:
+    """``|/ x`` or ``||/ x``: the function, by which no output is called."""
+
+    def parsed(parser: Postgres.Parser) -> exp.Expression:
+        made = exp.Anonymous(this=name, expressions=[parser._parse_term()])  # it binds less than a sum
+        made.meta[WRITTEN] = None
+        return made
+
+    return parsed
+
+
 def _with_its_arguments(name: str, parse: Callable[..., exp.Expression]) -> Callable[..., exp.Expression]:
     """``parse``, with 42883 for a call without the arguments that it must have."""
 
@@ -112,7 +123,7 @@ _SUBSCRIPTED = (exp.Column, exp.Identifier, exp.Dot, exp.Parameter, exp.Paren, e
 """What subscripts may follow."""
 
 WRITTEN = "written"
-"""Under this a call's ``meta`` has the name that was written."""
+"""Under this a call's ``meta`` has the name that was written; ``None`` where an operator was."""
 
 
 class Dialect(Postgres):
@@ -139,6 +150,11 @@ class Dialect(Postgres):
             name: _with_its_arguments(name, f)
             for name, f in Postgres.Parser.FUNCTION_PARSERS.items()
             if name not in _BY_NAME
+        }
+
+        UNARY_PARSERS = {
+            **Postgres.Parser.UNARY_PARSERS,
+            **{kind: _root(name) for kind, name in ((TokenType.PIPE_SLASH, "sqrt"), (TokenType.DPIPE_SLASH, "cbrt"))},
         }
 
         PRIMARY_PARSERS = {**Postgres.Parser.PRIMARY_PARSERS, KIND: lambda self, token: node_of(token)}

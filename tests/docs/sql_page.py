@@ -63,7 +63,8 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 column of the row around a subquery, whose plan stands below its operator as `q1`. Plain views are opened. The text that
 Spark gets comes behind it.
 
-Of a query that a cluster reads the last lines say what that would be, by relation, as the session's cluster has it now:
+Of a query that a cluster reads the last lines say what that would be, by relation, as the session's cluster has it
+now:
 
     Files, as the cluster has them now:
       public.items (u1): 12 considered, 11 pruned, 1 read (4,100 bytes); 35 changes beside them
