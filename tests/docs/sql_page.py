@@ -69,8 +69,8 @@ now:
     Files, as the cluster has them now:
       public.items (u1): 12 considered, 11 pruned, 1 read (4,100 bytes); 35 changes beside them
 
-*Considered* are the relation's files of settled rows, *pruned* those whose statistics say that they hold nothing of what
-the query seeks, *beside them* the changes that are not settled yet. Nothing is loaded for it, nobody is waited for, and
+*Considered* are the relation's files of settled rows, *pruned* those whose statistics say that they hold nothing of
+what the query seeks, *beside them* the changes that are not settled yet. Nothing is loaded for it, nobody is waited for, and
 parameters count as NULL.
 
 ### Sequences
