@@ -52,6 +52,16 @@ def _changed(value: object, change: Callable[[Node], Node]) -> object:
 def rewritten(node: Node, change: Callable[[Node], Node | None]) -> Node:
     """``node`` with what ``change`` gives in the place of each node in it; what it gives ``None`` for stays, and its
     parts are looked at.  Takes no stack for what is deep."""
+    return _rewritten(node, change, lambda made: made)
+
+
+def built(node: Node, change: Callable[[Node], Node]) -> Node:
+    """``node`` with what ``change`` gives in the place of each node in it, which is given it with its parts changed
+    already.  Takes no stack for what is deep."""
+    return _rewritten(node, lambda _: None, change)
+
+
+def _rewritten(node: Node, before: Callable[[Node], Node | None], after: Callable[[Node], Node]) -> Node:
     todo: list[tuple[Node, int | None]] = [(node, None)]
     """What is still to be looked at, or, with so many parts of it looked at, to be put together."""
     made: list[Node] = []
@@ -61,8 +71,8 @@ def rewritten(node: Node, change: Callable[[Node], Node | None]) -> Node:
             parts = iter(made[len(made) - count :])
             whole = each.with_parts(lambda _, parts=parts: next(parts))
             del made[len(made) - count :]
-            made.append(whole)
-        elif (found := change(each)) is not None:
+            made.append(after(whole))
+        elif (found := before(each)) is not None:
             made.append(found)
         else:
             below = list(each.parts())

@@ -1,4 +1,4 @@
-"""A query over relations, for DuckDB, whose answer is decided by what the relations hold.
+"""A plan, for DuckDB, whose answer is decided by what the relations that it reads hold.
 
 SQL leaves some choices to the engine: which of two rows that tie is numbered first, which three rows a LIMIT keeps, in
 what order texts are joined, in what order floats are added up.  A view is asked the same question again and again, by
@@ -11,243 +11,249 @@ relations are ordered.  What it refuses (:class:`Undecided`) may be answered by 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from sqlglot import exp
-
-from functions.aggregates import AGGREGATES, BY_NAME, IN_ORDER
+from functions.aggregates import AGGREGATES, BY_NAME, ENGINES, IN_ORDER
 from functions.registry import FUNCTIONS
-from sql.forms.functions import AGGREGATE_NODES, display_name, is_aggregate
-from sql.trees.nodes import INEXACT, call, only, unnest
+from plan import relations as r
+from plan import scalars as s
+from plan.nodes import Node, built, walk
+from plan.types import fields_of, is_float
 
 
 class Undecided(Exception):
     """The message is the reason."""
 
 
-Columns = Mapping[str, Sequence[str]]
-"""The names of each relation's columns, by its id."""
-
-_BY_PEERS = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
+_BY_PEERS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
 """The same for rows that tie."""
 
-_WITHOUT_FRAME = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)
+_WITHOUT_FRAME = frozenset({"row_number", "ntile", "lag", "lead"})
 
-_OWN_DIGITS = {each.form: each.name for each in FUNCTIONS if each.own_digits} | {
-    each.engine.upper(): each.name for each in AGGREGATES if each.own_digits and each.held
-}
-_OWN_LETTERS = frozenset(each.form for each in FUNCTIONS if each.own_letters)
-_OF_FLOATS = tuple(
-    node
-    for node, (name, _) in AGGREGATE_NODES.items()
-    if all(row.own_digits for row in BY_NAME[name] if row.engine)
+_OF_ONE_ROW = frozenset({"first_value", "last_value", "nth_value"})
+"""Of a frame's rows they take one."""
+
+_OWN_DIGITS = {each.form.lower(): each.name for each in FUNCTIONS if each.own_digits}
+_OWN_LETTERS = frozenset(each.form.lower() for each in FUNCTIONS if each.own_letters)
+
+_FOLDED = {engine: name for name, engine in ENGINES.items()}
+"""What Postgres calls each aggregate of the engines'."""
+_FOLDED_DIGITS = frozenset(
+    engine for name, engine in ENGINES.items() if all(row.own_digits for row in BY_NAME[name] if row.engine)
 )
-"""Functions of floats whose last digits differ from one library to another, or by the order of rows.  (Of exact numbers
-the checker has put others in the places of those that fold rows.)"""
+"""Aggregates whose last digits differ from one library to another, or by the order of rows.  (Of exact numbers the
+checker has put others in the places of those that fold rows.)"""
 
-_LOOSE = {row.engine.upper(): row.name for row in AGGREGATES if row.held == IN_ORDER}
-_LOOSE["COLLECT_SET"] = _LOOSE["COLLECT_LIST"]
+_LOOSE = {row.engine: row.name for row in AGGREGATES if row.held == IN_ORDER}
+_LOOSE["collect_set"] = _LOOSE["collect_list"]
 
 
-def decided(tree: exp.Expression, columns: Columns, inexact: bool = False) -> exp.Expression:
-    """A copy of ``tree``, a bound query.  Raises :class:`Undecided`.
+def decided(query: r.Query, inexact: bool = False) -> r.Query:
+    """``query``, decided.  Raises :class:`Undecided`.
 
     ``inexact``: what is refused is not what differs in the last digits of a float alone.
     """
-    _check_names(tree, columns)
-    holder = exp.Paren(this=tree.copy())
-    for select in holder.find_all(exp.Select):
-        _write_windows_out(select)
-    for node in reversed(list(holder.walk())):  # what is inside first: what is around it may name it several times
-        if not inexact and (name := _inexact(node)) is not None:
-            raise Undecided(f"the last digits of {name} are an engine's own")
-        if isinstance(node, exp.Anonymous) and str(node.this).upper() in _LOOSE:
-            _ordered(node)
-        elif isinstance(node, exp.Window):
-            _number(node, columns)
-        elif isinstance(node, exp.ILike):
-            _same_letters(node, "this")
-            _same_letters(node, "expression")
-        elif isinstance(node, exp.Anonymous) and (name := str(node.this).upper()) in _OWN_LETTERS:
-            alike = "tm_same_words" if name == "TM_INITCAP_TEXT" else "tm_same_letters"
-            node.set("expressions", [call(alike, each) for each in node.expressions])
-        if isinstance(node, exp.Query) and (node.args.get("limit") or node.args.get("offset")):
-            _keep(node)
-    return holder.this
+    nodes = list(walk(query.relation))
+    _check_names(nodes, query.names)
+    if not inexact:
+        for node in nodes:
+            if (name := _inexact(node)) is not None:
+                raise Undecided(f"the last digits of {name} are an engine's own")
+    made = built(query.relation, _decided)
+    if any(isinstance(node, s.Aggregate) and node.name in _LOOSE for node in nodes):
+        _whole(made, ())
+    return replace(query, relation=made)
 
 
-def _check_names(tree: exp.Expression, columns: Columns) -> None:
-    """DuckDB minds no case, in quotes neither."""
-    read = {table.name for table in tree.find_all(exp.Table)}
-    names = {each.name for each in tree.find_all(exp.Identifier)}
-    names |= {name for relation in read for name in columns.get(relation, ())}
+def _decided(node: Node) -> Node:
+    """``node``, whose parts are decided."""
+    match node:
+        case r.TopK() if node.limit is not None or node.offset is not None:
+            return replace(node, order=_with_keys(node.order, map(node.input.column, range(len(node.columns)))))
+        case r.Window():
+            return replace(node, calls=tuple(_numbered(each, node.input) for each in node.calls))
+        case s.Aggregate(name="listagg", within=(_, *_)):
+            return replace(node, within=_with_keys(node.within, node.arguments[:1]))
+        case s.Call(name="ilike"):
+            text, pattern, *escape = node.arguments
+            return replace(node, arguments=(_same("tm_same_letters", text), _same("tm_same_letters", pattern), *escape))
+        case s.Call() if node.name in _OWN_LETTERS:
+            alike = "tm_same_words" if node.name == "tm_initcap_text" else "tm_same_letters"
+            return replace(node, arguments=tuple(_same(alike, each) for each in node.arguments))
+    return node
+
+
+def _check_names(nodes: Iterable[Node], outputs: Iterable[str]) -> None:
+    """DuckDB minds no case, in quotes neither.  (WITH queries and what else has a name of ours differ from these in
+    more: :mod:`sql.algebra.spelled`.)"""
+    names = set(outputs)
+    for node in nodes:
+        match node:
+            case r.Get():
+                names |= {node.item_id, *node.names}
+            case s.Struct(bare=False):
+                names.update(name for name, _ in fields_of(node.type))
+            case s.Field() | s.Variable():
+                names.add(node.name)
+            case s.Lambda():
+                names.update(node.variables)
     if len({name.lower() for name in names}) < len(names):
         raise Undecided("names in it differ in case alone")
 
 
-def _inexact(node: exp.Expression) -> str | None:
-    if node.meta.get(INEXACT):
-        return f"{display_name(node)}() of floats"
-    if isinstance(node, _OF_FLOATS):
-        return f"{display_name(node)}()"
-    if isinstance(node, exp.Anonymous) and (name := str(node.this).upper()) in _OWN_DIGITS:
-        return f"{_OWN_DIGITS[name]}()"
+def _inexact(node: Node) -> str | None:
+    """What of ``node`` has last digits that are an engine's own."""
+    if isinstance(node, s.Call) and node.name in _OWN_DIGITS:
+        return f"{_OWN_DIGITS[node.name]}()"
+    if isinstance(node, s.Aggregate) and node.name in _FOLDED_DIGITS:
+        return f"{_FOLDED[node.name]}()"
+    if isinstance(node, s.Aggregate) and node.name == "sum" and is_float(node.arguments[0].type):
+        return "sum() of floats"
     return None
 
 
-# -- order ------------------------------------------------------------------------------------------------------------
+def _with_keys(order: tuple[s.Sort, ...], keys: Iterable[s.Scalar]) -> tuple[s.Sort, ...]:
+    """``order``, and behind it those of ``keys`` that are not in it yet and may differ."""
+    sorted_by = {_place(each.key) for each in order}
+    more = (key for key in keys if _place(key) not in sorted_by and not _is_literal(key))
+    return (*order, *(s.Sort(key, descending=False, nulls_first=False) for key in more))
 
 
-def _keep(query: exp.Query) -> None:
-    """Of the rows of a LIMIT that tie in its ORDER BY, their outputs decide which are kept."""
-    count = len(_first(query).expressions)
-    order = query.args.get("order")
-    keys = list(order.expressions) if order is not None else []
-    by_place = [exp.Ordered(this=exp.Literal.number(n), nulls_first=False) for n in range(1, count + 1)]
-    query.set("order", exp.Order(expressions=[*keys, *by_place]))
+def _place(key: s.Scalar) -> s.Scalar | int:
+    """What two keys are the same by."""
+    return key.position if isinstance(key, s.Column) and key.level == 0 else key
 
 
-def _first(query: exp.Expression) -> exp.Select:
-    while not isinstance(query, exp.Select):
-        query = query.this
-    return query
-
-
-def _ordered(node: exp.Anonymous) -> None:
-    """Values that are gathered are in an order that is said of them, down to the value."""
-    name = str(node.this).upper()
-    parent = node.parent
-    while isinstance(parent, (exp.Filter, exp.Paren)) or _is_called(parent, "list_distinct", "ARRAY_COMPACT"):
-        parent = parent.parent
-    if name != "LISTAGG" and _is_called(parent, "SORT_ARRAY"):
-        return
-    if name == "LISTAGG" and isinstance(node.parent, exp.WithinGroup):
-        order = node.parent.expression
-        value = node.expressions[0]
-        value = value.expressions[0] if isinstance(value, exp.Distinct) else value
-        order.append("expressions", exp.Ordered(this=value.copy(), nulls_first=False))
-        return
-    raise Undecided(f"the order in which {_LOOSE[name]}() joins values is an engine's own without ORDER BY")
-
-
-def _is_called(node: exp.Expression | None, *names: str) -> bool:
-    return isinstance(node, exp.Anonymous) and str(node.this).upper() in {name.upper() for name in names}
+def _is_literal(key: s.Scalar) -> bool:
+    return isinstance(key.value if isinstance(key, s.Cast) else key, s.Literal)
 
 
 # -- windows ----------------------------------------------------------------------------------------------------------
 
 
-def _write_windows_out(select: exp.Select) -> None:
-    """``OVER w`` as what ``WINDOW w AS (…)`` says."""
-    named = {each.name: each for each in select.args.get("windows") or ()}
-    for window in select.find_all(exp.Window) if named else ():
-        said = named.get(window.alias)
-        if said is None or window.find_ancestor(exp.Select) is not select:
-            continue
-        if said.alias:
-            raise Undecided("a window that is said by another one's name")
-        for key in ("partition_by", "order", "spec"):
-            given = said.args.get(key)
-            window.set(key, [e.copy() for e in given] if isinstance(given, list) else given and given.copy())
-        window.set("alias", None)
-    select.set("windows", None)
+def _numbered(call: s.WindowCall, rows: r.Relation) -> s.WindowCall:
+    """``call`` over ``rows`` with an order of all of them, where it hangs on one."""
+    name = call.function.name
+    if name in _BY_PEERS:
+        return call
+    if name not in _WITHOUT_FRAME and (call.frame is None or call.frame.by != "rows"):
+        if name not in _OF_ONE_ROW:
+            return call  # of whole peers
+        if not _among_all(name, call.frame):
+            raise Undecided(f"{name}() chooses among rows that tie")
+    return replace(call, order=_with_keys(call.order, _telling_apart(rows)))
 
 
-def _number(window: exp.Window, columns: Columns) -> None:
-    function = window.this.this if isinstance(window.this, exp.Filter) else window.this
-    if isinstance(function, _BY_PEERS):
-        return
-    spec = window.args.get("spec")
-    kind = str(spec.args.get("kind") or "").upper() if spec is not None else ""
-    if not isinstance(function, _WITHOUT_FRAME) and kind != "ROWS":
-        if is_aggregate(function) or function.meta.get("aggregate"):
-            return  # of whole peers
-        if not _among_all(function, spec):
-            raise Undecided(f"{display_name(function)}() chooses among rows that tie")
-    select = window.find_ancestor(exp.Select)
-    order = window.args.get("order")
-    keys = list(order.expressions) if order is not None else []
-    more = [exp.Ordered(this=each, nulls_first=False) for each in _telling_apart(select, columns)]
-    window.set("order", exp.Order(expressions=[*keys, *more]))
+def _among_all(name: str, frame: s.Frame | None) -> bool:
+    """Whether which row the function takes does not hang on where a frame of peers ends."""
+    if frame is None or not _is_unbounded(frame.start):
+        return frame is None and name == "first_value"
+    return name == "first_value" or frame.end is not None and _is_unbounded(frame.end)
 
 
-def _among_all(function: exp.Expression, spec: exp.WindowSpec | None) -> bool:
-    """Whether which row ``function`` takes does not hang on where a frame of peers ends."""
-    start = str((spec.args.get("start") if spec is not None else None) or "UNBOUNDED").upper()
-    end = str((spec.args.get("end") if spec is not None else None) or "CURRENT ROW").upper()
-    if isinstance(function, exp.FirstValue):
-        return start == "UNBOUNDED"
-    return start == end == "UNBOUNDED"
+def _is_unbounded(bound: s.Bound) -> bool:
+    return bound.way != "current row" and bound.amount is None
 
 
-def _telling_apart(select: exp.Select | None, columns: Columns) -> list[exp.Expression]:
-    """What two rows of ``select`` that are equal in are the same."""
-    if select is None:
-        raise Undecided("a window function outside of a query")
-    group = select.args.get("group")
-    if group is not None:
-        if any(value for key, value in group.args.items() if key != "expressions") or group.find(
-            exp.Rollup, exp.Cube, exp.GroupingSets
-        ):
-            raise Undecided("a window function over grouping sets")
-        return [_meant(key, select).copy() for key in group.expressions]
-    if select.args.get("having") is not None:
-        return []
-    return [exp.column(_quoted(column), table=_quoted(alias)) for alias, column in scope_of(select, columns)]
+def _telling_apart(rows: r.Relation) -> list[s.Scalar]:
+    """What two of ``rows`` that are equal in are the same."""
+    groups = rows
+    while isinstance(groups, r.Filter):
+        groups = groups.input
+    if not isinstance(groups, r.Reduce):
+        return list(map(rows.column, range(len(rows.columns))))
+    if groups.sets is not None:
+        raise Undecided("a window function over grouping sets")
+    return list(map(rows.column, range(len(groups.keys))))
 
 
-def _meant(key: exp.Expression, select: exp.Select) -> exp.Expression:
-    if isinstance(key, exp.Literal) and key.is_int:
-        return select.expressions[int(key.this) - 1].unalias()
-    return key
+# -- what is gathered -------------------------------------------------------------------------------------------------
+
+_Loose = Mapping[int, str]
+"""The columns of a row that are lists in an order of the engine's own, and the names of what made each."""
 
 
-def _quoted(name: str) -> exp.Identifier:
-    return exp.to_identifier(name, quoted=True)
+def _loose(relation: r.Relation, around: tuple[_Loose, ...]) -> dict[int, str]:
+    """Those of ``relation``.  Raises :class:`Undecided` where one is anything but what is sorted."""
+    match relation:
+        case r.Project():
+            below = _loose(relation.input, around)
+            found = {}
+            for place, output in enumerate(relation.outputs):
+                if isinstance(output, s.Column) and output.level == 0 and output.position in below:
+                    found[place] = below[output.position]
+                else:
+                    _check_sorted(output, (below, *around))
+            return found
+        case r.Filter() | r.TopK() | r.TableFunction() | r.Window() | r.Reduce():
+            below = _loose(relation.input, around)
+            for part in relation.parts():
+                if part is not relation.input:
+                    _check_sorted(part, (below, *around))
+            return _made(relation, below)
+        case r.Join():
+            left = _whole(relation.left, around)
+            _whole(relation.right, (left, *around) if relation.lateral else around)
+            if relation.condition is not None:
+                _check_sorted(relation.condition, ({}, *around))
+            return {}
+        case r.Let():
+            _whole(relation.value, around)
+            return _loose(relation.body, around)
+    for part in relation.parts():
+        if isinstance(part, r.Relation):
+            _whole(part, around)
+        else:
+            _check_sorted(part, ({}, *around))
+    return {}
 
 
-def scope_of(select: exp.Select, columns: Columns) -> list[tuple[str, str]]:
-    """``(alias, name)`` of every column in the FROM of ``select``.  Raises :class:`Undecided`."""
-    found: list[tuple[str, str]] = []
-    stack = [each.this for each in (select.args.get("from_"), *(select.args.get("joins") or ())) if each is not None]
-    while stack:
-        source = stack.pop(0)
-        stack += [join.this for join in source.args.get("joins") or ()]
-        if isinstance(source, (exp.Subquery, exp.Paren)) and not isinstance(source.this, exp.Query):
-            stack.append(source.this)
-            continue
-        found += [(source.alias_or_name, name) for name in _names(source, columns)]
+def _made(relation: r.Relation, below: _Loose) -> dict[int, str]:
+    if isinstance(relation, r.Reduce):
+        width, functions = len(relation.keys), relation.aggregates
+        below = {}
+    elif isinstance(relation, r.Window):
+        width, functions = len(relation.input.columns), tuple(each.function for each in relation.calls)
+    else:
+        return dict(below)
+    here = {width + place: _LOOSE[each.name] for place, each in enumerate(functions) if _is_loose(each)}
+    return {**below, **here}
+
+
+def _is_loose(function: s.Aggregate) -> bool:
+    return function.name in _LOOSE and not (function.name == "listagg" and function.within)
+
+
+def _whole(relation: r.Relation, around: tuple[_Loose, ...]) -> _Loose:
+    """Nothing, as no column of ``relation`` is such a list."""
+    for name in _loose(relation, around).values():
+        raise _joined(name)
+    return {}
+
+
+def _check_sorted(node: Node, rows: tuple[_Loose, ...]) -> None:
+    """Every such list among ``rows``, of which the first is that of ``node``, is sorted where ``node`` names it."""
+    if isinstance(node, r.Relation):
+        _whole(node, rows)
+    elif isinstance(node, s.Column):
+        if node.level < len(rows) and node.position in rows[node.level]:
+            raise _joined(rows[node.level][node.position])
+    elif not (isinstance(node, s.Call) and node.name == "sort_array" and isinstance(_gathered(node), s.Column)):
+        for part in node.parts():
+            _check_sorted(part, rows)
+
+
+def _gathered(sorted_: s.Call) -> s.Scalar:
+    """What a list holds that is sorted, some of which may be left out."""
+    found = sorted_.arguments[0]
+    while isinstance(found, s.Call) and found.name == "array_compact":
+        found = found.arguments[0]
     return found
 
 
-def _names(source: exp.Expression, columns: Columns) -> Sequence[str]:
-    alias = source.args.get("alias")
-    if isinstance(alias, exp.TableAlias) and alias.columns:
-        return [each.name for each in alias.columns]
-    if isinstance(source, exp.Table) and only(source, {"this", "alias", "joins"}):
-        with_query = _with_query(source)
-        if with_query is not None:
-            return _outputs(with_query)
-        if source.name in columns:
-            return columns[source.name]
-    if isinstance(source, exp.Lateral):
-        source = source.this
-    if isinstance(source, exp.Subquery):
-        return [each.alias_or_name for each in _first(unnest(source.this)).expressions]
-    raise Undecided("rows that cannot be told apart")
-
-
-def _with_query(table: exp.Table) -> exp.CTE | None:
-    """The WITH query that ``table`` names: they have names that nothing else has."""
-    for cte in table.root().find_all(exp.CTE):
-        if cte.alias == table.name:
-            return cte
-    return None
-
-
-def _outputs(cte: exp.CTE) -> Sequence[str]:
-    named = cte.args["alias"].columns
-    return [each.name for each in named] or [each.alias_or_name for each in _first(cte.this).expressions]
+def _joined(name: str) -> Undecided:
+    return Undecided(f"the order in which {name}() joins values is an engine's own without ORDER BY")
 
 
 # -- letters ----------------------------------------------------------------------------------------------------------
@@ -260,9 +266,9 @@ _LETTERS = (
 younger than some table of them.  All others are the same for both (``tests/compute/test_gears.py`` asks of each)."""
 
 
-def _same_letters(node: exp.Expression, key: str) -> None:
-    """Refuse letters in an argument that are not those of all engines."""
-    node.set(key, call("tm_same_letters", node.args[key]))
+def _same(name: str, value: s.Scalar) -> s.Scalar:
+    """``value``, refused where letters in it are not those of all engines: a call that no other engine is told."""
+    return s.Call(value.type, value.nullable, name, (value,))
 
 
 MACROS = (

@@ -44,6 +44,8 @@ FORMS: Mapping[str, tuple[str, str]] = {
     "TM_MOMENT": ("x", "make_timestamp(:x)"),
     "TM_ISOYEAR": ("x", "isoyear(:x)"),
     "TM_DAY_NUMBER": ("x", "(date_diff('day', DATE '1970-01-01', :x) + 2440588)"),
+    "TM_SAME_LETTERS": ("x", "tm_same_letters(:x)"),
+    "TM_SAME_WORDS": ("x", "tm_same_words(:x)"),
     "TM_REPLACE": ("x a b", "tm_replace(:x, :a, :b)"),
     "TM_HEX": ("x", "lower(hex(:x))"),
     "TM_BYTES_JOIN": ("a b", "(:a || :b)"),

@@ -17,7 +17,7 @@ from plan.relations import Relation
 from plan.types import BOOL, BYTEA, NOTHING, TEXT, Type, fields_of, is_float, is_number, of_number
 from sql.algebra.kinds import AGGREGATES, CALLS, CallOf
 from sql.trees.budget import OPERATORS
-from sql.trees.nodes import INEXACT, cast, copied
+from sql.trees.nodes import cast, copied
 from values.types import SqlType
 
 
@@ -120,10 +120,7 @@ class Spelling:
                 raise NotSpelled("count() of several arguments")
             return exp.Count(this=given[0] if given else exp.Star(), big_int=True)
         if node.name in _FOLDING:
-            made = _node(*_FOLDING[node.name], given)
-            if isinstance(made, exp.Sum) and is_float(node.arguments[0].type):
-                made.meta[INEXACT] = True
-            return made
+            return _node(*_FOLDING[node.name], given)
         made = exp.Anonymous(this=node.name.upper(), expressions=given)
         if node.name != "grouping":
             made.meta["aggregate"] = True

@@ -130,10 +130,6 @@ def literal(value: object | None, sql_type: SqlType) -> exp.Expression:
     return text if carried(sql_type) == TEXT else cast(text, sql_type)
 
 
-INEXACT = "inexact"
-"""What the checker notes on a sum of floats: its last digits hang on the order in which they are added."""
-
-
 class JsonbAgg(exp.Expression, exp.AggFunc):
     """``jsonb_agg(this)``, which the grammar knows by its name alone."""
 

@@ -22,7 +22,7 @@ from sql.trees.errors import (
     unsupported,
     untyped,
 )
-from sql.trees.nodes import INEXACT, call, cast, position, swap, unnest
+from sql.trees.nodes import call, cast, position, swap, unnest
 from sql.trees.own import own
 from sql.typing.casts import converted
 from sql.typing.comparing import check_extreme, check_grouped, order_key
@@ -117,7 +117,7 @@ def _ordered(c: Checker, node: exp.Order, scope: Scope) -> SqlType:
 def _summed(c: Checker, node: exp.Sum, scope: Scope) -> SqlType:
     got = _number(c, node, scope)
     if t.is_float(got):
-        node.meta[INEXACT] = node.meta[RECKONED] = True
+        node.meta[RECKONED] = True
         return got
     if got.is_free:
         _no_distinct(node, got)

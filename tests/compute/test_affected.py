@@ -118,7 +118,7 @@ class Tables:
         plan = planned(text, self.image)
         inputs = {r.id: r for r in self.relations.values() if r.id in plan.inputs}
         types = [carried(column.type) for column in plan.columns]
-        small = told(plan.tree, {i: r.names for i, r in inputs.items()})
+        small = told(plan.query(()))
         kept = Kept(Lowered(decode(plan.plan_text(()))), {i: each.names for i, each in inputs.items()}, types)
         if kept.affected is None or isinstance(small.ordinary, str):
             return

@@ -81,7 +81,7 @@ class Maintained(Tables):
         inputs = {r.id: r for r in self.relations.values() if r.id in plan.inputs}
         types = [carried(column.type) for column in plan.columns]
         strategy = Planned(decode(plan.plan_text(()))).strategy(types)
-        small = told(plan.tree, {i: r.names for i, r in inputs.items()})
+        small = told(plan.query(()))
         if not isinstance(strategy, Incremental) or isinstance(small.ordinary, str):
             return
         change, then, held = strategy.change, NEVER, Counter()

@@ -272,7 +272,6 @@ class Small:
         self.image = image_of(world)
         self._small = small_
         self._process = Process(patience_s=60.0)
-        self._columns = {item.id: list(world.tables[item.name]) for item in self.image.objects()}
         self._orders = []
         for _ in range(2):
             rows = {name: draw.sample(list(held), len(held)) for name, held in world.rows.items()}
@@ -283,8 +282,9 @@ class Small:
             plan = planned(query.written, self.image)
         except TidemarkError:
             return None
-        told = self._small(plan.tree, self._columns)
-        if isinstance(told, str) or not plan.inputs:
+        query = plan.query(()) if plan.inputs else None
+        told = "it has no plan" if query is None else self._small(query)
+        if isinstance(told, str):
             return None
         types = [carried(c.type) for c in plan.columns]
         try:

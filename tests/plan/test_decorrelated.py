@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from controllers.compute.operators.small import small
@@ -11,7 +13,6 @@ from plan.columns import outer_columns
 from plan.decorrelated import decorrelated
 from plan.nodes import walk
 from sql.algebra.queries import plan_query
-from sql.algebra.spelled import NotSpelled, spelled
 from tests.differential.ours import catalog
 from tests.differential.sides import lines
 from tests.plan.test_below import planned
@@ -65,11 +66,7 @@ def test_queries_of_the_corpora_are_answered_alike():
         made = decorrelated(query.relation)
         if made == query.relation:
             continue
-        columns = {item.id: [c.name for c in item.columns] for item in image.objects()}
-        try:
-            both = [small(spelled(each, query.names), columns) for each in (query.relation, made)]
-        except NotSpelled:
-            continue
+        both = [small(replace(query, relation=each)) for each in (query.relation, made)]
         if any(isinstance(each, str) for each in both):
             continue
         one, other = (answer(each, found, tables()) for each in both)

@@ -40,12 +40,7 @@ class Lowered:
     @cached_property
     def told(self) -> Told:
         """What DuckDB is told of it, or why it is not."""
-        if isinstance(self.query, str):
-            return Told(self.query, self.query)
-        try:
-            return told(self._tree(), {node.item_id: node.names for node in self.gets})
-        except InvalidUsage as error:
-            return Told(error.message, error.message)
+        return Told(self.query, self.query) if isinstance(self.query, str) else told(self.query)
 
     @property
     def gets(self) -> list[r.Get]:

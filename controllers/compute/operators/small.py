@@ -6,7 +6,6 @@ Promises: :func:`small` gives texts that answer by the view's contents alone, wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,6 +18,8 @@ from lower.duckdb.decided import Undecided, decided
 from lower.duckdb.gate import plain_words
 from lower.duckdb.long_texts import FUNCTIONS as LONG_TEXTS
 from lower.duckdb.lowering import for_duckdb, joins, text_of
+from plan import relations as r
+from sql.algebra.spelled import NotSpelled, spelled
 from sql.trees.budget import bounded
 
 TOLD_SPARK = "the cluster's gear is spark"
@@ -44,8 +45,9 @@ class Small:
 
 
 @bounded
-def _small(tree: exp.Expression, columns: Mapping[str, Sequence[str]], inexact: bool) -> Small:
-    made = decided(tree, columns, inexact)
+def _small(query: r.Query, inexact: bool) -> Small:
+    chosen = decided(query, inexact)
+    made = spelled(chosen.relation, chosen.names)
     count, guarded = joins(made), for_duckdb(made, grows=True)
     plain_words(guarded)
     names = OWN.keys() | LONG_TEXTS.keys()
@@ -58,15 +60,17 @@ def _small(tree: exp.Expression, columns: Mapping[str, Sequence[str]], inexact: 
     return Small(text, long_text, count, len(calls))
 
 
-def small(tree: exp.Expression, columns: Mapping[str, Sequence[str]], inexact: bool = False) -> Small | str:
-    """What DuckDB is told of the bound query ``tree`` over relations with ``columns``, or why it is not asked.
+def small(query: r.Query, inexact: bool = False) -> Small | str:
+    """What DuckDB is told of ``query``, or why it is not asked.
 
     ``inexact``: also where floats may differ in their last digits.
     """
     try:
-        return _small(tree, columns, inexact)
+        return _small(query, inexact)
     except Undecided as why:
         return str(why)
+    except NotSpelled as why:
+        return f"the query cannot be said: {why}"
     except InvalidUsage as error:
         return f"duckdb is not told it: {error.message}"
 
@@ -84,6 +88,6 @@ class Told(NamedTuple):
         return self.whatever if gear == PROCESS else self.ordinary
 
 
-def told(tree: exp.Expression, columns: Mapping[str, Sequence[str]]) -> Told:
-    ordinary = small(tree, columns)
-    return Told(ordinary, small(tree, columns, inexact=True) if isinstance(ordinary, str) else ordinary)
+def told(query: r.Query) -> Told:
+    ordinary = small(query)
+    return Told(ordinary, small(query, inexact=True) if isinstance(ordinary, str) else ordinary)
