@@ -213,6 +213,13 @@ def is_known(name: str) -> bool:
     return name in _ROWS or name in _STRICT or name in _NEVER_NULL or name in _ANY
 
 
+def unknown(node: Node) -> str | None:
+    """The name of what ``node`` calls, where there is no such function."""
+    if isinstance(node, Aggregate):
+        return None if node.name in _AGGREGATES else node.name
+    return None if not isinstance(node, Call) or is_known(node.name) else node.name
+
+
 _INDEFINITE = frozenset(each.lower() for each in INDEFINITE)
 
 

@@ -31,7 +31,6 @@ from sql.statements.sequence_calls import calls_in
 from sql.syntax import statements as st
 from sql.trees.budget import bounded
 from sql.trees.errors import wrong_kind
-from sql.trees.nodes import parse_spark
 from sql.views.inlined import as_called, with_views
 from sql.views.kept_views import TEXT_ALONE, planned_query, spark_query
 from values.types import SqlType, carried
@@ -267,5 +266,4 @@ def _strategy_of(
     lines = list(kept.explain(cluster_setting(image, GEAR, cluster_id), lambda *column: called.get(column)))
     if item is not None:
         lines.append("inputs: " + ", ".join(inputs_of(item) if isinstance(item, View) else item.inputs))
-    text = parse_spark(lowered.spark_sql).sql("spark", pretty=True, identify=True)
-    return [*lines, "query:", *(f"  {line}" for line in text.splitlines())]
+    return [*lines, "query:", *(f"  {line}" for line in lowered.shown().splitlines())]

@@ -19,9 +19,10 @@ from controllers.peeks.peek import Peek
 from journal.errors import InvalidUsage
 from plan import codec
 from plan import relations as r
-from plan import scalars as s
-from plan.calls import AGGREGATES, is_definite, is_known
-from plan.nodes import Node, walk
+from plan.calls import is_definite, unknown
+from plan.checked import check
+from plan.nodes import walk
+from sql.trees.budget import bounded
 from sql.views.kept_views import TEXT_ALONE
 from values.types import SqlType
 
@@ -59,8 +60,8 @@ class PeekQuery(Lowered):
             why = "it is long"
         elif isinstance(self.query, r.Query) and not all(map(is_definite, walk(self.query.relation))):
             why = "it is no function of what it reads"
-        elif isinstance(self.query, r.Query) and not all(map(_is_known, walk(self.query.relation))):
-            why = "it calls what nobody knows here"  # Spark's gate says what
+        elif isinstance(self.query, r.Query) and any(unknown(node) is not None for node in walk(self.query.relation)):
+            why = "it calls what nobody knows here"  # DuckDB has more functions; Spark's gate says what
         return super().told if why is None else Told(why, why)
 
     def reads_only(self, inputs: Collection[str]) -> bool:
@@ -72,20 +73,13 @@ class PeekQuery(Lowered):
         return sought(self.query.relation, types) if isinstance(self.query, r.Query) else {}
 
 
-def _is_known(node: Node) -> bool:
-    """Whether ``node`` calls nothing but functions that there are: DuckDB has more."""
-    if isinstance(node, s.Aggregate):
-        return node.name in AGGREGATES or is_known(node.name)
-    return not isinstance(node, s.Call) or is_known(node.name)
-
-
 _kept: OrderedDict[str, PeekQuery] = OrderedDict()
 _kept_chars = 0
 _lock = threading.Lock()
 
 
 def query_of(peek: Peek) -> PeekQuery:
-    """What ``peek`` asks.  Raises ``InvalidUsage`` 08P01 where its plan is none."""
+    """What ``peek`` asks.  Raises ``InvalidUsage`` 08P01 where its plan is none, 54001 for one that is too deep."""
     global _kept_chars
     if peek.plan is None:
         return PeekQuery(TEXT_ALONE, len(peek.sql), peek.sql)
@@ -95,6 +89,7 @@ def query_of(peek: Peek) -> PeekQuery:
             return found
     try:
         made = PeekQuery(codec.decode(peek.plan), len(peek.plan))
+        bounded(check)(made.query)
     except ValueError as error:
         raise InvalidUsage("malformed peek", sqlstate="08P01", detail=str(error)) from error
     with _lock:

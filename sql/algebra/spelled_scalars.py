@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from plan import scalars as s
 from plan.relations import Relation
-from plan.types import BOOL, BYTEA, NOTHING, TEXT, Type, fields_of, is_float, is_number, of_number
+from plan.types import BOOL, BYTEA, NOTHING, SPAN, TEXT, Type, fields_of, is_float, is_number, of_number
 from sql.algebra.kinds import AGGREGATES, CALLS, CallOf
 from sql.trees.budget import OPERATORS
 from sql.trees.nodes import cast, copied
@@ -284,13 +284,13 @@ def _node(kind: type[exp.Expression], known: CallOf, given: list[exp.Expression]
             return made
         if place < len(given):
             made.set(key, given[place])
-    if len(given) > len(known.keys):
+    if len(given) > len(known.keys) or any(kind.arg_types[each] for each in known.keys[len(given) :]):
         raise NotSpelled(f"{known.name} of {len(given)} arguments")
     return made
 
 
 def _cast(value: exp.Expression, kind: Type) -> exp.Expression:
-    if not isinstance(kind, SqlType):
+    if not isinstance(kind, SqlType) or kind in (NOTHING, SPAN):
         raise NotSpelled(f"a cast to {kind}")
     return cast(value, kind)
 

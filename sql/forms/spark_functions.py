@@ -43,6 +43,12 @@ _NODES = "case try_cast group_concat quantile regexp_like"
 LET_THROUGH = SPARK_FUNCTIONS | SPARK_TABLE_FUNCTIONS | frozenset(_NODES.split())
 """What a query that goes to Spark may have, by sqlglot's names and by Spark's."""
 
+NODES_OF_FORMS = frozenset(
+    "array_size array_slice bitwise_and_agg bitwise_or_agg bitwise_xor_agg generate_series lower_hex pad regexp_split "
+    "str_position time_str_to_time time_to_str ts_or_ds_to_date".split()
+)
+"""What sqlglot calls nodes of trees that we make, which are printed as functions of the list.  No text has them."""
+
 REACHING = frozenset({"reflect", "java_method", "try_reflect"})
 """Those that call any static method of Java's: nobody asks for one by mistake."""
 

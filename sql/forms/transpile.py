@@ -147,8 +147,8 @@ _LONG_MAX = (1 << 63) - 1
 
 
 @bounded
-def spark_sql(tree: exp.Expression) -> str:
-    """``tree`` as Spark SQL with every identifier in backticks."""
+def spark_tree(tree: exp.Expression) -> exp.Expression:
+    """A copy of ``tree`` in Spark's words."""
     made = written_out(tree)
     for query in list(made.find_all(exp.Query)):
         _within_its_numbers(query)
@@ -161,4 +161,15 @@ def spark_sql(tree: exp.Expression) -> str:
         # Spark takes a struct that stands alone in a row of VALUES for the row.
         if len(row.expressions) == 1 and isinstance(row.expressions[0], exp.Struct):
             row.expressions[0].replace(cast(row.expressions[0].copy(), INTERVAL))
-    return made.sql(dialect=_DIALECT, identify=True, comments=False, copy=False)
+    return made
+
+
+@bounded
+def printed(tree: exp.Expression) -> str:
+    """``tree``, which is in Spark's words and used up, as text with every identifier in backticks."""
+    return tree.sql(dialect=_DIALECT, identify=True, comments=False, copy=False)
+
+
+def spark_sql(tree: exp.Expression) -> str:
+    """``tree`` as Spark SQL."""
+    return printed(spark_tree(tree))

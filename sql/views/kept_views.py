@@ -35,7 +35,7 @@ from sql.algebra.queries import Columns, plan_over
 from sql.algebra.scope import NotPlanned
 from sql.algebra.spelled import NotSpelled, spelled
 from sql.binding.bind import Bound, bind_kept, cast_outputs, first_branch, name_of, real_tables
-from sql.forms.transpile import spark_sql
+from sql.forms.transpile import printed, spark_sql, spark_tree
 from sql.objects.called import Objects
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
@@ -226,9 +226,11 @@ def _named(bound: Bound, columns: tuple[Column, ...], objects: Objects) -> tuple
     if any(one != other for one, other in outputs):
         tree = _called(exp.Subquery(this=tree), outputs)
     told, query = _planned_as(tree, {}, objects)
-    text = spark_sql(told)
-    parse_spark(text)  # the gate before Spark reads it (controllers/compute/naming.py): what it could not is refused
+    in_spark = spark_tree(told)
+    surveyed(in_spark, ())  # as the gate before Spark does (controllers/compute/naming.py), of what is taken later
+    text = printed(in_spark)
     if isinstance(query, _Unplanned):
+        parse_spark(text)  # of which there is nothing else, so that is what the gate reads
         for node in tree.walk():  # its places in a statement that is not the reader's
             if node._meta is not None:
                 node._meta = {key: value for key, value in node._meta.items() if key not in _PLACES} or None

@@ -7,14 +7,15 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from controllers.compute.naming import name_relations
+from controllers.compute.naming import name_relations, over_plan
 from controllers.compute.operators.small import Told, told
 from journal.errors import InvalidUsage
 from plan import relations as r
 from plan.nodes import walk
 from sql.algebra.spelled import NotSpelled, spelled
-from sql.forms.transpile import spark_sql
+from sql.forms.transpile import spark_sql, spark_tree
 from sql.trees.budget import bounded
+from sql.trees.nodes import parse_spark
 
 
 class Lowered:
@@ -33,9 +34,16 @@ class Lowered:
         """It in Spark's words, over relations by their ids.  Raises ``InvalidUsage`` where there are none."""
         return self._sql if self._sql is not None else spark_sql(self._tree())
 
+    def shown(self) -> str:
+        """The same, over several lines.  Raises ``InvalidUsage``."""
+        tree = parse_spark(self.spark_sql) if isinstance(self.query, str) else spark_tree(self._tree())
+        return tree.sql("spark", pretty=True, identify=True)
+
     def on_spark(self, rows: Mapping[str, exp.Expression]) -> exp.Expression:
         """What Spark is asked, over queries for what it reads.  Raises ``InvalidUsage``."""
-        return name_relations(self.spark_sql, rows.keys(), rows)
+        if isinstance(self.query, str):
+            return name_relations(self.spark_sql, rows.keys(), rows)
+        return over_plan(self.query, spark_tree(self._tree()), rows)
 
     @cached_property
     def told(self) -> Told:
