@@ -6,6 +6,8 @@ Which statement is whose, and what the session asks of each.  The promises are k
   (:mod:`adapter.execute.selects`; in a transaction block :mod:`adapter.execute.reads`);
 * an INSERT is planned on the local image without a barrier and committed on condition that no newer catalog is in
   force (:mod:`adapter.execute.inserts`);
+* UPDATE, DELETE and TRUNCATE read as a SELECT does and are committed only if nothing that they read was written since
+  (:mod:`adapter.execute.changes`);
 * DDL is appended, then applied, then answered (:mod:`adapter.execute.ddl_statements`);
 * whatever is said about the catalog without changing it (an error such as 42P01) is said only after a barrier and a
   fresh plan on an image at least that new (:mod:`adapter.execute.images`).
@@ -20,6 +22,7 @@ from typing import TypeVar
 
 from adapter.duck.catalog_relations import CatalogRelations
 from adapter.execute import show
+from adapter.execute.changes import Changes
 from adapter.execute.commits import Commits
 from adapter.execute.constants import Constants
 from adapter.execute.ddl_commit import Asked, DdlOutcome, DdlQueue
@@ -33,6 +36,7 @@ from adapter.execute.peeks import Peeks
 from adapter.execute.planning import Planner
 from adapter.execute.plans import Plans, param_oids_of
 from adapter.execute.reads import Reads
+from adapter.execute.returned import returned
 from adapter.execute.selects import Selects
 from adapter.execute.sequences import Sequences
 from adapter.execute.session_names import names_of
@@ -50,6 +54,7 @@ from sql.objects.names import Names, database_of
 from sql.statements.plan_cache import Planned, Statement
 from sql.syntax import statements as st
 from sql.syntax.parse import split
+from sql.syntax.statement import PLANNED
 from sql.trees.errors import unsupported
 
 T = TypeVar("T")
@@ -88,10 +93,13 @@ class TidemarkExecutor:
         self._ddl = DdlStatements(self.ddl, catalog, self.plans, constants, self.sequences, not_null, topic_exists)
         selects = Selects(self.images, self.plans, constants, self.sequences, self.system, self.reads)
         inserts = Inserts(self.images, self.plans, constants, self.sequences, self.reads, self.commits)
+        changes = Changes(self.images, self.plans, constants, self.sequences, self.reads, self.commits)
         variables, looks = VariableStatements(self.plans), Looks(self.images, self.plans, peeks)
         self._handlers: dict[type[st.Statement], Handler] = {
             st.Query: selects.run,
             st.Insert: inserts.run,
+            st.Change: changes.run,
+            st.Truncate: changes.run,
             st.DDL: self._ddl.run,
             st.SetVariable: variables.set,
             st.ResetAll: variables.reset_all,
@@ -153,15 +161,15 @@ class TidemarkExecutor:
         return Prepared(sql, parsed.sort, (), told, parsed.tag, statement)
 
     async def _prepared(self, session: SessionState, statement: Statement, planned: Planned) -> Prepared:
-        """What a query or an INSERT is by its plan."""
+        """What a query or a write is by its plan."""
         plan, zone = planned.plan, names_of(session).zone
         parsed, oids = statement.parsed, param_oids_of(statement, planned)
-        columns = await self.system.columns(planned, session) if parsed.sort is Kind.SELECT else None
+        columns = await self.system.columns(planned, session) if parsed.sort is Kind.SELECT else returned(plan)
         return Prepared(statement.text, parsed.sort, oids, columns, parsed.tag, statement, zone, plan.literals)
 
     async def again(self, session: SessionState, prepared: Prepared) -> Prepared:
         statement = prepared.plan
-        if prepared.kind not in (Kind.SELECT, Kind.INSERT):
+        if prepared.kind not in PLANNED:
             return prepared
         assert isinstance(statement, Statement), type(statement)
         if self.plans.kept_constant(statement, session) is not None:

@@ -23,6 +23,7 @@ from sql.binding.bind import Bound, inputs_of
 from sql.objects.called import Objects
 from sql.objects.identifiers import quoted
 from sql.objects.names import ImageLike, Names, SystemRelation, cluster_named, full_name, relation
+from sql.statements.changes import plan_change
 from sql.statements.ddl import plan_ddl
 from sql.statements.insert import plan_insert
 from sql.statements.plans import SelectPlan
@@ -73,6 +74,14 @@ def explain(statement: st.Explain, image: ImageLike, names: Names, state: Oracle
             return Explanation([*lines, f"  Values: {len(made.rows)} row" + "s" * (len(made.rows) != 1)])
         below, peek = _explained(made.query, image, gear)
         return Explanation([*lines, *(f"  {line}" for line in below)], peek)
+    if isinstance(inner, (st.Change, st.Truncate)):
+        lines, peek = [], None
+        for change in plan_change(inner, image, names).changes:
+            word = {"UPDATE": "Update", "DELETE": "Delete"}.get(inner.tag, "Truncate")
+            lines.append(f"{word} {change.table.name} ({change.table.id})")
+            below, peek = _explained(change.query, image, gear)
+            lines += [f"  {line}" for line in below]
+        return Explanation(lines, peek)
     if isinstance(inner, st.DDL):
         plan = plan_ddl(inner, image, names)
         lines = [plan.tag] + [f"  {'put' if u.diff > 0 else 'remove'} {u.collection} {u.key}" for u in plan.updates]

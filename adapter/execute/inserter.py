@@ -1,4 +1,4 @@
-"""INSERT: one commit record makes rows visible, which it carries itself or which were written before (DESIGN §1, §5).
+"""Writes: one commit record makes rows visible, which it carries itself or which were written before (DESIGN §1, §5).
 
 No barrier comes first: the commit carries the catalog upper that the statement was planned on, and the fold refuses it
 where the catalog has moved on.  Then the *same* rows are committed again if planning would hear the same of it
@@ -136,7 +136,7 @@ class Inserter:
         attempt = uuid.uuid4().hex
         asked = []
         for n, each in enumerate(entries):
-            write = partial(self._writer.write, each.table.id, each.table.columns, each.rows, f"{attempt}-{n}")
+            write = partial(self._writer.write, each.table.id, each.columns, each.changes, f"{attempt}-{n}")
             asked.append(await asyncio.to_thread(write) if each.heavy else write())
         runs, failed = [], None
         for future in asked:
@@ -160,7 +160,7 @@ def check_unchanged(entry: Rows, image: Image, names: Callable[[Item], str]) -> 
     if image.item(table.id) is None:
         raise no_relation(names(table))
     if not unchanged(entry, image):
-        raise TableChanged(f'table "{table.name}" was changed while rows were inserted', hint="try again")
+        raise TableChanged(f'table "{table.name}" was changed while rows were written', hint="try again")
 
 
 def unchanged(entry: Rows, image: Image) -> bool:

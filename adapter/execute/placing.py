@@ -1,4 +1,4 @@
-"""Where an INSERT's rows go before they are visible: into the commit record itself, or first to a topic.
+"""Where the rows of a write go before they are visible: into the commit record itself, or first to a topic.
 
 A small write that travels in the record costs one flushed round trip instead of two, and needs no topic.  Everybody who
 folds the oracle's log receives it, so what a record may carry is bounded, and so is what is held until the storage
@@ -19,6 +19,7 @@ from catalog_log.image import Image
 from catalog_log.objects import Item
 from catalog_log.records import INLINE_FROM
 from collection.binding import Binding, Inline, Run
+from collection.columns import Columns
 from collection.rows import encode
 from oracle.client import Oracle
 from oracle.state import HELD_BYTES_MAX, OracleState
@@ -43,6 +44,12 @@ class ToWrite(Protocol):
     table: Item
     rows: pa.Table
     size: int
+
+    @property
+    def columns(self) -> Columns: ...
+
+    @property
+    def changes(self) -> pa.Table: ...
 
 
 class Placed(NamedTuple):
@@ -70,7 +77,7 @@ def carried(entries: Sequence[ToWrite], state: OracleState, attempt: str) -> lis
     placed = []
     size = 0
     for n, each in enumerate(entries):
-        batches = encode(each.table.columns, each.rows, f"{attempt}-{n}")
+        batches = encode(each.columns, each.changes, f"{attempt}-{n}")
         inline = tuple(Inline(each.table.id, batch.value, f"{attempt}-{n}", batch.rows) for batch in batches)
         size += sum(len(batch.value) for batch in inline)
         if size > INLINE_BYTES_MAX:

@@ -1,7 +1,7 @@
 """A read of relations for a session: a peek at its block's timestamp, and never before its own last write.
 
 A transaction block reads where its first read of data did (:mod:`adapter.state.transaction`); its later ones take no
-barrier.
+barrier.  What it has written itself is in no log yet, so a read of it brings those rows with it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from collections.abc import Sequence
 from adapter.execute.peeks import PeekAnswer, Peeks, give_up
 from adapter.execute.planning import LONG_CHARS
 from adapter.execute.plans import Plans
+from adapter.execute.rows import Rows
 from adapter.state.interfaces import Notice
 from adapter.state.session_state import SessionState
 from catalog_log.image import Image
 from catalog_log.objects import Table, view_inputs
-from controllers.peeks.peek import PEEK_TIMEOUT_MS, Lookup, Peek
+from collection.rows import encode
+from controllers.peeks.peek import OWN_BYTES_MAX, PEEK_TIMEOUT_MS, Lookup, Own, Peek
+from journal.errors import Rejected
 from journal.timestamps import DataTs
 from sql.objects.names import cluster_named
 from sql.statements.plans import SelectPlan
@@ -39,24 +42,20 @@ class Reads:
         params: Sequence[object | None],
         as_of: DataTs | None,
     ) -> PeekAnswer:
-        """A peek, at the block's timestamp where there is one; the first read of a block decides it.
+        """A peek, at the block's timestamp where there is one, and with what the block has written; the first read of a
+        block decides the timestamp.
 
-        0A000 for a table into which the block has inserted: those rows are nowhere yet, and an answer without them
-        would be wrong.
+        0A000 for a materialized view of what it has written, which follows from that only once that is committed, and
+        54000 where it has written too much of what it reads.
         """
         if not session.transaction.in_block:
             return await self._peek(session, image, plan, params, as_of)
         transaction, tables = session.transaction, tables_below(image, plan.inputs)
-        written = next((each.table for each in session.buffer if each.table.id in tables), None)
-        if written is not None:
-            raise unsupported(
-                f'reading "{written.name}" in the transaction block that inserted into it',
-                hint="COMMIT first: a block's rows become visible then",
-            )
+        own = own_rows(image, plan, [each for each in session.buffer if each.table.id in tables])
         if not session.reads_at_one_timestamp:
-            return await self._peek(session, image, plan, params, as_of)
+            return await self._peek(session, image, plan, params, as_of, own=own)
         again = transaction.read_ts is not None
-        answer = await self._peek(session, image, plan, params, transaction.read_ts if again else as_of, again)
+        answer = await self._peek(session, image, plan, params, transaction.read_ts if again else as_of, again, own)
         if not again:
             assert answer.as_of is not None, "a controller says where it read"
             transaction.read_ts = DataTs(answer.as_of)
@@ -71,15 +70,16 @@ class Reads:
         params: Sequence[object | None],
         as_of: DataTs | None,
         only_at: bool = False,
+        own: tuple[Own, ...] = (),
     ) -> PeekAnswer:
         cluster = cluster_named(image, session.variable("cluster"))
         timeout_ms = min(session.statement_timeout_ms or PEEK_TIMEOUT_MS, PEEK_TIMEOUT_MS)
         lookup = None
-        if plan.lookup is not None:
+        if plan.lookup is not None and not own:
             key, residual = plan.asked(params)
             lookup = Lookup(plan.lookup.index_id, plan.lookup.relation_id, key, residual)
         deadline = time.monotonic() + timeout_ms / 1000
-        peek = Peek("", "", plan.inputs, plan.catalog_ts, as_of, lookup, timeout_ms, only_at)
+        peek = Peek("", "", plan.inputs, plan.catalog_ts, as_of, lookup, timeout_ms, only_at, own=own)
         if lookup is not None:
             answer = await self._peeks.lookup(peek, cluster.id)
             if answer is not None and not _misses(answer, session.written_ts):
@@ -103,7 +103,38 @@ class Reads:
         found = await self._plans.of_size(plan.large, LONG_CHARS, plan.plan_text, params)
         if found is not None:
             return peek._replace(plan=found)
+        if peek.own:
+            raise unsupported("reading this in the transaction block that wrote to it", hint="COMMIT first")
         return peek._replace(sql=await self._plans.of_size(plan.large, LONG_CHARS, plan.spark_sql, params))
+
+
+def own_rows(image: Image, plan: SelectPlan, written: Sequence[Rows]) -> tuple[Own, ...]:
+    """What the block has ``written`` of what ``plan`` reads, as a peek brings it with it."""
+    if not written:
+        return ()
+    ids = {each.table.id: each.table for each in written}
+    for each in plan.inputs:
+        below = next((i for i in tables_below(image, [each]) if i in ids and i != each), None)
+        if below is not None:
+            name = getattr(image.item(each), "name", each)
+            raise unsupported(
+                f'reading materialized view "{name}" in the transaction block that wrote to "{ids[below].name}"',
+                hint="COMMIT first: a view follows from what is committed",
+            )
+    found: dict[str, list[bytes]] = {}
+    size = 0
+    for entry in written:
+        for batch in encode(entry.columns, entry.changes, "own"):
+            size += len(batch.value)
+            if size > OWN_BYTES_MAX:
+                raise Rejected(
+                    f'reading "{entry.table.name}", of which the transaction block has written too much',
+                    sqlstate="54000",
+                    detail=f"at most {OWN_BYTES_MAX} bytes of rows that are not committed yet can be read",
+                    hint="COMMIT first",
+                )
+            found.setdefault(entry.table.id, []).append(batch.value)
+    return tuple([Own(i, tuple(values)) for i, values in found.items()])
 
 
 def _misses(answer: PeekAnswer, written_ts: DataTs) -> bool:

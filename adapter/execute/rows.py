@@ -1,4 +1,5 @@
-"""The rows of an INSERT: made of its values or of what its query gave, and held as their table keeps them."""
+"""The rows that a statement writes: made of its values or of what its query gave, and held as their table keeps
+them."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog_log.objects import Column, Item
-from collection.columns import sql_type
+from collection.columns import sql_type, with_diff
 from journal.errors import InvalidUsage, Rejected
 from journal.timestamps import DataTs
 from sql.objects.watched import Answers
@@ -34,7 +35,8 @@ ON_LOOP_ROWS_MAX = 2_000
 class Rows:
     """Rows for one table, planned on a catalog upper.  ``read_ts`` and ``reads`` are of the query they came from.
 
-    ``planned_on`` is what the catalog said while they were planned, of each statement that they are of.
+    ``planned_on`` is what the catalog said while they were planned, of each statement that they are of.  ``removed``
+    are the columns of rows that go, which are all that the table ever had; of rows that come it is ``None``.
     """
 
     table: Item
@@ -43,6 +45,17 @@ class Rows:
     planned_on: tuple[Answers, ...] = ()
     read_ts: DataTs | None = None
     reads: tuple[str, ...] = ()
+    removed: tuple[Column, ...] | None = None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those that ``rows`` have, by position."""
+        return self.table.columns if self.removed is None else self.removed
+
+    @property
+    def changes(self) -> pa.Table:
+        """``rows`` with their diffs, where that is not +1."""
+        return self.rows if self.removed is None else with_diff(self.rows, -1)
 
     @cached_property
     def size(self) -> int:
@@ -161,8 +174,8 @@ def check_buffer(entries: Sequence[Rows]) -> None:
     size = sum(each.size for each in entries)
     if size > BUFFER_BYTES_MAX:
         raise Rejected(
-            f"the transaction's inserts of {size} bytes are too large",
+            f"what the transaction writes is too large: {size} bytes",
             sqlstate="54000",
             detail=f"at most {BUFFER_BYTES_MAX} bytes are kept until COMMIT",
-            hint="commit more often, or insert outside of a transaction block",
+            hint="commit more often, or write outside of a transaction block",
         )

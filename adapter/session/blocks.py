@@ -13,7 +13,7 @@ from adapter.state.interfaces import Executor, Kind, Notice, Prepared, Result
 from adapter.state.session_state import SessionState
 from journal.errors import InvalidUsage
 from sql.syntax import control as c
-from sql.syntax.statement import Statement
+from sql.syntax.statement import WRITES, Statement
 
 log = logging.getLogger(__name__)
 
@@ -47,14 +47,14 @@ class Blocks:
     async def run(self, prepared: Prepared, params: Sequence[object | None], *, defer: bool) -> Result:
         """Run a statement of the executor's.  ``defer``: an INSERT may wait for :meth:`commit_deferred`."""
         state, transaction = self._state, self._state.transaction
-        if prepared.kind in (Kind.INSERT, Kind.DDL) and state.read_only:
+        if prepared.kind in WRITES and state.read_only:
             raise InvalidUsage(f"cannot execute {prepared.tag_hint} in a read-only transaction", sqlstate="25006")
         transaction.admit(prepared.kind)
         if transaction.in_block:
             if prepared.kind is Kind.DDL:
                 transaction.ddl = (prepared, tuple(params))
                 return Result(prepared.tag_hint, prepared.columns)
-        elif prepared.kind in (Kind.SELECT, Kind.DDL):
+        elif prepared.kind in (Kind.SELECT, Kind.CHANGE, Kind.DDL):
             await self.commit_deferred()
             self._check()
         state.defers_writes = transaction.in_block or (defer and prepared.kind is Kind.INSERT) or bool(state.buffer)

@@ -22,6 +22,7 @@ from adapter.state.session_state import SessionState
 from journal.errors import InvalidUsage, TidemarkError
 from sql.syntax.control import Control
 from sql.syntax.nested_words import Declare, ExecuteNamed, Fetch, Nested, PrepareAs, forward_only
+from sql.syntax.statement import PLANNED
 from values.types import OID, parse_type
 
 _CAST = {oid: name for name, oid in OID.items()}
@@ -95,7 +96,7 @@ class NestedStatements:
                 with _placed(at):
                     inner = await self._executor.prepare(self._state, sql, declared)
                     inner = replace(await self._executor.again(self._state, inner), told=True)
-                if inner.kind not in (Kind.SELECT, Kind.INSERT):
+                if inner.kind not in PLANNED:
                     raise InvalidUsage(f"{inner.tag_hint} cannot be prepared", sqlstate="42601", position=at + 1)
                 self._statements.put(name, inner)
                 return Result("PREPARE")

@@ -30,6 +30,7 @@ from journal.errors import InvalidUsage, Rejected, TidemarkError, Unavailable, l
 from sql.syntax.control import Empty, is_empty
 from sql.syntax.control import parse as parse_control
 from sql.syntax.nested_words import Nested
+from sql.syntax.statement import PLANNED
 
 log = logging.getLogger(__name__)
 
@@ -491,8 +492,8 @@ class Session:
 
 
 def _plans(prepared: Prepared) -> bool:
-    """Whether the catalog decides what it is: a query or an INSERT."""
-    return prepared.kind in (Kind.SELECT, Kind.INSERT)
+    """Whether the catalog decides what it is: a query or what writes rows."""
+    return prepared.kind in PLANNED
 
 
 def _params(bind: m.Bind, prepared: Prepared, zone: str) -> tuple[object | None, ...]:

@@ -8,7 +8,7 @@ What the session promises to an executor:
 * calls for one :class:`~adapter.state.session_state.SessionState` never overlap; calls for different sessions do;
 * transaction statements (BEGIN, COMMIT, ROLLBACK, SAVEPOINT, SET TRANSACTION…), PREPARE, EXECUTE, DEALLOCATE, DECLARE,
   FETCH, CLOSE, DISCARD, LISTEN and COPY never reach it: the session answers them;
-* it is not called in a failed block, for INSERT or DDL in a READ ONLY block, or for DDL beside other statements of a
+* it is not called in a failed block, for what writes in a READ ONLY block, or for DDL beside other statements of a
   block;
 * a cancel request, a statement timeout or a vanished client arrive as ``asyncio.CancelledError`` inside the call.
 """
@@ -166,12 +166,12 @@ class Executor(Protocol):
         bool, int, float, ``Decimal``, str, bytes, ``date``, ``datetime`` (aware, UTC, for timestamptz), or ``None``.
 
         INSERT: when ``session.defers_writes`` its rows are appended to ``session.buffer`` (in the executor's own form)
-        and become visible at :meth:`commit`; otherwise they are committed before this returns.
-        Raises :class:`Outdated` where the statement is not what ``prepared`` says any more.
-        DDL runs at once, always; the session itself puts off the one DDL statement that a block may hold.
-        Reads of a block are at one timestamp where ``session.reads_at_one_timestamp``; the executor keeps it in
-        ``session.transaction``.
-        SET, RESET and SHOW go through ``session.set_variable``, ``reset_variable`` and ``variable``.
+        and become visible at :meth:`commit`; otherwise they are committed before this returns.  So do UPDATE, DELETE
+        and TRUNCATE, which are deferred in a block alone. Raises :class:`Outdated` where the statement is not what
+        ``prepared`` says any more. DDL runs at once, always; the session itself puts off the one DDL statement that a
+        block may hold. Reads of a block are at one timestamp where ``session.reads_at_one_timestamp``; the executor
+        keeps it in ``session.transaction``. SET, RESET and SHOW go through ``session.set_variable``, ``reset_variable``
+        and ``variable``.
         """
         ...
 

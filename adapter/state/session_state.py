@@ -123,7 +123,10 @@ class SessionState:
     @property
     def reads_at_one_timestamp(self) -> bool:
         """Whether this is a block whose reads are all at the timestamp of the first."""
-        return self.transaction.in_block and self.variable("transaction_isolation") not in vars_.PER_STATEMENT
+        block = self.transaction
+        if not block.in_block:
+            return False
+        return block.changed or self.variable("transaction_isolation") not in vars_.PER_STATEMENT
 
     @property
     def serializable(self) -> bool:

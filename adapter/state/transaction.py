@@ -1,8 +1,9 @@
 """A session's transaction block: pure state, and the rules of what may run in it.
 
-What a block is here: all its reads of data are at one timestamp, that of the first; its INSERTs become visible
-together, at COMMIT, in one commit record, and where the block is serializable that commit is refused (40001) if a table
-that it read was written since.  At READ COMMITTED and below, every statement reads at its own newest timestamp instead.
+What a block is here: all its reads of data are at one timestamp, that of the first, with what it wrote itself; its
+writes become visible together, at COMMIT, in one commit record, and where the block is serializable, or has changed
+rows that it read, that commit is refused (40001) if a table that it so read was written since.  At READ COMMITTED and
+below, every statement reads at its own newest timestamp instead, until it changes rows.
 A block may hold one DDL statement if it holds nothing else; it then takes effect at COMMIT.
 """
 
@@ -46,11 +47,14 @@ class Transaction:
     """What BEGIN or SET TRANSACTION said for this block; ``None``: the session's default."""
     read_only: bool | None = None
     statements: int = 0
-    """Statements run in this block that read or write data (SELECT, INSERT, DDL)."""
+    """Statements run in this block that read or write data (SELECT, INSERT, UPDATE, DDL…)."""
     ddl: object | None = None
     """The block's one DDL statement, prepared, waiting for COMMIT."""
     read_ts: DataTs | None = None
     """Where the block reads, once it has read."""
+    changed: bool = False
+    """Whether it has changed rows that it read.  All that it reads then is at the timestamp where it read them, at any
+    level: only there they are what it takes back."""
     tables_read: set[str] = field(default_factory=set)
     """Ids of the tables below everything that it read."""
     savepoints: list[Savepoint] = field(default_factory=list)
@@ -73,7 +77,7 @@ class Transaction:
         self._forget()
 
     def _forget(self) -> None:
-        self.statements, self.ddl, self.read_ts = 0, None, None
+        self.statements, self.ddl, self.read_ts, self.changed = 0, None, None, False
         self.tables_read.clear()
         self.savepoints.clear()
 

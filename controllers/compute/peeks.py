@@ -334,7 +334,10 @@ class PeekDesk:
             if any(relation.rows > RESIDENT_ROWS_MAX for relation in relations.values()):
                 return None
             with Sources(self._spark) as sources:
-                tables = {i: sources.present(each, as_of) for i, each in relations.items()}
+                tables = {
+                    i: sources.present(relations[i], as_of) if own is None else relations[i].present(as_of, own)
+                    for i, own in _own(peek, relations, as_of).items()
+                }
             if any(table is None for table in tables.values()):
                 return None
             found = self._process.rows(small, query.types, tables)
@@ -355,7 +358,9 @@ class PeekDesk:
             with Sources(self._spark) as sources:
                 relations = {i: self._inventory.relation_through(i, as_of) for i in peek.inputs}
                 sought = _sought(query, relations)
-                rows = {i: self._rows(sources, each, as_of, sought.get(i, ())) for i, each in relations.items()}
+                rows = {
+                    i: self._rows(sources, each, as_of, sought.get(i, ()), peek, i) for i, each in relations.items()
+                }
                 return answered(self._spark, query.on_spark(rows), sources.large)
         except Exception as error:
             found = of_spark(error)
@@ -372,16 +377,22 @@ class PeekDesk:
 
 
     def _rows(
-        self, sources: Sources, relation: Relation, as_of: DataTs, asked: Sequence[Sought]
+        self, sources: Sources, relation: Relation, as_of: DataTs, asked: Sequence[Sought], peek: Peek, name: str
     ) -> exp.Expression:
         while True:
             try:
-                return sources.rows(relation, as_of, asked)
+                return sources.rows(relation, as_of, asked, _own(peek, {name: relation}, as_of)[name])
             except Unavailable:
                 if not relation.superseded:
                     raise
                 # It got columns meanwhile, and another one is in its place.
                 relation = self._inventory.relation_through(relation.id, as_of)
+
+
+def _own(peek: Peek, relations: Mapping[str, Relation], as_of: DataTs) -> dict[str, pa.Table | None]:
+    """What ``peek`` brings with it, by relation; ``None`` of those of which it brings nothing."""
+    brought = {each.collection_id: each.values for each in peek.own}
+    return {i: each.changes_in(brought[i], as_of) if i in brought else None for i, each in relations.items()}
 
 
 def _sought(query: PeekQuery, relations: Mapping[str, Relation]) -> dict[str, list[Sought]]:

@@ -31,6 +31,7 @@ from pyspark.sql import SparkSession
 from sqlglot import exp
 
 from collection.columns import DIFF, Columns
+from collection.rows import decode
 from controllers.arrangements.arrangement import too_old
 from controllers.changes import TS, between, consolidate, only_insertions, present, stamp
 from controllers.compute import spark_text as sp
@@ -382,12 +383,15 @@ class Relation:
                 self._resident = {ts: held[ts] for ts in sorted(held)[-2:]}
             return held[as_of]
 
-    def present(self, as_of: DataTs) -> pa.Table | None:
+    def present(self, as_of: DataTs, own: pa.Table | None = None) -> pa.Table | None:
         """Its rows at ``as_of``, each as often as it occurs, columns by their names; ``None`` as of :meth:`resident`.
+        ``own``: with these changes, of the physical shape, which are kept nowhere.
 
         What was asked for last is kept: to find out of 100,000 changes what is there takes 20 to 100 ms.
         """
         held = self.resident(as_of)
+        if own is not None and held is not None:
+            return present(pa.concat_tables([held, own.drop_columns([TS])]), self.names)
         with self._residing:
             if held is None:
                 self._there = None
@@ -401,9 +405,9 @@ class Relation:
         """Whether files may be passed over by who says what is sought."""
         return any(isinstance(chunk, Settled) and chunk.prunes for chunk in self._chunks)
 
-    def snapshot(self, as_of: DataTs, sought: Sequence[Sought] = ()) -> Snapshot:
-        """The relation at ``as_of``, but perhaps for rows for which not all of ``sought`` are true.  Raises
-        ``InvalidUsage`` 22023 below ``since``."""
+    def snapshot(self, as_of: DataTs, sought: Sequence[Sought] = (), own: pa.Table | None = None) -> Snapshot:
+        """The relation at ``as_of``, with the changes ``own`` as of :meth:`present`, but perhaps for rows for which not
+        all of ``sought`` are true.  Raises ``InvalidUsage`` 22023 below ``since``."""
         with self._lock:
             self.check_readable(as_of)
             self._asked_at = time.monotonic()
@@ -429,6 +433,12 @@ class Relation:
                     self.handing.show(_together(tail.pieces), tail.view.name, self._shape.sql)
                 views.append(tail.view)
                 pieces.append(_Shown(tail.view.name, True))
+            if own is not None:
+                mine = TempView(self.own_name("own"), retired=True)
+                self.handing.show(own, mine.name, self._shape.sql)
+                views.append(mine)
+                pieces.append(_Shown(mine.name, False))
+                plain = plain and only_insertions(own)
             self._pin(views)
         return Snapshot(self, views, pieces, plain, as_of)
 
@@ -458,6 +468,10 @@ class Relation:
     def nothing(self, diff: str = DIFF) -> exp.Expression:
         """The columns and ``diff`` without a row: what there is before every timestamp."""
         return self._diffs_query([], DataTs(0), diff)
+
+    def changes_in(self, values: Sequence[bytes], as_of: DataTs) -> pa.Table:
+        """Records of this collection's rows as changes at ``as_of``, in the physical shape.  Raises ``Undecodable``."""
+        return stamp(decode(self.columns, values), as_of, self.types)
 
     def maintain(self) -> bool:
         """Seal the tail if it is long, merge chunks, drop what nobody reads; whether anything was done."""

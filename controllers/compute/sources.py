@@ -47,10 +47,12 @@ class Sources(AbstractContextManager):
         with self._lock:
             return sum(relation.rows for relation, *_ in self._snapshots) >= MUCH_ROWS
 
-    def rows(self, relation: Relation, as_of: DataTs, sought: Sequence[Sought] = ()) -> exp.Expression:
+    def rows(
+        self, relation: Relation, as_of: DataTs, sought: Sequence[Sought] = (), own: pa.Table | None = None
+    ) -> exp.Expression:
         """The rows of ``relation`` at ``as_of``, each as often as it occurs, but perhaps for those for which not all of
-        ``sought`` are true."""
-        return self._snapshot(relation, as_of, tuple(sought)).rows()
+        ``sought`` are true; ``own`` as of :meth:`~controllers.compute.relation.Relation.snapshot`."""
+        return self._snapshot(relation, as_of, tuple(sought), own).rows()
 
     def diffs(self, relation: Relation, as_of: DataTs, diff: str = DIFF) -> exp.Expression:
         """The same with ``diff``, not consolidated.  Nothing at all for ``as_of`` before every timestamp."""
@@ -88,11 +90,13 @@ class Sources(AbstractContextManager):
                 self._present[key] = relation.present(as_of)
             return self._present[key]
 
-    def _snapshot(self, relation: Relation, as_of: DataTs, sought: tuple[Sought, ...] = ()) -> Snapshot:
+    def _snapshot(
+        self, relation: Relation, as_of: DataTs, sought: tuple[Sought, ...] = (), own: pa.Table | None = None
+    ) -> Snapshot:
         key = (relation, as_of, sought)
         with self._lock:
             if key not in self._snapshots:
-                self._snapshots[key] = relation.snapshot(as_of, sought)
+                self._snapshots[key] = relation.snapshot(as_of, sought, own)
             return self._snapshots[key]
 
     def close(self) -> None:

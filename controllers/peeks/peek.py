@@ -35,6 +35,19 @@ class Question(NamedTuple):
     residual: str
 
 
+OWN_BYTES_MAX = 1 << 20
+"""Of rows that a peek brings with it: they travel, and are read, with each read of a transaction block that wrote them.
+1 MiB are some 30,000 small rows, which cost a read 30 ms."""
+
+
+class Own(NamedTuple):
+    """Changes of a collection that nobody else sees: what the reader's transaction block has written, as records of
+    rows (:mod:`collection.rows`)."""
+
+    collection_id: str
+    values: tuple[bytes, ...]
+
+
 class Peek(NamedTuple):
     """``plan`` is the query (:mod:`plan.codec`) over relations by their ids; ``inputs`` are those ids.  Of a query over
     views of which the catalog has Spark's text alone there is none: then ``sql`` is it in Spark's words.
@@ -42,7 +55,7 @@ class Peek(NamedTuple):
     ``as_of`` is ``None`` for a serializable read: the controller then picks the newest timestamp at which all inputs
     are already exact, and says which it was.  Otherwise it is the earliest timestamp that will do: a busy view is read
     at the tick that passed it (``controllers/waiting.py``).  With ``only_at`` nothing but ``as_of`` itself will do: the
-    timestamp of a transaction block that has read before.
+    timestamp of a transaction block that has read before.  ``own`` is read as if it had been written then, too.
     """
 
     peek_id: str
@@ -54,6 +67,7 @@ class Peek(NamedTuple):
     timeout_ms: int = PEEK_TIMEOUT_MS
     only_at: bool = False
     plan: str | None = None
+    own: tuple[Own, ...] = ()
 
     def question(self) -> Question:
         """Of a peek with a lookup: it and ``lookup.key`` make the answer; who asks and how patiently does not."""

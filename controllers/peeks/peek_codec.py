@@ -7,12 +7,13 @@ small, readable in a log, and not on a path where its cost shows.
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
 
-from controllers.peeks.peek import PEEK_TIMEOUT_MS, Considered, Lookup, Peek
+from controllers.peeks.peek import PEEK_TIMEOUT_MS, Considered, Lookup, Own, Peek
 from journal.errors import (
     Conflict,
     FatalLog,
@@ -39,13 +40,15 @@ def encode_peek(peek: Peek) -> bytes:
     lookup = peek.lookup
     return json.dumps({
         "peek_id": peek.peek_id,
-        "sql": peek.sql,
+        # A controller of before does not know of own rows.  It must not answer without them: this is no peek to it.
+        "sql": None if peek.own else peek.sql,
         "plan": peek.plan,
         "inputs": list(peek.inputs),
         "catalog_ts": peek.catalog_ts,
         "as_of": peek.as_of,
         "timeout_ms": peek.timeout_ms,
         "only_at": peek.only_at,
+        "own": [[each.collection_id, *map(_text_of, each.values)] for each in peek.own],
         "lookup": None if lookup is None else {
             "index_id": lookup.index_id,
             "relation_id": lookup.relation_id,
@@ -64,7 +67,7 @@ def decode_peek(ticket: bytes) -> Peek:
         lookup = raw.get("lookup")
         peek = Peek(
             peek_id=checked(raw["peek_id"], str),
-            sql=checked(raw["sql"], str),
+            sql="" if raw.get("own") else checked(raw["sql"], str),
             inputs=tuple(checked(i, str) for i in raw["inputs"]),
             catalog_ts=CatalogTs(checked(raw["catalog_ts"], int)),
             as_of=None if raw.get("as_of") is None else DataTs(checked(raw["as_of"], int)),
@@ -77,9 +80,12 @@ def decode_peek(ticket: bytes) -> Peek:
             timeout_ms=checked(raw.get("timeout_ms", PEEK_TIMEOUT_MS), int),
             only_at=checked(raw.get("only_at", False), bool),
             plan=None if raw.get("plan") is None else checked(raw["plan"], str),
+            own=tuple(Own(checked(i, str), tuple(map(_bytes_of, values))) for i, *values in raw.get("own") or ()),
         )  # fmt: skip
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise InvalidUsage("malformed peek", sqlstate="08P01", detail=f"{type(error).__name__}: {error}") from error
+    if peek.own and (peek.plan is None or lookup is not None):
+        raise InvalidUsage("malformed peek", sqlstate="08P01", detail="own rows are read by a plan")
     if peek.timeout_ms < 0:
         raise InvalidUsage("malformed peek", sqlstate="08P01", detail=f"timeout_ms is {peek.timeout_ms}")
     return peek
@@ -102,6 +108,14 @@ def _counts(told: object) -> Considered:
     if not isinstance(told, dict) or told.keys() != set(Considered._fields):
         raise ValueError("no counts of files")
     return Considered(**{name: checked(count, int) for name, count in told.items()})
+
+
+def _text_of(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+def _bytes_of(text: str) -> bytes:
+    return base64.b64decode(checked(text, str), validate=True)
 
 
 def encode_error(error: BaseException) -> str:

@@ -88,6 +88,7 @@ class Desk:
         return Answer(await asyncio.to_thread(self._run, peek, outcome.as_of), outcome.as_of)
 
     def _run(self, peek: Peek, as_of: DataTs) -> pa.Table:
+        assert not peek.own, "its sessions begin no blocks"
         db = duckdb.connect()
         for name in peek.inputs:
             bound = self._oracle.state.bindings(name).at(as_of)

@@ -53,11 +53,11 @@ ROWS_MAX = 100_000
 @bounded
 def plan_insert(s: st.Insert, image: ImageLike, names: Names, declared: dict[int, SqlType] | None = None) -> InsertPlan:
     """Plan an INSERT.  Raises 42P01, 42809, 42703, 42601 (counts), 42804, 23502 and the errors of its query."""
-    table = _target(s, image, names)
+    table = table_named(s.table, image, names)
     types = tuple(column_types(table).values())
     targets = _targets(s, table)
     if s.source is None:
-        row = tuple(_default(table, i, types[i]) for i in range(len(types)))
+        row = tuple(default_slot(table, i, types[i]) for i in range(len(types)))
         return InsertPlan(table, types, {}, CatalogTs(image.upper - 1), (row,), order=_order(1, targets, types))
     values = s.source if isinstance(s.source, Cells) else _plain_values(s.source)
     if isinstance(values, exp.Values) and values.find(exp.Select) is not None:  # which may read relations
@@ -69,15 +69,16 @@ def plan_insert(s: st.Insert, image: ImageLike, names: Names, declared: dict[int
     return _insert_query(s.source, table, types, targets, s, image, names, declared)
 
 
-def _target(s: st.Insert, image: ImageLike, names: Names) -> Item:
-    found = relation(image, names, s.table)
+def table_named(name: st.Name, image: ImageLike, names: Names) -> Table:
+    """The table whose rows a statement writes.  Raises 42P01, 42501 for the system's, 42809 for anything else."""
+    found = relation(image, names, name)
     if isinstance(found, SystemRelation):
-        raise InvalidUsage(f'permission denied for table "{s.table.last}"', sqlstate="42501")
+        raise InvalidUsage(f'permission denied for table "{name.last}"', sqlstate="42501")
     if not isinstance(found, Table):
         hint = {
             SOURCE: "produce to its topic instead",
-            VIEW: "insert into the tables that it reads",
-            MATERIALIZED_VIEW: "insert into the tables that it reads",
+            VIEW: "write to the tables that it reads",
+            MATERIALIZED_VIEW: "write to the tables that it reads",
         }.get(found.kind)
         raise wrong_kind(found.name, "table", hint)
     return found
@@ -90,14 +91,19 @@ def _targets(s: st.Insert, table: Item) -> list[int]:
     found = []
     for name in s.columns:
         if name not in position:
-            error = no_column(name, position)
-            error.message = f'column "{name}" of relation "{table.name}" does not exist'
-            error.args = (error.message,)
-            raise error
+            raise no_column_of(table, name)
         if position[name] in found:
             raise InvalidUsage(f'column "{name}" specified more than once', sqlstate="42701")
         found.append(position[name])
     return found
+
+
+def no_column_of(table: Item, name: str, position: int | None = None) -> InvalidUsage:
+    """42703 for a column that is to be written."""
+    error = no_column(name, [column.name for column in table.columns], position)
+    error.message = f'column "{name}" of relation "{table.name}" does not exist'
+    error.args = (error.message,)
+    return error
 
 
 def _plain_values(source: exp.Expression) -> exp.Values | None:
@@ -133,7 +139,8 @@ def _selected(values: exp.Values, table: Item, targets: list[int]) -> exp.Expres
     return union_all(found)
 
 
-def _default(table: Item, index: int, wanted: SqlType) -> Slot:
+def default_slot(table: Item, index: int, wanted: SqlType) -> Slot:
+    """What the column at ``index`` gets where DEFAULT is said."""
     column = table.columns[index]
     tree = default_of(table, column)
     return NULL if tree is None else literal_slot(tree, wanted)
@@ -253,7 +260,7 @@ def _insert_values(
 
     def default(index: int) -> Slot:
         if index not in defaults:
-            defaults[index] = _default(table, index, types[index])
+            defaults[index] = default_slot(table, index, types[index])
         return defaults[index]
 
     plain = _PlainCells(values.text, checker) if isinstance(values, Cells) else None
@@ -495,14 +502,14 @@ def _insert_query(
     for got, want, index in zip(bound.columns, wanted, targets, strict=False):
         assign(exp.null(), got.type, want, table.columns[index].name, bound.zone)
         if got.type != want:
-            _assign_output(bound.tree, targets.index(index), got.type, want, bound.zone)
+            assign_output(bound.tree, targets.index(index), got.type, want, bound.zone)
     cast_outputs(bound.tree, wanted, unique_names([table.columns[i].name for i in targets]))
     its_own, always = _identities(table, s)
     for index in targets:
         if index in always:
             raise _not_default(table.columns[index].name)
     given = set(targets) - its_own
-    defaults = {i: _default(table, i, types[i]) for i in range(len(types)) if i not in given}
+    defaults = {i: default_slot(table, i, types[i]) for i in range(len(types)) if i not in given}
     for index, slot in defaults.items():
         if slot == Slot(None) and not table.takes_null(table.columns[index]):
             raise not_null(table.columns[index].name, table.name)
@@ -541,7 +548,7 @@ def _decided_before(tree: exp.Expression) -> exp.Expression:
     return outer
 
 
-def _assign_output(tree: exp.Expression, index: int, got: SqlType, wanted: SqlType, zone: Zone | None) -> None:
+def assign_output(tree: exp.Expression, index: int, got: SqlType, wanted: SqlType, zone: Zone | None) -> None:
     """Cast an output of the query (of each branch of a set operation) as an assignment does."""
     for branch in branches(tree):
         inner = branch.expressions[index].this

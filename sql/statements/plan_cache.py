@@ -29,8 +29,9 @@ from weakref import WeakValueDictionary
 from journal.timestamps import CatalogTs
 from sql.objects.names import ImageLike, Names
 from sql.objects.watched import Answers, Watched, same_answers
+from sql.statements.changes import plan_change
 from sql.statements.insert import plan_insert
-from sql.statements.plans import InsertPlan, SelectPlan
+from sql.statements.plans import ChangePlan, InsertPlan, SelectPlan
 from sql.statements.select import plan_query
 from sql.statements.skeletons import Skeleton, skeleton_of
 from sql.syntax import statements as st
@@ -48,7 +49,7 @@ are 160 MB at most, and a few long statements count for many short ones."""
 TEXT_CHARS_MAX = CHARS_MAX // 20
 """A longer text is never kept, so that no one statement can throw out a large part of all others."""
 
-P = TypeVar("P", SelectPlan, InsertPlan)
+P = TypeVar("P", SelectPlan, InsertPlan, ChangePlan)
 
 
 @dataclass(eq=False)
@@ -67,8 +68,8 @@ class Statement:
 
     @property
     def planned(self) -> bool:
-        """Whether it is planned here: queries and INSERTs are, everything else is not worth keeping."""
-        return self.parsed.sort in (st.Kind.SELECT, st.Kind.INSERT)
+        """Whether it is planned here: queries and what writes rows are, everything else is not worth keeping."""
+        return self.parsed.sort in st.PLANNED
 
 
 @dataclass(eq=False)
@@ -261,15 +262,20 @@ def plan_afresh(statement: Statement, image: ImageLike, names: Names, view_chars
     return Planned(_made(statement, watched, names), image, watched.answers)
 
 
-def _made(statement: Statement, image: ImageLike, names: Names) -> SelectPlan | InsertPlan:
+def _made(statement: Statement, image: ImageLike, names: Names) -> SelectPlan | InsertPlan | ChangePlan:
     parsed, declared = statement.parsed, dict(statement.declared)
     if isinstance(parsed, st.Query):
         return plan_query(parsed, image, names, declared)
+    if isinstance(parsed, (st.Change, st.Truncate)):
+        return plan_change(parsed, image, names, declared)
     assert isinstance(parsed, st.Insert), parsed
     return plan_insert(parsed, image, names, declared)
 
 
 def _moved(plan: P, catalog_ts: CatalogTs) -> P:
+    if isinstance(plan, ChangePlan):
+        changes = tuple([replace(each, query=_moved(each.query, catalog_ts)) for each in plan.changes])
+        return replace(plan, catalog_ts=catalog_ts, changes=changes)
     if isinstance(plan, InsertPlan) and plan.query is not None:
         return replace(plan, catalog_ts=catalog_ts, query=_moved(plan.query, catalog_ts))
     if isinstance(plan, SelectPlan) and plan.reads is not None:

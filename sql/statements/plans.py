@@ -14,7 +14,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from catalog_log.model import Update
-from catalog_log.objects import Item
+from catalog_log.objects import Column, Item
 from journal.timestamps import CatalogTs
 from plan.codec import encode
 from plan.relations import Query
@@ -248,3 +248,47 @@ class InsertPlan:
     """Whether a literal in it was read by the session's zone."""
     order: tuple[int, ...] = ()
     """Of the columns of a row of ``rows``: in which order they are evaluated."""
+
+
+@dataclass(frozen=True)
+class Returning:
+    """What RETURNING gives of each row: of the values of its table's columns, with those that stand beside it behind.
+
+    ``places`` are where its outputs are among those; where some are to be worked out, ``query`` gives all of them for a
+    row, whose values are the columns of its ``reads``.
+    """
+
+    columns: tuple[OutputType, ...]
+    places: tuple[int, ...] = ()
+    query: SelectPlan | None = None
+
+
+@dataclass(frozen=True)
+class TableChange:
+    """Rows of ``table`` that go, and those that come in their places.
+
+    ``query`` gives for each row that goes: at first what an UPDATE sets, from ``old`` on all of its values as they are
+    stored (``stored`` are their columns), from ``beside`` on what RETURNING asks for.  ``number`` is the output that
+    tells rows of the table apart, where ``query`` may give one several times.  ``new`` makes the rows that come of what
+    ``query`` gives.
+    """
+
+    table: Item
+    query: SelectPlan
+    stored: tuple[Column, ...]
+    old: int
+    beside: int
+    number: int | None = None
+    new: InsertPlan | None = None
+
+
+@dataclass(frozen=True)
+class ChangePlan:
+    """DELETE, UPDATE (of one table) or TRUNCATE."""
+
+    changes: tuple[TableChange, ...]
+    params: Mapping[int, SqlType]
+    catalog_ts: CatalogTs
+    returning: Returning | None = None
+    literals: bool = False
+    """Whether a literal in it was read by the session's zone."""

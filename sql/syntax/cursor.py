@@ -162,12 +162,12 @@ class Cursor:
             raise self.error()
         if self.word() == "table":
             at = tokens[0]
-            select = [_token(kind, text, at) for kind, text in (("SELECT", "select"), ("STAR", "*"), ("FROM", "from"))]
-            tokens = [*select, *tokens[1:]]
+            words = ("SELECT", "select"), ("STAR", "*"), ("FROM", "from")
+            tokens = [*(made_token(kind, text, at) for kind, text in words), *tokens[1:]]
         self.at = len(self.tokens)
         return (parse_unwritten if unwritten else parse_tokens)(tokens, self.text)
 
 
-def _token(kind: str, text: str, at: Token) -> Token:
+def made_token(kind: str, text: str, at: Token) -> Token:
     """A token that the user did not write, in the place of one that he did."""
     return Token(TokenType[kind], text, at.line, at.col, at.start, at.end)

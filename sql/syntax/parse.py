@@ -12,6 +12,7 @@ from sqlglot.tokens import Token, TokenType
 
 from journal.errors import InvalidUsage
 from sql.syntax.alter import read_alter
+from sql.syntax.changes import Delete, Truncate, Update, read_with
 from sql.syntax.connections import ValidateConnection
 from sql.syntax.control import Empty, read_control
 from sql.syntax.create import read_create
@@ -30,7 +31,10 @@ from sql.trees.budget import bounded
 from sql.trees.errors import syntax, unsupported
 
 _READERS: dict[str, Callable[[Cursor, str], Statement]] = {
-    **dict.fromkeys(("select", "values", "with", "table", "("), Query.read),
+    **dict.fromkeys(("select", "values", "table", "("), Query.read),
+    "with": read_with,
+    "delete": Delete.read,
+    "update": Update.read,
     "insert": Insert.read,
     "create": partial(read_create, CREATED),
     "alter": partial(read_alter, ALTERED),
@@ -45,21 +49,19 @@ _READERS_BEHIND: dict[str, Callable[[Cursor, str], Statement]] = {
     "explain": lambda c, text: Explain.read(c, parse),
     "show": lambda c, text: read_show(c),
     "reset": lambda c, text: read_reset(c),
+    "truncate": Truncate.read,
     **{word: partial(Upkeep.read, word) for word in ("analyze", "analyse", "vacuum", "refresh", "reindex")},
 }
 """The same, for words that are blanked out before (:func:`sql.syntax.tokens.head_word`)."""
 
 _INSTEAD = {
-    "update": "tables are added to only: insert what changed, and let a view choose the latest",
-    "delete": "tables are added to only: let a view leave out what is gone",
-    "truncate": "tables are added to only: drop the table and create it anew",
     "grant": "there are no roles: docs/security.md says who may reach what",
     "revoke": "there are no roles: docs/security.md says who may reach what",
 }
 """What to do instead of a statement that is not here."""
 
 _ELSEWHERE = frozenset(
-    "checkpoint cluster delete do import load lock merge security subscribe tail update use".split()
+    "checkpoint cluster do import load lock merge security subscribe tail use".split()
 )
 """First words of statements that Postgres (or Materialize) has and we do not."""
 

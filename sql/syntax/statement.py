@@ -25,10 +25,19 @@ class Kind(StrEnum):
     """Returns rows and changes nothing: SELECT, VALUES, TABLE."""
     INSERT = "insert"
     """Writes rows; honours ``session.defers_writes``."""
+    CHANGE = "change"
+    """Reads rows and writes what becomes of them: UPDATE, DELETE, TRUNCATE."""
     DDL = "ddl"
     """Changes the catalog."""
     SESSION = "session"
     """Reads or changes only the session, or only looks: SET, RESET, SHOW, EXPLAIN."""
+
+
+PLANNED = (Kind.SELECT, Kind.INSERT, Kind.CHANGE)
+"""What is planned on the catalog each time that it runs, and so may turn out to be something else."""
+
+WRITES = (Kind.INSERT, Kind.CHANGE, Kind.DDL)
+"""What a read-only transaction refuses."""
 
 
 class Statement:

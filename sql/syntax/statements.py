@@ -29,6 +29,7 @@ from sql.syntax.alter import (
     read_actions,
     read_reset_source,
 )
+from sql.syntax.changes import Change, Delete, Truncate, Update
 from sql.syntax.column_defs import ColumnDef
 from sql.syntax.connections import CreateConnection, ValidateConnection
 from sql.syntax.control import (
@@ -59,7 +60,7 @@ from sql.syntax.drop import Comment, Drop
 from sql.syntax.query import Insert, Query
 from sql.syntax.sequences import AlterSequence, CreateSequence
 from sql.syntax.show import Explain, ShowCreate, ShowObjects, ShowVariable
-from sql.syntax.statement import DDL, KIND_WORDS, Kind, Name, Statement
+from sql.syntax.statement import DDL, KIND_WORDS, PLANNED, WRITES, Kind, Name, Statement
 from sql.syntax.upkeep import Upkeep
 from sql.syntax.variables import ResetAll, SetVariable
 
@@ -77,12 +78,12 @@ CREATED: Created = {
 ALTERED: Altered = {TABLE: read_actions, SOURCE: read_reset_source, SEQUENCE: AlterSequence.read}
 
 __all__ = [
-    "ALTERED", "CREATED", "DDL", "KIND_WORDS", "AddColumn", "AddIdentity", "AlterCluster", "AlterColumns",
-    "AlterSequence", "Begin", "CloseCursors", "ClusterSetting", "ColumnAction", "ColumnDef", "Comment", "Commit",
-    "Control", "CreateConnection", "CreateIndex", "CreateSchema", "CreateSequence", "CreateSource", "CreateTable",
-    "CreateView", "Deallocate", "Discard", "Drop", "DropColumn", "DropIdentity", "DropNotNull", "Empty", "Explain",
-    "Insert", "Kind", "Name", "Query", "Release", "Rename", "RenameColumn", "RenameSchema", "ResetAll", "ResetSource",
-    "Rollback", "RollbackTo", "Savepoint", "SetDefault", "SetIdentity", "SetNotNull", "SetSchema", "SetTransaction",
-    "SetVariable", "ShowCreate", "ShowObjects", "ShowVariable", "Statement", "Unlisten", "Unmark", "Upkeep",
-    "ValidateConnection",
+    "ALTERED", "CREATED", "DDL", "KIND_WORDS", "PLANNED", "WRITES", "AddColumn", "AddIdentity", "AlterCluster",
+    "AlterColumns", "AlterSequence", "Begin", "Change", "CloseCursors", "ClusterSetting", "ColumnAction", "ColumnDef",
+    "Comment", "Commit", "Control", "CreateConnection", "CreateIndex", "CreateSchema", "CreateSequence",
+    "CreateSource", "CreateTable", "CreateView", "Deallocate", "Delete", "Discard", "Drop", "DropColumn",
+    "DropIdentity", "DropNotNull", "Empty", "Explain", "Insert", "Kind", "Name", "Query", "Release", "Rename",
+    "RenameColumn", "RenameSchema", "ResetAll", "ResetSource", "Rollback", "RollbackTo", "Savepoint", "SetDefault",
+    "SetIdentity", "SetNotNull", "SetSchema", "SetTransaction", "SetVariable", "ShowCreate", "ShowObjects",
+    "ShowVariable", "Statement", "Truncate", "Unlisten", "Unmark", "Update", "Upkeep", "ValidateConnection",
 ]  # fmt: skip

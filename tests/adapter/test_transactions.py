@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from psycopg import IsolationLevel, errors
 
+from adapter.execute import reads
 from tests.adapter.test_clients import serving
 from tests.adapter.world import World
 
@@ -107,17 +108,87 @@ def test_what_was_read_was_written_and_then_dropped():
     run(story)
 
 
-def test_a_block_is_not_told_that_its_rows_are_missing():
+@pytest.mark.parametrize("level", [None, IsolationLevel.READ_COMMITTED])
+def test_a_block_reads_what_it_wrote_and_nobody_else_does(level):
     async def story(block, other, world):
+        await block.set_isolation_level(level)
         await block.execute("insert into t values (5)")
-        assert await one(block, "select count(*) from u") == 0
+        assert [await one(block, f"select count(*) from {each}") for each in ("t", "v", "u")] == [2, 2, 0]
+        assert (await block.execute("update t set a = a + 1 where a > 0")).rowcount == 2
+        assert await one(block, "select string_agg(a::text, ',' order by a) from v") == "2,6"
         await block.execute("savepoint s")
-        for sql in ("select * from t", "select * from v", "insert into u select a from t"):
-            with pytest.raises(errors.FeatureNotSupported, match='reading "t"'):
-                await block.execute(sql)
-            await block.execute("rollback to s")
+        assert (await block.execute("delete from t where a = 2")).rowcount == 1
+        assert (await block.execute("insert into u select a from t")).rowcount == 1
+        assert await one(block, "select a from u") == 6
+        await block.execute("rollback to s")
+        assert [await one(block, f"select count(*) from {each}") for each in ("t", "v", "u")] == [2, 2, 0]
+        assert await one(other, "select sum(a) from t") == 1
+        await block.execute("truncate t")
+        assert await one(block, "select count(*) from t") == 0
+        await block.execute("insert into t values (7), (7)")
+        assert (await block.execute("update t set a = 8")).rowcount == 2
+        await block.commit()
+        assert await one(other, "select string_agg(a::text, ',') from t") == "8,8"
+
+    run(story)
+
+
+def test_a_block_is_not_told_what_does_not_follow_yet_nor_brings_too_much(monkeypatch):
+    async def story(block, other, world):
+        await other.execute("create materialized view m as select a from t")
+        await block.execute("insert into t values (5)")
+        await block.execute("savepoint s")
+        with pytest.raises(errors.FeatureNotSupported, match='reading materialized view "m"'):
+            await block.execute("select * from m, t")
+        await block.execute("rollback to s")
+        monkeypatch.setattr(reads, "OWN_BYTES_MAX", 10)
+        with pytest.raises(errors.ProgramLimitExceeded, match="written too much"):
+            await block.execute("update t set a = 1")
+        await block.execute("rollback to s")
         await block.commit()
         assert await one(block, "select count(*) from t") == 2
+
+    run(story)
+
+
+@pytest.mark.parametrize("level", [IsolationLevel.REPEATABLE_READ, IsolationLevel.READ_COMMITTED])
+def test_what_a_block_changes_is_what_it_read_at_any_level(level):
+    async def story(block, other, world):
+        await block.set_isolation_level(level)
+        assert (await block.execute("update t set a = a + 1")).rowcount == 1
+        await other.execute("insert into t values (1)")
+        assert await one(block, "select count(*) from t") == 1, "it stays where it read what it changes"
+        with pytest.raises(errors.SerializationFailure):
+            await block.commit()
+        assert await one(other, "select sum(a) from t") == 2
+
+    run(story)
+
+
+def test_drivers_change_many_rows():
+    async def story(block, other, world):
+        await other.execute("create table accounts (id int, balance numeric(10,2))")
+        async with block.cursor() as cursor:
+            await cursor.executemany("insert into accounts values (%s, %s)", [(n, 100) for n in range(5)])
+            await cursor.executemany(
+                "update accounts set balance = balance + %s where id = %s", [(n, n) for n in range(5)]
+            )
+            assert cursor.rowcount == 5
+            await cursor.executemany(
+                "update accounts set balance = balance * 2 where id = %s returning id", [(1,), (2,)], returning=True
+            )
+            found = [await cursor.fetchall()]
+            while cursor.nextset():
+                found.append(await cursor.fetchall())
+            assert found == [[(1,)], [(2,)]]
+        await block.commit()
+        assert await one(other, "select sum(balance) from accounts") == 713
+        with pytest.raises(errors.ReadOnlySqlTransaction):
+            await block.execute("set transaction read only")
+            await block.execute("delete from accounts")
+        await block.rollback()
+        await other.execute("prepare p as update accounts set balance = $1 where id = $2 returning balance")
+        assert await one(other, "execute p(3, 4)") == 3
 
     run(story)
 

@@ -30,6 +30,7 @@ from collection.rows import decode, encode
 from controllers.arrangements.arrangement import Arrangement
 from controllers.arrangements.residual import compile_residual
 from controllers.arrangements.tuples import canonical, to_rows
+from controllers.changes import present
 from controllers.compute.peek_query import query_of
 from functions.registry import OWN
 from journal.aio import Bridge
@@ -66,12 +67,14 @@ class Store:
         )
         return done
 
-    def rows_at(self, item, state, as_of) -> pa.Table:
-        values = []
+    def rows_at(self, item, state, as_of, own=()) -> pa.Table:
+        values = [*own]
         for _, run, value in state.bindings(item.id).at(as_of):
             there = [value] if value else itertools.chain(*self.written[item.id][run.lower : run.upper])
             values.extend(there)
-        return decode(item.stored, values).drop_columns([DIFF])
+        changes = decode(item.stored, values)
+        return present(changes.rename_columns([*(f"c{at}" for at in range(len(item.stored))), DIFF]),
+                       [column.name for column in item.stored])  # fmt: skip
 
 
 class Answer:
@@ -104,7 +107,8 @@ class StorePeeks:
         newest = state.last_ts if self.complete is None else self.complete
         as_of = peek.as_of if peek.as_of is not None else newest
         assert state.last_ts >= as_of and self.catalog.upper() > peek.catalog_ts
-        tables = {each: self._relation(each, state, as_of) for each in peek.inputs}
+        own = {each.collection_id: each.values for each in peek.own}
+        tables = {each: self._relation(each, state, as_of, own.get(each, ())) for each in peek.inputs}
         if peek.lookup is not None:
             return Answer(self._lookup(peek.lookup, tables[peek.lookup.relation_id]), as_of)
         db = duckdb.connect()
@@ -117,8 +121,8 @@ class StorePeeks:
             db.create_function(name, OWN[name].run, types[:-1], types[-1], null_handling="special")
         return Answer(db.sql(text).to_arrow_table(), as_of)
 
-    def _relation(self, item_id, state, as_of) -> pa.Table:
-        return self.store.rows_at(self.catalog.image.item(item_id), state, as_of)
+    def _relation(self, item_id, state, as_of, own=()) -> pa.Table:
+        return self.store.rows_at(self.catalog.image.item(item_id), state, as_of, own)
 
     def _lookup(self, lookup, table) -> pa.Table:
         item = self.catalog.image.item(lookup.relation_id)

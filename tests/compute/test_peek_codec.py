@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controllers.peeks.peek import Lookup, Peek
+from controllers.peeks.peek import Lookup, Own, Peek
 from controllers.peeks.peek_codec import TICKET_BYTES_MAX, decode_error, decode_peek, encode_error, encode_peek
 from journal.errors import Conflict, InvalidUsage, Rejected, TidemarkError, Unavailable, logged
 
@@ -25,6 +25,16 @@ def test_round_trip(key, sql, as_of, inputs):
     again = decode_peek(encode_peek(peek))
     assert again == peek
     assert [type(v) for v in again.lookup.key] == [type(v) for v in key]
+
+
+def test_what_a_reader_brings_crosses_and_who_does_not_know_of_it_refuses():
+    peek = Peek("p", "", ("u1",), 7, 5, plan="x", own=(Own("u1", (b"T\x02\xff", b"")), Own("u2", ())))
+    assert decode_peek(encode_peek(peek)) == peek
+    assert json.loads(encode_peek(peek))["sql"] is None, "which was a text always"
+    for without in (peek._replace(plan=None), peek._replace(lookup=Lookup("i", "r", (), "{}"))):
+        with pytest.raises(InvalidUsage) as caught:
+            decode_peek(encode_peek(without))
+        assert caught.value.sqlstate == "08P01"
 
 
 def test_nan_and_infinity_as_keys():

@@ -13,16 +13,18 @@ from immutables import Map
 from catalog_log import objects
 from catalog_log.objects import INDEX, Table
 from catalog_log.settings import AUTO, SPARK
+from collection.columns import table_from_rows, with_diff
+from collection.rows import encode as encode_rows
 from controllers.at_work import AtWork
 from controllers.compute.core import Core
 from controllers.compute.handling import Handling
 from controllers.compute.indexes import Indexes
 from controllers.compute.operators.left import Left
-from controllers.compute.operators.process import _Patience
+from controllers.compute.operators.process import Process, _Patience
 from controllers.compute.peek_query import query_of
 from controllers.compute.peeks import PROCESS_PEEKS_MAX, SPARK_PEEKS_MAX, PeekDesk
 from controllers.compute.ticks import Target, Ticker
-from controllers.peeks.peek import Lookup, Peek
+from controllers.peeks.peek import Lookup, Own, Peek
 from journal.errors import InvalidUsage, TidemarkError, Unavailable
 from journal.memory import MemoryTransport
 from plan.calls import aggregate, call
@@ -287,6 +289,24 @@ def test_answers_from_spark_and_from_the_index_and_at_their_time(spark, desk):
     # An index that is not there, or does not reach back so far, sends the read to Spark.
     assert desk.peek(peek("e", "SELECT v FROM u1 WHERE k = 2", as_of=1, lookup=lookup._replace(index_id="u9"))
                      )[0].column(0).to_pylist() == ["b"]  # fmt: skip
+
+
+@pytest.mark.parametrize("gear", [AUTO, SPARK])
+def test_what_a_reader_brings_is_read_with_the_rest_and_by_nobody_else(desk, gear):
+    """Of equal rows one is taken back, one row is there only in what is brought, and one goes that was brought."""
+    desk.gear, desk._process = gear, Process(60.0)
+    desk.change((1, "a"))
+    columns = desk.inventory.table.columns
+    rows = [(1, "a", -1), (3, "c", 1), (3, "d", 1), (3, "d", -1)]
+    brought = [
+        next(encode_rows(columns, with_diff(table_from_rows(columns, [row[:2]]), row[2]), "own")).value for row in rows
+    ]
+    own = (Own("u1", tuple(brought)),)
+    found, _ = desk.peek(planned("a", U1, as_of=2, own=own, timeout_ms=300_000))
+    assert sorted(zip(*(c.to_pylist() for c in found.columns), strict=True)) == [(1, "a"), (2, "b"), (3, "c")]
+    assert desk.status()["process" if gear == AUTO else "spark"] == 1
+    found, _ = desk.peek(planned("b", U1, as_of=2, timeout_ms=300_000))
+    assert sorted(found.column(1).to_pylist()) == ["a", "a", "b"]
 
 
 KINDS = tuple(Kind(kind, True) for kind in (INT4, TEXT))

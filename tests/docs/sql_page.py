@@ -33,7 +33,8 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 | statement | what it does here |
 |---|---|
 | `SELECT`, `VALUES`, `WITH`, `TABLE` | any query over one's own relations or over system relations, not both |
-| `INSERT INTO t [(…)] VALUES …` or a query | rows of a table; there are no keys, and no UPDATE or DELETE |
+| `INSERT INTO t [(…)] VALUES …` or a query | rows of a table; there are no keys |
+| `UPDATE`, `DELETE`, `TRUNCATE` of a table | rows go and come in one commit: below |
 | `CREATE SEQUENCE`, `ALTER SEQUENCE … [RE]START`, `INCREMENT`… | `nextval` and its kin draw values: below |
 | `CREATE SCHEMA`, `TABLE`, `VIEW`, `MATERIALIZED VIEW`, `INDEX` | each one record in the catalog; `IF NOT EXISTS` |
 | `CREATE SOURCE … FROM KAFKA TOPIC '…' FORMAT JSON` | a topic's rows; what does not fit is in `…_errors` |
@@ -43,7 +44,7 @@ another meaning. This page is made from the tables in the code (`tests/docs/test
 | `ALTER CLUSTER … SET (gear = 'auto')`, `RESET (gear)` | who evaluates changes and reads: `auto`, `process`, `spark` |
 | `DROP …`, `ALTER SOURCE … RESET [CASCADE]`, `COMMENT ON …` | `CASCADE` drops what depends on it |
 | `EXPLAIN [PLAN]`, `EXPLAIN TIMESTAMP`, `EXPLAIN STRATEGY` | who answers and how, as of when, how a view is kept |
-| `BEGIN`, `COMMIT`, `ROLLBACK`, `SAVEPOINT` | a block reads at one timestamp, and commits all of its rows or none |
+| `BEGIN`, `COMMIT`, `ROLLBACK`, `SAVEPOINT` | reads at one timestamp and of what it wrote; commits all of it or none |
 | `ANALYZE`, `VACUUM`, `REINDEX`, `REFRESH MATERIALIZED VIEW` | what they name is looked up; there is nothing to do |
 | `SET`, `SHOW`, `RESET`, `DISCARD` | the session's variables |
 | `PREPARE`, `EXECUTE`, `DEALLOCATE`, `DECLARE`, `FETCH`, `MOVE`, `CLOSE` | as in Postgres |
@@ -72,6 +73,19 @@ now:
 *Considered* are the relation's files of settled rows, *pruned* those whose statistics say that they hold nothing of
 what the query seeks, *beside them* the changes that are not settled yet. Nothing is loaded for it, nobody is waited for, and
 parameters count as NULL.
+
+### UPDATE, DELETE, TRUNCATE
+
+As in Postgres, with `FROM` or `USING`, `WITH` in front, subqueries, `SET (a, b) = (…)`, `DEFAULT` and `RETURNING` (of
+an UPDATE without subqueries; not `WHERE CURRENT OF`). A row goes once, however many rows of FROM match it: of several
+the one that an UPDATE takes is chosen by their values. Tables have no keys, so equal rows go together, and each of them
+counts. What is changed is what was read: the commit is refused where a table that the statement read, its own among
+them, was written meanwhile. Outside of a transaction block the statement is then made anew from what there is now, up
+to 16 times within some two seconds, then it is 40001; in a block COMMIT is 40001, and the block reads what it has
+changed at the one timestamp where it read it, at any isolation level. Whole tables are looked at, so an UPDATE of a
+table into which others insert all the time may lose. One statement takes back at most 64 MiB of rows, and a transaction
+writes as much; more is 54000 (`TRUNCATE` included: delete by ranges). `TRUNCATE … RESTART IDENTITY` and `nextval` in
+SET (other than by `DEFAULT`) are not there.
 
 ### Sequences
 

@@ -14,9 +14,10 @@ from catalog_log import records
 from journal.errors import TidemarkError
 from sql.forms.transpile import spark_sql
 from sql.objects.called import Objects
+from sql.statements.changes import plan_change
 from sql.statements.ddl import plan_ddl
 from sql.statements.insert import plan_insert
-from sql.statements.plans import InsertPlan, SelectPlan, Slot
+from sql.statements.plans import ChangePlan, InsertPlan, SelectPlan, Slot
 from sql.statements.select import plan_select
 from sql.syntax import statements as st
 from sql.syntax.parse import parse
@@ -70,6 +71,23 @@ def tell_insert(plan: InsertPlan) -> list[str]:
     return lines
 
 
+def tell_change(plan: ChangePlan) -> list[str]:
+    lines = []
+    for change in plan.changes:
+        lines += [f"of {change.table.id}: " + " ".join(tell_select(change.query)[:1])]
+        once = f", once by {change.number}" if change.number else ""
+        lines.append(f"goes: {change.old} to {change.beside - 1}{once}")
+        if change.new is not None:
+            lines.append(f"comes: {change.new.query_columns}")
+            lines += [f"default of {i}: {tell_slot(slot)}" for i, slot in change.new.defaults.items()]
+    if plan.params:
+        lines.append("params: " + ", ".join(f"${n} {ty}" for n, ty in plan.params.items()))
+    if (found := plan.returning) is not None:
+        lines.append("returning: " + ", ".join(f"{c.name} {c.type}" for c in found.columns))
+        lines.append(f"from {found.places}" if found.query is None else f"by {spark_sql(found.query.tree)}")
+    return lines
+
+
 def tell(text: str, image, lookups: bool) -> list[str]:
     try:
         statement = parse(text)
@@ -84,6 +102,8 @@ def tell(text: str, image, lookups: bool) -> list[str]:
             ]
         if isinstance(statement, st.Insert):
             return tell_insert(plan_insert(statement, image, names()))
+        if isinstance(statement, (st.Change, st.Truncate)):
+            return tell_change(plan_change(statement, image, names()))
         if not isinstance(statement, st.DDL):  # the session's to do
             return [statement.tag]
         made = plan_ddl(statement, image, names())

@@ -1,0 +1,219 @@
+"""UPDATE, DELETE and TRUNCATE: rows read as a SELECT reads them, then one commit in which they go and others come.
+
+What a statement read is what it changed: its commit says where it read and which tables, its own among them, and the
+log refuses it where one of those was written since (:mod:`oracle.conflicts`).  Outside of a transaction block it is
+then made anew from what there is now; in a block that is for whoever began the block.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from adapter.execute.beside import on_thread_if
+from adapter.execute.commits import Commits
+from adapter.execute.constants import Constants
+from adapter.execute.draws import Draws
+from adapter.execute.images import Images
+from adapter.execute.lines import Lines
+from adapter.execute.plans import Plans
+from adapter.execute.reads import Reads, tables_below
+from adapter.execute.results import as_promised, check_result, check_zone, collect
+from adapter.execute.returned import returned, rows_returned
+from adapter.execute.rows import Rows, check_buffer, rows_of_query
+from adapter.execute.sequences import Sequences
+from adapter.execute.session_names import names_of
+from adapter.state.interfaces import Prepared, Result
+from adapter.state.session_state import SessionState
+from collection.columns import sql_type
+from journal.errors import Conflict
+from journal.timestamps import DataTs
+from oracle.errors import SnapshotTooOld
+from oracle.state import OracleState
+from sql.statements.plan_cache import Planned, Statement
+from sql.statements.plans import ChangePlan, TableChange
+from values.types import arrow_type
+
+TRIES_MAX = 16
+"""Times that a statement is made.  One reads and commits in some 15 ms.  Of four adapters that change one table without
+a pause the unluckiest wins once in four tries, so one of a hundred statements would need more than 16; and where others
+insert into the table 100 times a second, one try in five comes through, and three statements of a hundred are
+refused."""
+
+PAUSE_S_MAX = 0.1
+"""The longest pause before it is made anew.  It is any part of 5 ms the first time and of twice as much each time: so
+two that met do not meet again, and all tries together take two seconds at most."""
+
+_PAUSE_S_FIRST = 0.005
+
+
+@dataclass
+class _Made:
+    """What a statement would write, how many rows it is about, and what it answers."""
+
+    entries: list[Rows]
+    count: int
+    batches: list[pa.RecordBatch] | None
+
+
+class Changes:
+    """Those of sessions.  Lives on one event loop."""
+
+    def __init__(
+        self,
+        images: Images,
+        plans: Plans,
+        constants: Constants,
+        sequences: Sequences,
+        reads: Reads,
+        commits: Commits,
+    ) -> None:
+        self._images = images
+        self._plans = plans
+        self._constants = constants
+        self._sequences = sequences
+        self._reads = reads
+        self._commits = commits
+        self._lines = Lines()
+
+    async def run(
+        self, session: SessionState, prepared: Prepared, statement: Statement, params: Sequence[object | None]
+    ) -> Result:
+        draws = Draws(self._sequences, session)
+        if session.defers_writes:
+            made = await self._made(session, prepared, statement, params, draws)
+            check_buffer([*session.buffer, *made.entries])
+            if made.entries:
+                session.transaction.changed, session.transaction.read_ts = True, made.entries[0].read_ts
+            session.buffer.extend(made.entries)
+            return self._result(prepared, made)
+        planned = await self._images.certain(
+            session, lambda image: self._plans.plan_as(prepared, statement, image, session)
+        )
+        async with self._lines.first_of(each.table.id for each in planned.plan.changes):
+            for done in range(TRIES_MAX):
+                if done:
+                    await asyncio.sleep(random.uniform(0, min(PAUSE_S_MAX, _PAUSE_S_FIRST * 2 ** (done - 1))))
+                draws.again()
+                try:
+                    made = await self._made(session, prepared, statement, params, draws)
+                    if made.entries:
+                        await self._commits.commit(session, made.entries)
+                    return self._result(prepared, made)
+                except (Conflict, SnapshotTooOld):  # known not to have happened: what there is now is another thing
+                    if done == TRIES_MAX - 1:
+                        raise
+        raise AssertionError("unreachable: the last try raises or returns")
+
+    @staticmethod
+    def _result(prepared: Prepared, made: _Made) -> Result:
+        tag = prepared.tag_hint if prepared.tag_hint.startswith("TRUNCATE") else f"{prepared.tag_hint} {made.count}"
+        return Result(tag) if made.batches is None else Result(tag, prepared.columns, made.batches)
+
+    async def _made(
+        self,
+        session: SessionState,
+        prepared: Prepared,
+        statement: Statement,
+        params: Sequence[object | None],
+        draws: Draws,
+    ) -> _Made:
+        """What the statement would do by what there is now (in a block: at its timestamp)."""
+        state, planned = await self._planned(session, prepared, statement)
+        plan = planned.plan
+        check_zone(prepared, names_of(session).zone, plan)
+        check_result(prepared.columns, returned(plan) or ())
+        entries: list[Rows] = []
+        count, batches = 0, None if plan.returning is None else []
+        for change in plan.changes:
+            found, read_ts = await self._read(session, planned, change, params, state, prepared.tag_hint)
+            count += found.num_rows
+            if found.num_rows:
+                removed, added = await self._rows(change, found, planned, params, read_ts, draws)
+                entries += [removed] if added is None else [removed, added]
+                if plan.returning is not None:
+                    row = [*(removed if added is None else added).rows.columns[: len(change.table.columns)]]
+                    batches = await rows_returned(
+                        self._constants, plan.returning, params, [*row, *found.columns[change.beside :]]
+                    )
+        return _Made(entries, count, batches)
+
+    async def _planned(
+        self, session: SessionState, prepared: Prepared, statement: Statement
+    ) -> tuple[OracleState | None, Planned[ChangePlan]]:
+        """The plan, and the barrier that it is read at; in a block that has its timestamp none is needed."""
+        if session.transaction.read_ts is not None and session.reads_at_one_timestamp:
+            planned = await self._images.certain(
+                session, lambda image: self._plans.plan_as(prepared, statement, image, session)
+            )
+            self._images.saw(session, planned.image)
+            return None, planned
+        state, image = await self._images.not_before(session)
+        return state, await self._plans.plan_as(prepared, statement, image, session)
+
+    async def _read(
+        self,
+        session: SessionState,
+        planned: Planned[ChangePlan],
+        change: TableChange,
+        params: Sequence[object | None],
+        state: OracleState | None,
+        tag: str,
+    ) -> tuple[pa.Table, DataTs]:
+        """What the query of ``change`` gives, each row of its table once, and where that was read."""
+        as_of = None if state is None else state.last_ts
+        answer = await self._reads.read(session, planned.image, change.query, params, as_of)
+        told = f"{tag} of too many rows at once", "change them in several statements, by ranges of a column"
+        batches = await collect(as_promised(answer, change.query.columns), *told)
+        read_ts = session.transaction.read_ts if as_of is None else answer.as_of or as_of
+        assert read_ts is not None, "a read is at a barrier's timestamp, or at its block's"
+        kinds = [arrow_type(column.type) for column in change.query.columns]
+        schema = pa.schema([pa.field(f"c{at}", kind) for at, kind in enumerate(kinds)])
+        renamed = [pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches]
+        found = pa.Table.from_batches(renamed, schema).combine_chunks()
+        return await on_thread_if(change.number is not None, _each_once, found, change.number), DataTs(read_ts)
+
+    async def _rows(
+        self,
+        change: TableChange,
+        found: pa.Table,
+        planned: Planned[ChangePlan],
+        params: Sequence[object | None],
+        read_ts: DataTs,
+        draws: Draws,
+    ) -> tuple[Rows, Rows | None]:
+        """The rows that go, and those that come."""
+        plan, table = planned.plan, change.table
+        about = plan.catalog_ts + 1, (planned.answers,), read_ts, tables_below(planned.image, change.query.inputs)
+        kinds = [arrow_type(sql_type(column.type)) for column in change.stored]
+        old = found.columns[change.old : change.beside]
+        arrays = [values.cast(kind) for values, kind in zip(old, kinds, strict=True)]
+        gone = pa.Table.from_arrays(arrays, names=[f"c{at}" for at in range(len(arrays))])
+        removed = Rows(table, gone, *about, removed=change.stored)
+        if change.new is None:
+            return removed, None
+        drawn = await draws.defaults(change.new, found.num_rows, self._constants.argument(change.new, params))
+        evaluate = self._constants.slots(change.new, params)
+        many = bool(drawn) or removed.heavy
+        made = await on_thread_if(many, rows_of_query, change.new, found.to_batches(), evaluate, drawn)
+        return removed, Rows(table, made, *about)
+
+
+def _each_once(found: pa.Table, number: int | None) -> pa.Table:
+    """One row for each value of the column ``number``: of several the least by what they look like, so that it does not
+    hang on an engine which it is."""
+    if number is None:
+        return found
+    numbers = found.column(number).to_pylist()
+    if len(set(numbers)) == len(numbers):
+        return found
+    chosen: dict[int, tuple[str, int]] = {}
+    rows = zip(*(column.to_pylist() for column in found.columns), strict=True)
+    for place, (key, row) in enumerate(zip(numbers, rows, strict=True)):
+        looks = repr(row), place
+        chosen[key] = min(chosen.get(key, looks), looks)
+    return found.take(pa.array(sorted(place for _, place in chosen.values()), pa.int64()))

@@ -1,0 +1,330 @@
+"""DELETE, UPDATE and TRUNCATE: the query that gives each row that goes, and how the row is made that comes for it.
+Pure.
+
+A row goes once, however many rows of USING or FROM match it.  Equal rows of a table cannot be told apart, yet each of
+them counts.  So where other relations stand beside it the table's rows are numbered in the query that reads them, and
+whoever runs it takes each number once; a DELETE that need not know which row it was that matched asks by EXISTS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlglot import exp
+
+from catalog_log.objects import ALWAYS, Column, Item, Table
+from journal.errors import InvalidUsage
+from journal.timestamps import CatalogTs
+from sql.binding.bind import Bound, OutputType, bind_query, cast_outputs, unique_names
+from sql.objects.names import ImageLike, Names, column_types
+from sql.statements.insert import assign_output, default_slot, no_column_of, table_named
+from sql.statements.plans import ChangePlan, InsertPlan, Returning, SelectPlan, Slot, TableChange
+from sql.statements.returning import bound_returning, check_outputs, returning_query
+from sql.statements.select import plan_bound
+from sql.statements.sequence_calls import calls_in, of_query
+from sql.syntax import statements as st
+from sql.syntax.changes import Assigned
+from sql.trees.budget import bounded
+from sql.trees.errors import grouping, mismatch, syntax, unsupported
+from sql.trees.nodes import position
+from sql.trees.types import shown
+from sql.typing.assign import assign
+from values.types import SqlType, parse_type
+
+NUMBER = "?number"
+"""What the numbers of a table's rows are called in the query."""
+
+
+@bounded
+def plan_change(
+    s: st.Change | st.Truncate, image: ImageLike, names: Names, declared: dict[int, SqlType] | None = None
+) -> ChangePlan:
+    """Plan a change.  Raises 42P01, 42809, 42501, 42703, 42601, 42804, 428C9 and the errors of its query."""
+    if isinstance(s, st.Truncate):
+        return _truncate(s, image, names)
+    return _Change(s, image, names, dict(declared or {})).planned()
+
+
+def _truncate(s: st.Truncate, image: ImageLike, names: Names) -> ChangePlan:
+    if s.restart:
+        raise unsupported(
+            "TRUNCATE … RESTART IDENTITY", "TRUNCATE, then ALTER TABLE … ALTER COLUMN … RESTART, or setval(…)"
+        )
+    changes: dict[str, TableChange] = {}
+    for name in s.tables:
+        parts = [exp.to_identifier(part, quoted=True) for part in name.parts]
+        table = exp.Table(**dict(zip(("this", "db", "catalog"), reversed(parts), strict=False)))
+        rows = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=table))
+        change = _Change(st.Delete(name, rows, None), image, names, {}).planned().changes[0]
+        changes.setdefault(change.table.id, change)
+    return ChangePlan(tuple(changes.values()), {}, CatalogTs(image.upper - 1))
+
+
+@dataclass
+class _Set:
+    """A column at ``index`` of its table that is set to ``value``; ``None``: to its DEFAULT."""
+
+    index: int
+    value: exp.Expression | None
+
+
+class _Change:
+    """One table's."""
+
+    def __init__(self, s: st.Change, image: ImageLike, names: Names, declared: dict[int, SqlType]) -> None:
+        self._s = s
+        self._names = names
+        self._declared = declared
+        self._table = table_named(s.table, image, names)
+        self._image = image
+        self._types = tuple(column_types(self._table).values())
+        self._stored, self._seen = _as_read(self._table)
+        target = s.rows.args["from_"].this
+        self._called = target.alias if target.args.get("alias") else s.table.last
+        if target.args.get("alias") and not target.args["alias"].this.args.get("quoted"):
+            self._called = self._called.lower()
+        self._numbers = _parameters([s.rows, *(s.returning or ())])
+
+    def planned(self) -> ChangePlan:
+        s, image = self._s, self._image
+        _check_places(s)
+        sets = self._sets()
+        inside = isinstance(s, st.Delete) and s.returning is not None
+        returning = None
+        if s.returning is not None and not inside:
+            returning = bound_returning(
+                s.returning, s.rows, self._table, self._called, image, self._names, self._declared, self._numbers
+            )
+            self._declared |= {n: kind for n, kind in returning.bound.params.items() if n not in self._declared}
+        query, numbered = self._query(sets, () if returning is None else returning.beside, inside)
+        assigned = [self._types[each.index] for each in sets if each.value is not None]
+        seen = replace(self._table, columns=self._seen, dropped=())
+        bound = bind_query(
+            query, _With(image, self._table, seen), self._names, self._declared, assigned=assigned,
+            beside=self._numbers,
+        )  # fmt: skip
+        if bound.system:
+            raise unsupported(f"{s.tag} by what system relations say", "ask them first, and name the values")
+        if bound.tree.find(exp.Anonymous) and any(_makes_rows(each) for each in bound.tree.expressions):
+            raise unsupported(f"a set-returning function in {s.tag}")
+        params = self._parameters(bound, {} if returning is None else returning.bound.params)
+        self._assign(bound, sets)
+        old, beside = len(assigned), len(assigned) + len(self._stored)
+        plan = plan_bound(bound, image, self._names)
+        plan = replace(plan, columns=bound.columns, params=params, lookup=None if self._table.dropped else plan.lookup)
+        new = self._new(plan, sets, old) if isinstance(s, st.Update) else None
+        at = len(bound.columns) - 1 if numbered else None
+        change = TableChange(self._table, plan, self._stored, old, beside, at, new)
+        told = None
+        if inside:
+            end = len(bound.columns) - numbered
+            told = Returning(bound.columns[beside:end], tuple(range(len(self._types), len(self._types) + end - beside)))
+        elif returning is not None:
+            kinds = [column.type for column in bound.columns[beside : beside + len(returning.beside)]]
+            told = returning.planned(kinds, params, max(params, default=0), plan.catalog_ts)
+        return ChangePlan((change,), params, plan.catalog_ts, told, plan.literals)
+
+    # --- what is set
+
+    def _sets(self) -> list[_Set]:
+        if not isinstance(self._s, st.Update):
+            return []
+        position_of = {column.name: at for at, column in enumerate(self._table.columns)}
+        found: dict[int, _Set] = {}
+        for each in self._s.assigned:
+            if each.column not in position_of:
+                raise no_column_of(self._table, each.column, each.start + 1)
+            index = position_of[each.column]
+            if each.field is not None:
+                kind = shown(self._types[index])
+                raise mismatch(
+                    f'cannot assign to field "{each.field}" of column "{each.column}" because its type {kind} is not a '
+                    "composite type",
+                    each.start + 1,
+                )
+            if index in found:
+                raise InvalidUsage(
+                    f'multiple assignments to same column "{each.column}"', sqlstate="42601", position=each.start + 1
+                )
+            column = self._table.columns[index]
+            identity = self._table.identity_of(column)
+            if each.place is not None and identity is not None and identity[0] == ALWAYS:
+                raise InvalidUsage(
+                    f'column "{column.name}" can only be updated to DEFAULT',
+                    sqlstate="428C9",
+                    detail=f'column "{column.name}" is an identity column defined as GENERATED ALWAYS',
+                )
+            found[index] = _Set(index, None if each.place is None else _value(self._s.rows, each))
+        return list(found.values())
+
+    def _assign(self, bound: Bound, sets: Sequence[_Set]) -> None:
+        """Cast what is set as an assignment does, and every output to what it is kept as."""
+        place = 0
+        for each in sets:
+            if each.value is None:
+                continue
+            got, wanted = bound.columns[place].type, self._types[each.index]
+            assign(exp.null(), got, wanted, self._table.columns[each.index].name, bound.zone)
+            if got != wanted:
+                assign_output(bound.tree, place, got, wanted, bound.zone)
+            place += 1
+        wanted = [self._types[each.index] for each in sets if each.value is not None]
+        types = [*wanted, *(column.type for column in bound.columns[place:])]
+        outputs = unique_names([column.name for column in bound.columns])
+        cast_outputs(bound.tree, types, outputs)
+        bound.columns = tuple([OutputType(c.name, kind) for c, kind in zip(bound.columns, types, strict=True)])
+
+    def _new(self, query: SelectPlan, sets: Sequence[_Set], old: int) -> InsertPlan:
+        """How rows are made that come in the places of others."""
+        given = [each.index for each in sets if each.value is not None]
+        changed = {each.index for each in sets}
+        index_of = {column.id or column.name: at for at, column in enumerate(self._table.columns)}
+        kept = [index_of.get(column.id or column.name) for column in self._stored]
+        places = [*given, *(None if at in changed else at for at in kept)]
+        places += [None] * (len(query.columns) - len(places))
+        defaults: dict[int, Slot] = {
+            each.index: default_slot(self._table, each.index, self._types[each.index])
+            for each in sets if each.value is None
+        }  # fmt: skip
+        return InsertPlan(
+            self._table, self._types, query.params, query.catalog_ts, query=query, query_columns=tuple(places),
+            defaults=defaults, literals=query.literals,
+        )  # fmt: skip
+
+    # --- the query
+
+    def _query(
+        self, sets: Sequence[_Set], beside: Sequence[tuple[str, str]], inside: bool
+    ) -> tuple[exp.Expression, bool]:
+        """The rows that go, as a query, and whether its last output numbers them."""
+        s = self._s
+        rows = s.rows.copy()
+        old = [_column(self._called, column.name) for column in self._seen]
+        outputs = [*(each.value.copy() for each in sets if each.value is not None), *old]
+        outputs = [_named(each, f"?{at}") for at, each in enumerate(outputs)]
+        outputs += [_named(_column(*key), f"?{len(outputs) + at}") for at, key in enumerate(beside)]
+        if inside:
+            check_outputs(returning_query(s.returning or (), s.rows), self._image, self._names)
+            outputs += [each.copy() for each in s.returning or ()]
+        by_exists = s.joined and isinstance(s, st.Delete) and not inside and not list(rows.find_all(exp.Lateral))
+        numbered = s.joined and not by_exists
+        if by_exists:
+            flat = rows.copy()
+            bind_query(flat, self._image, self._names, dict(self._declared), beside=self._numbers)  # its errors
+            rows = _by_exists(rows)
+        elif numbered:
+            number = exp.Window(this=exp.RowNumber())
+            target = rows.args["from_"].this
+            inner = exp.Select(expressions=[exp.Star(), _named(number, NUMBER)], from_=exp.From(this=target.copy()))
+            called = exp.TableAlias(this=exp.to_identifier(self._called, quoted=True))
+            target.replace(exp.Subquery(this=inner, alias=called))
+            outputs.append(_named(_column(self._called, NUMBER), NUMBER))
+        rows.set("expressions", outputs)
+        if calls_in(of_query(rows, self._image, self._names)):
+            raise unsupported(f"a sequence's value in {s.tag}", "draw it by a SELECT before, and name it as a value")
+        return rows, numbered
+
+    def _parameters(self, bound: Bound, others: dict[int, SqlType]) -> dict[int, SqlType]:
+        known = {**others, **bound.params}
+        for number in range(1, max(self._numbers, default=0) + 1):
+            if number not in known:
+                raise InvalidUsage(f"could not determine data type of parameter ${number}", sqlstate="42P18")
+        return dict(sorted(known.items()))
+
+
+def _value(rows: exp.Select, each: Assigned) -> exp.Expression:
+    """What a column is set to: an output of ``rows``, or of one that is a query of several columns, one of these."""
+    value = rows.expressions[each.place or 0]
+    if each.part is None:
+        return value
+    found = value.copy()
+    query = found.this if isinstance(found, exp.Subquery) else None
+    if not isinstance(query, exp.Select) or query.args.get("distinct") or any(e.is_star for e in query.expressions):
+        raise unsupported("setting several columns to this query", "set each to a query of its own", position(value))
+    if len(query.expressions) != each.of:
+        raise syntax(None, position(value), "number of columns does not match number of values")
+    query.set("expressions", [query.expressions[each.part]])
+    return found
+
+
+def _check_places(s: st.Change) -> None:
+    """42803 and 42P20 for aggregates and windows where each row is by itself."""
+    if isinstance(s, st.Update):
+        for value in s.rows.expressions:
+            for found in value.find_all(exp.AggFunc, exp.Window):
+                if found.find_ancestor(exp.Query) is not s.rows:
+                    continue
+                if isinstance(found, exp.Window):
+                    told = "window functions are not allowed in UPDATE"
+                    raise InvalidUsage(told, sqlstate="42P20", position=position(found))
+                if not isinstance(found.parent, (exp.Window, exp.Filter, exp.IgnoreNulls)):
+                    raise grouping("aggregate functions are not allowed in UPDATE", position(found))
+
+
+def _by_exists(rows: exp.Select) -> exp.Select:
+    """The rows of the first relation for which there is one of the others."""
+    first, *rest = rows.args["joins"]
+    inner = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=first.this.copy()))
+    if rest:
+        inner.set("joins", [each.copy() for each in rest])
+    if rows.args.get("where") is not None:
+        inner.set("where", rows.args["where"].copy())
+    outer = exp.Select(expressions=[], from_=rows.args["from_"].copy(), where=exp.Where(this=exp.Exists(this=inner)))
+    if rows.args.get("with_") is not None:
+        outer.set("with_", rows.args["with_"].copy())
+    return outer
+
+
+def _as_read(table: Table) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
+    """The columns of ``table`` as rows are written, those included that it had; and the same as a query sees them,
+    which nobody can name who does not know these names."""
+    if not table.dropped:
+        return table.columns, table.columns
+    gone = tuple([replace(c, name=f"?dropped {c.id}", field=c.stored_as) for c in table.dropped])
+    return (*table.columns, *table.dropped), (*table.columns, *gone)
+
+
+class _With:
+    """``image`` with ``seen`` in the place of ``table``."""
+
+    def __init__(self, image: ImageLike, table: Table, seen: Table) -> None:
+        self._image, self._table, self._seen = image, table, seen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._image, name)
+
+    def item(self, item_id: str) -> Item | None:
+        return self._or_seen(self._image.item(item_id))
+
+    def item_by_name(self, schema_id: str, name: str) -> Item | None:
+        return self._or_seen(self._image.item_by_name(schema_id, name))
+
+    def _or_seen(self, item: Item | None) -> Item | None:
+        return self._seen if item is not None and item.id == self._table.id else item
+
+
+def _column(relation: str, name: str) -> exp.Column:
+    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(relation, quoted=True))
+
+
+def _named(value: exp.Expression, name: str) -> exp.Expression:
+    return exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
+
+
+def _parameters(trees: Sequence[exp.Expression]) -> range:
+    numbers = [
+        int(each.this.this) for tree in trees for each in tree.find_all(exp.Parameter)
+        if isinstance(each.this, exp.Literal) and each.this.this.isdigit()
+    ]  # fmt: skip
+    return range(1, 1 + max(numbers, default=0))
+
+
+def _makes_rows(output: exp.Expression) -> bool:
+    return any(isinstance(each, exp.Anonymous) and each.this == "EXPLODE" for each in output.walk())
+
+
+def stored_types(change: TableChange) -> list[SqlType]:
+    """The types of the values of rows that go."""
+    return [parse_type(column.type).plain for column in change.stored]

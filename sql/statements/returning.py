@@ -1,0 +1,103 @@
+"""RETURNING: what a statement gives of the rows that it wrote.  Pure.
+
+Those rows are in this process, so no engine reads them: outputs that are columns are taken from them, and all others
+are worked out for each row by a query of constants, in which the row's values are parameters behind the statement's
+own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from catalog_log.objects import Table
+from journal.timestamps import CatalogTs
+from sql.binding.bind import Bound, OutputType, bind_query
+from sql.objects.names import ImageLike, Names, column_types
+from sql.statements.plans import Returning, SelectPlan
+from sql.statements.sequence_calls import calls_in, of_query
+from sql.trees.errors import grouping, unsupported
+from sql.trees.nodes import position
+from values.types import SqlType
+
+
+@dataclass
+class Bindings:
+    """RETURNING bound.  ``beside`` are the columns of other relations that it names, as ``(relation, column)``."""
+
+    bound: Bound
+    beside: list[tuple[str, str]]
+    _table: Table
+    _called: str
+
+    def planned(
+        self, types_beside: Sequence[SqlType], params: dict[int, SqlType], number: int, catalog_ts: CatalogTs
+    ) -> Returning:
+        """The plan, where ``beside`` are of these types, and the statement has parameters up to ``number``."""
+        kinds = [*column_types(self._table).values(), *types_beside]
+        own = [(self._called, column.name) for column in self._table.columns]
+        place = {key: at for at, key in enumerate([*own, *self.beside])}
+        outputs = [each.unalias() for each in self.bound.tree.expressions]
+        plain = [place.get(_key(each.this)) if _is_column(each) else None for each in outputs]
+        if None not in plain:
+            return Returning(self.bound.columns, tuple(at for at in plain if at is not None))
+        tree = exp.Select(expressions=[each.copy() for each in self.bound.tree.expressions])
+        for column in list(tree.find_all(exp.Column)):
+            column.replace(exp.Parameter(this=exp.Literal.number(number + 1 + place[_key(column)])))
+        row = tuple([OutputType(f"r{at}", kind) for at, kind in enumerate(kinds)])
+        reads = SelectPlan("constant", exp.Select(), row, (), (), {}, catalog_ts)
+        known = {n: params.get(n, SqlType("text")) for n in range(1, number + 1)}
+        query = SelectPlan(
+            "constant", tree, self.bound.columns, (), (), known, catalog_ts, volatile=True, reads=reads
+        )
+        return Returning(self.bound.columns, query=query)
+
+
+def bound_returning(
+    outputs: Sequence[exp.Expression], source: exp.Select, table: Table, called: str, image: ImageLike, names: Names,
+    declared: dict[int, SqlType] | None, beside: Collection[int],
+) -> Bindings:  # fmt: skip
+    """``outputs`` of RETURNING over what ``source`` has in FROM.  0A000 for subqueries and calls of sequences in it.
+
+    ``beside``: the parameters of the statement.
+    """
+    query = returning_query(outputs, source)
+    for output in query.expressions:
+        if (sub := output.find(exp.Query, exp.Subquery, exp.Exists)) is not None:
+            raise unsupported("a subquery in RETURNING", "ask for it in a statement of its own", position(sub))
+    check_outputs(query, image, names)
+    bound = bind_query(query, image, names, declared, beside=beside)
+    own = {column.name for column in table.columns}
+    found = dict.fromkeys(_key(c) for each in bound.tree.expressions for c in each.find_all(exp.Column))
+    others = [key for key in found if key[0] != called or key[1] not in own]
+    return Bindings(bound, others, table, called)
+
+
+def returning_query(outputs: Sequence[exp.Expression], source: exp.Select) -> exp.Select:
+    """``outputs`` over what ``source`` has in FROM."""
+    query = exp.Select(expressions=[each.copy() for each in outputs])
+    for key in ("from_", "joins", "laterals", "with_"):
+        value = source.args.get(key)
+        if value:
+            query.set(key, [each.copy() for each in value] if isinstance(value, list) else value.copy())
+    return query
+
+
+def check_outputs(query: exp.Select, image: ImageLike, names: Names) -> None:
+    """42803 for aggregates; 0A000 for calls of sequences."""
+    if calls_in(of_query(query, image, names)):
+        raise unsupported("a sequence's value in RETURNING")
+    for output in query.expressions:
+        for found in output.find_all(exp.AggFunc):
+            if found.find_ancestor(exp.Query, exp.Window) is query:
+                raise grouping("aggregate functions are not allowed in RETURNING", position(found))
+
+
+def _is_column(output: exp.Expression) -> bool:
+    return isinstance(output, exp.Cast) and isinstance(output.this, exp.Column)
+
+
+def _key(column: exp.Column) -> tuple[str, str]:
+    return column.table, column.name

@@ -1,0 +1,335 @@
+"""DELETE, UPDATE and TRUNCATE as they are written.  Pure.
+
+The first two say which rows they are about as a query does, so that is what they hold: a SELECT over their table and
+what stands beside it in USING or FROM, made of their own tokens, whose outputs are the values that an UPDATE sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.tokens import Token
+
+from journal.errors import InvalidUsage
+from sql.syntax.cursor import Cursor, made_token
+from sql.syntax.query import Query
+from sql.syntax.statement import Kind, Name, Statement
+from sql.syntax.to_tree import parse_tokens
+from sql.trees.errors import syntax, unsupported
+
+_QUERIES = ("select", "with", "values", "table")
+
+
+@dataclass(frozen=True)
+class Change(Statement):
+    """``rows`` is ``SELECT <values> FROM <the table>[, others] [WHERE …]``, with its WITH; ``returning`` the outputs
+    that RETURNING asks for, ``None`` where it is not there."""
+
+    sort = Kind.CHANGE
+
+    table: Name
+    rows: exp.Select
+    returning: tuple[exp.Expression, ...] | None
+
+    @property
+    def joined(self) -> bool:
+        """Whether other relations stand beside the table."""
+        return bool(self.rows.args.get("joins"))
+
+
+@dataclass(frozen=True)
+class Delete(Change):
+    tag = "DELETE"
+
+    @classmethod
+    def read(cls, c: Cursor, text: str, with_: Sequence[Token] = ()) -> Delete:
+        c.expect("delete", "from")
+        table, target = _target(c)
+        beside = _part(c, "using", "where", "returning")
+        where = _where(c)
+        returning = _returning(c)
+        one = made_token("NUMBER", "1", target[0])
+        return cls(table, _rows(c, with_, [[one]], target, beside, where), returning)
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """A column that is set: to the output ``place`` of the rows, of which it is column ``part`` where that is a query
+    of several; to its DEFAULT where ``place`` is ``None``."""
+
+    column: str
+    start: int
+    place: int | None
+    part: int | None = None
+    of: int = 1
+    """How many columns are set to it."""
+    field: str | None = None
+    """The part of the column that is named: of no type that there is."""
+
+
+@dataclass(frozen=True)
+class Update(Change):
+    tag = "UPDATE"
+
+    assigned: tuple[Assigned, ...] = ()
+
+    @classmethod
+    def read(cls, c: Cursor, text: str, with_: Sequence[Token] = ()) -> Update:
+        c.expect("update")
+        table, target = _target(c)
+        c.expect("set")
+        values: list[list[Token]] = []
+        assigned: list[Assigned] = []
+        while True:
+            assigned += _assignments(c, values)
+            if not c.take(","):
+                break
+        beside = _part(c, "from", "where", "returning")
+        where = _where(c)
+        returning = _returning(c)
+        one = [made_token("NUMBER", "1", target[0])]
+        rows = _rows(c, with_, values or [one], target, beside, where)
+        for each in rows.expressions:
+            if isinstance(each, exp.Alias):
+                at = each.args["alias"].meta.get("start", 0)
+                raise syntax(each.alias, at + 1)
+            if each.is_star:
+                raise syntax("*", each.meta.get("start", 0) + 1)
+        if len(rows.expressions) != len(values or [one]):
+            raise c.error()
+        return cls(table, rows, returning, tuple(assigned))
+
+
+@dataclass(frozen=True)
+class Truncate(Statement):
+    """``restart``: sequences of its columns begin anew; ``cascade`` reaches nothing, since there are no foreign
+    keys."""
+
+    sort = Kind.CHANGE
+    tag = "TRUNCATE TABLE"
+
+    tables: tuple[Name, ...]
+    restart: bool = False
+    cascade: bool = False
+
+    @classmethod
+    def read(cls, c: Cursor, text: str) -> Truncate:
+        """What stands behind TRUNCATE."""
+        c.take("table")
+        tables = []
+        while True:
+            c.take("only")
+            tables.append(c.name())
+            c.take("*")
+            if not c.take(","):
+                break
+        restart = c.take("restart", "identity")
+        if not restart:
+            c.take("continue", "identity")
+        cascade = c.take("cascade")
+        if not cascade:
+            c.take("restrict")
+        c.end()
+        return cls(tuple(tables), restart, cascade)
+
+
+def read_with(c: Cursor, text: str) -> Statement:
+    """What begins with WITH: a query, or a change that has queries before it."""
+    at = _behind_with(c)
+    reader = {"delete": Delete.read, "update": Update.read}.get(c.word(at) or "") if at is not None else None
+    if reader is None or at is None:
+        return Query.read(c, text)
+    c.at = at
+    return reader(c, text, c.tokens[:at])
+
+
+def _behind_with(c: Cursor) -> int | None:
+    """Where the statement begins that WITH stands before; ``None`` where it is not written as it should be."""
+    at = 1 + (c.word(1) == "recursive")
+    while True:
+        at += 1
+        if c.word(at) == "(":
+            at = _closed(c, at)
+        if c.word(at) != "as":
+            return None
+        at += 1
+        while c.word(at) in ("not", "materialized"):
+            at += 1
+        if c.word(at) != "(":
+            return None
+        at = _closed(c, at)
+        if c.word(at) != ",":
+            return at if c.word(at) is not None else None
+        at += 1
+
+
+def _closed(c: Cursor, at: int) -> int:
+    """The place behind what is closed that opens at ``at``."""
+    depth = 0
+    while at < len(c.tokens):
+        depth += (c.word(at) == "(") - (c.word(at) == ")")
+        at += 1
+        if not depth:
+            break
+    return at
+
+
+def _target(c: Cursor) -> tuple[Name, list[Token]]:
+    """The table, and the tokens that name it in FROM with what it is called."""
+    if c.word() == "only" and c.word(1) not in ("set", "using", "where", "returning", "as", ".", None):
+        c.at += 1
+    start = c.at
+    table = c.name()
+    tokens = c.tokens[start : c.at]
+    c.take("*")
+    if c.word() not in ("set", "using", "where", "returning") and c.current is not None:
+        start = c.at
+        c.take("as")
+        c.identifier()
+        tokens = [*tokens, *c.tokens[start : c.at]]
+    return table, tokens
+
+
+def _until(c: Cursor, *stops: str) -> list[Token]:
+    """As :meth:`~sql.syntax.cursor.Cursor.until`, past ``IS DISTINCT FROM``."""
+    found = c.until(*stops)
+    while found and c.word() == "from" and c.source(found[-1]).lower() == "distinct":
+        found += [c.tokens[c.at]]
+        c.at += 1
+        found += c.until(*stops)
+    return found
+
+
+def _part(c: Cursor, word: str, *stops: str) -> list[Token]:
+    """What stands behind ``word``, where that comes next."""
+    if not c.take(word):
+        return []
+    found = c.until(*stops)
+    if not found:
+        raise c.error()
+    return found
+
+
+def _where(c: Cursor) -> list[Token]:
+    start = c.at
+    if not c.take("where"):
+        return []
+    if c.word() == "current" and c.word(1) == "of":
+        raise unsupported("WHERE CURRENT OF", "say which rows by their values", c.position)
+    if not c.until("returning"):
+        raise c.error()
+    return c.tokens[start : c.at]
+
+
+def _returning(c: Cursor) -> tuple[exp.Expression, ...] | None:
+    if c.current is None:
+        return None
+    return returned(c)
+
+
+def returned(c: Cursor) -> tuple[exp.Expression, ...]:
+    """The outputs that RETURNING, which comes next, asks for, to the end of the statement."""
+    at = c.current
+    c.expect("returning")
+    tokens = c.tokens[c.at :]
+    if at is None or not tokens:
+        raise c.error()
+    c.at = len(c.tokens)
+    made = parse_tokens([made_token("SELECT", "select", at), *tokens], c.text)
+    if not isinstance(made, exp.Select) or any(made.args.get(k) for k in made.args if k not in ("expressions", "kind")):
+        raise syntax(c.source(tokens[-1]), tokens[-1].start + 1)
+    return tuple([each.pop() for each in list(made.expressions)])
+
+
+def _rows(
+    c: Cursor, with_: Sequence[Token], values: Sequence[Sequence[Token]], target: Sequence[Token],
+    beside: Sequence[Token], where: Sequence[Token],
+) -> exp.Select:  # fmt: skip
+    if c.current is not None:
+        raise c.error()
+    first = target[0]
+    comma = made_token("COMMA", ",", first)
+    outputs = [token for value in values for token in (comma, *value)][1:]
+    tokens = [
+        *with_, made_token("SELECT", "select", first), *outputs, made_token("FROM", "from", first), *target,
+        *([comma, *beside] if beside else ()), *where,
+    ]  # fmt: skip
+    made = parse_tokens(tokens, c.text)
+    allowed = ("expressions", "from_", "joins", "where", "with_", "laterals", "kind")
+    if not isinstance(made, exp.Select) or any(value for key, value in made.args.items() if key not in allowed):
+        last = (where or beside or target)[-1]
+        raise syntax(c.source(last), last.start + 1)
+    return made
+
+
+def _assignments(c: Cursor, values: list[list[Token]]) -> list[Assigned]:
+    """One item of SET; what it is set to is appended to ``values``."""
+    if c.word() != "(":
+        column = _column(c)
+        c.expect("=")
+        return [_assigned(c, column, _until(c, ",", "from", "where", "returning"), values)]
+    c.at += 1
+    columns = [_column(c)]
+    while c.take(","):
+        columns.append(_column(c))
+    c.expect(")", "=")
+    at = c.position
+    tokens = _until(c, ",", "from", "where", "returning")
+    if not tokens:
+        raise c.error()
+    inner = _items(c, tokens)
+    if inner is None:
+        told = "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression"
+        raise InvalidUsage(told, sqlstate="0A000", position=at)
+    if c.source(inner[0][0]).lower() in _QUERIES:
+        values.append(tokens)
+        last = len(values) - 1
+        return [
+            Assigned(name, start, last, part, len(columns), field) for part, (name, start, field) in enumerate(columns)
+        ]
+    if len(inner) != len(columns):
+        raise syntax(None, at, "number of columns does not match number of values")
+    return [_assigned(c, column, item, values) for column, item in zip(columns, inner, strict=True)]
+
+
+def _column(c: Cursor) -> tuple[str, int, str | None]:
+    start = c.position - 1
+    found = c.identifier()
+    if c.word() == "[":
+        raise unsupported("assigning to an element of an array", "assign the whole array", c.position)
+    return found, start, c.identifier() if c.take(".") else None
+
+
+def _assigned(
+    c: Cursor, column: tuple[str, int, str | None], value: list[Token], values: list[list[Token]]
+) -> Assigned:
+    if not value:
+        raise c.error()
+    name, start, field = column
+    if len(value) == 1 and c.source(value[0]).lower() == "default":
+        return Assigned(name, start, None, field=field)
+    values.append(value)
+    return Assigned(name, start, len(values) - 1, field=field)
+
+
+def _items(c: Cursor, tokens: list[Token]) -> list[list[Token]] | None:
+    """What stands between the commas of ``(…)`` or ``ROW (…)``; ``None`` where ``tokens`` are neither."""
+    row = c.source(tokens[0]).lower() == "row"
+    inner = tokens[row:]
+    if len(inner) < 3 or c.source(inner[0]) != "(":
+        return None
+    found: list[list[Token]] = [[]]
+    depth = 0
+    for place, token in enumerate(inner):
+        sign = c.source(token)
+        depth += (sign in ("(", "[")) - (sign in (")", "]"))
+        if not depth and place < len(inner) - 1:
+            return None
+        if 0 < place < len(inner) - 1:
+            if sign == "," and depth == 1:
+                found.append([])
+            else:
+                found[-1].append(token)
+    return found if all(found) and (row or len(found) > 1 or c.source(found[0][0]).lower() in _QUERIES) else None
