@@ -71,8 +71,8 @@ now:
       public.items (u1): 12 considered, 11 pruned, 1 read (4,100 bytes); 35 changes beside them
 
 *Considered* are the relation's files of settled rows, *pruned* those whose statistics say that they hold nothing of
-what the query seeks, *beside them* the changes that are not settled yet. Nothing is loaded for it, nobody is waited for, and
-parameters count as NULL.
+what the query seeks, *beside them* the changes that are not settled yet. Nothing is loaded for it, nobody is waited
+for, and parameters count as NULL.
 
 ### UPDATE, DELETE, TRUNCATE
 
