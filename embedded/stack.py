@@ -24,6 +24,7 @@ from urllib.parse import quote
 from catalog_log.bootstrap import create_environment
 from controllers.class_archive import ARCHIVE_ENV
 from controllers.commands import STORAGE, compute
+from controllers.spark_masters import check_store
 from embedded.archives import BROKER, SPARK, find_archive
 from embedded.broker import Broker
 from embedded.child import ChildSpec
@@ -79,6 +80,7 @@ class Settings:
         TopicNames(self.env)
         if self.store is not None:
             open_store(self.store, self.env)
+        check_store(self.spark_master, self.store, self.data)
         if not 1 <= self.adapters <= 64:
             raise InvalidUsage(f"{self.adapters} adapters cannot be run", hint="--adapters takes a number from 1 to 64")
         check_address(self.host, password_from(self.password_file), self.insecure, SQL_HINT)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import logging
+import sys
 from pathlib import Path
 
 from catalog_log.bootstrap import await_environment
+from controllers.spark_masters import check_store
 from journal.doors import add_insecure, controller_refused
+from journal.errors import InvalidUsage
 from journal.names import TopicNames
 from journal.process import announce_ready, common_arguments, leave, outcome, setup_logging, stop_event
 from segments.store import open_store
@@ -38,6 +41,11 @@ def main() -> int:
     options = parser().parse_args()
     setup_logging(f"compute-{options.cluster}")
     if controller_refused(f"compute-{options.cluster}", options.flight_host, options.insecure):
+        return 2
+    try:
+        check_store(options.spark_master, options.store, options.data)
+    except InvalidUsage as error:
+        print(f"compute-{options.cluster}: {error.message} ({error.hint})", file=sys.stderr)
         return 2
     stopped = stop_event()
     # Late, so that a wrong argument does not wait for Spark's own imports.

@@ -30,11 +30,6 @@ def schema_sql(columns: Iterable[tuple[str, SqlType]]) -> str:
     return ", ".join(f"{name} {spark_type(sql_type)}" for name, sql_type in columns)
 
 
-def in_this_process(master: str) -> bool:
-    """Whether executors of a Spark at ``master`` are in its driver's process; ``local-cluster`` has its own."""
-    return master == "local" or master.startswith("local[")
-
-
 def _to_be_filtered(frame: DataFrame) -> DataFrame:
     """``frame`` for queries of any condition.
 

@@ -1,8 +1,9 @@
 """Whether Spark still does what it is asked: a job of one row now and then, and the JVM itself.
 
-Promises: a JVM that ended, and a Spark that does not finish a job though nothing keeps it from running (its scheduler's
-thread died and the process lives on: then every read and tick waits for ever), are told to ``on_dead`` once, soon.  If
-the process is still there ``GRACE_S`` later, it is ended: whoever would end it may be waiting for that very Spark.
+Promises: a JVM that ended, a Spark that stopped by itself (its master removed it, or let it in nowhere), and one that
+does not finish a job though nothing keeps it from running (its scheduler's thread died and the process lives on: then
+every read and tick waits for ever), are told to ``on_dead`` once, soon.  If the
+process is still there ``GRACE_S`` later, it is ended: whoever would end it may be waiting for that very Spark.
 """
 
 from __future__ import annotations
@@ -45,12 +46,14 @@ GRACE_S = 20.0
 
 
 class Spark(NamedTuple):
-    """What is asked.  ``beat`` runs a job and returns when it is done; ``idle`` says whether there is a slot for one;
-    both may hang.  ``exit_code`` gives the code of a JVM that ended."""
+    """What is asked.  ``beat`` runs a job and returns when it is done; ``idle`` says whether there is a slot for one,
+    ``stopped`` whether Spark gave up by itself; all three may hang.  ``exit_code`` gives the code of a JVM that
+    ended."""
 
     beat: Callable[[], None]
     idle: Callable[[], bool]
     exit_code: Callable[[], int | None]
+    stopped: Callable[[], bool] = lambda: False
 
 
 class SparkEnded(Unavailable):
@@ -88,6 +91,7 @@ class Heartbeat:
         self._asked_at: float | None = None
         self._idle_since: float | None = None
         self._looking_since: float | None = None
+        self._gave_up = False
         self.beats = 0
         for target, name in ((self._ask, "heartbeat"), (self._look_for_slots, "slots"), (self._watch, "watch-spark")):
             threading.Thread(target=target, name=name, daemon=True).start()
@@ -114,10 +118,11 @@ class Heartbeat:
     def _look_for_slots(self) -> None:
         while not self._closed.wait(LOOK_S):
             asked_at = self._asked_at
-            if asked_at is None:
-                continue
             self._looking_since = self._clock()
             try:
+                self._gave_up = self._spark.stopped()
+                if asked_at is None or self._gave_up:
+                    continue
                 idle = self._spark.idle()
             except Exception as error:
                 log.warning("spark does not say what it runs", extra={"why": str(error)[:300]})
@@ -145,6 +150,9 @@ class Heartbeat:
         code = self._spark.exit_code()
         if code is not None:
             return _ended(code)
+        if self._gave_up:
+            why = "its master removed the application, or answers no more"
+            return SparkEnded("spark stopped by itself", detail=why)
         asked_at, idle_since, looking_since, now = self._asked_at, self._idle_since, self._looking_since, self._clock()
         if asked_at is None:
             return None

@@ -21,9 +21,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from collection.binding import Run, joined
-from controllers.compute.handing import in_this_process
 from controllers.compute.relation import Relation
 from controllers.compute.sending import RECEIPT, Order, receipts, sent_columns
+from controllers.spark_masters import in_this_process
 from journal.errors import InvalidUsage
 from segments.parquet import LocalFile
 from segments.statistics import packed

@@ -25,9 +25,9 @@ from sqlglot import exp
 
 from controllers.compute.failures import QueryFailed, ResultTooLarge
 from controllers.compute.gathering import GATHERED_BYTES_MAX, questions
-from controllers.compute.handing import in_this_process
 from controllers.compute.outlet import Outlet
 from controllers.compute.spark_text import text
+from controllers.spark_masters import in_this_process
 
 log = logging.getLogger(__name__)
 

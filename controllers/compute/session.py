@@ -32,8 +32,8 @@ import segments
 import values
 from controllers.class_archive import of_environment
 from controllers.compute.file_server import FileServer
-from controllers.compute.handing import in_this_process
 from controllers.compute.heartbeat import Spark, last_word
+from controllers.spark_masters import in_this_process
 from functions.registry import OWN
 from journal.errors import InvalidUsage
 from sql.forms.spark_functions import SPARK_TABLE_FUNCTIONS, forbidden, lacking
@@ -320,7 +320,10 @@ def watched(spark: SparkSession) -> Spark:
         # On a cluster the driver is among them, with no slot.
         return any(each.activeTasks() < each.maxTasks() for each in found)
 
-    return Spark(beat, idle, (lambda: None) if process is None else process.poll)
+    def stopped() -> bool:
+        return context._jsc.sc().isStopped()
+
+    return Spark(beat, idle, (lambda: None) if process is None else process.poll, stopped)
 
 
 ENDED_WITHIN_S = 2.0

@@ -45,7 +45,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     [
         [], ["fly"], ["up", "--adapters", "many"], ["up", "--no-such-option"], ["up", "--adapters", "0"],
         ["up", "--port", "0"], ["up", "--env", "Not A Name"], ["demo", "--sample", "0"], ["demo", "--speed", "-1"],
-        ["log", "--follow", "--json"],
+        ["log", "--follow", "--json"], ["up", "--spark-master", "spark://master:7077"],
     ],
 )  # fmt: skip
 def test_wrong_usage_is_2(argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,6 @@ from controllers.arrangements.tuples import to_rows
 from controllers.changes import stamp
 from controllers.compute import handing, relation
 from controllers.compute.file_server import FileServer
-from controllers.compute.handing import in_this_process
 from controllers.compute.spark_text import text
 from values.time.intervals import Interval
 
@@ -93,11 +92,6 @@ def test_a_file_of_a_task_is_taken_as_a_whole_and_once(served, tmp_path):
         begun.shutdown(socket.SHUT_WR)
         assert b" 400 " in begun.recv(4096)
     assert {each.name for each in tmp_path.iterdir()} == {"tm_1.parquet", "tm_2_0.parquet"}
-
-
-def test_where_executors_are():
-    assert in_this_process("local") and in_this_process("local[16]")
-    assert not in_this_process("local-cluster[2,1,1024]") and not in_this_process("spark://master:7077")
 
 
 @pytest.mark.spark

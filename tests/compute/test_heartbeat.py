@@ -44,12 +44,14 @@ class StandIn:
         self.saying.set()
         self.has_room = True
         self.code: int | None = None
+        self.gave_up = False
         self.dead: queue.Queue = queue.Queue()
         self.ended: queue.Queue = queue.Queue()
         self.clock = Clock()
         self.heart = Heartbeat(
-            Spark(self.beat, self.idle, lambda: self.code), self.dead.put, end=self.ended.put, clock=self.clock
-        )
+            Spark(self.beat, self.idle, lambda: self.code, lambda: self.gave_up), self.dead.put, end=self.ended.put,
+            clock=self.clock,
+        )  # fmt: skip
 
     def beat(self) -> None:
         self.asked.release()
@@ -92,6 +94,14 @@ def test_one_that_answers_lives(stand_in):
         assert stand_in.asked.acquire(timeout=WAIT_S)
         stand_in.clock.now += IDLE_S_MAX / 3
     assert stand_in.dead.empty()
+
+
+def test_one_that_stopped_by_itself_is_dead_though_its_jvm_answers(stand_in):
+    assert stand_in.asked.acquire(timeout=WAIT_S) and stand_in.dead.empty()
+    stand_in.gave_up = True
+    error = stand_in.dead.get(timeout=WAIT_S)
+    assert isinstance(error, SparkEnded) and "master" in error.detail
+    assert stand_in.ended.get(timeout=WAIT_S) == 1
 
 
 def test_one_with_room_that_does_not_run_a_job_is_dead_and_its_process_ended_where_it_does_not_end(stand_in):
